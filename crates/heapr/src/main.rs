@@ -1,0 +1,2 @@
+//! The heapr command line.
+fn main() {}

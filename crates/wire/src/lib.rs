@@ -1,0 +1,30 @@
+//! The records and the shared-page layout that the agent (inside the target) and the recorder share.
+//!
+//! Both sides are always the same build ([`BUILD_ID`] is compared in the handshake), so this layout may change
+//! with every commit; what is stable is the `.heapr` file, which the recorder translates into.
+//!
+//! ```text
+//! memfd "heapr-pool", created, sized and sealed by the recorder, mapped shared by every traced process
+//! +-----------------+ 0
+//! | Control         | one page: properties of the session, its state, futex words
+//! +-----------------+ PROCESS_SLOTS_OFFSET
+//! | ProcessSlot × P | one per traced process image
+//! +-----------------+ THREAD_SLOTS_OFFSET
+//! | ThreadSlot × T  | one per thread (and per nested signal level)
+//! +-----------------+ BUFFER_HEADERS_OFFSET
+//! | BufferHeader × B| owner, sequence, published length: 64 bytes each
+//! +-----------------+ Control::buffers_offset (page aligned)
+//! | buffer 0 … B-1  | Control::buffer_bytes each: event records, or stack nodes
+//! +-----------------+
+//! ```
+//!
+//! **Trust.** Each side treats the other as hostile: every index and length read from here is copied to a local,
+//! checked, and only then used.
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod layout;
+mod record;
+
+pub use layout::*;
+pub use record::*;
