@@ -1,2 +1,62 @@
-//! The heapr command line.
-fn main() {}
+//! The heapr command line: arguments, printing, exit codes. Only this crate prints or exits.
+//!
+//! Exit status: 0 done, 1 a finding or a threshold exceeded, 2 our error; `run` passes the program's status through.
+#![forbid(unsafe_code)]
+
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Records, snapshots and explains the heaps of running Linux programs.
+#[derive(Debug, Parser)]
+#[command(name = "heapr", version, propagate_version = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Trace a program from its first instruction, then print where its memory is.
+    Run(commands::run::RunArguments),
+    /// Print the heap actions of a trace: totals, stacks, frames, images.
+    Report(commands::report::ReportArguments),
+    /// Compare two traces by stack, frame or image.
+    Diff(commands::diff::DiffArguments),
+    /// Print what a trace file holds: system, session, processes, modules, chunks, loss, damage.
+    Info(commands::info::InfoArguments),
+    /// Write a trace in another tool's format.
+    Export(commands::export::ExportArguments),
+    /// Embed the symbols in a trace, so that it can be read on another machine.
+    Symbolize(commands::symbolize::SymbolizeArguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command {
+        Command::Run(arguments) => commands::run::run(arguments),
+        Command::Report(arguments) => commands::report::run(arguments),
+        Command::Diff(arguments) => commands::diff::run(arguments),
+        Command::Info(arguments) => commands::info::run(arguments),
+        Command::Export(arguments) => commands::export::run(arguments),
+        Command::Symbolize(arguments) => commands::symbolize::run(arguments),
+    };
+    match outcome {
+        Ok(status) => status,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("heapr: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// A reader that went away (`heapr report … | head`) is no error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}
