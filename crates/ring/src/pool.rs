@@ -1,0 +1,243 @@
+//! The mapping of the pool, and checked access to its parts.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use heapr_wire::{
+    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, BUFFER_COUNT_LIMIT, BUFFER_HEADERS_OFFSET, BUILD_ID, BufferHeader,
+    Control, POOL_MAGIC, PROCESS_SLOT_COUNT, PROCESS_SLOTS_OFFSET, ProcessSlot, StackNode, THREAD_SLOT_COUNT,
+    THREAD_SLOTS_OFFSET, ThreadSlot, buffers_offset, pool_bytes,
+};
+
+use crate::sys::{self, Descriptor};
+
+/// Why a pool could not be made or opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PoolError {
+    /// A buffer size that is no power of two between the limits.
+    BufferSize {
+        /// What was asked, in bytes.
+        bytes: usize,
+    },
+    /// No buffers, or more than the limit.
+    BufferCount {
+        /// What was asked.
+        count: usize,
+    },
+    /// The kernel refused; its error number.
+    System {
+        /// Which call.
+        call: &'static str,
+        /// errno's value.
+        errno: i32,
+    },
+    /// The file is not a pool of this build.
+    NotOurPool,
+}
+
+impl core::fmt::Display for PoolError {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match *self {
+            Self::BufferSize { bytes } => write!(
+                formatter,
+                "buffer size of {bytes} bytes is not a power of two from {BUFFER_BYTES_MIN} to {BUFFER_BYTES_MAX}"
+            ),
+            Self::BufferCount { count } => {
+                write!(formatter, "{count} buffers asked for, 1 to {BUFFER_COUNT_LIMIT} possible")
+            }
+            Self::System { call, errno } => write!(formatter, "{call} failed with error {errno}"),
+            Self::NotOurPool => write!(formatter, "the shared buffers belong to another build of heapr"),
+        }
+    }
+}
+
+impl core::error::Error for PoolError {}
+
+/// Size and number of the buffers.
+#[derive(Debug, Clone, Copy)]
+pub struct PoolProperties {
+    /// Bytes per buffer: a power of two from 4 KiB to 1 MiB.
+    pub buffer_bytes: usize,
+    /// Number of buffers, at most 65,536. Memory is used only for buffers that were in use at some time.
+    pub buffer_count: usize,
+}
+
+/// A mapped pool. Never unmapped in an agent (its threads may be anywhere); unmapped on drop in the recorder if
+/// [`Pool::close`] is called.
+#[derive(Debug)]
+pub struct Pool {
+    base: *mut u8,
+    bytes: usize,
+    buffer_bytes: usize,
+    buffer_count: usize,
+    buffers_offset: usize,
+}
+
+// SAFETY: the mapping is only reached through atomics, which any thread may use; the other fields never change.
+unsafe impl Send for Pool {}
+// SAFETY: as above.
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    /// Makes a pool (recorder). The descriptor must stay open for as long as new processes may join.
+    ///
+    /// # Errors
+    /// Sizes out of bounds, or the kernel refused memory.
+    pub fn create(properties: PoolProperties) -> Result<(Self, Descriptor), PoolError> {
+        let PoolProperties { buffer_bytes, buffer_count } = properties;
+        check_sizes(buffer_bytes, buffer_count)?;
+        let bytes = pool_bytes(buffer_count, buffer_bytes);
+        let descriptor = sys::memfd_sealed(bytes)
+            .map_err(|errno| PoolError::System { call: "memfd_create or its sealing", errno })?;
+        let base = sys::map_shared(&descriptor, bytes)
+            .map_err(|errno| PoolError::System { call: "mmap of the shared buffers", errno })?;
+        let pool = Self { base, bytes, buffer_bytes, buffer_count, buffers_offset: buffers_offset(buffer_count) };
+        let control = pool.control();
+        control.build_id.store(BUILD_ID, Relaxed);
+        control.pool_bytes.store(bytes as u64, Relaxed);
+        control.buffers_offset.store(pool.buffers_offset as u64, Relaxed);
+        control.buffer_bytes.store(buffer_bytes as u32, Relaxed);
+        control.buffer_count.store(buffer_count as u32, Relaxed);
+        control.magic.store(POOL_MAGIC, core::sync::atomic::Ordering::Release);
+        Ok((pool, descriptor))
+    }
+
+    /// Opens the pool behind a descriptor that somebody else made (agent): everything is checked.
+    ///
+    /// # Errors
+    /// [`PoolError::NotOurPool`] for whatever is not a sealed pool of this build with sane sizes.
+    pub fn open(descriptor: &Descriptor) -> Result<Self, PoolError> {
+        const SEAL_SHRINK: usize = 2;
+        let seals = sys::seals(descriptor).map_err(|_| PoolError::NotOurPool)?;
+        if seals & SEAL_SHRINK == 0 {
+            // Its owner could cut it while we write: SIGBUS in the target.
+            return Err(PoolError::NotOurPool);
+        }
+        let head = sys::map_shared(descriptor, PROCESS_SLOTS_OFFSET)
+            .map_err(|errno| PoolError::System { call: "mmap of the control page", errno })?;
+        // SAFETY: the mapping is page aligned, at least one page long (a shorter file would fault only beyond its
+        // last page, and a file of length 0 cannot pass: the recorder seals after sizing), and only atomics are used.
+        let control = unsafe { &*head.cast::<Control>() };
+        let matches = control.magic.load(core::sync::atomic::Ordering::Acquire) == POOL_MAGIC
+            && control.build_id.load(Relaxed) == BUILD_ID;
+        let buffer_bytes = control.buffer_bytes.load(Relaxed) as usize;
+        let buffer_count = control.buffer_count.load(Relaxed) as usize;
+        let bytes = control.pool_bytes.load(Relaxed);
+        // SAFETY: the reference to the page is not used after this line.
+        unsafe { sys::unmap(head, PROCESS_SLOTS_OFFSET) };
+        if !matches || check_sizes(buffer_bytes, buffer_count).is_err() {
+            return Err(PoolError::NotOurPool);
+        }
+        if bytes != pool_bytes(buffer_count, buffer_bytes) as u64 {
+            return Err(PoolError::NotOurPool);
+        }
+        let bytes = bytes as usize;
+        let base = sys::map_shared(descriptor, bytes)
+            .map_err(|errno| PoolError::System { call: "mmap of the shared buffers", errno })?;
+        Ok(Self { base, bytes, buffer_bytes, buffer_count, buffers_offset: buffers_offset(buffer_count) })
+    }
+
+    /// Unmaps the pool.
+    pub fn close(self) {
+        // SAFETY: `self` is the only owner of the mapping and all references borrowed from it.
+        unsafe { sys::unmap(self.base, self.bytes) };
+    }
+
+    /// Bytes per buffer.
+    #[must_use]
+    pub fn buffer_bytes(&self) -> usize {
+        self.buffer_bytes
+    }
+
+    /// Number of buffers.
+    #[must_use]
+    pub fn buffer_count(&self) -> usize {
+        self.buffer_count
+    }
+
+    /// Stack nodes per node block.
+    #[must_use]
+    pub fn nodes_per_block(&self) -> usize {
+        self.buffer_bytes / size_of::<StackNode>()
+    }
+
+    /// The control page.
+    #[inline]
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        // SAFETY: the mapping begins with the control page, is aligned to a page and lives as long as `self`;
+        // `Control` consists of atomics, for which every bit pattern is valid.
+        unsafe { &*self.base.cast::<Control>() }
+    }
+
+    /// Process slot `index`.
+    #[inline]
+    #[must_use]
+    pub fn process_slot(&self, index: u32) -> Option<&ProcessSlot> {
+        if (index as usize) >= PROCESS_SLOT_COUNT {
+            return None;
+        }
+        // SAFETY: in bounds by the check; the offset is aligned to 128; atomics only.
+        Some(unsafe { &*self.base.add(PROCESS_SLOTS_OFFSET).cast::<ProcessSlot>().add(index as usize) })
+    }
+
+    /// Thread slot `index`.
+    #[inline]
+    #[must_use]
+    pub fn thread_slot(&self, index: u32) -> Option<&ThreadSlot> {
+        if (index as usize) >= THREAD_SLOT_COUNT {
+            return None;
+        }
+        // SAFETY: as for process slots.
+        Some(unsafe { &*self.base.add(THREAD_SLOTS_OFFSET).cast::<ThreadSlot>().add(index as usize) })
+    }
+
+    /// Header of buffer `index`.
+    #[inline]
+    #[must_use]
+    pub fn buffer_header(&self, index: u32) -> Option<&BufferHeader> {
+        if (index as usize) >= self.buffer_count {
+            return None;
+        }
+        // SAFETY: in bounds by the check (the headers of `buffer_count` buffers lie before the buffers); aligned to 64.
+        Some(unsafe { &*self.base.add(BUFFER_HEADERS_OFFSET).cast::<BufferHeader>().add(index as usize) })
+    }
+
+    /// The words of buffer `index`: `buffer_bytes / 8` of them.
+    #[inline]
+    #[must_use]
+    pub fn buffer_words(&self, index: u32) -> Option<&[AtomicU64]> {
+        if (index as usize) >= self.buffer_count {
+            return None;
+        }
+        // SAFETY: in bounds by the check; page aligned; atomics only.
+        Some(unsafe {
+            let start = self.base.add(self.buffers_offset + index as usize * self.buffer_bytes);
+            core::slice::from_raw_parts(start.cast::<AtomicU64>(), self.buffer_bytes / 8)
+        })
+    }
+
+    /// The stack nodes of buffer `index`.
+    #[inline]
+    #[must_use]
+    pub fn buffer_nodes(&self, index: u32) -> Option<&[StackNode]> {
+        if (index as usize) >= self.buffer_count {
+            return None;
+        }
+        // SAFETY: as for the words; 16-byte nodes of atomics in a page-aligned buffer.
+        Some(unsafe {
+            let start = self.base.add(self.buffers_offset + index as usize * self.buffer_bytes);
+            core::slice::from_raw_parts(start.cast::<StackNode>(), self.nodes_per_block())
+        })
+    }
+}
+
+fn check_sizes(buffer_bytes: usize, buffer_count: usize) -> Result<(), PoolError> {
+    if !buffer_bytes.is_power_of_two() || !(BUFFER_BYTES_MIN..=BUFFER_BYTES_MAX).contains(&buffer_bytes) {
+        return Err(PoolError::BufferSize { bytes: buffer_bytes });
+    }
+    if !(1..=BUFFER_COUNT_LIMIT).contains(&buffer_count) {
+        return Err(PoolError::BufferCount { count: buffer_count });
+    }
+    Ok(())
+}

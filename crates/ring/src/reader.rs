@@ -1,0 +1,1 @@
+//! The recorder's side: scanning, reading untrusted records, freeing.

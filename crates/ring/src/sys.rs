@@ -1,0 +1,236 @@
+//! The few system calls that agent and recorder make by themselves, without the C library: its wrappers set errno, may be
+//! interposed by the target, and some allocate.
+
+use core::sync::atomic::AtomicU32;
+
+use crate::x86_64::{number, syscall6};
+pub use crate::x86_64::{ticks_ordered, ticks_unordered};
+
+/// What the kernel answered: a value, or the error number.
+pub type SysResult = Result<usize, i32>;
+
+fn answer(raw: isize) -> SysResult {
+    if (-4095..0).contains(&raw) { Err(raw.wrapping_neg() as i32) } else { Ok(raw.cast_unsigned()) }
+}
+
+/// `EINTR`.
+pub const EINTR: i32 = 4;
+/// `EAGAIN`.
+pub const EAGAIN: i32 = 11;
+/// `ESRCH`.
+pub const ESRCH: i32 = 3;
+
+/// A descriptor that is closed when dropped.
+#[derive(Debug)]
+pub struct Descriptor(i32);
+
+impl Descriptor {
+    /// Its number.
+    #[must_use]
+    pub fn number(&self) -> i32 {
+        self.0
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is owned by this value and not used after it.
+        let _ = unsafe { syscall6(number::CLOSE, [self.0 as usize, 0, 0, 0, 0, 0]) };
+    }
+}
+
+/// Maps anonymous private memory, zeroed. `wipe_on_fork`: the memory reads as zero in a forked child
+/// (`MADV_WIPEONFORK`, Linux 4.14).
+///
+/// # Errors
+/// The kernel's error number, mostly ENOMEM.
+pub fn map_anonymous(bytes: usize, wipe_on_fork: bool) -> Result<*mut u8, i32> {
+    const PROT_READ_WRITE: usize = 3;
+    const MAP_PRIVATE_ANONYMOUS_NORESERVE: usize = 0x02 | 0x20 | 0x4000;
+    const MADV_WIPEONFORK: usize = 18;
+    const MADV_DONTDUMP: usize = 16;
+    // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+    let address = answer(unsafe {
+        syscall6(number::MMAP, [0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, usize::MAX, 0])
+    })?;
+    if wipe_on_fork {
+        // SAFETY: advice on the mapping just made.
+        answer(unsafe { syscall6(number::MADVISE, [address, bytes, MADV_WIPEONFORK, 0, 0, 0]) })?;
+    }
+    // SAFETY: as above. Core dumps of the target stay as small as without us; failure is harmless.
+    let _ = unsafe { syscall6(number::MADVISE, [address, bytes, MADV_DONTDUMP, 0, 0, 0]) };
+    Ok(address as *mut u8)
+}
+
+/// Unmaps memory that [`map_anonymous`] or [`map_shared`] gave.
+///
+/// # Safety
+/// 1. `address..address + bytes` is a whole mapping of ours that nothing refers to any more.
+pub unsafe fn unmap(address: *mut u8, bytes: usize) {
+    // SAFETY: (1).
+    let _ = unsafe { syscall6(number::MUNMAP, [address as usize, bytes, 0, 0, 0, 0]) };
+}
+
+/// Maps `bytes` of a descriptor, shared, readable and writable.
+///
+/// # Errors
+/// The kernel's error number.
+pub fn map_shared(descriptor: &Descriptor, bytes: usize) -> Result<*mut u8, i32> {
+    // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+    let address = unsafe { syscall6(number::MMAP, [0, bytes, 3, 1, descriptor.0 as usize, 0]) };
+    answer(address).map(|address| address as *mut u8)
+}
+
+/// Changes the protection of whole pages.
+///
+/// # Errors
+/// The kernel's error number.
+///
+/// # Safety
+/// 1. The pages are mapped and the new protection breaks no use that is made of them.
+pub unsafe fn protect(address: usize, bytes: usize, protection: usize) -> Result<(), i32> {
+    // SAFETY: (1).
+    answer(unsafe { syscall6(number::MPROTECT, [address, bytes, protection, 0, 0, 0]) }).map(|_| ())
+}
+
+/// Opens a file. `path` must end with a zero byte.
+///
+/// # Errors
+/// The kernel's error number; EINVAL if `path` has no zero byte.
+pub fn open(path: &[u8], is_writable: bool) -> Result<Descriptor, i32> {
+    const AT_FDCWD: usize = -100_isize as usize;
+    const O_CLOEXEC: usize = 0o2_000_000;
+    const O_RDWR: usize = 2;
+    const EINVAL: i32 = 22;
+    if !path.contains(&0) {
+        return Err(EINVAL);
+    }
+    let flags = O_CLOEXEC | if is_writable { O_RDWR } else { 0 };
+    // SAFETY: the path is zero-terminated, checked above.
+    let raw = unsafe { syscall6(number::OPENAT, [AT_FDCWD, path.as_ptr() as usize, flags, 0, 0, 0]) };
+    answer(raw).map(|number| Descriptor(number as i32))
+}
+
+/// Reads into `buffer`; 0 at the end of the file.
+///
+/// # Errors
+/// The kernel's error number.
+pub fn read(descriptor: &Descriptor, buffer: &mut [u8]) -> SysResult {
+    // SAFETY: the kernel writes at most the buffer's length into it.
+    answer(unsafe {
+        syscall6(number::READ, [descriptor.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0])
+    })
+}
+
+/// A new memfd of `bytes`, sealed against changes of its size (which would make accesses fault).
+///
+/// # Errors
+/// The kernel's error number.
+pub fn memfd_sealed(bytes: usize) -> Result<Descriptor, i32> {
+    const MFD_CLOEXEC_ALLOW_SEALING: usize = 1 | 2;
+    const F_ADD_SEALS: usize = 1033;
+    const SEAL_SEAL_SHRINK_GROW: usize = 1 | 2 | 4;
+    let name = b"heapr-pool\0";
+    // SAFETY: the name is zero-terminated.
+    let raw = unsafe {
+        syscall6(number::MEMFD_CREATE, [name.as_ptr() as usize, MFD_CLOEXEC_ALLOW_SEALING, 0, 0, 0, 0])
+    };
+    let descriptor = Descriptor(answer(raw)? as i32);
+    // SAFETY: plain calls on a descriptor of ours.
+    answer(unsafe { syscall6(number::FTRUNCATE, [descriptor.0 as usize, bytes, 0, 0, 0, 0]) })?;
+    // SAFETY: as above.
+    answer(unsafe {
+        syscall6(number::FCNTL, [descriptor.0 as usize, F_ADD_SEALS, SEAL_SEAL_SHRINK_GROW, 0, 0, 0])
+    })?;
+    Ok(descriptor)
+}
+
+/// The seals of a descriptor (`F_GET_SEALS`).
+///
+/// # Errors
+/// The kernel's error number: EINVAL for a file that cannot be sealed.
+pub fn seals(descriptor: &Descriptor) -> SysResult {
+    const F_GET_SEALS: usize = 1034;
+    // SAFETY: a plain call on a descriptor of ours.
+    answer(unsafe { syscall6(number::FCNTL, [descriptor.0 as usize, F_GET_SEALS, 0, 0, 0, 0]) })
+}
+
+/// Waits until `*word != expected`, a wake, or `timeout_ns`. Spurious returns are possible.
+pub fn futex_wait(word: &AtomicU32, expected: u32, timeout_ns: u64) {
+    const FUTEX_WAIT: usize = 0;
+    let timeout = [(timeout_ns / 1_000_000_000).cast_signed(), (timeout_ns % 1_000_000_000).cast_signed()];
+    // SAFETY: the word is valid for as long as the reference; the time-out is a timespec of two i64.
+    let _ = unsafe {
+        syscall6(
+            number::FUTEX,
+            [word.as_ptr() as usize, FUTEX_WAIT, expected as usize, timeout.as_ptr() as usize, 0, 0],
+        )
+    };
+}
+
+/// Wakes up to `count` waiters on `word`, in any process.
+pub fn futex_wake(word: &AtomicU32, count: u32) {
+    const FUTEX_WAKE: usize = 1;
+    // SAFETY: the kernel only uses the word's address as a key.
+    let _ = unsafe { syscall6(number::FUTEX, [word.as_ptr() as usize, FUTEX_WAKE, count as usize, 0, 0, 0]) };
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds, by a real system call.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let mut time = [0_i64; 2];
+    // SAFETY: the kernel writes one timespec of two i64.
+    let _ = unsafe { syscall6(number::CLOCK_GETTIME, [1, time.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    let [seconds, nanoseconds] = time;
+    seconds.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(nanoseconds.cast_unsigned())
+}
+
+/// This process's id, as it sees itself.
+#[must_use]
+pub fn process_id() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { syscall6(number::GETPID, [0; 6]) as u32 }
+}
+
+/// The parent's process id.
+#[must_use]
+pub fn parent_process_id() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { syscall6(number::GETPPID, [0; 6]) as u32 }
+}
+
+/// This thread's id.
+#[must_use]
+pub fn thread_id() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { syscall6(number::GETTID, [0; 6]) as u32 }
+}
+
+/// Whether a thread of a process exists (signal 0); a thread that may not be signalled counts as existing.
+#[must_use]
+pub fn thread_exists(process_id: u32, thread_id: u32) -> bool {
+    // SAFETY: signal 0 only checks.
+    let raw = unsafe { syscall6(number::TGKILL, [process_id as usize, thread_id as usize, 0, 0, 0, 0]) };
+    answer(raw) != Err(ESRCH)
+}
+
+/// The calling thread's name (16 bytes, zero padded).
+#[must_use]
+pub fn thread_name() -> [u8; 16] {
+    const PR_GET_NAME: usize = 16;
+    let mut name = [0; 16];
+    // SAFETY: the kernel writes 16 bytes.
+    let _ = unsafe { syscall6(number::PRCTL, [PR_GET_NAME, name.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    name
+}
+
+/// The calling thread's alternate signal stack: its lowest address and size, if one is set.
+#[must_use]
+pub fn alternate_stack() -> Option<(usize, usize)> {
+    const SS_DISABLE: usize = 2;
+    let mut stack = [0_usize; 3];
+    // SAFETY: the kernel writes one stack_t: pointer, int (padded), size.
+    let raw = unsafe { syscall6(number::SIGALTSTACK, [0, stack.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    let [address, flags, bytes] = stack;
+    (raw == 0 && flags & SS_DISABLE == 0 && bytes != 0).then_some((address, bytes))
+}
