@@ -214,6 +214,14 @@ pub fn thread_exists(process_id: u32, thread_id: u32) -> bool {
     answer(raw) != Err(ESRCH)
 }
 
+/// Whether a process exists, as far as this process can see.
+#[must_use]
+pub fn process_exists(process_id: u32) -> bool {
+    // SAFETY: signal 0 only checks.
+    let raw = unsafe { syscall6(number::KILL, [process_id as usize, 0, 0, 0, 0, 0]) };
+    answer(raw) != Err(ESRCH)
+}
+
 /// The calling thread's name (16 bytes, zero padded).
 #[must_use]
 pub fn thread_name() -> [u8; 16] {

@@ -1,1 +1,235 @@
 //! The agent's side: claiming slots and buffers, waiting when there is none.
+//!
+//! A claim is one compare-exchange, so that a thread that dies in the middle leaves nothing half-owned: a claimed buffer
+//! names its owner from the first moment. Generations start at 1; a header whose `owner_generation` is 0 is not complete.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use heapr_wire::{
+    NO_SLOT, OWNER_EVENTS, OWNER_NODES, PROCESS_CLAIMED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT,
+    SESSION_RECORDING, THREAD_CLAIMED, THREAD_FREE, THREAD_LIVE, THREAD_SLOT_COUNT, owner_word,
+};
+
+use crate::{Pool, sys};
+
+/// A thread that waits for a buffer looks again at least this often: a wake-up that was missed (the recorder died)
+/// costs no more than this.
+const WAIT_SLICE_NS: u64 = 20_000_000;
+/// A recorder without a heartbeat for this long, whose process is gone, is dead.
+const HEARTBEAT_GONE_NS: u64 = 1_000_000_000;
+/// A recorder without a heartbeat for this long is taken for dead even if a process of its number exists (the agent may
+/// see another pid namespace).
+const HEARTBEAT_LOST_NS: u64 = 30_000_000_000;
+
+/// What a process says of itself when it registers.
+#[derive(Debug, Clone, Copy)]
+pub struct ProcessClaim {
+    /// `ORIGIN_*`.
+    pub origin: u32,
+    /// Slot of the process this one was forked from, or [`NO_SLOT`].
+    pub parent_slot: u32,
+    /// Ticks since the session's start.
+    pub start_ticks: u64,
+}
+
+/// A claimed slot and its generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotClaim {
+    /// Index.
+    pub index: u32,
+    /// Generation, never 0.
+    pub generation: u32,
+}
+
+/// Registers the calling process. `None`: no slot is free (counted).
+#[must_use]
+pub fn claim_process(pool: &Pool, claim: ProcessClaim) -> Option<SlotClaim> {
+    for index in 0..PROCESS_SLOT_COUNT as u32 {
+        let Some(slot) = pool.process_slot(index) else { break };
+        if slot.state.load(Relaxed) != PROCESS_FREE
+            || slot.state.compare_exchange(PROCESS_FREE, PROCESS_CLAIMED, Acquire, Relaxed).is_err()
+        {
+            continue;
+        }
+        let generation = slot.generation.load(Relaxed).wrapping_add(1).max(1);
+        slot.pid.store(sys::process_id(), Relaxed);
+        slot.parent_pid.store(sys::parent_process_id(), Relaxed);
+        slot.origin.store(claim.origin, Relaxed);
+        slot.parent_slot.store(claim.parent_slot, Relaxed);
+        slot.disable_reason.store(0, Relaxed);
+        slot.start_ticks.store(claim.start_ticks, Relaxed);
+        for counter in
+            [&slot.events_lost, &slot.stacks_lost, &slot.verify_count, &slot.verify_mismatch_count]
+        {
+            counter.store(0, Relaxed);
+        }
+        slot.generation.store(generation, Relaxed);
+        // Release: pairs with the recorder's Acquire of the state; the fields above are complete.
+        slot.state.store(PROCESS_LIVE, Release);
+        return Some(SlotClaim { index, generation });
+    }
+    pool.control().processes_refused.fetch_add(1, Relaxed);
+    None
+}
+
+/// Registers the calling thread at a nesting level. `None`: no slot is free (counted).
+#[must_use]
+pub fn claim_thread(pool: &Pool, process: SlotClaim, thread_id: u32, nested_level: u32) -> Option<SlotClaim> {
+    // Starting at a place that depends on the thread keeps the scan short when thousands of threads are alive.
+    let first = thread_id.wrapping_mul(7) % THREAD_SLOT_COUNT as u32;
+    for step in 0..THREAD_SLOT_COUNT as u32 {
+        let index = first.wrapping_add(step) % THREAD_SLOT_COUNT as u32;
+        let Some(slot) = pool.thread_slot(index) else { break };
+        if slot.state.load(Relaxed) != THREAD_FREE
+            || slot.state.compare_exchange(THREAD_FREE, THREAD_CLAIMED, Acquire, Relaxed).is_err()
+        {
+            continue;
+        }
+        let generation = slot.generation.load(Relaxed).wrapping_add(1).max(1);
+        slot.process_slot.store(process.index, Relaxed);
+        slot.process_generation.store(process.generation, Relaxed);
+        slot.tid.store(thread_id, Relaxed);
+        slot.nested_level.store(nested_level, Relaxed);
+        for counter in [
+            &slot.events_lost,
+            &slot.wait_count,
+            &slot.wait_ns,
+            &slot.stack_count,
+            &slot.frames_unwound,
+            &slot.rule_miss_count,
+            &slot.stacks_truncated,
+        ] {
+            counter.store(0, Relaxed);
+        }
+        slot.generation.store(generation, Relaxed);
+        // Release: pairs with the recorder's Acquire of the state.
+        slot.state.store(THREAD_LIVE, Release);
+        return Some(SlotClaim { index, generation });
+    }
+    pool.control().threads_refused.fetch_add(1, Relaxed);
+    None
+}
+
+/// What a buffer is claimed for.
+#[derive(Debug, Clone, Copy)]
+pub enum BufferUse {
+    /// Event records of the thread in a thread slot; its n-th buffer.
+    Events {
+        /// The thread's slot.
+        thread: SlotClaim,
+        /// Number of the buffer, from 0.
+        sequence: u64,
+    },
+    /// Stack nodes of the process in a process slot; its n-th block.
+    Nodes {
+        /// The process's slot.
+        process: SlotClaim,
+        /// Number of the block, from 0.
+        block: u32,
+    },
+}
+
+/// Claims a free buffer, the lowest one first so that a lightly used pool touches little memory. `None`: all are in use.
+///
+/// Wakes the recorder when more than half of the buffers are in use.
+#[must_use]
+pub fn claim_buffer(pool: &Pool, purpose: BufferUse, ticks: u64) -> Option<u32> {
+    let (owner, generation, first_node) = match purpose {
+        BufferUse::Events { thread, sequence } => {
+            (owner_word(OWNER_EVENTS, thread.index, sequence), thread.generation, 0)
+        }
+        BufferUse::Nodes { process, block } => (
+            owner_word(OWNER_NODES, process.index, u64::from(block)),
+            process.generation,
+            block.wrapping_mul(pool.nodes_per_block() as u32),
+        ),
+    };
+    for index in 0..pool.buffer_count() as u32 {
+        let Some(header) = pool.buffer_header(index) else { break };
+        if header.owner.load(Relaxed) != 0
+            || header.owner.compare_exchange(0, owner, AcqRel, Relaxed).is_err()
+        {
+            continue;
+        }
+        header.first_node.store(first_node, Relaxed);
+        header.claimed_ticks.store(ticks, Relaxed);
+        // Release: pairs with the recorder's Acquire; a header with a generation is complete.
+        header.owner_generation.store(generation, Release);
+        let claimed = pool.control().buffers_claimed.fetch_add(1, Relaxed).wrapping_add(1);
+        if claimed as usize > pool.buffer_count() / 2 {
+            wake_recorder(pool);
+        }
+        return Some(index);
+    }
+    wake_recorder(pool);
+    None
+}
+
+/// Gives back a buffer into which nothing was written.
+pub fn unclaim_buffer(pool: &Pool, index: u32) {
+    if let Some(header) = pool.buffer_header(index) {
+        header.owner_generation.store(0, Relaxed);
+        pool.control().buffers_claimed.fetch_sub(1, Relaxed);
+        // Release: whoever claims it next sees the header cleared.
+        header.owner.store(0, Release);
+    }
+}
+
+/// Wakes the recorder if it sleeps.
+pub fn wake_recorder(pool: &Pool) {
+    let word = &pool.control().recorder_sleeping;
+    if word.load(Relaxed) == 1 && word.swap(0, AcqRel) == 1 {
+        sys::futex_wake(word, 1);
+    }
+}
+
+/// How a wait for a buffer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitOutcome {
+    /// The recorder has freed buffers: try again.
+    Freed,
+    /// The recorder has closed the session.
+    Closed,
+    /// The recorder shows no sign of life.
+    Dead,
+}
+
+/// Waits until the recorder frees a buffer (`--on-full block`). `try_claim` is asked again after each wake.
+///
+/// # Errors
+/// Why no buffer will come any more.
+pub fn wait_for<T>(pool: &Pool, mut try_claim: impl FnMut() -> Option<T>) -> Result<T, WaitOutcome> {
+    let control = pool.control();
+    let mut last_beat = control.heartbeat.load(Relaxed);
+    let mut beat_ns = sys::monotonic_ns();
+    control.waiter_count.fetch_add(1, Relaxed);
+    let outcome = loop {
+        let generation = control.freed_generation.load(Acquire);
+        if control.state.load(Relaxed) != SESSION_RECORDING {
+            break Err(WaitOutcome::Closed);
+        }
+        if let Some(claimed) = try_claim() {
+            break Ok(claimed);
+        }
+        wake_recorder(pool);
+        sys::futex_wait(&control.freed_generation, generation, WAIT_SLICE_NS);
+        let now_ns = sys::monotonic_ns();
+        let beat = control.heartbeat.load(Relaxed);
+        if beat != last_beat {
+            last_beat = beat;
+            beat_ns = now_ns;
+            continue;
+        }
+        let silent_ns = now_ns.saturating_sub(beat_ns);
+        let is_gone = silent_ns > HEARTBEAT_GONE_NS
+            && !sys::process_exists(control.recorder_pid.load(Relaxed));
+        if is_gone || silent_ns > HEARTBEAT_LOST_NS {
+            break Err(WaitOutcome::Dead);
+        }
+    };
+    control.waiter_count.fetch_sub(1, Relaxed);
+    outcome
+}
+
+/// The slot claim that stands for none.
+pub const NO_CLAIM: SlotClaim = SlotClaim { index: NO_SLOT, generation: 0 };

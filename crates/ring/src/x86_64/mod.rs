@@ -54,6 +54,7 @@ pub(crate) mod number {
     pub(crate) const MPROTECT: usize = 10;
     pub(crate) const MADVISE: usize = 28;
     pub(crate) const GETPID: usize = 39;
+    pub(crate) const KILL: usize = 62;
     pub(crate) const FCNTL: usize = 72;
     pub(crate) const FTRUNCATE: usize = 77;
     pub(crate) const GETPPID: usize = 110;
