@@ -1,1 +1,52 @@
-//! placeholder
+//! The part of heapr that runs inside the target: hooks, stack capture, writing into the shared buffers.
+//!
+//! It is a guest in somebody else's house: it allocates nothing from the program's heap, takes no lock that another
+//! thread may hold while it waits, leaves errno alone, makes no system call on the common path, and when it cannot go
+//! on it disables itself, says why in the shared page, and lets the program run on at full speed.
+//!
+//! As a library of the workspace it exports no C symbol; the shared object is built with the feature `cdylib`.
+#![cfg_attr(not(test), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing
+    )
+)]
+#![allow(clippy::missing_safety_doc, reason = "the hooks' contracts are the C functions'")]
+
+mod bounds;
+mod events;
+mod foreign;
+mod hooks;
+mod link_map;
+mod modules;
+mod process;
+mod real;
+mod rules;
+mod stack;
+mod start;
+mod thread;
+mod tree;
+mod verify;
+pub mod x86_64;
+
+#[cfg(all(feature = "cdylib", not(test)))]
+mod shared_object {
+    /// Runs `start::construct` when the loader has loaded the agent.
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static CONSTRUCTOR: extern "C" fn() = crate::start::construct;
+
+    /// No code of the agent panics (the build checks that none of core's panic machinery is linked); the language wants
+    /// a handler all the same.
+    #[panic_handler]
+    fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+        loop {
+            core::hint::spin_loop();
+        }
+    }
+}

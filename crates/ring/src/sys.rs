@@ -232,6 +232,38 @@ pub fn thread_name() -> [u8; 16] {
     name
 }
 
+/// Asks the kernel for the mapping that holds `address` (`PROCMAP_QUERY` on an open /proc/self/maps, Linux 6.11).
+///
+/// # Errors
+/// ENOTTY on older kernels; ENOENT if nothing is mapped there.
+pub fn query_mapping(maps: &Descriptor, address: usize) -> Result<(usize, usize), i32> {
+    // struct procmap_query: size, flags, address, vma start, end, flags, page size, offset, inode, device (2 x u32),
+    // name size and build-id size (u32 each), name address, build-id address: 13 words.
+    const PROCMAP_QUERY: usize = 0xC068_6611;
+    const VMA_READABLE: u64 = 1;
+    let mut query = [0_u64; 13];
+    query[0] = 104;
+    query[1] = VMA_READABLE;
+    query[2] = address as u64;
+    // SAFETY: the kernel reads and writes 104 bytes, the size of the array.
+    answer(unsafe {
+        syscall6(number::IOCTL, [maps.0 as usize, PROCMAP_QUERY, query.as_mut_ptr() as usize, 0, 0, 0])
+    })?;
+    Ok((query[3] as usize, query[4] as usize))
+}
+
+/// The soft limit of the stack's size in bytes (`RLIMIT_STACK`); `usize::MAX` for none.
+#[must_use]
+pub fn stack_limit_bytes() -> usize {
+    const RLIMIT_STACK: usize = 3;
+    let mut limit = [0_u64; 2];
+    // SAFETY: the kernel writes one rlimit of two words.
+    let raw = unsafe {
+        syscall6(number::PRLIMIT64, [0, RLIMIT_STACK, 0, limit.as_mut_ptr() as usize, 0, 0])
+    };
+    if raw == 0 { limit[0] as usize } else { 8 << 20 }
+}
+
 /// The calling thread's alternate signal stack: its lowest address and size, if one is set.
 #[must_use]
 pub fn alternate_stack() -> Option<(usize, usize)> {

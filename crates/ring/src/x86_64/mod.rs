@@ -52,6 +52,7 @@ pub(crate) mod number {
     pub(crate) const MMAP: usize = 9;
     pub(crate) const MUNMAP: usize = 11;
     pub(crate) const MPROTECT: usize = 10;
+    pub(crate) const IOCTL: usize = 16;
     pub(crate) const MADVISE: usize = 28;
     pub(crate) const GETPID: usize = 39;
     pub(crate) const KILL: usize = 62;
@@ -65,5 +66,6 @@ pub(crate) mod number {
     pub(crate) const CLOCK_GETTIME: usize = 228;
     pub(crate) const TGKILL: usize = 234;
     pub(crate) const OPENAT: usize = 257;
+    pub(crate) const PRLIMIT64: usize = 302;
     pub(crate) const MEMFD_CREATE: usize = 319;
 }

@@ -1,0 +1,169 @@
+//! Which stack an address lies on, and up to where that stack may be read.
+//!
+//! Unwinding reads only between the stack pointer and the upper end of the mapping that holds it, so that wrong unwind
+//! information can end a stack early but cannot fault.
+
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use heapr_ring::sys;
+
+use crate::link_map;
+use crate::x86_64::thread_pointer;
+
+/// A readable range of stack, `low..high`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StackRange {
+    pub(crate) low: usize,
+    pub(crate) high: usize,
+}
+
+impl StackRange {
+    /// Holds no address.
+    pub(crate) const EMPTY: Self = Self { low: 0, high: 0 };
+
+    #[inline(always)]
+    pub(crate) fn contains(self, address: usize) -> bool {
+        address.wrapping_sub(self.low) < self.high.wrapping_sub(self.low)
+    }
+}
+
+/// Ranges that a thread knows: its own stack first, then those found since (signal stacks, fibers), oldest replaced.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct KnownRanges {
+    ranges: [StackRange; KNOWN_MAX],
+    next: usize,
+}
+
+/// A thread that runs more fibers than this asks the kernel anew at each switch (3 µs).
+const KNOWN_MAX: usize = 16;
+
+/// Upper end of the main thread's stack: `__libc_stack_end`; 0 if the C library does not tell.
+static MAIN_HIGH: AtomicUsize = AtomicUsize::new(0);
+
+/// The kernel leaves at least this much below the main stack free of other mappings (`mmap_base`: gap of 128 MiB or the
+/// stack limit, whichever is more), so that an address in it can only be the stack's.
+const MAIN_GAP_BYTES: usize = 128 << 20;
+
+/// Learns where the main thread's stack ends.
+pub(crate) fn start() {
+    let variable = link_map::find_anywhere(b"__libc_stack_end") as *const usize;
+    if !variable.is_null() {
+        // SAFETY: glibc's loader exports this variable, a pointer to the program's argument block.
+        MAIN_HIGH.store(unsafe { *variable }, Relaxed);
+    }
+}
+
+impl KnownRanges {
+    /// Knows nothing yet.
+    pub(crate) const EMPTY: Self = Self { ranges: [StackRange::EMPTY; KNOWN_MAX], next: 0 };
+
+    /// The range that holds `sp`; `EMPTY` if it cannot be told. `is_main`: the calling thread is the main one.
+    #[inline(always)]
+    pub(crate) fn find(&mut self, sp: usize, is_main: bool) -> StackRange {
+        let [own, ..] = self.ranges;
+        if own.contains(sp) { own } else { self.find_other(sp, is_main) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_other(&mut self, sp: usize, is_main: bool) -> StackRange {
+        if let Some(&known) = self.ranges.iter().find(|range| range.contains(sp)) {
+            return known;
+        }
+        let [own, ..] = self.ranges;
+        let found = discover(sp, is_main);
+        if own == StackRange::EMPTY {
+            if let Some(first) = self.ranges.first_mut() {
+                *first = found;
+            }
+            return found;
+        }
+        self.next = if self.next.wrapping_add(1) >= KNOWN_MAX { 1 } else { self.next.wrapping_add(1) };
+        if let Some(place) = self.ranges.get_mut(self.next) {
+            *place = found;
+        }
+        found
+    }
+}
+
+fn discover(sp: usize, is_main: bool) -> StackRange {
+    let main_high = MAIN_HIGH.load(Relaxed);
+    if is_main && main_high != 0 {
+        let limit = sys::stack_limit_bytes();
+        let gap = if limit == usize::MAX { MAIN_GAP_BYTES } else { limit.max(MAIN_GAP_BYTES) };
+        let main = StackRange { low: main_high.saturating_sub(gap), high: main_high };
+        if main.contains(sp) {
+            return main;
+        }
+    }
+    if let Some((low, bytes)) = sys::alternate_stack() {
+        let alternate = StackRange { low, high: low.saturating_add(bytes) };
+        if alternate.contains(sp) {
+            return alternate;
+        }
+    }
+    let mapping = mapping_of(sp);
+    // A thread's control block lies at the top of its own stack; what is above it is no frame.
+    let control_block = thread_pointer::thread_pointer();
+    if mapping.contains(control_block) && control_block > sp {
+        return StackRange { low: mapping.low, high: control_block };
+    }
+    mapping
+}
+
+/// The mapping that holds `address`, from the kernel.
+fn mapping_of(address: usize) -> StackRange {
+    let Ok(maps) = sys::open(b"/proc/self/maps\0", false) else { return StackRange::EMPTY };
+    match sys::query_mapping(&maps, address) {
+        Ok((low, high)) => StackRange { low, high },
+        Err(ENOTTY) => search_maps(&maps, address),
+        Err(_) => StackRange::EMPTY,
+    }
+}
+
+const ENOTTY: i32 = 25;
+
+/// Reads `low-high perms …` lines until one holds `address`.
+fn search_maps(maps: &sys::Descriptor, address: usize) -> StackRange {
+    let mut chunk = [0_u8; 512];
+    let mut numbers = [0_usize; 2];
+    // Which of the two numbers is being read; 2: the permissions' first letter comes next; 3: rest of the line.
+    let mut field = 0_usize;
+    loop {
+        let count = match sys::read(maps, &mut chunk) {
+            Ok(0) => return StackRange::EMPTY,
+            Ok(count) => count,
+            Err(sys::EINTR) => continue,
+            Err(_) => return StackRange::EMPTY,
+        };
+        for &byte in chunk.get(..count).unwrap_or_default() {
+            match (field, byte) {
+                (_, b'\n') => {
+                    field = 0;
+                    numbers = [0; 2];
+                }
+                (0, b'-') => field = 1,
+                (1, b' ') => field = 2,
+                (0 | 1, digit) => {
+                    let value = match digit {
+                        b'0'..=b'9' => digit.wrapping_sub(b'0'),
+                        _ => digit.wrapping_sub(b'a').wrapping_add(10),
+                    };
+                    if let Some(number) = numbers.get_mut(field) {
+                        *number = number.wrapping_shl(4) | usize::from(value & 15);
+                    }
+                }
+                (2, permission) => {
+                    let [low, high] = numbers;
+                    let range = StackRange { low, high };
+                    if permission == b'r' && range.contains(address) {
+                        return range;
+                    }
+                    field = 3;
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Writing event records into the thread's buffer.
+//!
+//! ```text
+//! published = cursor | BUSY      the recorder holds later events of other threads back
+//! time stamp
+//! words of the record
+//! published = new cursor         (release) the record exists, whatever happens to the process now
+//! ```
+//!
+//! The part between the two stores is a dozen instructions and never waits.
+
+use core::sync::atomic::{AtomicU64, Ordering::*};
+
+use heapr_ring::writer;
+use heapr_wire::{MODULE_MAIN, ModuleRecord, PUBLISHED_BUSY, RecordKind, address_word, word0};
+
+use crate::modules::{self, Module, ModuleSink};
+use crate::process::AGENT;
+use crate::thread::{Level, Scope};
+
+/// Makes sure that a record of `words` fits into the level's buffer. `false`: it is lost (and counted).
+#[inline(always)]
+pub(crate) fn ensure_room(scope: &mut Scope, words: u32) -> bool {
+    let level = scope.level();
+    if level.limit.wrapping_sub(level.cursor) >= words { true } else { refill(scope, words) }
+}
+
+/// Takes the next buffer.
+#[cold]
+#[inline(never)]
+fn refill(scope: &mut Scope, words: u32) -> bool {
+    let Some(pool) = AGENT.pool() else { return false };
+    if !AGENT.is_active() {
+        return false;
+    }
+    scope.state().revive();
+    let Some((process, is_new)) = AGENT.process() else { return false };
+    let thread_id = scope.state().thread_id;
+    let depth = scope.depth();
+    let level = scope.level();
+    if level.slot.is_null() {
+        let Some(claim) = writer::claim_thread(pool, process, thread_id, depth) else {
+            AGENT.count(|slot| &slot.events_lost);
+            return false;
+        };
+        let Some(slot) = pool.thread_slot(claim.index) else { return false };
+        level.claim = claim;
+        level.slot = slot;
+        level.sequence = 0;
+    }
+    // SAFETY: a slot of the pool, which is never unmapped.
+    let slot = unsafe { &*level.slot };
+    if !level.header.is_null() {
+        // SAFETY: the header of the buffer that this thread fills. Release: after the last record.
+        unsafe { (*level.header).closed.store(1, Release) };
+        level.header = core::ptr::null();
+        level.cursor = 0;
+        level.limit = 0;
+    }
+    let purpose = writer::BufferUse::Events { thread: level.claim, sequence: level.sequence };
+    let mut waited_ns = 0;
+    let claimed = AGENT.claim_buffer(pool, purpose, &mut waited_ns);
+    if waited_ns != 0 {
+        add(&slot.wait_count, 1);
+        add(&slot.wait_ns, waited_ns);
+    }
+    let parts = claimed.and_then(|index| Some((pool.buffer_words(index)?, pool.buffer_header(index)?)));
+    let Some((buffer, header)) = parts else {
+        add(&slot.events_lost, 1);
+        return false;
+    };
+    level.sequence = level.sequence.wrapping_add(1);
+    level.words = buffer.as_ptr();
+    level.header = header;
+    level.cursor = 0;
+    level.limit = buffer.len() as u32;
+    if is_new && depth == 0 {
+        // A forked child has its parent's modules, and the recorder must know that.
+        modules::announce_all(&mut Records { scope });
+        return ensure_room(scope, words);
+    }
+    words as usize <= buffer.len()
+}
+
+/// Adds to a counter that only this thread writes.
+#[inline(always)]
+pub(crate) fn add(counter: &AtomicU64, amount: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(amount), Relaxed);
+}
+
+/// Writes a record of `N` words (the first is made from `kind` and the time), for which there is room.
+#[inline(always)]
+fn write<const N: usize>(level: &mut Level, kind: RecordKind, rest: [u64; N]) {
+    // SAFETY: `ensure_room` has seen that N + 1 words fit between cursor and limit of a buffer that this thread owns and
+    // that is never unmapped.
+    unsafe {
+        let header = &*level.header;
+        let first = level.words.add(level.cursor as usize);
+        header.published.store(level.cursor * 8 | PUBLISHED_BUSY, Relaxed);
+        core::sync::atomic::compiler_fence(SeqCst);
+        let ticks = AGENT.now_ticks(level.start_ticks);
+        (*first).store(word0(kind, ticks), Relaxed);
+        let mut next = first;
+        for word in rest {
+            next = next.add(1);
+            (*next).store(word, Relaxed);
+        }
+        level.cursor = level.cursor.wrapping_add(N as u32).wrapping_add(1);
+        // Release: pairs with the recorder's Acquire of `published`.
+        header.published.store(level.cursor * 8, Release);
+    }
+}
+
+/// A new block.
+#[inline(always)]
+pub(crate) fn alloc(scope: &mut Scope, heap: u8, address: usize, size: usize, node: u32) {
+    if !ensure_room(scope, 4) {
+        return;
+    }
+    let level = scope.level();
+    level.last_address = address;
+    let place = address_word(heap, address as u64);
+    if size <= u32::MAX as usize {
+        write(level, RecordKind::Alloc, [place, (size as u64) << 32 | u64::from(node)]);
+    } else {
+        write(level, RecordKind::AllocBig, [place, size as u64, u64::from(node)]);
+    }
+}
+
+/// A block about to be freed.
+#[inline(always)]
+pub(crate) fn free(scope: &mut Scope, heap: u8, address: usize) {
+    if ensure_room(scope, 2) {
+        write(scope.level(), RecordKind::Free, [address_word(heap, address as u64)]);
+    }
+}
+
+/// A block about to be freed, with the stack of the call.
+pub(crate) fn free_with_stack(scope: &mut Scope, heap: u8, address: usize, node: u32) {
+    if ensure_room(scope, 3) {
+        write(scope.level(), RecordKind::FreeStack, [address_word(heap, address as u64), u64::from(node)]);
+    }
+}
+
+/// A block about to be reallocated.
+#[inline(always)]
+pub(crate) fn realloc_prepare(scope: &mut Scope, heap: u8, address: usize) -> bool {
+    let is_room = ensure_room(scope, 2);
+    if is_room {
+        write(scope.level(), RecordKind::ReallocPrepare, [address_word(heap, address as u64)]);
+    }
+    is_room
+}
+
+/// A reallocation that succeeded (address 0, size 0: it freed the block).
+#[inline(always)]
+pub(crate) fn realloc_commit(scope: &mut Scope, heap: u8, address: usize, size: usize, node: u32) {
+    if ensure_room(scope, 4) {
+        let level = scope.level();
+        level.last_address = address;
+        let place = address_word(heap, address as u64);
+        write(level, RecordKind::ReallocCommit, [place, size as u64, u64::from(node) << 32]);
+    }
+}
+
+/// A reallocation that failed: the old block lives on.
+#[cold]
+pub(crate) fn realloc_abort(scope: &mut Scope, heap: u8, address: usize, size: usize) {
+    if ensure_room(scope, 3) {
+        write(scope.level(), RecordKind::ReallocAbort, [address_word(heap, address as u64), size as u64]);
+    }
+}
+
+/// A call that failed.
+#[cold]
+pub(crate) fn failed(scope: &mut Scope, size: usize, node: u32) {
+    if ensure_room(scope, 3) {
+        write(scope.level(), RecordKind::AllocFailed, [size as u64, u64::from(node)]);
+    }
+}
+
+/// Writes module records through a hook in progress.
+pub(crate) struct Records<'a> {
+    pub(crate) scope: &'a mut Scope,
+}
+
+impl ModuleSink for Records<'_> {
+    fn module(&mut self, module: &Module, flags: u64) {
+        let mut path = module.path();
+        if flags & MODULE_MAIN != 0 {
+            path = &[];
+        }
+        // The end of a path tells more than its beginning.
+        let cut = path.len().saturating_sub(ModuleRecord::PATH_BYTES_MAX);
+        let path = path.get(cut..).unwrap_or_default();
+        let build_id = module.build_id();
+        let words_of = |bytes: &[u8]| bytes.len().div_ceil(8);
+        let words = ModuleRecord::FIXED_WORDS + words_of(build_id) + words_of(path);
+        if !ensure_room(self.scope, words as u32) {
+            return;
+        }
+        let level = self.scope.level();
+        let fixed = [
+            (words * 8) as u64,
+            module.bias.load(Relaxed) as u64,
+            module.start.load(Relaxed) as u64,
+            module.end.load(Relaxed) as u64,
+            (build_id.len() as u64) << 32 | path.len() as u64,
+            flags,
+            0,
+        ];
+        let texts = build_id.chunks(8).chain(path.chunks(8)).map(|bytes| {
+            let mut word = [0; 8];
+            for (place, &byte) in word.iter_mut().zip(bytes) {
+                *place = byte;
+            }
+            u64::from_le_bytes(word)
+        });
+        // SAFETY: `ensure_room` has seen that `words` fit; as in `write`.
+        unsafe {
+            let header = &*level.header;
+            let first = level.words.add(level.cursor as usize);
+            let mut next = first;
+            for word in fixed.into_iter().chain(texts) {
+                next = next.add(1);
+                (*next).store(word, Relaxed);
+            }
+            header.published.store(level.cursor * 8 | PUBLISHED_BUSY, Relaxed);
+            let ticks = AGENT.now_ticks(level.start_ticks);
+            (*first).store(word0(RecordKind::Module, ticks), Relaxed);
+            level.cursor = level.cursor.wrapping_add(words as u32);
+            header.published.store(level.cursor * 8, Release);
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Finding functions in the loaded modules without dlsym, which may allocate and takes the loader's lock.
+//!
+//! The modules are read from the loader's own list (`dl_iterate_phdr`, in search order) and the symbols from their hash
+//! tables. What the loader has mapped and relocated is trusted here: it runs in this process already.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+
+/// One loaded module as `dl_iterate_phdr` shows it (`struct dl_phdr_info`, the fields that every C library has).
+#[repr(C)]
+pub(crate) struct DlPhdrInfo {
+    /// Load bias.
+    pub(crate) bias: usize,
+    /// Path; empty for the main program.
+    pub(crate) name: *const c_char,
+    /// Program headers.
+    pub(crate) headers: *const ProgramHeader,
+    /// Number of them.
+    pub(crate) header_count: u16,
+}
+
+/// `Elf64_Phdr`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct ProgramHeader {
+    pub(crate) kind: u32,
+    pub(crate) flags: u32,
+    pub(crate) file_off: u64,
+    pub(crate) address_svma: usize,
+    pub(crate) physical: u64,
+    pub(crate) file_bytes: u64,
+    pub(crate) memory_bytes: usize,
+    pub(crate) alignment: u64,
+}
+
+pub(crate) const PT_LOAD: u32 = 1;
+pub(crate) const PT_DYNAMIC: u32 = 2;
+pub(crate) const PT_NOTE: u32 = 4;
+pub(crate) const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
+
+const DT_PLTRELSZ: usize = 2;
+const DT_HASH: usize = 4;
+const DT_STRTAB: usize = 5;
+const DT_SYMTAB: usize = 6;
+const DT_RELA: usize = 7;
+const DT_RELASZ: usize = 8;
+const DT_JMPREL: usize = 23;
+const DT_GNU_HASH: usize = 0x6fff_fef5;
+
+unsafe extern "C" {
+    fn dl_iterate_phdr(
+        callback: unsafe extern "C" fn(*const DlPhdrInfo, usize, *mut c_void) -> c_int,
+        data: *mut c_void,
+    ) -> c_int;
+}
+
+impl DlPhdrInfo {
+    /// The program headers.
+    pub(crate) fn headers(&self) -> &[ProgramHeader] {
+        if self.headers.is_null() {
+            return &[];
+        }
+        // SAFETY: the loader gives the mapped headers and their number.
+        unsafe { core::slice::from_raw_parts(self.headers, self.header_count as usize) }
+    }
+
+    /// Whether an address lies in a loaded segment.
+    pub(crate) fn contains(&self, address_avma: usize) -> bool {
+        self.headers().iter().any(|header| {
+            header.kind == PT_LOAD
+                && address_avma.wrapping_sub(self.bias.wrapping_add(header.address_svma)) < header.memory_bytes
+        })
+    }
+
+    /// The module's dynamic section, decoded.
+    pub(crate) fn dynamic(&self) -> Option<Dynamic> {
+        let header = self.headers().iter().find(|header| header.kind == PT_DYNAMIC)?;
+        // SAFETY: the loader has mapped and read this section itself; it ends with a zero tag.
+        unsafe { Dynamic::read(self.bias, self.bias.wrapping_add(header.address_svma) as *const [usize; 2]) }
+    }
+}
+
+/// What is needed of a module's dynamic section; addresses are avma.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dynamic {
+    bias: usize,
+    symbols: usize,
+    strings: usize,
+    gnu_hash: usize,
+    hash: usize,
+    /// Relocation tables (`Elf64_Rela`): address and bytes.
+    pub(crate) relocations: [(usize, usize); 2],
+}
+
+/// `Elf64_Sym`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Symbol {
+    name: u32,
+    info: u8,
+    other: u8,
+    section: u16,
+    value: usize,
+    size: u64,
+}
+
+/// `Elf64_Rela`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Relocation {
+    /// Where.
+    pub(crate) offset_svma: usize,
+    /// Type (low 32 bits) and symbol (high).
+    pub(crate) info: u64,
+    /// Addend.
+    pub(crate) addend: i64,
+}
+
+impl Dynamic {
+    /// # Safety
+    /// 1. `entries` is the dynamic section of a module that the loader has loaded at `bias`.
+    unsafe fn read(bias: usize, mut entries: *const [usize; 2]) -> Option<Self> {
+        let mut dynamic =
+            Self { bias, symbols: 0, strings: 0, gnu_hash: 0, hash: 0, relocations: [(0, 0); 2] };
+        let [mut rela, mut rela_bytes, mut jmprel, mut jmprel_bytes] = [0; 4];
+        // glibc relocates these pointers in place, musl and the vdso do not: what lies below the bias is an offset.
+        let absolute = |value: usize| if value < bias { bias.wrapping_add(value) } else { value };
+        loop {
+            // SAFETY: (1): the section is mapped up to its zero tag.
+            let [tag, value] = unsafe { *entries };
+            match tag {
+                0 => break,
+                DT_SYMTAB => dynamic.symbols = absolute(value),
+                DT_STRTAB => dynamic.strings = absolute(value),
+                DT_GNU_HASH => dynamic.gnu_hash = absolute(value),
+                DT_HASH => dynamic.hash = absolute(value),
+                DT_RELA => rela = absolute(value),
+                DT_RELASZ => rela_bytes = value,
+                DT_JMPREL => jmprel = absolute(value),
+                DT_PLTRELSZ => jmprel_bytes = value,
+                _ => {}
+            }
+            // SAFETY: not at the zero tag yet.
+            entries = unsafe { entries.add(1) };
+        }
+        dynamic.relocations = [(rela, rela_bytes), (jmprel, jmprel_bytes)];
+        (dynamic.symbols != 0 && dynamic.strings != 0).then_some(dynamic)
+    }
+
+    /// Address of the function or object that the module defines under this name; 0 if it does not.
+    pub(crate) fn find(&self, name: &[u8]) -> usize {
+        let symbol = if self.gnu_hash != 0 {
+            // SAFETY: the loader has resolved symbols through this table itself.
+            unsafe { self.find_gnu(name) }
+        } else if self.hash != 0 {
+            // SAFETY: as above.
+            unsafe { self.find_sysv(name) }
+        } else {
+            None
+        };
+        symbol.map_or(0, |symbol| self.address_of(symbol))
+    }
+
+    fn address_of(&self, symbol: Symbol) -> usize {
+        const STT_GNU_IFUNC: u8 = 10;
+        let address = self.bias.wrapping_add(symbol.value);
+        if symbol.info & 15 == STT_GNU_IFUNC {
+            // SAFETY: an ifunc symbol's value is its resolver, which takes nothing that x86-64 needs and is called
+            // by the loader in the same way.
+            let resolver: unsafe extern "C" fn() -> usize = unsafe { core::mem::transmute(address) };
+            // SAFETY: as above.
+            return unsafe { resolver() };
+        }
+        address
+    }
+
+    /// # Safety
+    /// 1. `index` is below the number of the module's dynamic symbols.
+    unsafe fn symbol(&self, index: u32) -> Symbol {
+        // SAFETY: (1).
+        unsafe { *(self.symbols as *const Symbol).add(index as usize) }
+    }
+
+    /// Name of a symbol.
+    ///
+    /// # Safety
+    /// 1. `index` is below the number of the module's dynamic symbols.
+    pub(crate) unsafe fn symbol_name(&self, index: u32) -> &[u8] {
+        // SAFETY: (1); names are zero-terminated strings in the module's string table.
+        unsafe {
+            let symbol = self.symbol(index);
+            CStr::from_ptr((self.strings as *const c_char).add(symbol.name as usize)).to_bytes()
+        }
+    }
+
+    /// # Safety
+    /// 1. As [`Self::symbol`].
+    unsafe fn defines(&self, index: u32, name: &[u8]) -> Option<Symbol> {
+        // SAFETY: (1).
+        let symbol = unsafe { self.symbol(index) };
+        // SAFETY: (1).
+        (symbol.section != 0 && symbol.value != 0 && unsafe { self.symbol_name(index) } == name).then_some(symbol)
+    }
+
+    /// # Safety
+    /// 1. `gnu_hash` is the module's DT_GNU_HASH table.
+    unsafe fn find_gnu(&self, name: &[u8]) -> Option<Symbol> {
+        let hash =
+            name.iter().fold(5381_u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
+        let table = self.gnu_hash as *const u32;
+        // SAFETY: (1): four words of header, then bloom words, buckets and chains as they say.
+        unsafe {
+            let [bucket_count, first_symbol, bloom_count] = [*table, *table.add(1), *table.add(2)];
+            if bucket_count == 0 {
+                return None;
+            }
+            let buckets = table.add(4 + bloom_count as usize * 2);
+            let mut index = *buckets.add((hash % bucket_count) as usize);
+            if index < first_symbol {
+                return None;
+            }
+            let chains = buckets.add(bucket_count as usize);
+            loop {
+                let chain = *chains.add((index - first_symbol) as usize);
+                if chain | 1 == hash | 1
+                    && let Some(symbol) = self.defines(index, name)
+                {
+                    return Some(symbol);
+                }
+                if chain & 1 != 0 {
+                    return None;
+                }
+                index = index.wrapping_add(1);
+            }
+        }
+    }
+
+    /// # Safety
+    /// 1. `hash` is the module's DT_HASH table.
+    unsafe fn find_sysv(&self, name: &[u8]) -> Option<Symbol> {
+        let hash = name.iter().fold(0_u32, |hash, &byte| {
+            let hash = (hash << 4).wrapping_add(u32::from(byte));
+            let high = hash & 0xf000_0000;
+            (hash ^ (high >> 24)) & !high
+        });
+        let table = self.hash as *const u32;
+        // SAFETY: (1): bucket count, chain count, buckets, chains.
+        unsafe {
+            let [bucket_count, chain_count] = [*table, *table.add(1)];
+            if bucket_count == 0 {
+                return None;
+            }
+            let mut index = *table.add(2 + (hash % bucket_count) as usize);
+            while index != 0 && index < chain_count {
+                if let Some(symbol) = self.defines(index, name) {
+                    return Some(symbol);
+                }
+                index = *table.add(2 + bucket_count as usize + index as usize);
+            }
+        }
+        None
+    }
+}
+
+/// Calls `visit` for each loaded module in the loader's order until it says to stop (`true`).
+///
+/// Takes the loader's list lock (recursive, held by the loader only for moments): not for the common path.
+pub(crate) fn for_each_module(visit: &mut dyn FnMut(&DlPhdrInfo) -> bool) {
+    unsafe extern "C" fn callback(info: *const DlPhdrInfo, _bytes: usize, data: *mut c_void) -> c_int {
+        // SAFETY: `data` is the address of the reference below, which outlives the iteration; `info` is the loader's.
+        unsafe {
+            let visit = &mut *data.cast::<&mut dyn FnMut(&DlPhdrInfo) -> bool>();
+            c_int::from(visit(&*info))
+        }
+    }
+    let mut visit = visit;
+    // SAFETY: the callback gets back the address of `visit`, which lives until the call returns.
+    unsafe { dl_iterate_phdr(callback, (&raw mut visit).cast()) };
+}
+
+/// Whether `name` is the kernel's vdso, whose symbols are no functions of a library.
+fn is_vdso(info: &DlPhdrInfo) -> bool {
+    if info.name.is_null() {
+        return false;
+    }
+    // SAFETY: a zero-terminated string of the loader.
+    unsafe { CStr::from_ptr(info.name) }.to_bytes().starts_with(b"linux-vdso")
+}
+
+/// Address of `name` in the first module behind the agent, in search order, that defines it; 0 if none does.
+pub(crate) fn find_after_agent(name: &[u8]) -> usize {
+    let agent = find_after_agent as *const () as usize;
+    let mut is_behind = false;
+    let mut found = 0;
+    for_each_module(&mut |info| {
+        if info.contains(agent) {
+            is_behind = true;
+        } else if is_behind && !is_vdso(info) {
+            found = info.dynamic().map_or(0, |dynamic| dynamic.find(name));
+        }
+        found != 0
+    });
+    found
+}
+
+/// Address of `name` in whatever module defines it first; 0 if none does.
+pub(crate) fn find_anywhere(name: &[u8]) -> usize {
+    let mut found = 0;
+    for_each_module(&mut |info| {
+        if !is_vdso(info) {
+            found = info.dynamic().map_or(0, |dynamic| dynamic.find(name));
+        }
+        found != 0
+    });
+    found
+}

@@ -1,0 +1,111 @@
+//! The allocator's own functions, which the hooks forward to.
+//!
+//! Until the agent has started each entry points to a starter: it starts the agent (which fills the table) and then
+//! makes the call. The table is written once, before a second thread can exist, and only read after.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::{link_map, start};
+
+type Pointer = *mut c_void;
+
+/// One forwarded function: its C name, and its address once known.
+#[derive(Debug)]
+pub(crate) struct Real {
+    /// Zero-free C name.
+    pub(crate) name: &'static [u8],
+    address: AtomicUsize,
+}
+
+impl Real {
+    const fn new(name: &'static [u8]) -> Self {
+        Self { name, address: AtomicUsize::new(0) }
+    }
+
+    /// Address of the real function; 0 if there is none.
+    #[inline(always)]
+    pub(crate) fn address(&self) -> usize {
+        self.address.load(Relaxed)
+    }
+
+    /// The address, after starting the agent if this is the first call of all.
+    #[inline(always)]
+    fn started(&self) -> usize {
+        let address = self.address();
+        if address != 0 { address } else { self.start() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn start(&self) -> usize {
+        start::start();
+        self.address()
+    }
+}
+
+macro_rules! real_functions {
+    ($($field:ident $name:literal fn($($argument:ident: $kind:ty),*) $(-> $answer:ty)? = $absent:expr;)*) => {
+        /// All forwarded functions of the C library's interface.
+        #[derive(Debug)]
+        pub(crate) struct RealFunctions { $(pub(crate) $field: Real,)* }
+
+        /// The table.
+        pub(crate) static REAL: RealFunctions = RealFunctions { $($field: Real::new($name),)* };
+
+        impl RealFunctions {
+            /// Finds each function in the first module after the agent, in the loader's search order, that has it.
+            pub(crate) fn resolve(&self) {
+                for real in [$(&self.$field,)*] {
+                    real.address.store(link_map::find_after_agent(real.name), Relaxed);
+                }
+            }
+
+            $(
+                /// Calls the real function; what an absent one does stands in the table below.
+                #[inline(always)]
+                pub(crate) fn $field(&self, $($argument: $kind),*) $(-> $answer)? {
+                    let address = self.$field.started();
+                    if address == 0 {
+                        return $absent;
+                    }
+                    // SAFETY: the address was found under this C name in the program's allocator, whose interface
+                    // the C standard, POSIX or the C library's manual fixes to this signature.
+                    unsafe {
+                        let function: unsafe extern "C" fn($($kind),*) $(-> $answer)? = core::mem::transmute(address);
+                        function($($argument),*)
+                    }
+                }
+            )*
+        }
+    };
+}
+
+const NULL: Pointer = core::ptr::null_mut();
+const ENOMEM: c_int = 12;
+
+real_functions! {
+    malloc b"malloc" fn(size: usize) -> Pointer = NULL;
+    free b"free" fn(block: Pointer) = ();
+    calloc b"calloc" fn(count: usize, size: usize) -> Pointer = NULL;
+    realloc b"realloc" fn(block: Pointer, size: usize) -> Pointer = NULL;
+    reallocarray b"reallocarray" fn(block: Pointer, count: usize, size: usize) -> Pointer
+        = match count.checked_mul(size) { Some(bytes) => REAL.realloc(block, bytes), None => NULL };
+    posix_memalign b"posix_memalign" fn(answer: *mut Pointer, alignment: usize, size: usize) -> c_int = ENOMEM;
+    aligned_alloc b"aligned_alloc" fn(alignment: usize, size: usize) -> Pointer = REAL.memalign(alignment, size);
+    memalign b"memalign" fn(alignment: usize, size: usize) -> Pointer = NULL;
+    valloc b"valloc" fn(size: usize) -> Pointer = REAL.memalign(4096, size);
+    pvalloc b"pvalloc" fn(size: usize) -> Pointer
+        = match size.checked_next_multiple_of(4096) { Some(bytes) => REAL.memalign(4096, bytes), None => NULL };
+    cfree b"cfree" fn(block: Pointer) = REAL.free(block);
+    free_sized b"free_sized" fn(block: Pointer, size: usize) = REAL.free(block);
+    free_aligned_sized b"free_aligned_sized" fn(block: Pointer, alignment: usize, size: usize) = REAL.free(block);
+    mmap b"mmap" fn(address: Pointer, size: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> Pointer
+        = usize::MAX as Pointer;
+    mmap64 b"mmap64" fn(address: Pointer, size: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> Pointer
+        = REAL.mmap(address, size, protection, flags, fd, offset);
+    munmap b"munmap" fn(address: Pointer, size: usize) -> c_int = -1;
+    mremap b"mremap" fn(old: Pointer, old_size: usize, size: usize, flags: c_int, fixed: Pointer) -> Pointer
+        = usize::MAX as Pointer;
+    dlclose b"dlclose" fn(handle: Pointer) -> c_int = -1;
+}

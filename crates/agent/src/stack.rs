@@ -1,0 +1,487 @@
+//! Capturing the caller's stack, at the cost of what changed since the thread's last one.
+//!
+//! Unwinding a frame is a pure function of its state (pc, sp, bp) and of the stack words that its rule reads. The last
+//! stack is kept with the state of each frame and the (address, value) of each word read:
+//!
+//! ```text
+//! frames   outermost                                   innermost
+//!          [0: start_thread] [1: main] [2: f] [3: g]
+//! words    |w0 w1|           |w2|      |w3 w4||w5|        (frame i's words end at frames[i].words_end)
+//! ```
+//!
+//! A new stack is unwound from the top until its state equals that of a kept frame; then the words from that frame
+//! outwards are read again and compared. All equal: the rest is proven to be what a full unwind would give, and its node
+//! is known. A difference at frame j: everything above j stands, and unwinding goes on from j.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use heapr_ring::sys;
+
+use crate::bounds::StackRange;
+use crate::events::{self, Records};
+use crate::process::AGENT;
+use crate::thread::Scope;
+use crate::x86_64::{Rule, Step};
+use crate::{modules, rules, tree, verify};
+
+/// Frames unwound anew in one capture before it is cut. Deeper stacks are cut at the outer end.
+const FRESH_FRAMES_MAX: usize = 1 << 17;
+/// Frames for which a thread's first arrays have room.
+const FIRST_CAPACITY: usize = 256;
+/// Words per frame for which there is room: no rule reads more than three, nearly all one or two.
+const WORDS_PER_FRAME: usize = 3;
+/// Entries of the memo from a whole stack to the one cut to `--max-frames`.
+const CUT_MEMO: usize = 64;
+
+/// Where a stack begins: the state right after the hooked function will have returned.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Start {
+    /// Return address of the hooked call.
+    pub(crate) pc: usize,
+    /// Stack pointer after the return.
+    pub(crate) sp: usize,
+    /// Frame pointer register of the caller.
+    pub(crate) bp: usize,
+}
+
+/// A kept frame: 32 bytes.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Frame {
+    /// Return address into the frame's function; for a frame interrupted by a signal its address plus one.
+    pub(crate) pc: usize,
+    sp: usize,
+    bp: usize,
+    node: u32,
+    words_end: u32,
+}
+
+/// A stack word that a rule has read.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Word {
+    address: usize,
+    value: usize,
+}
+
+/// The kept stack of a level, and room for the frames being unwound. All zero: nothing kept.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Kept {
+    frames: *mut Frame,
+    words: *mut Word,
+    fresh: *mut Frame,
+    fresh_words: *mut Word,
+    capacity: usize,
+    depth: usize,
+    code_epoch: u32,
+    capture_count: u32,
+    /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.
+    is_unprovable: bool,
+    cut_memo: [(u32, u32); CUT_MEMO],
+}
+
+impl Kept {
+    /// Drops the kept stack.
+    pub(crate) fn forget(&mut self) {
+        self.depth = 0;
+    }
+
+    /// The frame at `index` from the outer end.
+    #[inline(always)]
+    unsafe fn frame(&self, index: usize) -> &mut Frame {
+        // SAFETY: the callers' indices are below `capacity`, for which the array was mapped.
+        unsafe { &mut *self.frames.add(index) }
+    }
+
+    /// Doubles the arrays (or makes the first). `false`: no memory.
+    #[cold]
+    fn grow(&mut self, fresh_count: usize, fresh_words: usize) -> bool {
+        let capacity = if self.capacity == 0 { FIRST_CAPACITY } else { self.capacity.wrapping_mul(2) };
+        let Ok(memory) = sys::map_anonymous(bytes_for(capacity), false) else { return false };
+        let old = (self.frames, self.words, self.fresh, self.fresh_words, self.capacity);
+        let frames = memory.cast::<Frame>();
+        // SAFETY: the mapping has room for 2 × capacity frames and 2 × WORDS_PER_FRAME × capacity words; the old
+        // arrays hold the counts that are copied.
+        unsafe {
+            self.frames = frames;
+            self.fresh = frames.add(capacity);
+            self.words = frames.add(capacity.wrapping_mul(2)).cast::<Word>();
+            self.fresh_words = self.words.add(capacity.wrapping_mul(WORDS_PER_FRAME));
+            if old.4 != 0 {
+                let words = if self.depth == 0 { 0 } else { (*old.0.add(self.depth - 1)).words_end as usize };
+                core::ptr::copy_nonoverlapping(old.0, self.frames, self.depth);
+                core::ptr::copy_nonoverlapping(old.1, self.words, words);
+                core::ptr::copy_nonoverlapping(old.2, self.fresh, fresh_count);
+                core::ptr::copy_nonoverlapping(old.3, self.fresh_words, fresh_words);
+                sys::unmap(old.0.cast(), bytes_for(old.4));
+            }
+        }
+        self.capacity = capacity;
+        true
+    }
+
+    /// Index plus one of the innermost word of `words[..count]` that no longer has its value; 0 if all have.
+    #[inline(always)]
+    unsafe fn first_change(&self, count: usize) -> usize {
+        let mut left = count;
+        // SAFETY: `count` words are kept; their addresses were readable when they were read, and lie on a stack on
+        // which the current stack pointer lies deeper (checked by the caller), so they still are.
+        unsafe {
+            while left >= 4 {
+                let words = self.words.add(left - 4);
+                let [a, b, c, d] = [*words, *words.add(1), *words.add(2), *words.add(3)];
+                let differs = (read(a.address) ^ a.value)
+                    | (read(b.address) ^ b.value)
+                    | (read(c.address) ^ c.value)
+                    | (read(d.address) ^ d.value);
+                if differs != 0 {
+                    break;
+                }
+                left -= 4;
+            }
+            while left > 0 {
+                let word = *self.words.add(left - 1);
+                if read(word.address) != word.value {
+                    return left;
+                }
+                left -= 1;
+            }
+        }
+        0
+    }
+}
+
+fn bytes_for(capacity: usize) -> usize {
+    capacity.wrapping_mul(2 * size_of::<Frame>() + 2 * WORDS_PER_FRAME * size_of::<Word>())
+}
+
+/// Reads a stack word.
+///
+/// # Safety
+/// 1. The address is readable.
+#[inline(always)]
+unsafe fn read(address: usize) -> usize {
+    // SAFETY: (1). Volatile: the word belongs to the program's running functions.
+    unsafe { (address as *const usize).read_volatile() }
+}
+
+/// The node of the stack that begins at `start`.
+#[inline(always)]
+pub(crate) fn capture(scope: &mut Scope, start: Start) -> u32 {
+    let is_main = scope.state().is_main;
+    let range = scope.state().ranges.find(start.sp, is_main);
+    let kept = &mut scope.level().kept;
+    kept.capture_count = kept.capture_count.wrapping_add(1);
+    if kept.depth != 0 && kept.code_epoch == AGENT.code_epoch.load(Relaxed) && !kept.is_unprovable {
+        // SAFETY: depth is at most the capacity.
+        let top = unsafe { *kept.frame(kept.depth - 1) };
+        if top.pc == start.pc
+            && top.sp == start.sp
+            && top.bp == start.bp
+            && is_within(kept, range)
+            // SAFETY: the words lie on the current stack, outwards of its stack pointer.
+            && unsafe { kept.first_change(top.words_end as usize) } == 0
+        {
+            return finish(scope, top.node, start);
+        }
+    }
+    capture_anew(scope, start, range)
+}
+
+/// Whether the kept words may be read from the stack `range`: the outermost one lies in it. (A stack that spans two
+/// ranges, a signal handler's, has its outermost word on the interrupted thread's own stack, which stays mapped.)
+#[inline(always)]
+fn is_within(kept: &Kept, range: StackRange) -> bool {
+    // SAFETY: only asked with a kept stack; a frame without words has no first one and reads nothing.
+    let outermost = unsafe { *kept.words };
+    kept.depth == 1 || outermost.address < range.high || outermost.address.wrapping_sub(range.low) > RANGE_SPAN
+}
+
+/// An outermost word further than this from the current range is on another stack than the current one.
+const RANGE_SPAN: usize = 1 << 30;
+
+#[inline(always)]
+fn finish(scope: &mut Scope, node: u32, start: Start) -> u32 {
+    let Some(pool) = AGENT.pool() else { return node };
+    let control = pool.control();
+    let verify_every = control.verify_every.load(Relaxed);
+    let max_frames = control.max_frames.load(Relaxed);
+    if verify_every | max_frames == 0 { node } else { finish_specially(scope, node, start, verify_every, max_frames) }
+}
+
+#[cold]
+#[inline(never)]
+fn finish_specially(scope: &mut Scope, node: u32, start: Start, verify_every: u32, max_frames: u32) -> u32 {
+    let kept = &mut scope.level().kept;
+    if verify_every != 0 && kept.capture_count.is_multiple_of(verify_every) && kept.depth != 0 {
+        // SAFETY: `depth` frames are kept.
+        let frames = unsafe { core::slice::from_raw_parts(kept.frames, kept.depth) };
+        verify::compare(frames, start);
+    }
+    let max_frames = max_frames as usize;
+    if max_frames == 0 || kept.depth <= max_frames {
+        return node;
+    }
+    let place = (node as usize) % CUT_MEMO;
+    if let Some(&(whole, cut)) = kept.cut_memo.get(place)
+        && whole == node
+        && node != tree::ROOT
+    {
+        return cut;
+    }
+    let mut cut = tree::ROOT;
+    for index in kept.depth.wrapping_sub(max_frames)..kept.depth {
+        // SAFETY: below the depth.
+        let pc = unsafe { kept.frame(index).pc };
+        cut = tree::intern(cut, pc as u64, modules::salt());
+    }
+    if let Some(memo) = kept.cut_memo.get_mut(place) {
+        *memo = (node, cut);
+    }
+    cut
+}
+
+/// How unwinding went on from a frame.
+enum Outcome {
+    Caller { pc: usize, sp: usize, bp: usize },
+    Root,
+    Cut,
+}
+
+/// Unwinds until the kept stack is met again, or to the end.
+#[cold]
+#[inline(never)]
+fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32 {
+    let epoch = AGENT.code_epoch.load(Relaxed);
+    let mut range = first_range;
+    {
+        let kept = &mut scope.level().kept;
+        if kept.capacity == 0 && !kept.grow(0, 0) {
+            AGENT.count(|slot| &slot.stacks_lost);
+            return tree::ROOT;
+        }
+        if kept.code_epoch != epoch || kept.is_unprovable || (kept.depth != 0 && !is_within(kept, range)) {
+            kept.depth = 0;
+            kept.is_unprovable = false;
+            kept.code_epoch = epoch;
+        }
+    }
+    // Frames kept so far that may still be met: `base` of them.
+    let mut base = scope.level().kept.depth;
+    let mut fresh = 0_usize;
+    let mut fresh_words = 0_usize;
+    let mut unwound = 0_u64;
+    let mut is_cut = false;
+    let mut state = start;
+    let mut is_signal_caller = false;
+    loop {
+        let kept = &mut scope.level().kept;
+        // SAFETY: base is at most depth.
+        while base > 0 && unsafe { kept.frame(base - 1).sp } < state.sp {
+            base -= 1;
+        }
+        if base > 0 {
+            // SAFETY: as above.
+            let met = unsafe { *kept.frame(base - 1) };
+            if met.pc == state.pc && met.sp == state.sp && met.bp == state.bp {
+                // SAFETY: the frame met lies on the stack that is being unwound, and its words outwards of it.
+                let change = unsafe { kept.first_change(met.words_end as usize) };
+                if change == 0 {
+                    break;
+                }
+                let mut changed = base - 1;
+                // SAFETY: as above.
+                while changed > 0 && unsafe { kept.frame(changed - 1).words_end } as usize >= change {
+                    changed -= 1;
+                }
+                for index in (changed + 1..base).rev() {
+                    if !take_over(kept, index, &mut fresh, &mut fresh_words) {
+                        is_cut = true;
+                        break;
+                    }
+                }
+                // SAFETY: as above.
+                let again = unsafe { *kept.frame(changed) };
+                state = Start { pc: again.pc, sp: again.sp, bp: again.bp };
+                base = changed;
+            }
+        }
+        if is_cut || fresh >= FRESH_FRAMES_MAX {
+            is_cut = true;
+            base = 0;
+            break;
+        }
+        if kept.capacity <= fresh && !kept.grow(fresh, fresh_words) {
+            is_cut = true;
+            base = 0;
+            break;
+        }
+        let words_before = fresh_words;
+        let rule = match rules::cached(state.pc as u64) {
+            Some(rule) => rule,
+            None => {
+                if let Some(slot) = slot(scope) {
+                    events::add(&slot.rule_miss_count, 1);
+                }
+                rules::look_up(state.pc as u64, &mut Records { scope })
+            }
+        };
+        let outcome = step(scope, rule, state, range, is_signal_caller, &mut fresh_words);
+        let kept = &mut scope.level().kept;
+        // SAFETY: fresh is below the capacity, checked above.
+        unsafe {
+            *kept.fresh.add(fresh) = Frame {
+                pc: state.pc,
+                sp: state.sp,
+                bp: state.bp,
+                node: 0,
+                words_end: fresh_words.wrapping_sub(words_before) as u32,
+            };
+        }
+        fresh += 1;
+        unwound = unwound.wrapping_add(1);
+        is_signal_caller = rule.is_signal_frame();
+        match outcome {
+            Outcome::Caller { pc, sp, bp } => {
+                if !range.contains(sp) {
+                    let is_main = scope.state().is_main;
+                    range = scope.state().ranges.find(sp, is_main);
+                }
+                state = Start { pc, sp, bp };
+            }
+            Outcome::Root => {
+                base = 0;
+                break;
+            }
+            Outcome::Cut => {
+                is_cut = true;
+                base = 0;
+                break;
+            }
+        }
+    }
+    let node = enter_fresh(scope, base, fresh, fresh_words);
+    if let Some(slot) = slot(scope) {
+        events::add(&slot.stack_count, 1);
+        events::add(&slot.frames_unwound, unwound);
+        if is_cut {
+            events::add(&slot.stacks_truncated, 1);
+        }
+    }
+    finish(scope, node, start)
+}
+
+/// The counters of this level, if it has a slot yet.
+fn slot(scope: &mut Scope) -> Option<&'static heapr_wire::ThreadSlot> {
+    // SAFETY: null, or a slot of the pool, which is never unmapped.
+    unsafe { scope.level().slot.as_ref() }
+}
+
+/// Moves a kept frame that still stands to the fresh ones, because one further out has changed.
+fn take_over(kept: &mut Kept, index: usize, fresh: &mut usize, fresh_words: &mut usize) -> bool {
+    if *fresh >= kept.capacity && !kept.grow(*fresh, *fresh_words) {
+        return false;
+    }
+    // SAFETY: index is below the depth; the fresh arrays have room for capacity frames with their words.
+    unsafe {
+        let frame = *kept.frame(index);
+        let start = if index == 0 { 0 } else { kept.frame(index - 1).words_end };
+        let count = frame.words_end.wrapping_sub(start) as usize;
+        core::ptr::copy_nonoverlapping(
+            kept.words.add(start as usize),
+            kept.fresh_words.add(*fresh_words),
+            count,
+        );
+        *kept.fresh.add(*fresh) = Frame { words_end: count as u32, ..frame };
+        *fresh_words += count;
+    }
+    *fresh += 1;
+    true
+}
+
+/// Unwinds one frame.
+#[inline(always)]
+fn step(
+    scope: &mut Scope,
+    rule: Rule,
+    state: Start,
+    range: StackRange,
+    is_exact: bool,
+    fresh_words: &mut usize,
+) -> Outcome {
+    let kept = &mut scope.level().kept;
+    let words = kept.fresh_words;
+    let mut count = *fresh_words;
+    let limit = count.wrapping_add(WORDS_PER_FRAME);
+    let stepped = rule.step(state.pc, state.sp, state.bp, is_exact, |address| {
+        // Only what lies between the stack pointer and the end of its stack is read.
+        let is_readable = address >= state.sp
+            && address <= range.high.wrapping_sub(8)
+            && address & 7 == 0
+            && range.high > 8
+            && count < limit;
+        if !is_readable {
+            return None;
+        }
+        // SAFETY: inside the mapped stack, checked above; the word arrays have room for three words a frame.
+        unsafe {
+            let value = read(address);
+            *words.add(count) = Word { address, value };
+            count = count.wrapping_add(1);
+            Some(value)
+        }
+    });
+    *fresh_words = count;
+    match stepped {
+        Step::Caller { pc, sp, bp } if sp > state.sp || rule.is_signal_frame() => Outcome::Caller { pc, sp, bp },
+        Step::Root => Outcome::Root,
+        Step::Slow => {
+            kept.is_unprovable = true;
+            match verify::slow_step(state.pc, state.sp) {
+                Some((pc, sp, bp)) if sp > state.sp => Outcome::Caller { pc, sp, bp },
+                _ => Outcome::Cut,
+            }
+        }
+        Step::Caller { .. } | Step::Stop(_) => Outcome::Cut,
+    }
+}
+
+/// Appends the fresh frames, which lie innermost first, to the `base` kept ones, and numbers their nodes.
+fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize) -> u32 {
+    let salt = modules::salt();
+    let kept = &mut scope.level().kept;
+    while kept.capacity < base.wrapping_add(fresh) {
+        if !kept.grow(fresh, fresh_words) {
+            kept.depth = 0;
+            AGENT.count(|slot| &slot.stacks_lost);
+            return tree::ROOT;
+        }
+    }
+    // SAFETY: base + fresh frames, each with at most WORDS_PER_FRAME words, fit the capacity.
+    unsafe {
+        let (mut node, mut words_end) = match base.checked_sub(1) {
+            Some(top) => {
+                let top = kept.frame(top);
+                (top.node, top.words_end)
+            }
+            None => (tree::ROOT, 0),
+        };
+        let mut source_end = fresh_words;
+        for number in 0..fresh {
+            let frame = *kept.fresh.add(fresh - 1 - number);
+            let count = frame.words_end as usize;
+            source_end = source_end.wrapping_sub(count);
+            core::ptr::copy_nonoverlapping(
+                kept.fresh_words.add(source_end),
+                kept.words.add(words_end as usize),
+                count,
+            );
+            words_end = words_end.wrapping_add(count as u32);
+            node = tree::intern(node, frame.pc as u64, salt);
+            *kept.frame(base.wrapping_add(number)) = Frame { node, words_end, ..frame };
+        }
+        kept.depth = base.wrapping_add(fresh);
+        node
+    }
+}

@@ -1,0 +1,155 @@
+//! Starting the agent in a process: the environment, the pool, the real functions.
+//!
+//! Runs at the first call of any hook (which may be a constructor of another library, before ours) or from our own
+//! constructor, on the only thread that exists then.
+
+use core::ffi::c_void;
+use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+
+use heapr_ring::{Pool, sys};
+use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDING};
+
+use crate::bounds;
+use crate::process::{ACTIVE, AGENT, CLOCK_MONOTONIC, STARTING, UNSTARTED};
+use crate::real::REAL;
+use crate::{foreign, hooks, link_map, modules, thread};
+
+/// Environment variable with `pid:descriptor` of the recorder's pool.
+const SESSION_VARIABLE: &[u8] = b"HEAPR_SESSION=";
+/// Environment variable that loads the agent without recording: for measuring what its presence costs.
+const DISABLE_VARIABLE: &[u8] = b"HEAPR_DISABLE=";
+
+/// Starts the agent unless that was done.
+#[cold]
+pub(crate) fn start() {
+    if AGENT.state.compare_exchange(UNSTARTED, STARTING, AcqRel, Relaxed).is_err() {
+        return;
+    }
+    REAL.resolve();
+    let (session, is_disabled) = read_environment();
+    let outcome = match session {
+        _ if REAL.malloc.address() == 0 || REAL.free.address() == 0 => Err(DisableReason::NoAllocator),
+        Some(session) if !is_disabled => join(&session),
+        _ => Err(DisableReason::SessionClosed),
+    };
+    match outcome {
+        // Release: pairs with nothing but the thread creation that follows; the table above is complete.
+        Ok(()) => AGENT.state.store(ACTIVE, Release),
+        Err(reason) => AGENT.disable(reason),
+    }
+}
+
+/// `/proc/PID/fd/N` and a zero byte.
+struct PoolPath {
+    bytes: [u8; 48],
+}
+
+fn join(path: &PoolPath) -> Result<(), DisableReason> {
+    let descriptor = sys::open(&path.bytes, true).map_err(|_| DisableReason::RecorderDied)?;
+    let pool = Pool::open(&descriptor).map_err(|_| DisableReason::BadPool)?;
+    let control = pool.control();
+    let flags = control.flags.load(Relaxed);
+    let is_recording = control.state.load(Relaxed) == SESSION_RECORDING;
+    AGENT.start_ticks.store(control.start_ticks.load(Relaxed), Relaxed);
+    if flags & FLAG_CLOCK_TSC == 0 {
+        AGENT.clock.store(CLOCK_MONOTONIC, Relaxed);
+    }
+    if !is_recording {
+        return Err(DisableReason::SessionClosed);
+    }
+    AGENT.attach(pool)?;
+    bounds::start();
+    modules::start();
+    hooks::arm(flags & FLAG_HOOK_MMAP != 0);
+    foreign::start();
+    Ok(())
+}
+
+/// Constructor: what needs the C library to be ready.
+pub(crate) extern "C" fn construct() {
+    start();
+    if !AGENT.is_active() {
+        return;
+    }
+    thread::register_end_of_thread();
+    register_fork_handler();
+    // Registers process and main thread now, so that a program that allocates nothing is seen too.
+    thread::announce();
+    foreign::start();
+}
+
+/// After a fork the child's first event registers it anyway; doing so at once, in the C library's fork handler, is
+/// for programs that then forbid themselves system calls (seccomp).
+fn register_fork_handler() {
+    extern "C" fn in_child() {
+        if AGENT.is_active() {
+            thread::announce();
+        }
+    }
+    let address = link_map::find_anywhere(b"__register_atfork");
+    if address == 0 {
+        return;
+    }
+    type Handler = Option<extern "C" fn()>;
+    // SAFETY: glibc's function behind pthread_atfork, with this signature since 2.3.
+    unsafe {
+        let register: unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> i32 =
+            core::mem::transmute(address);
+        register(None, None, Some(in_child), core::ptr::null_mut());
+    }
+}
+
+/// Reads the two variables from the environment that the program was started with (not from `environ`, which is not
+/// set up yet when the first hook runs): /proc/self/environ.
+fn read_environment() -> (Option<PoolPath>, bool) {
+    let mut session = None;
+    let mut is_disabled = false;
+    let Ok(file) = sys::open(b"/proc/self/environ\0", false) else { return (None, false) };
+    let mut line = [0_u8; 64];
+    let mut line_bytes = 0_usize;
+    let mut chunk = [0_u8; 512];
+    loop {
+        let count = match sys::read(&file, &mut chunk) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(sys::EINTR) => continue,
+            Err(_) => break,
+        };
+        for &byte in chunk.get(..count).unwrap_or_default() {
+            if byte != 0 {
+                // A longer line is none of ours: it is cut, and its beginning cannot match in full.
+                if let Some(place) = line.get_mut(line_bytes) {
+                    *place = byte;
+                }
+                line_bytes = line_bytes.saturating_add(1);
+                continue;
+            }
+            let text = line.get(..line_bytes).unwrap_or_default();
+            if let Some(value) = text.strip_prefix(SESSION_VARIABLE) {
+                session = parse_session(value);
+            } else if text.strip_prefix(DISABLE_VARIABLE).is_some_and(|value| value != b"0") {
+                is_disabled = true;
+            }
+            line_bytes = 0;
+        }
+    }
+    (session, is_disabled)
+}
+
+/// `PID:FD` or `PID:FD:…` to `/proc/PID/fd/FD`.
+fn parse_session(value: &[u8]) -> Option<PoolPath> {
+    let mut parts = value.split(|&byte| byte == b':');
+    let process = parts.next()?;
+    let descriptor = parts.next()?;
+    let is_number = |part: &[u8]| !part.is_empty() && part.len() <= 10 && part.iter().all(u8::is_ascii_digit);
+    if !is_number(process) || !is_number(descriptor) {
+        return None;
+    }
+    let mut bytes = [0; 48];
+    let parts: [&[u8]; 4] = [b"/proc/", process, b"/fd/", descriptor];
+    let text = parts.iter().flat_map(|part| part.iter());
+    for (place, &byte) in bytes.iter_mut().zip(text) {
+        *place = byte;
+    }
+    Some(PoolPath { bytes })
+}

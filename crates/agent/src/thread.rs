@@ -1,0 +1,332 @@
+//! What the agent keeps per thread, and how a thread is registered and ends.
+//!
+//! A thread's state lies in memory that is zero in a forked child: a zero state is a valid one that owns nothing, so the
+//! child's first event finds no buffer, takes the slow path and registers anew.
+//!
+//! **Levels.** A signal handler may interrupt a hook and allocate itself. Its events go through the thread's next level, which
+//! has a buffer and a kept stack of its own, so that the interrupted level's state is never touched. Three levels exist; an
+//! event beyond them is counted as lost.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
+
+use heapr_ring::{sys, writer};
+use heapr_wire::{BufferHeader, ProcessSlot, THREAD_ENDED, ThreadSlot};
+
+use crate::bounds::KnownRanges;
+use crate::process::{AGENT, CLOCK_TSC, CLOCK_TSC_ORDERED};
+use crate::stack::Kept;
+use crate::x86_64::thread_pointer;
+use crate::{events, link_map};
+
+/// The thread itself and two nested signal handlers.
+pub(crate) const LEVELS: usize = 3;
+
+/// One level's buffer and kept stack.
+#[repr(C, align(64))]
+pub(crate) struct Level {
+    /// First word of the current buffer; null without one.
+    pub(crate) words: *const AtomicU64,
+    /// Its header.
+    pub(crate) header: *const BufferHeader,
+    /// Words written.
+    pub(crate) cursor: u32,
+    /// Words that fit.
+    pub(crate) limit: u32,
+    /// Clock value at the session's start.
+    pub(crate) start_ticks: u64,
+    /// Address of the last allocation recorded here: an entry point that calls another one inside must count once.
+    pub(crate) last_address: usize,
+    /// Block whose free was recorded by an outer entry point that is now calling an inner one.
+    pub(crate) pending_free: usize,
+    /// The thread's slot; null without one.
+    pub(crate) slot: *const ThreadSlot,
+    pub(crate) claim: writer::SlotClaim,
+    /// Number of the next buffer.
+    pub(crate) sequence: u64,
+    /// The last captured stack.
+    pub(crate) kept: Kept,
+}
+
+/// A thread's state. See the module.
+#[repr(C, align(64))]
+pub(crate) struct ThreadState {
+    /// Levels in use now.
+    depth: u32,
+    /// 1 once the fields below are set; 0 in a forked child.
+    is_ready: u32,
+    /// Stack pointers of the hooks in progress, by level.
+    hook_sp: [usize; LEVELS],
+    pub(crate) thread_id: u32,
+    pub(crate) is_main: bool,
+    pub(crate) ranges: KnownRanges,
+    pub(crate) levels: [Level; LEVELS],
+    next_free: AtomicUsize,
+}
+
+/// A hook in progress on a level; ends when dropped.
+pub(crate) struct Scope {
+    state: *mut ThreadState,
+    depth: u32,
+}
+
+impl Scope {
+    /// Begins a hook whose caller's stack pointer is `sp`. `None`: not recorded (the agent is off, or too deeply nested).
+    #[inline(always)]
+    pub(crate) fn enter(sp: usize) -> Option<Self> {
+        let state = thread_pointer::current();
+        if state.is_null() {
+            return Self::enter_first(sp);
+        }
+        // SAFETY: the slot holds null or this thread's state, which is never unmapped. A signal handler changes
+        // `depth` only for its own duration.
+        unsafe {
+            let depth = (*state).depth;
+            if depth != 0 {
+                return Self::enter_nested(state, sp);
+            }
+            (*state).hook_sp[0] = sp;
+            (*state).depth = 1;
+        }
+        compiler_fence(SeqCst);
+        Some(Self { state, depth: 0 })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_first(sp: usize) -> Option<Self> {
+        if !AGENT.is_active() {
+            return None;
+        }
+        let state = register()?;
+        // SAFETY: the state was just made for this thread; its depth is 0.
+        unsafe {
+            (*state).hook_sp[0] = sp;
+            (*state).depth = 1;
+        }
+        compiler_fence(SeqCst);
+        Some(Self { state, depth: 0 })
+    }
+
+    /// A hook while another is in progress on this thread: a signal handler interrupted it, or left it by longjmp.
+    #[cold]
+    #[inline(never)]
+    fn enter_nested(state: *mut ThreadState, sp: usize) -> Option<Self> {
+        // SAFETY: as in `enter`.
+        let state_ref = unsafe { &mut *state };
+        let mut depth = state_ref.depth as usize;
+        let here = state_ref.ranges.find(sp, state_ref.is_main);
+        // A hook whose frame lies below the current stack pointer of the same stack is gone: somebody jumped out of
+        // the signal handler that had interrupted it.
+        while let Some(&hook_sp) = depth.checked_sub(1).and_then(|top| state_ref.hook_sp.get(top)) {
+            if !here.contains(hook_sp) || hook_sp > sp {
+                break;
+            }
+            depth = depth.wrapping_sub(1);
+            if let Some(level) = state_ref.levels.get_mut(depth) {
+                level.kept.forget();
+                level.pending_free = 0;
+            }
+        }
+        let Some(place) = state_ref.hook_sp.get_mut(depth) else {
+            AGENT.count(|slot: &ProcessSlot| &slot.events_lost);
+            return None;
+        };
+        *place = sp;
+        state_ref.depth = depth.wrapping_add(1) as u32;
+        compiler_fence(SeqCst);
+        Some(Self { state, depth: depth as u32 })
+    }
+
+    /// The thread's state. Only this hook's level may be changed through it.
+    #[inline(always)]
+    pub(crate) fn state(&mut self) -> &mut ThreadState {
+        // SAFETY: this thread's own state; a nested signal handler uses another level and leaves `depth` as it was.
+        unsafe { &mut *self.state }
+    }
+
+    /// This hook's level.
+    #[inline(always)]
+    pub(crate) fn level(&mut self) -> &mut Level {
+        let depth = self.depth as usize;
+        // SAFETY: `enter` gives only depths below LEVELS.
+        unsafe { self.state().levels.get_unchecked_mut(depth) }
+    }
+
+    /// Number of this hook's level.
+    #[inline(always)]
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
+    }
+}
+
+impl Drop for Scope {
+    #[inline(always)]
+    fn drop(&mut self) {
+        compiler_fence(SeqCst);
+        // SAFETY: as in `enter`.
+        unsafe { (*self.state).depth = self.depth };
+    }
+}
+
+/// Head of the list of states of ended threads: address, with a count in the upper 16 bits against ABA.
+static FREE_STATES: AtomicU64 = AtomicU64::new(0);
+/// Key of the end-of-thread handler plus one; 0 without one.
+static END_KEY: AtomicU32 = AtomicU32::new(0);
+/// `pthread_setspecific`; 0 without one.
+static SET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
+/// The main thread's state, so that thread count 2 can be told from thread 1 registered again.
+static FIRST_STATE: AtomicPtr<ThreadState> = AtomicPtr::new(core::ptr::null_mut());
+
+const ADDRESS_BITS: u64 = (1 << 48) - 1;
+
+#[cold]
+fn register() -> Option<*mut ThreadState> {
+    let state = match reuse_state() {
+        Some(state) => state,
+        None => sys::map_anonymous(size_of::<ThreadState>(), true).ok()?.cast::<ThreadState>(),
+    };
+    make_ready(state);
+    thread_pointer::set_current(state);
+    let first = FIRST_STATE.compare_exchange(core::ptr::null_mut(), state, Relaxed, Relaxed);
+    if first.is_err() {
+        // From the second thread on, allocation times are read in order with the allocator's memory accesses.
+        let _ = AGENT.clock.compare_exchange(CLOCK_TSC, CLOCK_TSC_ORDERED, Relaxed, Relaxed);
+    }
+    AGENT.thread_count.fetch_add(1, Relaxed);
+    arm_end_of_thread(state);
+    Some(state)
+}
+
+fn make_ready(state: *mut ThreadState) {
+    // SAFETY: a mapped state of this thread alone.
+    let state = unsafe { &mut *state };
+    state.thread_id = sys::thread_id();
+    state.is_main = state.thread_id == sys::process_id();
+    state.is_ready = 1;
+    let start_ticks = AGENT.start_ticks.load(Relaxed);
+    for level in &mut state.levels {
+        level.start_ticks = start_ticks;
+    }
+}
+
+impl ThreadState {
+    /// Fills in what a fork has wiped.
+    #[cold]
+    pub(crate) fn revive(&mut self) {
+        if self.is_ready == 0 {
+            make_ready(self);
+        }
+    }
+}
+
+fn reuse_state() -> Option<*mut ThreadState> {
+    loop {
+        let head = FREE_STATES.load(Acquire);
+        let state = (head & ADDRESS_BITS) as *mut ThreadState;
+        if state.is_null() {
+            return None;
+        }
+        // SAFETY: states are never unmapped; a stale one's link is thrown away by the failing exchange.
+        let next = unsafe { (*state).next_free.load(Relaxed) } as u64;
+        let tag = (head >> 48).wrapping_add(1) << 48;
+        if FREE_STATES.compare_exchange(head, tag | next, AcqRel, Relaxed).is_ok() {
+            return Some(state);
+        }
+    }
+}
+
+/// Registers process and thread with the recorder although there is no event yet.
+pub(crate) fn announce() {
+    let marker = 0_usize;
+    let Some(mut scope) = Scope::enter((&raw const marker) as usize) else { return };
+    events::ensure_room(&mut scope, 1);
+}
+
+/// Asks for a key whose destructor tells the end of each thread.
+pub(crate) fn register_end_of_thread() {
+    /// Keys below this are stored in the thread's own descriptor: setting them does not allocate (glibc
+    /// PTHREAD_KEY_2NDLEVEL_SIZE; musl stores all so).
+    const INLINE_KEYS: u32 = 32;
+    let create = link_map::find_anywhere(b"pthread_key_create");
+    let set = link_map::find_anywhere(b"pthread_setspecific");
+    if create == 0 || set == 0 {
+        return;
+    }
+    let mut key = 0_u32;
+    // SAFETY: the POSIX function of this signature.
+    let status = unsafe {
+        let create: unsafe extern "C" fn(*mut u32, Option<extern "C" fn(*mut c_void)>) -> i32 =
+            core::mem::transmute(create);
+        create(&raw mut key, Some(end_of_thread))
+    };
+    if status == 0 && key < INLINE_KEYS {
+        SET_SPECIFIC.store(set, Relaxed);
+        END_KEY.store(key.wrapping_add(1), Release);
+        // The thread that starts the agent was registered before the key existed.
+        let state = thread_pointer::current();
+        if !state.is_null() {
+            arm_end_of_thread(state);
+        }
+    }
+}
+
+fn arm_end_of_thread(state: *mut ThreadState) {
+    let key = END_KEY.load(Acquire);
+    let set = SET_SPECIFIC.load(Relaxed);
+    if key == 0 || set == 0 {
+        return;
+    }
+    // SAFETY: the POSIX function of this signature; the key is ours and below the inline limit, so nothing allocates.
+    unsafe {
+        let set: unsafe extern "C" fn(u32, *const c_void) -> i32 = core::mem::transmute(set);
+        set(key.wrapping_sub(1), state.cast());
+    }
+}
+
+/// Runs among the thread's destructors. One that runs later and allocates registers the thread again.
+extern "C" fn end_of_thread(state: *mut c_void) {
+    let state = state.cast::<ThreadState>();
+    if state.is_null() || thread_pointer::current() != state {
+        return;
+    }
+    thread_pointer::set_current(core::ptr::null_mut());
+    // SAFETY: this thread's state, no longer reachable through the slot.
+    let state_ref = unsafe { &mut *state };
+    for level in &mut state_ref.levels {
+        close(level);
+    }
+    state_ref.is_ready = 0;
+    state_ref.depth = 0;
+    state_ref.ranges = KnownRanges::EMPTY;
+    loop {
+        let head = FREE_STATES.load(Relaxed);
+        state_ref.next_free.store((head & ADDRESS_BITS) as usize, Relaxed);
+        let tag = (head >> 48).wrapping_add(1) << 48;
+        if FREE_STATES.compare_exchange(head, tag | state as u64, AcqRel, Relaxed).is_ok() {
+            return;
+        }
+    }
+}
+
+/// Gives a level's buffer and slot back to the recorder.
+fn close(level: &mut Level) {
+    if !level.header.is_null() {
+        // SAFETY: the header of a buffer that this thread owns.
+        unsafe { (*level.header).closed.store(1, Release) };
+    }
+    if !level.slot.is_null() {
+        // SAFETY: the slot that this thread owns. Release: pairs with the recorder's Acquire; nothing comes after.
+        unsafe { (*level.slot).state.store(THREAD_ENDED, Release) };
+    }
+    level.header = core::ptr::null();
+    level.words = core::ptr::null();
+    level.slot = core::ptr::null();
+    level.claim = writer::NO_CLAIM;
+    level.cursor = 0;
+    level.limit = 0;
+    level.sequence = 0;
+    level.last_address = 0;
+    level.pending_free = 0;
+    level.kept.forget();
+}

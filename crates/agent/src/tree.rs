@@ -1,0 +1,195 @@
+//! The stack tree: (caller's node, return address) -> node, shared by the threads of a process.
+//!
+//! Each node is written once into a node block of the pool, where the recorder reads it; this table only finds its
+//! number again. It is open-addressing, insert-only and lock-free: a lookup that hits writes nothing. When it is
+//! half full one thread copies it into one of twice the size; the others go on with the old one meanwhile, and a node
+//! that they insert there is at worst numbered twice, which the reader of the trace does not mind.
+//!
+//! Memory: 16 bytes an entry, 32 to 64 bytes a node in the worst case, never freed (a lookup may be under way in an old
+//! table; all old ones together are as large as the current).
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+use heapr_ring::{Pool, sys, writer};
+use heapr_wire::NODE_ADDRESS_MASK;
+
+use crate::process::{AGENT, ForkLocal, NODE_BLOCKS_MAX};
+
+/// Entries of the first table: 64 KiB of memory, enough for a small program.
+const FIRST_CAPACITY: usize = 4096;
+
+/// The unknown node, also the root.
+pub(crate) const ROOT: u32 = 0;
+
+/// One entry: `key` is stored last; an entry with `links` but no `key` yet is passed over.
+#[derive(Debug)]
+#[repr(C, align(16))]
+struct Entry {
+    /// Salt in the upper 8 bits, return address below.
+    key: AtomicU64,
+    /// Parent (high 32 bits), node (low 32 bits).
+    links: AtomicU64,
+}
+
+/// A table's head; the entries follow in the same mapping.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Table {
+    capacity: u64,
+    used: AtomicU32,
+}
+
+impl Table {
+    #[inline(always)]
+    fn entries(&self) -> &[Entry] {
+        // SAFETY: `allocate` maps the head and `capacity` entries behind it, zeroed; tables are never unmapped.
+        unsafe {
+            let first = core::ptr::from_ref(self).add(1).cast::<Entry>();
+            core::slice::from_raw_parts(first, self.capacity as usize)
+        }
+    }
+
+    fn allocate(capacity: usize) -> Option<*mut Self> {
+        let bytes = size_of::<Self>().wrapping_add(capacity.checked_mul(size_of::<Entry>())?);
+        // Wiped on fork: the numbers mean nothing in a child, which has its own node blocks.
+        let table = sys::map_anonymous(bytes, true).ok()?.cast::<Self>();
+        // SAFETY: a fresh mapping of at least one head.
+        unsafe { (*table).capacity = capacity as u64 };
+        Some(table)
+    }
+}
+
+#[inline(always)]
+fn hash(key: u64, parent: u32) -> usize {
+    // Multiplicative (Fibonacci) hashing of both parts; the upper bits are the good ones.
+    let mixed = (key ^ u64::from(parent).wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (mixed >> 29) as usize
+}
+
+/// The node for a frame that returns to `return_address` and whose caller is `parent`. [`ROOT`] if it is new and
+/// cannot be written (counted).
+#[inline]
+pub(crate) fn intern(parent: u32, return_address: u64, salt: u64) -> u32 {
+    let Some(local) = AGENT.fork_local() else { return ROOT };
+    let key = (return_address & NODE_ADDRESS_MASK) | salt << 56;
+    // SAFETY: null, or a table published below, which is never unmapped.
+    if let Some(table) = unsafe { local.tree_table.load(Acquire).as_ref() } {
+        let entries = table.entries();
+        let mask = entries.len().wrapping_sub(1);
+        let mut place = hash(key, parent) & mask;
+        for _ in 0..entries.len() {
+            let Some(entry) = entries.get(place) else { break };
+            // Acquire: pairs with the Release in `insert`; the links of an entry with a key are complete.
+            let found = entry.key.load(Acquire);
+            if found == key {
+                let links = entry.links.load(Relaxed);
+                if (links >> 32) as u32 == parent {
+                    return links as u32;
+                }
+            } else if found == 0 && entry.links.load(Relaxed) == 0 {
+                break;
+            }
+            place = place.wrapping_add(1) & mask;
+        }
+    }
+    add(local, parent, return_address, key)
+}
+
+#[cold]
+#[inline(never)]
+fn add(local: &ForkLocal, parent: u32, return_address: u64, key: u64) -> u32 {
+    let Some(pool) = AGENT.pool() else { return ROOT };
+    let Some(node) = write_node(local, pool, parent, return_address) else {
+        AGENT.count(|slot| &slot.stacks_lost);
+        return ROOT;
+    };
+    if let Some(table) = table_with_room(local) {
+        insert(table, key, parent, node);
+    }
+    node
+}
+
+/// Writes a node into its block. The recorder may read it from the moment that an event names it.
+fn write_node(local: &ForkLocal, pool: &'static Pool, parent: u32, return_address: u64) -> Option<u32> {
+    let per_block = pool.nodes_per_block() as u32;
+    // Registers a forked child, whose counter starts anew.
+    let (process, _) = AGENT.process()?;
+    let number = local.node_count.fetch_add(1, Relaxed);
+    let block = number.checked_div(per_block)?;
+    if block as usize >= NODE_BLOCKS_MAX {
+        local.node_count.store(number, Relaxed);
+        return None;
+    }
+    let place = local.node_blocks.get(block as usize)?;
+    let mut buffer = place.load(Acquire);
+    if buffer == 0 {
+        let mut waited = 0;
+        let purpose = writer::BufferUse::Nodes { process, block };
+        let claimed = AGENT.claim_buffer(pool, purpose, &mut waited)?;
+        match place.compare_exchange(0, claimed.wrapping_add(1), AcqRel, Acquire) {
+            Ok(_) => buffer = claimed.wrapping_add(1),
+            Err(other) => {
+                writer::unclaim_buffer(pool, claimed);
+                buffer = other;
+            }
+        }
+    }
+    let nodes = pool.buffer_nodes(buffer.wrapping_sub(1))?;
+    let node = nodes.get(number.checked_rem(per_block)? as usize)?;
+    node.parent.store(parent, Relaxed);
+    // Release: pairs with the recorder's Acquire; a node with an address is complete.
+    node.return_address.store(return_address & NODE_ADDRESS_MASK, Release);
+    Some(number)
+}
+
+fn table_with_room(local: &ForkLocal) -> Option<&'static Table> {
+    // SAFETY: null, or a table published below, which is never unmapped.
+    let table: Option<&'static Table> = unsafe { local.tree_table.load(Acquire).as_ref() };
+    let is_full = table.is_none_or(|table| u64::from(table.used.load(Relaxed)) * 2 >= table.capacity);
+    if !is_full || local.tree_growing.swap(1, Acquire) != 0 {
+        return table;
+    }
+    // Looked at again now that no other thread can be growing it.
+    // SAFETY: as above.
+    let table: Option<&'static Table> = unsafe { local.tree_table.load(Acquire).as_ref() };
+    let capacity = table.map_or(FIRST_CAPACITY, |table| (table.capacity as usize).wrapping_mul(2));
+    let is_still_full = table.is_none_or(|table| u64::from(table.used.load(Relaxed)) * 2 >= table.capacity);
+    let larger = if is_still_full { Table::allocate(capacity) } else { None };
+    // SAFETY: a fresh table, mapped for good.
+    let answer = match unsafe { larger.map(|larger| &*larger) } {
+        Some(larger) => {
+            for entry in table.map_or(&[][..], Table::entries) {
+                let (key, links) = (entry.key.load(Acquire), entry.links.load(Relaxed));
+                if key != 0 {
+                    insert(larger, key, (links >> 32) as u32, links as u32);
+                }
+            }
+            // Release: pairs with the Acquire in `intern`.
+            local.tree_table.store(core::ptr::from_ref(larger).cast_mut(), Release);
+            Some(larger)
+        }
+        // No memory: the old table is used until it is nearly full; then nodes are numbered anew each time.
+        None => table.filter(|table| u64::from(table.used.load(Relaxed)) * 8 < table.capacity * 7),
+    };
+    local.tree_growing.store(0, Release);
+    answer
+}
+
+fn insert(table: &Table, key: u64, parent: u32, node: u32) {
+    let entries = table.entries();
+    let mask = entries.len().wrapping_sub(1);
+    let mut place = hash(key, parent) & mask;
+    let links = u64::from(parent) << 32 | u64::from(node);
+    for _ in 0..entries.len() {
+        let Some(entry) = entries.get(place) else { return };
+        if entry.links.load(Relaxed) == 0
+            && entry.links.compare_exchange(0, links, Relaxed, Relaxed).is_ok()
+        {
+            // Release: pairs with the Acquire in `intern`.
+            entry.key.store(key, Release);
+            table.used.fetch_add(1, Relaxed);
+            return;
+        }
+        place = place.wrapping_add(1) & mask;
+    }
+}

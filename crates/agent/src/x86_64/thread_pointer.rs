@@ -1,0 +1,61 @@
+//! The agent's one word of thread-local storage, and the thread pointer.
+//!
+//! A slot in initial-exec TLS, defined here in assembly: `#[thread_local]` is unstable and `thread_local!` needs std.
+//! Access is two instructions and can neither allocate nor fail. A library loaded at run time takes the slot from the
+//! loader's static TLS surplus (8 bytes of it).
+
+use core::arch::{asm, global_asm};
+
+use crate::thread::ThreadState;
+
+global_asm!(
+    ".section .tbss.heapr_thread,\"awT\",@nobits",
+    ".balign 8",
+    ".hidden heapr_thread_slot",
+    ".globl heapr_thread_slot",
+    ".type heapr_thread_slot, @object",
+    ".size heapr_thread_slot, 8",
+    "heapr_thread_slot:",
+    ".zero 8",
+    ".text",
+);
+
+/// The calling thread's state; null before its first event and after its end.
+#[inline(always)]
+pub(crate) fn current() -> *mut ThreadState {
+    let state;
+    // SAFETY: reads the slot defined above through its offset from the thread pointer, as the initial-exec model says.
+    unsafe {
+        asm!(
+            "mov {state}, qword ptr [rip + heapr_thread_slot@GOTTPOFF]",
+            "mov {state}, qword ptr fs:[{state}]",
+            state = out(reg) state,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    state
+}
+
+/// Sets the calling thread's state.
+#[inline(always)]
+pub(crate) fn set_current(state: *mut ThreadState) {
+    // SAFETY: as above, a store into the agent's own slot.
+    unsafe {
+        asm!(
+            "mov {scratch}, qword ptr [rip + heapr_thread_slot@GOTTPOFF]",
+            "mov qword ptr fs:[{scratch}], {state}",
+            scratch = out(reg) _,
+            state = in(reg) state,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// The thread pointer. In glibc's and musl's threads the control block lies at the top of the thread's own stack.
+#[inline(always)]
+pub(crate) fn thread_pointer() -> usize {
+    let pointer;
+    // SAFETY: the x86-64 ABI keeps the thread pointer's own address at fs:0.
+    unsafe { asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly)) };
+    pointer
+}
