@@ -85,18 +85,30 @@ pub(crate) struct Mark {
     cursor: u32,
 }
 
+impl Mark {
+    /// As one word: buffers count modulo 2^32.
+    pub(crate) fn pack(self) -> u64 {
+        self.sequence << 32 | u64::from(self.cursor)
+    }
+
+    /// Back from [`Mark::pack`]; `None` for the word that stands for no mark.
+    pub(crate) fn unpack(word: u64) -> Option<Self> {
+        (word != u64::MAX).then_some(Self { sequence: word >> 32, cursor: word as u32 })
+    }
+}
+
 /// Where the thread's event stream stands.
 pub(crate) fn mark(caller: Caller) -> Option<Mark> {
     let mut scope = Scope::enter(caller.sp())?;
     let level = scope.level();
-    Some(Mark { sequence: level.sequence, cursor: level.cursor })
+    Some(Mark { sequence: level.sequence & 0xffff_ffff, cursor: level.cursor })
 }
 
 fn mark_changed(before: Mark, block: Pointer) -> bool {
     let here = &raw const before as usize;
     let Some(mut scope) = Scope::enter(here) else { return false };
     let level = scope.level();
-    let now = Mark { sequence: level.sequence, cursor: level.cursor };
+    let now = Mark { sequence: level.sequence & 0xffff_ffff, cursor: level.cursor };
     now != before && level.last_address == block as usize && !block.is_null()
 }
 

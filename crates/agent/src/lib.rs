@@ -16,6 +16,10 @@
         clippy::indexing_slicing
     )
 )]
+#![cfg_attr(
+    not(all(feature = "cdylib", not(test))),
+    allow(dead_code, reason = "without the trampolines nothing calls the hooks")
+)]
 #![allow(clippy::missing_safety_doc, reason = "the hooks' contracts are the C functions'")]
 
 mod bounds;

@@ -11,7 +11,7 @@ use heapr_wire::{MODULE_MAIN, MODULE_UNLOADED, ModuleRecord};
 
 use crate::link_map::{self, PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, ProgramHeader};
 use crate::process::AGENT;
-use crate::rules;
+use crate::{foreign, rules};
 use crate::x86_64::{EhFrameHdr, Rule, SEGMENTS_MAX, rule_for as read_rule};
 
 /// Modules that one process image can have over its life; beyond it their frames are unwound by frame pointers and shown
@@ -305,6 +305,7 @@ fn announce(found: &Found, sink: &mut dyn ModuleSink) {
     sink.module(module, if path.is_empty() { MODULE_MAIN } else { 0 });
     // Release: pairs with the Acquire of whoever looks the module up; only then do other threads skip announcing it.
     module.state.store(LOADED, Release);
+    foreign::start();
 }
 
 /// The entry that this module had before it was unloaded, or a new one: a program that loads and unloads the same library all

@@ -19,9 +19,11 @@ macro_rules! trampolines {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(
+                ".cfi_startproc",
                 concat!("mov ", $sp, ", rsp"),
                 concat!("mov ", $bp, ", rbp"),
                 "jmp qword ptr [rip + {slots} + {offset}]",
+                ".cfi_endproc",
                 slots = sym SLOTS,
                 offset = const SlotIndex::$name as usize * 8,
             );
