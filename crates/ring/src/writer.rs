@@ -153,6 +153,12 @@ pub fn claim_buffer(pool: &Pool, purpose: BufferUse, ticks: u64) -> Option<u32> 
         }
         header.first_node.store(first_node, Relaxed);
         header.claimed_ticks.store(ticks, Relaxed);
+        if let (BufferUse::Nodes { .. }, Some(nodes)) = (purpose, pool.buffer_nodes(index)) {
+            // What the buffer held before must not be taken for nodes.
+            for node in nodes {
+                node.return_address.store(0, Relaxed);
+            }
+        }
         // Release: pairs with the recorder's Acquire; a header with a generation is complete.
         header.owner_generation.store(generation, Release);
         let claimed = pool.control().buffers_claimed.fetch_add(1, Relaxed).wrapping_add(1);
