@@ -1,0 +1,11 @@
+//! heapr as its users run it: the built binary on real programs.
+//!
+//! `victims/` holds small programs whose header states what heapr must find in them (`docs/testing.md`); the oracles
+//! compare heapr with Valgrind and gdb. No test can hang: every process has a time-out.
+#![forbid(unsafe_code)]
+
+mod bounded_run;
+mod header;
+mod recording;
+mod victim_build;
+mod victims;

@@ -1,0 +1,171 @@
+//! One run of heapr on a program, and its report as numbers.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::bounded_run::{self, Outcome};
+use crate::header::Expectation;
+
+/// The heapr that is under test.
+pub(crate) const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
+
+/// A trace file and what the run that made it printed.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    /// The program's status and output, as heapr passed them on.
+    pub(crate) outcome: Outcome,
+    scratch: tempfile::TempDir,
+}
+
+/// Settings of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings<'a> {
+    /// Arguments of `heapr run` before the `--`.
+    pub(crate) options: &'a [&'a str],
+    /// Every Nth stack is also unwound in full; 0 never.
+    pub(crate) verify_every: u32,
+    /// Added to the environment.
+    pub(crate) environment: &'a [(String, String)],
+    /// Time-out.
+    pub(crate) limit: Duration,
+}
+
+impl Default for Settings<'_> {
+    fn default() -> Self {
+        Self { options: &["--quiet"], verify_every: 0, environment: &[], limit: Duration::from_secs(30) }
+    }
+}
+
+/// Runs `heapr run OPTIONS -o FILE -- COMMAND`.
+pub(crate) fn record(command: &[String], settings: &Settings<'_>) -> Recording {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut heapr = Command::new(HEAPR);
+    heapr.arg("run").args(settings.options).arg("-o").arg(scratch.path().join("trace.heapr"));
+    heapr.arg("--").args(command).envs(settings.environment.iter().cloned());
+    heapr.env("HEAPR_VERIFY", settings.verify_every.to_string());
+    let outcome = bounded_run::run(heapr, scratch.path(), settings.limit);
+    Recording { outcome, scratch }
+}
+
+/// Sums over the groups of a report.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) groups: u64,
+    pub(crate) allocs: u64,
+    pub(crate) alloc_bytes: u64,
+    pub(crate) reallocs: u64,
+    pub(crate) outstanding: u64,
+    pub(crate) outstanding_bytes: u64,
+    pub(crate) peak_bytes: u64,
+}
+
+impl Sums {
+    fn quantity(&self, name: &str) -> Option<u64> {
+        Some(match name {
+            "groups" => self.groups,
+            "allocs" => self.allocs,
+            "alloc_bytes" => self.alloc_bytes,
+            "reallocs" => self.reallocs,
+            "frees" => self.allocs - self.outstanding,
+            "outstanding" => self.outstanding,
+            "outstanding_bytes" => self.outstanding_bytes,
+            "peak_bytes" => self.peak_bytes,
+            _ => return None,
+        })
+    }
+}
+
+impl Recording {
+    /// The trace file.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.scratch.path().join("trace.heapr")
+    }
+
+    /// A folder that lives as long as the recording.
+    pub(crate) fn folder(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// Runs a heapr command on the file that prints JSON.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let mut heapr = Command::new(HEAPR);
+        heapr.arg(arguments[0]).arg(self.file()).args(&arguments[1..]).args(["--format", "json"]);
+        let folder = tempfile::tempdir_in(self.folder()).unwrap();
+        let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(120));
+        assert_eq!(outcome.status, 0, "heapr {arguments:?}: {}", outcome.stderr);
+        serde_json::from_str(&outcome.stdout)
+            .unwrap_or_else(|error| panic!("heapr {arguments:?}: {error}: {:.300}", outcome.stdout))
+    }
+
+    /// Fails unless the allocations under the frames of `expectation` are what it claims.
+    pub(crate) fn check(&self, expectation: &Expectation, is_by_frame: bool, label: &str) {
+        let action = if is_by_frame { "--frames" } else { "--stacks" };
+        let last = expectation.frames.last().expect("at least one frame");
+        // `rust::path::name` and `operator new` are patterns as they stand: there is no `!` in them.
+        let report = self.json(&[
+            "report",
+            action,
+            "--no-default-cull",
+            "--top",
+            "100000000",
+            "--require-frames",
+            last,
+        ]);
+        let sums = sum_groups(&report, &expectation.frames);
+        for claim in &expectation.claims {
+            claim.check(sums.quantity(&claim.quantity), label, &(&expectation.frames, &sums));
+        }
+    }
+}
+
+/// Symbols of a group's stack, innermost first, without C++ arguments.
+pub(crate) fn symbols(group: &Value) -> Vec<String> {
+    let frames = group["frames"].as_array().expect("frames");
+    frames.iter().map(|frame| plain_name(frame["symbol"].as_str().unwrap_or(""))).collect()
+}
+
+/// `space::name(int) [clone .cold]` as `space::name`.
+fn plain_name(symbol: &str) -> String {
+    let symbol = symbol.split(" [").next().unwrap();
+    let end = if symbol.starts_with("operator()") {
+        symbol.len()
+    } else {
+        symbol.find('(').unwrap_or(symbol.len())
+    };
+    symbol[..end].split('.').next().unwrap().to_owned()
+}
+
+fn sum_groups(report: &Value, frames: &[String]) -> Sums {
+    let mut sums = Sums::default();
+    for group in report["groups"].as_array().expect("groups") {
+        let symbols = symbols(group);
+        if !symbols.windows(frames.len()).any(|window| window == frames) {
+            continue;
+        }
+        let number = |name: &str| group[name].as_u64().unwrap_or_else(|| panic!("{name} in {group}"));
+        sums.groups += 1;
+        sums.allocs += number("total_count");
+        sums.alloc_bytes += number("total_bytes");
+        sums.reallocs += number("realloc_count");
+        sums.outstanding += number("outstanding_count");
+        sums.outstanding_bytes += number("outstanding_bytes");
+        sums.peak_bytes += number("peak_bytes");
+    }
+    sums
+}
+
+/// Fails if a stack that was checked against a full unwind differed from it, or if none was checked though it was asked for.
+pub(crate) fn assert_verified(info: &Value, verify_every: u32, label: &str) {
+    let statistics = &info["statistics"];
+    let number =
+        |name: &str| statistics[name].as_u64().unwrap_or_else(|| panic!("{label}: no {name} in {info}"));
+    assert_eq!(
+        number("verify_mismatch_count"),
+        0,
+        "{label}: kept stacks differ from full unwinds: {statistics}"
+    );
+    assert!(verify_every == 0 || number("verify_count") > 0, "{label}: no stack was checked: {statistics}");
+}

@@ -1,0 +1,99 @@
+//! Building victims with the machine's compilers, into the target directory, only when the source is newer.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use crate::header::Header;
+
+/// The folder of the victims' sources.
+pub(crate) fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims").canonicalize().unwrap()
+}
+
+/// Flags of every C and C++ victim: calls stay calls (no built-in malloc that is optimised away, no tail calls that
+/// take a frame off the stack, no function that is cloned or inlined into a name of its own).
+const C_FLAGS: &[&str] = &[
+    "-g",
+    "-Wall",
+    "-Wno-unused-result",
+    "-fno-builtin",
+    "-fno-optimize-sibling-calls",
+    "-fno-inline-functions-called-once",
+    "-fno-ipa-icf",
+    "-D_GNU_SOURCE",
+];
+
+/// Builds victim `name` with the optimisation flags `level` and returns the program's path.
+pub(crate) fn build(name: &str, header: &Header, level: &[String]) -> PathBuf {
+    let source = sources().join(name);
+    let stem = name.split('.').next().unwrap();
+    let label: String =
+        level.iter().flat_map(|flag| flag.chars()).filter(char::is_ascii_alphanumeric).collect();
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("victims").join(format!("{stem}-{label}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (library_source, flags, output) in &header.libraries {
+        let library_source = sources().join(library_source);
+        compile(
+            &library_source,
+            &folder.join(output),
+            level,
+            &[&["-shared".into(), "-fPIC".into()], &flags[..]].concat(),
+        );
+    }
+    let program = folder.join(stem);
+    match source.extension().and_then(|extension| extension.to_str()) {
+        // Scripts run as they are.
+        Some("sh" | "js" | "py") => source,
+        _ => {
+            compile(&source, &program, level, &header.build);
+            program
+        }
+    }
+}
+
+fn compile(source: &Path, output: &Path, level: &[String], flags: &[String]) {
+    let modified = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified()).ok();
+    let source_time = modified(source).unwrap_or_else(|| panic!("{} is missing", source.display()));
+    if modified(output).is_some_and(|time: SystemTime| time > source_time) {
+        return;
+    }
+    // Another test process may build the same file: each writes its own and renames it.
+    let partial = output.with_extension(format!("{}.partial", std::process::id()));
+    let extension = source.extension().and_then(|extension| extension.to_str());
+    let replaced = flags.iter().find_map(|flag| flag.strip_prefix("compiler=")).map(str::to_owned);
+    let flags = flags.iter().filter(|flag| !flag.starts_with("compiler="));
+    let mut command;
+    match extension {
+        Some("rs") => {
+            command = Command::new("rustc");
+            command.args(["--edition", "2024", "-C", "debuginfo=2", "-C", "opt-level=1"]).args(flags);
+            command.arg(source);
+        }
+        Some("go") => {
+            command = Command::new("go");
+            command
+                .env("CGO_ENABLED", "1")
+                .env("GOFLAGS", "-mod=mod")
+                .env("GOTOOLCHAIN", "local")
+                .arg("build");
+            command.args(flags).arg("-o").arg(&partial).arg(source);
+        }
+        extension => {
+            let compiler = if extension == Some("cc") { "g++" } else { "gcc" };
+            command = Command::new(replaced.as_deref().unwrap_or(compiler));
+            command.args(C_FLAGS).args(level).arg(source).args(flags);
+        }
+    }
+    if extension != Some("go") {
+        command.arg("-o").arg(&partial);
+    }
+    let result = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        result.status.success(),
+        "{command:?}\n{}{}",
+        String::from_utf8_lossy(&result.stdout),
+        String::from_utf8_lossy(&result.stderr)
+    );
+    std::fs::rename(&partial, output).unwrap();
+}

@@ -1,0 +1,152 @@
+//! Every program of `victims/`, against its header.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::bounded_run;
+use crate::header::Header;
+use crate::recording::{self, Settings};
+use crate::victim_build::{build, sources};
+
+/// One test for each victim, and one that no victim is without a test.
+macro_rules! victims {
+    ($($name:ident: $file:literal),* $(,)?) => {
+        $(
+            #[test]
+            fn $name() {
+                check($file);
+            }
+        )*
+
+        #[test]
+        fn every_victim_has_a_test() {
+            let listed = [$($file),*];
+            for entry in std::fs::read_dir(sources()).unwrap() {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                let is_program = name.rsplit_once('.').is_some_and(|(stem, extension)| {
+                    ["c", "cc", "rs", "go", "sh", "js"].contains(&extension) && stem != "plugin"
+                });
+                assert!(!is_program || listed.contains(&name.as_str()), "victims/{name} has no test");
+            }
+        }
+    };
+}
+
+victims! {
+    address_space_full: "address_space_full.c",
+    before_and_after_main: "before_and_after_main.cc",
+    changes_root: "changes_root.c",
+    changes_user: "changes_user.c",
+    cross_thread: "cross_thread.c",
+    daemon: "daemon.c",
+    deep_stack: "deep_stack.c",
+    descriptors_closed: "descriptors_closed.c",
+    ends_by_abort: "ends_by_abort.c",
+    ends_by_exit: "ends_by_exit.c",
+    ends_by_kill: "ends_by_kill.c",
+    entry_points: "entry_points.c",
+    entry_points_cpp: "entry_points_cpp.cc",
+    errno_kept: "errno_kept.c",
+    exceptions: "exceptions.cc",
+    exec_chain: "exec_chain.c",
+    failing_calls: "failing_calls.c",
+    fibers: "fibers.c",
+    fork_children: "fork_children.c",
+    fork_threads: "fork_threads.c",
+    frame_shapes: "frame_shapes.c",
+    huge_block: "huge_block.c",
+    long_jumps: "long_jumps.c",
+    million_stacks: "million_stacks.c",
+    no_unwind_tables: "no_unwind_tables.c",
+    peaks: "peaks.c",
+    pipeline: "pipeline.sh",
+    plugins_in_turn: "plugins_in_turn.c",
+    profiled: "profiled.c",
+    realloc_forms: "realloc_forms.c",
+    realloc_race: "realloc_race.c",
+    rust_program: "rust_program.rs",
+    sandboxed: "sandboxed.c",
+    signal_handler: "signal_handler.c",
+    signal_in_hook: "signal_in_hook.c",
+    small_stacks: "small_stacks.c",
+    spawned: "spawned.c",
+    static_program: "static_program.c",
+    threads_thousands: "threads_thousands.c",
+    vfork_exec: "vfork_exec.c",
+}
+
+/// Builds the victim, runs it without heapr and with it, and compares.
+fn check(file: &str) {
+    let header = Header::read(&sources().join(file));
+    if let Some(missing) = header.needs.iter().find(|need| !is_there(need)) {
+        println!("not run: {file} needs {missing}");
+        return;
+    }
+    let mut levels = vec![vec!["-O1".to_owned()]];
+    levels.extend(header.variants.iter().cloned());
+    for level in &levels {
+        let program = build(file, &header, level);
+        check_program(&format!("{file} {}", level.join(" ")), &header, program.to_str().unwrap());
+    }
+}
+
+fn is_there(need: &str) -> bool {
+    let test =
+        |script: &str| Command::new("sh").args(["-c", script]).output().is_ok_and(|out| out.status.success());
+    match need {
+        "root" => test("test $(id -u) = 0"),
+        need if need.ends_with(".h") || need.ends_with(".so") => test(&format!(
+            "echo 'int main(){{}}' | gcc -x c -include {need} - -o /dev/null || ldconfig -p | grep -q {need}"
+        )),
+        command => test(&format!("command -v {command}")),
+    }
+}
+
+fn check_program(label: &str, header: &Header, program: &str) {
+    let command: Vec<String> = if header.wrap.is_empty() {
+        [&[program.to_owned()], &header.arguments[..]].concat()
+    } else {
+        header.wrap.iter().map(|word| word.replace("{}", program)).collect()
+    };
+    let limit = Duration::from_secs(header.seconds);
+    let scratch = tempfile::tempdir().unwrap();
+    let mut bare = Command::new(&command[0]);
+    bare.args(&command[1..]).envs(header.environment.iter().cloned());
+    let bare = bounded_run::run(bare, scratch.path(), limit);
+    assert_eq!(bare.status, header.exit, "{label} without heapr: {}", bare.stderr);
+
+    let settings = Settings {
+        verify_every: header.verify,
+        environment: &header.environment,
+        limit,
+        ..Settings::default()
+    };
+    let recording = recording::record(&command, &settings);
+    assert_eq!(recording.outcome.status, bare.status, "{label}: {}", recording.outcome.stderr);
+    assert_eq!(recording.outcome.stdout, bare.stdout, "{label}: the program's output changed");
+    if let Some(word) = &header.untraced {
+        let lines: Vec<_> =
+            recording.outcome.stderr.lines().filter(|line| line.starts_with("heapr:")).collect();
+        assert!(
+            lines.len() == 1 && lines[0].contains(word.as_str()),
+            "{label}: {}",
+            recording.outcome.stderr
+        );
+        return;
+    }
+    assert_eq!(recording.outcome.stderr, bare.stderr, "{label}: the program's error output changed");
+    let totals = &recording.json(&["report", "--totals"])["totals"];
+    assert!(totals["alloc_count"].as_u64() > Some(0), "{label}: the hooks did not run: {totals}");
+    assert_eq!(totals["lost_events"].as_u64(), Some(0), "{label}: {totals}");
+    if let Some(claim) = &header.unmatched {
+        claim.check(totals["unmatched_frees"].as_u64(), label, totals);
+    }
+    for expectation in &header.expectations {
+        recording.check(expectation, header.is_by_frame, label);
+    }
+    let info = recording.json(&["info"]);
+    if let Some(claim) = &header.processes {
+        claim.check(info["processes"].as_array().map(|list| list.len() as u64), label, &info);
+    }
+    recording::assert_verified(&info, header.verify, label);
+}
