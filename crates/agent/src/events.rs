@@ -171,6 +171,13 @@ pub(crate) fn realloc_abort(scope: &mut Scope, heap: u8, address: usize, size: u
     }
 }
 
+/// A range about to be unmapped.
+pub(crate) fn unmap(scope: &mut Scope, heap: u8, address: usize, size: usize) {
+    if ensure_room(scope, 3) {
+        write(scope.level(), RecordKind::Unmap, [address_word(heap, address as u64), size as u64]);
+    }
+}
+
 /// A call that failed.
 #[cold]
 pub(crate) fn failed(scope: &mut Scope, size: usize, node: u32) {

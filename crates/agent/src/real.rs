@@ -12,10 +12,12 @@ type Pointer = *mut c_void;
 
 /// One forwarded function: its C name, and its address once known.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Real {
+    /// First, so that assembly finds it at the symbol itself.
+    address: AtomicUsize,
     /// Zero-free C name.
     pub(crate) name: &'static [u8],
-    address: AtomicUsize,
 }
 
 impl Real {
@@ -56,7 +58,7 @@ macro_rules! real_functions {
         impl RealFunctions {
             /// Finds each function in the first module after the agent, in the loader's search order, that has it.
             pub(crate) fn resolve(&self) {
-                for real in [$(&self.$field,)*] {
+                for real in [$(&self.$field,)* &MMAP, &MREMAP] {
                     real.address.store(link_map::find_after_agent(real.name), Relaxed);
                 }
             }
@@ -81,6 +83,11 @@ macro_rules! real_functions {
     };
 }
 
+/// `mmap`, called from assembly: its six arguments leave no register for ours.
+pub(crate) static MMAP: Real = Real::new(b"mmap");
+/// `mremap`, likewise.
+pub(crate) static MREMAP: Real = Real::new(b"mremap");
+
 const NULL: Pointer = core::ptr::null_mut();
 const ENOMEM: c_int = 12;
 
@@ -100,12 +107,6 @@ real_functions! {
     cfree b"cfree" fn(block: Pointer) = REAL.free(block);
     free_sized b"free_sized" fn(block: Pointer, size: usize) = REAL.free(block);
     free_aligned_sized b"free_aligned_sized" fn(block: Pointer, alignment: usize, size: usize) = REAL.free(block);
-    mmap b"mmap" fn(address: Pointer, size: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> Pointer
-        = usize::MAX as Pointer;
-    mmap64 b"mmap64" fn(address: Pointer, size: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> Pointer
-        = REAL.mmap(address, size, protection, flags, fd, offset);
     munmap b"munmap" fn(address: Pointer, size: usize) -> c_int = -1;
-    mremap b"mremap" fn(old: Pointer, old_size: usize, size: usize, flags: c_int, fixed: Pointer) -> Pointer
-        = usize::MAX as Pointer;
     dlclose b"dlclose" fn(handle: Pointer) -> c_int = -1;
 }

@@ -7,12 +7,12 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 use heapr_ring::{Pool, sys};
-use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, SESSION_RECORDING};
+use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDING};
 
 use crate::bounds;
 use crate::process::{ACTIVE, AGENT, CLOCK_MONOTONIC, STARTING, UNSTARTED};
 use crate::real::REAL;
-use crate::{foreign, link_map, modules, thread};
+use crate::{foreign, hooks, link_map, modules, thread};
 
 /// Environment variable with `pid:descriptor` of the recorder's pool.
 const SESSION_VARIABLE: &[u8] = b"HEAPR_SESSION=";
@@ -39,6 +39,15 @@ pub(crate) fn start() {
     }
 }
 
+/// As [`start`], for the trampolines of mmap and mremap, whose slots lead here until one of them has been chosen.
+pub(crate) unsafe extern "C" fn start_for_mapping() {
+    start();
+    if AGENT.state.load(Relaxed) == STARTING {
+        // Called from within the start itself.
+        hooks::arm_mappings(false);
+    }
+}
+
 /// `/proc/PID/fd/N` and a zero byte.
 struct PoolPath {
     bytes: [u8; 48],
@@ -60,6 +69,7 @@ fn join(path: &PoolPath) -> Result<(), DisableReason> {
     AGENT.attach(pool)?;
     bounds::start();
     modules::start();
+    hooks::arm_mappings(flags & FLAG_HOOK_MMAP != 0);
     foreign::start();
     Ok(())
 }

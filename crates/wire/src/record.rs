@@ -22,6 +22,9 @@
 //! | `Module` | n | total bytes of the record | see [`ModuleRecord`] | |
 //! | `ThreadName` | 4 | 16 bytes, zero padded | | |
 //! | `HeapCreate`, `HeapDestroy` | 3 | heap:8 handle:56 | node | |
+//! | `Unmap` | 3 | heap:8 address:56 | bytes | |
+//!
+//! `Unmap` (the heap of mmap) names a range, which may cover a part of a mapping or several.
 //!
 //! A `ReallocPrepare` is followed, in the same thread, by its `ReallocCommit` (moved or in place) or `ReallocAbort`
 //! (failed: the old block lives on). `realloc(p, 0)` that freed the block is a plain `Free`-like commit with new
@@ -44,6 +47,7 @@ pub enum RecordKind {
     ThreadName = 10,
     HeapCreate = 11,
     HeapDestroy = 12,
+    Unmap = 13,
 }
 
 impl RecordKind {
@@ -63,6 +67,7 @@ impl RecordKind {
             10 => Self::ThreadName,
             11 => Self::HeapCreate,
             12 => Self::HeapDestroy,
+            13 => Self::Unmap,
             _ => return None,
         })
     }
@@ -73,7 +78,7 @@ impl RecordKind {
         match self {
             Self::Free | Self::ReallocPrepare => 2,
             Self::Alloc | Self::FreeStack | Self::ReallocAbort | Self::AllocFailed => 3,
-            Self::HeapCreate | Self::HeapDestroy => 3,
+            Self::HeapCreate | Self::HeapDestroy | Self::Unmap => 3,
             Self::AllocBig | Self::ReallocCommit | Self::ThreadName => 4,
             Self::Module => 0,
         }

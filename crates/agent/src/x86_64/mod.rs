@@ -2,7 +2,6 @@
 
 mod stub;
 pub(crate) mod thread_pointer;
-#[cfg(all(feature = "cdylib", not(test)))]
-mod trampolines;
+pub(crate) mod trampolines;
 
 pub use stub::*;

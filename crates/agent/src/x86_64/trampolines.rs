@@ -6,7 +6,144 @@
 
 use core::arch::naked_asm;
 
-use crate::hooks::{SLOTS, SlotIndex};
+use crate::hooks::{self, MAPPING_SLOTS, SLOTS, SlotIndex};
+use crate::real::{MMAP, MREMAP};
+
+type Trampoline = unsafe extern "C" fn();
+
+/// mmap with recording: its six arguments leave no register for ours, so it calls where the others jump.
+pub(crate) const MMAP_HOOK: Trampoline = mmap_hook;
+/// mremap with recording.
+pub(crate) const MREMAP_HOOK: Trampoline = mremap_hook;
+/// mmap before the agent has started.
+pub(crate) const MMAP_FIRST: Trampoline = mmap_first;
+/// mremap before the agent has started.
+pub(crate) const MREMAP_FIRST: Trampoline = mremap_first;
+
+#[unsafe(naked)]
+unsafe extern "C" fn mmap_hook() {
+    naked_asm!(
+        ".cfi_startproc",
+        "sub rsp, 24",
+        ".cfi_adjust_cfa_offset 24",
+        "mov [rsp], rsi",
+        "call qword ptr [rip + {real}]",
+        "mov [rsp + 8], rax",
+        "mov rdi, rax",
+        "mov rsi, [rsp]",
+        "lea rdx, [rsp + 24]",
+        "mov rcx, rbp",
+        "call {after}",
+        "mov rax, [rsp + 8]",
+        "add rsp, 24",
+        ".cfi_adjust_cfa_offset -24",
+        "ret",
+        ".cfi_endproc",
+        real = sym MMAP,
+        after = sym hooks::after_mmap,
+    );
+}
+
+#[unsafe(naked)]
+unsafe extern "C" fn mremap_hook() {
+    naked_asm!(
+        ".cfi_startproc",
+        "sub rsp, 56",
+        ".cfi_adjust_cfa_offset 56",
+        "mov [rsp], rdi",
+        "mov [rsp + 8], rsi",
+        "mov [rsp + 16], rdx",
+        "mov [rsp + 24], rcx",
+        "mov [rsp + 32], r8",
+        "lea rsi, [rsp + 56]",
+        "call {before}",
+        "mov rdi, [rsp]",
+        "mov rsi, [rsp + 8]",
+        "mov rdx, [rsp + 16]",
+        "mov rcx, [rsp + 24]",
+        "mov r8, [rsp + 32]",
+        "xor eax, eax",
+        "call qword ptr [rip + {real}]",
+        "mov [rsp + 40], rax",
+        "mov rdi, rax",
+        "mov rsi, [rsp]",
+        "mov rdx, [rsp + 16]",
+        "lea rcx, [rsp + 56]",
+        "mov r8, rbp",
+        "call {after}",
+        "mov rax, [rsp + 40]",
+        "add rsp, 56",
+        ".cfi_adjust_cfa_offset -56",
+        "ret",
+        ".cfi_endproc",
+        real = sym MREMAP,
+        before = sym hooks::before_mremap,
+        after = sym hooks::after_mremap,
+    );
+}
+
+macro_rules! mapping_trampolines {
+    ($($name:ident $first:ident $offset:literal)*) => {$(
+        /// Starts the agent, keeping the six arguments, and goes on where the slot then leads.
+        #[unsafe(naked)]
+        unsafe extern "C" fn $first() {
+            naked_asm!(
+                ".cfi_startproc",
+                "sub rsp, 56",
+                ".cfi_adjust_cfa_offset 56",
+                "mov [rsp], rdi",
+                "mov [rsp + 8], rsi",
+                "mov [rsp + 16], rdx",
+                "mov [rsp + 24], rcx",
+                "mov [rsp + 32], r8",
+                "mov [rsp + 40], r9",
+                "call {start}",
+                "mov rdi, [rsp]",
+                "mov rsi, [rsp + 8]",
+                "mov rdx, [rsp + 16]",
+                "mov rcx, [rsp + 24]",
+                "mov r8, [rsp + 32]",
+                "mov r9, [rsp + 40]",
+                "add rsp, 56",
+                ".cfi_adjust_cfa_offset -56",
+                concat!("jmp qword ptr [rip + {slots} + ", $offset, "]"),
+                ".cfi_endproc",
+                start = sym crate::start::start_for_mapping,
+                slots = sym MAPPING_SLOTS,
+            );
+        }
+
+        /// The C function of this name.
+        ///
+        /// # Safety
+        /// As the C library documents it.
+        #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!(
+                ".cfi_startproc",
+                concat!("jmp qword ptr [rip + {slots} + ", $offset, "]"),
+                ".cfi_endproc",
+                slots = sym MAPPING_SLOTS,
+            );
+        }
+    )*};
+}
+
+mapping_trampolines! {
+    mmap mmap_first "0"
+    mremap mremap_first "8"
+}
+
+/// The same function under its large-file name.
+///
+/// # Safety
+/// As the C library documents it.
+#[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+#[unsafe(naked)]
+pub unsafe extern "C" fn mmap64() {
+    naked_asm!(".cfi_startproc", "jmp qword ptr [rip + {slots}]", ".cfi_endproc", slots = sym MAPPING_SLOTS);
+}
 
 macro_rules! trampolines {
     // The two extra arguments take the registers after the function's own.
@@ -15,8 +152,8 @@ macro_rules! trampolines {
         ///
         /// # Safety
         /// As the C library documents it.
+        #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
         #[unsafe(naked)]
-        #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(
                 ".cfi_startproc",
@@ -46,4 +183,5 @@ trampolines! {
     free_sized, "rdx", "rcx";
     free_aligned_sized, "rcx", "r8";
     dlclose, "rsi", "rdx";
+    munmap, "rdx", "rcx";
 }
