@@ -24,6 +24,7 @@
 
 mod bounds;
 mod events;
+mod exec;
 mod foreign;
 mod hooks;
 mod link_map;

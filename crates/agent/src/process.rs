@@ -169,7 +169,10 @@ impl Agent {
         let pool = self.pool()?;
         let is_fork = self.registration_count.fetch_add(1, Relaxed) > 0;
         let control = pool.control();
-        if is_fork && control.flags.load(Relaxed) & FLAG_NO_FOLLOW != 0 {
+        let process_id = sys::process_id();
+        let root = control.root_pid.compare_exchange(0, process_id, Relaxed, Relaxed);
+        let is_root = root.is_ok() || root == Err(process_id);
+        if !is_root && control.flags.load(Relaxed) & FLAG_NO_FOLLOW != 0 {
             self.disable(DisableReason::NotFollowed);
             return None;
         }

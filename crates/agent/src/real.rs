@@ -3,12 +3,13 @@
 //! Until the agent has started each entry points to a starter: it starts the agent (which fills the table) and then
 //! makes the call. The table is written once, before a second thread can exist, and only read after.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::{link_map, start};
 
 type Pointer = *mut c_void;
+type Strings = *const *const c_char;
 
 /// One forwarded function: its C name, and its address once known.
 #[derive(Debug)]
@@ -90,6 +91,7 @@ pub(crate) static MREMAP: Real = Real::new(b"mremap");
 
 const NULL: Pointer = core::ptr::null_mut();
 const ENOMEM: c_int = 12;
+const ENOSYS: c_int = 38;
 
 real_functions! {
     malloc b"malloc" fn(size: usize) -> Pointer = NULL;
@@ -108,5 +110,16 @@ real_functions! {
     free_sized b"free_sized" fn(block: Pointer, size: usize) = REAL.free(block);
     free_aligned_sized b"free_aligned_sized" fn(block: Pointer, alignment: usize, size: usize) = REAL.free(block);
     munmap b"munmap" fn(address: Pointer, size: usize) -> c_int = -1;
+    execve b"execve" fn(path: *const c_char, arguments: Strings, environment: Strings) -> c_int = -1;
+    execvpe b"execvpe" fn(file: *const c_char, arguments: Strings, environment: Strings) -> c_int = -1;
+    fexecve b"fexecve" fn(descriptor: c_int, arguments: Strings, environment: Strings) -> c_int = -1;
+    execveat b"execveat"
+        fn(directory: c_int, path: *const c_char, arguments: Strings, environment: Strings, flags: c_int) -> c_int = -1;
+    posix_spawn b"posix_spawn" fn(
+        process: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void,
+        arguments: Strings, environment: Strings) -> c_int = ENOSYS;
+    posix_spawnp b"posix_spawnp" fn(
+        process: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void,
+        arguments: Strings, environment: Strings) -> c_int = ENOSYS;
     dlclose b"dlclose" fn(handle: Pointer) -> c_int = -1;
 }

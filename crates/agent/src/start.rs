@@ -12,7 +12,7 @@ use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDIN
 use crate::bounds;
 use crate::process::{ACTIVE, AGENT, CLOCK_MONOTONIC, STARTING, UNSTARTED};
 use crate::real::REAL;
-use crate::{foreign, hooks, link_map, modules, thread};
+use crate::{exec, foreign, hooks, link_map, modules, thread};
 
 /// Environment variable with `pid:descriptor` of the recorder's pool.
 const SESSION_VARIABLE: &[u8] = b"HEAPR_SESSION=";
@@ -48,9 +48,13 @@ pub(crate) unsafe extern "C" fn start_for_mapping() {
     }
 }
 
-/// `/proc/PID/fd/N` and a zero byte.
+/// What the session variable says.
 struct PoolPath {
+    /// `/proc/PID/fd/N` and a zero byte.
     bytes: [u8; 48],
+    /// The variable's value, for children.
+    value: [u8; 64],
+    value_bytes: usize,
 }
 
 fn join(path: &PoolPath) -> Result<(), DisableReason> {
@@ -67,6 +71,7 @@ fn join(path: &PoolPath) -> Result<(), DisableReason> {
         return Err(DisableReason::SessionClosed);
     }
     AGENT.attach(pool)?;
+    exec::start(path.value.get(..path.value_bytes).unwrap_or_default());
     bounds::start();
     modules::start();
     hooks::arm_mappings(flags & FLAG_HOOK_MMAP != 0);
@@ -160,5 +165,7 @@ fn parse_session(value: &[u8]) -> Option<PoolPath> {
     for (place, &byte) in bytes.iter_mut().zip(text) {
         *place = byte;
     }
-    Some(PoolPath { bytes })
+    let mut copy = [0; 64];
+    copy.get_mut(..value.len())?.copy_from_slice(value);
+    Some(PoolPath { bytes, value: copy, value_bytes: value.len() })
 }

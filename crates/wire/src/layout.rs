@@ -105,6 +105,9 @@ pub struct Control {
     pub buffers_claimed: AtomicU32,
     /// Number of threads over all processes that found no free thread slot; their events are lost. Written by agents.
     pub threads_refused: AtomicU32,
+    /// Process id of the first process that registered, 0 before. Written by agents: with [`FLAG_NO_FOLLOW`] only images
+    /// of this process are traced.
+    pub root_pid: AtomicU32,
 }
 
 /// [`ProcessSlot::state`]: nobody's.

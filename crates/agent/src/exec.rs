@@ -1,0 +1,194 @@
+//! Following programs that are started with an environment of their own making.
+//!
+//! A child finds the session through two environment variables. A program that starts another with a fresh environment
+//! (`env -i`, a language's `spawn(…, env={})`) would lose it, so the functions that take an environment add the two
+//! where they are missing. Everything is built on the stack: the caller may be a vfork child, which shares its parent's
+//! memory and never returns.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use heapr_wire::FLAG_NO_FOLLOW;
+
+use crate::link_map;
+use crate::process::AGENT;
+use crate::real::REAL;
+
+type Strings = *const *const c_char;
+
+/// Entries of an environment that can be completed; the functions pass on a longer one as it is.
+const ENTRIES_MAX: usize = 1024;
+/// Bytes of a completed LD_PRELOAD.
+const PRELOAD_BYTES_MAX: usize = 2048;
+/// Bytes of the session variable with its name and end.
+const SESSION_BYTES_MAX: usize = 80;
+
+const PRELOAD_NAME: &[u8] = b"LD_PRELOAD=";
+const SESSION_NAME: &[u8] = b"HEAPR_SESSION=";
+
+/// `HEAPR_SESSION=…` with its end, as this process was given it. Written once at the start.
+static SESSION: [AtomicUsize; SESSION_BYTES_MAX / 8] = [const { AtomicUsize::new(0) }; SESSION_BYTES_MAX / 8];
+/// Path of the agent, as the loader has it.
+static AGENT_PATH: AtomicUsize = AtomicUsize::new(0);
+
+/// Keeps what a child needs. `session`: the variable's value.
+pub(crate) fn start(session: &[u8]) {
+    if SESSION_NAME.len().saturating_add(session.len()) >= SESSION_BYTES_MAX {
+        return;
+    }
+    let mut text = SESSION_NAME.iter().chain(session).copied();
+    for place in &SESSION {
+        let mut word = [0_u8; 8];
+        for (byte, source) in word.iter_mut().zip(&mut text) {
+            *byte = source;
+        }
+        place.store(usize::from_ne_bytes(word), Relaxed);
+    }
+    link_map::for_each_module(&mut |info| {
+        let is_agent = info.contains(start as *const () as usize);
+        if is_agent {
+            AGENT_PATH.store(info.name as usize, Release);
+        }
+        is_agent
+    });
+}
+
+/// Room for a completed environment.
+struct Completed {
+    entries: [*const c_char; ENTRIES_MAX + 3],
+    preload: [u8; PRELOAD_BYTES_MAX],
+}
+
+impl Completed {
+    fn new() -> Self {
+        Self { entries: [core::ptr::null(); ENTRIES_MAX + 3], preload: [0; PRELOAD_BYTES_MAX] }
+    }
+
+    /// `environment`, or a copy of it that leads to the session. It borrows from both.
+    fn complete(&mut self, environment: Strings) -> Strings {
+        let path = AGENT_PATH.load(Acquire) as *const c_char;
+        let is_followed = AGENT.is_active()
+            && AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_NO_FOLLOW == 0);
+        if path.is_null() || environment.is_null() || !is_followed {
+            return environment;
+        }
+        // SAFETY: the loader's string for the agent, which is never unloaded.
+        let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+        let mut count = 0_usize;
+        let mut preload = None;
+        let mut has_session = false;
+        loop {
+            // SAFETY: an environment is an array of strings that ends with a null pointer; the caller passes one to exec.
+            let entry = unsafe { *environment.add(count) };
+            if entry.is_null() {
+                break;
+            }
+            let Some(place) = self.entries.get_mut(count) else { return environment };
+            *place = entry;
+            // SAFETY: as above.
+            let text = unsafe { CStr::from_ptr(entry) }.to_bytes();
+            if let Some(value) = text.strip_prefix(PRELOAD_NAME) {
+                preload = Some((count, value));
+            }
+            has_session |= text.starts_with(SESSION_NAME);
+            count = count.wrapping_add(1);
+            if count >= ENTRIES_MAX {
+                return environment;
+            }
+        }
+        let is_preloaded = preload.is_some_and(|(_, value)| {
+            value.split(|&byte| byte == b':' || byte == b' ').any(|part| part == path)
+        });
+        if is_preloaded && has_session {
+            return environment;
+        }
+        if !is_preloaded {
+            let value = preload.map_or(&b""[..], |(_, value)| value);
+            let separator: &[u8] = if value.is_empty() { b"" } else { b":" };
+            if PRELOAD_NAME.len() + path.len() + value.len() + 2 > PRELOAD_BYTES_MAX {
+                return environment;
+            }
+            let text = PRELOAD_NAME.iter().chain(path).chain(separator).chain(value);
+            for (place, &byte) in self.preload.iter_mut().zip(text) {
+                *place = byte;
+            }
+            let index = preload.map_or(count, |(index, _)| index);
+            if let Some(place) = self.entries.get_mut(index) {
+                *place = self.preload.as_ptr().cast();
+            }
+            count = count.max(index.wrapping_add(1));
+        }
+        if !has_session && let Some(place) = self.entries.get_mut(count) {
+            *place = SESSION.as_ptr().cast();
+            count = count.wrapping_add(1);
+        }
+        if let Some(place) = self.entries.get_mut(count) {
+            *place = core::ptr::null();
+        }
+        self.entries.as_ptr()
+    }
+}
+
+/// The program's `environ`; an empty environment if it has none.
+fn own_environment() -> Strings {
+    static EMPTY: [AtomicUsize; 1] = [AtomicUsize::new(0)];
+    let variable = link_map::find_anywhere(b"environ") as *const Strings;
+    if variable.is_null() {
+        return EMPTY.as_ptr().cast();
+    }
+    // SAFETY: the C library's variable of this name (or the program's copy of it, which comes first in search order).
+    let environment = unsafe { variable.read_volatile() };
+    if environment.is_null() { EMPTY.as_ptr().cast() } else { environment }
+}
+
+/// The C function: execve with the program's own environment, which may have lost the two variables.
+///
+/// # Safety
+/// As the C library documents it.
+#[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+pub(crate) unsafe extern "C" fn execv(path: *const c_char, arguments: Strings) -> c_int {
+    let mut completed = Completed::new();
+    REAL.execve(path, arguments, completed.complete(own_environment()))
+}
+
+/// The C function: execvpe with the program's own environment.
+///
+/// # Safety
+/// As the C library documents it.
+#[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+pub(crate) unsafe extern "C" fn execvp(file: *const c_char, arguments: Strings) -> c_int {
+    let mut completed = Completed::new();
+    REAL.execvpe(file, arguments, completed.complete(own_environment()))
+}
+
+macro_rules! exec_functions {
+    ($($name:ident($($argument:ident: $kind:ty),*; environment $(; $after:ident: $after_kind:ty)?);)*) => {$(
+        /// The C function of this name, with the environment completed.
+        ///
+        /// # Safety
+        /// As the C library documents it.
+        #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+        pub(crate) unsafe extern "C" fn $name(
+            $($argument: $kind,)* environment: Strings $(, $after: $after_kind)?
+        ) -> c_int {
+            let mut completed = Completed::new();
+            let environment = completed.complete(environment);
+            REAL.$name($($argument,)* environment $(, $after)?)
+        }
+    )*};
+}
+
+exec_functions! {
+    execve(path: *const c_char, arguments: Strings; environment);
+    execvpe(file: *const c_char, arguments: Strings; environment);
+    fexecve(descriptor: c_int, arguments: Strings; environment);
+    execveat(directory: c_int, path: *const c_char, arguments: Strings; environment; flags: c_int);
+    posix_spawn(
+        process: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Strings;
+        environment
+    );
+    posix_spawnp(
+        process: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Strings;
+        environment
+    );
+}
