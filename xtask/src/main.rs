@@ -1,2 +1,83 @@
-//! The project's chores.
-fn main() {}
+//! The project's own chores: `cargo xtask check-deps | check-agent | test | bench …`.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod check_agent;
+mod check_deps;
+mod packages;
+mod sources;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, bail};
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  check-deps             dependency directions between the crates, where unsafe and printing may be
+  check-agent            what the built agent exports and imports; no panic is linked into it
+  packages               the system packages that build, tests and benchmarks need, one a line
+  test [FILTER]          installs what the tests need (apt-get, only what is missing) and runs all of them
+  bench overhead [--rounds N] [--only PROGRAM,…]
+                         time added by heapr and by heaptrack, bytes per event
+  bench scaling          the agent's time per event with one thread and with four
+  bench report           heapr report against heaptrack_print on the same run
+  bench billion [EVENTS] a file of a billion events through the real writer, and its report
+  bench all              all of these; writes the tables of docs/performance.md";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words[..] {
+        ["check-deps"] => check_deps::run(),
+        ["check-agent"] => check_agent::run(),
+        ["packages"] => packages::print(),
+        ["test", ref filter @ ..] => packages::install_missing().and_then(|()| test(filter)),
+        ["bench", ref what @ ..] => bench::run(what),
+        // The measuring process of the benchmarks; see bench/measured_run.rs.
+        ["measure", result, ref command @ ..] => bench::measure(result, command),
+        _ => Err(anyhow::anyhow!("{USAGE}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// All tests of the workspace, each with the output that `cargo test` gives.
+fn test(filter: &[&str]) -> anyhow::Result<()> {
+    run(cargo().args(["test", "--workspace", "--no-fail-fast", "--"]).args(filter))
+}
+
+/// The repository's root.
+fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map(PathBuf::from).unwrap_or(here)
+}
+
+fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Runs a command that must succeed.
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?}: {status}");
+    }
+    Ok(())
+}
+
+/// What a command that must succeed prints.
+fn output_of(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+    if !output.status.success() {
+        bail!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

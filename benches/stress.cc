@@ -1,0 +1,88 @@
+// Allocator stress: two threads, stacks of about thirty frames whose lower part changes slowly and whose upper part
+// changes often, and every second block freed by the other thread. Arguments: pairs per thread, threads.
+// Prints the CPU time per pair that the threads themselves measured.
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <time.h>
+#include <vector>
+
+#define STAY __attribute__((noinline, noclone))
+
+struct alignas(64) Mailbox {
+    std::atomic<void *> slots[256] = {};
+};
+static std::vector<Mailbox> mailboxes;
+static std::atomic<uint64_t> cpu_ns_sum{0};
+
+static uint64_t thread_cpu_ns() {
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+struct Worker {
+    unsigned self, count;
+    uint64_t random, left;
+    unsigned next() {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        return unsigned(random >> 20);
+    }
+    // One block: given to the next thread's mailbox, or freed here. What it finds in its own mailbox it frees.
+    STAY void leaf() {
+        unsigned bits = next();
+        void *block = malloc(16 + bits % 500);
+        left--;
+        if (bits & 0x10000) {
+            void *old = mailboxes[(self + 1) % count].slots[bits >> 17 & 255].exchange(block);
+            free(old);
+        } else {
+            free(block);
+        }
+    }
+    STAY void a(int depth) { descend(depth - 1); asm volatile(""); }
+    STAY void b(int depth) { descend(depth - 1); asm volatile(""); }
+    STAY void c(int depth) { descend(depth - 1); asm volatile(""); }
+    // Twenty-two frames that stay for sixty-four pairs, eight that are walked anew.
+    STAY void descend(int depth) {
+        if (left == 0)
+            return;
+        if (depth <= 0) {
+            leaf();
+            return;
+        }
+        int repeats = depth == 8 ? 64 : depth == 2 ? 3 : 1;
+        for (int i = 0; i < repeats && left; i++)
+            switch (next() % 3) {
+            case 0: a(depth); break;
+            case 1: b(depth); break;
+            default: c(depth);
+            }
+    }
+    void run(uint64_t pairs) {
+        left = pairs;
+        uint64_t begin = thread_cpu_ns();
+        while (left)
+            descend(15);
+        cpu_ns_sum += thread_cpu_ns() - begin;
+    }
+};
+
+int main(int count, char **arguments) {
+    uint64_t pairs = count > 1 ? strtoull(arguments[1], nullptr, 10) : 5000000;
+    unsigned thread_count = count > 2 ? unsigned(atoi(arguments[2])) : 2;
+    mailboxes = std::vector<Mailbox>(thread_count);
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < thread_count; i++)
+        threads.emplace_back([=] { Worker{i, thread_count, 88172645463325252ull + i * 7919, 0}.run(pairs); });
+    for (auto &thread : threads)
+        thread.join();
+    for (auto &mailbox : mailboxes)
+        for (auto &slot : mailbox.slots)
+            free(slot.load());
+    printf("cpu_ns_per_pair %.1f\n", double(cpu_ns_sum) / double(pairs * thread_count));
+}

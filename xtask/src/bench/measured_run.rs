@@ -1,0 +1,97 @@
+//! One command's wall time, CPU time over its whole tree, and peak memory.
+//!
+//! The kernel adds up the CPU time of all children that a process has waited for; so that only one command is in the
+//! sum, a process of its own (`xtask measure`) starts it, waits, and writes the numbers to a file.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use nix::sys::resource::{UsageWho, getrusage};
+
+/// What one run took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Cost {
+    /// Seconds from start to end.
+    pub(crate) wall_s: f64,
+    /// Seconds of user and system time over the whole tree.
+    pub(crate) cpu_s: f64,
+    /// Largest resident set of one process of the tree.
+    pub(crate) peak_rss_kib: u64,
+}
+
+/// `xtask measure RESULT COMMAND…`: runs the command and writes its cost to RESULT.
+pub(crate) fn measure(result: &str, command: &[&str]) -> anyhow::Result<()> {
+    let [program, arguments @ ..] = command else { bail!("no command to measure") };
+    let begin = Instant::now();
+    let status = Command::new(program).args(arguments).status().with_context(|| (*program).to_owned())?;
+    let wall_s = begin.elapsed().as_secs_f64();
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    let cpu_s = seconds(usage.user_time()) + seconds(usage.system_time());
+    std::fs::write(result, format!("{wall_s} {cpu_s} {} {}", usage.max_rss(), status.code().unwrap_or(-1)))
+        .with_context(|| result.to_owned())
+}
+
+/// A command that runs under measurement.
+#[derive(Debug)]
+pub(crate) struct MeasuredRun {
+    child: Child,
+    result: tempfile::NamedTempFile,
+    shown: String,
+}
+
+impl MeasuredRun {
+    /// Starts it; its output goes to `log`.
+    pub(crate) fn start(
+        command: &[String],
+        environment: &BTreeMap<String, String>,
+        log: &Path,
+    ) -> anyhow::Result<Self> {
+        let result = tempfile::NamedTempFile::new()?;
+        let mut measuring = Command::new(std::env::current_exe()?);
+        measuring.arg("measure").arg(result.path()).args(command).envs(environment);
+        measuring
+            .stdin(Stdio::null())
+            .stdout(File::create(log)?)
+            .stderr(File::options().append(true).open(log)?);
+        let shown = command.join(" ");
+        Ok(Self { child: measuring.spawn().with_context(|| shown.clone())?, result, shown })
+    }
+
+    /// Waits for its end; an error if it fails or takes more than ten minutes.
+    pub(crate) fn finish(mut self) -> anyhow::Result<Cost> {
+        let begin = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            if begin.elapsed() > Duration::from_secs(600) {
+                self.child.kill()?;
+                bail!("{} has not ended after ten minutes", self.shown);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let text = std::fs::read_to_string(self.result.path())?;
+        let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        match numbers[..] {
+            [wall_s, cpu_s, rss, 0.0] => Ok(Cost { wall_s, cpu_s, peak_rss_kib: rss as u64 }),
+            [.., status] => bail!("{}: status {status}", self.shown),
+            _ => bail!("{} could not be measured", self.shown),
+        }
+    }
+}
+
+/// The median of each number.
+pub(crate) fn median(costs: &[Cost]) -> Cost {
+    let middle = |number: fn(&Cost) -> f64| {
+        let mut numbers: Vec<f64> = costs.iter().map(number).collect();
+        numbers.sort_by(f64::total_cmp);
+        numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)
+    };
+    Cost {
+        wall_s: middle(|cost| cost.wall_s),
+        cpu_s: middle(|cost| cost.cpu_s),
+        peak_rss_kib: middle(|cost| cost.peak_rss_kib as f64) as u64,
+    }
+}

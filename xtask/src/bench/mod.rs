@@ -1,0 +1,52 @@
+//! Measurements; docs/performance.md says on which machine and what came out.
+
+mod inputs;
+mod measured_run;
+mod overhead;
+mod reports;
+mod scaling;
+mod table;
+
+use anyhow::{Context as _, bail};
+
+pub(crate) use measured_run::measure;
+
+/// `cargo xtask bench …`.
+pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
+    match what {
+        ["overhead", options @ ..] => print(&overhead::run(&overhead::Options::parse(options)?)?),
+        ["scaling"] => print(&scaling::run()?),
+        ["report"] => print(&reports::run()?),
+        ["all"] => write_all(),
+        _ => bail!("{}", crate::USAGE),
+    }
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    println!("{text}");
+    Ok(())
+}
+
+/// Everything, into the part of docs/performance.md below its marker line.
+fn write_all() -> anyhow::Result<()> {
+    const MARKER: &str = "<!-- below: written by `cargo xtask bench all` -->\n";
+    let path = crate::root().join("docs/performance.md");
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let (kept, _) = text.split_once(MARKER).context("docs/performance.md has lost its marker line")?;
+    let parts = [machine()?, overhead::run(&overhead::Options::default())?, scaling::run()?, reports::run()?];
+    std::fs::write(&path, format!("{kept}{MARKER}\n{}", parts.join("\n"))).context("docs/performance.md")
+}
+
+/// Processor, kernel and versions, so that the numbers can be judged.
+fn machine() -> anyhow::Result<String> {
+    let script = "sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1; nproc; uname -sr; heaptrack --version; \
+                  . /etc/os-release; echo $PRETTY_NAME; date -u +%F";
+    let text = crate::output_of(std::process::Command::new("sh").args(["-c", script]))?;
+    let lines: Vec<_> = text.lines().collect();
+    match lines[..] {
+        [model, count, kernel, heaptrack, system, day] => {
+            Ok(format!("Measured on {day}: {model}, {count} processors, {kernel}, {system}, {heaptrack}.\n"))
+        }
+        _ => Ok(format!("Measured on: {}\n", lines.join(", "))),
+    }
+}

@@ -1,0 +1,97 @@
+//! What the built agent shows to the target and needs from it.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::SystemTime;
+
+use anyhow::{Context as _, bail};
+
+/// Everything the agent may export: the entry points of the C library that it stands before.
+const EXPORTS: &[&str] = &[
+    "aligned_alloc",
+    "calloc",
+    "cfree",
+    "free",
+    "free_aligned_sized",
+    "free_sized",
+    "malloc",
+    "memalign",
+    "mmap",
+    "mmap64",
+    "mremap",
+    "munmap",
+    "posix_memalign",
+    "pvalloc",
+    "realloc",
+    "reallocarray",
+    "valloc",
+    // A program started with an environment of its own making is followed: these add what the loader needs.
+    "execve",
+    "execv",
+    "execvp",
+    "execvpe",
+    "execle",
+    "execl",
+    "execlp",
+    "fexecve",
+    "posix_spawn",
+    "posix_spawnp",
+];
+/// Everything it may need from the target. Each is safe in every hook: it takes no lock, allocates nothing and sets no
+/// errno; `dl_iterate_phdr` is called only outside signal handlers and never while the loader's lock may be held.
+const IMPORTS: &[&str] = &["bcmp", "dl_iterate_phdr", "memcmp", "memcpy", "memmove", "memset", "strlen"];
+
+/// Checks the agent that was built last.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let agent = built_agent()?;
+    let names = |options: &[&str]| -> anyhow::Result<Vec<String>> {
+        let text = crate::output_of(Command::new("nm").args(options).arg(&agent))?;
+        let last = |line: &str| {
+            line.split_whitespace().next_back().map(|name| name.split('@').next().unwrap_or(name).to_owned())
+        };
+        Ok(text.lines().filter_map(last).collect())
+    };
+    let mut breaches = Vec::new();
+    for name in names(&["-D", "--defined-only"])?.iter().filter(|name| !EXPORTS.contains(&name.as_str())) {
+        breaches.push(format!("exports {name}"));
+    }
+    for name in names(&["-D", "--undefined-only"])?.iter().filter(|name| !IMPORTS.contains(&name.as_str())) {
+        breaches.push(format!("imports {name}"));
+    }
+    for name in names(&["-C", "--defined-only"])?.iter().filter(|name| name.contains("core::panicking")) {
+        breaches.push(format!("links {name}"));
+    }
+    if !breaches.is_empty() {
+        bail!("{}:\n  {}", agent.display(), breaches.join("\n  "));
+    }
+    println!("check-agent: {} keeps the lists", agent.display());
+    Ok(())
+}
+
+/// Builds heapr, and the agent in it, and finds the agent's file.
+pub(crate) fn built_agent() -> anyhow::Result<PathBuf> {
+    crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", "heapr"]))?;
+    let mut newest: Option<(SystemTime, PathBuf)> = None;
+    let mut folders = vec![target_folder()?.join("release/build")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.file_name().is_some_and(|name| name == "libheapr_agent.so") {
+                let time = path.metadata()?.modified()?;
+                if newest.as_ref().is_none_or(|(newest, _)| time > *newest) {
+                    newest = Some((time, path));
+                }
+            }
+        }
+    }
+    Ok(newest.context("no libheapr_agent.so was built")?.1)
+}
+
+/// Where cargo builds.
+pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
+    let text = crate::output_of(crate::cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
+    let metadata: serde_json::Value = serde_json::from_str(&text).context("cargo metadata")?;
+    Ok(metadata["target_directory"].as_str().context("target_directory")?.into())
+}

@@ -1,0 +1,134 @@
+//! The rules of ARCHITECTURE.md that a compiler does not hold: dependency directions, where `unsafe` is, who prints.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+use crate::sources::{code_of, rust_files};
+
+/// What each crate may depend on inside the workspace.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("wire", &[]),
+    ("ring", &["wire"]),
+    ("agent", &["wire", "ring"]),
+    ("inject", &[]),
+    ("trace", &[]),
+    ("ledger", &["trace"]),
+    ("session", &["wire", "ring", "inject", "trace", "ledger"]),
+    ("capi", &["session"]),
+    ("symbols", &[]),
+    ("query", &["trace", "ledger", "symbols"]),
+    ("graph", &[]),
+    ("v8", &["graph"]),
+    ("server", &["query", "graph", "v8", "symbols", "trace", "session"]),
+];
+/// Crates that must not need the standard library.
+const NO_STD: &[&str] = &["wire", "ring", "agent"];
+/// Crates that may hold unsafe code; in `symbols` one file may.
+const UNSAFE: &[&str] = &["agent", "ring", "inject", "capi"];
+/// Only this crate prints or ends the process.
+const PRINTS: &str = "heapr";
+
+/// Checks all of it and lists every breach.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let mut breaches = Vec::new();
+    let dependencies = workspace_dependencies()?;
+    for (name, needs) in &dependencies {
+        let Some(short) = name.strip_prefix("heapr-") else { continue };
+        let Some((_, allowed)) = ALLOWED.iter().find(|(allowed, _)| *allowed == short) else {
+            breaches.push(format!("{name} is not in the table of allowed dependencies"));
+            continue;
+        };
+        for need in needs {
+            let is_inside = need.strip_prefix("heapr-").or((need == "heapr").then_some("heapr"));
+            match is_inside {
+                Some(inside) if !allowed.contains(&inside) => {
+                    breaches.push(format!("{name} must not depend on {need}"))
+                }
+                None if NO_STD.contains(&short) => {
+                    breaches.push(format!("{name} must not depend on {need}: no_std"))
+                }
+                _ => {}
+            }
+        }
+        check_sources(short, &mut breaches)?;
+    }
+    check_sources("heapr", &mut breaches)?;
+    if !breaches.is_empty() {
+        bail!("the architecture's rules are broken:\n  {}", breaches.join("\n  "));
+    }
+    println!("check-deps: {} crates keep the rules", dependencies.len());
+    Ok(())
+}
+
+/// Package name -> names of its normal and build dependencies.
+fn workspace_dependencies() -> anyhow::Result<BTreeMap<String, Vec<String>>> {
+    let text = crate::output_of(crate::cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
+    let metadata: serde_json::Value = serde_json::from_str(&text).context("cargo metadata")?;
+    let mut found = BTreeMap::new();
+    for package in metadata["packages"].as_array().context("packages")? {
+        let needs = package["dependencies"].as_array().context("dependencies")?.iter();
+        let needs = needs.filter(|need| need["kind"].as_str() != Some("dev"));
+        let needs = needs.filter_map(|need| need["name"].as_str().map(str::to_owned)).collect();
+        found.insert(package["name"].as_str().context("name")?.to_owned(), needs);
+    }
+    Ok(found)
+}
+
+fn check_sources(short: &str, breaches: &mut Vec<String>) -> anyhow::Result<()> {
+    let root = crate::root();
+    let folder = root.join("crates").join(short).join("src");
+    let mut unsafe_files = Vec::new();
+    for path in rust_files(&folder)? {
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let shown = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
+        let code = code_of(&text);
+        let is_top = path.parent() == Some(&folder)
+            && path.file_name().is_some_and(|name| name == "lib.rs" || name == "main.rs");
+        if is_top {
+            check_attributes(short, &code, &shown, breaches);
+        }
+        if has_word(&code, "unsafe") {
+            unsafe_files.push(shown.clone());
+        }
+        if short != PRINTS && !is_test(&path) {
+            let prints = ["println!", "print!", "eprintln!", "eprint!", "process::exit"];
+            for call in prints.iter().filter(|call| code.contains(*call)) {
+                breaches.push(format!("{shown}: {call}: only the command line prints or exits"));
+            }
+        }
+    }
+    let limit = match short {
+        short if UNSAFE.contains(&short) => usize::MAX,
+        "symbols" => 1,
+        _ => 0,
+    };
+    if unsafe_files.len() > limit {
+        breaches.push(format!("unsafe code in {}", unsafe_files.join(", ")));
+    }
+    Ok(())
+}
+
+fn check_attributes(short: &str, code: &str, shown: &str, breaches: &mut Vec<String>) {
+    if NO_STD.contains(&short) && !code.contains("no_std") {
+        breaches.push(format!("{shown} is not no_std"));
+    }
+    let forbids = if short == "symbols" { "#![deny(unsafe_code)]" } else { "#![forbid(unsafe_code)]" };
+    let may = UNSAFE.contains(&short);
+    if !may && !code.contains(forbids) && !code.contains("#![forbid(unsafe_code)]") {
+        breaches.push(format!("{shown} lacks {forbids}"));
+    }
+}
+
+fn is_test(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs")
+}
+
+fn has_word(code: &str, word: &str) -> bool {
+    let is_letter =
+        |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+    code.match_indices(word).any(|(at, _)| {
+        !is_letter(code[..at].chars().next_back()) && !is_letter(code[at + word.len()..].chars().next())
+    })
+}

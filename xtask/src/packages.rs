@@ -1,0 +1,62 @@
+//! The system packages that building, testing and measuring need: the one list, which CI and the README refer to.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context as _;
+
+/// Debian packages and, for each, a file or command whose presence shows that it need not be installed.
+const PACKAGES: &[(&str, &str)] = &[
+    ("binutils", "nm"),
+    ("gcc", "gcc"),
+    ("g++", "g++"),
+    ("clang", "clang++"),
+    ("gdb", "gdb"),
+    ("git", "git"),
+    ("golang", "go"),
+    ("heaptrack", "heaptrack"),
+    ("jq", "jq"),
+    ("libgoogle-perftools-dev", "/usr/include/gperftools/tcmalloc.h"),
+    ("libjemalloc-dev", "/usr/include/jemalloc/jemalloc.h"),
+    ("libmimalloc-dev", "/usr/include/mimalloc.h"),
+    ("musl-tools", "musl-gcc"),
+    ("nodejs", "node"),
+    ("python3", "python3"),
+    ("redis-server", "redis-server"),
+    ("redis-tools", "redis-benchmark"),
+    ("sqlite3", "sqlite3"),
+    ("valgrind", "valgrind"),
+];
+
+/// Prints the packages, one a line.
+#[expect(clippy::unnecessary_wraps, reason = "one of the commands of main")]
+pub(crate) fn print() -> anyhow::Result<()> {
+    for (package, _) in PACKAGES {
+        println!("{package}");
+    }
+    Ok(())
+}
+
+/// Installs the packages that are missing; without a question, as root or by sudo.
+pub(crate) fn install_missing() -> anyhow::Result<()> {
+    let missing: Vec<_> =
+        PACKAGES.iter().filter(|(_, sign)| !is_there(sign)).map(|(package, _)| *package).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("installing {}", missing.join(" "));
+    let script = "set -e; if [ $(id -u) = 0 ]; then as=; else as='sudo -n'; fi; export DEBIAN_FRONTEND=noninteractive; \
+                  $as apt-get update -q; $as apt-get install -q -y --no-install-recommends \"$@\"";
+    crate::run(
+        Command::new("sh").args(["-c", script, "sh"]).args(&missing).stdin(std::process::Stdio::null()),
+    )
+    .context("the tests need these packages")
+}
+
+fn is_there(sign: &str) -> bool {
+    if sign.starts_with('/') {
+        return Path::new(sign).exists();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(sign).is_file())
+}
