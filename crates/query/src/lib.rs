@@ -1,2 +1,53 @@
-//! placeholder, to be written
+//! The heap actions: which allocations of a trace are counted, and how they are added up, ranked and compared.
+//!
+//! You bring an open trace, a source of names and a [`Query`]; [`run`] gives a [`Report`]. What does not need events
+//! (no time, lifetime, size, thread or type is asked for) is answered from the summary that closes the file; the rest
+//! replays only the events that it needs, with memory for the live blocks and the stacks, however long the trace is.
+//!
+//! ```text
+//!  trace ── summary or replay ──> rows (stack, process, heap: amounts)
+//!                                   │ required frames, culling (by names)
+//!  names ── symbol tree ────────────┤
+//!                                   └─> groups ── sort, top ──> report
+//! ```
+//!
+//! Invariants: no input or output, no clock, no threads; nothing here knows how a report is printed.
 #![forbid(unsafe_code)]
+
+mod aggregate;
+mod allocator_frames;
+mod answer;
+mod call_tree;
+mod choice;
+mod code_table;
+mod collector;
+mod cull_list;
+mod culling;
+mod error;
+mod filter;
+mod frame_pattern;
+mod frames;
+mod glob;
+mod histogram;
+mod metrics;
+mod mix;
+mod name_table;
+mod query;
+mod report;
+mod row_table;
+mod stack_source;
+mod symbol_forms;
+mod symbol_source;
+mod symbol_tree;
+
+pub use call_tree::{CallNode, CallTree};
+pub use cull_list::CullList;
+pub use error::{Error, Result};
+pub use filter::{AllocationType, Filter, Moment, Span, ThreadChoice};
+pub use frame_pattern::{FramePattern, file_name};
+pub use frames::FrameView;
+pub use histogram::{Bucket, Histogram, HistogramOf};
+pub use metrics::{Metrics, SortKey};
+pub use query::{Action, GroupBy, Query};
+pub use report::{Answer, Group, HeapRow, Ranking, Report, Section};
+pub use symbol_source::{FrameSink, NoSymbols, SourceFrame, SymbolSource};

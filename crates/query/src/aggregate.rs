@@ -1,0 +1,201 @@
+//! Groups rows, ranks the groups and adds up those that are shown.
+//!
+//! Two passes: the first adds up only the amount that is sorted by (eight bytes per group), the second all amounts of
+//! the groups that made it into the top. So memory is eight bytes per stack, however many there are.
+
+use heapr_trace::{StackIndex, StackTotals};
+
+use crate::metrics::{Metrics, SortKey};
+use crate::row_table::Rows;
+
+/// A group of rows that are shown as one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RankedGroup {
+    /// As the caller numbered them.
+    pub(crate) group: u32,
+    pub(crate) metrics: Metrics,
+    /// The row's stack that adds most to the sort amount (the first of several): stands for the group where rows
+    /// differ, as in source lines.
+    pub(crate) representative: StackIndex,
+}
+
+/// The ranked groups and what was left out.
+#[derive(Debug, Default)]
+pub(crate) struct Ranking {
+    pub(crate) groups: Vec<RankedGroup>,
+    /// Groups in all.
+    pub(crate) group_count: usize,
+    /// Amounts of the groups that are not among `groups`.
+    pub(crate) rest: Metrics,
+}
+
+/// No group: the row is left out.
+pub(crate) const NO_GROUP: u32 = u32::MAX;
+
+/// Ranks groups `0..group_count`; `group_of` tells the group of each row. Greatest first; of equal groups the one with
+/// more outstanding, then total bytes, then the lower number.
+pub(crate) fn rank(rows: &Rows, group_of: &[u32], group_count: usize, sort: SortKey, top: usize) -> Ranking {
+    let with_group = || {
+        rows.totals
+            .iter()
+            .zip(group_of)
+            .filter(|&(_, &group)| group != NO_GROUP)
+            .map(|(row, &group)| (row, group))
+    };
+    let mut amounts: Vec<u64> = vec![0; group_count];
+    for (row, group) in with_group() {
+        let amount = &mut amounts[group as usize];
+        *amount = amount.saturating_add(sort.of(&Metrics::of(row)));
+    }
+    let mut order: Vec<u32> = (0..group_count as u32).collect();
+    let by_amount = |group: &u32| (std::cmp::Reverse(amounts[*group as usize]), *group);
+    let kept = top.min(group_count);
+    if kept < group_count && kept > 0 {
+        // Groups that tie with the last one shown must stay until ties are broken below.
+        order.select_nth_unstable_by_key(kept - 1, by_amount);
+        let least = amounts[order[kept - 1] as usize];
+        order.retain(|&group| amounts[group as usize] >= least);
+    } else if kept == 0 {
+        order.clear();
+    }
+    order.sort_unstable();
+    drop(amounts);
+
+    let mut place = vec![NO_GROUP; group_count];
+    for (at, &group) in order.iter().enumerate() {
+        place[group as usize] = at as u32;
+    }
+    let mut groups: Vec<RankedGroup> = order
+        .iter()
+        .map(|&group| RankedGroup { group, metrics: Metrics::default(), representative: StackIndex::EMPTY })
+        .collect();
+    let mut best: Vec<Option<u64>> = vec![None; groups.len()];
+    let mut rest = Metrics::default();
+    for (row, group) in with_group() {
+        let metrics = Metrics::of(row);
+        let at = place[group as usize];
+        if at == NO_GROUP {
+            rest.add(&metrics);
+            continue;
+        }
+        let at = at as usize;
+        groups[at].metrics.add(&metrics);
+        let amount = sort.of(&metrics);
+        if best[at].is_none_or(|best| amount > best) {
+            best[at] = Some(amount);
+            groups[at].representative = row.stack;
+        }
+    }
+    groups.sort_by_key(|ranked| {
+        let metrics = &ranked.metrics;
+        std::cmp::Reverse((
+            sort.of(metrics),
+            metrics.outstanding_bytes,
+            metrics.total_bytes,
+            std::cmp::Reverse(ranked.group),
+        ))
+    });
+    for left_out in groups.drain(kept..) {
+        rest.add(&left_out.metrics);
+    }
+    Ranking { groups, group_count, rest }
+}
+
+/// Numbers keys in the order in which they come: `group_of` for [`rank`].
+pub(crate) struct Numbering {
+    /// By key.
+    numbers: Vec<u32>,
+    /// By number.
+    keys: Vec<u32>,
+}
+
+impl Numbering {
+    pub(crate) fn new(key_count: usize) -> Self {
+        Self { numbers: vec![NO_GROUP; key_count], keys: Vec::new() }
+    }
+
+    pub(crate) fn number(&mut self, key: u32) -> u32 {
+        let number = &mut self.numbers[key as usize];
+        if *number == NO_GROUP {
+            *number = self.keys.len() as u32;
+            self.keys.push(key);
+        }
+        *number
+    }
+
+    /// Keys by number.
+    pub(crate) fn into_keys(self) -> Vec<u32> {
+        self.keys
+    }
+}
+
+/// Drops rows for which `keeps` is false.
+pub(crate) fn retain(rows: &mut Rows, mut keeps: impl FnMut(&StackTotals) -> bool) {
+    let kept: Vec<bool> = rows.totals.iter().map(&mut keeps).collect();
+    let mut at = 0..kept.len();
+    rows.totals.retain(|_| at.next().is_some_and(|index| kept[index]));
+    if !rows.threads.is_empty() {
+        let mut at = 0..kept.len();
+        rows.threads.retain(|_| at.next().is_some_and(|index| kept[index]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn row() -> impl Strategy<Value = (StackTotals, u32)> {
+        (0..12_u32, 0..4_u64, 0..50_u64, 0..3_u64, 0..40_u64).prop_map(
+            |(group, count, bytes, reallocs, outstanding)| {
+                let totals = StackTotals {
+                    stack: StackIndex(group * 10 + count as u32),
+                    total_count: count,
+                    total_bytes: bytes,
+                    realloc_count: reallocs,
+                    outstanding_count: count / 2,
+                    outstanding_bytes: outstanding,
+                    peak_bytes: bytes / 2,
+                    ..StackTotals::default()
+                };
+                (totals, if group == 11 { NO_GROUP } else { group })
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_naive_sums_sorted(
+            rows in prop::collection::vec(row(), 0..60),
+            key in 0..SortKey::ALL.len(),
+            top in 0..14_usize,
+        ) {
+            let (name, sort) = SortKey::ALL[key];
+            prop_assert_eq!(SortKey::parse(name), Some(sort));
+            let (totals, groups): (Vec<StackTotals>, Vec<u32>) = rows.iter().copied().unzip();
+            let ranking = rank(&Rows { totals, threads: Vec::new() }, &groups, 11, sort, top);
+
+            let mut naive: BTreeMap<u32, Metrics> = (0..11).map(|group| (group, Metrics::default())).collect();
+            for (totals, group) in &rows {
+                if let Some(metrics) = naive.get_mut(group) {
+                    metrics.add(&Metrics::of(totals));
+                }
+            }
+            let mut naive: Vec<(u32, Metrics)> = naive.into_iter().collect();
+            naive.sort_by(|(a, first), (b, second)| {
+                let key = |metrics: &Metrics| (sort.of(metrics), metrics.outstanding_bytes, metrics.total_bytes);
+                key(second).cmp(&key(first)).then(a.cmp(b))
+            });
+            let shown: Vec<(u32, Metrics)> = ranking.groups.iter().map(|group| (group.group, group.metrics)).collect();
+            // The cut is by the sort amount alone before ties are broken, which keeps all ties.
+            prop_assert_eq!(&shown[..], &naive[..top.min(11)]);
+            let mut rest = Metrics::default();
+            naive[top.min(11)..].iter().for_each(|(_, metrics)| rest.add(metrics));
+            prop_assert_eq!(ranking.rest, rest);
+            prop_assert_eq!(ranking.group_count, 11);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Trees of frames with what was allocated below them: from the program's start down, or from a frame to its callers.
+
+use hashbrown::HashMap;
+use heapr_trace::StackIndex;
+
+use crate::frames::FrameId;
+use crate::metrics::{Metrics, SortKey};
+
+/// A node of a [`CallTree`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallNode {
+    /// Index of the node above; `None` for the roots.
+    pub parent: Option<usize>,
+    /// Nodes above it.
+    pub depth: usize,
+    /// Its frame.
+    pub(crate) frame: FrameId,
+    /// A stack in which it occurs, for its place in the source.
+    pub(crate) representative: StackIndex,
+    /// Allocations whose stacks pass through it.
+    pub metrics: Metrics,
+}
+
+/// Nodes in the order in which they are printed: each followed by what is below it, the greatest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallTree {
+    /// The nodes.
+    pub nodes: Vec<CallNode>,
+    /// Nodes in all, those that are left out by the limit among them.
+    pub node_count: usize,
+    /// Sum over all that the tree was made of.
+    pub metrics: Metrics,
+}
+
+/// Grows a tree path by path.
+#[derive(Debug, Default)]
+pub(crate) struct CallTreeBuilder {
+    nodes: Vec<Growing>,
+    /// By (node above + 1 or 0, frame).
+    numbers: HashMap<(u32, FrameId), u32>,
+    metrics: Metrics,
+}
+
+#[derive(Debug)]
+struct Growing {
+    /// Number of the node above + 1, or 0.
+    above: u32,
+    frame: FrameId,
+    representative: StackIndex,
+    metrics: Metrics,
+}
+
+impl CallTreeBuilder {
+    /// Adds amounts to each node of a path, its root first.
+    pub(crate) fn add(&mut self, path: &[FrameId], representative: StackIndex, metrics: &Metrics) {
+        self.metrics.add(metrics);
+        let mut above = 0;
+        for &frame in path {
+            let nodes = &mut self.nodes;
+            let number = *self.numbers.entry((above, frame)).or_insert_with(|| {
+                nodes.push(Growing { above, frame, representative, metrics: Metrics::default() });
+                nodes.len() as u32 - 1
+            });
+            nodes[number as usize].metrics.add(metrics);
+            above = number + 1;
+        }
+    }
+
+    /// The tree, cut to the `top` nodes with the greatest amounts. (A node's amount is at most that of the node above
+    /// it, so that what is left is a tree.)
+    pub(crate) fn finish(self, sort: SortKey, top: usize) -> CallTree {
+        let node_count = self.nodes.len();
+        // By amount; of equal ones the lower number, which is the one above.
+        let mut order: Vec<u32> = (0..node_count as u32).collect();
+        order.sort_unstable_by_key(|&number| {
+            (std::cmp::Reverse(sort.of(&self.nodes[number as usize].metrics)), number)
+        });
+        order.truncate(top);
+        // Children of each kept node, the greatest last, as the stack below takes them from the end.
+        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+        for &number in order.iter().rev() {
+            children.entry(self.nodes[number as usize].above).or_default().push(number);
+        }
+        let mut nodes = Vec::with_capacity(order.len());
+        let mut pending: Vec<(u32, Option<usize>, usize)> =
+            children.remove(&0).unwrap_or_default().into_iter().map(|root| (root, None, 0)).collect();
+        while let Some((number, parent, depth)) = pending.pop() {
+            let growing = &self.nodes[number as usize];
+            let at = nodes.len();
+            nodes.push(CallNode {
+                parent,
+                depth,
+                frame: growing.frame,
+                representative: growing.representative,
+                metrics: growing.metrics,
+            });
+            let below = children.remove(&(number + 1)).unwrap_or_default();
+            pending.extend(below.into_iter().map(|child| (child, Some(at), depth + 1)));
+        }
+        CallTree { nodes, node_count, metrics: self.metrics }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(total_bytes: u64) -> Metrics {
+        Metrics { total_bytes, ..Metrics::default() }
+    }
+
+    fn tree(top: usize) -> Vec<(usize, u32, u64)> {
+        let mut builder = CallTreeBuilder::default();
+        let path = |frames: &[u32]| frames.iter().map(|&frame| FrameId(frame)).collect::<Vec<_>>();
+        builder.add(&path(&[1, 2, 3]), StackIndex(1), &bytes(5));
+        builder.add(&path(&[1, 4]), StackIndex(2), &bytes(20));
+        builder.add(&path(&[1, 2]), StackIndex(3), &bytes(1));
+        builder.add(&path(&[7]), StackIndex(4), &bytes(100));
+        let tree = builder.finish(SortKey::TotalBytes, top);
+        assert_eq!((tree.node_count, tree.metrics.total_bytes), (5, 126));
+        tree.nodes.iter().map(|node| (node.depth, node.frame.0, node.metrics.total_bytes)).collect()
+    }
+
+    #[test]
+    fn each_node_is_followed_by_what_is_below_it_the_greatest_first() {
+        assert_eq!(tree(100), [(0, 7, 100), (0, 1, 26), (1, 4, 20), (1, 2, 6), (2, 3, 5)]);
+    }
+
+    #[test]
+    fn the_limit_leaves_a_tree_of_the_greatest() {
+        assert_eq!(tree(3), [(0, 7, 100), (0, 1, 26), (1, 4, 20)]);
+        assert_eq!(tree(0), []);
+    }
+}

@@ -1,0 +1,158 @@
+//! Which innermost frames are removed before stacks are aggregated.
+
+use std::collections::HashSet;
+
+use crate::allocator_frames::ALLOCATOR_FRAMES;
+use crate::error::{Error, Result};
+use crate::frame_pattern::FramePattern;
+use crate::symbol_forms::for_each_form;
+
+/// A set of frame patterns, made to be asked for many frames.
+#[derive(Debug, Clone, Default)]
+pub struct CullList {
+    /// Patterns that are only a symbol: looked up.
+    symbols: HashSet<Box<str>>,
+    /// All others: tried one by one.
+    others: Vec<FramePattern>,
+}
+
+impl CullList {
+    /// Nothing is culled.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The allocators' own entry points and shims: see `docs/report.md`.
+    #[must_use]
+    pub fn built_in() -> Self {
+        let mut list = Self::empty();
+        for text in ALLOCATOR_FRAMES {
+            // A test reads each of them.
+            if let Ok(pattern) = FramePattern::parse(text) {
+                list.add(pattern);
+            }
+        }
+        list
+    }
+
+    /// Adds a pattern.
+    pub fn add(&mut self, pattern: FramePattern) {
+        match pattern.as_plain_symbol() {
+            Some(symbol) => {
+                self.symbols.insert(symbol.into());
+            }
+            None => self.others.push(pattern),
+        }
+    }
+
+    /// Adds the patterns of a list file: one a line; blank lines and lines that begin with `#` say nothing. `name` is
+    /// the list's, for errors.
+    ///
+    /// # Errors
+    /// At the first line that is no pattern; names it.
+    pub fn add_lines(&mut self, name: &str, text: &str) -> Result<()> {
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let pattern = FramePattern::parse(line).map_err(|source| Error::CullList {
+                list: name.to_owned(),
+                line: index + 1,
+                source: Box::new(source),
+            })?;
+            self.add(pattern);
+        }
+        Ok(())
+    }
+
+    /// Whether no frame can match.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.symbols.is_empty() && self.others.is_empty()
+    }
+
+    /// Whether it can only be decided with symbols.
+    #[must_use]
+    pub fn needs_symbols(&self) -> bool {
+        !self.symbols.is_empty() || self.others.iter().any(FramePattern::needs_symbol)
+    }
+
+    /// Whether a frame matches one of the patterns: see [`FramePattern::matches`].
+    #[must_use]
+    pub fn matches(&self, module_path: Option<&str>, symbol: Option<&str>) -> bool {
+        let module_lower = module_path.map(str::to_ascii_lowercase);
+        let symbol_lower = symbol.map(str::to_ascii_lowercase);
+        let is_listed_symbol = symbol_lower
+            .as_deref()
+            .is_some_and(|symbol| for_each_form(symbol, |form| self.symbols.contains(form)));
+        is_listed_symbol
+            || self
+                .others
+                .iter()
+                .any(|other| other.matches_lower(module_lower.as_deref(), symbol_lower.as_deref()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_pattern_can_be_read() {
+        for text in ALLOCATOR_FRAMES {
+            FramePattern::parse(text).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_built_in_list_holds_the_allocators_and_not_their_users() {
+        let list = CullList::built_in();
+        for culled in [
+            "malloc",
+            "__libc_malloc",
+            "calloc",
+            "operator new(unsigned long)",
+            "operator new[](unsigned long, std::nothrow_t const&)",
+            "std::__new_allocator<int>::allocate(unsigned long, void const*)",
+            "std::allocator_traits<std::allocator<char> >::allocate(std::allocator<char>&, unsigned long)",
+            "std::allocator<char>::allocate(unsigned long)",
+            "alloc::alloc::alloc",
+            "alloc::alloc::exchange_malloc",
+            "<alloc::alloc::Global as core::alloc::Allocator>::allocate",
+            "alloc::raw_vec::RawVec<T,A>::grow_one",
+            "alloc::raw_vec::RawVecInner<A>::reserve::do_reserve_and_handle",
+            "__rustc::__rust_alloc",
+            "__rust_realloc",
+            "g_malloc0",
+            "xmalloc",
+            "strdup",
+            "je_malloc",
+            "mi_malloc_aligned",
+            "PyMem_RawMalloc",
+            "node::Malloc<char>(unsigned long)",
+        ] {
+            assert!(list.matches(Some("/usr/bin/a"), Some(culled)), "{culled}");
+        }
+        for kept in
+            ["main", "std::vector<int>::push_back(int&&)", "PyList_New", "mallocator", "my::malloc_user(int)"]
+        {
+            assert!(!list.matches(Some("/usr/bin/a"), Some(kept)), "{kept}");
+        }
+    }
+
+    #[test]
+    fn a_list_file_has_comments_and_blank_lines_and_its_errors_name_the_line() {
+        let mut list = CullList::empty();
+        list.add_lines("mine.txt", "# comment\n\n  libfoo.so!\nbar*\n").unwrap();
+        assert!(list.matches(Some("/x/libfoo.so.1"), None));
+        assert!(list.matches(None, Some("barn(int)")));
+        assert!(!list.matches(Some("/x/libbar.so"), Some("foo")));
+        let error = list.add_lines("mine.txt", "ok\n\n!\n").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "mine.txt, line 3: frame pattern \"!\" names neither a module nor a symbol"
+        );
+    }
+}

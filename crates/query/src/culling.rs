@@ -1,0 +1,41 @@
+//! Culling, with each frame decided at most once: only the few frames that end stacks are ever compared with the list.
+
+use crate::cull_list::CullList;
+use crate::frames::FrameId;
+use crate::symbol_tree::{NamedStack, SymbolTree};
+
+#[derive(Debug)]
+pub(crate) struct Culling<'a> {
+    tree: &'a SymbolTree,
+    list: &'a CullList,
+    /// By frame, once it was asked for.
+    decided: Vec<Option<bool>>,
+}
+
+impl<'a> Culling<'a> {
+    pub(crate) fn new(tree: &'a SymbolTree, list: &'a CullList) -> Self {
+        Self { tree, list, decided: vec![None; tree.frames.len()] }
+    }
+
+    /// The stack without the longest run of innermost frames that all match; at least the outermost frame stays.
+    pub(crate) fn cull(&mut self, stack: NamedStack) -> NamedStack {
+        if self.list.is_empty() {
+            return stack;
+        }
+        let mut stack = stack;
+        while let Some(frame) = self.tree.frame(stack) {
+            let parent = self.tree.parent(stack);
+            if parent == 0 || !self.is_culled(frame) {
+                break;
+            }
+            stack = parent;
+        }
+        stack
+    }
+
+    fn is_culled(&mut self, frame: FrameId) -> bool {
+        let frames = &self.tree.frames;
+        *self.decided[frame.0 as usize]
+            .get_or_insert_with(|| self.list.matches(frames.module(frame), frames.symbol(frame)))
+    }
+}

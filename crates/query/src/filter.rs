@@ -1,0 +1,160 @@
+//! Which allocations are counted.
+
+use heapr_trace::HeapId;
+
+use crate::error::{Error, Result};
+use crate::frame_pattern::FramePattern;
+
+/// A half-open range: from the first to just below the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// First that is in.
+    pub from: u64,
+    /// First that is out.
+    pub to: u64,
+}
+
+impl Span {
+    /// Whether a value lies inside.
+    #[must_use]
+    pub fn contains(&self, value: u64) -> bool {
+        (self.from..self.to).contains(&value)
+    }
+
+    fn check(self, what: &'static str) -> Result<()> {
+        if self.from < self.to {
+            Ok(())
+        } else {
+            Err(Error::EmptyRange { what, from: self.from, to: self.to })
+        }
+    }
+}
+
+/// Allocated and freed inside or outside the range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AllocationType {
+    /// Allocated inside, freed inside: transient.
+    Aifi,
+    /// Allocated inside, freed after it or never: outstanding.
+    Aifo,
+    /// Allocated before, freed inside.
+    Aofi,
+    /// Allocated before, freed after it or never: live through all of it.
+    Aofo,
+}
+
+impl AllocationType {
+    /// Whether the allocation lies inside the range.
+    #[must_use]
+    pub fn is_allocated_inside(self) -> bool {
+        matches!(self, Self::Aifi | Self::Aifo)
+    }
+
+    /// Whether the free lies inside the range.
+    #[must_use]
+    pub fn is_freed_inside(self) -> bool {
+        matches!(self, Self::Aifi | Self::Aofi)
+    }
+}
+
+/// A moment at which to look at what is live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Moment {
+    /// When the chosen processes, heaps and threads held most.
+    Peak,
+    /// After the events at this time.
+    At {
+        /// Nanoseconds since the session's start.
+        time_ns: u64,
+    },
+}
+
+/// A thread, by id or by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ThreadChoice {
+    /// Thread id.
+    Tid(u32),
+    /// Name; `*` stands for any run of characters, case does not matter.
+    Name(String),
+}
+
+/// Which allocations are counted. All that is set must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Process ids; empty: all.
+    pub pids: Vec<u32>,
+    /// Heaps; empty: all.
+    pub heaps: Vec<HeapId>,
+    /// Allocating threads; empty: all.
+    pub threads: Vec<ThreadChoice>,
+    /// Only events inside this range of times (ns since the session's start) are looked at.
+    pub range: Option<Span>,
+    /// Nanoseconds from allocation to free, or to the end of the trace or range.
+    pub lifetime: Option<Span>,
+    /// Bytes asked for.
+    pub size: Option<Span>,
+    /// Only what is live at a moment, as though the trace ended there.
+    pub at: Option<Moment>,
+    /// Only what the thread that made it freed again before it made another.
+    pub is_temporary_only: bool,
+    /// Only this type, against the range.
+    pub allocation_type: Option<AllocationType>,
+    /// At least one frame of the stack must match at least one of them; empty: no matter.
+    pub required_frames: Vec<FramePattern>,
+}
+
+impl Filter {
+    /// Looks for what can't be meant.
+    ///
+    /// # Errors
+    /// An empty range, or filters that exclude each other.
+    pub fn check(&self) -> Result<()> {
+        for (what, span) in [("range", self.range), ("lifetime", self.lifetime), ("size", self.size)] {
+            if let Some(span) = span {
+                span.check(what)?;
+            }
+        }
+        let contradiction = |first, second, reason| Err(Error::Contradiction { first, second, reason });
+        if self.at.is_some() && self.is_temporary_only {
+            return contradiction("--at", "--temporary", "what is live then has not been freed yet");
+        }
+        if self.at.is_some() && self.allocation_type.is_some() {
+            return contradiction("--at", "--type", "a type looks at a range, not at a moment");
+        }
+        if let (Some(Moment::At { time_ns }), Some(range)) = (self.at, self.range)
+            && !range.contains(time_ns)
+        {
+            return contradiction("--at", "--range", "the moment lies outside the range");
+        }
+        if self.allocation_type.is_some_and(|kind| !kind.is_allocated_inside()) && self.range.is_none() {
+            return contradiction(
+                "--type aofi|aofo",
+                "no --range",
+                "nothing is allocated outside the whole trace",
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_reason() {
+        let refused = |filter: Filter| filter.check().unwrap_err().to_string();
+        assert_eq!(
+            refused(Filter { size: Some(Span { from: 8, to: 8 }), ..Filter::default() }),
+            "the size 8..8 is empty: its end must be greater than its start"
+        );
+        assert_eq!(
+            refused(Filter { at: Some(Moment::Peak), is_temporary_only: true, ..Filter::default() }),
+            "--at can't be combined with --temporary: what is live then has not been freed yet"
+        );
+        assert!(
+            refused(Filter { allocation_type: Some(AllocationType::Aofo), ..Filter::default() })
+                .contains("--range")
+        );
+    }
+}

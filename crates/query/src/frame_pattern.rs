@@ -1,0 +1,194 @@
+//! Patterns for frames: `module!`, `module!symbol`, `symbol`.
+
+use crate::error::{Error, Result};
+use crate::glob::Glob;
+use crate::symbol_forms::for_each_form;
+
+/// A frame pattern. `*` stands for any run of characters; case does not matter.
+///
+/// A module is matched by its file name with or without the version (`libc.so.6`, `libc.so`, `libc`), or by its full
+/// path if the pattern has a `/`. A symbol is matched in full, without its arguments, or without arguments, templates
+/// and return type: `std::vector::push_back` matches `std::vector<int>::push_back(int&&)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FramePattern {
+    text: String,
+    module: Option<Glob>,
+    symbol: Option<Glob>,
+}
+
+impl FramePattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// If it names neither a module nor a symbol, or has control characters.
+    pub fn parse(text: &str) -> Result<Self> {
+        let pattern = text.trim();
+        if let Some(offset_bytes) = pattern.find(char::is_control) {
+            return Err(Error::ControlCharacter { pattern: text.to_owned(), offset_bytes });
+        }
+        let (module, symbol) = match separator(pattern) {
+            Some(at) => (&pattern[..at], &pattern[at + 1..]),
+            None => ("", pattern),
+        };
+        if module.is_empty() && symbol.is_empty() {
+            return Err(Error::EmptyPattern { pattern: text.to_owned() });
+        }
+        let glob = |part: &str| (!part.is_empty()).then(|| Glob::new(part));
+        Ok(Self { text: pattern.to_owned(), module: glob(module), symbol: glob(symbol) })
+    }
+
+    /// The pattern as it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it can only be decided with symbols.
+    #[must_use]
+    pub fn needs_symbol(&self) -> bool {
+        self.symbol.is_some()
+    }
+
+    /// Whether a frame of this module (its path; `None`: unknown) and symbol (demangled; `None`: unknown) matches.
+    #[must_use]
+    pub fn matches(&self, module_path: Option<&str>, symbol: Option<&str>) -> bool {
+        let module_lower = module_path.map(str::to_ascii_lowercase);
+        let symbol_lower = symbol.map(str::to_ascii_lowercase);
+        self.matches_lower(module_lower.as_deref(), symbol_lower.as_deref())
+    }
+
+    /// As [`Self::matches`], for names in lower case.
+    pub(crate) fn matches_lower(&self, module_lower: Option<&str>, symbol_lower: Option<&str>) -> bool {
+        let module_fits = match (&self.module, module_lower) {
+            (None, _) => true,
+            (Some(glob), Some(path)) => module_matches(glob, &self.text, path),
+            (Some(_), None) => false,
+        };
+        module_fits
+            && match (&self.symbol, symbol_lower) {
+                (None, _) => true,
+                (Some(glob), Some(symbol)) => for_each_form(symbol, |form| glob.matches_lower(form)),
+                (Some(_), None) => false,
+            }
+    }
+
+    /// The symbol, if the pattern is nothing but a symbol without stars: such patterns can be looked up.
+    pub(crate) fn as_plain_symbol(&self) -> Option<&str> {
+        if self.module.is_some() { None } else { self.symbol.as_ref()?.as_literal() }
+    }
+}
+
+/// Where the module ends: the first `!` that is not part of `operator!`.
+fn separator(pattern: &str) -> Option<usize> {
+    pattern.match_indices('!').map(|(at, _)| at).find(|&at| !pattern[..at].ends_with("operator"))
+}
+
+fn module_matches(glob: &Glob, pattern: &str, path_lower: &str) -> bool {
+    if pattern[..separator(pattern).unwrap_or(0)].contains('/') {
+        return glob.matches_lower(path_lower);
+    }
+    let mut name = file_name(path_lower);
+    if glob.matches_lower(name) {
+        return true;
+    }
+    // libstdc++.so.6.0.30 -> libstdc++.so.6.0 -> libstdc++.so.6 -> libstdc++.so -> libstdc++
+    let Some(so) = name.find(".so") else { return false };
+    while name.len() > so {
+        name = &name[..name.rfind('.').unwrap_or(so).max(so)];
+        if glob.matches_lower(name) {
+            return true;
+        }
+    }
+    // libc-2.31.so -> libc
+    match name.rfind('-') {
+        Some(dash) if name[dash + 1..].starts_with(|first: char| first.is_ascii_digit()) => {
+            glob.matches_lower(&name[..dash])
+        }
+        _ => false,
+    }
+}
+
+/// Last part of a path.
+#[must_use]
+pub fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, module: &str, symbol: &str) -> bool {
+        FramePattern::parse(pattern).unwrap().matches(Some(module), Some(symbol))
+    }
+
+    #[test]
+    fn the_three_forms_match_what_they_say() {
+        assert!(matches("libc.so.6!", "/lib/x86_64-linux-gnu/libc.so.6", "malloc"));
+        assert!(matches("libc.so.6!malloc", "/lib/x86_64-linux-gnu/libc.so.6", "malloc"));
+        assert!(!matches("libc.so.6!calloc", "/lib/x86_64-linux-gnu/libc.so.6", "malloc"));
+        assert!(matches("MALLOC", "/lib/x86_64-linux-gnu/libc.so.6", "malloc"));
+        assert!(matches("!malloc", "/anything", "malloc"));
+        assert!(!matches("mall", "/anything", "malloc"));
+    }
+
+    #[test]
+    fn a_module_may_be_named_without_its_version_or_with_its_path() {
+        for pattern in [
+            "libstdc++!",
+            "libstdc++.so!",
+            "libstdc++.so.6!",
+            "LIBSTDC++.SO.6.0.30!",
+            "libstd*!",
+            "/usr/lib/*!",
+        ] {
+            assert!(matches(pattern, "/usr/lib/libstdc++.so.6.0.30", "f"), "{pattern}");
+        }
+        assert!(matches("libc!", "/lib/libc-2.31.so", "f"));
+        assert!(!matches("libc!", "/lib/libcrypto.so.3", "f"));
+        assert!(!matches("/lib/libc.so!", "/usr/lib/libc.so", "f"));
+        assert!(matches("python3.11!", "/usr/bin/python3.11", "f"));
+    }
+
+    #[test]
+    fn a_symbol_may_be_named_without_arguments_and_templates() {
+        let symbol = "std::vector<int, std::allocator<int> >::push_back(int&&)";
+        for pattern in [
+            "std::vector::push_back",
+            "std::vector<int, std::allocator<int> >::push_back",
+            symbol,
+            "*push_back*",
+        ] {
+            assert!(matches(pattern, "/a", symbol), "{pattern}");
+        }
+        assert!(!matches("push_back", "/a", symbol));
+    }
+
+    #[test]
+    fn the_exclamation_mark_of_an_operator_is_no_separator() {
+        assert!(matches("foo::operator!=", "/a", "foo::operator!=(foo const&)"));
+        assert!(matches("a!foo::operator!", "/a", "foo::operator!()"));
+    }
+
+    #[test]
+    fn unknown_parts_match_only_patterns_that_do_not_name_them() {
+        let of = |pattern: &str| FramePattern::parse(pattern).unwrap();
+        assert!(of("a!").matches(Some("/a"), None));
+        assert!(!of("f").matches(Some("/a"), None));
+        assert!(of("f").matches(None, Some("f")));
+        assert!(!of("a!f").matches(None, Some("f")));
+    }
+
+    #[test]
+    fn senseless_patterns_are_named_in_the_error() {
+        assert_eq!(
+            FramePattern::parse("!").unwrap_err().to_string(),
+            "frame pattern \"!\" names neither a module nor a symbol"
+        );
+        assert!(FramePattern::parse("  ").is_err());
+        assert_eq!(
+            FramePattern::parse("a\tb").unwrap_err().to_string(),
+            "frame pattern \"a\\tb\" has a control character at byte 1"
+        );
+    }
+}

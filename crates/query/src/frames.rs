@@ -1,0 +1,104 @@
+//! Frames as queries compare them, and the places in the code that they come from.
+
+use hashbrown::HashTable;
+
+use crate::mix::mix;
+use crate::name_table::{Name, NameTable};
+
+/// A distinct frame: module and symbol, or module and offset where symbols are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FrameId(pub(crate) u32);
+
+/// What makes two frames equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameKey {
+    /// Path; `None` for code outside all modules.
+    pub(crate) module: Option<Name>,
+    pub(crate) symbol: Option<Name>,
+    /// Address in the file, or in the process where there is no module; 0 if there is a symbol.
+    pub(crate) offset: u64,
+}
+
+impl FrameKey {
+    fn hash(&self) -> u64 {
+        let number = |name: Option<Name>| name.map_or(0, |Name(number)| u64::from(number) + 1);
+        mix(number(self.module) << 32 | number(self.symbol), self.offset)
+    }
+}
+
+/// A frame at an address, with what may differ between addresses of the same frame.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Location {
+    pub(crate) frame: FrameId,
+    pub(crate) file: Option<Name>,
+    /// 0: unknown.
+    pub(crate) line: u32,
+    pub(crate) is_inlined: bool,
+}
+
+/// A frame with its names, for output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FrameView<'a> {
+    /// Path of the module; `None` for code outside all modules.
+    pub module: Option<&'a str>,
+    /// Demangled; `None` if it is not known.
+    pub symbol: Option<&'a str>,
+    /// Source file of the call.
+    pub file: Option<&'a str>,
+    /// Source line of the call, from 1.
+    pub line: Option<u32>,
+    /// Inlined into its caller.
+    pub is_inlined: bool,
+    /// Address of the call in the module's file, or in the process where there is no module.
+    pub offset: u64,
+}
+
+/// All distinct frames of a query.
+#[derive(Debug, Default)]
+pub(crate) struct FrameTable {
+    pub(crate) names: NameTable,
+    keys: Vec<FrameKey>,
+    numbers: HashTable<u32>,
+}
+
+impl FrameTable {
+    pub(crate) fn intern(&mut self, key: FrameKey) -> FrameId {
+        let hash = key.hash();
+        if let Some(&number) = self.numbers.find(hash, |&number| self.keys[number as usize] == key) {
+            return FrameId(number);
+        }
+        let number = self.keys.len() as u32;
+        let keys = &self.keys;
+        self.numbers.insert_unique(hash, number, |&number| keys[number as usize].hash());
+        self.keys.push(key);
+        FrameId(number)
+    }
+
+    pub(crate) fn key(&self, frame: FrameId) -> FrameKey {
+        self.keys[frame.0 as usize]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub(crate) fn module(&self, frame: FrameId) -> Option<&str> {
+        self.key(frame).module.map(|name| self.names.get(name))
+    }
+
+    pub(crate) fn symbol(&self, frame: FrameId) -> Option<&str> {
+        self.key(frame).symbol.map(|name| self.names.get(name))
+    }
+
+    /// The frame without a place: what an aggregation by frames shows if nothing better is known.
+    pub(crate) fn view(&self, frame: FrameId) -> FrameView<'_> {
+        FrameView {
+            module: self.module(frame),
+            symbol: self.symbol(frame),
+            file: None,
+            line: None,
+            is_inlined: false,
+            offset: self.key(frame).offset,
+        }
+    }
+}

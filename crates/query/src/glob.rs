@@ -1,0 +1,87 @@
+//! Names with `*`, compared without regard to (ASCII) case.
+
+/// A name in which `*` stands for any run of characters, the empty one too.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Glob {
+    /// In lower case.
+    text: Box<str>,
+    has_star: bool,
+}
+
+impl Glob {
+    pub(crate) fn new(text: &str) -> Self {
+        Self { text: text.to_ascii_lowercase().into(), has_star: text.contains('*') }
+    }
+
+    /// The text to compare with, if the glob has no star.
+    pub(crate) fn as_literal(&self) -> Option<&str> {
+        (!self.has_star).then_some(&self.text)
+    }
+
+    /// Whether it matches all of `name_lower`, which must be in lower case.
+    pub(crate) fn matches_lower(&self, name_lower: &str) -> bool {
+        if !self.has_star {
+            return *self.text == *name_lower;
+        }
+        glob_match(self.text.as_bytes(), name_lower.as_bytes())
+    }
+}
+
+/// Greedy with one step back: on a mismatch only the last star needs to take one character more, because what an
+/// earlier star could take in addition, the last one can take as well. O(pattern x name) at worst.
+fn glob_match(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut in_pattern, mut in_name) = (0, 0);
+    let mut last_star: Option<(usize, usize)> = None;
+    while in_name < name.len() {
+        match pattern.get(in_pattern) {
+            Some(b'*') => {
+                last_star = Some((in_pattern + 1, in_name));
+                in_pattern += 1;
+            }
+            Some(&byte) if byte == name[in_name] => {
+                in_pattern += 1;
+                in_name += 1;
+            }
+            _ => match &mut last_star {
+                Some((after_star, taken_to)) => {
+                    *taken_to += 1;
+                    in_pattern = *after_star;
+                    in_name = *taken_to;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[in_pattern..].iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Obviously right, exponential.
+    fn naive(pattern: &[u8], name: &[u8]) -> bool {
+        match pattern.split_first() {
+            None => name.is_empty(),
+            Some((b'*', rest)) => (0..=name.len()).any(|taken| naive(rest, &name[taken..])),
+            Some((byte, rest)) => {
+                name.split_first().is_some_and(|(first, tail)| first == byte && naive(rest, tail))
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_naive_matcher(pattern in "[ab*]{0,8}", name in "[ab]{0,10}") {
+            prop_assert_eq!(Glob::new(&pattern).matches_lower(&name), naive(pattern.as_bytes(), name.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn case_of_the_pattern_does_not_matter() {
+        assert!(Glob::new("G_Malloc*").matches_lower("g_malloc0_n"));
+        assert!(!Glob::new("g_malloc").matches_lower("g_malloc0"));
+    }
+}

@@ -1,0 +1,103 @@
+//! Histograms of size and lifetime: one bucket per power of two.
+
+/// What a histogram is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HistogramOf {
+    /// Bytes asked for.
+    Size,
+    /// Nanoseconds from allocation to free, or to the end of the trace or range.
+    Lifetime,
+}
+
+/// Amounts of the allocations whose value lies in `from..=last`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bucket {
+    /// Least value, in bytes or ns.
+    pub from: u64,
+    /// Greatest value, in bytes or ns.
+    pub last: u64,
+    /// Allocations.
+    pub total_count: u64,
+    /// Their bytes.
+    pub total_bytes: u64,
+    /// Not freed (inside the range).
+    pub outstanding_count: u64,
+    /// Their bytes.
+    pub outstanding_bytes: u64,
+}
+
+/// A histogram: buckets without gaps, from the first to the last that holds something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Histogram {
+    /// Of what.
+    pub of: HistogramOf,
+    /// In ascending order: 0, 1, 2–3, 4–7, 8–15 and so on.
+    pub buckets: Vec<Bucket>,
+}
+
+/// Counts allocations by the number of bits of a value.
+#[derive(Debug, Clone)]
+pub(crate) struct HistogramCounter {
+    of: HistogramOf,
+    buckets: Box<[Bucket; 65]>,
+}
+
+impl HistogramCounter {
+    pub(crate) fn new(of: HistogramOf) -> Self {
+        Self { of, buckets: Box::new([Bucket::default(); 65]) }
+    }
+
+    pub(crate) fn add(&mut self, size_bytes: u64, lifetime_ns: u64, is_outstanding: bool) {
+        let value = match self.of {
+            HistogramOf::Size => size_bytes,
+            HistogramOf::Lifetime => lifetime_ns,
+        };
+        let bucket = &mut self.buckets[(u64::BITS - value.leading_zeros()) as usize];
+        bucket.total_count += 1;
+        bucket.total_bytes = bucket.total_bytes.saturating_add(size_bytes);
+        if is_outstanding {
+            bucket.outstanding_count += 1;
+            bucket.outstanding_bytes = bucket.outstanding_bytes.saturating_add(size_bytes);
+        }
+    }
+
+    pub(crate) fn finish(self) -> Histogram {
+        let mut buckets = *self.buckets;
+        for (bits, bucket) in buckets.iter_mut().enumerate() {
+            bucket.from = if bits == 0 { 0 } else { 1 << (bits - 1) };
+            bucket.last = if bits == 0 { 0 } else { u64::MAX >> (64 - bits) };
+        }
+        let is_used = |bucket: &Bucket| bucket.total_count > 0;
+        let buckets = match (buckets.iter().position(is_used), buckets.iter().rposition(is_used)) {
+            (Some(first), Some(last)) => buckets[first..=last].to_vec(),
+            _ => Vec::new(),
+        };
+        Histogram { of: self.of, buckets }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_value_falls_into_the_bucket_that_names_it() {
+        for value in [0, 1, 2, 3, 4, 1023, 1024, u64::MAX] {
+            let mut counter = HistogramCounter::new(HistogramOf::Lifetime);
+            counter.add(5, value, true);
+            let histogram = counter.finish();
+            let [bucket] = histogram.buckets[..] else { panic!("{histogram:?}") };
+            assert!((bucket.from..=bucket.last).contains(&value), "{value} in {bucket:?}");
+            assert_eq!((bucket.total_count, bucket.total_bytes, bucket.outstanding_bytes), (1, 5, 5));
+        }
+    }
+
+    #[test]
+    fn buckets_in_between_are_kept() {
+        let mut counter = HistogramCounter::new(HistogramOf::Size);
+        counter.add(1, 0, false);
+        counter.add(8, 0, false);
+        let counts: Vec<u64> = counter.finish().buckets.iter().map(|bucket| bucket.total_count).collect();
+        assert_eq!(counts, [1, 0, 0, 1]);
+    }
+}

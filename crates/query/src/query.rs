@@ -1,0 +1,101 @@
+//! What is asked.
+
+use crate::cull_list::CullList;
+use crate::error::Result;
+use crate::filter::Filter;
+use crate::frame_pattern::FramePattern;
+use crate::histogram::HistogramOf;
+use crate::metrics::SortKey;
+
+/// What allocations are added up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GroupBy {
+    /// Whole stack, after culling.
+    Stacks,
+    /// Innermost frame, after culling.
+    Frames,
+    /// Module of the innermost frame, after culling.
+    Images,
+    /// Allocating thread.
+    Threads,
+}
+
+/// One action: a section of the report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// A ranking.
+    Ranking {
+        /// Of what.
+        by: GroupBy,
+        /// In which order.
+        sort: SortKey,
+    },
+    /// The tree of frames from the program's start down.
+    TopDown {
+        /// Order of the frames below a frame.
+        sort: SortKey,
+    },
+    /// The tree of callers of the innermost frame that matches.
+    Callers {
+        /// Of whom.
+        of: FramePattern,
+        /// Order of the callers of a frame.
+        sort: SortKey,
+    },
+}
+
+/// A query: filters, then culling, then actions, each cut to the top.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// Which allocations are counted.
+    pub filter: Filter,
+    /// Which innermost frames are removed.
+    pub cull: CullList,
+    /// What is shown of them.
+    pub actions: Vec<Action>,
+    /// Histograms, each over all that is counted.
+    pub histograms: Vec<HistogramOf>,
+    /// Most items of each action.
+    pub top: usize,
+}
+
+impl Query {
+    /// Items of an action unless told otherwise.
+    pub const DEFAULT_TOP: usize = 10_000;
+
+    /// Looks for what can't be meant.
+    ///
+    /// # Errors
+    /// As [`Filter::check`].
+    pub fn check(&self) -> Result<()> {
+        self.filter.check()
+    }
+
+    /// Whether threads must be told apart.
+    pub(crate) fn is_by_thread(&self) -> bool {
+        self.actions.iter().any(|action| matches!(action, Action::Ranking { by: GroupBy::Threads, .. }))
+    }
+
+    /// Whether frames need names to answer it.
+    pub(crate) fn needs_symbols(&self) -> bool {
+        self.cull.needs_symbols()
+            || self.filter.required_frames.iter().any(FramePattern::needs_symbol)
+            || self.actions.iter().any(|action| match action {
+                Action::Ranking { by, .. } => matches!(by, GroupBy::Stacks | GroupBy::Frames),
+                Action::TopDown { .. } | Action::Callers { .. } => true,
+            })
+    }
+}
+
+impl Default for Query {
+    /// No filter, the built-in cull list, no action.
+    fn default() -> Self {
+        Self {
+            filter: Filter::default(),
+            cull: CullList::built_in(),
+            actions: Vec::new(),
+            histograms: Vec::new(),
+            top: Self::DEFAULT_TOP,
+        }
+    }
+}

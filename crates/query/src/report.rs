@@ -1,0 +1,153 @@
+//! The answer to a query.
+
+use heapr_trace::{HeapId, ProcessIndex, StackIndex, ThreadIndex, Totals};
+
+use crate::call_tree::{CallNode, CallTree};
+use crate::frames::{FrameId, FrameView};
+use crate::histogram::Histogram;
+use crate::metrics::Metrics;
+use crate::name_table::Name;
+use crate::query::{Action, GroupBy};
+use crate::stack_source::StackSource;
+use crate::symbol_tree::{NamedStack, SymbolTree};
+
+/// Amounts of one heap of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeapRow {
+    /// Whose.
+    pub process: ProcessIndex,
+    /// Which.
+    pub heap: HeapId,
+    /// The amounts.
+    pub totals: Totals,
+}
+
+/// What a group is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GroupKey {
+    Stack(NamedStack),
+    /// `None`: no stack was taken.
+    Frame(Option<(NamedStack, FrameId)>),
+    Image(Option<Name>),
+    Thread(ThreadIndex),
+}
+
+/// One line of a ranking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// The amounts.
+    pub metrics: Metrics,
+    pub(crate) key: GroupKey,
+    pub(crate) representative: StackIndex,
+}
+
+impl Group {
+    /// The thread, in a ranking of threads.
+    #[must_use]
+    pub fn thread(&self) -> Option<ThreadIndex> {
+        match self.key {
+            GroupKey::Thread(thread) => Some(thread),
+            _ => None,
+        }
+    }
+}
+
+/// A ranking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ranking {
+    /// Of what.
+    pub by: GroupBy,
+    /// The greatest, at most `top`.
+    pub groups: Vec<Group>,
+    /// Groups in all.
+    pub group_count: usize,
+    /// Sum of the groups that are not among `groups`.
+    pub rest: Metrics,
+}
+
+/// The answer to one action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// To [`Action::Ranking`].
+    Ranking(Ranking),
+    /// To [`Action::TopDown`] and [`Action::Callers`].
+    Tree(CallTree),
+}
+
+/// An action with its answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// What was asked.
+    pub action: Action,
+    /// What was found.
+    pub answer: Answer,
+}
+
+/// The answer to a query. Frames are looked up with [`Report::frames`] as they are printed.
+pub struct Report<'t> {
+    /// Over all that is counted.
+    pub totals: Totals,
+    /// The same by process and heap, in that order; with filters, peaks are what was live at the peak moment of all.
+    pub by_heap: Vec<HeapRow>,
+    /// One for each action.
+    pub sections: Vec<Section>,
+    /// One for each that was asked for.
+    pub histograms: Vec<Histogram>,
+    pub(crate) stacks: &'t dyn StackSource,
+    pub(crate) tree: SymbolTree,
+}
+
+impl Report<'_> {
+    /// The frames of a group, innermost first, after culling: a stack, one frame, one frame with nothing but a
+    /// module, or none (a thread; no stack was taken).
+    #[must_use]
+    pub fn frames(&self, group: &Group) -> Vec<FrameView<'_>> {
+        match group.key {
+            GroupKey::Stack(stack) => self.tree.views(self.stacks, group.representative, stack),
+            GroupKey::Frame(Some((stack, frame))) => {
+                let mut views = self.tree.views(self.stacks, group.representative, stack);
+                views.truncate(1);
+                if views.is_empty() {
+                    views.push(self.tree.frames.view(frame));
+                }
+                views
+            }
+            GroupKey::Image(Some(module)) => vec![FrameView {
+                module: Some(self.tree.frames.names.get(module)),
+                symbol: None,
+                file: None,
+                line: None,
+                is_inlined: false,
+                offset: 0,
+            }],
+            GroupKey::Frame(None) | GroupKey::Image(None) | GroupKey::Thread(_) => Vec::new(),
+        }
+    }
+
+    /// The frame of a node of a tree, with its place in the source in one of the stacks that pass through it.
+    #[must_use]
+    pub fn tree_frame(&self, node: &CallNode) -> FrameView<'_> {
+        let stack = self.tree.named(node.representative);
+        self.tree
+            .views(self.stacks, node.representative, stack)
+            .into_iter()
+            .find(|view| {
+                let bare = self.tree.frames.view(node.frame);
+                view.module == bare.module
+                    && view.symbol == bare.symbol
+                    && (bare.symbol.is_some() || view.offset == bare.offset)
+            })
+            .unwrap_or_else(|| self.tree.frames.view(node.frame))
+    }
+}
+
+impl std::fmt::Debug for Report<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Report")
+            .field("totals", &self.totals)
+            .field("by_heap", &self.by_heap)
+            .field("sections", &self.sections)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,119 @@
+//! Amounts by (stack, process, heap) and, if asked, thread: what a replay adds up and a file's summary holds.
+
+use heapr_trace::{HeapId, ProcessIndex, StackIndex, StackTotals, ThreadIndex};
+
+/// No row.
+const NONE: u32 = u32::MAX;
+
+/// Rows in order of their stacks, and the threads that allocated them if they were told apart.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) totals: Vec<StackTotals>,
+    /// By row; empty if threads were not told apart.
+    pub(crate) threads: Vec<ThreadIndex>,
+}
+
+/// What a row is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowKey {
+    pub(crate) stack: StackIndex,
+    pub(crate) process: ProcessIndex,
+    pub(crate) heap: HeapId,
+    pub(crate) thread: ThreadIndex,
+}
+
+/// Finds rows: by stack a short chain of rows, in most traces of one.
+#[derive(Debug)]
+pub(crate) struct RowTable {
+    rows: Rows,
+    is_by_thread: bool,
+    /// First row of a stack.
+    first: Vec<u32>,
+    /// Next row of the same stack.
+    next: Vec<u32>,
+    /// Peak to which `peak_*` of a row belong: those of an older one are void.
+    peak_epochs: Vec<u32>,
+}
+
+impl RowTable {
+    pub(crate) fn new(is_by_thread: bool) -> Self {
+        Self {
+            rows: Rows::default(),
+            is_by_thread,
+            first: Vec::new(),
+            next: Vec::new(),
+            peak_epochs: Vec::new(),
+        }
+    }
+
+    /// Number of the row for `key`; made if there is none.
+    pub(crate) fn row(&mut self, key: RowKey) -> usize {
+        let stack = key.stack.0 as usize;
+        if stack >= self.first.len() {
+            self.first.resize(stack + 1, NONE);
+        }
+        let mut number = self.first[stack];
+        while number != NONE {
+            let row = &self.rows.totals[number as usize];
+            let is_same_thread = !self.is_by_thread || self.rows.threads[number as usize] == key.thread;
+            if row.process == key.process && row.heap == key.heap && is_same_thread {
+                return number as usize;
+            }
+            number = self.next[number as usize];
+        }
+        let number = self.rows.totals.len();
+        self.rows.totals.push(StackTotals {
+            stack: key.stack,
+            process: key.process,
+            heap: key.heap,
+            ..StackTotals::default()
+        });
+        if self.is_by_thread {
+            self.rows.threads.push(key.thread);
+        }
+        self.next.push(self.first[stack]);
+        self.first[stack] = number as u32;
+        self.peak_epochs.push(0);
+        number
+    }
+
+    pub(crate) fn totals_mut(&mut self, row: usize) -> &mut StackTotals {
+        &mut self.rows.totals[row]
+    }
+
+    /// Counts a block of `size_bytes` as live at the peak with number `epoch`; forgets what an older peak had.
+    pub(crate) fn add_peak(&mut self, row: usize, epoch: u32, size_bytes: u64) {
+        let totals = &mut self.rows.totals[row];
+        if self.peak_epochs[row] != epoch {
+            self.peak_epochs[row] = epoch;
+            totals.peak_count = 0;
+            totals.peak_bytes = 0;
+        }
+        totals.peak_count += 1;
+        totals.peak_bytes += size_bytes;
+    }
+
+    /// The rows; `epoch` is the number of the last peak.
+    pub(crate) fn finish(mut self, epoch: u32) -> Rows {
+        for (totals, &seen) in self.rows.totals.iter_mut().zip(&self.peak_epochs) {
+            if seen != epoch {
+                totals.peak_count = 0;
+                totals.peak_bytes = 0;
+            }
+        }
+        if self.is_by_thread {
+            let mut order: Vec<u32> = (0..self.rows.totals.len() as u32).collect();
+            let key = |&row: &u32| {
+                let totals = &self.rows.totals[row as usize];
+                (totals.stack, totals.process, totals.heap, self.rows.threads[row as usize])
+            };
+            order.sort_unstable_by_key(key);
+            return Rows {
+                totals: order.iter().map(|&row| self.rows.totals[row as usize]).collect(),
+                threads: order.iter().map(|&row| self.rows.threads[row as usize]).collect(),
+            };
+        }
+        self.rows.totals.sort_unstable_by_key(|totals| (totals.stack, totals.process, totals.heap));
+        self.rows
+    }
+}

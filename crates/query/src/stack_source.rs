@@ -1,0 +1,17 @@
+//! What a query needs of a trace's stack tree and modules: a trace has it, and so have the tests' models.
+
+use heapr_trace::{ModuleIndex, ProcessIndex, StackIndex, StackNode};
+
+/// Stack nodes and modules.
+pub(crate) trait StackSource {
+    /// Number of nodes, the empty one included.
+    fn node_count(&self) -> u32;
+    /// A node; `stack` is neither empty nor beyond the end.
+    fn node(&self, stack: StackIndex) -> StackNode;
+    /// Its caller's node.
+    fn parent(&self, stack: StackIndex) -> StackIndex;
+    /// Module and address in its file.
+    fn locate(&self, process: ProcessIndex, avma: u64, time_ns: u64) -> Option<(ModuleIndex, u64)>;
+    /// Path of a module; empty if there is no such module.
+    fn module_path(&self, module: ModuleIndex) -> &str;
+}

@@ -1,0 +1,207 @@
+//! The forms of a demangled symbol that a pattern may name.
+//!
+//! | form | example |
+//! |---|---|
+//! | as demangled | `char* std::pool<int>::get<long>(long, (anonymous namespace)::tag) const` |
+//! | without arguments | `char* std::pool<int>::get<long>` |
+//! | plain: without arguments, templates and return type | `std::pool::get` |
+//!
+//! Rust's paths lose their generics in the same way, and `<Type as Trait>::method` has the plain form
+//! `Type::method`.
+
+/// The distinct forms of `symbol_lower` (which must be in lower case), the full one first.
+pub(crate) fn for_each_form(symbol_lower: &str, mut visit: impl FnMut(&str) -> bool) -> bool {
+    if visit(symbol_lower) {
+        return true;
+    }
+    if !symbol_lower.bytes().any(|byte| matches!(byte, b'(' | b'<' | b'[' | b' ')) {
+        return false;
+    }
+    let without_arguments = without_arguments(symbol_lower);
+    if without_arguments != symbol_lower && visit(&without_arguments) {
+        return true;
+    }
+    let plain = plain(&without_arguments);
+    plain != without_arguments && visit(&plain)
+}
+
+/// Cuts argument lists, qualifiers after them, ABI tags and clone suffixes.
+fn without_arguments(symbol: &str) -> String {
+    let bytes = symbol.as_bytes();
+    let mut kept = String::with_capacity(symbol.len());
+    let mut angles = 0_usize;
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &symbol[at..];
+        if let Some(length) = operator_length(rest, kept.as_str()) {
+            kept.push_str(&rest[..length]);
+            at += length;
+            continue;
+        }
+        match bytes[at] {
+            b'<' => angles += 1,
+            b'>' if !kept.ends_with('-') => angles = angles.saturating_sub(1),
+            b'(' if angles == 0 => {
+                const ANONYMOUS: &str = "(anonymous namespace)";
+                if rest.starts_with(ANONYMOUS) {
+                    kept.push_str(ANONYMOUS);
+                    at += ANONYMOUS.len();
+                } else {
+                    at += balanced_length(rest, b'(', b')');
+                }
+                continue;
+            }
+            b'[' if angles == 0 && !rest.starts_with("[]") && !kept.is_empty() => {
+                at += balanced_length(rest, b'[', b']');
+                continue;
+            }
+            _ => {}
+        }
+        let length = rest.chars().next().map_or(1, char::len_utf8);
+        kept.push_str(&rest[..length]);
+        at += length;
+    }
+    loop {
+        let trimmed = kept.trim_end();
+        let trimmed = [" const", " volatile", " &&", " &", " noexcept"]
+            .iter()
+            .find_map(|suffix| trimmed.strip_suffix(suffix))
+            .unwrap_or(trimmed);
+        if trimmed.len() == kept.len() {
+            return kept;
+        }
+        kept.truncate(trimmed.len());
+    }
+}
+
+/// Cuts template arguments and the return type of what [`without_arguments`] left.
+fn plain(symbol: &str) -> String {
+    let mut kept = String::with_capacity(symbol.len());
+    let mut at = 0;
+    if symbol.starts_with('<') {
+        // Rust's `<Type as Trait>::method` and `<Type>::method`.
+        let length = balanced_length(symbol, b'<', b'>');
+        let inner = symbol[1..length].trim_end_matches('>');
+        let subject = inner.split(" as ").next().unwrap_or(inner);
+        kept.push_str(&plain(subject));
+        at = length;
+    }
+    while at < symbol.len() {
+        let rest = &symbol[at..];
+        if let Some(length) = operator_length(rest, &kept) {
+            kept.push_str(&rest[..length]);
+            at += length;
+        } else if rest.starts_with('<') {
+            at += balanced_length(rest, b'<', b'>');
+            // Rust writes `path::<T>::next` and `path::<T>`.
+            if kept.ends_with("::") && (symbol[at..].starts_with("::") || at == symbol.len()) {
+                kept.truncate(kept.len() - 2);
+            }
+        } else {
+            let length = rest.chars().next().map_or(1, char::len_utf8);
+            kept.push_str(&rest[..length]);
+            at += length;
+        }
+    }
+    // `operator new`, `operator unsigned long`: the name holds spaces; a return type ends at the last one before it.
+    let name_end = kept.find("operator ").unwrap_or(kept.len());
+    let unspaced = kept[..name_end].replace("(anonymous namespace)", "(anonymous_namespace)");
+    match unspaced.rfind(' ') {
+        Some(space) => kept[space + 1..].to_owned(),
+        None => kept,
+    }
+}
+
+/// Length of `operator<<`, `operator()` and the like at the start of `rest`, where brackets are part of the name.
+fn operator_length(rest: &str, before: &str) -> Option<usize> {
+    let is_word_start = !before.ends_with(|last: char| last.is_alphanumeric() || last == '_');
+    let tail = rest.strip_prefix("operator").filter(|_| is_word_start)?;
+    ["()", "[]", "<=>", "<<=", ">>=", "->*", "->", "<<", ">>", "<=", ">=", "<", ">"]
+        .iter()
+        .find(|sign| tail.starts_with(**sign))
+        .map(|sign| "operator".len() + sign.len())
+}
+
+/// Length of the bracketed text at the start of `text`; all of it if the bracket is never closed.
+fn balanced_length(text: &str, open: u8, close: u8) -> usize {
+    let mut depth = 0_usize;
+    let mut previous = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if byte == open {
+            depth += 1;
+        } else if byte == close && !(close == b'>' && previous == b'-') {
+            depth -= 1;
+            if depth == 0 {
+                return at + 1;
+            }
+        }
+        previous = byte;
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn forms(symbol: &str) -> Vec<String> {
+        let mut forms = Vec::new();
+        for_each_form(symbol, |form| {
+            forms.push(form.to_owned());
+            false
+        });
+        forms
+    }
+
+    #[test]
+    fn arguments_templates_and_return_types_fall_away() {
+        assert_eq!(forms("malloc"), ["malloc"]);
+        assert_eq!(forms("operator new(unsigned long)"), ["operator new(unsigned long)", "operator new"]);
+        assert_eq!(forms("operator new[](unsigned long)").last().unwrap(), "operator new[]");
+        assert_eq!(
+            forms("std::vector<int, std::allocator<int> >::push_back(int&&)").last().unwrap(),
+            "std::vector::push_back"
+        );
+        assert_eq!(
+            forms("char* std::string::_s_construct<char*>(char*, char*)").last().unwrap(),
+            "std::string::_s_construct"
+        );
+        assert_eq!(
+            forms("foo(int)::{lambda(long)#1}::operator()(long) const").last().unwrap(),
+            "foo::{lambda#1}::operator()"
+        );
+        assert_eq!(
+            forms("std::operator<< <char>(std::ostream&)").last().unwrap(),
+            "std::operator<< ".trim_end()
+        );
+        assert_eq!(forms("(anonymous namespace)::f(int)").last().unwrap(), "(anonymous namespace)::f");
+        assert_eq!(forms("a::operator unsigned long() const").last().unwrap(), "a::operator unsigned long");
+        assert_eq!(forms("f[abi:cxx11](int) [clone .cold]").last().unwrap(), "f");
+    }
+
+    #[test]
+    fn rust_paths_lose_generics_and_traits() {
+        assert_eq!(
+            forms("alloc::raw_vec::rawvec<t,a>::grow_one").last().unwrap(),
+            "alloc::raw_vec::rawvec::grow_one"
+        );
+        assert_eq!(
+            forms("alloc::raw_vec::finish_grow::<alloc::alloc::global>").last().unwrap(),
+            "alloc::raw_vec::finish_grow"
+        );
+        assert_eq!(
+            forms("<alloc::vec::vec<t> as core::iter::fromiterator<t>>::from_iter").last().unwrap(),
+            "alloc::vec::vec::from_iter"
+        );
+        assert_eq!(forms("alloc::slice::<impl [t]>::to_vec").last().unwrap(), "alloc::slice::to_vec");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(symbol in "[a-c<>()\\[\\] :*&é-]{0,24}|operator[<>()a \\[\\]-]{0,12}") {
+            forms(&symbol);
+        }
+    }
+}

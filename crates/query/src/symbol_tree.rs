@@ -1,0 +1,159 @@
+//! The stack tree by names: nodes are (caller, frame), so that two stacks are equal exactly if their nodes are.
+//!
+//! Built from the file's tree, whose nodes are (caller, return address), by interning: one number per file node, eight
+//! bytes per node. Parents have smaller numbers than their children in both trees.
+
+use hashbrown::HashTable;
+use heapr_trace::StackIndex;
+
+use crate::code_table::CodeTable;
+use crate::frame_pattern::FramePattern;
+use crate::frames::{FrameId, FrameTable, FrameView, Location};
+use crate::mix::mix;
+use crate::stack_source::StackSource;
+use crate::symbol_source::SymbolSource;
+
+/// A stack by names: number of its innermost frame's node; 0 is the empty stack.
+pub(crate) type NamedStack = u32;
+
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    parent: NamedStack,
+    frame: FrameId,
+}
+
+#[derive(Debug)]
+pub(crate) struct SymbolTree {
+    pub(crate) frames: FrameTable,
+    codes: CodeTable,
+    nodes: Vec<Node>,
+    /// By `StackIndex`; 0 for stacks that were not wanted.
+    named: Vec<NamedStack>,
+}
+
+impl SymbolTree {
+    /// Names the stacks for which `is_wanted` (by `StackIndex`) is set; their callers must be set too.
+    pub(crate) fn build(
+        stacks: &(impl StackSource + ?Sized),
+        mut codes: CodeTable,
+        symbols: &mut dyn SymbolSource,
+        is_wanted: &[bool],
+    ) -> Self {
+        let node_count = (stacks.node_count() as usize).min(is_wanted.len());
+        // Holds the places first, then, in the same memory, the named stacks.
+        let mut numbers = vec![0_u32; node_count];
+        for index in (1..node_count).filter(|&index| is_wanted[index]) {
+            numbers[index] = codes.intern(stacks, &stacks.node(StackIndex(index as u32)));
+        }
+        let mut frames = FrameTable::default();
+        codes.resolve(stacks, symbols, &mut frames);
+
+        let mut nodes = vec![Node { parent: 0, frame: FrameId(u32::MAX) }];
+        let mut children: HashTable<NamedStack> = HashTable::new();
+        let hash_of = |node: &Node| mix(u64::from(node.parent), u64::from(node.frame.0));
+        for index in (1..node_count).filter(|&index| is_wanted[index]) {
+            let mut parent = numbers[stacks.parent(StackIndex(index as u32)).0 as usize];
+            for location in codes.locations(numbers[index]).iter().rev() {
+                let node = Node { parent, frame: location.frame };
+                let hash = hash_of(&node);
+                let is_same = |&number: &NamedStack| {
+                    let known = &nodes[number as usize];
+                    known.parent == node.parent && known.frame == node.frame
+                };
+                parent = match children.find(hash, is_same) {
+                    Some(&number) => number,
+                    None => {
+                        let number = nodes.len() as NamedStack;
+                        nodes.push(node);
+                        children.insert_unique(hash, number, |&number| hash_of(&nodes[number as usize]));
+                        number
+                    }
+                };
+            }
+            numbers[index] = parent;
+        }
+        Self { frames, codes, nodes, named: numbers }
+    }
+
+    /// The stack by names.
+    pub(crate) fn named(&self, stack: StackIndex) -> NamedStack {
+        self.named.get(stack.0 as usize).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn parent(&self, stack: NamedStack) -> NamedStack {
+        self.nodes[stack as usize].parent
+    }
+
+    /// The innermost frame; there is none in the empty stack.
+    pub(crate) fn frame(&self, stack: NamedStack) -> Option<FrameId> {
+        (stack != 0).then(|| self.nodes[stack as usize].frame)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Frames of a stack, innermost first.
+    pub(crate) fn frames_of(&self, stack: NamedStack) -> impl Iterator<Item = FrameId> + '_ {
+        let mut next = stack;
+        std::iter::from_fn(move || {
+            let frame = self.frame(next)?;
+            next = self.parent(next);
+            Some(frame)
+        })
+    }
+
+    /// For each frame, whether one of the patterns matches it.
+    pub(crate) fn matching_frames(&self, patterns: &[FramePattern]) -> Vec<bool> {
+        let matches = |frame: FrameId| {
+            let (module, symbol) = (self.frames.module(frame), self.frames.symbol(frame));
+            patterns.iter().any(|pattern| pattern.matches(module, symbol))
+        };
+        (0..self.frames.len() as u32).map(|number| matches(FrameId(number))).collect()
+    }
+
+    /// For each stack, whether one of its frames is set in `is_set` (by frame).
+    pub(crate) fn stacks_with(&self, is_set: &[bool]) -> Vec<bool> {
+        let mut has = vec![false; self.nodes.len()];
+        for (number, node) in self.nodes.iter().enumerate().skip(1) {
+            has[number] = has[node.parent as usize] || is_set[node.frame.0 as usize];
+        }
+        has
+    }
+
+    /// The frames of a file's stack with their places, innermost first, as far as they belong to `culled`, the stack
+    /// by names that culling left of it.
+    pub(crate) fn views<'a>(
+        &'a self,
+        stacks: &(impl StackSource + ?Sized),
+        stack: StackIndex,
+        culled: NamedStack,
+    ) -> Vec<FrameView<'a>> {
+        let mut skip = self.frames_of(self.named(stack)).count() - self.frames_of(culled).count();
+        let mut views = Vec::new();
+        let mut next = stack;
+        while next != StackIndex::EMPTY {
+            if let Some(code) = self.codes.code_of(stacks, next) {
+                for location in self.codes.locations(code) {
+                    if skip > 0 {
+                        skip -= 1;
+                    } else {
+                        views.push(self.view(location, self.codes.address(code)));
+                    }
+                }
+            }
+            next = stacks.parent(next);
+        }
+        views
+    }
+
+    fn view(&self, location: &Location, offset: u64) -> FrameView<'_> {
+        FrameView {
+            file: location.file.map(|file| self.frames.names.get(file)),
+            line: (location.line != 0).then_some(location.line),
+            is_inlined: location.is_inlined,
+            offset,
+            ..self.frames.view(location.frame)
+        }
+    }
+}
