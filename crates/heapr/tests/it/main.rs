@@ -5,7 +5,10 @@
 #![forbid(unsafe_code)]
 
 mod bounded_run;
+mod gdb_oracle;
 mod header;
+mod passthrough;
 mod recording;
+mod valgrind_oracle;
 mod victim_build;
 mod victims;

@@ -1,0 +1,216 @@
+//! The program under heapr is the program without it: name, place, arguments, output, status.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::bounded_run::{self, Outcome};
+use crate::recording::{self, HEAPR, Settings};
+use crate::victim_build;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A victim that allocates 100 blocks of 100 bytes, copied to `place`.
+fn victim_at(place: &Path) {
+    let header = crate::header::Header::read(&victim_build::sources().join("peaks.c"));
+    let program = victim_build::build("peaks.c", &header, &["-O1".to_owned()]);
+    fs::copy(program, place).unwrap();
+}
+
+fn heapr(folder: &Path, words: &[&str]) -> Outcome {
+    let mut command = Command::new(HEAPR);
+    command.args(words).current_dir(folder);
+    let scratch = tempfile::tempdir().unwrap();
+    bounded_run::run(command, scratch.path(), LIMIT)
+}
+
+fn has_victim_blocks(folder: &Path, file: &str) -> bool {
+    let outcome = heapr(folder, &["report", file, "--frames", "--format", "json", "--no-default-cull"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
+    outcome.stdout.contains("victim_second")
+}
+
+#[test]
+fn a_program_with_spaces_in_its_name_is_traced() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("a folder: with, odd 'names'");
+    fs::create_dir(&inner).unwrap();
+    let program = inner.join("my program");
+    victim_at(&program);
+    let outcome = heapr(folder.path(), &["run", "--quiet", "-o", "t.heapr", "--", program.to_str().unwrap()]);
+    assert_eq!((outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str()), (0, "done\n", ""));
+    assert!(has_victim_blocks(folder.path(), "t.heapr"));
+}
+
+#[test]
+fn a_relative_path_and_a_name_in_the_search_path_are_traced() {
+    let folder = tempfile::tempdir().unwrap();
+    victim_at(&folder.path().join("victim-here"));
+    let outcome = heapr(folder.path(), &["run", "--quiet", "-o", "relative.heapr", "./victim-here"]);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "done\n"), "{}", outcome.stderr);
+    assert!(has_victim_blocks(folder.path(), "relative.heapr"));
+
+    let mut command = Command::new(HEAPR);
+    command.args(["run", "--quiet", "-o", "found.heapr", "--", "victim-here"]).current_dir(folder.path());
+    command.env("PATH", folder.path());
+    let scratch = tempfile::tempdir().unwrap();
+    let outcome = bounded_run::run(command, scratch.path(), LIMIT);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "done\n"), "{}", outcome.stderr);
+    assert!(has_victim_blocks(folder.path(), "found.heapr"));
+}
+
+#[test]
+fn a_script_is_traced_through_its_interpreter() {
+    let folder = tempfile::tempdir().unwrap();
+    victim_at(&folder.path().join("victim-here"));
+    let script = folder.path().join("script");
+    fs::write(&script, "#! /bin/sh -e\n./victim-here | cat\necho \"$1\"\nexit 9\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let outcome = heapr(folder.path(), &["run", "--quiet", "-o", "t.heapr", "--", "./script", "two  words"]);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (9, "done\ntwo  words\n"), "{}", outcome.stderr);
+    assert!(has_victim_blocks(folder.path(), "t.heapr"));
+}
+
+#[test]
+fn a_pipeline_of_a_shell_is_traced_with_its_own_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    victim_at(&folder.path().join("victim-here"));
+    let line = "MARK='x y' sh -c 'echo $MARK; ./victim-here' | sed s/done/ended/ | sort";
+    let outcome = heapr(folder.path(), &["run", "--quiet", "-o", "t.heapr", "--", "sh", "-c", line]);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "ended\nx y\n"), "{}", outcome.stderr);
+    assert!(has_victim_blocks(folder.path(), "t.heapr"));
+}
+
+#[test]
+fn the_preload_of_the_user_stays_in_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("answer.c");
+    fs::write(&source, "unsigned geteuid(void) { return 4711; }\n").unwrap();
+    let library = folder.path().join("answer.so");
+    let built =
+        Command::new("gcc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status().unwrap();
+    assert!(built.success());
+    let settings = Settings {
+        environment: &[("LD_PRELOAD".into(), library.to_str().unwrap().into())],
+        ..Settings::default()
+    };
+    // `id` is left out: it asks the system itself. The preloaded library is in the list of modules of the shell.
+    let command = ["sh", "-c", "echo $LD_PRELOAD | tr : '\\n' | grep -c answer.so"].map(str::to_owned);
+    let recording = recording::record(&command, &settings);
+    assert_eq!(
+        (recording.outcome.status, recording.outcome.stdout.as_str()),
+        (0, "1\n"),
+        "{}",
+        recording.outcome.stderr
+    );
+}
+
+#[test]
+fn what_cannot_be_started_is_said_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("data"), "no program\n").unwrap();
+    for (program, status) in
+        [("./missing", 127), ("no-such-program-anywhere", 127), ("./data", 126), ("/", 126)]
+    {
+        let outcome = heapr(folder.path(), &["run", "-o", "t.heapr", "--", program]);
+        assert_eq!(outcome.status, status, "{program}: {}", outcome.stderr);
+        assert_eq!(outcome.stderr.lines().count(), 1, "{program}: {}", outcome.stderr);
+        assert!(
+            outcome.stderr.starts_with("heapr:") && outcome.stderr.contains(program),
+            "{}",
+            outcome.stderr
+        );
+    }
+}
+
+#[test]
+fn an_output_that_cannot_be_written_stops_before_the_program_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("there.heapr"), "mine").unwrap();
+    symlink("elsewhere", folder.path().join("link.heapr")).unwrap();
+    for (output, force) in
+        [("there.heapr", false), ("no/folder/t.heapr", false), ("link.heapr", true), (".", true)]
+    {
+        let mut words = vec!["run", "-o", output];
+        words.extend(force.then_some("-f"));
+        words.extend(["--", "sh", "-c", "echo started"]);
+        let outcome = heapr(folder.path(), &words);
+        assert_eq!((outcome.status, outcome.stdout.as_str()), (2, ""), "{output}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(output), "{output}: {}", outcome.stderr);
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("there.heapr")).unwrap(), "mine");
+    assert!(!folder.path().join("elsewhere").exists());
+    let outcome = heapr(folder.path(), &["run", "--quiet", "-f", "-o", "there.heapr", "--", "true"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
+    assert!(fs::metadata(folder.path().join("there.heapr")).unwrap().len() > 4);
+}
+
+#[test]
+fn a_trace_is_private_to_its_owner() {
+    let recording = recording::record(&["true".to_owned()], &Settings::default());
+    let mode = fs::metadata(recording.file()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_setuid_program_runs_and_is_named_as_untraceable() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("setuid-victim");
+    victim_at(&program);
+    let own = |owner: &str| Command::new("chown").arg(owner).arg(&program).status().unwrap().success();
+    if !own("65534") {
+        println!("not run: changing the owner of a file needs root");
+        return;
+    }
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let outcome = heapr(folder.path(), &["run", "--quiet", "-o", "t.heapr", "--", "./setuid-victim"]);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "done\n"), "{}", outcome.stderr);
+    let lines: Vec<_> = outcome.stderr.lines().collect();
+    assert!(lines.len() == 1 && lines[0].contains("setuid"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_summary_goes_to_stderr_and_names_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    victim_at(&folder.path().join("victim-here"));
+    let outcome = heapr(folder.path(), &["run", "--", "./victim-here"]);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "done\n"), "{}", outcome.stderr);
+    let file = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path: &PathBuf| path.extension().is_some_and(|extension| extension == "heapr"))
+        .expect("a trace in the current folder");
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("heapr.victim-here."), "{name}");
+    for word in [name, "heapr report", "victim_second", "peak", "outstanding"] {
+        assert!(outcome.stderr.contains(word), "no {word:?} in {}", outcome.stderr);
+    }
+    for line in outcome.stderr.lines() {
+        assert!(line.chars().count() <= 80, "wider than 80 columns: {line}");
+    }
+}
+
+#[test]
+fn a_full_disk_harms_only_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    victim_at(&folder.path().join("victim-here"));
+    // A limit on file size stands for the disk: writes beyond it fail with EFBIG once SIGXFSZ is ignored.
+    let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" run --quiet -o t.heapr -- sh -c \
+                  'for i in 1 2 3 4 5 6 7 8; do find / -xdev -maxdepth 3 >/dev/null 2>&1; done; ./victim-here'";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, HEAPR]).current_dir(folder.path());
+    let scratch = tempfile::tempdir().unwrap();
+    let outcome = bounded_run::run(command, scratch.path(), LIMIT);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "done\n"), "{}", outcome.stderr);
+    assert_eq!(
+        outcome.stderr.lines().filter(|line| line.starts_with("heapr:")).count(),
+        1,
+        "{}",
+        outcome.stderr
+    );
+    let info = heapr(folder.path(), &["info", "t.heapr"]);
+    assert_eq!(info.status, 0, "{}", info.stderr);
+}
