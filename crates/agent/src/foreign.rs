@@ -102,7 +102,10 @@ fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) {
     const PT_GNU_RELRO: u32 = 0x6474_e552;
     let kind = relocation.info as u32;
     let symbol = (relocation.info >> 32) as u32;
-    if symbol == 0 || !matches!(kind, R_X86_64_64 | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT) || relocation.addend != 0 {
+    if symbol == 0
+        || !matches!(kind, R_X86_64_64 | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT)
+        || relocation.addend != 0
+    {
         return;
     }
     // SAFETY: the relocation's symbol is one of the module's dynamic symbols.
@@ -191,7 +194,13 @@ fn run_free(real: &AtomicUsize, arguments: [usize; 4], block: usize, caller: Cal
     answer
 }
 
-fn run_realloc(real: &AtomicUsize, arguments: [usize; 4], block: usize, size: usize, caller: Caller) -> usize {
+fn run_realloc(
+    real: &AtomicUsize,
+    arguments: [usize; 4],
+    block: usize,
+    size: usize,
+    caller: Caller,
+) -> usize {
     hooks::reallocated(block as Pointer, size, caller, || call(real, arguments) as Pointer) as usize
 }
 
@@ -217,7 +226,8 @@ fn run_posix(real: &AtomicUsize, arguments: [usize; 4], caller: Caller) -> usize
     let before = hooks::mark(caller);
     let status = call(real, arguments);
     // SAFETY: on success the function has stored a block through the program's pointer.
-    let block = if status as u32 == 0 { unsafe { *(answer as *const Pointer) } } else { core::ptr::null_mut() };
+    let block =
+        if status as u32 == 0 { unsafe { *(answer as *const Pointer) } } else { core::ptr::null_mut() };
     match before {
         Some(before) => hooks::allocated_once(before, block, size, caller),
         None => hooks::allocated(block, size, caller),

@@ -123,9 +123,8 @@ pub(crate) fn about_to_free(block: Pointer, caller: Caller) {
     if scope.level().pending_free == block as usize {
         return;
     }
-    let carries_stack = AGENT
-        .pool()
-        .is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_STACK_FREE != 0);
+    let carries_stack =
+        AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_STACK_FREE != 0);
     if carries_stack {
         let node = stack::capture(&mut scope, caller.start());
         events::free_with_stack(&mut scope, HEAP_MALLOC, block as usize, node);
@@ -162,14 +161,24 @@ pub(crate) unsafe extern "C" fn free(block: Pointer, entry_sp: *const usize, bp:
     REAL.free(block);
 }
 
-pub(crate) unsafe extern "C" fn calloc(count: usize, size: usize, entry_sp: *const usize, bp: usize) -> Pointer {
+pub(crate) unsafe extern "C" fn calloc(
+    count: usize,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) -> Pointer {
     let block = REAL.calloc(count, size);
     // A product that overflows has failed; what was asked for does not fit a number.
     allocated(block, count.saturating_mul(size), Caller::new(entry_sp, bp));
     block
 }
 
-pub(crate) unsafe extern "C" fn realloc(block: Pointer, size: usize, entry_sp: *const usize, bp: usize) -> Pointer {
+pub(crate) unsafe extern "C" fn realloc(
+    block: Pointer,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) -> Pointer {
     let caller = Caller::new(entry_sp, bp);
     reallocated(block, size, caller, || REAL.realloc(block, size))
 }
@@ -187,10 +196,8 @@ pub(crate) fn reallocated(
         allocated(new, size, caller);
         return new;
     }
-    let is_prepared =
-        Scope::enter(caller.sp()).is_some_and(|mut scope| {
-            events::realloc_prepare(&mut scope, HEAP_MALLOC, block as usize)
-        });
+    let is_prepared = Scope::enter(caller.sp())
+        .is_some_and(|mut scope| events::realloc_prepare(&mut scope, HEAP_MALLOC, block as usize));
     let new = real();
     let Some(mut scope) = Scope::enter(caller.sp()) else { return new };
     if !is_prepared {
@@ -310,7 +317,12 @@ pub(crate) unsafe extern "C" fn dlclose(handle: Pointer, entry_sp: *const usize,
     status
 }
 
-pub(crate) unsafe extern "C" fn munmap(address: Pointer, size: usize, entry_sp: *const usize, bp: usize) -> c_int {
+pub(crate) unsafe extern "C" fn munmap(
+    address: Pointer,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) -> c_int {
     if let Some(mut scope) = Scope::enter(Caller::new(entry_sp, bp).sp()) {
         events::unmap(&mut scope, HEAP_MMAP, address as usize, size);
     }

@@ -67,7 +67,8 @@ impl DlPhdrInfo {
     pub(crate) fn contains(&self, address_avma: usize) -> bool {
         self.headers().iter().any(|header| {
             header.kind == PT_LOAD
-                && address_avma.wrapping_sub(self.bias.wrapping_add(header.address_svma)) < header.memory_bytes
+                && address_avma.wrapping_sub(self.bias.wrapping_add(header.address_svma))
+                    < header.memory_bytes
         })
     }
 
@@ -198,7 +199,8 @@ impl Dynamic {
         // SAFETY: (1).
         let symbol = unsafe { self.symbol(index) };
         // SAFETY: (1).
-        (symbol.section != 0 && symbol.value != 0 && unsafe { self.symbol_name(index) } == name).then_some(symbol)
+        (symbol.section != 0 && symbol.value != 0 && unsafe { self.symbol_name(index) } == name)
+            .then_some(symbol)
     }
 
     /// # Safety

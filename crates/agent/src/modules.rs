@@ -11,8 +11,8 @@ use heapr_wire::{MODULE_MAIN, MODULE_UNLOADED, ModuleRecord};
 
 use crate::link_map::{self, PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, ProgramHeader};
 use crate::process::AGENT;
-use crate::{foreign, rules};
 use crate::x86_64::{EhFrameHdr, Rule, SEGMENTS_MAX, rule_for as read_rule};
+use crate::{foreign, rules};
 
 /// Modules that one process image can have over its life; beyond it their frames are unwound by frame pointers and shown
 /// as addresses. 512 bytes each, in memory that is touched as it is used.
@@ -112,16 +112,15 @@ pub(crate) fn rule_for(return_address: u64, sink: &mut dyn ModuleSink) -> Rule {
     if known.is_none() {
         announce(&found, sink);
     }
-    let mut segments = [(0, 0); SEGMENTS_MAX];
-    let loaded = found.program_headers().iter().filter(|header| header.kind == PT_LOAD && header.flags & 4 != 0);
-    for (place, header) in segments.iter_mut().zip(loaded) {
-        let start = found.bias.wrapping_add(header.address_svma);
-        *place = (start, start.wrapping_add(header.memory_bytes));
+    match found.unwind_tables() {
+        Some(hdr) => read_rule(&hdr, lookup_avma),
+        None => Rule::FRAME_POINTER,
     }
-    if found.eh_frame_hdr == 0 {
-        return Rule::FRAME_POINTER;
-    }
-    read_rule(&EhFrameHdr::new(found.eh_frame_hdr, &segments), lookup_avma)
+}
+
+/// The unwind tables of the module that holds an address.
+pub(crate) fn unwind_tables(address_avma: usize) -> Option<EhFrameHdr> {
+    find(address_avma)?.unwind_tables()
 }
 
 /// What the loader says about an address.
@@ -143,6 +142,20 @@ impl Found {
         }
         // SAFETY: mapped program headers of a loaded module and their number, from its ELF header or the loader.
         unsafe { core::slice::from_raw_parts(self.headers, self.header_count) }
+    }
+
+    fn unwind_tables(&self) -> Option<EhFrameHdr> {
+        if self.eh_frame_hdr == 0 {
+            return None;
+        }
+        let mut segments = [(0, 0); SEGMENTS_MAX];
+        let loaded =
+            self.program_headers().iter().filter(|header| header.kind == PT_LOAD && header.flags & 4 != 0);
+        for (place, header) in segments.iter_mut().zip(loaded) {
+            let start = self.bias.wrapping_add(header.address_svma);
+            *place = (start, start.wrapping_add(header.memory_bytes));
+        }
+        Some(EhFrameHdr::new(self.eh_frame_hdr, &segments))
     }
 
     fn path(&self) -> &[u8] {
@@ -243,7 +256,8 @@ fn find_in_list(address_avma: usize) -> Option<Found> {
         }
         let loads = || info.headers().iter().filter(|header| header.kind == PT_LOAD);
         let start = loads().map(|header| header.address_svma).min().unwrap_or(0);
-        let end = loads().map(|header| header.address_svma.wrapping_add(header.memory_bytes)).max().unwrap_or(0);
+        let end =
+            loads().map(|header| header.address_svma.wrapping_add(header.memory_bytes)).max().unwrap_or(0);
         let unwind = info.headers().iter().find(|header| header.kind == PT_GNU_EH_FRAME);
         found = Some(Found {
             start: info.bias.wrapping_add(start),
@@ -269,13 +283,11 @@ fn announce(found: &Found, sink: &mut dyn ModuleSink) {
     }
     let path = found.path();
     let build_id = found.build_id();
-    let identity = path
-        .iter()
-        .chain(build_id)
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    let overlaps = |module: &&Module| {
-        module.start.load(Relaxed) < found.end && found.start < module.end.load(Relaxed)
-    };
+    let identity = path.iter().chain(build_id).fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let overlaps =
+        |module: &&Module| module.start.load(Relaxed) < found.end && found.start < module.end.load(Relaxed);
     let is_other = all()
         .iter()
         .filter(|module| module.state.load(Acquire) >= LOADED)
@@ -341,9 +353,8 @@ pub(crate) fn forget_unloaded(sink: &mut dyn ModuleSink) {
     let mut is_any_gone = false;
     for module in all().iter().filter(|module| module.state.load(Acquire) == LOADED) {
         let start = module.start.load(Relaxed);
-        let is_there = find(start).is_some_and(|found| {
-            found.start == start && found.link == module.link.load(Relaxed)
-        });
+        let is_there =
+            find(start).is_some_and(|found| found.start == start && found.link == module.link.load(Relaxed));
         if !is_there {
             module.state.store(UNLOADED, Release);
             is_any_gone = true;

@@ -146,7 +146,8 @@ fn table_with_room() -> Option<&'static Table> {
 }
 
 /// Tables that were thrown away, to be used again: a program that unloads code all the time must not collect them.
-static RETIRED: [AtomicPtr<Table>; RETIRED_COUNT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; RETIRED_COUNT];
+static RETIRED: [AtomicPtr<Table>; RETIRED_COUNT] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; RETIRED_COUNT];
 static RETIRED_NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A table is cleared for its next use only after this many others have been thrown away, so that a lookup that was

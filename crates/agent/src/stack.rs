@@ -195,7 +195,9 @@ pub(crate) fn capture(scope: &mut Scope, start: Start) -> u32 {
 fn is_within(kept: &Kept, range: StackRange) -> bool {
     // SAFETY: only asked with a kept stack; a frame without words has no first one and reads nothing.
     let outermost = unsafe { *kept.words };
-    kept.depth == 1 || outermost.address < range.high || outermost.address.wrapping_sub(range.low) > RANGE_SPAN
+    kept.depth == 1
+        || outermost.address < range.high
+        || outermost.address.wrapping_sub(range.low) > RANGE_SPAN
 }
 
 /// An outermost word further than this from the current range is on another stack than the current one.
@@ -207,7 +209,11 @@ fn finish(scope: &mut Scope, node: u32, start: Start) -> u32 {
     let control = pool.control();
     let verify_every = control.verify_every.load(Relaxed);
     let max_frames = control.max_frames.load(Relaxed);
-    if verify_every | max_frames == 0 { node } else { finish_specially(scope, node, start, verify_every, max_frames) }
+    if verify_every | max_frames == 0 {
+        node
+    } else {
+        finish_specially(scope, node, start, verify_every, max_frames)
+    }
 }
 
 #[cold]
@@ -250,7 +256,6 @@ enum Outcome {
 }
 
 /// Unwinds until the kept stack is met again, or to the end.
-#[cold]
 #[inline(never)]
 fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32 {
     let epoch = AGENT.code_epoch.load(Relaxed);
@@ -434,16 +439,18 @@ fn step(
     });
     *fresh_words = count;
     match stepped {
-        Step::Caller { pc, sp, bp } if sp > state.sp || rule.is_signal_frame() => Outcome::Caller { pc, sp, bp },
+        Step::Caller { pc, sp, bp } if sp > state.sp || rule.is_signal_frame() => {
+            Outcome::Caller { pc, sp, bp }
+        }
         Step::Root => Outcome::Root,
         Step::Slow => {
             kept.is_unprovable = true;
             match verify::slow_step(state.pc, state.sp) {
-                Some((pc, sp, bp)) if sp > state.sp => Outcome::Caller { pc, sp, bp },
+                Some((pc, sp, bp, _)) if sp > state.sp => Outcome::Caller { pc, sp, bp },
                 _ => Outcome::Cut,
             }
         }
-        Step::Caller { .. } | Step::Stop(_) => Outcome::Cut,
+        Step::Caller { .. } | Step::Unreadable => Outcome::Cut,
     }
 }
 

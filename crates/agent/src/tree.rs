@@ -62,7 +62,8 @@ impl Table {
 #[inline(always)]
 fn hash(key: u64, parent: u32) -> usize {
     // Multiplicative (Fibonacci) hashing of both parts; the upper bits are the good ones.
-    let mixed = (key ^ u64::from(parent).wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mixed =
+        (key ^ u64::from(parent).wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     (mixed >> 29) as usize
 }
 
@@ -182,8 +183,7 @@ fn insert(table: &Table, key: u64, parent: u32, node: u32) {
     let links = u64::from(parent) << 32 | u64::from(node);
     for _ in 0..entries.len() {
         let Some(entry) = entries.get(place) else { return };
-        if entry.links.load(Relaxed) == 0
-            && entry.links.compare_exchange(0, links, Relaxed, Relaxed).is_ok()
+        if entry.links.load(Relaxed) == 0 && entry.links.compare_exchange(0, links, Relaxed, Relaxed).is_ok()
         {
             // Release: pairs with the Acquire in `intern`.
             entry.key.store(key, Release);

@@ -1,11 +1,101 @@
-//! The full unwind: for rules that need all registers, and to check the verified stacks.
+//! The full unwind in use: for rules that need all registers, and to check the verified stacks (`HEAPR_VERIFY`).
 
+use heapr_ring::sys;
+
+use crate::bounds::KnownRanges;
+use crate::modules;
+use crate::process::AGENT;
 use crate::stack::{Frame, Start};
+use crate::x86_64::full::{FullStep, Registers};
 
-/// Compares a captured stack with a full unwind and counts the result.
-pub(crate) fn compare(_frames: &[Frame], _start: Start) {}
+/// Frames of the agent itself between here and the program.
+const OWN_FRAMES_MAX: usize = 64;
 
-/// Unwinds from here with all registers until the frame (pc, sp), and one frame further: (pc, sp, bp) of its caller.
-pub(crate) fn slow_step(_pc: usize, _sp: usize) -> Option<(usize, usize, usize)> {
-    None
+/// A full unwind in progress, with its own knowledge of the stacks' bounds.
+struct Unwind {
+    registers: Registers,
+    ranges: KnownRanges,
+    is_main: bool,
+}
+
+impl Unwind {
+    #[inline(always)]
+    fn from_here() -> Self {
+        Self {
+            registers: Registers::here(),
+            ranges: KnownRanges::EMPTY,
+            is_main: sys::thread_id() == sys::process_id(),
+        }
+    }
+
+    fn step(&mut self) -> FullStep {
+        let range = self.ranges.find(self.registers.sp(), self.is_main);
+        let low = self.registers.sp();
+        let hdr = modules::unwind_tables(self.registers.pc().wrapping_sub(1));
+        let outcome = self.registers.step(hdr.as_ref(), &mut |address| {
+            let is_readable =
+                address >= low && range.high > 8 && address <= range.high.wrapping_sub(8) && address & 7 == 0;
+            // SAFETY: within the mapped stack, between stack pointer and upper end.
+            is_readable.then(|| unsafe { (address as *const usize).read_volatile() })
+        });
+        if outcome == FullStep::Caller && self.registers.sp() <= low && !self.registers.is_exact {
+            return FullStep::Stop;
+        }
+        outcome
+    }
+
+    /// Unwinds out of the agent, to the frame that called it.
+    fn leave_agent(&mut self, start: Start) -> bool {
+        for _ in 0..OWN_FRAMES_MAX {
+            if self.registers.pc() == start.pc && self.registers.sp() == start.sp {
+                return true;
+            }
+            if self.step() != FullStep::Caller {
+                return false;
+            }
+        }
+        false
+    }
+}
+
+/// Compares a captured stack (outermost frame first) with a full unwind and counts the result.
+#[inline(never)]
+pub(crate) fn compare(frames: &[Frame], start: Start) {
+    let mut unwind = Unwind::from_here();
+    let mut is_equal = unwind.leave_agent(start);
+    let mut left = frames;
+    while is_equal {
+        let Some((innermost, rest)) = left.split_last() else {
+            is_equal = false;
+            break;
+        };
+        is_equal = innermost.pc == unwind.registers.pc();
+        left = rest;
+        if unwind.step() != FullStep::Caller {
+            is_equal &= left.is_empty();
+            break;
+        }
+    }
+    AGENT.count(|slot| &slot.verify_count);
+    if !is_equal {
+        AGENT.count(|slot| &slot.verify_mismatch_count);
+    }
+}
+
+/// The caller's (pc, sp, bp, is exact) of the frame that returns to `pc` with stack pointer `sp`, by a full unwind from
+/// here.
+#[cold]
+#[inline(never)]
+pub(crate) fn slow_step(pc: usize, sp: usize) -> Option<(usize, usize, usize, bool)> {
+    let mut unwind = Unwind::from_here();
+    loop {
+        let is_there = unwind.registers.pc() == pc && unwind.registers.sp() == sp;
+        if unwind.step() != FullStep::Caller {
+            return None;
+        }
+        let registers = &unwind.registers;
+        if is_there {
+            return Some((registers.pc(), registers.sp(), registers.bp(), registers.is_exact));
+        }
+    }
 }

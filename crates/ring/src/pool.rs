@@ -91,7 +91,8 @@ impl Pool {
             .map_err(|errno| PoolError::System { call: "memfd_create or its sealing", errno })?;
         let base = sys::map_shared(&descriptor, bytes)
             .map_err(|errno| PoolError::System { call: "mmap of the shared buffers", errno })?;
-        let pool = Self { base, bytes, buffer_bytes, buffer_count, buffers_offset: buffers_offset(buffer_count) };
+        let pool =
+            Self { base, bytes, buffer_bytes, buffer_count, buffers_offset: buffers_offset(buffer_count) };
         let control = pool.control();
         control.build_id.store(BUILD_ID, Relaxed);
         control.pool_bytes.store(bytes as u64, Relaxed);

@@ -258,9 +258,7 @@ pub fn stack_limit_bytes() -> usize {
     const RLIMIT_STACK: usize = 3;
     let mut limit = [0_u64; 2];
     // SAFETY: the kernel writes one rlimit of two words.
-    let raw = unsafe {
-        syscall6(number::PRLIMIT64, [0, RLIMIT_STACK, 0, limit.as_mut_ptr() as usize, 0, 0])
-    };
+    let raw = unsafe { syscall6(number::PRLIMIT64, [0, RLIMIT_STACK, 0, limit.as_mut_ptr() as usize, 0, 0]) };
     if raw == 0 { limit[0] as usize } else { 8 << 20 }
 }
 

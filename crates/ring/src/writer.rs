@@ -58,8 +58,7 @@ pub fn claim_process(pool: &Pool, claim: ProcessClaim) -> Option<SlotClaim> {
         slot.parent_slot.store(claim.parent_slot, Relaxed);
         slot.disable_reason.store(0, Relaxed);
         slot.start_ticks.store(claim.start_ticks, Relaxed);
-        for counter in
-            [&slot.events_lost, &slot.stacks_lost, &slot.verify_count, &slot.verify_mismatch_count]
+        for counter in [&slot.events_lost, &slot.stacks_lost, &slot.verify_count, &slot.verify_mismatch_count]
         {
             counter.store(0, Relaxed);
         }
@@ -227,8 +226,8 @@ pub fn wait_for<T>(pool: &Pool, mut try_claim: impl FnMut() -> Option<T>) -> Res
             continue;
         }
         let silent_ns = now_ns.saturating_sub(beat_ns);
-        let is_gone = silent_ns > HEARTBEAT_GONE_NS
-            && !sys::process_exists(control.recorder_pid.load(Relaxed));
+        let is_gone =
+            silent_ns > HEARTBEAT_GONE_NS && !sys::process_exists(control.recorder_pid.load(Relaxed));
         if is_gone || silent_ns > HEARTBEAT_LOST_NS {
             break Err(WaitOutcome::Dead);
         }

@@ -22,8 +22,7 @@ pub const BUFFER_BYTES_MAX: usize = 1 << 20;
 /// Offset of the process slots in the pool.
 pub const PROCESS_SLOTS_OFFSET: usize = 4096;
 /// Offset of the thread slots in the pool.
-pub const THREAD_SLOTS_OFFSET: usize =
-    PROCESS_SLOTS_OFFSET + PROCESS_SLOT_COUNT * size_of::<ProcessSlot>();
+pub const THREAD_SLOTS_OFFSET: usize = PROCESS_SLOTS_OFFSET + PROCESS_SLOT_COUNT * size_of::<ProcessSlot>();
 /// Offset of the buffer headers in the pool.
 pub const BUFFER_HEADERS_OFFSET: usize = THREAD_SLOTS_OFFSET + THREAD_SLOT_COUNT * size_of::<ThreadSlot>();
 
@@ -323,4 +322,5 @@ const _: () = assert!(size_of::<ProcessSlot>() == 128);
 const _: () = assert!(size_of::<ThreadSlot>() == 128);
 const _: () = assert!(size_of::<BufferHeader>() == 64);
 const _: () = assert!(size_of::<StackNode>() == 16);
-const _: () = assert!(THREAD_SLOT_COUNT < 1 << 20 && PROCESS_SLOT_COUNT < 1 << 20, "a slot must fit the owner word");
+const _: () =
+    assert!(THREAD_SLOT_COUNT < 1 << 20 && PROCESS_SLOT_COUNT < 1 << 20, "a slot must fit the owner word");

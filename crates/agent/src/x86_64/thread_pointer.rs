@@ -56,6 +56,8 @@ pub(crate) fn set_current(state: *mut ThreadState) {
 pub(crate) fn thread_pointer() -> usize {
     let pointer;
     // SAFETY: the x86-64 ABI keeps the thread pointer's own address at fs:0.
-    unsafe { asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly)) };
+    unsafe {
+        asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly))
+    };
     pointer
 }

@@ -1,0 +1,173 @@
+//! The full unwind, with all registers: for frames that need more than (pc, sp, bp), and to check the fast one.
+
+use core::arch::naked_asm;
+
+use super::call_frame::{COLUMNS, Cfa, Column, EhFrameHdr, RBP, RETURN_ADDRESS, RSP, find_row};
+use super::expression::evaluate;
+
+/// The registers of a frame in DWARF's order, the return address (or interrupted address plus one) last.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Registers {
+    values: [u64; COLUMNS],
+    known: u32,
+    /// The frame was interrupted by a signal at `pc - 1`.
+    pub(crate) is_exact: bool,
+}
+
+/// How a full step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FullStep {
+    /// The registers are now the caller's.
+    Caller,
+    /// There is no caller.
+    Root,
+    /// No way on.
+    Stop,
+}
+
+/// rbx, rbp, rsp, r12 to r15 and the return address, as the function below stores them.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct Saved {
+    words: [u64; 8],
+}
+
+/// Stores the registers that the caller's frame will have when this call returns.
+#[unsafe(naked)]
+unsafe extern "C" fn save_registers(saved: *mut Saved) {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov [rdi], rbx",
+        "mov [rdi + 8], rbp",
+        "lea rax, [rsp + 8]",
+        "mov [rdi + 16], rax",
+        "mov [rdi + 24], r12",
+        "mov [rdi + 32], r13",
+        "mov [rdi + 40], r14",
+        "mov [rdi + 48], r15",
+        "mov rax, [rsp]",
+        "mov [rdi + 56], rax",
+        "ret",
+        ".cfi_endproc",
+    );
+}
+
+impl Registers {
+    /// The registers here, in the calling function.
+    #[inline(always)]
+    pub(crate) fn here() -> Self {
+        let mut saved = Saved::default();
+        // SAFETY: stores eight words, the size of the structure.
+        unsafe { save_registers(&raw mut saved) };
+        let mut registers = Self { values: [0; COLUMNS], known: 0, is_exact: false };
+        for (column, value) in [3, RBP, RSP, 12, 13, 14, 15, RETURN_ADDRESS].into_iter().zip(saved.words) {
+            registers.set(column, value);
+        }
+        registers
+    }
+
+    pub(super) fn get(&self, column: usize) -> Option<u64> {
+        if self.known.checked_shr(column as u32)? & 1 == 0 {
+            return None;
+        }
+        self.values.get(column).copied()
+    }
+
+    fn set(&mut self, column: usize, value: u64) {
+        if let Some(place) = self.values.get_mut(column) {
+            *place = value;
+            self.known |= 1_u32.wrapping_shl(column as u32);
+        }
+    }
+
+    fn value(&self, column: usize) -> usize {
+        self.values.get(column).copied().unwrap_or(0) as usize
+    }
+
+    /// Return address, or interrupted address plus one.
+    pub(crate) fn pc(&self) -> usize {
+        self.value(RETURN_ADDRESS)
+    }
+
+    pub(crate) fn sp(&self) -> usize {
+        self.value(RSP)
+    }
+
+    pub(crate) fn bp(&self) -> usize {
+        self.value(RBP)
+    }
+
+    /// Unwinds one frame; `hdr`: the unwind tables of the module that holds it, if there are any.
+    pub(crate) fn step(
+        &mut self,
+        hdr: Option<&EhFrameHdr>,
+        read: &mut dyn FnMut(usize) -> Option<usize>,
+    ) -> FullStep {
+        let Some(found) = hdr.and_then(|hdr| find_row(hdr, self.pc().wrapping_sub(1))) else {
+            return self.step_by_frame_pointer(read);
+        };
+        self.step_by_row(&found.row, found.is_signal_frame, read).unwrap_or(FullStep::Stop)
+    }
+
+    fn step_by_frame_pointer(&mut self, read: &mut dyn FnMut(usize) -> Option<usize>) -> FullStep {
+        let bp = self.bp();
+        let (Some(pc), Some(caller_bp)) = (read(bp.wrapping_add(8)), read(bp)) else { return FullStep::Stop };
+        if pc == 0 {
+            return FullStep::Root;
+        }
+        let mut caller = Self { values: [0; COLUMNS], known: 0, is_exact: false };
+        caller.set(RETURN_ADDRESS, pc as u64);
+        caller.set(RSP, bp.wrapping_add(16) as u64);
+        caller.set(RBP, caller_bp as u64);
+        *self = caller;
+        FullStep::Caller
+    }
+
+    fn step_by_row(
+        &mut self,
+        row: &super::call_frame::Row,
+        is_signal_frame: bool,
+        read: &mut dyn FnMut(usize) -> Option<usize>,
+    ) -> Option<FullStep> {
+        // Where an expression names the return address column it means the address of the instruction.
+        let mut here = *self;
+        if self.is_exact {
+            here.set(RETURN_ADDRESS, (self.pc() as u64).wrapping_sub(1));
+        }
+        let cfa = match row.cfa {
+            Cfa::Register(register, offset) => here.get(usize::from(register))?.wrapping_add_signed(offset),
+            Cfa::Expression(expression) => evaluate(expression, &here, None, read)?,
+        };
+        let mut caller = Self { values: [0; COLUMNS], known: 0, is_exact: is_signal_frame };
+        caller.set(RSP, cfa);
+        for (number, &column) in row.columns.iter().enumerate() {
+            let value = match column {
+                Column::Undefined if number == RETURN_ADDRESS => return Some(FullStep::Root),
+                Column::Undefined => continue,
+                Column::Same if number == RSP || number == RETURN_ADDRESS => continue,
+                Column::Same => match here.get(number) {
+                    Some(value) => value,
+                    None => continue,
+                },
+                Column::Offset(offset) => read(cfa.wrapping_add_signed(offset) as usize)? as u64,
+                Column::ValueOffset(offset) => cfa.wrapping_add_signed(offset),
+                Column::Register(register) => here.get(usize::from(register))?,
+                Column::Expression(expression) => {
+                    let address = evaluate(expression, &here, Some(cfa), read)?;
+                    read(address as usize)? as u64
+                }
+                Column::ValueExpression(expression) => evaluate(expression, &here, Some(cfa), read)?,
+            };
+            caller.set(number, value);
+        }
+        let pc = caller.get(RETURN_ADDRESS)?;
+        if pc == 0 {
+            return Some(FullStep::Root);
+        }
+        if is_signal_frame {
+            caller.set(RETURN_ADDRESS, pc.wrapping_add(1));
+        }
+        *self = caller;
+        Some(FullStep::Caller)
+    }
+}

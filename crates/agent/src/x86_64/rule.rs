@@ -1,0 +1,277 @@
+//! A row of the unwind table in one word, for the frames whose unwinding needs only (pc, sp, bp): nearly all.
+
+use core::num::NonZeroU64;
+
+use super::byte_reader::Reader;
+use super::call_frame::{Cfa, Column, EhFrameHdr, Expression, RBP, RETURN_ADDRESS, RSP, Row, find_row};
+
+/// How a frame is unwound, packed:
+///
+/// ```text
+///  63  60 59                          30 29                           0
+/// +------+------------------------------+------------------------------+
+/// | kind | a (30 bits, signed)          | b (30 bits, signed)          |
+/// +------+------------------------------+------------------------------+
+/// ```
+///
+/// | kind | CFA | return address | caller's bp |
+/// |---|---|---|---|
+/// | `SP` | sp + a | at CFA-8 | bp |
+/// | `SP_BP` | sp + a | at CFA-8 | at CFA + b |
+/// | `BP` | bp + a | at CFA-8 | bp |
+/// | `BP_BP` | bp + a | at CFA-8 | at CFA + b |
+/// | `DEREF_BP` | at bp + a | at CFA-8 | at bp + b |
+/// | `PLT` | sp + 8 + ((pc & 15) >= a) * 8 | at CFA-8 | bp |
+/// | `SIGNAL` | at sp + a: caller's sp; pc at sp + a + 8; bp at sp + b | | |
+/// | `GUESS` | bp + 16 | at bp + 8 | at bp |
+/// | `ROOT` | there is no caller | | |
+/// | `SLOW` | more registers are needed | | |
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule(NonZeroU64);
+
+const SP: u64 = 1;
+const SP_BP: u64 = 2;
+const BP: u64 = 3;
+const BP_BP: u64 = 4;
+const DEREF_BP: u64 = 5;
+const PLT: u64 = 6;
+const SIGNAL: u64 = 7;
+const GUESS: u64 = 8;
+const ROOT: u64 = 9;
+const SLOW: u64 = 10;
+
+/// What a step led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The caller's state. After a signal frame `pc` is the interrupted address plus one, so that `pc - 1` always lies in
+    /// the instruction meant.
+    Caller {
+        /// Return address.
+        pc: usize,
+        /// Stack pointer after the return.
+        sp: usize,
+        /// Frame pointer register.
+        bp: usize,
+    },
+    /// There is no caller.
+    Root,
+    /// (pc, sp, bp) do not suffice.
+    Slow,
+    /// A stack word could not be read.
+    Unreadable,
+}
+
+impl Rule {
+    /// No unwind information: by the frame pointer, as code compiled at run time keeps it.
+    pub const FRAME_POINTER: Self = Self::new(GUESS, 0, 0);
+    const IS_ROOT: Self = Self::new(ROOT, 0, 0);
+    const IS_SLOW: Self = Self::new(SLOW, 0, 0);
+
+    const fn new(kind: u64, a: i64, b: i64) -> Self {
+        const FIELD: u64 = (1 << 30) - 1;
+        let bits = kind << 60 | (a.cast_unsigned() & FIELD) << 30 | (b.cast_unsigned() & FIELD);
+        match NonZeroU64::new(bits) {
+            Some(bits) => Self(bits),
+            None => Self(NonZeroU64::MAX),
+        }
+    }
+
+    /// As [`Rule::new`], or `SLOW` if a field does not fit.
+    fn fitting(kind: u64, a: i64, b: i64) -> Self {
+        const LIMIT: i64 = 1 << 29;
+        let fits = |value: i64| (-LIMIT..LIMIT).contains(&value);
+        if fits(a) && fits(b) { Self::new(kind, a, b) } else { Self::IS_SLOW }
+    }
+
+    /// Back from [`Rule::bits`].
+    #[inline(always)]
+    #[must_use]
+    pub fn from_bits(bits: u64) -> Option<Self> {
+        NonZeroU64::new(bits).map(Self)
+    }
+
+    /// The word.
+    #[inline(always)]
+    #[must_use]
+    pub fn bits(self) -> u64 {
+        self.0.get()
+    }
+
+    #[inline(always)]
+    fn kind(self) -> u64 {
+        self.0.get() >> 60
+    }
+
+    #[inline(always)]
+    fn a(self) -> usize {
+        ((self.0.get() << 4).cast_signed() >> 34) as usize
+    }
+
+    #[inline(always)]
+    fn b(self) -> usize {
+        ((self.0.get() << 34).cast_signed() >> 34) as usize
+    }
+
+    /// The frame is a signal trampoline: the caller's stack pointer may lie anywhere.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_signal_frame(self) -> bool {
+        self.kind() == SIGNAL
+    }
+
+    /// More than (pc, sp, bp) is needed.
+    #[must_use]
+    pub fn is_slow(self) -> bool {
+        self.kind() == SLOW
+    }
+
+    /// Unwinds one frame. `pc`: its return address (`is_exact`: it was interrupted at `pc - 1`). `read` gives the stack
+    /// word at an address; at most three are read.
+    #[inline(always)]
+    pub fn step(
+        self,
+        pc: usize,
+        sp: usize,
+        bp: usize,
+        is_exact: bool,
+        mut read: impl FnMut(usize) -> Option<usize>,
+    ) -> Step {
+        let (a, b) = (self.a(), self.b());
+        let (cfa, bp_at) = match self.kind() {
+            SP => (sp.wrapping_add(a), None),
+            SP_BP => (sp.wrapping_add(a), Some(sp.wrapping_add(a).wrapping_add(b))),
+            BP_BP => (bp.wrapping_add(a), Some(bp.wrapping_add(a).wrapping_add(b))),
+            BP => (bp.wrapping_add(a), None),
+            GUESS => (bp.wrapping_add(16), Some(bp)),
+            DEREF_BP => {
+                let Some(cfa) = read(bp.wrapping_add(a)) else { return Step::Unreadable };
+                (cfa, Some(bp.wrapping_add(b)))
+            }
+            PLT => {
+                let exact = if is_exact { pc.wrapping_sub(1) } else { pc };
+                (sp.wrapping_add(if exact & 15 >= a { 16 } else { 8 }), None)
+            }
+            SIGNAL => {
+                let Some(caller_sp) = read(sp.wrapping_add(a)) else { return Step::Unreadable };
+                let Some(caller_pc) = read(sp.wrapping_add(a).wrapping_add(8)) else {
+                    return Step::Unreadable;
+                };
+                let Some(caller_bp) = read(sp.wrapping_add(b)) else { return Step::Unreadable };
+                return Step::Caller { pc: caller_pc.wrapping_add(1), sp: caller_sp, bp: caller_bp };
+            }
+            ROOT => return Step::Root,
+            _ => return Step::Slow,
+        };
+        let Some(caller_pc) = read(cfa.wrapping_sub(8)) else { return Step::Unreadable };
+        let caller_bp = match bp_at {
+            None => bp,
+            Some(address) => match read(address) {
+                Some(value) => value,
+                None => return Step::Unreadable,
+            },
+        };
+        if caller_pc == 0 {
+            return Step::Root;
+        }
+        Step::Caller { pc: caller_pc, sp: cfa, bp: caller_bp }
+    }
+}
+
+/// The rule at an address. Where the module has no unwind information for it, code is taken to keep a frame pointer.
+#[must_use]
+pub fn rule_for(hdr: &EhFrameHdr, lookup_avma: usize) -> Rule {
+    match find_row(hdr, lookup_avma) {
+        Some(found) => compact(&found.row),
+        None => Rule::FRAME_POINTER,
+    }
+}
+
+/// The packed form of a row.
+fn compact(row: &Row) -> Rule {
+    let column = |register: usize| row.columns.get(register).copied().unwrap_or(Column::Same);
+    let return_address = column(RETURN_ADDRESS);
+    if let Column::Undefined = return_address {
+        return Rule::IS_ROOT;
+    }
+    if !matches!(column(RSP), Column::Same | Column::Undefined | Column::Expression(_)) {
+        return Rule::IS_SLOW;
+    }
+    let bp = match column(RBP) {
+        Column::Same | Column::Undefined => None,
+        Column::Offset(offset) => Some(offset),
+        Column::Expression(expression) => return with_expressions(row, return_address, expression),
+        _ => return Rule::IS_SLOW,
+    };
+    let Column::Offset(-8) = return_address else { return Rule::IS_SLOW };
+    match (row.cfa, bp) {
+        (Cfa::Register(register, offset), None) if usize::from(register) == RSP => {
+            Rule::fitting(SP, offset, 0)
+        }
+        (Cfa::Register(register, offset), Some(bp)) if usize::from(register) == RSP => {
+            Rule::fitting(SP_BP, offset, bp)
+        }
+        (Cfa::Register(register, offset), None) if usize::from(register) == RBP => {
+            Rule::fitting(BP, offset, 0)
+        }
+        (Cfa::Register(register, offset), Some(bp)) if usize::from(register) == RBP => {
+            Rule::fitting(BP_BP, offset, bp)
+        }
+        (Cfa::Expression(expression), None) => plt(expression),
+        _ => Rule::IS_SLOW,
+    }
+}
+
+/// Rows whose rbp column is an expression: a realigned stack (rbp at rbp + b, CFA at rbp + a), a signal frame.
+fn with_expressions(row: &Row, return_address: Column, bp: Expression) -> Rule {
+    let Cfa::Expression(cfa) = row.cfa else { return Rule::IS_SLOW };
+    match (dereferenced(cfa), based(bp), return_address) {
+        (Some((RBP, a)), Some((RBP, b)), Column::Offset(-8)) => Rule::fitting(DEREF_BP, a, b),
+        (Some((RSP, a)), Some((RSP, b)), Column::Expression(pc))
+            if based(pc) == Some((RSP, a.wrapping_add(8))) =>
+        {
+            Rule::fitting(SIGNAL, a, b)
+        }
+        _ => Rule::IS_SLOW,
+    }
+}
+
+const OP_DEREF: u8 = 0x06;
+const OP_BREG0: u8 = 0x70;
+
+/// `breg(register) offset` and nothing else.
+fn based(expression: Expression) -> Option<(usize, i64)> {
+    let mut code = expression.bytes;
+    let based = base(&mut code)?;
+    code.is_at_end().then_some(based)
+}
+
+/// `breg(register) offset; deref` and nothing else.
+fn dereferenced(expression: Expression) -> Option<(usize, i64)> {
+    let mut code = expression.bytes;
+    let based = base(&mut code)?;
+    (code.u8()? == OP_DEREF && code.is_at_end()).then_some(based)
+}
+
+fn base(code: &mut Reader) -> Option<(usize, i64)> {
+    let register = code.u8()?.checked_sub(OP_BREG0)?;
+    if usize::from(register) > RETURN_ADDRESS {
+        return None;
+    }
+    Some((usize::from(register), code.sleb()?))
+}
+
+/// The linkers' expression for a procedure linkage table: `rsp + 8 + ((rip & 15) >= n) << 3`.
+fn plt(expression: Expression) -> Rule {
+    const LIT0: u8 = 0x30;
+    let mut code = expression.bytes;
+    let matched = || -> Option<i64> {
+        if base(&mut code)? != (RSP, 8) || base(&mut code)? != (RETURN_ADDRESS, 0) {
+            return None;
+        }
+        let [lit15, and, limit, ge, lit3, shl, plus] = code.bytes()?;
+        let is_shape = [lit15, and, ge, lit3, shl, plus] == [LIT0 + 15, 0x1a, 0x2a, LIT0 + 3, 0x24, 0x22];
+        (is_shape && code.is_at_end()).then_some(i64::from(limit.wrapping_sub(LIT0)))
+    };
+    let mut matched = matched;
+    matched().map_or(Rule::IS_SLOW, |limit| Rule::fitting(PLT, limit, 0))
+}
