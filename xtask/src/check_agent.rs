@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, bail};
 
-/// Everything the agent may export: the entry points of the C library that it stands before.
+/// Exactly what the agent exports: the entry points of the C library that it stands before.
 const EXPORTS: &[&str] = &[
     "aligned_alloc",
     "calloc",
@@ -25,20 +25,20 @@ const EXPORTS: &[&str] = &[
     "realloc",
     "reallocarray",
     "valloc",
+    // Code that goes away must not be mistaken for what is loaded at its address next.
+    "dlclose",
     // A program started with an environment of its own making is followed: these add what the loader needs.
-    "execve",
     "execv",
+    "execve",
+    "execveat",
     "execvp",
     "execvpe",
-    "execle",
-    "execl",
-    "execlp",
     "fexecve",
     "posix_spawn",
     "posix_spawnp",
 ];
 /// Everything it may need from the target. Each is safe in every hook: it takes no lock, allocates nothing and sets no
-/// errno; `dl_iterate_phdr` is called only outside signal handlers and never while the loader's lock may be held.
+/// errno; `dl_iterate_phdr` is called only where code is seen for the first time.
 const IMPORTS: &[&str] = &["bcmp", "dl_iterate_phdr", "memcmp", "memcpy", "memmove", "memset", "strlen"];
 
 /// Checks the agent that was built last.
@@ -52,8 +52,12 @@ pub(crate) fn run() -> anyhow::Result<()> {
         Ok(text.lines().filter_map(last).collect())
     };
     let mut breaches = Vec::new();
-    for name in names(&["-D", "--defined-only"])?.iter().filter(|name| !EXPORTS.contains(&name.as_str())) {
+    let exports = names(&["-D", "--defined-only"])?;
+    for name in exports.iter().filter(|name| !EXPORTS.contains(&name.as_str())) {
         breaches.push(format!("exports {name}"));
+    }
+    for name in EXPORTS.iter().filter(|name| !exports.iter().any(|export| export == *name)) {
+        breaches.push(format!("does not export {name}"));
     }
     for name in names(&["-D", "--undefined-only"])?.iter().filter(|name| !IMPORTS.contains(&name.as_str())) {
         breaches.push(format!("imports {name}"));
