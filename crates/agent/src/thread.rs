@@ -8,6 +8,7 @@
 //! event beyond them is counted as lost.
 
 use core::ffi::c_void;
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
 
 use heapr_ring::{sys, writer};
@@ -64,32 +65,38 @@ pub(crate) struct ThreadState {
     next_free: AtomicUsize,
 }
 
-/// A hook in progress on a level; ends when dropped.
+/// A hook in progress on a level; ends when dropped. Two words, so that it lives in registers.
 pub(crate) struct Scope {
-    state: *mut ThreadState,
-    depth: u32,
+    state: NonNull<ThreadState>,
+    level: NonNull<Level>,
 }
 
 impl Scope {
     /// Begins a hook whose caller's stack pointer is `sp`. `None`: not recorded (the agent is off, or too deeply nested).
     #[inline(always)]
     pub(crate) fn enter(sp: usize) -> Option<Self> {
-        let state = thread_pointer::current();
-        if state.is_null() {
+        let Some(state) = NonNull::new(thread_pointer::current()) else {
             return Self::enter_first(sp);
+        };
+        // SAFETY: the slot holds null or this thread's state, which is never unmapped.
+        if unsafe { (*state.as_ptr()).depth } != 0 {
+            return Self::enter_nested(state, sp);
         }
-        // SAFETY: the slot holds null or this thread's state, which is never unmapped. A signal handler changes
-        // `depth` only for its own duration.
-        unsafe {
-            let depth = (*state).depth;
-            if depth != 0 {
-                return Self::enter_nested(state, sp);
-            }
-            (*state).hook_sp[0] = sp;
-            (*state).depth = 1;
-        }
+        Some(Self::begin(state, 0, sp))
+    }
+
+    /// Takes a level below [`LEVELS`]. A signal handler changes `depth` only for its own duration.
+    #[inline(always)]
+    fn begin(state: NonNull<ThreadState>, depth: usize, sp: usize) -> Self {
+        let pointer = state.as_ptr();
+        // SAFETY: this thread's state; both arrays have LEVELS entries.
+        let level = unsafe {
+            (&raw mut (*pointer).hook_sp).cast::<usize>().add(depth).write(sp);
+            (*pointer).depth = depth as u32 + 1;
+            NonNull::new_unchecked((&raw mut (*pointer).levels).cast::<Level>().add(depth))
+        };
         compiler_fence(SeqCst);
-        Some(Self { state, depth: 0 })
+        Self { state, level }
     }
 
     #[cold]
@@ -98,22 +105,15 @@ impl Scope {
         if !AGENT.is_active() {
             return None;
         }
-        let state = register()?;
-        // SAFETY: the state was just made for this thread; its depth is 0.
-        unsafe {
-            (*state).hook_sp[0] = sp;
-            (*state).depth = 1;
-        }
-        compiler_fence(SeqCst);
-        Some(Self { state, depth: 0 })
+        Some(Self::begin(NonNull::new(register()?)?, 0, sp))
     }
 
     /// A hook while another is in progress on this thread: a signal handler interrupted it, or left it by longjmp.
     #[cold]
     #[inline(never)]
-    fn enter_nested(state: *mut ThreadState, sp: usize) -> Option<Self> {
+    fn enter_nested(mut state: NonNull<ThreadState>, sp: usize) -> Option<Self> {
         // SAFETY: as in `enter`.
-        let state_ref = unsafe { &mut *state };
+        let state_ref = unsafe { state.as_mut() };
         let mut depth = state_ref.depth as usize;
         let here = state_ref.ranges.find(sp, state_ref.is_main);
         // A hook whose frame lies below the current stack pointer of the same stack is gone: somebody jumped out of
@@ -128,44 +128,49 @@ impl Scope {
                 level.pending_free = 0;
             }
         }
-        let Some(place) = state_ref.hook_sp.get_mut(depth) else {
+        if depth >= LEVELS {
             AGENT.count(|slot: &ProcessSlot| &slot.events_lost);
             return None;
-        };
-        *place = sp;
-        state_ref.depth = depth.wrapping_add(1) as u32;
-        compiler_fence(SeqCst);
-        Some(Self { state, depth: depth as u32 })
+        }
+        Some(Self::begin(state, depth, sp))
     }
 
     /// The thread's state. Only this hook's level may be changed through it.
     #[inline(always)]
     pub(crate) fn state(&mut self) -> &mut ThreadState {
         // SAFETY: this thread's own state; a nested signal handler uses another level and leaves `depth` as it was.
-        unsafe { &mut *self.state }
+        unsafe { self.state.as_mut() }
     }
 
     /// This hook's level.
     #[inline(always)]
     pub(crate) fn level(&mut self) -> &mut Level {
-        let depth = self.depth as usize;
-        // SAFETY: `enter` gives only depths below LEVELS.
-        unsafe { self.state().levels.get_unchecked_mut(depth) }
+        // SAFETY: a level of this thread's own state, used by this hook alone.
+        unsafe { self.level.as_mut() }
     }
 
     /// Number of this hook's level.
     #[inline(always)]
     pub(crate) fn depth(&self) -> u32 {
-        self.depth
+        // SAFETY: the state outlives the scope; only its address is taken.
+        let first = unsafe { (&raw mut (*self.state.as_ptr()).levels).cast::<Level>() };
+        if self.level.as_ptr() == first { 0 } else { self.nested_depth(first) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn nested_depth(&self, first: *mut Level) -> u32 {
+        ((self.level.as_ptr() as usize).wrapping_sub(first as usize) / size_of::<Level>()) as u32
     }
 }
 
 impl Drop for Scope {
     #[inline(always)]
     fn drop(&mut self) {
+        let depth = self.depth();
         compiler_fence(SeqCst);
         // SAFETY: as in `enter`.
-        unsafe { (*self.state).depth = self.depth };
+        unsafe { (*self.state.as_ptr()).depth = depth };
     }
 }
 

@@ -103,6 +103,7 @@ fn plain(symbol: &str) -> String {
             at += length;
         }
     }
+    kept.truncate(kept.trim_end().len());
     // `operator new`, `operator unsigned long`: the name holds spaces; a return type ends at the last one before it.
     let name_end = kept.find("operator ").unwrap_or(kept.len());
     let unspaced = kept[..name_end].replace("(anonymous namespace)", "(anonymous_namespace)");
@@ -174,7 +175,7 @@ mod tests {
         );
         assert_eq!(
             forms("std::operator<< <char>(std::ostream&)").last().unwrap(),
-            "std::operator<< ".trim_end()
+            "std::operator<<"
         );
         assert_eq!(forms("(anonymous namespace)::f(int)").last().unwrap(), "(anonymous namespace)::f");
         assert_eq!(forms("a::operator unsigned long() const").last().unwrap(), "a::operator unsigned long");

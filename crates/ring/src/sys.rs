@@ -177,6 +177,8 @@ pub fn futex_wake(word: &AtomicU32, count: u32) {
 
 /// `CLOCK_MONOTONIC` in nanoseconds, by a real system call.
 #[must_use]
+#[cold]
+#[inline(never)]
 pub fn monotonic_ns() -> u64 {
     let mut time = [0_i64; 2];
     // SAFETY: the kernel writes one timespec of two i64.
