@@ -44,7 +44,7 @@ pub(crate) struct Start {
     pub(crate) bp: usize,
 }
 
-/// A kept frame: 32 bytes.
+/// A kept frame: 40 bytes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Frame {
@@ -54,6 +54,8 @@ pub(crate) struct Frame {
     bp: usize,
     node: u32,
     words_end: u32,
+    /// [`tree::path_hash`] of the path to it.
+    hash: u32,
 }
 
 /// A stack word that a rule has read.
@@ -236,11 +238,12 @@ fn finish_specially(scope: &mut Scope, node: u32, start: Start, verify_every: u3
     {
         return cut;
     }
-    let mut cut = tree::ROOT;
+    let (mut cut, mut hash) = (tree::ROOT, 0);
     for index in kept.depth.wrapping_sub(max_frames)..kept.depth {
         // SAFETY: below the depth.
         let pc = unsafe { kept.frame(index).pc };
-        cut = tree::intern(cut, pc as u64, modules::salt());
+        hash = tree::path_hash(hash, pc as u64);
+        cut = tree::intern(cut, pc as u64, modules::salt(), hash);
     }
     if let Some(memo) = kept.cut_memo.get_mut(place) {
         *memo = (node, cut);
@@ -342,6 +345,7 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
                 bp: state.bp,
                 node: 0,
                 words_end: fresh_words.wrapping_sub(words_before) as u32,
+                hash: 0,
             };
         }
         fresh += 1;
@@ -467,12 +471,12 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
     }
     // SAFETY: base + fresh frames, each with at most WORDS_PER_FRAME words, fit the capacity.
     unsafe {
-        let (mut node, mut words_end) = match base.checked_sub(1) {
+        let (mut node, mut words_end, mut hash) = match base.checked_sub(1) {
             Some(top) => {
                 let top = kept.frame(top);
-                (top.node, top.words_end)
+                (top.node, top.words_end, top.hash)
             }
-            None => (tree::ROOT, 0),
+            None => (tree::ROOT, 0, 0),
         };
         let mut source_end = fresh_words;
         for number in 0..fresh {
@@ -485,8 +489,14 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
                 count,
             );
             words_end = words_end.wrapping_add(count as u32);
-            node = tree::intern(node, frame.pc as u64, salt);
-            *kept.frame(base.wrapping_add(number)) = Frame { node, words_end, ..frame };
+            hash = tree::path_hash(hash, frame.pc as u64);
+            tree::prefetch(hash);
+            *kept.frame(base.wrapping_add(number)) = Frame { words_end, hash, ..frame };
+        }
+        for number in base..base.wrapping_add(fresh) {
+            let frame = kept.frame(number);
+            node = tree::intern(node, frame.pc as u64, salt, frame.hash);
+            frame.node = node;
         }
         kept.depth = base.wrapping_add(fresh);
         node
