@@ -214,3 +214,23 @@ fn a_full_disk_harms_only_the_file() {
     let info = heapr(folder.path(), &["info", "t.heapr"]);
     assert_eq!(info.status, 0, "{}", info.stderr);
 }
+
+#[test]
+fn a_program_for_another_processor_runs_and_is_named_as_untraceable() {
+    let folder = tempfile::tempdir().unwrap();
+    // exit(5) for i386: no library is needed to build it, and the kernel runs it beside 64-bit programs.
+    let code = ".globl _start\n_start: mov $1, %eax\nmov $5, %ebx\nint $0x80\n";
+    fs::write(folder.path().join("small.s"), code).unwrap();
+    let script = "as --32 small.s -o small.o && ld -m elf_i386 small.o -o small";
+    let built = Command::new("sh").args(["-c", script]).current_dir(folder.path()).status().unwrap();
+    assert!(built.success());
+    let bare = Command::new(folder.path().join("small")).status();
+    if bare.ok().and_then(|status| status.code()) != Some(5) {
+        println!("not run: this kernel runs no 32-bit programs");
+        return;
+    }
+    let outcome = heapr(folder.path(), &["run", "--quiet", "-o", "t.heapr", "--", "./small"]);
+    assert_eq!(outcome.status, 5, "{}", outcome.stderr);
+    let lines: Vec<_> = outcome.stderr.lines().collect();
+    assert!(lines.len() == 1 && lines[0].contains("small"), "{}", outcome.stderr);
+}

@@ -79,9 +79,11 @@ victims! {
     signal_in_hook: "signal_in_hook.c",
     small_stacks: "small_stacks.c",
     spawned: "spawned.c",
+    stack_overflow: "stack_overflow.c",
     static_program: "static_program.c",
     threads_at_exit: "threads_at_exit.c",
     threads_thousands: "threads_thousands.c",
+    vfork_allocates: "vfork_allocates.c",
     vfork_exec: "vfork_exec.c",
 }
 
