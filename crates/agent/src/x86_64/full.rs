@@ -4,6 +4,7 @@ use core::arch::naked_asm;
 
 use super::call_frame::{COLUMNS, Cfa, Column, EhFrameHdr, RBP, RETURN_ADDRESS, RSP, find_row};
 use super::expression::evaluate;
+use super::rule::is_entered_by_return;
 
 /// The registers of a frame in DWARF's order, the return address (or interrupted address plus one) last.
 #[derive(Debug, Clone, Copy)]
@@ -103,7 +104,11 @@ impl Registers {
         hdr: Option<&EhFrameHdr>,
         read: &mut dyn FnMut(usize) -> Option<usize>,
     ) -> FullStep {
-        let Some(found) = hdr.and_then(|hdr| find_row(hdr, self.pc().wrapping_sub(1))) else {
+        let lookup_avma = self.pc().wrapping_sub(1);
+        let Some(found) = hdr.and_then(|hdr| find_row(hdr, lookup_avma)) else {
+            if hdr.is_some_and(|hdr| is_entered_by_return(hdr, lookup_avma)) {
+                return FullStep::Root;
+            }
             return self.step_by_frame_pointer(read);
         };
         self.step_by_row(&found.row, found.is_signal_frame, read).unwrap_or(FullStep::Stop)
@@ -111,6 +116,9 @@ impl Registers {
 
     fn step_by_frame_pointer(&mut self, read: &mut dyn FnMut(usize) -> Option<usize>) -> FullStep {
         let bp = self.bp();
+        if bp == 0 {
+            return FullStep::Root;
+        }
         let (Some(pc), Some(caller_bp)) = (read(bp.wrapping_add(8)), read(bp)) else { return FullStep::Stop };
         if pc == 0 {
             return FullStep::Root;

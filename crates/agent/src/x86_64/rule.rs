@@ -142,6 +142,8 @@ impl Rule {
             SP_BP => (sp.wrapping_add(a), Some(sp.wrapping_add(a).wrapping_add(b))),
             BP_BP => (bp.wrapping_add(a), Some(bp.wrapping_add(a).wrapping_add(b))),
             BP => (bp.wrapping_add(a), None),
+            // The ABI marks the outermost frame by a frame pointer of 0 (System V x86-64, 3.4.1).
+            GUESS if bp == 0 => return Step::Root,
             GUESS => (bp.wrapping_add(16), Some(bp)),
             DEREF_BP => {
                 let Some(cfa) = read(bp.wrapping_add(a)) else { return Step::Unreadable };
@@ -182,8 +184,16 @@ impl Rule {
 pub fn rule_for(hdr: &EhFrameHdr, lookup_avma: usize) -> Rule {
     match find_row(hdr, lookup_avma) {
         Some(found) => compact(&found.row),
+        None if is_entered_by_return(hdr, lookup_avma) => Rule::IS_ROOT,
         None => Rule::FRAME_POINTER,
     }
+}
+
+/// Whether the frame returns to the first instruction of a function without caller, as a context of makecontext returns to
+/// `__start_context`: then no call stands before the return address.
+pub(crate) fn is_entered_by_return(hdr: &EhFrameHdr, lookup_avma: usize) -> bool {
+    find_row(hdr, lookup_avma.wrapping_add(1))
+        .is_some_and(|found| matches!(found.row.columns.get(RETURN_ADDRESS), Some(Column::Undefined)))
 }
 
 /// The packed form of a row.
