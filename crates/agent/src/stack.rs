@@ -56,6 +56,8 @@ pub(crate) struct Frame {
     words_end: u32,
     /// [`tree::path_hash`] of the path to it.
     hash: u32,
+    /// It was interrupted by a signal at `pc - 1`.
+    is_exact: bool,
 }
 
 /// A stack word that a rule has read.
@@ -221,11 +223,12 @@ fn finish(scope: &mut Scope, node: u32, start: Start) -> u32 {
 #[cold]
 #[inline(never)]
 fn finish_specially(scope: &mut Scope, node: u32, start: Start, verify_every: u32, max_frames: u32) -> u32 {
+    let is_main = scope.state().is_main;
     let kept = &mut scope.level().kept;
     if verify_every != 0 && kept.capture_count.is_multiple_of(verify_every) && kept.depth != 0 {
         // SAFETY: `depth` frames are kept.
         let frames = unsafe { core::slice::from_raw_parts(kept.frames, kept.depth) };
-        verify::compare(frames, start);
+        verify::compare(frames, start, is_main);
     }
     let max_frames = max_frames as usize;
     if max_frames == 0 || kept.depth <= max_frames {
@@ -312,9 +315,16 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
                 // SAFETY: as above.
                 let again = unsafe { *kept.frame(changed) };
                 state = Start { pc: again.pc, sp: again.sp, bp: again.bp };
+                is_signal_caller = again.is_exact;
                 base = changed;
+                if !range.contains(state.sp) {
+                    // The change lies on the stack that a signal interrupted.
+                    let is_main = scope.state().is_main;
+                    range = scope.state().ranges.find(state.sp, is_main);
+                }
             }
         }
+        let kept = &mut scope.level().kept;
         if is_cut || fresh >= FRESH_FRAMES_MAX {
             is_cut = true;
             base = 0;
@@ -346,6 +356,7 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
                 node: 0,
                 words_end: fresh_words.wrapping_sub(words_before) as u32,
                 hash: 0,
+                is_exact: is_signal_caller,
             };
         }
         fresh += 1;
@@ -419,18 +430,13 @@ fn step(
     is_exact: bool,
     fresh_words: &mut usize,
 ) -> Outcome {
+    let is_main = scope.state().is_main;
     let kept = &mut scope.level().kept;
     let words = kept.fresh_words;
     let mut count = *fresh_words;
     let limit = count.wrapping_add(WORDS_PER_FRAME);
     let stepped = rule.step(state.pc, state.sp, state.bp, is_exact, |address| {
-        // Only what lies between the stack pointer and the end of its stack is read.
-        let is_readable = address >= state.sp
-            && address <= range.high.wrapping_sub(8)
-            && address & 7 == 0
-            && range.high > 8
-            && count < limit;
-        if !is_readable {
+        if !range.may_read(address, state.sp, is_exact) || count >= limit {
             return None;
         }
         // SAFETY: inside the mapped stack, checked above; the word arrays have room for three words a frame.
@@ -449,7 +455,7 @@ fn step(
         Step::Root => Outcome::Root,
         Step::Slow => {
             kept.is_unprovable = true;
-            match verify::slow_step(state.pc, state.sp) {
+            match verify::slow_step(state.pc, state.sp, is_main) {
                 Some((pc, sp, bp, _)) if sp > state.sp => Outcome::Caller { pc, sp, bp },
                 _ => Outcome::Cut,
             }

@@ -1,7 +1,5 @@
 //! The full unwind in use: for rules that need all registers, and to check the verified stacks (`HEAPR_VERIFY`).
 
-use heapr_ring::sys;
-
 use crate::bounds::KnownRanges;
 use crate::modules;
 use crate::process::AGENT;
@@ -20,23 +18,20 @@ struct Unwind {
 
 impl Unwind {
     #[inline(always)]
-    fn from_here() -> Self {
-        Self {
-            registers: Registers::here(),
-            ranges: KnownRanges::EMPTY,
-            is_main: sys::thread_id() == sys::process_id(),
-        }
+    fn from_here(is_main: bool) -> Self {
+        Self { registers: Registers::here(), ranges: KnownRanges::EMPTY, is_main }
     }
 
     fn step(&mut self) -> FullStep {
         let range = self.ranges.find(self.registers.sp(), self.is_main);
         let low = self.registers.sp();
         let hdr = modules::unwind_tables(self.registers.pc().wrapping_sub(1));
+        let is_exact = self.registers.is_exact;
         let outcome = self.registers.step(hdr.as_ref(), &mut |address| {
-            let is_readable =
-                address >= low && range.high > 8 && address <= range.high.wrapping_sub(8) && address & 7 == 0;
-            // SAFETY: within the mapped stack, between stack pointer and upper end.
-            is_readable.then(|| unsafe { (address as *const usize).read_volatile() })
+            // SAFETY: within the mapped stack.
+            range
+                .may_read(address, low, is_exact)
+                .then(|| unsafe { (address as *const usize).read_volatile() })
         });
         if outcome == FullStep::Caller && self.registers.sp() <= low && !self.registers.is_exact {
             return FullStep::Stop;
@@ -60,8 +55,8 @@ impl Unwind {
 
 /// Compares a captured stack (outermost frame first) with a full unwind and counts the result.
 #[inline(never)]
-pub(crate) fn compare(frames: &[Frame], start: Start) {
-    let mut unwind = Unwind::from_here();
+pub(crate) fn compare(frames: &[Frame], start: Start, is_main: bool) {
+    let mut unwind = Unwind::from_here(is_main);
     let mut is_equal = unwind.leave_agent(start);
     let mut left = frames;
     while is_equal {
@@ -86,8 +81,8 @@ pub(crate) fn compare(frames: &[Frame], start: Start) {
 /// here.
 #[cold]
 #[inline(never)]
-pub(crate) fn slow_step(pc: usize, sp: usize) -> Option<(usize, usize, usize, bool)> {
-    let mut unwind = Unwind::from_here();
+pub(crate) fn slow_step(pc: usize, sp: usize, is_main: bool) -> Option<(usize, usize, usize, bool)> {
+    let mut unwind = Unwind::from_here(is_main);
     loop {
         let is_there = unwind.registers.pc() == pc && unwind.registers.sp() == sp;
         if unwind.step() != FullStep::Caller {

@@ -157,7 +157,12 @@ impl Registers {
                     Some(value) => value,
                     None => continue,
                 },
-                Column::Offset(offset) => read(cfa.wrapping_add_signed(offset) as usize)? as u64,
+                Column::Offset(offset) => match read(cfa.wrapping_add_signed(offset) as usize) {
+                    Some(value) => value as u64,
+                    // Known from the table but popped already: only the two that every step needs are missed.
+                    None if number != RETURN_ADDRESS && number != RBP => continue,
+                    None => return None,
+                },
                 Column::ValueOffset(offset) => cfa.wrapping_add_signed(offset),
                 Column::Register(register) => here.get(usize::from(register))?,
                 Column::Expression(expression) => {
