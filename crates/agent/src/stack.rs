@@ -489,11 +489,10 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
             let frame = *kept.fresh.add(fresh - 1 - number);
             let count = frame.words_end as usize;
             source_end = source_end.wrapping_sub(count);
-            core::ptr::copy_nonoverlapping(
-                kept.fresh_words.add(source_end),
-                kept.words.add(words_end as usize),
-                count,
-            );
+            // One to three words: a loop is faster than a call of memcpy.
+            for offset in 0..count {
+                *kept.words.add(words_end as usize + offset) = *kept.fresh_words.add(source_end + offset);
+            }
             words_end = words_end.wrapping_add(count as u32);
             hash = tree::path_hash(hash, frame.pc as u64);
             tree::prefetch(hash);

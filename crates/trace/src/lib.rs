@@ -1,6 +1,34 @@
 //! The `.heapr` file: writer and reader. Bytes in, values out.
+//!
+//! [`TraceWriter`] takes definitions (processes, threads, modules, stack nodes) and [`Event`]s in time order and writes
+//! them as compressed chunks; [`Trace`] opens such a file, however it ended, and gives everything back. The format is
+//! described in `docs/format.md`.
+//!
+//! The crate knows nothing of how events are captured, replayed or shown, and it trusts nothing that it reads: each
+//! length is checked before memory is taken for it, and damage is skipped and reported, never guessed over.
 #![forbid(unsafe_code)]
 
+mod bytes;
+mod checkpoint;
+mod chunk;
+mod definitions;
+mod error;
+mod events;
+mod index;
 mod model;
+mod reader;
+mod source;
+mod stacks;
+mod streams;
+mod summary;
+mod symbols;
+mod writer;
 
+pub use chunk::{ChunkInfo, ChunkKind, FORMAT_VERSION};
+pub use error::{Damage, DamageCause, Error, Result};
 pub use model::*;
+pub use reader::{Checkpoint, CheckpointInfo, EventReader, Trace};
+pub use source::ReadAt;
+pub use stacks::{Code, CodeIndex, StackTable};
+pub use symbols::embed_symbols;
+pub use writer::{CHECKPOINT_EVENTS_MIN, CHECKPOINT_EVENTS_PER_BLOCK, TraceWriter, checkpoint_is_due};

@@ -104,7 +104,8 @@ pub struct StackNode {
     pub process: ProcessIndex,
     /// Where the frame returns to; the call lies at `return_address_avma - 1`.
     pub return_address_avma: u64,
-    /// Time of the first event with this node: picks the right module if an address was used by two in turn.
+    /// When the address was first seen in this process, or first since a module was unloaded there: picks the right
+    /// module if an address was used by two in turn. Nodes of the same code share it.
     pub first_seen_ns: u64,
 }
 
@@ -359,4 +360,13 @@ pub struct Block {
     pub alloc_ns: u64,
     /// Came out of a realloc.
     pub is_realloc: bool,
+}
+
+/// A number that the recorder wants to be known: buffers written, longest wait, stacks verified and the like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statistic {
+    /// Its name, as `heapr info` prints it.
+    pub name: String,
+    /// Its value; the unit is in the name.
+    pub value: u64,
 }
