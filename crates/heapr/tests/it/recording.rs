@@ -169,3 +169,31 @@ pub(crate) fn assert_verified(info: &Value, verify_every: u32, label: &str) {
     );
     assert!(verify_every == 0 || number("verify_count") > 0, "{label}: no stack was checked: {statistics}");
 }
+
+#[test]
+fn groups_are_summed_by_adjacent_frames() {
+    let report: Value = serde_json::from_str(
+        r#"{"groups": [
+            {"frames": [{"symbol": "malloc"}, {"symbol": "victim_leaf(int)"}, {"symbol": "main"}],
+             "total_count": 3, "total_bytes": 30, "outstanding_count": 1, "outstanding_bytes": 10,
+             "realloc_count": 2, "peak_bytes": 20},
+            {"frames": [{"symbol": "victim_leaf(int)"}, {"symbol": "other"}, {"symbol": "main"}],
+             "total_count": 4, "total_bytes": 40, "outstanding_count": 0, "outstanding_bytes": 0,
+             "realloc_count": 0, "peak_bytes": 0}]}"#,
+    )
+    .unwrap();
+    let frames = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let sums = sum_groups(&report, &frames(&["victim_leaf", "main"]));
+    let expected = Sums {
+        groups: 1,
+        allocs: 3,
+        alloc_bytes: 30,
+        reallocs: 2,
+        outstanding: 1,
+        outstanding_bytes: 10,
+        peak_bytes: 20,
+    };
+    assert_eq!(sums, expected);
+    assert_eq!(sums.quantity("frees"), Some(2));
+    assert_eq!(sum_groups(&report, &frames(&["victim_leaf"])).allocs, 7);
+}
