@@ -41,9 +41,9 @@ const EXPORTS: &[&str] = &[
 /// errno; `dl_iterate_phdr` is called only where code is seen for the first time.
 const IMPORTS: &[&str] = &["bcmp", "dl_iterate_phdr", "memcmp", "memcpy", "memmove", "memset", "strlen"];
 
-/// Checks the agent that was built last.
-pub(crate) fn run() -> anyhow::Result<()> {
-    let agent = built_agent()?;
+/// Checks the given file, or the agent that heapr embeds, freshly built.
+pub(crate) fn run(file: Option<&str>) -> anyhow::Result<()> {
+    let agent = file.map_or_else(built_agent, |file| Ok(file.into()))?;
     let names = |options: &[&str]| -> anyhow::Result<Vec<String>> {
         let text = crate::output_of(Command::new("nm").args(options).arg(&agent))?;
         let last = |line: &str| {

@@ -15,7 +15,7 @@ use anyhow::{Context as _, bail};
 const USAGE: &str = "usage: cargo xtask COMMAND
 
   check-deps             dependency directions between the crates, where unsafe and printing may be
-  check-agent            what the built agent exports and imports; no panic is linked into it
+  check-agent [FILE]     what the built agent exports and imports; no panic is linked into it
   packages               the system packages that build, tests and benchmarks need, one a line
   test [FILTER]          installs what the tests need (apt-get, only what is missing) and runs all of them
   bench overhead [--rounds N] [--only PROGRAM,…]
@@ -30,7 +30,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words[..] {
         ["check-deps"] => check_deps::run(),
-        ["check-agent"] => check_agent::run(),
+        ["check-agent"] => check_agent::run(None),
+        ["check-agent", file] => check_agent::run(Some(file)),
         ["packages"] => packages::print(),
         ["test", ref filter @ ..] => packages::install_missing().and_then(|()| test(filter)),
         ["bench", ref what @ ..] => bench::run(what),
