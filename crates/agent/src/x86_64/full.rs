@@ -67,6 +67,12 @@ impl Registers {
         registers
     }
 
+    /// All registers known, with these values.
+    #[cfg(test)]
+    pub(super) fn of(values: [u64; COLUMNS], is_exact: bool) -> Self {
+        Self { values, known: (1 << COLUMNS) - 1, is_exact }
+    }
+
     pub(super) fn get(&self, column: usize) -> Option<u64> {
         if self.known.checked_shr(column as u32)? & 1 == 0 {
             return None;

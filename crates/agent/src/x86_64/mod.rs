@@ -5,6 +5,8 @@ mod call_frame;
 mod expression;
 pub(crate) mod full;
 mod rule;
+#[cfg(test)]
+mod tests;
 pub(crate) mod thread_pointer;
 pub(crate) mod trampolines;
 
