@@ -27,9 +27,11 @@ VICTIM static void right(int depth) {
     errno = 2;
 }
 
-int main(void) {
-    left(19);
-    right(19);
+// An argument makes it smaller.
+int main(int count, char **arguments) {
+    int depth = count > 1 ? atoi(arguments[1]) : 19;
+    left(depth);
+    right(depth);
     puts("done");
     return 0;
 }

@@ -13,11 +13,12 @@ use crate::recording::{self, Settings};
 use crate::victim_build::{build, sources};
 
 /// Prints one line for each stop: the functions of the callers, innermost first, separated by tabs; `?` without a name.
-/// Inlined frames are named too, as heapr names them.
+/// Inlined frames and those that gdb infers from a tail call are left out: they have no return address, and the two may have different debug information for libraries.
 const SCRIPT: &str = r#"
 import gdb
 gdb.execute("set pagination off")
 gdb.execute("set confirm off")
+gdb.execute("handle all nostop noprint pass")
 gdb.execute("set debuginfod enabled off")
 gdb.execute("break main")
 gdb.execute("run")
@@ -37,7 +38,8 @@ for turn in range(COUNT):
     frame = gdb.newest_frame().older()
     names = []
     while frame is not None:
-        names.append(frame.name() or "?")
+        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
+            names.append(frame.name() or "?")
         frame = frame.older()
     print("STACK\t" + "\t".join(names))
 gdb.execute("kill")
@@ -77,14 +79,20 @@ fn down_to_main(names: impl Iterator<Item = String>) -> Vec<String> {
 fn heapr_stacks(report: &Value) -> BTreeSet<Vec<String>> {
     let name = |frame: &Value| frame["symbol"].as_str().unwrap_or("?").to_owned();
     let groups = report["groups"].as_array().unwrap().iter();
-    groups.map(|group| down_to_main(group["frames"].as_array().unwrap().iter().map(name))).collect()
+    let is_called = |frame: &&Value| frame["inlined"].as_bool() != Some(true);
+    groups
+        .map(|group| down_to_main(group["frames"].as_array().unwrap().iter().filter(is_called).map(name)))
+        .collect()
 }
 
-fn assert_stacks_are_gdbs(name: &str, level: &str, count: usize) {
+fn assert_stacks_are_gdbs(name: &str, arguments: &[&str], level: &str, count: usize) {
     let header = Header::read(&sources().join(name));
     let level: Vec<String> = level.split(' ').map(str::to_owned).collect();
     let program = build(name, &header, &level);
-    let command = [&[program.to_str().unwrap().to_owned()], &header.arguments[..]].concat();
+    let command: Vec<String> = std::iter::once(program.to_str().unwrap())
+        .chain(arguments.iter().copied())
+        .map(str::to_owned)
+        .collect();
     let recording =
         recording::record(&command, &Settings { limit: Duration::from_secs(60), ..Settings::default() });
     let ours =
@@ -111,26 +119,26 @@ fn is_library_name(ours: &str, gdbs: &str) -> bool {
 
 #[test]
 fn stacks_of_hard_frames_are_those_of_gdb() {
-    assert_stacks_are_gdbs("frame_shapes.c", "-O1", 300);
-    assert_stacks_are_gdbs("frame_shapes.c", "-O2 -fomit-frame-pointer", 300);
+    assert_stacks_are_gdbs("frame_shapes.c", &[], "-O1", 300);
+    assert_stacks_are_gdbs("frame_shapes.c", &[], "-O2 -fomit-frame-pointer", 300);
 }
 
 #[test]
 fn stacks_around_exceptions_are_those_of_gdb() {
-    assert_stacks_are_gdbs("exceptions.cc", "-O2 -fomit-frame-pointer", 300);
+    assert_stacks_are_gdbs("exceptions.cc", &[], "-O2 -fomit-frame-pointer", 300);
 }
 
 #[test]
 fn stacks_of_a_library_that_allocates_for_the_program_are_those_of_gdb() {
-    assert_stacks_are_gdbs("libc_inside.c", "-O2", 300);
+    assert_stacks_are_gdbs("libc_inside.c", &[], "-O2", 300);
 }
 
 #[test]
 fn stacks_after_long_jumps_are_those_of_gdb() {
-    assert_stacks_are_gdbs("long_jumps.c", "-O2", 200);
+    assert_stacks_are_gdbs("long_jumps.c", &[], "-O2", 200);
 }
 
 #[test]
 fn stacks_of_recursion_are_those_of_gdb() {
-    assert_stacks_are_gdbs("million_stacks.c", "-O2 -fomit-frame-pointer", 300);
+    assert_stacks_are_gdbs("million_stacks.c", &["8"], "-O2 -fomit-frame-pointer", 300);
 }

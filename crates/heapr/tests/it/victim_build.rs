@@ -18,6 +18,7 @@ const C_FLAGS: &[&str] = &[
     "-Wall",
     "-Wno-unused-result",
     "-fno-builtin",
+    "-fno-allocation-dce",
     "-fno-optimize-sibling-calls",
     "-fno-inline-functions-called-once",
     "-fno-ipa-icf",
