@@ -1,1 +1,146 @@
 //! The recorder's side: scanning, reading untrusted records, freeing.
+//!
+//! Everything here may have been written by a hostile process: nothing is assumed of it but that it is there.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use heapr_wire::{
+    NODE_ADDRESS_MASK, OWNER_EVENTS, OWNER_NODES, PUBLISHED_BUSY, SESSION_CLOSED, split_owner,
+};
+
+use crate::{Pool, sys};
+
+/// A buffer that somebody has claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimedBuffer {
+    /// Its number.
+    pub index: u32,
+    /// What it is for.
+    pub content: Content,
+    /// Thread slot (events) or process slot (nodes); may be out of range.
+    pub slot: u32,
+    /// Generation of that slot at the claim.
+    pub generation: u32,
+    /// Number of the buffer (events) or block (nodes) among the owner's.
+    pub sequence: u64,
+    /// Ticks at the claim, as the agent says.
+    pub claimed_ticks: u64,
+}
+
+/// What a buffer is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Event records.
+    Events {
+        /// Words published, at most as many as the buffer has.
+        words: usize,
+        /// An event is being written: its time may be earlier than now.
+        is_busy: bool,
+        /// Nothing more will come.
+        is_closed: bool,
+    },
+    /// Stack nodes.
+    Nodes {
+        /// Number of the first.
+        first_node: u32,
+    },
+}
+
+/// The claimed buffers whose headers are complete, in order of their numbers.
+pub fn claimed_buffers(pool: &Pool) -> impl Iterator<Item = ClaimedBuffer> + '_ {
+    (0..pool.buffer_count() as u32).filter_map(|index| claimed_buffer(pool, index))
+}
+
+/// The state of buffer `index`, if it is claimed.
+#[must_use]
+pub fn claimed_buffer(pool: &Pool, index: u32) -> Option<ClaimedBuffer> {
+    let header = pool.buffer_header(index)?;
+    let owner = header.owner.load(Acquire);
+    if owner == 0 {
+        return None;
+    }
+    // Acquire: pairs with the Release in `claim_buffer`.
+    let generation = header.owner_generation.load(Acquire);
+    let (kind, slot, sequence) = split_owner(owner);
+    let content = match kind {
+        OWNER_EVENTS => {
+            // `closed` before `published`: what is closed is published in full.
+            let is_closed = header.closed.load(Acquire) == 1;
+            let published = header.published.load(Acquire);
+            let words = (published as usize / 8).min(pool.buffer_bytes() / 8);
+            Content::Events { words, is_busy: published & PUBLISHED_BUSY != 0, is_closed }
+        }
+        OWNER_NODES => Content::Nodes { first_node: header.first_node.load(Relaxed) },
+        _ => return None,
+    };
+    let claimed_ticks = header.claimed_ticks.load(Relaxed);
+    // An agent may have given the buffer back since (see `unclaim_buffer`), and another claimed it.
+    if generation == 0 || header.owner.load(Acquire) != owner {
+        return None;
+    }
+    Some(ClaimedBuffer { index, content, slot, generation, sequence, claimed_ticks })
+}
+
+/// Word `place` of buffer `index`.
+#[inline(always)]
+#[must_use]
+pub fn word(pool: &Pool, index: u32, place: usize) -> Option<u64> {
+    pool.buffer_words(index)?.get(place).map(|word| word.load(Relaxed))
+}
+
+/// A stack node as an agent wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RawNode {
+    /// Number of the caller's node; anything.
+    pub parent: u32,
+    /// Return address.
+    pub return_address: u64,
+}
+
+/// Node `place` of node block `index`; `None` if it is not written yet.
+#[must_use]
+pub fn node(pool: &Pool, index: u32, place: usize) -> Option<RawNode> {
+    let node = pool.buffer_nodes(index)?.get(place)?;
+    // Acquire: pairs with the Release in the agent; the parent is complete.
+    let return_address = node.return_address.load(Acquire) & NODE_ADDRESS_MASK;
+    (return_address != 0).then(|| RawNode { parent: node.parent.load(Relaxed), return_address })
+}
+
+/// Makes a buffer free. The caller has read all of it.
+pub fn free_buffer(pool: &Pool, index: u32) {
+    let Some(header) = pool.buffer_header(index) else { return };
+    header.published.store(0, Relaxed);
+    header.closed.store(0, Relaxed);
+    header.owner_generation.store(0, Relaxed);
+    // Release: whoever claims it sees the header cleared.
+    header.owner.store(0, Release);
+}
+
+/// Ends a round: sets how many buffers are claimed, gives a sign of life, and wakes agents that wait for a buffer.
+pub fn finish_round(pool: &Pool, claimed_count: u32, has_freed: bool) {
+    let control = pool.control();
+    control.buffers_claimed.store(claimed_count, Relaxed);
+    control.heartbeat.fetch_add(1, Relaxed);
+    if has_freed {
+        control.freed_generation.fetch_add(1, Release);
+        if control.waiter_count.load(Relaxed) != 0 {
+            sys::futex_wake(&control.freed_generation, i32::MAX as u32);
+        }
+    }
+}
+
+/// Sleeps until an agent wakes the recorder or the time is up.
+pub fn sleep(pool: &Pool, timeout_ns: u64) {
+    let word = &pool.control().recorder_sleeping;
+    word.store(1, Release);
+    sys::futex_wait(word, 1, timeout_ns);
+    word.swap(0, AcqRel);
+}
+
+/// Tells all agents that nobody records any more.
+pub fn close_session(pool: &Pool) {
+    let control = pool.control();
+    control.state.store(SESSION_CLOSED, Release);
+    control.freed_generation.fetch_add(1, Release);
+    sys::futex_wake(&control.freed_generation, i32::MAX as u32);
+}

@@ -8,27 +8,26 @@
 //! length is checked before memory is taken for it, and damage is skipped and reported, never guessed over.
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod bytes;
-mod checkpoint;
 mod chunk;
-mod definitions;
 mod error;
 mod events;
-mod index;
 mod model;
+mod payload;
 mod reader;
 mod source;
 mod stacks;
-mod streams;
 mod summary;
 mod symbols;
+mod tables;
 mod writer;
 
 pub use chunk::{ChunkInfo, ChunkKind, FORMAT_VERSION};
-pub use error::{Damage, DamageCause, Error, Result};
+pub use error::{Damage, Error, Result};
 pub use model::*;
-pub use reader::{Checkpoint, CheckpointInfo, EventReader, Trace};
+pub use reader::{Checkpoint, EventReader, Trace};
 pub use source::ReadAt;
-pub use stacks::{Code, CodeIndex, StackTable};
+pub use stacks::StackTable;
 pub use symbols::embed_symbols;
-pub use writer::{CHECKPOINT_EVENTS_MIN, CHECKPOINT_EVENTS_PER_BLOCK, TraceWriter, checkpoint_is_due};
+pub use writer::TraceWriter;

@@ -370,3 +370,14 @@ pub struct Statistic {
     /// Its value; the unit is in the name.
     pub value: u64,
 }
+
+/// A loss and where it happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LossEntry {
+    /// In which process; `None`: the session's.
+    pub process: Option<ProcessIndex>,
+    /// In which thread, if known.
+    pub thread: Option<ThreadIndex>,
+    /// What.
+    pub loss: Loss,
+}

@@ -1,12 +1,259 @@
-//! `heapr run`.
+//! `heapr run`: a program from its first instruction to its end.
 
-use std::process::ExitCode;
+use std::io::ErrorKind;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::Duration;
+
+use anyhow::Context;
+use heapr_session::{OnFull, Session, SessionProperties, StackEvents};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::iterator::Signals;
+
+use crate::run::program::{self, Traceability};
+use crate::run::summary;
 
 /// Arguments of `heapr run`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct RunArguments {}
+pub(crate) struct RunArguments {
+    /// The trace file [default: heapr.PROGRAM.PID.heapr]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Overwrite an existing file
+    #[arg(short = 'f', long)]
+    force: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    record: RecordArguments,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    program: Vec<std::ffi::OsString>,
+}
+
+/// Options of a recording.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RecordArguments {
+    /// Size of a buffer in KiB: a power of two from 4 to 1024
+    #[arg(long, value_name = "KB", default_value_t = 64, alias = "buffersize")]
+    buffer_size: usize,
+    /// Buffers that are there from the start
+    #[arg(long, value_name = "N", default_value_t = 16, alias = "minbuffers")]
+    min_buffers: usize,
+    /// Most buffers
+    #[arg(long, value_name = "N", default_value_t = 1024, alias = "maxbuffers")]
+    max_buffers: usize,
+    /// Seconds between two states of the file that survive a crash
+    #[arg(long, value_name = "S", default_value_t = 1.0, alias = "flushtimer")]
+    flush_timer: f64,
+    /// What happens to an event when no buffer is free
+    #[arg(long, value_enum, default_value_t = OnFullArgument::Block)]
+    on_full: OnFullArgument,
+    /// Which events carry stacks: some of create,alloc,realloc,free,destroy, or none
+    #[arg(long, value_name = "EVENTS", default_value = "create,alloc,realloc", alias = "stackwalk", value_parser = parse_stacks)]
+    stacks: StackEvents,
+    /// Frames kept of a stack, innermost first; 0: all
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_frames: u32,
+    /// Record mmap, munmap and mremap as a second heap
+    #[arg(long)]
+    mmap: bool,
+    /// Do not record children
+    #[arg(long)]
+    no_follow: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum OnFullArgument {
+    /// The thread waits
+    Block,
+    /// The event is counted as lost
+    Drop,
+}
+
+fn parse_stacks(text: &str) -> Result<StackEvents, String> {
+    let mut events = StackEvents { alloc: false, realloc: false, free: false, create: false, destroy: false };
+    for word in text.split([',', '+']).filter(|word| !word.is_empty() && *word != "none") {
+        match word.to_ascii_lowercase().trim_start_matches("heap") {
+            "alloc" => events.alloc = true,
+            "realloc" => events.realloc = true,
+            "free" => events.free = true,
+            "create" => events.create = true,
+            "destroy" => events.destroy = true,
+            _ => return Err(format!("`{word}` is none of create, alloc, realloc, free, destroy, none")),
+        }
+    }
+    Ok(events)
+}
+
+impl RecordArguments {
+    fn apply(&self, properties: &mut SessionProperties) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.flush_timer > 0.0 && self.flush_timer < 1e6,
+            "--flush-timer takes seconds above 0, not {}",
+            self.flush_timer
+        );
+        anyhow::ensure!(
+            (1..=self.max_buffers).contains(&self.min_buffers),
+            "--min-buffers {} is not between 1 and --max-buffers {}",
+            self.min_buffers,
+            self.max_buffers
+        );
+        properties.buffer_bytes = self.buffer_size.saturating_mul(1024);
+        properties.min_buffers = self.min_buffers;
+        properties.max_buffers = self.max_buffers;
+        properties.flush_timer = Duration::from_secs_f64(self.flush_timer);
+        properties.on_full = match self.on_full {
+            OnFullArgument::Block => OnFull::Block,
+            OnFullArgument::Drop => OnFull::Drop,
+        };
+        properties.stacks = self.stacks;
+        properties.max_frames = self.max_frames;
+        properties.mmap = self.mmap;
+        properties.follow = !self.no_follow;
+        Ok(())
+    }
+}
+
+/// Environment variable: every Nth stack is also unwound in full and compared.
+const VERIFY_VARIABLE: &str = "HEAPR_VERIFY";
 
 /// Runs the command.
-pub(crate) fn run(_arguments: RunArguments) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("`heapr run` is not built yet")
+pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
+    let Some((name, words)) = arguments.program.split_first() else { anyhow::bail!("no program given") };
+    let found = match program::find(name) {
+        Ok(found) => found,
+        Err(refusal) => {
+            eprintln!("heapr: {refusal}");
+            return Ok(ExitCode::from(refusal.exit_code()));
+        }
+    };
+    let mut command = Command::new(&found.path);
+    command.arg0(name).args(words);
+    if let Traceability::No(reason) = &found.traceability {
+        eprintln!("heapr: {} runs untraced: {reason}", found.path.display());
+        return run_untraced(command);
+    }
+    let output = arguments.output.clone().unwrap_or_else(|| default_output(&found.path));
+    let mut properties = SessionProperties::new(output.clone());
+    arguments.record.apply(&mut properties)?;
+    properties.overwrite = arguments.force;
+    properties.command_line = arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(every) = std::env::var_os(VERIFY_VARIABLE) {
+        let every = every.to_string_lossy().into_owned();
+        properties.verify_every =
+            every.parse().with_context(|| format!("{VERIFY_VARIABLE}={every} is no whole number"))?;
+    }
+    let mut session = Session::start(properties).map_err(|error| explain(error, &output))?;
+    let mut signals = Signals::new([
+        SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH,
+    ])
+    .context("cannot watch for signals")?;
+    command.envs(session.environment_for_target());
+    let child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            drop(session);
+            let _ = std::fs::remove_file(&output);
+            eprintln!("heapr: cannot run {}: {error}", found.path.display());
+            return Ok(ExitCode::from(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }));
+        }
+    };
+    let status = record(&mut session, child, &mut signals)?;
+    let ended = session.stop();
+    if let Some(error) = &ended.write_error {
+        eprintln!("heapr: {} is incomplete: {error}", output.display());
+    }
+    if !arguments.quiet {
+        summary::print(&ended, &output, status);
+    }
+    Ok(exit_code(status))
+}
+
+/// Feeds the recorder until the program and its traced children have ended.
+fn record(session: &mut Session, mut child: Child, signals: &mut Signals) -> anyhow::Result<ExitStatus> {
+    let pid = child.id();
+    let mut status = None;
+    let mut has_told = false;
+    let mut next_look = std::time::Instant::now();
+    loop {
+        session.step();
+        if let Some(error) = session.take_write_error() {
+            eprintln!("heapr: {error}; the program runs on, the file can be read up to here");
+        }
+        for signal in signals.pending() {
+            let is_of_terminal = signal == SIGINT || signal == SIGQUIT || signal == SIGWINCH;
+            if status.is_some() && is_of_terminal && signal != SIGWINCH {
+                return status.context("the program has ended");
+            }
+            // What the terminal sends reaches the whole process group; the rest was meant for the program.
+            if !is_of_terminal && status.is_none() {
+                pass_on(pid, signal);
+            }
+        }
+        if status.is_none() {
+            status = child.try_wait().context("cannot wait for the program")?;
+            if let Some(status) = status {
+                session.process_exited(pid, status.into_raw());
+                session.look_for_ends();
+                session.step_now();
+                next_look = std::time::Instant::now();
+            }
+        }
+        let Some(status) = status else { continue };
+        if next_look.elapsed() >= Duration::from_millis(50) {
+            session.look_for_ends();
+            next_look = std::time::Instant::now();
+        }
+        if session.live_process_count() == 0 {
+            return Ok(status);
+        }
+        if !has_told && next_look.elapsed() >= Duration::from_millis(40) {
+            has_told = true;
+            eprintln!(
+                "heapr: the program has ended, {} of its children still run: recording until they end (Ctrl-C: stop now)",
+                session.live_process_count()
+            );
+        }
+    }
+}
+
+fn pass_on(pid: u32, signal: i32) {
+    let target = rustix::process::Pid::from_raw(pid.cast_signed());
+    if let (Some(target), Some(signal)) = (target, rustix::process::Signal::from_named_raw(signal)) {
+        let _ = rustix::process::kill_process(target, signal);
+    }
+}
+
+/// `heapr.PROGRAM.PID.heapr` in the working directory.
+fn default_output(program: &std::path::Path) -> PathBuf {
+    let name = program.file_name().unwrap_or_default().to_string_lossy().replace(['\n', '\t'], "_");
+    PathBuf::from(format!("heapr.{name}.{}.heapr", std::process::id()))
+}
+
+fn explain(error: heapr_session::Error, output: &std::path::Path) -> anyhow::Error {
+    if let heapr_session::Error::Output { source: heapr_trace::Error::Io { source, .. }, .. } = &error {
+        if source.kind() == ErrorKind::AlreadyExists {
+            return anyhow::anyhow!("{} exists: name another file with -o, or overwrite it with -f", output.display());
+        }
+        const ELOOP: i32 = 40;
+        if source.raw_os_error() == Some(ELOOP) {
+            return anyhow::anyhow!("{} is a symbolic link, and heapr writes through none", output.display());
+        }
+        return anyhow::anyhow!("cannot write {}: {source}", output.display());
+    }
+    error.into()
+}
+
+fn run_untraced(mut command: Command) -> anyhow::Result<ExitCode> {
+    let error = command.exec();
+    anyhow::bail!("cannot run {}: {error}", command.get_program().to_string_lossy())
+}
+
+/// The program's own status; 128 and the signal's number if one killed it.
+fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(2);
+    ExitCode::from(code as u8)
 }

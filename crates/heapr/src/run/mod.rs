@@ -1,0 +1,4 @@
+//! Parts of `heapr run`.
+
+pub(crate) mod program;
+pub(crate) mod summary;

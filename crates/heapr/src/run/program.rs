@@ -1,0 +1,155 @@
+//! Finding the program, and whether it can be traced.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A program to run.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) traceability: Traceability,
+}
+
+/// Whether the loader will load the agent into it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Traceability {
+    Yes,
+    /// Why not, and what to use instead.
+    No(String),
+}
+
+/// Why a program cannot be run at all.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    NotFound(String),
+    NotExecutable(String),
+}
+
+impl Refusal {
+    /// As a shell would say it.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotFound(_) => 127,
+            Self::NotExecutable(_) => 126,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound(name) => write!(formatter, "{name}: no such program"),
+            Self::NotExecutable(name) => write!(formatter, "{name}: not executable"),
+        }
+    }
+}
+
+/// Finds a program as execvp does.
+pub(crate) fn find(name: &OsStr) -> Result<Found, Refusal> {
+    let shown = name.to_string_lossy().into_owned();
+    if name.is_empty() {
+        return Err(Refusal::NotFound(shown));
+    }
+    if name.as_bytes().contains(&b'/') {
+        let path = PathBuf::from(name);
+        return match std::fs::metadata(&path) {
+            Err(_) => Err(Refusal::NotFound(shown)),
+            Ok(_) if !is_executable(&path) => Err(Refusal::NotExecutable(shown)),
+            Ok(_) => Ok(examine(path)),
+        };
+    }
+    let mut is_there = false;
+    let search = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/bin:/usr/bin".into());
+    for directory in std::env::split_paths(&search) {
+        let path = if directory.as_os_str().is_empty() { PathBuf::from(name) } else { directory.join(name) };
+        if is_executable(&path) {
+            return Ok(examine(path));
+        }
+        is_there |= path.is_file();
+    }
+    Err(if is_there { Refusal::NotExecutable(shown) } else { Refusal::NotFound(shown) })
+}
+
+fn is_executable(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
+        && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+fn examine(path: PathBuf) -> Found {
+    let traceability = traceability(&path, 0);
+    Found { path, traceability }
+}
+
+/// `#!` scripts may name scripts.
+const SCRIPT_DEPTH_MAX: u32 = 4;
+
+fn traceability(path: &Path, depth: u32) -> Traceability {
+    let no = |reason: &str| Traceability::No(reason.to_owned());
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(64 << 10).read_to_end(&mut head));
+    if read.is_err() {
+        // Executable but not readable: the loader refuses a preload only if it changes identity.
+        return Traceability::Yes;
+    }
+    if let Some(line) = head.strip_prefix(b"#!") {
+        let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
+        let interpreter = line.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
+        if depth >= SCRIPT_DEPTH_MAX || interpreter.is_empty() {
+            return Traceability::Yes;
+        }
+        return traceability(Path::new(OsStr::from_bytes(interpreter)), depth + 1);
+    }
+    if let Ok(metadata) = std::fs::metadata(path) {
+        let mode = metadata.permissions().mode();
+        let me = rustix::process::geteuid().as_raw();
+        let my_group = rustix::process::getegid().as_raw();
+        let changes_user = mode & 0o4000 != 0 && metadata.uid() != me;
+        let changes_group = mode & 0o2010 == 0o2010 && metadata.gid() != my_group;
+        if changes_user || changes_group {
+            return no(
+                "it is setuid or setgid, and the loader loads nothing into such programs: run heapr as the user that it changes to",
+            );
+        }
+        let mut value = [0_u8; 64];
+        if me != 0 && rustix::fs::getxattr(path, "security.capability", &mut value[..]).is_ok() {
+            return no(
+                "it has file capabilities, and the loader loads nothing into such programs: run heapr as root, or a copy of it without them",
+            );
+        }
+    }
+    elf_traceability(&head)
+}
+
+fn elf_traceability(head: &[u8]) -> Traceability {
+    const EM_X86_64: u16 = 62;
+    const PT_INTERP: u32 = 3;
+    let no = |reason: &str| Traceability::No(reason.to_owned());
+    if !head.starts_with(b"\x7fELF") {
+        return no("it is neither an ELF program nor a script");
+    }
+    let half = |at: usize| head.get(at..at + 2).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
+    let word = |at: usize| {
+        head.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
+    };
+    if head.get(4) != Some(&2) || head.get(5) != Some(&1) || half(18) != Some(EM_X86_64) {
+        return no("it is for another processor than x86-64: use heapr on that machine, or valgrind --tool=dhat");
+    }
+    let (Some(offset), Some(size), Some(count)) = (word(32), half(54), half(56)) else {
+        return Traceability::Yes;
+    };
+    let has_interpreter = (0..u64::from(count)).any(|number| {
+        let at = offset.saturating_add(number * u64::from(size));
+        let kind = usize::try_from(at).ok().and_then(|at| head.get(at..at.checked_add(4)?));
+        kind.is_some_and(|kind| kind == PT_INTERP.to_le_bytes())
+    });
+    if has_interpreter {
+        Traceability::Yes
+    } else {
+        no("it is statically linked, so nothing can be loaded into it: link it dynamically, or use valgrind --tool=dhat")
+    }
+}

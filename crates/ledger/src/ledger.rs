@@ -1,0 +1,195 @@
+//! Replay of events into live blocks.
+
+use std::collections::HashSet;
+
+use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, ProcessOrigin, StackIndex, ThreadIndex};
+
+use crate::block_table::BlockTable;
+
+/// Why a block ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A free of the program.
+    Free,
+    /// The freeing half of a realloc.
+    Realloc,
+    /// Its address was handed out again without a free having been seen.
+    Implied,
+}
+
+/// The end of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Death {
+    /// When.
+    pub time_ns: u64,
+    /// By which thread.
+    pub thread: ThreadIndex,
+    /// Where, if frees carry stacks.
+    pub stack: StackIndex,
+    /// Freed by the thread that allocated it, before that thread allocated again.
+    pub is_temporary: bool,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Is told what the replay sees. All methods have empty defaults.
+pub trait Observer {
+    /// A block begins.
+    fn born(&mut self, _block: &Block) {}
+    /// A block ends.
+    fn died(&mut self, _block: &Block, _death: &Death) {}
+    /// A call failed.
+    fn failed(&mut self, _event: &Event, _process: ProcessIndex, _size_bytes: u64, _stack: StackIndex) {}
+    /// A free of an address that was never seen allocated. `is_inherited`: in a forked child, where it will be a block of the
+    /// parent's.
+    fn unmatched_free(&mut self, _event: &Event, _process: ProcessIndex, _is_inherited: bool) {}
+}
+
+/// Nobody is told.
+impl Observer for () {}
+
+/// The state of all heaps at a point of the event stream.
+#[derive(Debug)]
+pub struct Ledger {
+    blocks: BlockTable,
+    /// By thread: the block that it allocated last, if it has not allocated or freed it since.
+    last_alloc: Vec<u64>,
+    forked: HashSet<ProcessIndex>,
+}
+
+/// No address.
+const NONE: u64 = u64::MAX;
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Ledger {
+    /// Empty heaps.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { blocks: BlockTable::new(), last_alloc: Vec::new(), forked: HashSet::new() }
+    }
+
+    /// Makes a process known: frees of unknown blocks in a forked one are inherited, not unmatched.
+    pub fn add_process(&mut self, process: ProcessIndex, origin: ProcessOrigin) {
+        if let ProcessOrigin::Fork { .. } = origin {
+            self.forked.insert(process);
+        }
+    }
+
+    /// Puts in blocks that are live already, as from a checkpoint.
+    pub fn load(&mut self, blocks: impl IntoIterator<Item = Block>) {
+        for block in blocks {
+            self.blocks.insert(&block);
+        }
+    }
+
+    /// Number of live blocks.
+    #[must_use]
+    pub fn live_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The live blocks, in no order.
+    pub fn live_blocks(&self) -> impl Iterator<Item = Block> + '_ {
+        self.blocks.iter()
+    }
+
+    /// Forgets the blocks of a process that has ended (they stay outstanding in what an observer has counted).
+    pub fn drop_process(&mut self, process: ProcessIndex) {
+        self.blocks.remove_process(process);
+    }
+
+    /// Applies the next event.
+    #[inline]
+    pub fn apply(&mut self, event: &Event, process: ProcessIndex, observer: &mut impl Observer) {
+        match event.action {
+            Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc } => {
+                self.begin(event, process, address_avma, size_bytes, stack, is_moved_realloc, observer);
+            }
+            Action::Free { address_avma, stack, is_moved_realloc } => {
+                let cause = if is_moved_realloc { Cause::Realloc } else { Cause::Free };
+                self.end(event, process, address_avma, stack, cause, observer);
+            }
+            Action::Realloc { old_address_avma, address_avma, size_bytes, stack } => {
+                self.end(event, process, old_address_avma, stack, Cause::Realloc, observer);
+                self.begin(event, process, address_avma, size_bytes, stack, true, observer);
+            }
+            Action::Failed { size_bytes, stack } => observer.failed(event, process, size_bytes, stack),
+        }
+    }
+
+    #[inline(always)]
+    fn last_alloc_of(&mut self, thread: ThreadIndex) -> &mut u64 {
+        let number = thread.0 as usize;
+        if number >= self.last_alloc.len() {
+            self.last_alloc.resize(number + 1, NONE);
+        }
+        &mut self.last_alloc[number]
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the parts of one event, on the hot path")]
+    #[inline(always)]
+    fn begin(
+        &mut self,
+        event: &Event,
+        process: ProcessIndex,
+        address_avma: u64,
+        size_bytes: u64,
+        stack: StackIndex,
+        is_realloc: bool,
+        observer: &mut impl Observer,
+    ) {
+        let block = Block {
+            process,
+            heap: event.heap,
+            address_avma,
+            size_bytes,
+            stack,
+            thread: event.thread,
+            alloc_ns: event.time_ns,
+            is_realloc,
+        };
+        if let Some(old) = self.blocks.insert(&block) {
+            let death = Death {
+                time_ns: event.time_ns,
+                thread: event.thread,
+                stack: StackIndex::EMPTY,
+                is_temporary: false,
+                cause: Cause::Implied,
+            };
+            observer.died(&old, &death);
+        }
+        if event.heap == HeapId::MALLOC {
+            *self.last_alloc_of(event.thread) = address_avma;
+        }
+        observer.born(&block);
+    }
+
+    #[inline(always)]
+    fn end(
+        &mut self,
+        event: &Event,
+        process: ProcessIndex,
+        address_avma: u64,
+        stack: StackIndex,
+        cause: Cause,
+        observer: &mut impl Observer,
+    ) {
+        let Some(block) = self.blocks.remove(process, event.heap, address_avma) else {
+            observer.unmatched_free(event, process, self.forked.contains(&process));
+            return;
+        };
+        let last = self.last_alloc_of(event.thread);
+        // A block that is resized goes on in another form: only a free makes it temporary.
+        let is_temporary = *last == address_avma && block.thread == event.thread && cause == Cause::Free;
+        if is_temporary {
+            *last = NONE;
+        }
+        let death = Death { time_ns: event.time_ns, thread: event.thread, stack, is_temporary, cause };
+        observer.died(&block, &death);
+    }
+}

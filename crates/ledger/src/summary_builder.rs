@@ -1,0 +1,233 @@
+//! Totals by stack, by process and heap, and overall, with exact peaks, in constant time per event.
+//!
+//! **Who held the peak.** At a new peak nothing is copied: an epoch counter is incremented. Before a stack's live bytes
+//! change it compares the epoch that it saw last; if that is another, its live bytes until now are what it held at the last
+//! peak, and are kept:
+//!
+//! ```text
+//! peak (epoch 7)      stack s: live 100, seen 6
+//! free of 40 by s     seen 6 != 7: at_peak = 100, seen = 7; live = 60
+//! end                 seen == 7: held 100 at the peak        (a stack that never changed since: its live bytes)
+//! ```
+
+use heapr_trace::{Block, Event, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Totals};
+
+use crate::ledger::{Cause, Death, Observer};
+
+/// Live bytes and count, and what they were at the last peak.
+#[derive(Debug, Clone, Copy, Default)]
+struct Live {
+    bytes: u64,
+    count: u64,
+    peak_bytes: u64,
+    peak_count: u64,
+    epoch: u32,
+}
+
+impl Live {
+    #[inline(always)]
+    fn settle(&mut self, epoch: u32) {
+        if self.epoch != epoch {
+            self.peak_bytes = self.bytes;
+            self.peak_count = self.count;
+            self.epoch = epoch;
+        }
+    }
+
+    fn at_peak(mut self, epoch: u32) -> (u64, u64) {
+        self.settle(epoch);
+        (self.peak_bytes, self.peak_count)
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct StackState {
+    live: Live,
+    total_count: u64,
+    total_bytes: u64,
+    realloc_count: u32,
+    temporary_count: u32,
+    process: ProcessIndex,
+}
+
+/// An [`Observer`] that makes a [`Summary`].
+#[derive(Debug, Default)]
+pub struct SummaryBuilder {
+    totals: Totals,
+    epoch: u32,
+    by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
+    /// Places in `by_heap` of the malloc heap, by process.
+    malloc_places: Vec<u32>,
+    /// Stacks of the malloc heap, by number; the empty stack and other heaps are in `others`.
+    stacks: Vec<StackState>,
+    others: Vec<(ProcessIndex, HeapId, StackIndex, StackState)>,
+}
+
+impl SummaryBuilder {
+    /// Nothing counted.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { epoch: 1, ..Self::default() }
+    }
+
+    /// The totals so far.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    #[inline(always)]
+    fn heap(&mut self, process: ProcessIndex, heap: HeapId) -> &mut Totals {
+        let place = match self.malloc_places.get(process.0 as usize) {
+            Some(&place) if heap == HeapId::MALLOC && place != u32::MAX => place as usize,
+            _ => self.find_heap(process, heap),
+        };
+        &mut self.by_heap[place].2
+    }
+
+    #[cold]
+    fn find_heap(&mut self, process: ProcessIndex, heap: HeapId) -> usize {
+        let known = self.by_heap.iter().position(|&(of, which, _)| of == process && which == heap);
+        let place = known.unwrap_or_else(|| {
+            self.by_heap.push((process, heap, Totals::default()));
+            self.by_heap.len() - 1
+        });
+        if heap == HeapId::MALLOC {
+            let number = process.0 as usize;
+            if number >= self.malloc_places.len() {
+                self.malloc_places.resize(number + 1, u32::MAX);
+            }
+            self.malloc_places[number] = place as u32;
+        }
+        place
+    }
+
+    #[inline(always)]
+    fn stack(&mut self, block: &Block) -> &mut StackState {
+        let number = block.stack.0 as usize;
+        if block.heap == HeapId::MALLOC && number != 0 {
+            if number >= self.stacks.len() {
+                self.stacks.resize((number + 1).max(self.stacks.len() * 3 / 2), StackState::default());
+            }
+            let state = &mut self.stacks[number];
+            state.process = block.process;
+            return state;
+        }
+        self.other_stack(block)
+    }
+
+    fn other_stack(&mut self, block: &Block) -> &mut StackState {
+        let known = self.others.iter().position(|&(process, heap, stack, _)| {
+            process == block.process && heap == block.heap && stack == block.stack
+        });
+        let place = known.unwrap_or_else(|| {
+            let state = StackState { process: block.process, ..StackState::default() };
+            self.others.push((block.process, block.heap, block.stack, state));
+            self.others.len() - 1
+        });
+        &mut self.others[place].3
+    }
+
+    /// The summary; `event_count` and `duration_ns` are the caller's to fill in.
+    #[must_use]
+    pub fn finish(self) -> Summary {
+        let Self { totals, epoch, by_heap, stacks, others, .. } = self;
+        let total = |stack: StackIndex, heap: HeapId, state: &StackState| {
+            let (peak_bytes, peak_count) = state.live.at_peak(epoch);
+            StackTotals {
+                stack,
+                process: state.process,
+                heap,
+                total_count: state.total_count,
+                total_bytes: state.total_bytes,
+                realloc_count: u64::from(state.realloc_count),
+                temporary_count: u64::from(state.temporary_count),
+                outstanding_count: state.live.count,
+                outstanding_bytes: state.live.bytes,
+                peak_count,
+                peak_bytes,
+            }
+        };
+        let mut by_stack: Vec<StackTotals> = stacks
+            .iter()
+            .enumerate()
+            .filter(|(_, state)| state.total_count != 0)
+            .map(|(number, state)| total(StackIndex(number as u32), HeapId::MALLOC, state))
+            .collect();
+        by_stack.extend(others.iter().map(|(_, heap, stack, state)| total(*stack, *heap, state)));
+        by_stack.sort_by_key(|entry| (entry.stack, entry.heap, entry.process));
+        Summary { totals, by_heap, by_stack, ..Summary::default() }
+    }
+}
+
+impl Observer for SummaryBuilder {
+    #[inline]
+    fn born(&mut self, block: &Block) {
+        let epoch = self.epoch;
+        let is_realloc = u64::from(block.is_realloc);
+        let size_bytes = block.size_bytes;
+        let state = self.stack(block);
+        state.live.settle(epoch);
+        state.live.bytes = state.live.bytes.wrapping_add(size_bytes);
+        state.live.count += 1;
+        state.total_count += 1;
+        state.total_bytes = state.total_bytes.wrapping_add(size_bytes);
+        state.realloc_count = state.realloc_count.saturating_add(u32::from(block.is_realloc));
+        let heap = self.heap(block.process, block.heap);
+        heap.alloc_count += 1;
+        heap.alloc_bytes = heap.alloc_bytes.wrapping_add(size_bytes);
+        heap.realloc_count += is_realloc;
+        heap.outstanding_count += 1;
+        heap.outstanding_bytes = heap.outstanding_bytes.wrapping_add(size_bytes);
+        if heap.outstanding_bytes > heap.peak_bytes {
+            heap.peak_bytes = heap.outstanding_bytes;
+            heap.peak_count = heap.outstanding_count;
+            heap.peak_time_ns = block.alloc_ns;
+        }
+        let totals = &mut self.totals;
+        totals.alloc_count += 1;
+        totals.alloc_bytes = totals.alloc_bytes.wrapping_add(size_bytes);
+        totals.realloc_count += is_realloc;
+        totals.outstanding_count += 1;
+        totals.outstanding_bytes = totals.outstanding_bytes.wrapping_add(size_bytes);
+        if totals.outstanding_bytes > totals.peak_bytes {
+            totals.peak_bytes = totals.outstanding_bytes;
+            totals.peak_count = totals.outstanding_count;
+            totals.peak_time_ns = block.alloc_ns;
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+    }
+
+    #[inline]
+    fn died(&mut self, block: &Block, death: &Death) {
+        let epoch = self.epoch;
+        let temporary = u32::from(death.is_temporary);
+        let state = self.stack(block);
+        state.live.settle(epoch);
+        state.live.bytes = state.live.bytes.wrapping_sub(block.size_bytes);
+        state.live.count = state.live.count.wrapping_sub(1);
+        state.temporary_count = state.temporary_count.saturating_add(temporary);
+        for totals in [0, 1] {
+            let totals = if totals == 0 { self.heap(block.process, block.heap) } else { &mut self.totals };
+            totals.free_count += u64::from(death.cause != Cause::Implied);
+            totals.implied_frees += u64::from(death.cause == Cause::Implied);
+            totals.temporary_count += u64::from(temporary);
+            totals.outstanding_count = totals.outstanding_count.wrapping_sub(1);
+            totals.outstanding_bytes = totals.outstanding_bytes.wrapping_sub(block.size_bytes);
+        }
+    }
+
+    fn failed(&mut self, event: &Event, process: ProcessIndex, _size_bytes: u64, _stack: StackIndex) {
+        self.heap(process, event.heap).failed_count += 1;
+        self.totals.failed_count += 1;
+    }
+
+    fn unmatched_free(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
+        for totals in [0, 1] {
+            let totals = if totals == 0 { self.heap(process, event.heap) } else { &mut self.totals };
+            totals.free_count += 1;
+            totals.unmatched_frees += u64::from(!is_inherited);
+            totals.inherited_frees += u64::from(is_inherited);
+        }
+    }
+}

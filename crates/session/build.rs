@@ -1,0 +1,49 @@
+//! Builds the agent as a shared object, so that it can be embedded in whatever links this crate.
+//!
+//! The agent needs another panic strategy and its own link options, which Cargo cannot set for one crate of a
+//! workspace: so it is built by a Cargo of its own, into this crate's output directory.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn main() {
+    let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
+    let workspace = manifest.join("../..");
+    for path in ["crates/wire", "crates/ring", "crates/agent", "Cargo.toml"] {
+        println!("cargo::rerun-if-changed={}", workspace.join(path).display());
+    }
+    let output = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let library = build_agent(&workspace, &output.join("agent"));
+    println!("cargo::rustc-env=HEAPR_AGENT_LIBRARY={}", library.display());
+}
+
+fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .current_dir(workspace)
+        .args(["rustc", "--quiet", "--package", "heapr-agent", "--crate-type", "cdylib"])
+        .args(["--features", "cdylib", "--profile", "agent"])
+        .arg("--target-dir")
+        .arg(target)
+        .args(["--", "-C", "force-unwind-tables=yes", "-C", "link-arg=-nostdlib"])
+        .args(["-C", "link-arg=-Wl,-z,nodelete,-z,now,--gc-sections,-soname,libheapr_agent.so"]);
+    // What the outer build sets for its own crates (clippy's wrapper, coverage flags) is not for the agent.
+    for variable in [
+        "RUSTC_WORKSPACE_WRAPPER",
+        "RUSTC_WRAPPER",
+        "RUSTFLAGS",
+        "CARGO_ENCODED_RUSTFLAGS",
+        "CLIPPY_ARGS",
+        "CARGO_TARGET_DIR",
+        "CARGO_BUILD_TARGET",
+        "CARGO_MAKEFLAGS",
+        "MAKEFLAGS",
+    ] {
+        command.env_remove(variable);
+    }
+    let status = command.status().expect("cargo can be started");
+    assert!(status.success(), "building the agent failed: see the messages above");
+    target.join("agent/libheapr_agent.so")
+}

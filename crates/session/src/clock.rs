@@ -1,0 +1,188 @@
+//! From the agents' ticks to nanoseconds since the session's start.
+//!
+//! At each round the recorder reads both clocks. Between two such anchors time is linear, so the conversion is exact at
+//! each anchor, never runs backwards, and needs no calibration before the start.
+
+use std::collections::VecDeque;
+
+use heapr_ring::sys;
+
+/// Anchors kept: an event can be late by this many rounds and still get its exact time.
+const ANCHORS_MAX: usize = 512;
+
+/// What the agents' time stamps count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockSource {
+    /// The processor's time stamp counter.
+    Tsc,
+    /// CLOCK_MONOTONIC in nanoseconds.
+    Monotonic,
+}
+
+impl ClockSource {
+    /// The best that this machine has: the counter only where the kernel itself keeps time by it and the processor says
+    /// that it runs at one rate in all power states.
+    #[must_use]
+    pub fn detect() -> Self {
+        const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        let kernel_uses_it = std::fs::read_to_string(SOURCE).is_ok_and(|source| source.trim() == "tsc");
+        let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let flags = processor.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+        let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
+        if kernel_uses_it && has("constant_tsc") && has("nonstop_tsc") { Self::Tsc } else { Self::Monotonic }
+    }
+
+    /// The clock now, in its own unit.
+    #[must_use]
+    pub fn now(self) -> u64 {
+        match self {
+            Self::Tsc => sys::ticks_ordered(),
+            Self::Monotonic => sys::monotonic_ns(),
+        }
+    }
+
+    /// Name in the file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tsc => "tsc",
+            Self::Monotonic => "monotonic",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Anchor {
+    ticks: u64,
+    ns: u64,
+}
+
+/// Converts ticks since the start to nanoseconds since the start.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    source: ClockSource,
+    start_ticks: u64,
+    start_ns: u64,
+    anchors: VecDeque<Anchor>,
+    /// The newest pair of anchors, as (from, to, ns at from, ns per tick in 32.32).
+    current: Segment,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    from: Anchor,
+    to: Anchor,
+    scale: u64,
+}
+
+impl Segment {
+    fn between(from: Anchor, to: Anchor) -> Self {
+        let ticks = to.ticks.saturating_sub(from.ticks).max(1);
+        let ns = to.ns.saturating_sub(from.ns);
+        Self { from, to, scale: ((u128::from(ns) << 32) / u128::from(ticks)) as u64 }
+    }
+
+    #[inline(always)]
+    fn ns(&self, ticks: u64) -> u64 {
+        let since = ticks.saturating_sub(self.from.ticks);
+        self.from.ns + ((u128::from(since) * u128::from(self.scale)) >> 32) as u64
+    }
+}
+
+impl Clock {
+    /// Starts now.
+    pub(crate) fn start(source: ClockSource) -> Self {
+        let start_ns = sys::monotonic_ns();
+        let start_ticks = source.now();
+        let zero = Anchor { ticks: 0, ns: 0 };
+        let mut anchors = VecDeque::with_capacity(ANCHORS_MAX);
+        anchors.push_back(zero);
+        Self { source, start_ticks, start_ns, anchors, current: Segment::between(zero, zero) }
+    }
+
+    /// The clock's value at the start.
+    pub(crate) fn start_ticks(&self) -> u64 {
+        self.start_ticks
+    }
+
+    /// Ticks since the start, now.
+    pub(crate) fn now_ticks(&self) -> u64 {
+        self.source.now().saturating_sub(self.start_ticks)
+    }
+
+    /// Nanoseconds since the start, now.
+    pub(crate) fn now_ns(&self) -> u64 {
+        sys::monotonic_ns().saturating_sub(self.start_ns)
+    }
+
+    /// Ticks in a number of nanoseconds, roughly.
+    pub(crate) fn ticks_in(&self, ns: u64) -> u64 {
+        match self.source {
+            ClockSource::Monotonic => ns,
+            ClockSource::Tsc => {
+                let Some(last) = self.anchors.back().filter(|anchor| anchor.ns != 0) else { return ns * 4 };
+                (u128::from(ns) * u128::from(last.ticks) / u128::from(last.ns)) as u64
+            }
+        }
+    }
+
+    /// Reads both clocks. To be called after the scan whose events are then converted.
+    pub(crate) fn anchor(&mut self) {
+        let before = self.now_ticks();
+        let ns = self.now_ns();
+        let after = self.now_ticks();
+        let next = Anchor { ticks: before + (after - before) / 2, ns };
+        let Some(&last) = self.anchors.back() else { return };
+        if next.ticks <= last.ticks || next.ns < last.ns {
+            return;
+        }
+        if self.anchors.len() >= ANCHORS_MAX {
+            self.anchors.pop_front();
+        }
+        self.anchors.push_back(next);
+        self.current = Segment::between(last, next);
+    }
+
+    /// The time of an event. `ticks` is untrusted; what lies after the last anchor gets that anchor's time.
+    #[inline(always)]
+    pub(crate) fn ns(&self, ticks: u64) -> u64 {
+        if ticks >= self.current.from.ticks && ticks <= self.current.to.ticks {
+            self.current.ns(ticks)
+        } else {
+            self.earlier_ns(ticks)
+        }
+    }
+
+    #[cold]
+    fn earlier_ns(&self, ticks: u64) -> u64 {
+        if ticks > self.current.to.ticks {
+            return self.current.to.ns;
+        }
+        let place = self.anchors.partition_point(|anchor| anchor.ticks <= ticks);
+        match (place.checked_sub(1).and_then(|before| self.anchors.get(before)), self.anchors.get(place)) {
+            (Some(&from), Some(&to)) => Segment::between(from, to).ns(ticks),
+            (None, Some(first)) => first.ns,
+            (from, None) => from.map_or(0, |anchor| anchor.ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_exact_at_anchors_and_never_runs_backwards() {
+        let mut clock = Clock::start(ClockSource::Monotonic);
+        for _ in 0..5 {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            clock.anchor();
+        }
+        for anchor in &clock.anchors {
+            assert!(clock.ns(anchor.ticks).abs_diff(anchor.ns) <= 1);
+        }
+        let last = clock.anchors.back().unwrap().ticks;
+        let times: Vec<u64> = (0..=last + 1000).step_by(997).map(|ticks| clock.ns(ticks)).collect();
+        assert!(times.is_sorted());
+    }
+}

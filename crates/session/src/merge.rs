@@ -1,0 +1,167 @@
+//! One stream of records in time order from many threads' buffers.
+
+use std::collections::VecDeque;
+
+use heapr_ring::{Pool, reader};
+use heapr_trace::ThreadIndex;
+use heapr_wire::{RecordKind, TICKS_MASK};
+
+/// A buffer of a stream, and how much of it was taken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamBuffer {
+    pub(crate) sequence: u64,
+    pub(crate) index: u32,
+    /// Words taken.
+    pub(crate) taken: usize,
+    /// Words published when the round began.
+    pub(crate) published: usize,
+    pub(crate) is_busy: bool,
+    pub(crate) is_closed: bool,
+    pub(crate) claimed_ticks: u64,
+}
+
+/// The records of one thread (at one nesting level), in its buffers' order.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+    /// Index of the process among the recorder's.
+    pub(crate) process: usize,
+    pub(crate) thread: ThreadIndex,
+    pub(crate) buffers: VecDeque<StreamBuffer>,
+    /// Time of the last record taken.
+    pub(crate) last_ticks: u64,
+    /// When the stream was first seen busy without getting on, by the recorder's clock; 0 while it is not.
+    pub(crate) busy_since_ns: u64,
+    /// How far it had got then.
+    pub(crate) busy_at_ticks: u64,
+    pub(crate) has_ended: bool,
+}
+
+/// Where a stream stands: the next record's first word.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) ticks: u64,
+    pub(crate) word0: u64,
+    pub(crate) buffer: u32,
+    pub(crate) place: usize,
+    /// Words from the record's first to the end of what is published.
+    pub(crate) left: usize,
+}
+
+impl Stream {
+    pub(crate) fn new(slot: u32, generation: u32, process: usize, thread: ThreadIndex) -> Self {
+        Self {
+            slot,
+            generation,
+            process,
+            thread,
+            buffers: VecDeque::new(),
+            last_ticks: 0,
+            busy_since_ns: 0,
+            busy_at_ticks: 0,
+            has_ended: false,
+        }
+    }
+
+    /// Takes note of a buffer as the scan found it.
+    pub(crate) fn note(&mut self, found: StreamBuffer) {
+        if let Some(known) = self.buffers.iter_mut().find(|known| known.index == found.index) {
+            // Lengths only grow; one that does not is not believed.
+            known.published = known.published.max(found.published);
+            known.is_busy = found.is_busy;
+            known.is_closed |= found.is_closed;
+            return;
+        }
+        let place = self.buffers.partition_point(|known| known.sequence < found.sequence);
+        self.buffers.insert(place, found);
+    }
+
+    /// Time of the last record that is published, if any is.
+    pub(crate) fn published_ticks(&self, pool: &Pool) -> Option<u64> {
+        let buffer = self.buffers.back()?;
+        let mut place = buffer.taken;
+        let mut last = (buffer.taken > 0).then_some(self.last_ticks);
+        // What is not taken yet is walked record by record: the rounds keep it short.
+        while place < buffer.published {
+            let word0 = reader::word(pool, buffer.index, place)?;
+            last = Some(word0 & TICKS_MASK);
+            let head = Head {
+                ticks: word0 & TICKS_MASK,
+                word0,
+                buffer: buffer.index,
+                place,
+                left: buffer.published - place,
+            };
+            place += record_words(pool, &head).map_or(buffer.published, |(_, words)| words);
+        }
+        last
+    }
+
+    /// The next record; buffers that are used up are passed over (they are freed at the round's end).
+    #[inline(always)]
+    pub(crate) fn head(&self, pool: &Pool, at: &mut usize) -> Option<Head> {
+        loop {
+            let buffer = self.buffers.get(*at)?;
+            if buffer.taken < buffer.published {
+                let word0 = reader::word(pool, buffer.index, buffer.taken)?;
+                return Some(Head {
+                    ticks: word0 & TICKS_MASK,
+                    word0,
+                    buffer: buffer.index,
+                    place: buffer.taken,
+                    left: buffer.published - buffer.taken,
+                });
+            }
+            // Only a buffer that is closed has nothing more to come before the next one.
+            if !buffer.is_closed {
+                return None;
+            }
+            *at += 1;
+        }
+    }
+
+    /// Steps over a record of `words`.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, at: usize, words: usize, ticks: u64) {
+        self.last_ticks = ticks;
+        if let Some(buffer) = self.buffers.get_mut(at) {
+            buffer.taken += words;
+        }
+    }
+
+    /// Gives up on the rest of a buffer whose records make no sense.
+    pub(crate) fn skip_buffer(&mut self, at: usize) {
+        if let Some(buffer) = self.buffers.get_mut(at) {
+            buffer.taken = buffer.published;
+        }
+    }
+}
+
+/// Words of the record at `head`; `None` if it makes no sense.
+#[inline(always)]
+pub(crate) fn record_words(pool: &Pool, head: &Head) -> Option<(RecordKind, usize)> {
+    let kind = RecordKind::of_untrusted(head.word0)?;
+    let words = match kind {
+        RecordKind::Module => {
+            let bytes = reader::word(pool, head.buffer, head.place + 1)?;
+            if head.left < 2 || bytes % 8 != 0 {
+                return None;
+            }
+            usize::try_from(bytes / 8).ok()?
+        }
+        kind => kind.words(),
+    };
+    (words >= 2 && words <= head.left).then_some((kind, words))
+}
+
+/// Among records of the same time those that free come first: what they give back may be what the others were given.
+#[inline(always)]
+pub(crate) fn order(head: &Head) -> (u64, bool) {
+    let kind = RecordKind::of_untrusted(head.word0);
+    let frees = matches!(
+        kind,
+        Some(RecordKind::Free | RecordKind::FreeStack | RecordKind::ReallocPrepare | RecordKind::Unmap)
+    );
+    (head.ticks, !frees)
+}

@@ -1,0 +1,198 @@
+//! What the recorder knows of one traced process image: its stack nodes, its modules, reallocations under way.
+
+use std::collections::{BTreeMap, HashMap};
+
+use heapr_ring::Pool;
+use heapr_ring::reader::{self, RawNode};
+use heapr_trace::{ProcessIndex, StackIndex, ThreadIndex};
+
+/// Node numbers that one process can use: blocks of at most 65,536 nodes, 65,536 of them, but never more than this, so
+/// that a hostile number cannot make the recorder take memory.
+const NODES_MAX: usize = 1 << 28;
+
+/// State of one process image.
+#[derive(Debug)]
+pub(crate) struct ProcessState {
+    /// Its index in the file.
+    pub(crate) index: ProcessIndex,
+    /// Slot and generation in the pool.
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+    /// Process id.
+    pub(crate) pid: u32,
+    /// Told dead by the kernel.
+    pub(crate) has_ended: bool,
+    /// Its slot was given back and everything it wrote is processed.
+    pub(crate) is_done: bool,
+    raw_nodes: Vec<RawNode>,
+    stacks: Vec<StackIndex>,
+    /// Nodes read so far of each block, by buffer.
+    pub(crate) node_blocks: HashMap<u32, NodeBlock>,
+    /// Mappings in force: start -> (end, number in the file).
+    pub(crate) mappings: BTreeMap<u64, (u64, u32)>,
+    /// Reallocations that have not come back: at most one a thread, so few that a list is searched fastest.
+    pub(crate) reallocs: Vec<InMotion>,
+    /// Its entry in the file, written again at its end.
+    pub(crate) entry: Option<heapr_trace::Process>,
+    /// Path of the executable.
+    pub(crate) executable: String,
+    /// Regions of the mmap heap: start -> (bytes, stack).
+    pub(crate) regions: BTreeMap<u64, Region>,
+}
+
+/// A block whose realloc has begun and not come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InMotion {
+    pub(crate) thread: ThreadIndex,
+    pub(crate) heap: u8,
+    pub(crate) address_avma: u64,
+    /// Its address was given to another call: it has moved, and its end is written already.
+    pub(crate) is_displaced: bool,
+}
+
+/// A block of nodes being filled.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NodeBlock {
+    pub(crate) first_node: u32,
+    pub(crate) read_count: usize,
+}
+
+/// A mapping of the mmap heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Region {
+    pub(crate) size_bytes: u64,
+    pub(crate) stack: StackIndex,
+}
+
+/// Marks a stack node that has no index in the file yet.
+const NO_STACK: StackIndex = StackIndex(u32::MAX);
+
+impl ProcessState {
+    pub(crate) fn new(index: ProcessIndex, slot: u32, generation: u32, pid: u32) -> Self {
+        Self {
+            index,
+            slot,
+            generation,
+            pid,
+            has_ended: false,
+            is_done: false,
+            raw_nodes: Vec::new(),
+            stacks: Vec::new(),
+            node_blocks: HashMap::new(),
+            mappings: BTreeMap::new(),
+            reallocs: Vec::new(),
+            entry: None,
+            executable: String::new(),
+            regions: BTreeMap::new(),
+        }
+    }
+
+    /// Reads the nodes that were written since the last round.
+    pub(crate) fn read_nodes(&mut self, pool: &Pool) {
+        let mut blocks = std::mem::take(&mut self.node_blocks);
+        for (&buffer, block) in &mut blocks {
+            // Node 0 of the first block is the root and never written.
+            if block.first_node == 0 && block.read_count == 0 {
+                block.read_count = 1;
+            }
+            while let Some(node) = reader::node(pool, buffer, block.read_count) {
+                self.keep_node(block.first_node as usize + block.read_count, node);
+                block.read_count += 1;
+            }
+        }
+        self.node_blocks = blocks;
+    }
+
+    /// Frees the node blocks of which every node was read. Returns how many.
+    pub(crate) fn free_read_blocks(&mut self, pool: &Pool) -> u32 {
+        let before = self.node_blocks.len();
+        self.node_blocks.retain(|&buffer, block| {
+            let is_read = block.read_count >= pool.nodes_per_block();
+            if is_read {
+                reader::free_buffer(pool, buffer);
+            }
+            !is_read
+        });
+        (before - self.node_blocks.len()) as u32
+    }
+
+    /// Frees all node blocks: the process has ended.
+    pub(crate) fn free_all_blocks(&mut self, pool: &Pool) {
+        for &buffer in self.node_blocks.keys() {
+            reader::free_buffer(pool, buffer);
+        }
+        self.node_blocks.clear();
+    }
+
+    /// Gives back the memory that only a live process needs.
+    pub(crate) fn forget(&mut self) {
+        self.raw_nodes = Vec::new();
+        self.stacks = Vec::new();
+        self.mappings.clear();
+        self.regions.clear();
+        self.reallocs.clear();
+    }
+
+    /// Keeps a node that an agent has written. A parent that is not older than its child is none.
+    pub(crate) fn keep_node(&mut self, number: usize, mut node: RawNode) {
+        if number >= NODES_MAX {
+            return;
+        }
+        if number >= self.raw_nodes.len() {
+            self.raw_nodes.resize(number + 1, RawNode::default());
+            self.stacks.resize(number + 1, NO_STACK);
+        }
+        if node.parent as usize >= number {
+            node.parent = 0;
+        }
+        self.raw_nodes[number] = node;
+    }
+
+    /// The file's stack for an agent's node; nodes that have none yet are given one by `add`, callers first. `Err`: the
+    /// number of a node that has not been kept.
+    #[inline(always)]
+    pub(crate) fn stack<E>(
+        &mut self,
+        node: u32,
+        add: impl FnMut(StackIndex, u64) -> Result<StackIndex, E>,
+    ) -> Result<Option<StackIndex>, E> {
+        match self.stacks.get(node as usize) {
+            Some(&stack) if stack != NO_STACK => Ok(Some(stack)),
+            _ => self.new_stack(node, add),
+        }
+    }
+
+    #[cold]
+    fn new_stack<E>(
+        &mut self,
+        node: u32,
+        mut add: impl FnMut(StackIndex, u64) -> Result<StackIndex, E>,
+    ) -> Result<Option<StackIndex>, E> {
+        if node == 0 {
+            return Ok(Some(StackIndex::EMPTY));
+        }
+        let mut path = Vec::new();
+        let mut at = node;
+        let mut stack = StackIndex::EMPTY;
+        while at != 0 {
+            let Some(raw) = self.raw_nodes.get(at as usize) else { return Ok(None) };
+            match self.stacks.get(at as usize) {
+                Some(&known) if known != NO_STACK => {
+                    stack = known;
+                    break;
+                }
+                _ => {}
+            }
+            if raw.return_address == 0 {
+                return Ok(None);
+            }
+            path.push(at);
+            at = raw.parent;
+        }
+        for &number in path.iter().rev() {
+            stack = add(stack, self.raw_nodes[number as usize].return_address)?;
+            self.stacks[number as usize] = stack;
+        }
+        Ok(Some(stack))
+    }
+}

@@ -1,0 +1,91 @@
+//! Where the recorder's events go: the ledger with its summary, and the file.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+use heapr_ledger::{Ledger, SummaryBuilder};
+use heapr_trace::{Event, ProcessIndex, Summary, TraceWriter};
+
+use crate::Error;
+
+/// A checkpoint is written when this many events have come since the last…
+const CHECKPOINT_EVENTS_MIN: u64 = 2_000_000;
+/// …and this many times the live blocks, so that checkpoints add at most about a tenth to the file.
+const CHECKPOINT_EVENTS_PER_BLOCK: u64 = 16;
+
+/// Ledger and file.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    pub(crate) writer: TraceWriter<BufWriter<File>>,
+    pub(crate) ledger: Ledger,
+    pub(crate) summary: SummaryBuilder,
+    pub(crate) event_count: u64,
+    events_since_checkpoint: u64,
+    pub(crate) last_ns: u64,
+    /// The first error of the file; events go on being counted, not written.
+    pub(crate) write_error: Option<heapr_trace::Error>,
+}
+
+impl Sink {
+    pub(crate) fn create(path: &Path, overwrite: bool) -> Result<Self, Error> {
+        let writer = TraceWriter::create(path, overwrite)
+            .map_err(|source| Error::Output { path: path.to_owned(), source })?;
+        Ok(Self {
+            writer,
+            ledger: Ledger::new(),
+            summary: SummaryBuilder::new(),
+            event_count: 0,
+            events_since_checkpoint: 0,
+            last_ns: 0,
+            write_error: None,
+        })
+    }
+
+    /// Takes the next event.
+    #[inline(always)]
+    pub(crate) fn event(&mut self, event: &Event, process: ProcessIndex) {
+        self.last_ns = event.time_ns;
+        self.event_count += 1;
+        self.events_since_checkpoint += 1;
+        self.ledger.apply(event, process, &mut self.summary);
+        if self.write_error.is_none()
+            && let Err(error) = self.writer.event(event)
+        {
+            self.write_error = Some(error);
+        }
+    }
+
+    /// Writes a checkpoint if one is due.
+    pub(crate) fn checkpoint_if_due(&mut self) {
+        let due = CHECKPOINT_EVENTS_MIN.max(self.ledger.live_count() as u64 * CHECKPOINT_EVENTS_PER_BLOCK);
+        if self.events_since_checkpoint < due {
+            return;
+        }
+        self.events_since_checkpoint = 0;
+        let outcome = self.writer.checkpoint(self.last_ns, self.ledger.live_blocks());
+        self.keep(outcome);
+    }
+
+    /// Keeps the first error.
+    pub(crate) fn keep(&mut self, outcome: heapr_trace::Result<()>) {
+        if let Err(error) = outcome
+            && self.write_error.is_none()
+        {
+            self.write_error = Some(error);
+        }
+    }
+
+    /// Ends the file and gives back its summary.
+    pub(crate) fn finish(mut self, duration_ns: u64) -> (Summary, Option<heapr_trace::Error>) {
+        let mut summary = self.summary.finish();
+        summary.event_count = self.event_count;
+        summary.duration_ns = duration_ns;
+        if self.write_error.is_none()
+            && let Err(error) = self.writer.finish(&summary)
+        {
+            self.write_error = Some(error);
+        }
+        (summary, self.write_error)
+    }
+}

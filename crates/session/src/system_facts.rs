@@ -1,0 +1,34 @@
+//! What the machine is, for the file.
+
+use std::fs;
+
+use heapr_trace::System;
+
+/// The machine as it shows itself now.
+pub(crate) fn system() -> System {
+    let uname = rustix::system::uname();
+    let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+    System {
+        kernel: format!("{} {} {}", text(uname.sysname()), text(uname.release()), text(uname.nodename())),
+        machine: text(uname.machine()),
+        distribution: distribution(),
+        cpu_count: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+        memory_bytes: memory_bytes(),
+        page_bytes: rustix::param::page_size() as u64,
+    }
+}
+
+fn distribution() -> String {
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    release
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="))
+        .map(|name| name.trim_matches('"').to_owned())
+        .unwrap_or_default()
+}
+
+fn memory_bytes() -> u64 {
+    let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = info.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}

@@ -1,0 +1,305 @@
+//! From an agent's record to an event of the file.
+//!
+//! The reallocations of the ring are two records, because the real call lies between them; those of the file are one
+//! event. While a block is "in realloc" its address may be given to another thread, which proves that the block has
+//! moved: then the reallocation is written as two halves (see `heapr_trace::Action`).
+
+use heapr_ring::{Pool, reader};
+use heapr_trace::{Action, Event, HeapId, Mapping, Module, StackIndex, StackNode, ThreadIndex};
+use heapr_wire::{ADDRESS_MASK, HEAP_MMAP, MODULE_MAIN, MODULE_UNLOADED, ModuleRecord, RecordKind};
+
+use crate::merge::Head;
+use crate::process_state::{InMotion, ProcessState, Region};
+use crate::sink::Sink;
+
+/// A record's words, read once.
+pub(crate) struct Record<'a> {
+    pub(crate) pool: &'a Pool,
+    pub(crate) head: Head,
+    pub(crate) kind: RecordKind,
+    pub(crate) words: usize,
+}
+
+impl Record<'_> {
+    #[inline(always)]
+    fn word(&self, number: usize) -> u64 {
+        reader::word(self.pool, self.head.buffer, self.head.place + number).unwrap_or(0)
+    }
+}
+
+/// What came of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done,
+    /// It names something that does not exist.
+    Invalid,
+}
+
+/// Translates one record and hands its events on.
+#[inline(always)]
+pub(crate) fn translate(
+    record: &Record<'_>,
+    time_ns: u64,
+    thread: ThreadIndex,
+    process: &mut ProcessState,
+    sink: &mut Sink,
+) -> Outcome {
+    let place = record.word(1);
+    let heap = (place >> 56) as u8;
+    let address_avma = place & ADDRESS_MASK;
+    match record.kind {
+        RecordKind::Alloc => {
+            let packed = record.word(2);
+            let Some(stack) = stack(process, sink, packed as u32, time_ns) else { return Outcome::Invalid };
+            let event = Event {
+                time_ns,
+                thread,
+                heap: HeapId(heap),
+                action: Action::Alloc {
+                    address_avma,
+                    size_bytes: packed >> 32,
+                    stack,
+                    is_moved_realloc: false,
+                },
+            };
+            alloc(process, sink, event, heap, address_avma, packed >> 32, stack);
+        }
+        RecordKind::AllocBig => {
+            let size_bytes = record.word(2);
+            let Some(stack) = stack(process, sink, record.word(3) as u32, time_ns) else { return Outcome::Invalid };
+            let event = Event {
+                time_ns,
+                thread,
+                heap: HeapId(heap),
+                action: Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: false },
+            };
+            alloc(process, sink, event, heap, address_avma, size_bytes, stack);
+        }
+        RecordKind::Free | RecordKind::FreeStack => {
+            let node = if record.kind == RecordKind::FreeStack { record.word(2) as u32 } else { 0 };
+            let Some(stack) = stack(process, sink, node, time_ns) else { return Outcome::Invalid };
+            let action = Action::Free { address_avma, stack, is_moved_realloc: false };
+            sink.event(&Event { time_ns, thread, heap: HeapId(heap), action }, process.index);
+        }
+        RecordKind::ReallocPrepare => {
+            process.reallocs.retain(|moving| moving.thread != thread);
+            process.reallocs.push(InMotion { thread, heap, address_avma, is_displaced: false });
+        }
+        RecordKind::ReallocCommit => {
+            let size_bytes = record.word(2);
+            let node = (record.word(3) >> 32) as u32;
+            let Some(stack) = stack(process, sink, node, time_ns) else { return Outcome::Invalid };
+            commit(process, sink, Commit { time_ns, thread, heap, address_avma, size_bytes, stack });
+        }
+        RecordKind::ReallocAbort => {
+            process.reallocs.retain(|moving| moving.thread != thread);
+            let action = Action::Failed { size_bytes: record.word(2), stack: StackIndex::EMPTY };
+            sink.event(&Event { time_ns, thread, heap: HeapId(heap), action }, process.index);
+        }
+        RecordKind::AllocFailed => {
+            let Some(stack) = stack(process, sink, record.word(2) as u32, time_ns) else { return Outcome::Invalid };
+            let action = Action::Failed { size_bytes: place, stack };
+            sink.event(&Event { time_ns, thread, heap: HeapId::MALLOC, action }, process.index);
+        }
+        RecordKind::Module => return module(record, time_ns, process, sink),
+        RecordKind::Unmap => unmap(process, sink, time_ns, thread, address_avma, record.word(2)),
+        RecordKind::ThreadName | RecordKind::HeapCreate | RecordKind::HeapDestroy => {}
+    }
+    Outcome::Done
+}
+
+#[inline(always)]
+fn stack(process: &mut ProcessState, sink: &mut Sink, node: u32, time_ns: u64) -> Option<StackIndex> {
+    let index = process.index;
+    let added = process.stack(node, |parent, return_address_avma| {
+        sink.writer.add_stack(StackNode { parent, process: index, return_address_avma, first_seen_ns: time_ns })
+    });
+    match added {
+        Ok(stack) => stack,
+        Err(error) => {
+            sink.keep(Err(error));
+            Some(StackIndex::EMPTY)
+        }
+    }
+}
+
+#[inline(always)]
+fn alloc(
+    process: &mut ProcessState,
+    sink: &mut Sink,
+    event: Event,
+    heap: u8,
+    address_avma: u64,
+    size_bytes: u64,
+    stack: StackIndex,
+) {
+    if !process.reallocs.is_empty() {
+        displace(process, sink, event, heap, address_avma);
+    }
+    if heap == HEAP_MMAP {
+        unmap(process, sink, event.time_ns, event.thread, address_avma, size_bytes);
+        process.regions.insert(address_avma, Region { size_bytes, stack });
+    }
+    sink.event(&event, process.index);
+}
+
+/// The address of a block in realloc was given to another call: the block has moved.
+fn displace(process: &mut ProcessState, sink: &mut Sink, event: Event, heap: u8, address_avma: u64) {
+    let moved = process.reallocs.iter_mut().find(|moving| {
+        moving.heap == heap
+            && moving.address_avma == address_avma
+            && moving.thread != event.thread
+            && !moving.is_displaced
+    });
+    let Some(moved) = moved else { return };
+    moved.is_displaced = true;
+    let thread = moved.thread;
+    let action = Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: true };
+    sink.event(&Event { thread, action, ..event }, process.index);
+}
+
+struct Commit {
+    time_ns: u64,
+    thread: ThreadIndex,
+    heap: u8,
+    address_avma: u64,
+    size_bytes: u64,
+    stack: StackIndex,
+}
+
+fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
+    let Commit { time_ns, thread, heap, address_avma, size_bytes, stack } = commit;
+    let event = |action| Event { time_ns, thread, heap: HeapId(heap), action };
+    let moving = process.reallocs.iter().position(|moving| moving.thread == thread && moving.heap == heap);
+    let moving = moving.map(|place| process.reallocs.swap_remove(place));
+    let is_displaced = moving.is_some_and(|moving| moving.is_displaced);
+    let old = moving.filter(|moving| !moving.is_displaced).map(|moving| moving.address_avma);
+    match (old, is_displaced) {
+        // realloc(p, 0) that freed.
+        (Some(old), _) if address_avma == 0 && size_bytes == 0 => {
+            let action =
+                Action::Free { address_avma: old, stack: StackIndex::EMPTY, is_moved_realloc: false };
+            sink.event(&event(action), process.index);
+        }
+        (None, _) if address_avma == 0 => {}
+        (Some(old), _) => {
+            if old != address_avma {
+                displace(process, sink, event(Action::Failed { size_bytes, stack }), heap, address_avma);
+            }
+            if heap == HEAP_MMAP {
+                process.regions.remove(&old);
+                process.regions.insert(address_avma, Region { size_bytes, stack });
+            }
+            let action = Action::Realloc { old_address_avma: old, address_avma, size_bytes, stack };
+            sink.event(&event(action), process.index);
+        }
+        (None, is_moved_realloc) => {
+            let action = Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc };
+            sink.event(&event(action), process.index);
+        }
+    }
+}
+
+/// Ends, cuts or splits the regions of the mmap heap that a range covers.
+fn unmap(
+    process: &mut ProcessState,
+    sink: &mut Sink,
+    time_ns: u64,
+    thread: ThreadIndex,
+    start_avma: u64,
+    size_bytes: u64,
+) {
+    const PAGE_MASK: u64 = 4095;
+    let pages_end = |start: u64, bytes: u64| start.saturating_add(bytes.saturating_add(PAGE_MASK) & !PAGE_MASK);
+    let end_avma = pages_end(start_avma, size_bytes);
+    let mut event = |process: &ProcessState, action| {
+        sink.event(&Event { time_ns, thread, heap: HeapId::MMAP, action }, process.index);
+    };
+    loop {
+        let before = process.regions.range(..end_avma).next_back().map(|(&start, &region)| (start, region));
+        let Some((start, region)) = before.filter(|&(start, region)| pages_end(start, region.size_bytes) > start_avma)
+        else {
+            return;
+        };
+        let end = start.saturating_add(region.size_bytes);
+        process.regions.remove(&start);
+        let stack = region.stack;
+        let keep_front = start_avma.saturating_sub(start);
+        if keep_front > 0 {
+            process.regions.insert(start, Region { size_bytes: keep_front, stack });
+            let action =
+                Action::Realloc { old_address_avma: start, address_avma: start, size_bytes: keep_front, stack };
+            event(process, action);
+        } else {
+            let action = Action::Free { address_avma: start, stack: StackIndex::EMPTY, is_moved_realloc: false };
+            event(process, action);
+        }
+        if end > end_avma {
+            let size_bytes = end - end_avma;
+            process.regions.insert(end_avma, Region { size_bytes, stack });
+            let action = Action::Alloc { address_avma: end_avma, size_bytes, stack, is_moved_realloc: true };
+            event(process, action);
+        }
+        if keep_front > 0 {
+            return;
+        }
+    }
+}
+
+fn module(record: &Record<'_>, time_ns: u64, process: &mut ProcessState, sink: &mut Sink) -> Outcome {
+    let lengths = record.word(5);
+    let (build_id_bytes, path_bytes) = ((lengths >> 32) as usize, (lengths as u32) as usize);
+    let words = ModuleRecord::FIXED_WORDS + build_id_bytes.div_ceil(8) + path_bytes.div_ceil(8);
+    let is_sane = record.words >= ModuleRecord::FIXED_WORDS
+        && build_id_bytes <= ModuleRecord::BUILD_ID_BYTES_MAX
+        && path_bytes <= ModuleRecord::PATH_BYTES_MAX
+        && words == record.words;
+    let (bias_avma, start_avma, end_avma) = (record.word(2), record.word(3), record.word(4));
+    let flags = record.word(6);
+    if !is_sane || start_avma >= end_avma {
+        return Outcome::Invalid;
+    }
+    let overlapping: Vec<u64> = process
+        .mappings
+        .range(..end_avma)
+        .filter(|&(_, &(end, _))| end > start_avma)
+        .map(|(&start, _)| start)
+        .collect();
+    for start in overlapping {
+        if let Some((_, number)) = process.mappings.remove(&start) {
+            let outcome = sink.writer.unload_mapping(number, time_ns);
+            sink.keep(outcome);
+        }
+    }
+    if flags & MODULE_UNLOADED != 0 {
+        return Outcome::Done;
+    }
+    let text = |first: usize, bytes: usize| -> Vec<u8> {
+        let words = (first..first + bytes.div_ceil(8)).flat_map(|number| record.word(number).to_le_bytes());
+        words.take(bytes).collect()
+    };
+    let build_id = text(ModuleRecord::FIXED_WORDS, build_id_bytes);
+    let path = text(ModuleRecord::FIXED_WORDS + build_id_bytes.div_ceil(8), path_bytes);
+    let mut path = String::from_utf8_lossy(&path).into_owned();
+    if flags & MODULE_MAIN != 0 {
+        path = process.executable.clone();
+    }
+    let added = sink.writer.add_module(Module { path, build_id }).and_then(|module| {
+        sink.writer.add_mapping(Mapping {
+            process: process.index,
+            module,
+            start_avma,
+            end_avma,
+            bias_avma,
+            loaded_ns: time_ns,
+            unloaded_ns: u64::MAX,
+        })
+    });
+    match added {
+        Ok(number) => {
+            process.mappings.insert(start_avma, (end_avma, number));
+        }
+        Err(error) => sink.keep(Err(error)),
+    }
+    Outcome::Done
+}

@@ -1,0 +1,405 @@
+//! The columns of an event chunk.
+//!
+//! ```text
+//! tokens     one byte an event: kind:3 | new thread:1 | heap not 0:1 | address known:1 | site new:1 | in place:1
+//! times      ns since the event before, varint (the first: since the chunk's first_ns)
+//! threads    thread (and heap, if the token says so), varint, only where the token says so
+//! addresses  what no model knows: zigzag difference to the last such address
+//! refs       the freed block: how many allocations ago it was made, in this chunk
+//! sites      place in the table of (stack, size) pairs, two bytes
+//! new sites  stack as zigzag difference to the last new one, size
+//! ```
+//! Each chunk stands alone: writer and reader begin it with empty models and keep them in step.
+//!
+//! **Models.** A freed block is nearly always one that was allocated a short while ago: it is named by the number of
+//! allocations since. An allocator hands out the most recently freed block of a size class first: a stack of freed
+//! addresses for each class predicts the address of most small allocations, which then takes no bytes at all. The same
+//! pairs of stack and size come again and again: they are kept in a table.
+
+use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
+use crate::error::Malformed;
+use crate::{Action, Event, HeapId, StackIndex, ThreadIndex};
+
+/// Events per chunk: large enough for the models and the compressor to learn, small enough that a chunk is read in a
+/// millisecond.
+pub(crate) const EVENTS_PER_CHUNK: usize = 1 << 16;
+/// Streams of an event chunk.
+pub(crate) const EVENT_STREAMS: usize = 7;
+
+const ALLOC: u8 = 0;
+const FREE: u8 = 1;
+const REALLOC: u8 = 2;
+const FAILED: u8 = 3;
+const FREE_WITH_STACK: u8 = 4;
+const ALLOC_MOVED: u8 = 5;
+const FREE_MOVED: u8 = 6;
+
+const NEW_THREAD: u8 = 1 << 3;
+const WITH_HEAP: u8 = 1 << 4;
+const ADDRESS_KNOWN: u8 = 1 << 5;
+const NEW_SITE: u8 = 1 << 6;
+const IN_PLACE: u8 = 1 << 7;
+
+/// Entries of the site table.
+const SITES: usize = 1 << 12;
+/// Entries of the writer's table from address to allocation.
+const RECENT: usize = 1 << 14;
+/// Size classes with a stack of freed addresses: chunks of up to 1 KiB in steps of 16, as glibc's thread cache has them.
+const CLASSES: usize = 66;
+/// Freed addresses kept per class.
+const CLASS_DEPTH: usize = 32;
+
+fn mix(value: u64) -> usize {
+    (value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
+}
+
+/// What writer and reader both know from the chunk so far.
+#[derive(Debug)]
+struct Models {
+    thread: ThreadIndex,
+    last_address: u64,
+    last_stack: u32,
+    /// Allocations of the chunk: address and size.
+    allocs: Vec<(u64, u64)>,
+    freed: Vec<[u64; CLASS_DEPTH]>,
+    freed_top: [u8; CLASSES],
+    freed_count: [u8; CLASSES],
+    sites: Vec<(u32, u64)>,
+}
+
+impl Models {
+    fn new() -> Self {
+        Self {
+            thread: ThreadIndex(u32::MAX),
+            last_address: 0,
+            last_stack: 0,
+            allocs: Vec::with_capacity(EVENTS_PER_CHUNK),
+            freed: vec![[0; CLASS_DEPTH]; CLASSES],
+            freed_top: [0; CLASSES],
+            freed_count: [0; CLASSES],
+            sites: vec![(u32::MAX, 0); SITES],
+        }
+    }
+
+    fn reset(&mut self) {
+        self.thread = ThreadIndex(u32::MAX);
+        self.last_address = 0;
+        self.last_stack = 0;
+        self.allocs.clear();
+        self.freed_count = [0; CLASSES];
+        self.sites.fill((u32::MAX, 0));
+    }
+
+    fn class(size_bytes: u64) -> Option<usize> {
+        let class = (size_bytes.saturating_add(23) / 16).max(2) as usize;
+        (class < CLASSES).then_some(class)
+    }
+
+    /// The address that the allocator will probably hand out.
+    #[inline(always)]
+    fn predicted(&self, size_bytes: u64) -> Option<u64> {
+        let class = Self::class(size_bytes)?;
+        if self.freed_count[class] == 0 {
+            return None;
+        }
+        Some(self.freed[class][usize::from(self.freed_top[class]) % CLASS_DEPTH])
+    }
+
+    #[inline(always)]
+    fn allocated(&mut self, address: u64, size_bytes: u64, was_predicted: bool) {
+        if was_predicted && let Some(class) = Self::class(size_bytes) {
+            self.freed_count[class] -= 1;
+            self.freed_top[class] = self.freed_top[class].wrapping_sub(1);
+        }
+        self.allocs.push((address, size_bytes));
+    }
+
+    #[inline(always)]
+    fn freed(&mut self, address: u64, size_bytes: u64) {
+        if let Some(class) = Self::class(size_bytes) {
+            let top = self.freed_top[class].wrapping_add(1);
+            self.freed_top[class] = top;
+            self.freed[class][usize::from(top) % CLASS_DEPTH] = address;
+            self.freed_count[class] = (self.freed_count[class] + 1).min(CLASS_DEPTH as u8);
+        }
+    }
+
+    fn site_place(stack: u32, size_bytes: u64) -> usize {
+        mix(u64::from(stack) << 32 ^ size_bytes.wrapping_mul(0xff51_afd7_ed55_8ccd)) % SITES
+    }
+}
+
+/// Collects the events of a chunk as columns.
+#[derive(Debug)]
+pub(crate) struct EventColumns {
+    models: Models,
+    recent: Vec<u32>,
+    pub(crate) count: usize,
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
+    streams: [Vec<u8>; EVENT_STREAMS],
+}
+
+impl EventColumns {
+    pub(crate) fn new() -> Self {
+        Self {
+            models: Models::new(),
+            recent: vec![0; RECENT],
+            count: 0,
+            first_ns: 0,
+            last_ns: 0,
+            streams: [const { Vec::new() }; EVENT_STREAMS],
+        }
+    }
+
+    pub(crate) fn streams(&self) -> [&[u8]; EVENT_STREAMS] {
+        self.streams.each_ref().map(Vec::as_slice)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.models.reset();
+        self.recent.fill(0);
+        self.count = 0;
+        self.streams.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Appends an event. Times must not decrease: an earlier one is taken for the last.
+    #[inline]
+    pub(crate) fn push(&mut self, event: &Event) {
+        if self.count == 0 {
+            self.first_ns = event.time_ns;
+            self.last_ns = event.time_ns;
+        }
+        self.count += 1;
+        let time_ns = event.time_ns.max(self.last_ns);
+        let [tokens, times, threads, ..] = &mut self.streams;
+        times.put_varint(time_ns - self.last_ns);
+        self.last_ns = time_ns;
+        let mut token = 0;
+        if event.thread != self.models.thread {
+            self.models.thread = event.thread;
+            token |= NEW_THREAD;
+            threads.put_varint(u64::from(event.thread.0));
+        }
+        if event.heap != HeapId::MALLOC {
+            token |= WITH_HEAP;
+            threads.push(event.heap.0);
+        }
+        let place = tokens.len();
+        tokens.push(0);
+        token |= match event.action {
+            Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc } => {
+                let kind = if is_moved_realloc { ALLOC_MOVED } else { ALLOC };
+                kind | self.put_site(stack, size_bytes) | self.put_alloc(address_avma, size_bytes)
+            }
+            Action::Free { address_avma, stack, is_moved_realloc } => {
+                let freed = self.put_free(address_avma);
+                if stack == StackIndex::EMPTY {
+                    freed | if is_moved_realloc { FREE_MOVED } else { FREE }
+                } else {
+                    freed | FREE_WITH_STACK | self.put_site(stack, u64::from(is_moved_realloc))
+                }
+            }
+            Action::Realloc { old_address_avma, address_avma, size_bytes, stack } => {
+                let freed = self.put_free(old_address_avma);
+                let site = self.put_site(stack, size_bytes);
+                let in_place = if address_avma == old_address_avma {
+                    self.note(address_avma, size_bytes, false);
+                    IN_PLACE
+                } else {
+                    self.put_address(address_avma);
+                    self.note(address_avma, size_bytes, false);
+                    0
+                };
+                REALLOC | freed | site | in_place
+            }
+            Action::Failed { size_bytes, stack } => FAILED | self.put_site(stack, size_bytes),
+        };
+        self.streams[0][place] = token;
+    }
+
+    #[inline(always)]
+    fn put_address(&mut self, address: u64) {
+        self.streams[3].put_varint(zigzag(address.wrapping_sub(self.models.last_address).cast_signed()));
+        self.models.last_address = address;
+    }
+
+    #[inline(always)]
+    fn note(&mut self, address: u64, size_bytes: u64, was_predicted: bool) {
+        self.models.allocated(address, size_bytes, was_predicted);
+        self.recent[mix(address) % RECENT] = self.models.allocs.len() as u32;
+    }
+
+    #[inline(always)]
+    fn put_alloc(&mut self, address: u64, size_bytes: u64) -> u8 {
+        let is_known = self.models.predicted(size_bytes) == Some(address);
+        if !is_known {
+            self.put_address(address);
+        }
+        self.note(address, size_bytes, is_known);
+        if is_known { ADDRESS_KNOWN } else { 0 }
+    }
+
+    #[inline(always)]
+    fn put_free(&mut self, address: u64) -> u8 {
+        let number = self.recent[mix(address) % RECENT] as usize;
+        match number.checked_sub(1).and_then(|number| self.models.allocs.get(number)) {
+            Some(&(made, size_bytes)) if made == address => {
+                self.streams[4].put_varint((self.models.allocs.len() - number) as u64);
+                self.models.freed(address, size_bytes);
+                ADDRESS_KNOWN
+            }
+            _ => {
+                self.put_address(address);
+                0
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn put_site(&mut self, stack: StackIndex, size_bytes: u64) -> u8 {
+        let place = Models::site_place(stack.0, size_bytes);
+        if self.models.sites[place] == (stack.0, size_bytes) {
+            self.streams[5].extend_from_slice(&(place as u16).to_le_bytes());
+            return 0;
+        }
+        self.models.sites[place] = (stack.0, size_bytes);
+        let new_sites = &mut self.streams[6];
+        new_sites.put_varint(zigzag(i64::from(stack.0) - i64::from(self.models.last_stack)));
+        new_sites.put_varint(size_bytes);
+        self.models.last_stack = stack.0;
+        NEW_SITE
+    }
+}
+
+/// Takes the events of a chunk from its columns.
+#[derive(Debug)]
+pub(crate) struct EventDecoder {
+    models: Models,
+}
+
+struct Columns<'a> {
+    tokens: Take<'a>,
+    times: Take<'a>,
+    threads: Take<'a>,
+    addresses: Take<'a>,
+    refs: Take<'a>,
+    sites: Take<'a>,
+    new_sites: Take<'a>,
+}
+
+impl EventDecoder {
+    pub(crate) fn new() -> Self {
+        Self { models: Models::new() }
+    }
+
+    /// Appends the events of untrusted columns to `events`. What was decoded before an error stays.
+    pub(crate) fn decode(
+        &mut self,
+        streams: &[Vec<u8>; EVENT_STREAMS],
+        first_ns: u64,
+        count: usize,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Malformed> {
+        self.models.reset();
+        if count > EVENTS_PER_CHUNK || streams[0].len() != count {
+            return Err(Malformed("it has another number of events than it says"));
+        }
+        events.reserve(count);
+        let [tokens, times, threads, addresses, refs, sites, new_sites] = streams.each_ref().map(|s| Take::new(s));
+        let mut columns = Columns { tokens, times, threads, addresses, refs, sites, new_sites };
+        let mut time_ns = first_ns;
+        for _ in 0..count {
+            let token = columns.tokens.u8()?;
+            time_ns = time_ns
+                .checked_add(columns.times.varint()?)
+                .ok_or(Malformed("a time is beyond 64 bits"))?;
+            if token & NEW_THREAD != 0 {
+                self.models.thread = ThreadIndex(columns.threads.varint32()?);
+            }
+            let heap = if token & WITH_HEAP != 0 { HeapId(columns.threads.u8()?) } else { HeapId::MALLOC };
+            let action = self.action(token, &mut columns)?;
+            events.push(Event { time_ns, thread: self.models.thread, heap, action });
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn action(&mut self, token: u8, columns: &mut Columns<'_>) -> Result<Action, Malformed> {
+        Ok(match token & 7 {
+            kind @ (ALLOC | ALLOC_MOVED) => {
+                let (stack, size_bytes) = self.site(token, columns)?;
+                let is_known = token & ADDRESS_KNOWN != 0;
+                let address_avma = if is_known {
+                    self.models.predicted(size_bytes).ok_or(Malformed("an address was to be known and is not"))?
+                } else {
+                    self.address(columns)?
+                };
+                self.models.allocated(address_avma, size_bytes, is_known);
+                Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: kind == ALLOC_MOVED }
+            }
+            kind @ (FREE | FREE_MOVED) => {
+                let address_avma = self.freed(token, columns)?;
+                Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: kind == FREE_MOVED }
+            }
+            FREE_WITH_STACK => {
+                let address_avma = self.freed(token, columns)?;
+                let (stack, is_moved) = self.site(token, columns)?;
+                Action::Free { address_avma, stack, is_moved_realloc: is_moved != 0 }
+            }
+            REALLOC => {
+                let old_address_avma = self.freed(token, columns)?;
+                let (stack, size_bytes) = self.site(token, columns)?;
+                let address_avma =
+                    if token & IN_PLACE != 0 { old_address_avma } else { self.address(columns)? };
+                self.models.allocated(address_avma, size_bytes, false);
+                Action::Realloc { old_address_avma, address_avma, size_bytes, stack }
+            }
+            FAILED => {
+                let (stack, size_bytes) = self.site(token, columns)?;
+                Action::Failed { size_bytes, stack }
+            }
+            _ => return Err(Malformed("an event is of no known kind")),
+        })
+    }
+
+    #[inline(always)]
+    fn address(&mut self, columns: &mut Columns<'_>) -> Result<u64, Malformed> {
+        let address = self.models.last_address.wrapping_add_signed(unzigzag(columns.addresses.varint()?));
+        self.models.last_address = address;
+        Ok(address)
+    }
+
+    #[inline(always)]
+    fn freed(&mut self, token: u8, columns: &mut Columns<'_>) -> Result<u64, Malformed> {
+        if token & ADDRESS_KNOWN == 0 {
+            return self.address(columns);
+        }
+        let back = columns.refs.varint()?;
+        let number = (self.models.allocs.len() as u64).checked_sub(back).and_then(|number| number.checked_sub(1));
+        let &(address, size_bytes) = number
+            .and_then(|number| self.models.allocs.get(number as usize))
+            .ok_or(Malformed("a free refers to an allocation before the chunk"))?;
+        self.models.freed(address, size_bytes);
+        Ok(address)
+    }
+
+    #[inline(always)]
+    fn site(&mut self, token: u8, columns: &mut Columns<'_>) -> Result<(StackIndex, u64), Malformed> {
+        if token & NEW_SITE == 0 {
+            let place = usize::from(u16::from_le_bytes([columns.sites.u8()?, columns.sites.u8()?]));
+            let &(stack, size_bytes) =
+                self.models.sites.get(place).ok_or(Malformed("a site is outside of its table"))?;
+            return Ok((StackIndex(stack), size_bytes));
+        }
+        let difference = unzigzag(columns.new_sites.varint()?);
+        let stack = i64::from(self.models.last_stack)
+            .checked_add(difference)
+            .and_then(|stack| u32::try_from(stack).ok())
+            .ok_or(Malformed("a stack's number is beyond 32 bits"))?;
+        let size_bytes = columns.new_sites.varint()?;
+        self.models.last_stack = stack;
+        self.models.sites[Models::site_place(stack, size_bytes)] = (stack, size_bytes);
+        Ok((StackIndex(stack), size_bytes))
+    }
+}

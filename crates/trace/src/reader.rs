@@ -1,0 +1,596 @@
+//! Reading a trace: the chunks are found, the small tables read; stacks, summary and events on demand.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use crate::blocks::{BLOCK_STREAMS, take_blocks};
+use crate::bytes::Take;
+use crate::chunk::{
+    CHUNK_HEADER_BYTES, CHUNK_MAGIC, ChunkHeader, ChunkInfo, ChunkKind, FILE_HEADER_BYTES, FILE_MAGIC,
+    FORMAT_VERSION, TRAILER_BYTES, TRAILER_MAGIC, index_offset,
+};
+use crate::error::{Damage, Error, Malformed, Result};
+use crate::events::{EVENT_STREAMS, EventDecoder};
+use crate::payload::unpack;
+use crate::source::{ReadAt, read_up_to};
+use crate::stacks::{STACK_STREAMS, StackTable};
+use crate::summary::{TOTALS_STREAMS, take_stack_totals, take_summary};
+use crate::tables::{Entry, take_all};
+use crate::*;
+
+/// An opened trace.
+pub struct Trace {
+    source: Box<dyn ReadAt>,
+    chunks: Vec<ChunkInfo>,
+    damage: Vec<Damage>,
+    system: System,
+    session: Session,
+    processes: Vec<Process>,
+    threads: Vec<Thread>,
+    modules: Vec<Module>,
+    mappings: Vec<Mapping>,
+    /// Mapping numbers by process and start, for look-ups.
+    mapping_order: Vec<u32>,
+    markers: Vec<Marker>,
+    rss_samples: Vec<RssSample>,
+    losses: Vec<LossEntry>,
+    statistics: Vec<Statistic>,
+    stacks: OnceLock<StackTable>,
+    is_complete: bool,
+}
+
+impl std::fmt::Debug for Trace {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Trace").field("chunks", &self.chunks.len()).finish_non_exhaustive()
+    }
+}
+
+/// The live blocks at a time.
+#[derive(Debug)]
+pub struct Checkpoint {
+    /// When: all events up to and including this time have happened.
+    pub time_ns: u64,
+    /// Number of events before it.
+    pub event_index: u64,
+    /// The blocks, in order of process, heap and address.
+    pub blocks: Vec<Block>,
+}
+
+/// Tables grow by index; a hostile index must not make them huge.
+const INDEX_MAX: usize = 1 << 24;
+
+impl Trace {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// It cannot be read, is empty, is no trace, or is from a newer version. Damage inside is no error: see
+    /// [`Trace::damage`].
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|source| Error::Io { action: "opening the file", source })?;
+        Self::from_source(Box::new(file))
+    }
+
+    /// Opens whatever can be read.
+    ///
+    /// # Errors
+    /// As [`Trace::open`].
+    pub fn from_source(source: Box<dyn ReadAt>) -> Result<Self> {
+        let size = source.size_bytes().map_err(|source| Error::Io { action: "reading the trace", source })?;
+        check_header(&*source)?;
+        let mut trace = Self {
+            source,
+            chunks: Vec::new(),
+            damage: Vec::new(),
+            system: System::default(),
+            session: Session::default(),
+            processes: Vec::new(),
+            threads: Vec::new(),
+            modules: Vec::new(),
+            mappings: Vec::new(),
+            mapping_order: Vec::new(),
+            markers: Vec::new(),
+            rss_samples: Vec::new(),
+            losses: Vec::new(),
+            statistics: Vec::new(),
+            stacks: OnceLock::new(),
+            is_complete: true,
+        };
+        match trace.read_index(size)? {
+            Some(chunks) => trace.chunks = chunks,
+            None => {
+                trace.is_complete = false;
+                trace.scan(size)?;
+            }
+        }
+        trace.read_tables();
+        Ok(trace)
+    }
+
+    /// Reads the index that the trailer points to, if both are sound.
+    fn read_index(&self, size: u64) -> Result<Option<Vec<ChunkInfo>>> {
+        let mut bytes = [0; TRAILER_BYTES];
+        let Some(at) = size.checked_sub(TRAILER_BYTES as u64) else { return Ok(None) };
+        if read_up_to(&*self.source, &mut bytes, at)? < TRAILER_BYTES {
+            return Ok(None);
+        }
+        let Some(offset) = index_offset(&bytes) else { return Ok(None) };
+        let Some(info) = self.header_at(offset)?.map(|header| header.info(offset)) else { return Ok(None) };
+        if info.kind != Some(ChunkKind::Index) {
+            return Ok(None);
+        }
+        let Ok([stream]) = self.streams::<1>(&info) else { return Ok(None) };
+        Ok(take_index(&stream, info.item_count as usize, size).ok())
+    }
+
+    /// The chunk header at `offset`, if one is there and sound.
+    fn header_at(&self, offset: u64) -> Result<Option<ChunkHeader>> {
+        let mut bytes = [0; CHUNK_HEADER_BYTES];
+        if read_up_to(&*self.source, &mut bytes, offset)? < CHUNK_HEADER_BYTES {
+            return Ok(None);
+        }
+        Ok(ChunkHeader::from_bytes(&bytes).ok())
+    }
+
+    /// Finds the chunks one after the other; what is between sound ones is damage.
+    fn scan(&mut self, size: u64) -> Result<()> {
+        let mut offset = FILE_HEADER_BYTES as u64;
+        while offset < size {
+            let Some(header) = self.header_at(offset)? else {
+                let next = self.next_chunk(offset, size)?;
+                if !self.is_trailer(offset, next)? {
+                    self.damage.push(Damage { offset, bytes: next - offset, what: "no chunk begins here" });
+                }
+                offset = next;
+                continue;
+            };
+            let end = offset + CHUNK_HEADER_BYTES as u64 + u64::from(header.stored_bytes);
+            if end > size {
+                self.damage.push(Damage { offset, bytes: size - offset, what: "the file ends within this chunk" });
+                break;
+            }
+            if header.kind != ChunkKind::Index as u16 {
+                self.chunks.push(header.info(offset));
+            }
+            offset = end;
+        }
+        Ok(())
+    }
+
+    fn is_trailer(&self, offset: u64, next: u64) -> Result<bool> {
+        let mut bytes = [0; TRAILER_BYTES];
+        let count = read_up_to(&*self.source, &mut bytes, offset)?;
+        Ok(count == TRAILER_BYTES && bytes[..8] == TRAILER_MAGIC && next == offset + TRAILER_BYTES as u64)
+    }
+
+    /// Offset of the next chunk magic behind `offset`, or the file's end.
+    fn next_chunk(&self, offset: u64, size: u64) -> Result<u64> {
+        let mut at = offset + 1;
+        let mut window = vec![0; 1 << 16];
+        while at < size {
+            let count = read_up_to(&*self.source, &mut window, at)?;
+            if count < CHUNK_MAGIC.len() {
+                break;
+            }
+            if let Some(place) = window[..count].windows(4).position(|bytes| bytes == CHUNK_MAGIC) {
+                return Ok(at + place as u64);
+            }
+            at += (count - (CHUNK_MAGIC.len() - 1)) as u64;
+        }
+        Ok(size)
+    }
+
+    /// The unpacked streams of a chunk.
+    fn streams<const N: usize>(&self, info: &ChunkInfo) -> Result<[Vec<u8>; N]> {
+        let damaged = |what| Error::Damaged { offset: info.offset, what };
+        let header = self.header_at(info.offset)?.ok_or(damaged("no chunk begins here"))?;
+        if header.info(info.offset) != *info {
+            return Err(damaged("the chunk is not as the index says"));
+        }
+        let mut payload = vec![0; header.stored_bytes as usize];
+        if read_up_to(&*self.source, &mut payload, info.offset + CHUNK_HEADER_BYTES as u64)? < payload.len() {
+            return Err(damaged("the file ends within this chunk"));
+        }
+        if crc32fast::hash(&payload) != header.payload_crc {
+            return Err(damaged("the chunk's checksum is wrong"));
+        }
+        unpack(&payload, header.raw_bytes).map_err(|Malformed(what)| damaged(what))
+    }
+
+    /// The entries of all chunks of a kind; damaged chunks are noted and left out.
+    fn entries<T: Entry>(&mut self, kind: ChunkKind) -> Vec<T> {
+        let mut all = Vec::new();
+        let chunks: Vec<ChunkInfo> = self.of_kind(kind).copied().collect();
+        for info in chunks {
+            let entries = self.streams::<1>(&info).and_then(|[stream]| {
+                take_all(&stream, info.item_count as usize)
+                    .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })
+            });
+            match entries {
+                Ok(entries) => all.extend::<Vec<T>>(entries),
+                Err(error) => self.note(&info, &error),
+            }
+        }
+        all
+    }
+
+    fn note(&mut self, info: &ChunkInfo, error: &Error) {
+        let what = match error {
+            Error::Damaged { what, .. } => what,
+            _ => "the chunk cannot be read",
+        };
+        let bytes = CHUNK_HEADER_BYTES as u64 + u64::from(info.stored_bytes);
+        self.damage.push(Damage { offset: info.offset, bytes, what });
+    }
+
+    fn of_kind(&self, kind: ChunkKind) -> impl DoubleEndedIterator<Item = &ChunkInfo> {
+        self.chunks.iter().filter(move |chunk| chunk.kind == Some(kind))
+    }
+
+    fn read_tables(&mut self) {
+        self.system = self.entries(ChunkKind::System).pop().unwrap_or_default();
+        self.session = self.entries(ChunkKind::Session).pop().unwrap_or_default();
+        let unknown_process = Process {
+            pid: 0,
+            parent_pid: 0,
+            origin: ProcessOrigin::Exec,
+            start_ns: 0,
+            end_ns: None,
+            executable: String::new(),
+            command_line: Vec::new(),
+            exit_status: None,
+        };
+        for (index, process) in self.entries::<(ProcessIndex, Process)>(ChunkKind::Processes) {
+            place(&mut self.processes, index.0, process, &unknown_process);
+        }
+        let unknown_thread =
+            Thread { process: ProcessIndex(0), tid: 0, name: String::new(), start_ns: 0, end_ns: None };
+        for (index, thread) in self.entries::<(ThreadIndex, Thread)>(ChunkKind::Threads) {
+            place(&mut self.threads, index.0, thread, &unknown_thread);
+        }
+        self.modules = self.entries(ChunkKind::Modules);
+        let unknown_mapping = Mapping {
+            process: ProcessIndex(0),
+            module: ModuleIndex(0),
+            start_avma: 0,
+            end_avma: 0,
+            bias_avma: 0,
+            loaded_ns: 0,
+            unloaded_ns: 0,
+        };
+        for (number, mapping) in self.entries::<(u32, Mapping)>(ChunkKind::Mappings) {
+            place(&mut self.mappings, number, mapping, &unknown_mapping);
+        }
+        self.mapping_order = (0..self.mappings.len() as u32).collect();
+        let mappings = &self.mappings;
+        self.mapping_order.sort_by_key(|&number| {
+            let mapping = &mappings[number as usize];
+            (mapping.process, mapping.start_avma, mapping.loaded_ns)
+        });
+        self.markers = self.entries(ChunkKind::Markers);
+        self.rss_samples = self.entries(ChunkKind::RssSamples);
+        self.losses = self.entries(ChunkKind::Losses);
+        self.statistics = self.entries(ChunkKind::Statistics);
+    }
+
+    /// The machine.
+    #[must_use]
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The process images, by index.
+    #[must_use]
+    pub fn processes(&self) -> &[Process] {
+        &self.processes
+    }
+
+    /// The threads, by index.
+    #[must_use]
+    pub fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
+    /// The process of a thread.
+    #[inline]
+    #[must_use]
+    pub fn process_of(&self, thread: ThreadIndex) -> ProcessIndex {
+        self.threads.get(thread.0 as usize).map_or(ProcessIndex(0), |thread| thread.process)
+    }
+
+    /// The modules, by index.
+    #[must_use]
+    pub fn modules(&self) -> &[Module] {
+        &self.modules
+    }
+
+    /// The mappings, by number.
+    #[must_use]
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
+    /// The user's markers.
+    #[must_use]
+    pub fn markers(&self) -> &[Marker] {
+        &self.markers
+    }
+
+    /// The samples of the resident set.
+    #[must_use]
+    pub fn rss_samples(&self) -> &[RssSample] {
+        &self.rss_samples
+    }
+
+    /// What was lost.
+    #[must_use]
+    pub fn losses(&self) -> &[LossEntry] {
+        &self.losses
+    }
+
+    /// Numbers about the recording.
+    #[must_use]
+    pub fn statistics(&self) -> &[Statistic] {
+        &self.statistics
+    }
+
+    /// What of the file could not be used.
+    #[must_use]
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// Whether the file was ended in good order.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// The chunks, in the order of the file.
+    #[must_use]
+    pub fn chunks(&self) -> &[ChunkInfo] {
+        &self.chunks
+    }
+
+    /// Number of events.
+    #[must_use]
+    pub fn event_count(&self) -> u64 {
+        self.of_kind(ChunkKind::Events).map(|chunk| u64::from(chunk.item_count)).sum()
+    }
+
+    /// From the session's start to its end, or to the last event of a file that was not ended.
+    #[must_use]
+    pub fn duration_ns(&self) -> u64 {
+        self.chunks.iter().map(|chunk| chunk.last_ns).max().unwrap_or(0)
+    }
+
+    /// The stack tree; read at the first call. Nodes behind a damaged chunk are missing.
+    pub fn stacks(&self) -> &StackTable {
+        self.stacks.get_or_init(|| {
+            let mut table = StackTable::default();
+            for info in self.of_kind(ChunkKind::Stacks) {
+                let Ok(streams) = self.streams::<STACK_STREAMS>(info) else { break };
+                if table.decode(&streams, info.item_count as usize).is_err() {
+                    break;
+                }
+            }
+            table
+        })
+    }
+
+    /// The module and the address in it that a running address belonged to.
+    #[must_use]
+    pub fn locate(&self, process: ProcessIndex, address_avma: u64, time_ns: u64) -> Option<(ModuleIndex, u64)> {
+        // Times of stack nodes are cut to 65.536 µs: what was loaded in the same slice counts as loaded.
+        let time_ns = time_ns | 0xffff;
+        let order = &self.mapping_order;
+        let end = order.partition_point(|&number| {
+            let mapping = &self.mappings[number as usize];
+            (mapping.process, mapping.start_avma) <= (process, address_avma)
+        });
+        let candidates = order[..end].iter().rev().map(|&number| &self.mappings[number as usize]);
+        let here = candidates
+            .take_while(|mapping| mapping.process == process)
+            .take(64)
+            .filter(|mapping| address_avma < mapping.end_avma && address_avma >= mapping.start_avma);
+        let mapping =
+            here.filter(|mapping| mapping.loaded_ns <= time_ns).max_by_key(|mapping| mapping.loaded_ns)?;
+        Some((mapping.module, address_avma.wrapping_sub(mapping.bias_avma)))
+    }
+
+    /// The summary; `None` if the file was not ended.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn summary(&self) -> Result<Option<Summary>> {
+        let Some(info) = self.of_kind(ChunkKind::Summary).next_back() else { return Ok(None) };
+        let damaged = |offset| move |Malformed(what)| Error::Damaged { offset, what };
+        let [stream] = self.streams::<1>(info)?;
+        let mut summary = take_summary(&stream).map_err(damaged(info.offset))?;
+        for info in self.of_kind(ChunkKind::StackTotals) {
+            let streams = self.streams::<TOTALS_STREAMS>(info)?;
+            take_stack_totals(&streams, info.item_count as usize, &mut summary.by_stack)
+                .map_err(damaged(info.offset))?;
+        }
+        Ok(Some(summary))
+    }
+
+    /// The events of `from_ns..to_ns`, chunk by chunk; only chunks that hold some of them are read.
+    #[must_use]
+    pub fn events(&self, from_ns: u64, to_ns: u64) -> EventReader<'_> {
+        let chunks = self
+            .of_kind(ChunkKind::Events)
+            .filter(|chunk| chunk.last_ns >= from_ns && chunk.first_ns < to_ns)
+            .copied()
+            .collect();
+        EventReader {
+            trace: self,
+            chunks,
+            next: 0,
+            from_ns,
+            to_ns,
+            decoder: EventDecoder::new(),
+            events: Vec::new(),
+            damage: Vec::new(),
+        }
+    }
+
+    /// The last checkpoint at or before a time.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn checkpoint_before(&self, time_ns: u64) -> Result<Option<Checkpoint>> {
+        let parts: Vec<(usize, ChunkInfo)> = self
+            .chunks
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, chunk)| chunk.kind == Some(ChunkKind::Checkpoint) && chunk.first_ns <= time_ns)
+            .collect();
+        let Some(&(_, last)) = parts.last() else { return Ok(None) };
+        let parts: Vec<_> = parts.into_iter().filter(|(_, chunk)| chunk.first_ns == last.first_ns).collect();
+        let mut blocks = Vec::new();
+        let mut is_whole = false;
+        for (number, (_, info)) in parts.iter().enumerate() {
+            let streams = self.streams::<BLOCK_STREAMS>(info)?;
+            let (part, is_last) = take_blocks(&streams, info.item_count as usize, info.first_ns, &mut blocks)
+                .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
+            if part as usize != number {
+                break;
+            }
+            is_whole = is_last;
+        }
+        let first = parts.first().map_or(0, |&(place, _)| place);
+        if !is_whole {
+            // The file ends within it: the one before will do.
+            return match last.first_ns.checked_sub(1) {
+                Some(before) => self.checkpoint_before(before),
+                None => Ok(None),
+            };
+        }
+        let event_index = self.chunks[..first]
+            .iter()
+            .filter(|chunk| chunk.kind == Some(ChunkKind::Events))
+            .map(|chunk| u64::from(chunk.item_count))
+            .sum();
+        Ok(Some(Checkpoint { time_ns: last.first_ns, event_index, blocks }))
+    }
+
+    /// The last embedded bundle of symbols.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn embedded_symbols(&self) -> Result<Option<Vec<u8>>> {
+        let Some(info) = self.of_kind(ChunkKind::Symbols).next_back() else { return Ok(None) };
+        self.streams::<1>(info).map(|[stream]| Some(stream))
+    }
+}
+
+fn check_header(source: &dyn ReadAt) -> Result<()> {
+    let mut header = [0; FILE_HEADER_BYTES];
+    let count = read_up_to(source, &mut header, 0)?;
+    if count == 0 {
+        return Err(Error::Empty);
+    }
+    if count < FILE_HEADER_BYTES || header[..8] != FILE_MAGIC {
+        return Err(Error::NotATrace { found: header[..count.min(8)].to_vec() });
+    }
+    let found = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    if found > FORMAT_VERSION {
+        return Err(Error::NewerVersion { found, known: FORMAT_VERSION });
+    }
+    Ok(())
+}
+
+/// Puts an entry at its index.
+fn place<T: Clone>(table: &mut Vec<T>, index: u32, entry: T, unknown: &T) {
+    let index = index as usize;
+    if index >= INDEX_MAX {
+        return;
+    }
+    if index >= table.len() {
+        table.resize(index + 1, unknown.clone());
+    }
+    table[index] = entry;
+}
+
+/// The chunks of an untrusted index.
+fn take_index(stream: &[u8], count: usize, size: u64) -> std::result::Result<Vec<ChunkInfo>, Malformed> {
+    let mut take = Take::new(stream);
+    let mut chunks = Vec::new();
+    let mut expected = FILE_HEADER_BYTES as u64;
+    for _ in 0..count {
+        let offset = expected.checked_add(take.varint()?).ok_or(Malformed("an offset is beyond 64 bits"))?;
+        let kind = u16::try_from(take.varint()?).ok().and_then(ChunkKind::from_number);
+        let [stored_bytes, raw_bytes, item_count] = [take.varint32()?, take.varint32()?, take.varint32()?];
+        let first_ns = take.varint()?;
+        let last_ns = first_ns.wrapping_add(take.varint()?);
+        expected = offset
+            .checked_add(CHUNK_HEADER_BYTES as u64 + u64::from(stored_bytes))
+            .filter(|&end| end <= size)
+            .ok_or(Malformed("a chunk lies beyond the file"))?;
+        chunks.push(ChunkInfo { offset, kind, stored_bytes, raw_bytes, item_count, first_ns, last_ns });
+    }
+    Ok(chunks)
+}
+
+/// Events of a range, in batches of a chunk each.
+#[derive(Debug)]
+pub struct EventReader<'a> {
+    trace: &'a Trace,
+    chunks: Vec<ChunkInfo>,
+    next: usize,
+    from_ns: u64,
+    to_ns: u64,
+    decoder: EventDecoder,
+    events: Vec<Event>,
+    damage: Vec<Damage>,
+}
+
+impl EventReader<'_> {
+    /// The next events, in order of time; `None` at the end. A damaged chunk is left out (see [`EventReader::damage`]).
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn next_batch(&mut self) -> Result<Option<&[Event]>> {
+        loop {
+            let Some(&info) = self.chunks.get(self.next) else { return Ok(None) };
+            self.next += 1;
+            self.events.clear();
+            let decoded = match self.trace.streams::<EVENT_STREAMS>(&info) {
+                Ok(streams) => {
+                    self.decoder.decode(&streams, info.first_ns, info.item_count as usize, &mut self.events)
+                }
+                Err(Error::Damaged { what, .. }) => Err(Malformed(what)),
+                Err(error) => return Err(error),
+            };
+            if let Err(Malformed(what)) = decoded {
+                let bytes = CHUNK_HEADER_BYTES as u64 + u64::from(info.stored_bytes);
+                self.damage.push(Damage { offset: info.offset, bytes, what });
+            }
+            let start = self.events.partition_point(|event| event.time_ns < self.from_ns);
+            let end = self.events.partition_point(|event| event.time_ns < self.to_ns);
+            if start < end {
+                return Ok(Some(&self.events[start..end]));
+            }
+        }
+    }
+
+    /// Chunks of events that could not be used so far.
+    #[must_use]
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// Chunks read, and in all: for a progress display.
+    #[must_use]
+    pub fn progress(&self) -> (usize, usize) {
+        (self.next, self.chunks.len())
+    }
+}

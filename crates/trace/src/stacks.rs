@@ -1,0 +1,147 @@
+//! The stack tree of a file.
+
+use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
+use crate::error::Malformed;
+use crate::{ProcessIndex, StackIndex, StackNode};
+
+/// Streams of a stack chunk: parents, processes, addresses, times.
+pub(crate) const STACK_STREAMS: usize = 4;
+/// Times are kept in units of 65.536 µs: they only tell which of two modules an address belonged to.
+const TIME_SHIFT: u32 = 16;
+/// Processes of one file whose nodes can be told apart.
+const PROCESS_BITS: u32 = 16;
+
+/// All nodes of a file: 16 bytes each.
+#[derive(Debug, Default, Clone)]
+pub struct StackTable {
+    parents: Vec<u32>,
+    /// Process in the upper 16 bits, address below.
+    addresses: Vec<u64>,
+    times: Vec<u32>,
+}
+
+impl StackTable {
+    /// Number of nodes, the empty stack included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parents.len() + 1
+    }
+
+    /// Whether there are none but the empty stack.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parents.is_empty()
+    }
+
+    /// The caller's node; the empty stack's own for itself and for numbers that the file does not have.
+    #[inline]
+    #[must_use]
+    pub fn parent(&self, stack: StackIndex) -> StackIndex {
+        let place = (stack.0 as usize).wrapping_sub(1);
+        StackIndex(self.parents.get(place).copied().unwrap_or(0))
+    }
+
+    /// The node, unless it is the empty stack or not in the file. `first_seen_ns` is cut to 65.536 µs.
+    #[must_use]
+    pub fn node(&self, stack: StackIndex) -> Option<StackNode> {
+        let place = (stack.0 as usize).checked_sub(1)?;
+        let address = *self.addresses.get(place)?;
+        Some(StackNode {
+            parent: StackIndex(*self.parents.get(place)?),
+            process: ProcessIndex((address >> (64 - PROCESS_BITS)) as u32),
+            return_address_avma: address & (u64::MAX >> PROCESS_BITS),
+            first_seen_ns: u64::from(*self.times.get(place)?) << TIME_SHIFT,
+        })
+    }
+
+    fn push(&mut self, node: StackNode) -> Result<(), Malformed> {
+        let process = node.process.0;
+        if process >> PROCESS_BITS != 0 || node.return_address_avma >> (64 - PROCESS_BITS) != 0 {
+            return Err(Malformed("a stack node is out of range"));
+        }
+        self.parents.push(node.parent.0);
+        self.addresses.push(u64::from(process) << (64 - PROCESS_BITS) | node.return_address_avma);
+        self.times.push((node.first_seen_ns >> TIME_SHIFT).min(u64::from(u32::MAX)) as u32);
+        Ok(())
+    }
+
+    /// Appends the nodes of an untrusted chunk.
+    pub(crate) fn decode(&mut self, streams: &[Vec<u8>; STACK_STREAMS], count: usize) -> Result<(), Malformed> {
+        let [mut parents, mut processes, mut addresses, mut times] = streams.each_ref().map(|s| Take::new(s));
+        let (mut process, mut address, mut time_ns) = (0, 0_u64, 0_u64);
+        if count > streams[0].len() {
+            return Err(Malformed("it claims more nodes than it has bytes"));
+        }
+        self.parents.reserve(count);
+        self.addresses.reserve(count);
+        self.times.reserve(count);
+        for _ in 0..count {
+            let number = self.len() as u64;
+            // The difference 0 stands for an outermost frame.
+            let back = parents.varint()?;
+            let parent = match back {
+                0 => 0,
+                back => number.checked_sub(back).ok_or(Malformed("a stack's caller is not before it"))?,
+            };
+            if processes.u8()? != 0 {
+                process = processes.varint32()?;
+            }
+            address = address.wrapping_add_signed(unzigzag(addresses.varint()?));
+            time_ns = time_ns.wrapping_add_signed(unzigzag(times.varint()?));
+            self.push(StackNode {
+                parent: StackIndex(parent as u32),
+                process: ProcessIndex(process),
+                return_address_avma: address,
+                first_seen_ns: time_ns,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Collects the nodes of a stack chunk.
+#[derive(Debug, Default)]
+pub(crate) struct StackColumns {
+    pub(crate) count: usize,
+    /// Number of the last node of all.
+    pub(crate) last_index: u32,
+    process: u32,
+    address: u64,
+    time_ns: u64,
+    streams: [Vec<u8>; STACK_STREAMS],
+}
+
+impl StackColumns {
+    pub(crate) fn push(&mut self, node: StackNode) -> StackIndex {
+        self.last_index += 1;
+        self.count += 1;
+        let [parents, processes, addresses, times] = &mut self.streams;
+        let back = if node.parent == StackIndex::EMPTY { 0 } else { self.last_index.saturating_sub(node.parent.0) };
+        parents.put_varint(u64::from(back));
+        if node.process.0 == self.process {
+            processes.push(0);
+        } else {
+            processes.push(1);
+            processes.put_varint(u64::from(node.process.0));
+            self.process = node.process.0;
+        }
+        addresses.put_varint(zigzag(node.return_address_avma.wrapping_sub(self.address).cast_signed()));
+        self.address = node.return_address_avma;
+        times.put_varint(zigzag(node.first_seen_ns.wrapping_sub(self.time_ns).cast_signed()));
+        self.time_ns = node.first_seen_ns;
+        StackIndex(self.last_index)
+    }
+
+    pub(crate) fn streams(&self) -> [&[u8]; STACK_STREAMS] {
+        self.streams.each_ref().map(Vec::as_slice)
+    }
+
+    /// Begins the next chunk.
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+        self.process = 0;
+        self.address = 0;
+        self.time_ns = 0;
+        self.streams.iter_mut().for_each(Vec::clear);
+    }
+}

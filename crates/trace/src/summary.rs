@@ -1,0 +1,123 @@
+//! The summary: totals in one chunk, totals by stack in as many chunks of columns as it takes.
+
+use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
+use crate::error::Malformed;
+use crate::tables::Entry;
+use crate::{HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Totals};
+
+/// Streams of a chunk of totals by stack: stacks, owners, and the nine counters.
+pub(crate) const TOTALS_STREAMS: usize = 10;
+
+/// The totals without those by stack.
+pub(crate) fn put_summary(summary: &Summary, out: &mut Vec<u8>) {
+    out.put_varint(summary.event_count);
+    out.put_varint(summary.duration_ns);
+    summary.totals.put(out);
+    out.put_varint(summary.by_heap.len() as u64);
+    for (process, heap, totals) in &summary.by_heap {
+        out.put_varint(u64::from(process.0));
+        out.push(heap.0);
+        totals.put(out);
+    }
+}
+
+/// Back from [`put_summary`].
+pub(crate) fn take_summary(stream: &[u8]) -> Result<Summary, Malformed> {
+    let mut take = Take::new(stream);
+    let mut summary = Summary {
+        event_count: take.varint()?,
+        duration_ns: take.varint()?,
+        totals: Totals::take(&mut take)?,
+        ..Summary::default()
+    };
+    for _ in 0..take.count()? {
+        let process = ProcessIndex(take.varint32()?);
+        let heap = HeapId(take.u8()?);
+        summary.by_heap.push((process, heap, Totals::take(&mut take)?));
+    }
+    Ok(summary)
+}
+
+fn counters(totals: &StackTotals) -> [u64; 8] {
+    [
+        totals.total_count,
+        totals.total_bytes,
+        totals.realloc_count,
+        totals.temporary_count,
+        totals.outstanding_count,
+        totals.outstanding_bytes,
+        totals.peak_count,
+        totals.peak_bytes,
+    ]
+}
+
+/// The columns of some totals by stack.
+pub(crate) fn stack_total_columns(totals: &[StackTotals]) -> [Vec<u8>; TOTALS_STREAMS] {
+    let mut streams = [const { Vec::new() }; TOTALS_STREAMS];
+    let (mut stack, mut owner) = (0_u32, (ProcessIndex(0), HeapId(0)));
+    for entry in totals {
+        streams[0].put_varint(zigzag(i64::from(entry.stack.0) - i64::from(stack)));
+        stack = entry.stack.0;
+        if (entry.process, entry.heap) == owner {
+            streams[1].push(0);
+        } else {
+            owner = (entry.process, entry.heap);
+            streams[1].push(1);
+            streams[1].put_varint(u64::from(entry.process.0));
+            streams[1].push(entry.heap.0);
+        }
+        for (stream, counter) in streams[2..].iter_mut().zip(counters(entry)) {
+            stream.put_varint(counter);
+        }
+    }
+    streams
+}
+
+/// Appends the totals of untrusted columns.
+pub(crate) fn take_stack_totals(
+    streams: &[Vec<u8>; TOTALS_STREAMS],
+    count: usize,
+    out: &mut Vec<StackTotals>,
+) -> Result<(), Malformed> {
+    if count > streams[0].len() {
+        return Err(Malformed("it claims more stacks than it has bytes"));
+    }
+    let mut takes = streams.each_ref().map(|stream| Take::new(stream));
+    let (mut stack, mut owner) = (0_i64, (ProcessIndex(0), HeapId(0)));
+    out.reserve(count);
+    for _ in 0..count {
+        let [stacks, owners, counters @ ..] = &mut takes;
+        stack = stack.wrapping_add(unzigzag(stacks.varint()?));
+        if owners.u8()? != 0 {
+            owner = (ProcessIndex(owners.varint32()?), HeapId(owners.u8()?));
+        }
+        let mut values = [0; 8];
+        for (value, counter) in values.iter_mut().zip(counters) {
+            *value = counter.varint()?;
+        }
+        let [
+            total_count,
+            total_bytes,
+            realloc_count,
+            temporary_count,
+            outstanding_count,
+            outstanding_bytes,
+            peak_count,
+            peak_bytes,
+        ] = values;
+        out.push(StackTotals {
+            stack: StackIndex(u32::try_from(stack).map_err(|_| Malformed("a stack's number is out of range"))?),
+            process: owner.0,
+            heap: owner.1,
+            total_count,
+            total_bytes,
+            realloc_count,
+            temporary_count,
+            outstanding_count,
+            outstanding_bytes,
+            peak_count,
+            peak_bytes,
+        });
+    }
+    Ok(())
+}

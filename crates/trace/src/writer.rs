@@ -1,0 +1,399 @@
+//! Writing a trace.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use crate::blocks::block_columns;
+use crate::chunk::{
+    CHUNK_HEADER_BYTES, ChunkHeader, ChunkInfo, ChunkKind, FILE_HEADER_BYTES, FILE_MAGIC, FORMAT_VERSION,
+    ITEMS_PER_CHUNK, trailer,
+};
+use crate::error::{Error, Result};
+use crate::events::{EVENTS_PER_CHUNK, EventColumns};
+use crate::payload::Packer;
+use crate::stacks::StackColumns;
+use crate::summary::{put_summary, stack_total_columns};
+use crate::tables::Entry;
+use crate::*;
+
+/// Writes a trace, in the order in which things become known.
+///
+/// Definitions (processes, threads, modules, mappings, stack nodes) are numbered as they are added; they are written at the
+/// latest before the chunk of events that uses them. After an error nothing more is written: the file can be read up
+/// to its last whole chunk.
+#[derive(Debug)]
+pub struct TraceWriter<W: Write> {
+    sink: W,
+    offset: u64,
+    index: Vec<ChunkInfo>,
+    packer: Packer,
+    events: EventColumns,
+    stacks: StackColumns,
+    processes: Pending<(ProcessIndex, Process)>,
+    process_count: u32,
+    threads: Pending<(ThreadIndex, Thread)>,
+    thread_count: u32,
+    modules: Pending<Module>,
+    module_numbers: HashMap<Module, ModuleIndex>,
+    mappings: Pending<(u32, Mapping)>,
+    mapping_table: Vec<Mapping>,
+    markers: Pending<Marker>,
+    rss_samples: Pending<RssSample>,
+    losses: Pending<LossEntry>,
+    statistics: Pending<Statistic>,
+    has_failed: bool,
+}
+
+/// Entries of a table that are not written yet.
+#[derive(Debug)]
+struct Pending<T> {
+    bytes: Vec<u8>,
+    count: u32,
+    entry: std::marker::PhantomData<T>,
+}
+
+impl<T> Default for Pending<T> {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), count: 0, entry: std::marker::PhantomData }
+    }
+}
+
+impl<T: Entry> Pending<T> {
+    fn add(&mut self, entry: &T) {
+        entry.put(&mut self.bytes);
+        self.count += 1;
+    }
+}
+
+impl TraceWriter<BufWriter<File>> {
+    /// Makes a file of mode 0600 and begins it. An existing one is an error unless `overwrite`; a symbolic link is one always.
+    ///
+    /// # Errors
+    /// The operating system's, for making or writing the file.
+    pub fn create(path: &Path, overwrite: bool) -> Result<Self> {
+        const O_NOFOLLOW: i32 = 0o400_000;
+        let mut options = OpenOptions::new();
+        options.write(true).mode(0o600).custom_flags(O_NOFOLLOW);
+        if overwrite {
+            options.create(true).truncate(true);
+        } else {
+            options.create_new(true);
+        }
+        let file = options.open(path).map_err(|source| Error::Io { action: "making the file", source })?;
+        Self::new(BufWriter::with_capacity(1 << 18, file))
+    }
+}
+
+impl<W: Write> TraceWriter<W> {
+    /// Begins a trace.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn new(mut sink: W) -> Result<Self> {
+        let mut header = [0; FILE_HEADER_BYTES];
+        header[..8].copy_from_slice(&FILE_MAGIC);
+        header[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        sink.write_all(&header).map_err(write_failed)?;
+        Ok(Self {
+            sink,
+            offset: FILE_HEADER_BYTES as u64,
+            index: Vec::new(),
+            packer: Packer::new(),
+            events: EventColumns::new(),
+            stacks: StackColumns::default(),
+            processes: Pending::default(),
+            process_count: 0,
+            threads: Pending::default(),
+            thread_count: 0,
+            modules: Pending::default(),
+            module_numbers: HashMap::new(),
+            mappings: Pending::default(),
+            mapping_table: Vec::new(),
+            markers: Pending::default(),
+            rss_samples: Pending::default(),
+            losses: Pending::default(),
+            statistics: Pending::default(),
+            has_failed: false,
+        })
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub fn written_bytes(&self) -> u64 {
+        self.offset
+    }
+
+    /// Writes the machine.
+    ///
+    /// # Errors
+    /// The sink's; so with all methods below.
+    pub fn set_system(&mut self, system: &System) -> Result<()> {
+        self.single(ChunkKind::System, system)
+    }
+
+    /// Writes the session.
+    pub fn set_session(&mut self, session: &Session) -> Result<()> {
+        self.single(ChunkKind::Session, session)
+    }
+
+    /// Adds a process image.
+    pub fn add_process(&mut self, process: Process) -> Result<ProcessIndex> {
+        let index = ProcessIndex(self.process_count);
+        self.process_count += 1;
+        self.processes.add(&(index, process));
+        Ok(index)
+    }
+
+    /// Replaces what is known of a process image.
+    pub fn update_process(&mut self, index: ProcessIndex, process: &Process) -> Result<()> {
+        self.processes.add(&(index, process.clone()));
+        Ok(())
+    }
+
+    /// Adds a thread.
+    pub fn add_thread(&mut self, thread: Thread) -> Result<ThreadIndex> {
+        let index = ThreadIndex(self.thread_count);
+        self.thread_count += 1;
+        self.threads.add(&(index, thread));
+        Ok(index)
+    }
+
+    /// Replaces what is known of a thread.
+    pub fn update_thread(&mut self, index: ThreadIndex, thread: &Thread) -> Result<()> {
+        self.threads.add(&(index, thread.clone()));
+        Ok(())
+    }
+
+    /// Adds a module, or finds it among those added.
+    pub fn add_module(&mut self, module: Module) -> Result<ModuleIndex> {
+        let next = ModuleIndex(self.module_numbers.len() as u32);
+        if let Some(&known) = self.module_numbers.get(&module) {
+            return Ok(known);
+        }
+        self.modules.add(&module);
+        self.module_numbers.insert(module, next);
+        Ok(next)
+    }
+
+    /// Adds a mapping; gives its number.
+    pub fn add_mapping(&mut self, mapping: Mapping) -> Result<u32> {
+        let number = self.mapping_table.len() as u32;
+        self.mappings.add(&(number, mapping));
+        self.mapping_table.push(mapping);
+        Ok(number)
+    }
+
+    /// Ends a mapping.
+    pub fn unload_mapping(&mut self, number: u32, time_ns: u64) -> Result<()> {
+        if let Some(mapping) = self.mapping_table.get_mut(number as usize) {
+            mapping.unloaded_ns = time_ns;
+            self.mappings.add(&(number, *mapping));
+        }
+        Ok(())
+    }
+
+    /// Adds a stack node, whose caller was added before.
+    pub fn add_stack(&mut self, node: StackNode) -> Result<StackIndex> {
+        let index = self.stacks.push(node);
+        if self.stacks.count >= ITEMS_PER_CHUNK {
+            self.write_stacks()?;
+        }
+        Ok(index)
+    }
+
+    /// Adds an event, not earlier than the last.
+    #[inline]
+    pub fn event(&mut self, event: &Event) -> Result<()> {
+        self.events.push(event);
+        if self.events.count >= EVENTS_PER_CHUNK { self.write_events() } else { Ok(()) }
+    }
+
+    /// Adds a marker.
+    pub fn marker(&mut self, marker: &Marker) -> Result<()> {
+        self.markers.add(marker);
+        Ok(())
+    }
+
+    /// Adds a sample of the resident set.
+    pub fn rss_sample(&mut self, sample: RssSample) -> Result<()> {
+        self.rss_samples.add(&sample);
+        Ok(())
+    }
+
+    /// Adds a loss.
+    pub fn loss(&mut self, process: Option<ProcessIndex>, thread: Option<ThreadIndex>, loss: Loss) -> Result<()> {
+        self.losses.add(&LossEntry { process, thread, loss });
+        Ok(())
+    }
+
+    /// Adds a number about the recording.
+    pub fn statistic(&mut self, name: &str, value: u64) -> Result<()> {
+        self.statistics.add(&Statistic { name: name.to_owned(), value });
+        Ok(())
+    }
+
+    /// Writes the live blocks as of `time_ns`, after all events up to then.
+    pub fn checkpoint(&mut self, time_ns: u64, blocks: impl IntoIterator<Item = Block>) -> Result<()> {
+        self.write_events()?;
+        let mut blocks: Vec<Block> = blocks.into_iter().collect();
+        blocks.sort_unstable_by_key(|block| (block.process, block.heap, block.address_avma));
+        let parts = blocks.chunks(ITEMS_PER_CHUNK).collect::<Vec<_>>();
+        let last = parts.len().saturating_sub(1);
+        if parts.is_empty() {
+            let columns = block_columns(&[], 0, true, time_ns);
+            return self.chunk(ChunkKind::Checkpoint, &columns.each_ref().map(Vec::as_slice), 0, time_ns, time_ns);
+        }
+        for (part, blocks) in parts.into_iter().enumerate() {
+            let columns = block_columns(blocks, part as u32, part == last, time_ns);
+            let streams = columns.each_ref().map(Vec::as_slice);
+            self.chunk(ChunkKind::Checkpoint, &streams, blocks.len() as u32, time_ns, time_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Writes everything so far, so that it can be read if nothing more comes.
+    pub fn flush(&mut self) -> Result<()> {
+        self.write_events()?;
+        self.sink.flush().map_err(write_failed)
+    }
+
+    /// Ends the trace: summary, index, trailer.
+    pub fn finish(&mut self, summary: &Summary) -> Result<()> {
+        self.write_events()?;
+        for part in summary.by_stack.chunks(ITEMS_PER_CHUNK) {
+            let columns = stack_total_columns(part);
+            let streams = columns.each_ref().map(Vec::as_slice);
+            self.chunk(ChunkKind::StackTotals, &streams, part.len() as u32, 0, summary.duration_ns)?;
+        }
+        let mut bytes = Vec::new();
+        put_summary(summary, &mut bytes);
+        self.chunk(ChunkKind::Summary, &[&bytes], 1, 0, summary.duration_ns)?;
+        self.write_index()?;
+        self.sink.flush().map_err(write_failed)
+    }
+
+    fn write_index(&mut self) -> Result<()> {
+        let at = self.offset;
+        let bytes = index_bytes(&self.index);
+        let count = self.index.len() as u32;
+        self.chunk(ChunkKind::Index, &[&bytes], count, 0, 0)?;
+        self.write(&trailer(at))
+    }
+
+    fn single(&mut self, kind: ChunkKind, entry: &impl Entry) -> Result<()> {
+        let mut bytes = Vec::new();
+        entry.put(&mut bytes);
+        self.chunk(kind, &[&bytes], 1, 0, 0)
+    }
+
+    /// Writes the definitions that the next events may use, and the small tables.
+    fn write_definitions(&mut self) -> Result<()> {
+        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 8] = [
+            (ChunkKind::Processes, take_pending(&mut self.processes)),
+            (ChunkKind::Threads, take_pending(&mut self.threads)),
+            (ChunkKind::Modules, take_pending(&mut self.modules)),
+            (ChunkKind::Mappings, take_pending(&mut self.mappings)),
+            (ChunkKind::Markers, take_pending(&mut self.markers)),
+            (ChunkKind::RssSamples, take_pending(&mut self.rss_samples)),
+            (ChunkKind::Losses, take_pending(&mut self.losses)),
+            (ChunkKind::Statistics, take_pending(&mut self.statistics)),
+        ];
+        for (kind, (bytes, count)) in &mut tables {
+            if *count > 0 {
+                self.chunk(*kind, &[bytes], *count, 0, 0)?;
+            }
+        }
+        self.write_stacks()
+    }
+
+    fn write_stacks(&mut self) -> Result<()> {
+        if self.stacks.count == 0 {
+            return Ok(());
+        }
+        let stacks = std::mem::take(&mut self.stacks);
+        let outcome = self.chunk(ChunkKind::Stacks, &stacks.streams(), stacks.count as u32, 0, 0);
+        self.stacks = stacks;
+        self.stacks.clear();
+        outcome
+    }
+
+    fn write_events(&mut self) -> Result<()> {
+        self.write_definitions()?;
+        if self.events.count == 0 {
+            return Ok(());
+        }
+        let (payload, raw_bytes) = self.packer.pack(&self.events.streams());
+        let (count, first_ns, last_ns) = (self.events.count as u32, self.events.first_ns, self.events.last_ns);
+        self.events.clear();
+        self.packed_chunk(ChunkKind::Events, &payload, raw_bytes, count, first_ns, last_ns)
+    }
+
+    fn chunk(&mut self, kind: ChunkKind, streams: &[&[u8]], count: u32, first_ns: u64, last_ns: u64) -> Result<()> {
+        let (payload, raw_bytes) = self.packer.pack(streams);
+        self.packed_chunk(kind, &payload, raw_bytes, count, first_ns, last_ns)
+    }
+
+    fn packed_chunk(
+        &mut self,
+        kind: ChunkKind,
+        payload: &[u8],
+        raw_bytes: u32,
+        item_count: u32,
+        first_ns: u64,
+        last_ns: u64,
+    ) -> Result<()> {
+        let header = ChunkHeader {
+            kind: kind as u16,
+            flags: 0,
+            stored_bytes: payload.len() as u32,
+            raw_bytes,
+            item_count,
+            payload_crc: crc32fast::hash(payload),
+            first_ns,
+            last_ns,
+        };
+        self.index.push(header.info(self.offset));
+        self.write(&header.to_bytes())?;
+        self.write(payload)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.has_failed {
+            return Err(write_failed(io::Error::other("an earlier write failed")));
+        }
+        self.offset += bytes.len() as u64;
+        self.sink.write_all(bytes).map_err(|error| {
+            self.has_failed = true;
+            write_failed(error)
+        })
+    }
+}
+
+fn take_pending<T>(pending: &mut Pending<T>) -> (Vec<u8>, u32) {
+    (std::mem::take(&mut pending.bytes), std::mem::take(&mut pending.count))
+}
+
+fn write_failed(source: io::Error) -> Error {
+    Error::Io { action: "writing the trace", source }
+}
+
+/// The index's stream: per chunk its distance from the end of the one before, and its header's fields.
+pub(crate) fn index_bytes(index: &[ChunkInfo]) -> Vec<u8> {
+    use crate::bytes::PutBytes;
+    let mut bytes = Vec::new();
+    let mut expected = FILE_HEADER_BYTES as u64;
+    for chunk in index {
+        bytes.put_varint(chunk.offset.saturating_sub(expected));
+        expected = chunk.offset + CHUNK_HEADER_BYTES as u64 + u64::from(chunk.stored_bytes);
+        bytes.put_varint(chunk.kind.map_or(0, |kind| u64::from(kind as u16)));
+        for value in [chunk.stored_bytes, chunk.raw_bytes, chunk.item_count] {
+            bytes.put_varint(u64::from(value));
+        }
+        bytes.put_varint(chunk.first_ns);
+        bytes.put_varint(chunk.last_ns.wrapping_sub(chunk.first_ns));
+    }
+    bytes
+}
