@@ -13,7 +13,8 @@ use crate::recording::{self, Settings};
 use crate::victim_build::{build, sources};
 
 /// Prints one line for each stop: the functions of the callers, innermost first, separated by tabs; `?` without a name.
-/// Inlined frames and those that gdb infers from a tail call are left out: they have no return address, and the two may have different debug information for libraries.
+/// Inlined frames and those that gdb infers from a tail call are left out: they have no return address, and the two may
+/// have different debug information for libraries.
 const SCRIPT: &str = r#"
 import gdb
 gdb.execute("set pagination off")
