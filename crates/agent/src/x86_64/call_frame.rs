@@ -11,14 +11,18 @@ use super::byte_reader::{Reader, SEGMENTS_MAX, Segments, encoding};
 
 /// Registers with a column: the 16 general ones in DWARF's order, and the return address.
 pub(crate) const COLUMNS: usize = 17;
+/// Columns of a row that is only looked at for what a [`super::Rule`] holds: rbp, rsp and the return address.
+pub(crate) const STEP_COLUMNS: usize = 3;
 /// DWARF number of rbp.
 pub(crate) const RBP: usize = 6;
 /// DWARF number of rsp.
 pub(crate) const RSP: usize = 7;
 /// DWARF number of the return address column.
 pub(crate) const RETURN_ADDRESS: usize = 16;
-/// Nested DW_CFA_remember_state that are followed; compilers use one.
-const REMEMBERED_MAX: usize = 4;
+/// Nested DW_CFA_remember_state that are followed; compilers use one, and each takes a row of stack.
+const REMEMBERED_MAX: usize = 2;
+/// Length of an augmentation string with its end; the longest in use is `zPLRS`.
+const AUGMENTATION_BYTES_MAX: usize = 16;
 
 /// A mapped `.eh_frame_hdr` and the segments that may be read.
 #[derive(Debug, Clone, Copy)]
@@ -33,12 +37,35 @@ impl EhFrameHdr {
     pub fn new(address: usize, segments: &[(usize, usize); SEGMENTS_MAX]) -> Self {
         Self { address, segments: Segments(*segments) }
     }
+
+    /// The first bytes of the code at an address, if its segment is readable.
+    pub(crate) fn code_at<const N: usize>(&self, address_avma: usize) -> Option<[u8; N]> {
+        self.segments.reader(address_avma)?.bytes()
+    }
 }
 
-/// Where an expression lies.
+/// Where an expression lies: its bytes' number above [`Expression::ADDRESS_BITS`] bits of address. One word, because rows
+/// full of these are copied on small stacks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Expression {
-    pub(crate) bytes: Reader,
+pub(crate) struct Expression(u64);
+
+impl Expression {
+    /// Addresses of a process are below 2^47.
+    const ADDRESS_BITS: u32 = 48;
+
+    /// The next expression of call frame instructions; `None` if it does not fit the packing.
+    fn parse(code: &mut Reader) -> Option<Self> {
+        let bytes = code.uleb()? as usize;
+        let body = code.take(bytes)?;
+        let (address, count) = (body.position as u64, u16::try_from(bytes).ok()?);
+        (address >> Self::ADDRESS_BITS == 0).then_some(Self(u64::from(count) << Self::ADDRESS_BITS | address))
+    }
+
+    /// Its operations.
+    pub(crate) fn code(self) -> Reader {
+        let position = (self.0 & ((1 << Self::ADDRESS_BITS) - 1)) as usize;
+        Reader { position, end: position.wrapping_add((self.0 >> Self::ADDRESS_BITS) as usize) }
+    }
 }
 
 /// How a register of the caller is found.
@@ -69,17 +96,54 @@ pub(crate) enum Cfa {
     Expression(Expression),
 }
 
-/// A row of the unwind table.
+/// A row of the unwind table, with all [`COLUMNS`], or only the [`STEP_COLUMNS`]: a row is 16 bytes and 16 for each column,
+/// and there are half a dozen of them on the stack while instructions run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct Row<const N: usize> {
     pub(crate) cfa: Cfa,
-    pub(crate) columns: [Column; COLUMNS],
+    columns: [Column; N],
+}
+
+impl<const N: usize> Row<N> {
+    /// Before any instruction.
+    const FIRST: Self = Self { cfa: Cfa::Register(RSP as u8, 8), columns: [Column::Same; N] };
+
+    /// Where a register's column is.
+    #[inline(always)]
+    fn place(register: u64) -> usize {
+        match usize::try_from(register) {
+            Ok(register) if N == COLUMNS => register,
+            Ok(RBP) => 0,
+            Ok(RSP) => 1,
+            Ok(RETURN_ADDRESS) => 2,
+            _ => usize::MAX,
+        }
+    }
+
+    /// How a register is found. Those without a column (vector registers and the like) do not matter.
+    #[inline(always)]
+    pub(crate) fn column(&self, register: usize) -> Column {
+        self.columns.get(Self::place(register as u64)).copied().unwrap_or(Column::Same)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, register: u64, column: Column) {
+        if let Some(place) = self.columns.get_mut(Self::place(register)) {
+            *place = column;
+        }
+    }
+
+    /// Back to what the common instructions have set.
+    fn restore(&mut self, initial: &Self, register: u64) {
+        let column = initial.columns.get(Self::place(register)).copied();
+        self.set(register, column.unwrap_or(Column::Same));
+    }
 }
 
 /// A row, and whether its function is a signal trampoline.
 #[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) row: Row,
+pub(crate) struct Found<const N: usize> {
+    pub(crate) row: Row<N>,
     pub(crate) is_signal_frame: bool,
 }
 
@@ -97,7 +161,7 @@ struct Cie {
 
 /// The row for `lookup_avma`; `None` if no function with unwind information holds it, or the tables make no sense.
 #[inline(never)]
-pub(crate) fn find_row(hdr: &EhFrameHdr, lookup_avma: usize) -> Option<Found> {
+pub(crate) fn find_row<const N: usize>(hdr: &EhFrameHdr, lookup_avma: usize) -> Option<Found<N>> {
     let fde = find_fde(hdr, lookup_avma)?;
     let segments = &hdr.segments;
     let (cie, mut fields) = read_fde(segments, fde)?;
@@ -110,10 +174,10 @@ pub(crate) fn find_row(hdr: &EhFrameHdr, lookup_avma: usize) -> Option<Found> {
         let augmentation = fields.uleb()? as usize;
         fields.skip(augmentation)?;
     }
-    let mut row = Row { cfa: Cfa::Register(RSP as u8, 8), columns: [Column::Same; COLUMNS] };
-    run(&mut row, None, cie.instructions, &cie, 0, usize::MAX, segments)?;
-    let initial = row.columns;
-    run(&mut row, Some(&initial), fields, &cie, start, lookup_avma, segments)?;
+    let mut row = Row::FIRST;
+    run(&mut row, &Row::FIRST, cie.instructions, &cie, 0, usize::MAX, segments)?;
+    let initial = row;
+    run(&mut row, &initial, fields, &cie, start, lookup_avma, segments)?;
     Some(Found { row, is_signal_frame: cie.is_signal_frame })
 }
 
@@ -197,7 +261,8 @@ fn read_cie(segments: &Segments, address: usize) -> Option<Cie> {
     }
     let version = fields.u8()?;
     let mut augmentation = fields;
-    while fields.u8()? != 0 {}
+    // Bounded, so that a walk over a section of nonsense stays linear.
+    (0..AUGMENTATION_BYTES_MAX).find(|_| fields.u8().is_none_or(|letter| letter == 0))?;
     let code_alignment = fields.uleb()?;
     let data_alignment = fields.sleb()?;
     let return_column = if version == 1 { u64::from(fields.u8()?) } else { fields.uleb()? };
@@ -237,9 +302,9 @@ fn read_cie(segments: &Segments, address: usize) -> Option<Cie> {
 }
 
 /// Executes call frame instructions until the location passes `until`.
-fn run(
-    row: &mut Row,
-    initial: Option<&[Column; COLUMNS]>,
+fn run<const N: usize>(
+    row: &mut Row<N>,
+    initial: &Row<N>,
     mut code: Reader,
     cie: &Cie,
     start: usize,
@@ -247,7 +312,7 @@ fn run(
     segments: &Segments,
 ) -> Option<()> {
     let mut location = start;
-    let mut remembered: [Option<Row>; REMEMBERED_MAX] = [None; REMEMBERED_MAX];
+    let mut remembered: [Option<Row<N>>; REMEMBERED_MAX] = [None; REMEMBERED_MAX];
     let mut remembered_count = 0_usize;
     let factored = |value: i64| value.wrapping_mul(cie.data_alignment);
     while !code.is_at_end() {
@@ -256,8 +321,8 @@ fn run(
         let mut advance = None;
         match instruction >> 6 {
             1 => advance = Some(u64::from(operand)),
-            2 => set(row, u64::from(operand), Column::Offset(factored(code.uleb()?.cast_signed()))),
-            3 => restore(row, initial, u64::from(operand)),
+            2 => row.set(u64::from(operand), Column::Offset(factored(code.uleb()?.cast_signed()))),
+            3 => row.restore(initial, u64::from(operand)),
             _ => match instruction {
                 0x00 => {}
                 0x01 => {
@@ -272,14 +337,14 @@ fn run(
                 0x04 => advance = Some(u64::from(code.u32()?)),
                 0x05 => {
                     let register = code.uleb()?;
-                    set(row, register, Column::Offset(factored(code.uleb()?.cast_signed())));
+                    row.set(register, Column::Offset(factored(code.uleb()?.cast_signed())));
                 }
-                0x06 => restore(row, initial, code.uleb()?),
-                0x07 => set(row, code.uleb()?, Column::Undefined),
-                0x08 => set(row, code.uleb()?, Column::Same),
+                0x06 => row.restore(initial, code.uleb()?),
+                0x07 => row.set(code.uleb()?, Column::Undefined),
+                0x08 => row.set(code.uleb()?, Column::Same),
                 0x09 => {
                     let register = code.uleb()?;
-                    set(row, register, Column::Register(u8::try_from(code.uleb()?).ok()?));
+                    row.set(register, Column::Register(u8::try_from(code.uleb()?).ok()?));
                 }
                 0x0a => {
                     *remembered.get_mut(remembered_count)? = Some(*row);
@@ -302,14 +367,14 @@ fn run(
                     let Cfa::Register(register, _) = row.cfa else { return None };
                     row.cfa = Cfa::Register(register, code.uleb()?.cast_signed());
                 }
-                0x0f => row.cfa = Cfa::Expression(expression(&mut code)?),
+                0x0f => row.cfa = Cfa::Expression(Expression::parse(&mut code)?),
                 0x10 => {
                     let register = code.uleb()?;
-                    set(row, register, Column::Expression(expression(&mut code)?));
+                    row.set(register, Column::Expression(Expression::parse(&mut code)?));
                 }
                 0x11 => {
                     let register = code.uleb()?;
-                    set(row, register, Column::Offset(factored(code.sleb()?)));
+                    row.set(register, Column::Offset(factored(code.sleb()?)));
                 }
                 0x12 => {
                     let register = u8::try_from(code.uleb()?).ok()?;
@@ -321,22 +386,22 @@ fn run(
                 }
                 0x14 => {
                     let register = code.uleb()?;
-                    set(row, register, Column::ValueOffset(factored(code.uleb()?.cast_signed())));
+                    row.set(register, Column::ValueOffset(factored(code.uleb()?.cast_signed())));
                 }
                 0x15 => {
                     let register = code.uleb()?;
-                    set(row, register, Column::ValueOffset(factored(code.sleb()?)));
+                    row.set(register, Column::ValueOffset(factored(code.sleb()?)));
                 }
                 0x16 => {
                     let register = code.uleb()?;
-                    set(row, register, Column::ValueExpression(expression(&mut code)?));
+                    row.set(register, Column::ValueExpression(Expression::parse(&mut code)?));
                 }
                 // DW_CFA_GNU_args_size: how much the callee's arguments take, of no use here.
                 0x2e => drop(code.uleb()?),
                 // DW_CFA_GNU_negative_offset_extended.
                 0x2f => {
                     let register = code.uleb()?;
-                    set(row, register, Column::Offset(factored(code.uleb()?.cast_signed().wrapping_neg())));
+                    row.set(register, Column::Offset(factored(code.uleb()?.cast_signed().wrapping_neg())));
                 }
                 _ => return None,
             },
@@ -350,21 +415,4 @@ fn run(
         }
     }
     Some(())
-}
-
-fn expression(code: &mut Reader) -> Option<Expression> {
-    let bytes = code.uleb()? as usize;
-    code.take(bytes).map(|bytes| Expression { bytes })
-}
-
-/// Columns of other registers (vector and the like) do not matter.
-fn set(row: &mut Row, register: u64, column: Column) {
-    if let Some(place) = row.columns.get_mut(register as usize) {
-        *place = column;
-    }
-}
-
-fn restore(row: &mut Row, initial: Option<&[Column; COLUMNS]>, register: u64) {
-    let column = initial.and_then(|columns| columns.get(register as usize)).copied();
-    set(row, register, column.unwrap_or(Column::Same));
 }

@@ -39,7 +39,7 @@ pub(super) fn evaluate(
     cfa: Option<u64>,
     read: &mut dyn FnMut(usize) -> Option<usize>,
 ) -> Option<u64> {
-    let whole = expression.bytes;
+    let whole = expression.code();
     let mut code = whole;
     let mut stack = Stack { values: [0; STACK_MAX], count: 0 };
     if let Some(cfa) = cfa {
@@ -89,6 +89,12 @@ fn execute(
             stack.push(top)?;
             stack.push(second)
         }
+        0x17 => {
+            let (first, second, third) = (stack.pop()?, stack.pop()?, stack.pop()?);
+            stack.push(first)?;
+            stack.push(third)?;
+            stack.push(second)
+        }
         0x19 => unary(stack, |value| value.cast_signed().wrapping_abs().cast_unsigned()),
         0x1f => unary(stack, u64::wrapping_neg),
         0x20 => unary(stack, |value| !value),
@@ -104,6 +110,11 @@ fn execute(
             let offset = code.sleb()?;
             let value = registers.get(usize::from(operation.wrapping_sub(0x70)))?;
             stack.push(value.wrapping_add_signed(offset))
+        }
+        0x92 => {
+            let register = usize::try_from(code.uleb()?).ok()?;
+            let offset = code.sleb()?;
+            stack.push(registers.get(register)?.wrapping_add_signed(offset))
         }
         0x94 => {
             let bytes = code.u8()?;

@@ -2,9 +2,10 @@
 
 use core::arch::naked_asm;
 
-use super::call_frame::{COLUMNS, Cfa, Column, EhFrameHdr, RBP, RETURN_ADDRESS, RSP, find_row};
+use super::call_frame::{COLUMNS, Cfa, Column, EhFrameHdr, RBP, RETURN_ADDRESS, RSP, Row, find_row};
 use super::expression::evaluate;
 use super::rule::is_entered_by_return;
+use super::signal_return::{is_signal_return, ucontext};
 
 /// The registers of a frame in DWARF's order, the return address (or interrupted address plus one) last.
 #[derive(Debug, Clone, Copy)]
@@ -115,6 +116,9 @@ impl Registers {
             if hdr.is_some_and(|hdr| is_entered_by_return(hdr, lookup_avma)) {
                 return FullStep::Root;
             }
+            if hdr.is_some_and(|hdr| is_signal_return(hdr, lookup_avma)) {
+                return self.step_by_ucontext(read).unwrap_or(FullStep::Stop);
+            }
             return self.step_by_frame_pointer(read);
         };
         self.step_by_row(&found.row, found.is_signal_frame, read).unwrap_or(FullStep::Stop)
@@ -137,9 +141,19 @@ impl Registers {
         FullStep::Caller
     }
 
+    fn step_by_ucontext(&mut self, read: &mut dyn FnMut(usize) -> Option<usize>) -> Option<FullStep> {
+        let mut caller = Self { values: [0; COLUMNS], known: 0, is_exact: true };
+        for register in 0..COLUMNS {
+            caller.set(register, read(self.sp().wrapping_add(ucontext::at(register)))? as u64);
+        }
+        caller.set(RETURN_ADDRESS, caller.get(RETURN_ADDRESS)?.wrapping_add(1));
+        *self = caller;
+        Some(FullStep::Caller)
+    }
+
     fn step_by_row(
         &mut self,
-        row: &super::call_frame::Row,
+        row: &Row<COLUMNS>,
         is_signal_frame: bool,
         read: &mut dyn FnMut(usize) -> Option<usize>,
     ) -> Option<FullStep> {
@@ -154,8 +168,8 @@ impl Registers {
         };
         let mut caller = Self { values: [0; COLUMNS], known: 0, is_exact: is_signal_frame };
         caller.set(RSP, cfa);
-        for (number, &column) in row.columns.iter().enumerate() {
-            let value = match column {
+        for number in 0..COLUMNS {
+            let value = match row.column(number) {
                 Column::Undefined if number == RETURN_ADDRESS => return Some(FullStep::Root),
                 Column::Undefined => continue,
                 Column::Same if number == RSP || number == RETURN_ADDRESS => continue,

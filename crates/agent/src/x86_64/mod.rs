@@ -5,6 +5,7 @@ mod call_frame;
 mod expression;
 pub(crate) mod full;
 mod rule;
+mod signal_return;
 #[cfg(test)]
 mod tests;
 pub(crate) mod thread_pointer;

@@ -3,7 +3,10 @@
 use core::num::NonZeroU64;
 
 use super::byte_reader::Reader;
-use super::call_frame::{Cfa, Column, EhFrameHdr, Expression, RBP, RETURN_ADDRESS, RSP, Row, find_row};
+use super::call_frame::{
+    Cfa, Column, EhFrameHdr, Expression, Found, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS, find_row,
+};
+use super::signal_return::{is_signal_return, ucontext};
 
 /// How a frame is unwound, packed:
 ///
@@ -183,8 +186,11 @@ impl Rule {
 #[must_use]
 pub fn rule_for(hdr: &EhFrameHdr, lookup_avma: usize) -> Rule {
     match find_row(hdr, lookup_avma) {
-        Some(found) => compact(&found.row),
+        Some(found) => compact(&found),
         None if is_entered_by_return(hdr, lookup_avma) => Rule::IS_ROOT,
+        None if is_signal_return(hdr, lookup_avma) => {
+            Rule::new(SIGNAL, ucontext::at(RSP) as i64, ucontext::at(RBP) as i64)
+        }
         None => Rule::FRAME_POINTER,
     }
 }
@@ -192,24 +198,37 @@ pub fn rule_for(hdr: &EhFrameHdr, lookup_avma: usize) -> Rule {
 /// Whether the frame returns to the first instruction of a function without caller, as a context of makecontext returns to
 /// `__start_context`: then no call stands before the return address.
 pub(crate) fn is_entered_by_return(hdr: &EhFrameHdr, lookup_avma: usize) -> bool {
-    find_row(hdr, lookup_avma.wrapping_add(1))
-        .is_some_and(|found| matches!(found.row.columns.get(RETURN_ADDRESS), Some(Column::Undefined)))
+    find_row::<STEP_COLUMNS>(hdr, lookup_avma.wrapping_add(1))
+        .is_some_and(|found| matches!(found.row.column(RETURN_ADDRESS), Column::Undefined))
 }
 
 /// The packed form of a row.
-fn compact(row: &Row) -> Rule {
-    let column = |register: usize| row.columns.get(register).copied().unwrap_or(Column::Same);
-    let return_address = column(RETURN_ADDRESS);
+fn compact(found: &Found<STEP_COLUMNS>) -> Rule {
+    let rule = compact_row(&found.row);
+    // Only the rule of a signal frame says that the caller's address is exact.
+    if found.is_signal_frame == rule.is_signal_frame() || rule == Rule::IS_ROOT {
+        rule
+    } else {
+        Rule::IS_SLOW
+    }
+}
+
+fn compact_row(row: &Row<STEP_COLUMNS>) -> Rule {
+    let return_address = row.column(RETURN_ADDRESS);
+    let stack_pointer = row.column(RSP);
     if let Column::Undefined = return_address {
         return Rule::IS_ROOT;
     }
-    if !matches!(column(RSP), Column::Same | Column::Undefined | Column::Expression(_)) {
+    if let (Column::Expression(sp), Column::Expression(bp)) = (stack_pointer, row.column(RBP)) {
+        return signal(row, return_address, sp, bp);
+    }
+    if !matches!(stack_pointer, Column::Same | Column::Undefined) {
         return Rule::IS_SLOW;
     }
-    let bp = match column(RBP) {
+    let bp = match row.column(RBP) {
         Column::Same | Column::Undefined => None,
         Column::Offset(offset) => Some(offset),
-        Column::Expression(expression) => return with_expressions(row, return_address, expression),
+        Column::Expression(expression) => return realigned(row, return_address, expression),
         _ => return Rule::IS_SLOW,
     };
     let Column::Offset(-8) = return_address else { return Rule::IS_SLOW };
@@ -231,13 +250,23 @@ fn compact(row: &Row) -> Rule {
     }
 }
 
-/// Rows whose rbp column is an expression: a realigned stack (rbp at rbp + b, CFA at rbp + a), a signal frame.
-fn with_expressions(row: &Row, return_address: Column, bp: Expression) -> Rule {
+/// A realigned stack: rbp at rbp + b, CFA at rbp + a.
+fn realigned(row: &Row<STEP_COLUMNS>, return_address: Column, bp: Expression) -> Rule {
     let Cfa::Expression(cfa) = row.cfa else { return Rule::IS_SLOW };
     match (dereferenced(cfa), based(bp), return_address) {
         (Some((RBP, a)), Some((RBP, b)), Column::Offset(-8)) => Rule::fitting(DEREF_BP, a, b),
-        (Some((RSP, a)), Some((RSP, b)), Column::Expression(pc))
-            if based(pc) == Some((RSP, a.wrapping_add(8))) =>
+        _ => Rule::IS_SLOW,
+    }
+}
+
+/// A signal frame: rsp at rsp + a and also the CFA, the interrupted address behind it, rbp at rsp + b.
+fn signal(row: &Row<STEP_COLUMNS>, return_address: Column, sp: Expression, bp: Expression) -> Rule {
+    let (Cfa::Expression(cfa), Column::Expression(pc)) = (row.cfa, return_address) else {
+        return Rule::IS_SLOW;
+    };
+    match (dereferenced(cfa), based(sp), based(pc), based(bp)) {
+        (Some((RSP, a)), Some((RSP, same)), Some((RSP, behind)), Some((RSP, b)))
+            if same == a && behind == a.wrapping_add(8) =>
         {
             Rule::fitting(SIGNAL, a, b)
         }
@@ -250,14 +279,14 @@ const OP_BREG0: u8 = 0x70;
 
 /// `breg(register) offset` and nothing else.
 fn based(expression: Expression) -> Option<(usize, i64)> {
-    let mut code = expression.bytes;
+    let mut code = expression.code();
     let based = base(&mut code)?;
     code.is_at_end().then_some(based)
 }
 
 /// `breg(register) offset; deref` and nothing else.
 fn dereferenced(expression: Expression) -> Option<(usize, i64)> {
-    let mut code = expression.bytes;
+    let mut code = expression.code();
     let based = base(&mut code)?;
     (code.u8()? == OP_DEREF && code.is_at_end()).then_some(based)
 }
@@ -273,7 +302,7 @@ fn base(code: &mut Reader) -> Option<(usize, i64)> {
 /// The linkers' expression for a procedure linkage table: `rsp + 8 + ((rip & 15) >= n) << 3`.
 fn plt(expression: Expression) -> Rule {
     const LIT0: u8 = 0x30;
-    let mut code = expression.bytes;
+    let mut code = expression.code();
     let matched = || -> Option<i64> {
         if base(&mut code)? != (RSP, 8) || base(&mut code)? != (RETURN_ADDRESS, 0) {
             return None;

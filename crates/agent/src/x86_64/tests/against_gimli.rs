@@ -24,7 +24,7 @@ const SAMPLE_COUNT: usize = 3000;
 /// What gimli's row gives: the caller's registers (`None`: not known), or that there is no caller.
 enum Expected {
     Root,
-    Caller([Option<u64>; COLUMNS]),
+    Caller(Box<[Option<u64>; COLUMNS]>),
 }
 
 #[derive(Default)]
@@ -99,7 +99,7 @@ fn expect(row: &UnwindTableRow<usize>, section: &EhFrame<Slice<'_>>, machine: &M
             other => panic!("a rule of {other:?}"),
         };
     }
-    Expected::Caller(caller)
+    Expected::Caller(Box::new(caller))
 }
 
 /// Compares rule and full step with what gimli expects, for one address inside a row.

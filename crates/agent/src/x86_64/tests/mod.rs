@@ -3,3 +3,4 @@
 mod against_gimli;
 mod file_in_memory;
 mod invented_machine;
+mod live_stacks;

@@ -1,0 +1,42 @@
+//! Signal trampolines without unwind information: musl's, Go's.
+//!
+//! A handler returns to `__restore_rt`, which is two instructions in every C library. glibc describes it in its unwind
+//! tables; where there is no description its code is recognised, as the compilers' own unwinder does it
+//! (`x86_64_fallback_frame_state` in libgcc). The kernel leaves at its stack pointer:
+//!
+//! ```text
+//! sp -> ucontext: flags, link, alternate stack   40 bytes
+//!                 r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip
+//! ```
+
+use super::call_frame::EhFrameHdr;
+
+/// `mov rax, 15; syscall`: rt_sigreturn.
+const RETURN_CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+
+/// Whether the frame that returns to the address after `lookup_avma` is a trampoline without unwind information.
+pub(super) fn is_signal_return(hdr: &EhFrameHdr, lookup_avma: usize) -> bool {
+    hdr.code_at(lookup_avma.wrapping_add(1)) == Some(RETURN_CODE)
+}
+
+/// Where the kernel keeps the interrupted registers (`struct sigcontext` in a `struct ucontext`).
+pub(super) mod ucontext {
+    const FIRST_BYTES: usize = 40;
+
+    /// Offset in bytes of the word of a register (DWARF's number).
+    pub(in crate::x86_64) const fn at(register: usize) -> usize {
+        let position = match register {
+            8..=15 => register.wrapping_sub(8),
+            5 => 8,
+            4 => 9,
+            6 => 10,
+            3 => 11,
+            1 => 12,
+            0 => 13,
+            2 => 14,
+            7 => 15,
+            _ => 16,
+        };
+        FIRST_BYTES.wrapping_add(position.wrapping_mul(8))
+    }
+}
