@@ -53,7 +53,12 @@ struct StackState {
 /// An [`Observer`] that makes a [`Summary`].
 #[derive(Debug, Default)]
 pub struct SummaryBuilder {
-    totals: Totals,
+    /// Over all heaps, only what a peak needs; the rest is the sum of `by_heap`.
+    live_bytes: u64,
+    live_count: u64,
+    peak_bytes: u64,
+    peak_count: u64,
+    peak_time_ns: u64,
     epoch: u32,
     by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
     /// Places in `by_heap` of the malloc heap, by process.
@@ -73,7 +78,26 @@ impl SummaryBuilder {
     /// The totals so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        self.totals
+        let mut sum = Totals {
+            outstanding_count: self.live_count,
+            outstanding_bytes: self.live_bytes,
+            peak_bytes: self.peak_bytes,
+            peak_count: self.peak_count,
+            peak_time_ns: self.peak_time_ns,
+            ..Totals::default()
+        };
+        for (_, _, totals) in &self.by_heap {
+            sum.alloc_count += totals.alloc_count;
+            sum.alloc_bytes = sum.alloc_bytes.wrapping_add(totals.alloc_bytes);
+            sum.free_count += totals.free_count;
+            sum.realloc_count += totals.realloc_count;
+            sum.failed_count += totals.failed_count;
+            sum.temporary_count += totals.temporary_count;
+            sum.unmatched_frees += totals.unmatched_frees;
+            sum.inherited_frees += totals.inherited_frees;
+            sum.implied_frees += totals.implied_frees;
+        }
+        sum
     }
 
     #[inline(always)]
@@ -131,7 +155,8 @@ impl SummaryBuilder {
     /// The summary; `event_count` and `duration_ns` are the caller's to fill in.
     #[must_use]
     pub fn finish(self) -> Summary {
-        let Self { totals, epoch, by_heap, stacks, others, .. } = self;
+        let totals = self.totals();
+        let Self { epoch, by_heap, stacks, others, .. } = self;
         let total = |stack: StackIndex, heap: HeapId, state: &StackState| {
             let (peak_bytes, peak_count) = state.live.at_peak(epoch);
             StackTotals {
@@ -184,16 +209,12 @@ impl Observer for SummaryBuilder {
             heap.peak_count = heap.outstanding_count;
             heap.peak_time_ns = block.alloc_ns;
         }
-        let totals = &mut self.totals;
-        totals.alloc_count += 1;
-        totals.alloc_bytes = totals.alloc_bytes.wrapping_add(size_bytes);
-        totals.realloc_count += is_realloc;
-        totals.outstanding_count += 1;
-        totals.outstanding_bytes = totals.outstanding_bytes.wrapping_add(size_bytes);
-        if totals.outstanding_bytes > totals.peak_bytes {
-            totals.peak_bytes = totals.outstanding_bytes;
-            totals.peak_count = totals.outstanding_count;
-            totals.peak_time_ns = block.alloc_ns;
+        self.live_count += 1;
+        self.live_bytes = self.live_bytes.wrapping_add(size_bytes);
+        if self.live_bytes > self.peak_bytes {
+            self.peak_bytes = self.live_bytes;
+            self.peak_count = self.live_count;
+            self.peak_time_ns = block.alloc_ns;
             self.epoch = self.epoch.wrapping_add(1);
         }
     }
@@ -207,27 +228,24 @@ impl Observer for SummaryBuilder {
         state.live.bytes = state.live.bytes.wrapping_sub(block.size_bytes);
         state.live.count = state.live.count.wrapping_sub(1);
         state.temporary_count = state.temporary_count.saturating_add(temporary);
-        for totals in [0, 1] {
-            let totals = if totals == 0 { self.heap(block.process, block.heap) } else { &mut self.totals };
-            totals.free_count += u64::from(death.cause != Cause::Implied);
-            totals.implied_frees += u64::from(death.cause == Cause::Implied);
-            totals.temporary_count += u64::from(temporary);
-            totals.outstanding_count = totals.outstanding_count.wrapping_sub(1);
-            totals.outstanding_bytes = totals.outstanding_bytes.wrapping_sub(block.size_bytes);
-        }
+        self.live_count = self.live_count.wrapping_sub(1);
+        self.live_bytes = self.live_bytes.wrapping_sub(block.size_bytes);
+        let totals = self.heap(block.process, block.heap);
+        totals.free_count += u64::from(death.cause != Cause::Implied);
+        totals.implied_frees += u64::from(death.cause == Cause::Implied);
+        totals.temporary_count += u64::from(temporary);
+        totals.outstanding_count = totals.outstanding_count.wrapping_sub(1);
+        totals.outstanding_bytes = totals.outstanding_bytes.wrapping_sub(block.size_bytes);
     }
 
     fn failed(&mut self, event: &Event, process: ProcessIndex, _size_bytes: u64, _stack: StackIndex) {
         self.heap(process, event.heap).failed_count += 1;
-        self.totals.failed_count += 1;
     }
 
     fn unmatched_free(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
-        for totals in [0, 1] {
-            let totals = if totals == 0 { self.heap(process, event.heap) } else { &mut self.totals };
-            totals.free_count += 1;
-            totals.unmatched_frees += u64::from(!is_inherited);
-            totals.inherited_frees += u64::from(is_inherited);
-        }
+        let totals = self.heap(process, event.heap);
+        totals.free_count += 1;
+        totals.unmatched_frees += u64::from(!is_inherited);
+        totals.inherited_frees += u64::from(is_inherited);
     }
 }

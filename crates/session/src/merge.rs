@@ -1,8 +1,9 @@
 //! One stream of records in time order from many threads' buffers.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use heapr_ring::{Pool, reader};
+use heapr_ring::Pool;
 use heapr_trace::ThreadIndex;
 use heapr_wire::{RecordKind, TICKS_MASK};
 
@@ -38,15 +39,27 @@ pub(crate) struct Stream {
     pub(crate) has_ended: bool,
 }
 
-/// Where a stream stands: the next record's first word.
+/// Where a stream stands: the next record's first word, and all words from there to the end of what is published.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Head {
+pub(crate) struct Head<'a> {
     pub(crate) ticks: u64,
     pub(crate) word0: u64,
-    pub(crate) buffer: u32,
-    pub(crate) place: usize,
-    /// Words from the record's first to the end of what is published.
-    pub(crate) left: usize,
+    pub(crate) words: &'a [AtomicU64],
+}
+
+impl<'a> Head<'a> {
+    #[inline(always)]
+    fn new(pool: &'a Pool, buffer: u32, from: usize, to: usize) -> Option<Self> {
+        let words = pool.buffer_words(buffer)?.get(from..to)?;
+        let word0 = words.first()?.load(Relaxed);
+        Some(Self { ticks: word0 & TICKS_MASK, word0, words })
+    }
+
+    /// Word `number` of the record; 0 beyond what is published.
+    #[inline(always)]
+    pub(crate) fn word(&self, number: usize) -> u64 {
+        self.words.get(number).map_or(0, |word| word.load(Relaxed))
+    }
 }
 
 impl Stream {
@@ -84,34 +97,20 @@ impl Stream {
         let mut last = (buffer.taken > 0).then_some(self.last_ticks);
         // What is not taken yet is walked record by record: the rounds keep it short.
         while place < buffer.published {
-            let word0 = reader::word(pool, buffer.index, place)?;
-            last = Some(word0 & TICKS_MASK);
-            let head = Head {
-                ticks: word0 & TICKS_MASK,
-                word0,
-                buffer: buffer.index,
-                place,
-                left: buffer.published - place,
-            };
-            place += record_words(pool, &head).map_or(buffer.published, |(_, words)| words);
+            let head = Head::new(pool, buffer.index, place, buffer.published)?;
+            last = Some(head.ticks);
+            place += record_words(&head).map_or(buffer.published, |(_, words)| words);
         }
         last
     }
 
     /// The next record; buffers that are used up are passed over (they are freed at the round's end).
     #[inline(always)]
-    pub(crate) fn head(&self, pool: &Pool, at: &mut usize) -> Option<Head> {
+    pub(crate) fn head<'a>(&self, pool: &'a Pool, at: &mut usize) -> Option<Head<'a>> {
         loop {
             let buffer = self.buffers.get(*at)?;
             if buffer.taken < buffer.published {
-                let word0 = reader::word(pool, buffer.index, buffer.taken)?;
-                return Some(Head {
-                    ticks: word0 & TICKS_MASK,
-                    word0,
-                    buffer: buffer.index,
-                    place: buffer.taken,
-                    left: buffer.published - buffer.taken,
-                });
+                return Head::new(pool, buffer.index, buffer.taken, buffer.published);
             }
             // Only a buffer that is closed has nothing more to come before the next one.
             if !buffer.is_closed {
@@ -140,24 +139,24 @@ impl Stream {
 
 /// Words of the record at `head`; `None` if it makes no sense.
 #[inline(always)]
-pub(crate) fn record_words(pool: &Pool, head: &Head) -> Option<(RecordKind, usize)> {
+pub(crate) fn record_words(head: &Head<'_>) -> Option<(RecordKind, usize)> {
     let kind = RecordKind::of_untrusted(head.word0)?;
     let words = match kind {
         RecordKind::Module => {
-            let bytes = reader::word(pool, head.buffer, head.place + 1)?;
-            if head.left < 2 || bytes % 8 != 0 {
+            let bytes = head.word(1);
+            if bytes % 8 != 0 {
                 return None;
             }
             usize::try_from(bytes / 8).ok()?
         }
         kind => kind.words(),
     };
-    (words >= 2 && words <= head.left).then_some((kind, words))
+    (words >= 2 && words <= head.words.len()).then_some((kind, words))
 }
 
 /// Among records of the same time those that free come first: what they give back may be what the others were given.
 #[inline(always)]
-pub(crate) fn order(head: &Head) -> (u64, bool) {
+pub(crate) fn order(head: &Head<'_>) -> (u64, bool) {
     let kind = RecordKind::of_untrusted(head.word0);
     let frees = matches!(
         kind,

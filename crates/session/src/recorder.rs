@@ -8,20 +8,19 @@
 //! free       buffers that are used up; wake agents that wait
 //! ```
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use heapr_ring::reader::{self, ClaimedBuffer, Content};
 use heapr_ring::Pool;
 use heapr_trace::{Loss, Process, ProcessIndex, ProcessOrigin, Thread, ThreadIndex};
 use heapr_wire::{
-    NO_SLOT, ORIGIN_FORK, PROCESS_DISABLED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT, RecordKind,
+    NO_SLOT, ORIGIN_FORK, PROCESS_DISABLED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT,
     THREAD_ENDED, THREAD_FREE,
 };
 
 use crate::clock::Clock;
-use crate::merge::{Head, Stream, StreamBuffer, order, record_words};
+use crate::merge::{Stream, StreamBuffer, order, record_words};
 use crate::process_facts;
 use crate::process_state::{NodeBlock, ProcessState};
 use crate::sink::Sink;
@@ -74,7 +73,7 @@ pub(crate) struct Recorder {
     streams: Vec<Stream>,
     stream_by_slot: HashMap<(u32, u32), usize>,
     threads: Vec<ThreadState>,
-    heads: BinaryHeap<Reverse<(u64, bool, usize)>>,
+    heads: Vec<((u64, bool), usize)>,
     places: Vec<usize>,
     statistics: Statistics,
     next_housekeeping_ns: u64,
@@ -99,7 +98,7 @@ impl Recorder {
             streams: Vec::new(),
             stream_by_slot: HashMap::new(),
             threads: Vec::new(),
-            heads: BinaryHeap::new(),
+            heads: Vec::new(),
             places: Vec::new(),
             statistics: Statistics::default(),
             next_housekeeping_ns: 0,
@@ -381,42 +380,55 @@ impl Recorder {
         let mut places = std::mem::take(&mut self.places);
         places.clear();
         places.resize(self.streams.len(), 0);
+        heads.clear();
         for (number, stream) in self.streams.iter().enumerate() {
             if let Some(head) = stream.head(&self.pool, &mut places[number]) {
-                let (ticks, is_alloc) = order(&head);
-                heads.push(Reverse((ticks, is_alloc, number)));
+                heads.push((order(&head), number));
             }
         }
-        while let Some(Reverse((ticks, _, number))) = heads.pop() {
-            if ticks > watermark {
+        // The streams that have something, latest first: the next record is at the end. A stream that was taken from
+        // sinks to its new place, mostly next to its old one.
+        heads.sort_unstable_by(|one, other| other.cmp(one));
+        while let Some((first, number)) = heads.pop() {
+            if first.0 > watermark {
                 break;
             }
-            let until = heads.peek().map_or((u64::MAX, true), |&Reverse((ticks, is_alloc, _))| (ticks, is_alloc));
+            let until = heads.last().map_or((u64::MAX, true), |&(order, _)| order);
             if let Some(next) = self.take_run(number, &mut places[number], until, watermark) {
-                let (ticks, is_alloc) = order(&next);
-                heads.push(Reverse((ticks, is_alloc, number)));
+                let mut place = heads.len();
+                while place > 0 && heads[place - 1].0 < next {
+                    place -= 1;
+                }
+                heads.insert(place, (next, number));
             }
         }
-        heads.clear();
         self.heads = heads;
         self.places = places;
     }
 
-    /// Takes records of one stream while they come before `until` and the watermark. Returns the next one.
-    fn take_run(&mut self, number: usize, at: &mut usize, until: (u64, bool), watermark: u64) -> Option<Head> {
+    /// Takes records of one stream while they come before `until` and the watermark. Returns the next one's order.
+    fn take_run(
+        &mut self,
+        number: usize,
+        at: &mut usize,
+        until: (u64, bool),
+        watermark: u64,
+    ) -> Option<(u64, bool)> {
         let stream = &mut self.streams[number];
         let process = &mut self.processes[stream.process];
         loop {
             let head = stream.head(&self.pool, at)?;
-            if head.ticks > watermark || order(&head) > until {
-                return Some(head);
+            let next = order(&head);
+            if head.ticks > watermark || next > until {
+                return Some(next);
             }
-            let Some((kind, words)) = record_words(&self.pool, &head) else {
+            let Some((kind, words)) = record_words(&head) else {
                 self.statistics.loss.records_invalid += 1;
                 stream.skip_buffer(*at);
                 continue;
             };
-            let mut time_ns = self.clock.ns(head.ticks);
+            let ticks = head.ticks;
+            let mut time_ns = self.clock.ns(ticks);
             if time_ns < self.sink.last_ns {
                 // Its thread was held up in the middle of writing it.
                 if self.sink.last_ns - time_ns > SLACK_NS {
@@ -424,13 +436,11 @@ impl Recorder {
                 }
                 time_ns = self.sink.last_ns;
             }
-            let record = Record { pool: &self.pool, head, kind, words };
-            if kind == RecordKind::ThreadName {
-                // Names are read from the kernel.
-            } else if translate(&record, time_ns, stream.thread, process, &mut self.sink) == Outcome::Invalid {
+            let record = Record { head, kind, words };
+            if translate(&record, time_ns, stream.thread, process, &mut self.sink) == Outcome::Invalid {
                 self.statistics.loss.records_invalid += 1;
             }
-            stream.take(*at, words, head.ticks);
+            stream.take(*at, words, ticks);
         }
     }
 

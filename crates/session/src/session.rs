@@ -19,6 +19,8 @@ use crate::{Error, OnFull, SessionProperties, system_facts};
 
 /// Longest sleep between two rounds while events come. At 20 million events a second 5 ms are some 40 buffers of 64 KiB.
 const ROUND_BUSY: Duration = Duration::from_millis(5);
+/// A round that took this many events is followed by the next at once: they came in less time than the sleep lasts.
+const EVENTS_WITHOUT_SLEEP: u64 = 50_000;
 /// Longest sleep while none come: a full pool wakes the recorder before.
 const ROUND_IDLE: Duration = Duration::from_millis(20);
 
@@ -95,6 +97,11 @@ impl Session {
         if now_ns >= self.next_flush_ns {
             self.next_flush_ns = now_ns + self.flush_timer_ns;
             self.recorder.flush();
+        }
+        // More has come during the round than fits a few buffers, or somebody waits: no sleep.
+        let has_waiters = self.recorder.pool().control().waiter_count.load(Relaxed) != 0;
+        if taken >= EVENTS_WITHOUT_SLEEP || has_waiters {
+            return;
         }
         self.is_busy = taken > 0;
         let longest = if self.is_busy { ROUND_BUSY } else { ROUND_IDLE };

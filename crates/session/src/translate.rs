@@ -4,7 +4,6 @@
 //! event. While a block is "in realloc" its address may be given to another thread, which proves that the block has
 //! moved: then the reallocation is written as two halves (see `heapr_trace::Action`).
 
-use heapr_ring::{Pool, reader};
 use heapr_trace::{Action, Event, HeapId, Mapping, Module, StackIndex, StackNode, ThreadIndex};
 use heapr_wire::{ADDRESS_MASK, HEAP_MMAP, MODULE_MAIN, MODULE_UNLOADED, ModuleRecord, RecordKind};
 
@@ -14,8 +13,7 @@ use crate::sink::Sink;
 
 /// A record's words, read once.
 pub(crate) struct Record<'a> {
-    pub(crate) pool: &'a Pool,
-    pub(crate) head: Head,
+    pub(crate) head: Head<'a>,
     pub(crate) kind: RecordKind,
     pub(crate) words: usize,
 }
@@ -23,7 +21,7 @@ pub(crate) struct Record<'a> {
 impl Record<'_> {
     #[inline(always)]
     fn word(&self, number: usize) -> u64 {
-        reader::word(self.pool, self.head.buffer, self.head.place + number).unwrap_or(0)
+        self.head.word(number)
     }
 }
 

@@ -1,2 +1,21 @@
-//! placeholder, to be written
+//! Modules, build-ids, and addresses to frames: demangled, with inlined frames, files and lines.
+//!
+//! [`Symbolizer::resolve`] names addresses of a module. What it found is kept in a cache file for each module, so that the next
+//! question about the same addresses opens no debug information. A module whose build-id differs from the one that was
+//! recorded is never used: its addresses mean something else.
 #![forbid(unsafe_code)]
+
+mod bundle;
+mod cache;
+mod debug_file;
+mod demangle;
+mod elf_symbols;
+mod perf_map;
+mod symbol_table;
+mod symbolizer;
+mod varint;
+
+pub use bundle::{decode_bundle, encode_bundle};
+pub use perf_map::PerfMap;
+pub use symbol_table::{Frame, SymbolTable};
+pub use symbolizer::{ModuleKey, SymbolOptions, Symbolizer, Unresolved};

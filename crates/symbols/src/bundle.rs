@@ -1,0 +1,42 @@
+//! The names of many modules as one run of bytes, to be embedded in a trace.
+//!
+//! ```text
+//! "HEAPRBDL" version:u32   count, { path, build-id, symbol table } * count
+//! ```
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use crate::varint::{put, put_bytes, take, take_bytes};
+use crate::{ModuleKey, SymbolTable};
+
+const MAGIC: [u8; 12] = *b"HEAPRBDL\x01\0\0\0";
+
+/// The bytes of some modules' names.
+#[must_use]
+pub fn encode_bundle<'a>(tables: impl IntoIterator<Item = (&'a ModuleKey, &'a SymbolTable)>) -> Vec<u8> {
+    let tables: Vec<_> = tables.into_iter().collect();
+    let mut bytes = MAGIC.to_vec();
+    put(&mut bytes, tables.len() as u64);
+    for (key, table) in tables {
+        put_bytes(&mut bytes, key.path.as_os_str().as_bytes());
+        put_bytes(&mut bytes, &key.build_id);
+        table.encode(&mut bytes);
+    }
+    bytes
+}
+
+/// Back from untrusted bytes; `None` if they make no sense.
+#[must_use]
+pub fn decode_bundle(bytes: &[u8]) -> Option<Vec<(ModuleKey, SymbolTable)>> {
+    let mut rest = bytes.strip_prefix(&MAGIC)?;
+    let count = take(&mut rest).filter(|&count| count <= rest.len() as u64)?;
+    (0..count)
+        .map(|_| {
+            let path = PathBuf::from(OsStr::from_bytes(take_bytes(&mut rest)?));
+            let build_id = take_bytes(&mut rest)?.to_vec();
+            Some((ModuleKey { path, build_id }, SymbolTable::decode(&mut rest)?))
+        })
+        .collect()
+}

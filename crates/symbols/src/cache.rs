@@ -1,0 +1,93 @@
+//! What was resolved, on disk: one file for each module.
+//!
+//! ```text
+//! "HEAPRSYM" version:u32 crc of the rest:u32   identity (length, bytes)   symbol table
+//! ```
+//! The identity names the files that the answers came from, with size and time: when debug information is installed later,
+//! or the module is rebuilt, the old answers are thrown away.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::debug_file::DebugFiles;
+use crate::varint::{put_bytes, take_bytes};
+use crate::{ModuleKey, SymbolTable};
+
+const MAGIC: [u8; 8] = *b"HEAPRSYM";
+const VERSION: u32 = 1;
+const HEAD_BYTES: usize = 16;
+/// A larger file is none of ours.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// `$XDG_CACHE_HOME/heapr/symbols` or `~/.cache/heapr/symbols`.
+pub(crate) fn default_directory() -> Option<PathBuf> {
+    let base = match std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute()) {
+        Some(base) => base,
+        None => PathBuf::from(std::env::var_os("HOME")?).join(".cache"),
+    };
+    Some(base.join("heapr/symbols"))
+}
+
+/// Names the files that answers come from.
+pub(crate) fn identity(files: &DebugFiles) -> Vec<u8> {
+    let mut identity = Vec::new();
+    for path in [files.module.as_deref(), Some(&files.debug), files.supplementary.as_deref()].into_iter().flatten() {
+        let metadata = fs::metadata(path).ok();
+        let facts = metadata.map(|metadata| (metadata.len(), metadata.mtime(), metadata.mtime_nsec()));
+        identity.extend_from_slice(format!("{}\0{facts:?}\n", path.display()).as_bytes());
+    }
+    identity
+}
+
+fn path_for(directory: &Path, key: &ModuleKey) -> PathBuf {
+    let name = key.path.file_name().unwrap_or_default().to_string_lossy();
+    let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "._-+".contains(*c)).take(64).collect();
+    let mut hash = crc32fast::Hasher::new();
+    hash.update(key.path.as_os_str().as_encoded_bytes());
+    let id: String = if key.build_id.is_empty() {
+        format!("{:08x}", hash.finalize())
+    } else {
+        key.build_id.iter().take(20).map(|byte| format!("{byte:02x}")).collect()
+    };
+    directory.join(format!("{name}-{id}.sym"))
+}
+
+/// What the cache holds for a module, if it came from the same files.
+pub(crate) fn load(directory: &Path, key: &ModuleKey, identity: &[u8]) -> Option<SymbolTable> {
+    let path = path_for(directory, key);
+    if fs::metadata(&path).ok()?.len() > FILE_BYTES_MAX {
+        return None;
+    }
+    let bytes = fs::read(path).ok()?;
+    let (head, mut rest) = bytes.split_at_checked(HEAD_BYTES)?;
+    let word = |at: usize| head.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
+    if head[..8] != MAGIC || word(8)? != VERSION || word(12)? != crc32fast::hash(rest) {
+        return None;
+    }
+    if take_bytes(&mut rest)? != identity {
+        return None;
+    }
+    SymbolTable::decode(&mut rest)
+}
+
+/// Keeps a table; a cache that cannot be written is no error.
+pub(crate) fn store(directory: &Path, key: &ModuleKey, identity: &[u8], table: &SymbolTable) {
+    let mut rest = Vec::new();
+    put_bytes(&mut rest, identity);
+    table.encode(&mut rest);
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    bytes.extend_from_slice(&crc32fast::hash(&rest).to_le_bytes());
+    bytes.extend_from_slice(&rest);
+    let _ = write(directory, &path_for(directory, key), &bytes);
+}
+
+fn write(directory: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    file.write_all(bytes)?;
+    fs::rename(temporary, path)
+}

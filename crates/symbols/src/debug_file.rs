@@ -1,0 +1,165 @@
+//! Finding a module's file and its separate debug file.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use object::Object;
+use object::read::ReadCache;
+
+use crate::{ModuleKey, SymbolOptions, Unresolved};
+
+/// Where a module's names come from.
+#[derive(Debug)]
+pub(crate) struct DebugFiles {
+    /// The module itself.
+    pub(crate) module: Option<PathBuf>,
+    /// The file with the debug information; may be the module.
+    pub(crate) debug: PathBuf,
+    /// The supplementary file that several debug files share (dwz).
+    pub(crate) supplementary: Option<PathBuf>,
+}
+
+/// What is read of an ELF file to judge it.
+struct Facts {
+    build_id: Vec<u8>,
+    has_debug_info: bool,
+    debug_link: Option<(Vec<u8>, u32)>,
+    alternate: Option<Vec<u8>>,
+}
+
+fn facts(path: &Path) -> Option<Facts> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let file = object::File::parse(&cache).ok()?;
+    Some(Facts {
+        build_id: file.build_id().ok().flatten().unwrap_or_default().to_vec(),
+        has_debug_info: file.section_by_name(".debug_info").is_some(),
+        debug_link: file.gnu_debuglink().ok().flatten().map(|(name, crc)| (name.to_vec(), crc)),
+        alternate: file.gnu_debugaltlink().ok().flatten().map(|(name, _)| name.to_vec()),
+    })
+}
+
+/// Finds the files for a module.
+pub(crate) fn find(key: &ModuleKey, options: &SymbolOptions) -> Result<DebugFiles, Unresolved> {
+    let mut mismatch = false;
+    let mut module = None;
+    for candidate in module_candidates(key, options) {
+        let Some(found) = facts(&candidate) else { continue };
+        if !key.build_id.is_empty() && found.build_id != key.build_id {
+            mismatch = true;
+            continue;
+        }
+        module = Some((candidate, found));
+        break;
+    }
+    let build_id = match &module {
+        Some((_, found)) if key.build_id.is_empty() => found.build_id.clone(),
+        _ => key.build_id.clone(),
+    };
+    if let Some((path, found)) = &module
+        && found.has_debug_info
+    {
+        let supplementary = alternate(path, found, options);
+        return Ok(DebugFiles { module: Some(path.clone()), debug: path.clone(), supplementary });
+    }
+    let linked = module.as_ref().and_then(|(path, found)| by_debug_link(path, found, options));
+    let separate = by_build_id(&build_id, options).or(linked).or_else(|| by_debuginfod(&build_id, options));
+    if let Some(debug) = separate {
+        let supplementary = facts(&debug).and_then(|found| alternate(&debug, &found, options));
+        return Ok(DebugFiles { module: module.map(|(path, _)| path), debug, supplementary });
+    }
+    match module {
+        Some((path, _)) => Ok(DebugFiles { module: Some(path.clone()), debug: path, supplementary: None }),
+        None if mismatch => Err(Unresolved::BuildIdMismatch),
+        None => Err(Unresolved::NoFile),
+    }
+}
+
+fn module_candidates(key: &ModuleKey, options: &SymbolOptions) -> Vec<PathBuf> {
+    let mut candidates = Vec::new();
+    if let Some(name) = key.path.file_name() {
+        candidates.extend(options.symbol_paths.iter().map(|directory| directory.join(name)));
+    }
+    match &options.sysroot {
+        Some(sysroot) => candidates.push(sysroot.join(key.path.strip_prefix("/").unwrap_or(&key.path))),
+        None => candidates.push(key.path.clone()),
+    }
+    candidates
+}
+
+/// Directories that hold separate debug files.
+fn debug_roots(options: &SymbolOptions) -> Vec<PathBuf> {
+    let mut roots = options.symbol_paths.clone();
+    let system = Path::new("usr/lib/debug");
+    roots.push(options.sysroot.as_deref().unwrap_or(Path::new("/")).join(system));
+    roots
+}
+
+fn by_build_id(build_id: &[u8], options: &SymbolOptions) -> Option<PathBuf> {
+    let (first, rest) = build_id.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let hex: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let below = format!(".build-id/{first:02x}/{hex}.debug");
+    debug_roots(options)
+        .into_iter()
+        .map(|root| root.join(&below))
+        .find(|path| facts(path).is_some_and(|found| found.build_id == build_id))
+}
+
+fn by_debug_link(module: &Path, found: &Facts, options: &SymbolOptions) -> Option<PathBuf> {
+    let (name, crc) = found.debug_link.as_ref()?;
+    let name = Path::new(std::str::from_utf8(name).ok()?);
+    // A name with directories in it could point anywhere.
+    if name.components().count() != 1 {
+        return None;
+    }
+    let directory = module.parent()?;
+    let mut candidates = vec![directory.join(name), directory.join(".debug").join(name)];
+    for root in debug_roots(options) {
+        candidates.push(root.join(directory.strip_prefix("/").unwrap_or(directory)).join(name));
+        candidates.push(root.join(name));
+    }
+    candidates.into_iter().find(|path| path != module && checksum(path) == Some(*crc))
+}
+
+/// The CRC-32 that .gnu_debuglink holds.
+fn checksum(path: &Path) -> Option<u32> {
+    let mut file = File::open(path).ok()?;
+    let mut crc = crc32fast::Hasher::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer).ok()? {
+            0 => return Some(crc.finalize()),
+            count => crc.update(&buffer[..count]),
+        }
+    }
+}
+
+fn alternate(path: &Path, found: &Facts, options: &SymbolOptions) -> Option<PathBuf> {
+    let name = Path::new(std::str::from_utf8(found.alternate.as_ref()?).ok()?);
+    let relative = path.parent()?.join(name);
+    let below_sysroot =
+        options.sysroot.as_ref().map(|sysroot| sysroot.join(name.strip_prefix("/").unwrap_or(name)));
+    [Some(relative), below_sysroot, name.is_absolute().then(|| name.to_owned())]
+        .into_iter()
+        .flatten()
+        .find(|path| path.is_file())
+}
+
+/// Asks debuginfod's own client, which keeps its cache and knows the servers; only if the user has named some.
+fn by_debuginfod(build_id: &[u8], options: &SymbolOptions) -> Option<PathBuf> {
+    if !options.debuginfod || build_id.is_empty() {
+        return None;
+    }
+    let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let output = Command::new("debuginfod-find")
+        .args(["debuginfo", &hex])
+        .env("DEBUGINFOD_PROGRESS", "0")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim_end());
+    facts(&path).is_some_and(|found| found.build_id == build_id).then_some(path)
+}

@@ -1,0 +1,206 @@
+//! The names of a module's addresses, compact.
+
+use std::collections::HashMap;
+
+use crate::varint::{put, put_bytes, take, take_bytes};
+
+/// One frame at an address: texts are numbers in the table's list, 0 for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Frame {
+    symbol: u32,
+    file: u32,
+    line: u32,
+    is_inlined: bool,
+}
+
+impl Frame {
+    pub(crate) fn set_symbol(&mut self, number: u32) {
+        self.symbol = number;
+    }
+
+    pub(crate) fn set_not_inlined(&mut self) {
+        self.is_inlined = false;
+    }
+
+    /// Source line, from 1; 0 if unknown.
+    #[must_use]
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+
+    /// Inlined into the frame that follows.
+    #[must_use]
+    pub fn is_inlined(&self) -> bool {
+        self.is_inlined
+    }
+}
+
+/// Addresses (as in the ELF file) and their frames, innermost inlined one first. An address may be known to have none.
+#[derive(Debug, Clone, Default)]
+pub struct SymbolTable {
+    texts: String,
+    /// End of each text; the empty text is number 0 and not listed.
+    ends: Vec<u32>,
+    numbers: HashMap<Box<str>, u32>,
+    svmas: Vec<u64>,
+    first_frames: Vec<u32>,
+    frames: Vec<Frame>,
+}
+
+/// Bounds what hostile bytes can make it allocate: each entry takes at least one byte of them.
+const TEXT_BYTES_MAX: usize = 1 << 30;
+
+impl SymbolTable {
+    /// Number of addresses.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.svmas.len()
+    }
+
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.svmas.is_empty()
+    }
+
+    /// The frames at an address; `None` if it was never asked for.
+    #[must_use]
+    pub fn frames(&self, svma: u64) -> Option<&[Frame]> {
+        let place = self.svmas.binary_search(&svma).ok()?;
+        let start = *self.first_frames.get(place)? as usize;
+        let end = self.first_frames.get(place + 1).map_or(self.frames.len(), |&end| end as usize);
+        self.frames.get(start..end)
+    }
+
+    /// Demangled name of a frame's function.
+    #[must_use]
+    pub fn symbol(&self, frame: &Frame) -> Option<&str> {
+        self.text(frame.symbol)
+    }
+
+    /// Source file of a frame.
+    #[must_use]
+    pub fn file(&self, frame: &Frame) -> Option<&str> {
+        self.text(frame.file)
+    }
+
+    fn text(&self, number: u32) -> Option<&str> {
+        let place = (number as usize).checked_sub(1)?;
+        let end = *self.ends.get(place)? as usize;
+        let start = place.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |&end| end as usize);
+        self.texts.get(start..end)
+    }
+
+    pub(crate) fn intern(&mut self, text: Option<&str>) -> u32 {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return 0 };
+        if let Some(&number) = self.numbers.get(text) {
+            return number;
+        }
+        self.texts.push_str(text);
+        self.ends.push(self.texts.len() as u32);
+        let number = self.ends.len() as u32;
+        self.numbers.insert(text.into(), number);
+        number
+    }
+
+    pub(crate) fn frame(
+        &mut self,
+        symbol: Option<&str>,
+        file: Option<&str>,
+        line: Option<u32>,
+        is_inlined: bool,
+    ) -> Frame {
+        Frame { symbol: self.intern(symbol), file: self.intern(file), line: line.unwrap_or(0), is_inlined }
+    }
+
+    /// Adds addresses, in any order; those already known keep their frames.
+    pub(crate) fn extend(&mut self, mut entries: Vec<(u64, Vec<Frame>)>) {
+        entries.retain(|(svma, _)| self.svmas.binary_search(svma).is_err());
+        for (place, &svma) in self.svmas.iter().enumerate() {
+            let start = self.first_frames[place] as usize;
+            let end = self.first_frames.get(place + 1).map_or(self.frames.len(), |&end| end as usize);
+            entries.push((svma, self.frames[start..end].to_vec()));
+        }
+        entries.sort_by_key(|&(svma, _)| svma);
+        entries.dedup_by_key(|&mut (svma, _)| svma);
+        self.svmas.clear();
+        self.first_frames.clear();
+        self.frames.clear();
+        for (svma, frames) in entries {
+            self.svmas.push(svma);
+            self.first_frames.push(self.frames.len() as u32);
+            self.frames.extend(frames);
+        }
+    }
+
+    /// As bytes: texts, then addresses as differences with their frames.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        put(out, self.ends.len() as u64);
+        let mut start = 0;
+        for &end in &self.ends {
+            put(out, u64::from(end - start));
+            start = end;
+        }
+        put_bytes(out, self.texts.as_bytes());
+        put(out, self.svmas.len() as u64);
+        let mut before = 0;
+        for &svma in &self.svmas {
+            put(out, svma - before);
+            before = svma;
+            let frames = self.frames(svma).unwrap_or_default();
+            put(out, frames.len() as u64);
+            for frame in frames {
+                put(out, u64::from(frame.symbol));
+                put(out, u64::from(frame.file));
+                put(out, u64::from(frame.line) << 1 | u64::from(frame.is_inlined));
+            }
+        }
+    }
+
+    /// Back from untrusted bytes.
+    pub(crate) fn decode(bytes: &mut &[u8]) -> Option<Self> {
+        let mut table = Self::default();
+        let count = usize::try_from(take(bytes)?).ok().filter(|&count| count <= bytes.len())?;
+        table.ends.reserve(count);
+        let mut end = 0_u64;
+        for _ in 0..count {
+            end = end.checked_add(take(bytes)?)?;
+            table.ends.push(u32::try_from(end).ok()?);
+        }
+        let texts = take_bytes(bytes).filter(|texts| texts.len() <= TEXT_BYTES_MAX)?;
+        table.texts = std::str::from_utf8(texts).ok()?.to_owned();
+        if end != table.texts.len() as u64 {
+            return None;
+        }
+        let count = usize::try_from(take(bytes)?).ok().filter(|&count| count <= bytes.len())?;
+        table.svmas.reserve(count);
+        let mut svma = 0_u64;
+        for number in 0..count {
+            let step = take(bytes)?;
+            svma = svma.checked_add(step)?;
+            if number > 0 && step == 0 {
+                return None;
+            }
+            table.svmas.push(svma);
+            table.first_frames.push(u32::try_from(table.frames.len()).ok()?);
+            for _ in 0..take(bytes).filter(|&frames| frames <= bytes.len() as u64)? {
+                let symbol = u32::try_from(take(bytes)?).ok()?;
+                let file = u32::try_from(take(bytes)?).ok()?;
+                let line = take(bytes)?;
+                let is_inlined = line & 1 != 0;
+                table.frames.push(Frame { symbol, file, line: u32::try_from(line >> 1).ok()?, is_inlined });
+            }
+        }
+        Some(table)
+    }
+
+    /// Makes a decoded table ready for more entries.
+    pub(crate) fn reopen(&mut self) {
+        for number in 1..=self.ends.len() as u32 {
+            if let Some(text) = self.text(number) {
+                let text: Box<str> = text.into();
+                self.numbers.insert(text, number);
+            }
+        }
+    }
+}

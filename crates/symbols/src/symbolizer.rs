@@ -1,0 +1,170 @@
+//! Naming addresses.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use addr2line::Loader;
+
+use crate::debug_file::{self, DebugFiles};
+use crate::demangle::demangle;
+use crate::elf_symbols::ElfSymbols;
+use crate::symbol_table::{Frame, SymbolTable};
+use crate::{cache, decode_bundle};
+
+/// A module: its path as the process saw it, and its build-id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleKey {
+    /// Path.
+    pub path: PathBuf,
+    /// GNU build-id; empty if it has none.
+    pub build_id: Vec<u8>,
+}
+
+/// Where to look.
+#[derive(Debug, Clone)]
+pub struct SymbolOptions {
+    /// Directories with modules and debug files, looked at first.
+    pub symbol_paths: Vec<PathBuf>,
+    /// Root of another machine's files.
+    pub sysroot: Option<PathBuf>,
+    /// Ask debuginfod.
+    pub debuginfod: bool,
+    /// Directory of the cache; `None`: no cache.
+    pub cache_dir: Option<PathBuf>,
+}
+
+impl Default for SymbolOptions {
+    /// The system's files, the user's cache, debuginfod if `DEBUGINFOD_URLS` is set.
+    fn default() -> Self {
+        Self {
+            symbol_paths: Vec::new(),
+            sysroot: None,
+            debuginfod: std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty()),
+            cache_dir: cache::default_directory(),
+        }
+    }
+}
+
+/// Why a module has no names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unresolved {
+    /// There is no such file.
+    #[error("the file is not there")]
+    NoFile,
+    /// The file there is another build than the one recorded.
+    #[error("the file there is another build than the one recorded")]
+    BuildIdMismatch,
+}
+
+/// Names addresses of modules.
+#[derive(Debug)]
+pub struct Symbolizer {
+    options: SymbolOptions,
+    embedded: HashMap<ModuleKey, SymbolTable>,
+}
+
+/// Source of names, opened when the first address is not in the cache.
+struct Names {
+    loader: Option<Loader>,
+    symbols: Option<ElfSymbols>,
+}
+
+impl Symbolizer {
+    /// A symbolizer.
+    #[must_use]
+    pub fn new(options: SymbolOptions) -> Self {
+        Self { options, embedded: HashMap::new() }
+    }
+
+    /// Uses a bundle that was embedded in a trace before all else. `false`: it makes no sense.
+    pub fn use_bundle(&mut self, bundle: &[u8]) -> bool {
+        let Some(tables) = decode_bundle(bundle) else { return false };
+        self.embedded.extend(tables);
+        true
+    }
+
+    /// The frames at addresses of a module (each the address of a call: return address - 1). Addresses without a name
+    /// have no frames.
+    ///
+    /// # Errors
+    /// Why the module has no names at all.
+    pub fn resolve(&self, key: &ModuleKey, svmas: &[u64]) -> Result<SymbolTable, Unresolved> {
+        if let Some(table) = self.embedded.get(key)
+            && svmas.iter().all(|&svma| table.frames(svma).is_some())
+        {
+            return Ok(table.clone());
+        }
+        let files = debug_file::find(key, &self.options)?;
+        let identity = cache::identity(&files);
+        let cached = self.options.cache_dir.as_deref().and_then(|directory| cache::load(directory, key, &identity));
+        let mut table = cached.unwrap_or_default();
+        let mut missing: Vec<u64> = svmas.iter().copied().filter(|&svma| table.frames(svma).is_none()).collect();
+        if missing.is_empty() {
+            return Ok(table);
+        }
+        // In order, addresses of one compilation unit follow each other, and each unit is read once.
+        missing.sort_unstable();
+        missing.dedup();
+        table.reopen();
+        let names = Names::open(&files);
+        let mut entries = Vec::with_capacity(missing.len());
+        for svma in missing {
+            let frames = names.frames(svma, &mut table);
+            entries.push((svma, frames));
+        }
+        table.extend(entries);
+        if let Some(directory) = &self.options.cache_dir {
+            cache::store(directory, key, &identity, &table);
+        }
+        Ok(table)
+    }
+}
+
+impl Names {
+    fn open(files: &DebugFiles) -> Self {
+        let loader = Loader::new_with_sup(&files.debug, files.supplementary.as_ref()).ok();
+        let own = files.module.as_deref().filter(|module| *module != files.debug);
+        let symbols = ElfSymbols::read(&files.debug)
+            .filter(|symbols| !symbols.is_empty())
+            .or_else(|| own.and_then(ElfSymbols::read));
+        Self { loader, symbols }
+    }
+
+    fn frames(&self, svma: u64, table: &mut SymbolTable) -> Vec<Frame> {
+        let mut frames = self.debug_frames(svma, table).unwrap_or_default();
+        let symbol = self.symbols.as_ref().and_then(|symbols| symbols.find(svma)).map(demangle);
+        match frames.last_mut() {
+            None => {
+                if let Some(symbol) = &symbol {
+                    frames.push(table.frame(Some(symbol), None, None, false));
+                }
+            }
+            // Debug information that knows the line but not the function.
+            Some(outermost) if table.symbol(outermost).is_none() => {
+                let number = table.intern(symbol.as_deref());
+                outermost.set_symbol(number);
+            }
+            Some(_) => {}
+        }
+        frames
+    }
+
+    fn debug_frames(&self, svma: u64, table: &mut SymbolTable) -> Option<Vec<Frame>> {
+        let mut found = self.loader.as_ref()?.find_frames(svma).ok()?;
+        let mut frames = Vec::new();
+        while let Ok(Some(frame)) = found.next() {
+            let name = frame.function.as_ref().and_then(|function| function.raw_name().ok()).map(|name| demangle(&name));
+            let location = frame.location.as_ref();
+            let file = location.and_then(|location| location.file);
+            let line = location.and_then(|location| location.line);
+            if name.is_none() && file.is_none() {
+                continue;
+            }
+            frames.push(table.frame(name.as_deref(), file, line, true));
+        }
+        if let Some(outermost) = frames.last_mut() {
+            outermost.set_not_inlined();
+        }
+        Some(frames)
+    }
+}
