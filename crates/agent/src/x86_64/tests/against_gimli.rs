@@ -19,7 +19,7 @@ use crate::x86_64::{Rule, Step, rule_for};
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// Functions of one file that a debug build looks at.
-const SAMPLE_COUNT: usize = 3000;
+const SAMPLE_COUNT: usize = 1500;
 
 /// What gimli's row gives: the caller's registers (`None`: not known), or that there is no caller.
 enum Expected {

@@ -62,4 +62,10 @@ impl FileInMemory {
         let base = self.memory.as_ptr() as usize;
         &self.memory[address_avma - base..end - base]
     }
+
+    /// Address of some code bytes.
+    pub(super) fn find_code(&self, code: &[u8]) -> Option<usize> {
+        let at = self.memory.windows(code.len()).position(|window| window == code)?;
+        Some(self.memory.as_ptr() as usize + at)
+    }
 }
