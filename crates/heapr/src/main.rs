@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod report;
 mod run;
 
 use std::process::ExitCode;

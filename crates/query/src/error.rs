@@ -4,6 +4,9 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] heapr_trace::Error),
     /// A frame pattern says nothing.
     #[error("frame pattern {pattern:?} names neither a module nor a symbol")]
     EmptyPattern {

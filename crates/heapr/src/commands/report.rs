@@ -1,12 +1,179 @@
-//! `heapr report`.
+//! `heapr report`: the heap actions on a trace.
 
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use anyhow::Context;
+use heapr_query::{Action, GroupBy, HistogramOf, Query, SortKey};
+use heapr_trace::{Loss, Trace};
+
+use crate::report::action_arguments::ActionArguments;
+use crate::report::filter_arguments::FilterArguments;
+use crate::report::names::{NameArguments, TraceNames};
+use crate::report::subject::{ProcessName, Subject, ThreadName, executable_name};
+use crate::report::text::TextOptions;
+use crate::report::{csv, json, text, xperf};
 
 /// Arguments of `heapr report`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ReportArguments {}
+pub(crate) struct ReportArguments {
+    /// The trace
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    actions: ActionArguments,
+    #[command(flatten)]
+    filters: FilterArguments,
+    #[command(flatten)]
+    names: NameArguments,
+    /// Print a histogram
+    #[arg(long, value_name = "size|lifetime", help_heading = "Actions")]
+    histogram: Vec<String>,
+    /// Most items of each action [default: 10000; 10 where no action is given]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Only the totals
+    #[arg(long)]
+    totals: bool,
+    /// Most frames printed of a stack
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    depth: usize,
+    /// Format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Layout of the text: heapr's own or that of xperf's heap action
+    #[arg(long, value_enum, default_value_t = Layout::Heapr)]
+    layout: Layout,
+    /// Write to a file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// To be read
+    Text,
+    /// For programs; see docs/report.md
+    Json,
+    /// For spreadsheets
+    Csv,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Layout {
+    /// heapr's own
+    Heapr,
+    /// xperf's
+    Xperf,
+}
+
+/// Stacks shown where no action is given.
+const DEFAULT_TOP_SHOWN: usize = 10;
 
 /// Runs the command.
-pub(crate) fn run(_arguments: ReportArguments) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("`heapr report` is not built yet")
+pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
+    let file = arguments.file.take().or_else(|| arguments.actions.take_file().map(PathBuf::from));
+    let file = file.context("no trace given: heapr report FILE")?;
+    let trace = open(&file)?;
+    let is_default;
+    let mut query = Query {
+        filter: arguments.filters.filter(trace.session().start_unix_ns)?,
+        cull: arguments.filters.cull_list()?,
+        actions: arguments.actions.actions()?,
+        histograms: arguments.histogram.iter().map(|text| parse_histogram(text)).collect::<anyhow::Result<_>>()?,
+        top: arguments.top.unwrap_or(Query::DEFAULT_TOP),
+    };
+    is_default = query.actions.is_empty() && query.histograms.is_empty() && !arguments.totals;
+    if is_default && arguments.layout == Layout::Heapr {
+        query.actions.push(Action::Ranking { by: GroupBy::Stacks, sort: SortKey::default() });
+        if arguments.format == Format::Text {
+            query.top = arguments.top.unwrap_or(DEFAULT_TOP_SHOWN);
+        }
+    }
+    if arguments.totals {
+        query.actions.clear();
+    }
+    let mut names = TraceNames::new(&trace, &arguments.names);
+    let report = heapr_query::run(&trace, &query, &mut names)?;
+    let subject = subject(&file, &trace, arguments.filters.words());
+    let mut out: Box<dyn Write> = match &arguments.output {
+        None => Box::new(BufWriter::new(std::io::stdout().lock())),
+        Some(path) => {
+            let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            Box::new(BufWriter::new(file))
+        }
+    };
+    match (arguments.format, arguments.layout) {
+        (Format::Json, _) => json::write_json(&mut out, &subject, &report)?,
+        (Format::Csv, _) => csv::write_csv(&mut out, &subject, &report, arguments.totals)?,
+        (Format::Text, Layout::Xperf) => xperf::write_xperf(&mut out, &subject, &report, arguments.totals)?,
+        (Format::Text, Layout::Heapr) => {
+            let options = TextOptions {
+                width: terminal_width(),
+                depth: arguments.depth,
+                least_permille: 5,
+                is_totals_only: arguments.totals,
+            };
+            text::write_text(&mut out, &subject, &report, options)?;
+        }
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parse_histogram(text: &str) -> anyhow::Result<HistogramOf> {
+    match text.to_ascii_lowercase().as_str() {
+        "size" => Ok(HistogramOf::Size),
+        "lifetime" => Ok(HistogramOf::Lifetime),
+        _ => anyhow::bail!("--histogram {text}: it is of size or of lifetime"),
+    }
+}
+
+/// Opens a trace.
+pub(crate) fn open(file: &Path) -> anyhow::Result<Trace> {
+    Trace::open(file).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))
+}
+
+/// What a report says of the trace itself.
+pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
+    let mut loss = Loss::default();
+    for entry in trace.losses() {
+        loss.events_lost += entry.loss.events_lost;
+        loss.stacks_lost += entry.loss.stacks_lost;
+        loss.events_late += entry.loss.events_late;
+        loss.records_invalid += entry.loss.records_invalid;
+        loss.processes_refused += entry.loss.processes_refused;
+    }
+    Subject {
+        file: file.display().to_string(),
+        event_count: trace.event_count(),
+        duration_ns: trace.duration_ns(),
+        processes: trace
+            .processes()
+            .iter()
+            .map(|process| ProcessName {
+                pid: process.pid,
+                name: executable_name(&process.executable, &process.command_line),
+            })
+            .collect(),
+        threads: trace
+            .threads()
+            .iter()
+            .map(|thread| ThreadName { tid: thread.tid, name: thread.name.clone(), process: thread.process })
+            .collect(),
+        loss,
+        damage: trace
+            .damage()
+            .iter()
+            .map(|damage| format!("{} bytes at offset {}: {}", damage.bytes, damage.offset, damage.what))
+            .collect(),
+        is_cut_short: !trace.is_complete(),
+        filters,
+    }
+}
+
+/// Columns of the terminal; 80 where there is none.
+pub(crate) fn terminal_width() -> usize {
+    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(80, |size| usize::from(size.ws_col).max(80))
 }

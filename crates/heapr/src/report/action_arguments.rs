@@ -1,0 +1,126 @@
+//! `--stacks so --frames st --images …`: actions, in the order in which they were given.
+
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use heapr_query::{Action, FramePattern, GroupBy, SortKey};
+
+/// An action as it was given. The value stays text until the trace file is known, as in `--stacks FILE` it is the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GivenAction {
+    option: &'static str,
+    values: Vec<String>,
+}
+
+/// The actions of a command line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ActionArguments {
+    given: Vec<GivenAction>,
+}
+
+/// Option, alias, help.
+const SORTED: [(&str, &str, &str); 5] = [
+    ("stacks", "stack", "Rank by whole stack"),
+    ("frames", "frame", "Rank by innermost frame"),
+    ("images", "image", "Rank by module of the innermost frame"),
+    ("by-thread", "threads", "Rank by allocating thread"),
+    ("invert", "top-down", "Print the tree of frames from the program's start down"),
+];
+const CALLERS: &str = "callers";
+
+impl Args for ActionArguments {
+    fn augment_args(mut command: Command) -> Command {
+        for (name, alias, help) in SORTED {
+            command = command.arg(
+                Arg::new(name)
+                    .long(name)
+                    .alias(alias)
+                    .help(format!("{help}, sorted by so (outstanding bytes), soc, st (total), stc, src, peak or temporary"))
+                    .value_name("KEY")
+                    .num_args(0..=1)
+                    .default_missing_value("")
+                    .action(ArgAction::Append)
+                    .help_heading("Actions"),
+            );
+        }
+        command.arg(
+            Arg::new(CALLERS)
+                .long(CALLERS)
+                .help("Print the tree of callers of a frame; a sort key may follow")
+                .value_names(["FRAME", "KEY"])
+                .num_args(1..=2)
+                .action(ArgAction::Append)
+                .help_heading("Actions"),
+        )
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ActionArguments {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut placed: Vec<(usize, GivenAction)> = Vec::new();
+        for option in SORTED.iter().map(|&(name, _, _)| name).chain([CALLERS]) {
+            let Some(occurrences) = matches.get_occurrences::<String>(option) else { continue };
+            let mut indices = matches.indices_of(option).into_iter().flatten();
+            for values in occurrences {
+                let values: Vec<String> = values.cloned().collect();
+                let index = indices.by_ref().take(values.len().max(1)).min().unwrap_or(usize::MAX);
+                placed.push((index, GivenAction { option, values }));
+            }
+        }
+        placed.sort_by_key(|&(index, _)| index);
+        Ok(Self { given: placed.into_iter().map(|(_, given)| given).collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl ActionArguments {
+    /// Takes the last value that is no sort key: in `heapr report --stacks FILE` it is the file.
+    pub(crate) fn take_file(&mut self) -> Option<String> {
+        let given = self
+            .given
+            .iter_mut()
+            .rev()
+            .find(|given| given.sort_value().is_some_and(|value| !value.is_empty() && SortKey::parse(value).is_none()))?;
+        given.values.pop()
+    }
+
+    /// The actions.
+    ///
+    /// # Errors
+    /// If a sort key or a frame pattern can't be read.
+    pub(crate) fn actions(&self) -> anyhow::Result<Vec<Action>> {
+        self.given.iter().map(GivenAction::action).collect()
+    }
+}
+
+impl GivenAction {
+    fn sort_value(&self) -> Option<&str> {
+        let at = usize::from(self.option == CALLERS);
+        self.values.get(at).map(String::as_str)
+    }
+
+    fn action(&self) -> anyhow::Result<Action> {
+        let sort = match self.sort_value() {
+            None | Some("") => SortKey::default(),
+            Some(text) => SortKey::parse(text).ok_or_else(|| {
+                let names: Vec<&str> = SortKey::ALL.iter().map(|&(name, _)| name).collect();
+                anyhow::anyhow!("--{} {text}: {text:?} is no sort key: {}", self.option, names.join(", "))
+            })?,
+        };
+        let ranking = |by| Action::Ranking { by, sort };
+        Ok(match self.option {
+            "stacks" => ranking(GroupBy::Stacks),
+            "frames" => ranking(GroupBy::Frames),
+            "images" => ranking(GroupBy::Images),
+            "by-thread" => ranking(GroupBy::Threads),
+            "invert" => Action::TopDown { sort },
+            _ => Action::Callers { of: FramePattern::parse(self.values.first().map_or("", String::as_str))?, sort },
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! The report as CSV (RFC 4180): one head line; one line per group, tree node or histogram bucket.
+
+use std::io::{self, Write};
+
+use heapr_query::{Answer, GroupBy, HistogramOf, Metrics, Report};
+
+use super::frame_text::frame_name;
+use super::json::action_name;
+use super::subject::{Subject, heap_name};
+use super::text::group_name;
+
+/// Head line. `name` is the frame, image, thread or heap; for a stack all frames, innermost first, joined by ` <- `.
+const HEAD: &str = "action,sort,rank,depth,name,outstanding_bytes,outstanding_count,total_bytes,total_count,\
+                    realloc_count,peak_bytes,peak_count,temporary_count";
+
+/// Writes it.
+pub(crate) fn write_csv(
+    out: &mut dyn Write,
+    subject: &Subject,
+    report: &Report<'_>,
+    is_totals_only: bool,
+) -> io::Result<()> {
+    writeln!(out, "{HEAD}")?;
+    let heap_metrics = |totals: &heapr_trace::Totals| Metrics {
+        total_count: totals.alloc_count,
+        total_bytes: totals.alloc_bytes,
+        realloc_count: totals.realloc_count,
+        temporary_count: totals.temporary_count,
+        outstanding_count: totals.outstanding_count,
+        outstanding_bytes: totals.outstanding_bytes,
+        peak_count: totals.peak_count,
+        peak_bytes: totals.peak_bytes,
+    };
+    line(out, ["totals", ""], 1, 0, "TOTAL", &heap_metrics(&report.totals))?;
+    for (at, row) in report.by_heap.iter().enumerate() {
+        let name = format!("{} {}", subject.process(row.process), heap_name(row.heap));
+        line(out, ["heaps", ""], at + 1, 0, &name, &heap_metrics(&row.totals))?;
+    }
+    for histogram in &report.histograms {
+        let (action, unit) = match histogram.of {
+            HistogramOf::Size => ("size-histogram", "bytes"),
+            HistogramOf::Lifetime => ("lifetime-histogram", "ns"),
+        };
+        for (at, bucket) in histogram.buckets.iter().enumerate() {
+            let metrics = Metrics {
+                total_count: bucket.total_count,
+                total_bytes: bucket.total_bytes,
+                outstanding_count: bucket.outstanding_count,
+                outstanding_bytes: bucket.outstanding_bytes,
+                ..Metrics::default()
+            };
+            line(out, [action, ""], at + 1, 0, &format!("{}..={} {unit}", bucket.from, bucket.last), &metrics)?;
+        }
+    }
+    if is_totals_only {
+        return Ok(());
+    }
+    for section in &report.sections {
+        let (action, sort) = action_name(&section.action);
+        match &section.answer {
+            Answer::Ranking(ranking) => {
+                for (at, group) in ranking.groups.iter().enumerate() {
+                    let name = match ranking.by {
+                        GroupBy::Stacks => {
+                            report.frames(group).iter().map(frame_name).collect::<Vec<_>>().join(" <- ")
+                        }
+                        by => group_name(subject, report, group, by),
+                    };
+                    line(out, [action, sort], at + 1, 0, &name, &group.metrics)?;
+                }
+            }
+            Answer::Tree(tree) => {
+                for (at, node) in tree.nodes.iter().enumerate() {
+                    let name = frame_name(&report.tree_frame(node));
+                    line(out, [action, sort], at + 1, node.depth, &name, &node.metrics)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn line(
+    out: &mut dyn Write,
+    [action, sort]: [&str; 2],
+    rank: usize,
+    depth: usize,
+    name: &str,
+    metrics: &Metrics,
+) -> io::Result<()> {
+    writeln!(
+        out,
+        "{action},{sort},{rank},{depth},{},{},{},{},{},{},{},{},{}",
+        quoted(name),
+        metrics.outstanding_bytes,
+        metrics.outstanding_count,
+        metrics.total_bytes,
+        metrics.total_count,
+        metrics.realloc_count,
+        metrics.peak_bytes,
+        metrics.peak_count,
+        metrics.temporary_count,
+    )
+}
+
+/// A field, quoted if it has to be.
+pub(crate) fn quoted(field: &str) -> String {
+    if field.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_with_commas_and_quotes_are_quoted() {
+        assert_eq!(quoted("plain"), "plain");
+        assert_eq!(quoted("f(int, \"x\")"), "\"f(int, \"\"x\"\")\"");
+    }
+}

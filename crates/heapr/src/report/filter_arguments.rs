@@ -1,0 +1,146 @@
+//! The options that choose allocations, shared by all commands that query a trace.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use heapr_query::{AllocationType, CullList, Filter, FramePattern, Moment, Span, ThreadChoice};
+use heapr_trace::HeapId;
+
+use super::quantity::{parse_bytes, parse_duration_ns, parse_time_ns};
+
+/// Which allocations are counted, and which innermost frames are removed.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Filters")]
+pub(crate) struct FilterArguments {
+    /// Only this process; may be given several times
+    #[arg(long, value_name = "PID", num_args = 1..)]
+    pid: Vec<u32>,
+    /// Only this heap: malloc, mmap, or a number
+    #[arg(long, value_name = "HEAP")]
+    heap: Vec<String>,
+    /// Only allocations of this thread: its id, or its name with `*`
+    #[arg(long, value_name = "TID|NAME")]
+    thread: Vec<String>,
+    /// Only events between two times: microseconds since the start, with s, ms, us or ns, or wall-clock
+    #[arg(long, num_args = 2, value_names = ["T1", "T2"])]
+    range: Option<Vec<String>>,
+    /// Only lifetimes of at least L1 and below L2
+    #[arg(long, num_args = 2, value_names = ["L1", "L2"])]
+    lifetime: Option<Vec<String>>,
+    /// Only sizes of at least S1 and below S2
+    #[arg(long, num_args = 2, value_names = ["S1", "S2"])]
+    size: Option<Vec<String>>,
+    /// Only what was live at the peak, or at a time
+    #[arg(long, value_name = "peak|TIME")]
+    at: Option<String>,
+    /// Only what its thread freed before it allocated again
+    #[arg(long)]
+    temporary: bool,
+    /// Only this type against the range: allocated inside or outside, freed inside or outside
+    #[arg(long, value_name = "aifi|aifo|aofi|aofo")]
+    r#type: Option<String>,
+    /// Only stacks with a frame that matches one of these: module!, module!symbol, symbol
+    #[arg(long, alias = "requireframes", value_name = "FRAME", num_args = 1..)]
+    require_frames: Vec<String>,
+    /// Remove innermost frames that match
+    #[arg(long, alias = "cullframes", value_name = "FRAME", num_args = 1..)]
+    cull_frames: Vec<String>,
+    /// Remove innermost frames listed in files, one a line
+    #[arg(long, alias = "culllists", value_name = "FILE", num_args = 1..)]
+    cull_lists: Vec<PathBuf>,
+    /// Do not remove the allocator's own entry points
+    #[arg(long)]
+    no_default_cull: bool,
+}
+
+impl FilterArguments {
+    /// The filter; `start_unix_ns`: the trace's start, for wall-clock times.
+    pub(crate) fn filter(&self, start_unix_ns: u64) -> anyhow::Result<Filter> {
+        let span = |option: &str, values: &Option<Vec<String>>, parse: &dyn Fn(&str) -> anyhow::Result<u64>| {
+            let Some([from, to]) = values.as_deref() else { return Ok(None) };
+            let context = || format!("--{option} {from} {to}");
+            let span = Span { from: parse(from).with_context(context)?, to: parse(to).with_context(context)? };
+            anyhow::Ok(Some(span))
+        };
+        let time = |text: &str| parse_time_ns(text, start_unix_ns);
+        let at = match self.at.as_deref() {
+            None => None,
+            Some(text) if text.eq_ignore_ascii_case("peak") => Some(Moment::Peak),
+            Some(text) => Some(Moment::At { time_ns: time(text).with_context(|| format!("--at {text}"))? }),
+        };
+        let allocation_type = match self.r#type.as_deref().map(str::to_ascii_lowercase).as_deref() {
+            None => None,
+            Some("aifi") => Some(AllocationType::Aifi),
+            Some("aifo") => Some(AllocationType::Aifo),
+            Some("aofi") => Some(AllocationType::Aofi),
+            Some("aofo") => Some(AllocationType::Aofo),
+            Some(other) => anyhow::bail!("--type {other}: it is one of aifi, aifo, aofi, aofo"),
+        };
+        Ok(Filter {
+            pids: self.pid.clone(),
+            heaps: self.heap.iter().map(|text| parse_heap(text)).collect::<anyhow::Result<_>>()?,
+            threads: self
+                .thread
+                .iter()
+                .map(|text| text.parse().map_or_else(|_| ThreadChoice::Name(text.clone()), ThreadChoice::Tid))
+                .collect(),
+            range: span("range", &self.range, &time)?,
+            lifetime: span("lifetime", &self.lifetime, &parse_duration_ns)?,
+            size: span("size", &self.size, &parse_bytes)?,
+            at,
+            is_temporary_only: self.temporary,
+            allocation_type,
+            required_frames: self
+                .require_frames
+                .iter()
+                .map(|text| FramePattern::parse(text))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The frames to be removed.
+    pub(crate) fn cull_list(&self) -> anyhow::Result<CullList> {
+        let mut list = if self.no_default_cull { CullList::empty() } else { CullList::built_in() };
+        for text in &self.cull_frames {
+            list.add(FramePattern::parse(text)?);
+        }
+        for path in &self.cull_lists {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read the cull list {}", path.display()))?;
+            list.add_lines(&path.display().to_string(), &text)?;
+        }
+        Ok(list)
+    }
+
+    /// The filters in the words of the command line.
+    pub(crate) fn words(&self) -> String {
+        let mut words = Vec::new();
+        let mut add = |option: &str, values: &[String]| {
+            if !values.is_empty() {
+                words.push(format!("--{option} {}", values.join(" ")));
+            }
+        };
+        let pids: Vec<String> = self.pid.iter().map(ToString::to_string).collect();
+        add("pid", &pids);
+        add("heap", &self.heap);
+        add("thread", &self.thread);
+        add("range", self.range.as_deref().unwrap_or_default());
+        add("lifetime", self.lifetime.as_deref().unwrap_or_default());
+        add("size", self.size.as_deref().unwrap_or_default());
+        add("at", self.at.as_slice());
+        add("type", self.r#type.as_slice());
+        add("require-frames", &self.require_frames);
+        if self.temporary {
+            words.push("--temporary".to_owned());
+        }
+        words.join(" ")
+    }
+}
+
+fn parse_heap(text: &str) -> anyhow::Result<HeapId> {
+    match text {
+        "malloc" => Ok(HeapId::MALLOC),
+        "mmap" => Ok(HeapId::MMAP),
+        number => Ok(HeapId(number.parse().with_context(|| format!("--heap {text}: neither malloc, mmap nor a number"))?)),
+    }
+}

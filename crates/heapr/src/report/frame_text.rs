@@ -1,0 +1,116 @@
+//! Frames as one line of text.
+
+use heapr_query::{FrameView, file_name};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// `libfoo.so!foo::bar(int)`, `libfoo.so+0x1234`, or `0x7f001234` outside all modules.
+pub(crate) fn frame_name(frame: &FrameView<'_>) -> String {
+    let module = frame.module.map(file_name);
+    match (module, frame.symbol) {
+        (Some(module), Some(symbol)) => format!("{module}!{}", printable(symbol)),
+        (None, Some(symbol)) => printable(symbol),
+        (Some(module), None) => format!("{}+{:#x}", printable(module), frame.offset),
+        (None, None) => format!("{:#x}", frame.offset),
+    }
+}
+
+/// The module alone.
+pub(crate) fn image_name(frames: &[FrameView<'_>]) -> String {
+    frames.first().and_then(|frame| frame.module).map_or_else(|| "(no module)".to_owned(), printable)
+}
+
+/// The place in the source: `foo.cc:12`; empty if it is not known.
+pub(crate) fn place(frame: &FrameView<'_>) -> String {
+    match (frame.file, frame.line) {
+        (Some(file), Some(line)) => format!("{}:{line}", printable(file_name(file))),
+        (Some(file), None) => printable(file_name(file)),
+        _ => String::new(),
+    }
+}
+
+/// One line of at most `width` columns: the name, cut in the middle if need be, the place and whether it is inlined.
+pub(crate) fn frame_line(frame: &FrameView<'_>, width: usize) -> String {
+    let mut tail = place(frame);
+    if !tail.is_empty() {
+        tail.insert_str(0, "  ");
+    }
+    if frame.is_inlined {
+        tail.push_str(" (inlined)");
+    }
+    let name = frame_name(frame);
+    let room = width.saturating_sub(tail.width());
+    // A place that would leave no room for the name is left out.
+    if room < 20 && name.width() > room {
+        return cut_middle(&name, width);
+    }
+    format!("{}{tail}", cut_middle(&name, room))
+}
+
+/// `text` in at most `width` columns: the middle is what is left out.
+pub(crate) fn cut_middle(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    if width == 0 {
+        return String::new();
+    }
+    let kept = width - 1;
+    let head: String = take_columns(text.chars(), kept - kept / 2).into_iter().collect();
+    let mut tail = take_columns(text.chars().rev(), kept / 2);
+    tail.reverse();
+    head + "…" + &tail.into_iter().collect::<String>()
+}
+
+fn take_columns(characters: impl Iterator<Item = char>, columns: usize) -> Vec<char> {
+    let mut left = columns;
+    characters
+        .take_while(|character| {
+            let width = character.width().unwrap_or(0);
+            let fits = width <= left;
+            left = left.saturating_sub(width);
+            fits
+        })
+        .collect()
+}
+
+/// Names come from files that nobody vouches for: no control character reaches the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: FrameView<'_> = FrameView {
+        module: Some("/usr/lib/libfoo.so.1"),
+        symbol: Some("foo::bar(int)"),
+        file: Some("/src/foo.cc"),
+        line: Some(12),
+        is_inlined: false,
+        offset: 0x1234,
+    };
+
+    #[test]
+    fn frames_are_named_by_what_is_known() {
+        assert_eq!(frame_name(&FRAME), "libfoo.so.1!foo::bar(int)");
+        assert_eq!(frame_name(&FrameView { symbol: None, ..FRAME }), "libfoo.so.1+0x1234");
+        assert_eq!(frame_name(&FrameView { module: None, ..FRAME }), "foo::bar(int)");
+        assert_eq!(frame_name(&FrameView { module: None, symbol: None, ..FRAME }), "0x1234");
+    }
+
+    #[test]
+    fn a_long_name_is_cut_in_its_middle_and_the_place_stays() {
+        assert_eq!(frame_line(&FRAME, 80), "libfoo.so.1!foo::bar(int)  foo.cc:12");
+        assert_eq!(frame_line(&FRAME, 32), "libfoo.so.1…::bar(int)  foo.cc:12");
+        assert_eq!(frame_line(&FRAME, 20), cut_middle("libfoo.so.1!foo::bar(int)", 20));
+        assert_eq!(cut_middle("abcdef", 5), "ab…ef");
+        assert_eq!(cut_middle("abcdef", 1), "…");
+        assert_eq!(cut_middle("abc", 0), "");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(frame_name(&FrameView { symbol: Some("a\u{1b}[2J"), ..FRAME }), "libfoo.so.1!a\u{fffd}[2J");
+    }
+}

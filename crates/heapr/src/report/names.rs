@@ -1,0 +1,97 @@
+//! Names for a query: what is embedded in the trace, the modules' files, perf maps for code made at run time.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use heapr_query::{FrameSink, SourceFrame, SymbolSource};
+use heapr_symbols::{ModuleKey, PerfMap, SymbolOptions, SymbolTable, Symbolizer};
+use heapr_trace::{ModuleIndex, ProcessIndex, Trace};
+
+/// Where names are looked for.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct NameArguments {
+    /// Directory with modules or debug files; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub(crate) symbol_path: Vec<PathBuf>,
+    /// Root of the recorded machine's files
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sysroot: Option<PathBuf>,
+}
+
+/// Names addresses of one trace.
+#[derive(Debug)]
+pub(crate) struct TraceNames {
+    symbolizer: Symbolizer,
+    keys: Vec<ModuleKey>,
+    pids: Vec<u32>,
+    perf_maps: HashMap<u32, PerfMap>,
+    /// What was resolved, for a bundle.
+    pub(crate) tables: Vec<(ModuleKey, SymbolTable)>,
+    keeps_tables: bool,
+}
+
+impl TraceNames {
+    pub(crate) fn new(trace: &Trace, arguments: &NameArguments) -> Self {
+        let options = SymbolOptions {
+            symbol_paths: arguments.symbol_path.clone(),
+            sysroot: arguments.sysroot.clone(),
+            ..SymbolOptions::default()
+        };
+        let mut symbolizer = Symbolizer::new(options);
+        if let Ok(Some(bundle)) = trace.embedded_symbols() {
+            symbolizer.use_bundle(&bundle);
+        }
+        let keys = trace
+            .modules()
+            .iter()
+            .map(|module| ModuleKey { path: PathBuf::from(&module.path), build_id: module.build_id.clone() });
+        Self {
+            symbolizer,
+            keys: keys.collect(),
+            pids: trace.processes().iter().map(|process| process.pid).collect(),
+            perf_maps: HashMap::new(),
+            tables: Vec::new(),
+            keeps_tables: false,
+        }
+    }
+
+    /// Keeps what is resolved in `tables`.
+    pub(crate) fn keep_tables(mut self) -> Self {
+        self.keeps_tables = true;
+        self
+    }
+}
+
+impl SymbolSource for TraceNames {
+    fn resolve(&mut self, module: ModuleIndex, svmas: &[u64], sink: &mut FrameSink<'_>) {
+        let Some(key) = self.keys.get(module.0 as usize) else { return };
+        let Ok(table) = self.symbolizer.resolve(key, svmas) else { return };
+        let mut frames = Vec::new();
+        for (number, &svma) in svmas.iter().enumerate() {
+            let Some(found) = table.frames(svma).filter(|found| !found.is_empty()) else { continue };
+            frames.clear();
+            frames.extend(found.iter().map(|frame| SourceFrame {
+                symbol: table.symbol(frame),
+                file: table.file(frame),
+                line: (frame.line() != 0).then(|| frame.line()),
+                is_inlined: frame.is_inlined(),
+            }));
+            sink(number, &frames);
+        }
+        if self.keeps_tables {
+            self.tables.push((key.clone(), table));
+        }
+    }
+
+    fn resolve_unmapped(&mut self, process: ProcessIndex, avmas: &[u64], sink: &mut FrameSink<'_>) {
+        let Some(&pid) = self.pids.get(process.0 as usize) else { return };
+        let map = self.perf_maps.entry(pid).or_insert_with(|| {
+            PerfMap::parse(&std::fs::read(format!("/tmp/perf-{pid}.map")).unwrap_or_default())
+        });
+        for (number, &avma) in avmas.iter().enumerate() {
+            if let Some(name) = map.find(avma) {
+                sink(number, &[SourceFrame { symbol: Some(name), file: None, line: None, is_inlined: false }]);
+            }
+        }
+    }
+}

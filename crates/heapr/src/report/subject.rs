@@ -1,0 +1,96 @@
+//! What a report says about the trace itself: taken from the file once, so that printing needs no file.
+
+use heapr_query::file_name;
+use heapr_trace::{HeapId, Loss, ProcessIndex, ThreadIndex};
+
+/// A process, as reports name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProcessName {
+    pub(crate) pid: u32,
+    /// File name of its executable.
+    pub(crate) name: String,
+}
+
+/// A thread, as reports name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ThreadName {
+    pub(crate) tid: u32,
+    pub(crate) name: String,
+    pub(crate) process: ProcessIndex,
+}
+
+/// The trace of a report.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Subject {
+    /// Path of the file.
+    pub(crate) file: String,
+    pub(crate) event_count: u64,
+    pub(crate) duration_ns: u64,
+    pub(crate) processes: Vec<ProcessName>,
+    pub(crate) threads: Vec<ThreadName>,
+    /// Over all processes.
+    pub(crate) loss: Loss,
+    /// One line each.
+    pub(crate) damage: Vec<String>,
+    /// The recording did not end in order: there is no summary.
+    pub(crate) is_cut_short: bool,
+    /// The filters, in the words of the command line; empty: none.
+    pub(crate) filters: String,
+}
+
+impl Subject {
+    /// `python3 (1234)`.
+    pub(crate) fn process(&self, process: ProcessIndex) -> String {
+        match self.processes.get(process.0 as usize) {
+            Some(known) => format!("{} ({})", known.name, known.pid),
+            None => format!("process #{}", process.0),
+        }
+    }
+
+    /// `worker-1 (1240)`, with the process if there are several.
+    pub(crate) fn thread(&self, thread: ThreadIndex) -> String {
+        let Some(known) = self.threads.get(thread.0 as usize) else { return format!("thread #{}", thread.0) };
+        let name = if known.name.is_empty() { "thread" } else { &known.name };
+        if self.processes.len() > 1 {
+            format!("{name} ({}) of {}", known.tid, self.process(known.process))
+        } else {
+            format!("{name} ({})", known.tid)
+        }
+    }
+
+    /// What is wrong with the recording: one line each, to stand above all numbers.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let mut counted = |count: u64, what: &str| {
+            if count > 0 {
+                warnings.push(format!("{} {what}", super::quantity::count(count)));
+            }
+        };
+        let loss = &self.loss;
+        counted(loss.events_lost, "events were lost (buffers full): the amounts below are too small");
+        counted(loss.stacks_lost, "stacks were cut or lost");
+        counted(loss.events_late, "events came late: their times were corrected");
+        counted(loss.records_invalid, "records made no sense and were left out");
+        counted(loss.processes_refused, "processes could not be traced");
+        warnings.extend(self.damage.iter().map(|damage| format!("damaged file: {damage}")));
+        if self.is_cut_short {
+            warnings.push("the recording did not end in order: the file is complete up to its last flush".to_owned());
+        }
+        warnings
+    }
+}
+
+/// Name of a process's executable for reports.
+pub(crate) fn executable_name(executable: &str, command_line: &[String]) -> String {
+    let path = if executable.is_empty() { command_line.first().map_or("?", String::as_str) } else { executable };
+    file_name(path).to_owned()
+}
+
+/// `malloc`, `mmap`, `heap 2`.
+pub(crate) fn heap_name(heap: HeapId) -> String {
+    match heap {
+        HeapId::MALLOC => "malloc".to_owned(),
+        HeapId::MMAP => "mmap".to_owned(),
+        HeapId(number) => format!("heap {number}"),
+    }
+}

@@ -1,0 +1,135 @@
+//! The report in the layout of xperf's heap action, for scripts that read that.
+//!
+//! Sizes are in KB of 1024 bytes with one decimal. What Linux has not (heap extents) is 0.0.
+
+use std::io::{self, Write};
+
+use heapr_query::{Answer, GroupBy, Metrics, Ranking, Report};
+
+use super::frame_text::frame_name;
+use super::subject::Subject;
+use super::text::{group_name, whole_of};
+
+/// Between the blocks.
+const RULE: &str = "---------------------------------------------------------------------";
+
+/// Prints it: the table of heaps if there is no action, else each action.
+pub(crate) fn write_xperf(
+    out: &mut dyn Write,
+    subject: &Subject,
+    report: &Report<'_>,
+    is_totals_only: bool,
+) -> io::Result<()> {
+    let whole = whole_of(report);
+    if is_totals_only {
+        return write_block(out, "GLOBAL ALLOCATIONS:", &whole);
+    }
+    let rankings: Vec<&Ranking> = report
+        .sections
+        .iter()
+        .filter_map(|section| match &section.answer {
+            Answer::Ranking(ranking) => Some(ranking),
+            Answer::Tree(_) => None,
+        })
+        .collect();
+    if rankings.is_empty() {
+        return write_heaps(out, subject, report);
+    }
+    for ranking in rankings {
+        write_block(out, "GLOBAL ALLOCATIONS:", &whole)?;
+        let mut shown = Metrics::default();
+        ranking.groups.iter().for_each(|group| shown.add(&group.metrics));
+        write_block(out, &format!("TOP {}:", ranking.groups.len()), &shown)?;
+        for group in &ranking.groups {
+            writeln!(out, "{RULE}")?;
+            if ranking.by == GroupBy::Stacks {
+                let frames = report.frames(group);
+                if frames.is_empty() {
+                    writeln!(out, "<no stack>")?;
+                }
+                for frame in &frames {
+                    writeln!(out, "{}", frame_name(frame))?;
+                }
+            } else {
+                writeln!(out, "{}", group_name(subject, report, group, ranking.by))?;
+            }
+            writeln!(out)?;
+            write_amounts(out, &group.metrics)?;
+        }
+    }
+    writeln!(out, "{RULE}")
+}
+
+fn write_block(out: &mut dyn Write, title: &str, metrics: &Metrics) -> io::Result<()> {
+    writeln!(out, "{RULE}")?;
+    writeln!(out, "{title}")?;
+    write_amounts(out, metrics)
+}
+
+fn write_amounts(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
+    writeln!(out, "Alloc       : {:>12},{:>14} KB", metrics.total_count, kilobytes(metrics.total_bytes))?;
+    writeln!(out, "Realloc     : {:>12}", metrics.realloc_count)?;
+    let (outstanding, blocks) = (kilobytes(metrics.outstanding_bytes), metrics.outstanding_count);
+    writeln!(out, "Outstanding : {blocks:>12},{outstanding:>14} KB")
+}
+
+fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
+    writeln!(out, "   Alloc#,  Alloc KB,     Out#,    Out KB, Realloc#, Extents KB, Out Ext KB, Heap Handle")?;
+    let mut line = |totals: &heapr_trace::Totals, handle: &str| {
+        writeln!(
+            out,
+            "{:>9},{:>10},{:>9},{:>10},{:>9},{:>11},{:>11}, {handle}",
+            totals.alloc_count,
+            kilobytes(totals.alloc_bytes),
+            totals.outstanding_count,
+            kilobytes(totals.outstanding_bytes),
+            totals.realloc_count,
+            "0.0",
+            "0.0",
+        )
+    };
+    line(&report.totals, "TOTAL")?;
+    let mut heaps = report.by_heap.clone();
+    heaps.sort_by_key(|heap| std::cmp::Reverse(heap.totals.outstanding_bytes));
+    for heap in &heaps {
+        let handle = match subject.processes.len() {
+            0 | 1 => format!("{:#x}", heap.heap.0),
+            _ => format!("{:#x} {}", heap.heap.0, subject.process(heap.process)),
+        };
+        line(&heap.totals, &handle)?;
+    }
+    Ok(())
+}
+
+/// KB with one decimal, rounded half up, exact.
+fn kilobytes(bytes: u64) -> String {
+    let tenths = (u128::from(bytes) * 10 + 512) / 1024;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_blocks_are_those_of_xperf_to_the_column() {
+        let metrics = Metrics {
+            total_count: 840_875,
+            total_bytes: 373_399 * 1024 + 410,
+            realloc_count: 795,
+            outstanding_count: 24_569,
+            outstanding_bytes: 8877 * 1024 + 614,
+            ..Metrics::default()
+        };
+        let mut out = Vec::new();
+        write_block(&mut out, "GLOBAL ALLOCATIONS:", &metrics).unwrap();
+        let expected = "\
+---------------------------------------------------------------------
+GLOBAL ALLOCATIONS:
+Alloc       :       840875,      373399.4 KB
+Realloc     :          795
+Outstanding :        24569,        8877.6 KB
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}
