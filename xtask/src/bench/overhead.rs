@@ -225,7 +225,7 @@ fn event_row(
         format!("{:.2}", file_bytes as f64 / event_count as f64),
         format!("{added_ns:.0}"),
         number(&totals["lost_events"]).to_string(),
-        number(&statistics["verify_count"]).to_string(),
-        number(&statistics["verify_mismatch_count"]).to_string(),
+        number(&statistics["stacks_verified"]).to_string(),
+        number(&statistics["stacks_verified_mismatches"]).to_string(),
     ])
 }

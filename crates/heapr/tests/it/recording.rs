@@ -163,11 +163,14 @@ pub(crate) fn assert_verified(info: &Value, verify_every: u32, label: &str) {
     let number =
         |name: &str| statistics[name].as_u64().unwrap_or_else(|| panic!("{label}: no {name} in {info}"));
     assert_eq!(
-        number("verify_mismatch_count"),
+        number("stacks_verified_mismatches"),
         0,
         "{label}: kept stacks differ from full unwinds: {statistics}"
     );
-    assert!(verify_every == 0 || number("verify_count") > 0, "{label}: no stack was checked: {statistics}");
+    assert!(
+        verify_every == 0 || number("stacks_verified") > 0,
+        "{label}: no stack was checked: {statistics}"
+    );
 }
 
 #[test]
