@@ -11,7 +11,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
-use heapr_ring::writer;
+use heapr_ring::{sys, writer};
 use heapr_wire::{MODULE_MAIN, ModuleRecord, PUBLISHED_BUSY, RecordKind, address_word, word0};
 
 use crate::modules::{self, Module, ModuleSink};
@@ -186,6 +186,9 @@ pub(crate) fn failed(scope: &mut Scope, size: usize, node: u32) {
     }
 }
 
+/// Bytes of the main program's path that are kept: on the stack of a hook, which may be a small one.
+const EXECUTABLE_BYTES_MAX: usize = 512;
+
 /// Writes module records through a hook in progress.
 pub(crate) struct Records<'a> {
     pub(crate) scope: &'a mut Scope,
@@ -194,8 +197,10 @@ pub(crate) struct Records<'a> {
 impl ModuleSink for Records<'_> {
     fn module(&mut self, module: &Module, flags: u64) {
         let mut path = module.path();
+        let mut executable = [0_u8; EXECUTABLE_BYTES_MAX];
         if flags & MODULE_MAIN != 0 {
-            path = &[];
+            // The link map does not name the main program, and the recorder may look when it has ended already.
+            path = sys::read_link(b"/proc/self/exe\0", &mut executable).unwrap_or_default();
         }
         // The end of a path tells more than its beginning.
         let cut = path.len().saturating_sub(ModuleRecord::PATH_BYTES_MAX);

@@ -118,6 +118,27 @@ pub fn open(path: &[u8], is_writable: bool) -> Result<Descriptor, i32> {
     answer(raw).map(|number| Descriptor(number as i32))
 }
 
+/// Where a symbolic link leads: its bytes in `buffer`, cut if it is too small. `path` must end with a zero byte.
+///
+/// # Errors
+/// The kernel's error number; EINVAL if `path` has no zero byte.
+pub fn read_link<'a>(path: &[u8], buffer: &'a mut [u8]) -> Result<&'a [u8], i32> {
+    const AT_FDCWD: usize = -100_isize as usize;
+    const EINVAL: i32 = 22;
+    if !path.contains(&0) {
+        return Err(EINVAL);
+    }
+    // SAFETY: the path is zero-terminated, checked above; the kernel writes at most the buffer's length.
+    let raw = unsafe {
+        syscall6(
+            number::READLINKAT,
+            [AT_FDCWD, path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0],
+        )
+    };
+    let count = answer(raw)?;
+    Ok(buffer.get(..count).unwrap_or_default())
+}
+
 /// Reads into `buffer`; 0 at the end of the file.
 ///
 /// # Errors

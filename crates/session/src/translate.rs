@@ -280,7 +280,17 @@ fn module(record: &Record<'_>, time_ns: u64, process: &mut ProcessState, sink: &
     let path = text(ModuleRecord::FIXED_WORDS + build_id_bytes.div_ceil(8), path_bytes);
     let mut path = String::from_utf8_lossy(&path).into_owned();
     if flags & MODULE_MAIN != 0 {
-        path = process.executable.clone();
+        if path.is_empty() {
+            path = process.executable.clone();
+        } else if process.executable.is_empty()
+            && let Some(entry) = &mut process.entry
+        {
+            // It had ended before its /proc entry could be read.
+            process.executable.clone_from(&path);
+            entry.executable.clone_from(&path);
+            let outcome = sink.writer.update_process(process.index, entry);
+            sink.keep(outcome);
+        }
     }
     let added = sink.writer.add_module(Module { path, build_id }).and_then(|module| {
         sink.writer.add_mapping(Mapping {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use heapr_session::{OnFull, Session, SessionProperties, StackEvents};
-use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 
 use crate::run::program::{self, Traceability};
@@ -148,7 +148,8 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     }
     let mut session = Session::start(properties).map_err(|error| explain(error, &output))?;
     let mut signals = Signals::new([
-        SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH,
+        // SIGCHLD only wakes the recorder from its sleep.
+        SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH,
     ])
     .context("cannot watch for signals")?;
     command.envs(session.environment_for_target());
@@ -161,23 +162,34 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }));
         }
     };
-    let status = record(&mut session, child, &mut signals)?;
+    let status = record(&mut session, child, &mut signals, arguments.quiet)?;
     let ended = session.stop();
     if let Some(error) = &ended.write_error {
         eprintln!("heapr: {} is incomplete: {error}", output.display());
     }
     if !arguments.quiet {
-        summary::print(&ended, &output, status);
+        summary::print(&ended, &output, status)?;
     }
     Ok(exit_code(status))
 }
 
+/// After the program's end its children are looked at this often.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Children that outlive the program by less are on their way out, and not worth a word.
+const TELL_AFTER: Duration = Duration::from_millis(500);
+
 /// Feeds the recorder until the program and its traced children have ended.
-fn record(session: &mut Session, mut child: Child, signals: &mut Signals) -> anyhow::Result<ExitStatus> {
+fn record(
+    session: &mut Session,
+    mut child: Child,
+    signals: &mut Signals,
+    is_quiet: bool,
+) -> anyhow::Result<ExitStatus> {
     let pid = child.id();
     let mut status = None;
-    let mut has_told = false;
-    let mut next_look = std::time::Instant::now();
+    let mut has_told = is_quiet;
+    let mut ended = std::time::Instant::now();
+    let mut next_look = ended;
     loop {
         session.step();
         if let Some(error) = session.take_write_error() {
@@ -189,28 +201,30 @@ fn record(session: &mut Session, mut child: Child, signals: &mut Signals) -> any
                 return status.context("the program has ended");
             }
             // What the terminal sends reaches the whole process group; the rest was meant for the program.
-            if !is_of_terminal && status.is_none() {
+            if !is_of_terminal && signal != SIGCHLD && status.is_none() {
                 pass_on(pid, signal);
             }
         }
         if status.is_none() {
             status = child.try_wait().context("cannot wait for the program")?;
             if let Some(status) = status {
+                // What registered and ended between two rounds is found first.
+                session.step_now();
                 session.process_exited(pid, status.into_raw());
                 session.look_for_ends();
-                session.step_now();
-                next_look = std::time::Instant::now();
+                ended = std::time::Instant::now();
+                next_look = ended;
             }
         }
         let Some(status) = status else { continue };
-        if next_look.elapsed() >= Duration::from_millis(50) {
+        if next_look.elapsed() >= LOOK_EVERY {
             session.look_for_ends();
             next_look = std::time::Instant::now();
         }
         if session.live_process_count() == 0 {
             return Ok(status);
         }
-        if !has_told && next_look.elapsed() >= Duration::from_millis(40) {
+        if !has_told && ended.elapsed() >= TELL_AFTER {
             has_told = true;
             eprintln!(
                 "heapr: the program has ended, {} of its children still run: recording until they end (Ctrl-C: stop now)",

@@ -1,22 +1,119 @@
-//! The summary that `heapr run` prints on stderr.
+//! The summary that `heapr run` prints on stderr when the program has ended.
 
+use std::fmt::Write as _;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
+use heapr_query::{Action, Answer, GroupBy, Query, Report, SortKey};
 use heapr_session::SessionSummary;
 
+use crate::commands::report::{open, subject};
+use crate::report::frame_text::{cut_middle, frame_name};
+use crate::report::names::{NameArguments, TraceNames};
+use crate::report::quantity::{bytes, count, duration};
+
+/// Stacks shown of each ranking.
+const STACKS_SHOWN: usize = 5;
+/// Frames shown of a stack.
+const FRAMES_SHOWN: usize = 4;
+/// Columns of a line.
+const WIDTH: usize = 80;
+
 /// Prints it.
-pub(crate) fn print(ended: &SessionSummary, output: &Path, _status: ExitStatus) {
+///
+/// # Errors
+/// The file cannot be read back.
+pub(crate) fn print(ended: &SessionSummary, output: &Path, status: ExitStatus) -> anyhow::Result<()> {
+    let mut text = String::new();
+    write_totals(&mut text, ended, status)?;
+    let trace = open(output)?;
+    let ranking = |sort| Action::Ranking { by: GroupBy::Stacks, sort };
+    let query = Query {
+        actions: vec![ranking(SortKey::default()), ranking(SortKey::PeakBytes)],
+        top: STACKS_SHOWN,
+        ..Query::default()
+    };
+    let mut names = TraceNames::new(&trace, &NameArguments::default());
+    let report = heapr_query::run(&trace, &query, &mut names)?;
+    write_stacks(&mut text, &report)?;
+    for warning in subject(output, &trace, String::new()).warnings() {
+        writeln!(text, "heapr: warning: {warning}")?;
+    }
+    writeln!(text, "heapr: {} — `heapr report {}` says more", output.display(), output.display())?;
+    eprint!("{text}");
+    Ok(())
+}
+
+fn write_totals(text: &mut String, ended: &SessionSummary, status: ExitStatus) -> std::fmt::Result {
     let totals = &ended.summary.totals;
-    eprintln!(
-        "heapr: {} events in {:.3} s, {} lost; peak {} bytes at {:.3} s; {} bytes in {} blocks outstanding",
-        ended.summary.event_count,
-        ended.wall.as_secs_f64(),
-        ended.statistics.loss.events_lost,
-        totals.peak_bytes,
-        totals.peak_time_ns as f64 / 1e9,
-        totals.outstanding_bytes,
-        totals.outstanding_count,
-    );
-    eprintln!("heapr: {} — `heapr report {}` says more", output.display(), output.display());
+    let wall_ns = u64::try_from(ended.wall.as_nanos()).unwrap_or(u64::MAX);
+    let killed = status.signal().map(|signal| format!(", killed by signal {signal}")).unwrap_or_default();
+    writeln!(
+        text,
+        "heapr: {} in {}, {} {}{killed}",
+        plural(ended.summary.event_count, "event"),
+        duration(wall_ns),
+        count(ended.process_count as u64),
+        if ended.process_count == 1 { "process" } else { "processes" },
+    )?;
+    let loss = &ended.statistics.loss;
+    writeln!(text, "  events lost   {}", count(loss.events_lost))?;
+    writeln!(
+        text,
+        "  allocations   {} ({} by realloc), {} in all",
+        count(totals.alloc_count),
+        count(totals.realloc_count),
+        bytes(totals.alloc_bytes)
+    )?;
+    writeln!(
+        text,
+        "  peak          {} in {}, at {}",
+        bytes(totals.peak_bytes),
+        plural(totals.peak_count, "block"),
+        duration(totals.peak_time_ns)
+    )?;
+    writeln!(
+        text,
+        "  outstanding   {} in {}",
+        bytes(totals.outstanding_bytes),
+        plural(totals.outstanding_count, "block")
+    )
+}
+
+fn plural(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+fn write_stacks(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
+    for (section, (title, is_peak)) in
+        report.sections.iter().zip([("largest outstanding", false), ("largest at the peak", true)])
+    {
+        let Answer::Ranking(ranking) = &section.answer else { continue };
+        let amount = |group: &heapr_query::Group| {
+            let metrics = &group.metrics;
+            if is_peak {
+                (metrics.peak_bytes, metrics.peak_count)
+            } else {
+                (metrics.outstanding_bytes, metrics.outstanding_count)
+            }
+        };
+        let groups: Vec<_> = ranking.groups.iter().filter(|group| amount(group).0 > 0).collect();
+        if groups.is_empty() {
+            continue;
+        }
+        writeln!(text, "  {title}:")?;
+        for group in groups {
+            let (held_bytes, held_count) = amount(group);
+            let head = format!("{:>12} in {:<9}", bytes(held_bytes), count(held_count));
+            let frames: Vec<String> =
+                report.frames(group).iter().take(FRAMES_SHOWN).map(frame_name).collect();
+            for (number, frame) in frames.iter().enumerate() {
+                let left = if number == 0 { head.as_str() } else { "" };
+                let room = WIDTH.saturating_sub(head.len() + 3);
+                writeln!(text, "  {left:width$} {}", cut_middle(frame, room), width = head.len())?;
+            }
+        }
+    }
+    Ok(())
 }

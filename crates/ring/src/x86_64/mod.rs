@@ -65,6 +65,7 @@ pub(crate) mod number {
     pub(crate) const FUTEX: usize = 202;
     pub(crate) const CLOCK_GETTIME: usize = 228;
     pub(crate) const TGKILL: usize = 234;
+    pub(crate) const READLINKAT: usize = 267;
     pub(crate) const OPENAT: usize = 257;
     pub(crate) const PRLIMIT64: usize = 302;
     pub(crate) const MEMFD_CREATE: usize = 319;
