@@ -96,7 +96,7 @@ fn write<const N: usize>(level: &mut Level, kind: RecordKind, rest: [u64; N]) {
     unsafe {
         let header = &*level.header;
         let first = level.words.add(level.cursor as usize);
-        header.published.store(level.cursor * 8 | PUBLISHED_BUSY, Relaxed);
+        header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
         core::sync::atomic::compiler_fence(SeqCst);
         let ticks = AGENT.now_ticks(level.start_ticks);
         (*first).store(word0(kind, ticks), Relaxed);
@@ -237,7 +237,7 @@ impl ModuleSink for Records<'_> {
                 next = next.add(1);
                 (*next).store(word, Relaxed);
             }
-            header.published.store(level.cursor * 8 | PUBLISHED_BUSY, Relaxed);
+            header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
             let ticks = AGENT.now_ticks(level.start_ticks);
             (*first).store(word0(RecordKind::Module, ticks), Relaxed);
             level.cursor = level.cursor.wrapping_add(words as u32);

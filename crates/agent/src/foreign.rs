@@ -55,7 +55,8 @@ fn find_providers() -> bool {
         let has_malloc = dynamic.find(b"malloc") != 0;
         let probes: [&[u8]; 4] = [b"mallocx", b"je_malloc", b"tc_malloc", b"mi_malloc"];
         let has_interface = probes.iter().any(|name| dynamic.find(name) != 0);
-        if !has_interface && !(has_malloc && dynamic.find(b"_Znwm") != 0) {
+        let has_operators = has_malloc && dynamic.find(b"_Znwm") != 0;
+        if !has_interface && !has_operators {
             return false;
         }
         for foreign in all() {
@@ -225,9 +226,12 @@ fn run_posix(real: &AtomicUsize, arguments: [usize; 4], caller: Caller) -> usize
     let [answer, _, size, _] = arguments;
     let before = hooks::mark(caller);
     let status = call(real, arguments);
-    // SAFETY: on success the function has stored a block through the program's pointer.
-    let block =
-        if status as u32 == 0 { unsafe { *(answer as *const Pointer) } } else { core::ptr::null_mut() };
+    let block = if status as u32 == 0 {
+        // SAFETY: on success the function has stored a block through the program's pointer.
+        unsafe { *(answer as *const Pointer) }
+    } else {
+        core::ptr::null_mut()
+    };
     match before {
         Some(before) => hooks::allocated_once(before, block, size, caller),
         None => hooks::allocated(block, size, caller),

@@ -22,15 +22,15 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Trace a program from its first instruction, then print where its memory is.
-    Run(commands::run::RunArguments),
+    Run(Box<commands::run::RunArguments>),
     /// Print the heap actions of a trace: totals, stacks, frames, images.
-    Report(commands::report::ReportArguments),
+    Report(Box<commands::report::ReportArguments>),
     /// Compare two traces by stack, frame or image.
     Diff(commands::diff::DiffArguments),
     /// Print what a trace file holds: system, session, processes, modules, chunks, loss, damage.
     Info(commands::info::InfoArguments),
     /// Write a trace in another tool's format.
-    Export(commands::export::ExportArguments),
+    Export(Box<commands::export::ExportArguments>),
     /// Embed the symbols in a trace, so that it can be read on another machine.
     Symbolize(commands::symbolize::SymbolizeArguments),
 }
@@ -38,11 +38,11 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
-        Command::Run(arguments) => commands::run::run(arguments),
-        Command::Report(arguments) => commands::report::run(arguments),
+        Command::Run(arguments) => commands::run::run(*arguments),
+        Command::Report(arguments) => commands::report::run(*arguments),
         Command::Diff(arguments) => commands::diff::run(arguments),
         Command::Info(arguments) => commands::info::run(arguments),
-        Command::Export(arguments) => commands::export::run(arguments),
+        Command::Export(arguments) => commands::export::run(*arguments),
         Command::Symbolize(arguments) => commands::symbolize::run(arguments),
     };
     match outcome {

@@ -247,11 +247,6 @@ impl<'a> Collector<'a> {
             || (block.alloc_ns == peak_ns && !self.late_births.contains(&block_key(block)))
     }
 
-    /// Bytes of the chosen blocks that are live now.
-    pub(crate) fn live_bytes(&self) -> u64 {
-        self.level.live_bytes
-    }
-
     /// Bytes and time of the greatest peak so far.
     pub(crate) fn peak(&self) -> (u64, u64) {
         (self.level.peak_bytes, self.level.peak_time_ns)

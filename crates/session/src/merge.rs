@@ -144,7 +144,7 @@ pub(crate) fn record_words(head: &Head<'_>) -> Option<(RecordKind, usize)> {
     let words = match kind {
         RecordKind::Module => {
             let bytes = head.word(1);
-            if bytes % 8 != 0 {
+            if !bytes.is_multiple_of(8) {
                 return None;
             }
             usize::try_from(bytes / 8).ok()?

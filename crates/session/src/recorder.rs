@@ -232,8 +232,7 @@ impl Recorder {
         let parent = self
             .processes
             .iter()
-            .filter(|process| is_fork && process.slot == parent_slot)
-            .next_back()
+            .rfind(|process| is_fork && process.slot == parent_slot)
             .map(|process| process.index);
         let executable = process_facts::executable(pid);
         let entry = Process {

@@ -119,7 +119,7 @@ macro_rules! mapping_trampolines {
         /// As the C library documents it.
         #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
+        pub(crate) unsafe extern "C" fn $name() {
             naked_asm!(
                 ".cfi_startproc",
                 concat!("jmp qword ptr [rip + {slots} + ", $offset, "]"),
@@ -141,7 +141,7 @@ mapping_trampolines! {
 /// As the C library documents it.
 #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
 #[unsafe(naked)]
-pub unsafe extern "C" fn mmap64() {
+pub(crate) unsafe extern "C" fn mmap64() {
     naked_asm!(".cfi_startproc", "jmp qword ptr [rip + {slots}]", ".cfi_endproc", slots = sym MAPPING_SLOTS);
 }
 
@@ -154,7 +154,7 @@ macro_rules! trampolines {
         /// As the C library documents it.
         #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
+        pub(crate) unsafe extern "C" fn $name() {
             naked_asm!(
                 ".cfi_startproc",
                 concat!("mov ", $sp, ", rsp"),

@@ -1,12 +1,241 @@
-//! `heapr diff`.
+//! `heapr diff`: two traces compared by stack, frame or image.
 
+use std::collections::HashMap;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use heapr_query::{Action, Answer, GroupBy, Metrics, Query, SortKey, file_name};
+use serde_json::json;
+
+use crate::commands::report::{Format, open, terminal_width};
+use crate::report::csv::quoted;
+use crate::report::filter_arguments::FilterArguments;
+use crate::report::frame_text::{cut_middle, printable};
+use crate::report::names::{NameArguments, TraceNames};
+use crate::report::quantity::{bytes, count, parse_bytes, signed_bytes, signed_count};
 
 /// Arguments of `heapr diff`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct DiffArguments {}
+pub(crate) struct DiffArguments {
+    /// The trace before
+    #[arg(value_name = "A")]
+    before: PathBuf,
+    /// The trace after
+    #[arg(value_name = "B")]
+    after: PathBuf,
+    /// Compare by whole stack (the default)
+    #[arg(long)]
+    stacks: bool,
+    /// Compare by innermost frame
+    #[arg(long, conflicts_with = "stacks")]
+    frames: bool,
+    /// Compare by module of the innermost frame
+    #[arg(long, conflicts_with_all = ["stacks", "frames"])]
+    images: bool,
+    /// What is compared: so (outstanding bytes), soc, st (total), stc, src, peak
+    #[arg(long, value_name = "KEY", default_value = "so")]
+    sort: String,
+    #[command(flatten)]
+    filters: FilterArguments,
+    #[command(flatten)]
+    names: NameArguments,
+    /// Most items [default: 20; all as json and csv]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Exit with 1 if the compared amount has grown by more than this in all
+    #[arg(long, value_name = "AMOUNT")]
+    fail_if_growth: Option<String>,
+    /// Format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// What is the same in both traces, whatever the addresses and builds: names of modules and functions.
+type Identity = Vec<String>;
+
+struct Line {
+    identity: Identity,
+    before: Metrics,
+    after: Metrics,
+}
 
 /// Runs the command.
-pub(crate) fn run(_arguments: DiffArguments) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("`heapr diff` is not built yet")
+pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
+    let sort = SortKey::parse(&arguments.sort).ok_or_else(|| {
+        let names: Vec<&str> = SortKey::ALL.iter().map(|&(name, _)| name).collect();
+        anyhow::anyhow!("--sort {}: it is one of {}", arguments.sort, names.join(", "))
+    })?;
+    let by = match (arguments.frames, arguments.images) {
+        (true, _) => GroupBy::Frames,
+        (_, true) => GroupBy::Images,
+        _ => GroupBy::Stacks,
+    };
+    let (before, before_whole) = groups(&arguments.before, by, &arguments)?;
+    let (mut after, after_whole) = groups(&arguments.after, by, &arguments)?;
+    let mut lines: Vec<Line> = before
+        .into_iter()
+        .map(|(identity, before)| {
+            let after = after.remove(&identity).unwrap_or_default();
+            Line { identity, before, after }
+        })
+        .collect();
+    lines.extend(after.into_iter().map(|(identity, after)| Line { identity, before: Metrics::default(), after }));
+    let delta = |before: &Metrics, after: &Metrics| i128::from(sort.of(after)) - i128::from(sort.of(before));
+    lines.retain(|line| line.before != line.after);
+    lines.sort_by(|one, other| {
+        let amount = |line: &Line| delta(&line.before, &line.after);
+        amount(other).abs().cmp(&amount(one).abs()).then_with(|| one.identity.cmp(&other.identity))
+    });
+    let growth = delta(&before_whole, &after_whole);
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    match arguments.format {
+        Format::Text => {
+            let top = arguments.top.unwrap_or(20);
+            write_text(&mut out, &arguments, sort, (&before_whole, &after_whole), &lines, top)?;
+        }
+        Format::Json => write_json(&mut out, &arguments, (&before_whole, &after_whole), &lines)?,
+        Format::Csv => write_csv(&mut out, &lines, arguments.top.unwrap_or(usize::MAX))?,
+    }
+    out.flush()?;
+    let limit = arguments.fail_if_growth.as_deref().map(parse_bytes).transpose()?;
+    if limit.is_some_and(|limit| growth > i128::from(limit)) {
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Amounts by identity, and of all.
+fn groups(
+    file: &Path,
+    by: GroupBy,
+    arguments: &DiffArguments,
+) -> anyhow::Result<(HashMap<Identity, Metrics>, Metrics)> {
+    let trace = open(file)?;
+    let query = Query {
+        filter: arguments.filters.filter(trace.session().start_unix_ns)?,
+        cull: arguments.filters.cull_list()?,
+        actions: vec![Action::Ranking { by, sort: SortKey::default() }],
+        top: usize::MAX,
+        ..Query::default()
+    };
+    let mut names = TraceNames::new(&trace, &arguments.names);
+    let report = heapr_query::run(&trace, &query, &mut names)?;
+    let mut groups: HashMap<Identity, Metrics> = HashMap::new();
+    let mut whole = Metrics::default();
+    for section in &report.sections {
+        let Answer::Ranking(ranking) = &section.answer else { continue };
+        for group in &ranking.groups {
+            // A frame without a name is told by its module alone: its offset is another in each build.
+            let frames = report.frames(group);
+            let identity = frames.iter().map(|frame| {
+                let module = file_name(frame.module.unwrap_or("?"));
+                match (by, frame.symbol) {
+                    (GroupBy::Images, _) => module.to_owned(),
+                    (_, Some(symbol)) => format!("{module}!{symbol}"),
+                    (_, None) => format!("{module}!?"),
+                }
+            });
+            groups.entry(identity.collect()).or_default().add(&group.metrics);
+            whole.add(&group.metrics);
+        }
+    }
+    Ok((groups, whole))
+}
+
+fn write_text(
+    out: &mut impl Write,
+    arguments: &DiffArguments,
+    sort: SortKey,
+    (before, after): (&Metrics, &Metrics),
+    lines: &[Line],
+    top: usize,
+) -> std::io::Result<()> {
+    let amount = |value: u64| if sort.is_bytes() { bytes(value) } else { count(value) };
+    let signed = |delta: i128| if sort.is_bytes() { signed_bytes(delta) } else { signed_count(delta) };
+    writeln!(out, "{} -> {}", arguments.before.display(), arguments.after.display())?;
+    writeln!(out)?;
+    writeln!(out, "{:14} {:>14} {:>14} {:>14}", "", "before", "after", "delta")?;
+    for (name, key) in [
+        ("outstanding", "so"),
+        ("  blocks", "soc"),
+        ("total", "st"),
+        ("  allocations", "stc"),
+        ("reallocs", "src"),
+        ("at peak", "peak"),
+    ] {
+        let Some(key) = SortKey::parse(key) else { continue };
+        let (one, other) = (key.of(before), key.of(after));
+        let delta = i128::from(other) - i128::from(one);
+        let show = |value| if key.is_bytes() { bytes(value) } else { count(value) };
+        let delta = if key.is_bytes() { signed_bytes(delta) } else { signed_count(delta) };
+        writeln!(out, "{name:14} {:>14} {:>14} {delta:>14}", show(one), show(other))?;
+    }
+    writeln!(out, "\n{} of {} that differ, by {}:", lines.len().min(top), lines.len(), sort.name())?;
+    let width = terminal_width();
+    for line in lines.iter().take(top) {
+        let (one, other) = (sort.of(&line.before), sort.of(&line.after));
+        let delta = i128::from(other) - i128::from(one);
+        writeln!(out, "\n{:>14}  ({} -> {})", signed(delta), amount(one), amount(other))?;
+        if line.identity.is_empty() {
+            writeln!(out, "      (no stack)")?;
+        }
+        for frame in &line.identity {
+            writeln!(out, "      {}", cut_middle(&printable(frame), width.saturating_sub(6)))?;
+        }
+    }
+    Ok(())
+}
+
+fn metrics_json(metrics: &Metrics) -> serde_json::Value {
+    json!({
+        "outstanding_bytes": metrics.outstanding_bytes,
+        "outstanding_count": metrics.outstanding_count,
+        "total_bytes": metrics.total_bytes,
+        "total_count": metrics.total_count,
+        "realloc_count": metrics.realloc_count,
+        "peak_bytes": metrics.peak_bytes,
+    })
+}
+
+fn write_json(
+    out: &mut impl Write,
+    arguments: &DiffArguments,
+    (before, after): (&Metrics, &Metrics),
+    lines: &[Line],
+) -> anyhow::Result<()> {
+    let groups: Vec<_> = lines
+        .iter()
+        .take(arguments.top.unwrap_or(usize::MAX))
+        .map(|line| {
+            json!({ "frames": line.identity, "before": metrics_json(&line.before), "after": metrics_json(&line.after) })
+        })
+        .collect();
+    let whole = json!({
+        "schema": "heapr.diff/1",
+        "before": { "file": arguments.before.display().to_string(), "totals": metrics_json(before) },
+        "after": { "file": arguments.after.display().to_string(), "totals": metrics_json(after) },
+        "groups": groups,
+    });
+    serde_json::to_writer_pretty(&mut *out, &whole)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+fn write_csv(out: &mut impl Write, lines: &[Line], top: usize) -> std::io::Result<()> {
+    const COLUMNS: [&str; 6] = ["so", "soc", "st", "stc", "src", "peak"];
+    writeln!(
+        out,
+        "name,outstanding_bytes_before,outstanding_bytes_after,outstanding_count_before,outstanding_count_after,\
+         total_bytes_before,total_bytes_after,total_count_before,total_count_after,\
+         realloc_count_before,realloc_count_after,peak_bytes_before,peak_bytes_after"
+    )?;
+    for line in lines.iter().take(top) {
+        write!(out, "{}", quoted(&line.identity.join(" <- ")))?;
+        for key in COLUMNS.iter().filter_map(|key| SortKey::parse(key)) {
+            write!(out, ",{},{}", key.of(&line.before), key.of(&line.after))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
 }

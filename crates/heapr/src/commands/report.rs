@@ -76,7 +76,6 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     let file = arguments.file.take().or_else(|| arguments.actions.take_file().map(PathBuf::from));
     let file = file.context("no trace given: heapr report FILE")?;
     let trace = open(&file)?;
-    let is_default;
     let mut query = Query {
         filter: arguments.filters.filter(trace.session().start_unix_ns)?,
         cull: arguments.filters.cull_list()?,
@@ -84,7 +83,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
         histograms: arguments.histogram.iter().map(|text| parse_histogram(text)).collect::<anyhow::Result<_>>()?,
         top: arguments.top.unwrap_or(Query::DEFAULT_TOP),
     };
-    is_default = query.actions.is_empty() && query.histograms.is_empty() && !arguments.totals;
+    let is_default = query.actions.is_empty() && query.histograms.is_empty() && !arguments.totals;
     if is_default && arguments.layout == Layout::Heapr {
         query.actions.push(Action::Ranking { by: GroupBy::Stacks, sort: SortKey::default() });
         if arguments.format == Format::Text {

@@ -100,7 +100,7 @@ fn assert_stacks_are_gdbs(name: &str, arguments: &[&str], level: &str, count: us
         heapr_stacks(&recording.json(&["report", "--stacks", "--no-default-cull", "--top", "1000000"]));
     for stack in gdb_stacks(&command, count) {
         let stack = down_to_main(stack.into_iter());
-        if !stack.last().is_some_and(|name| name == "main") {
+        if stack.last().is_none_or(|name| name != "main") {
             continue;
         }
         // A C library without debug information: gdb and heapr may pick different names for one address.
