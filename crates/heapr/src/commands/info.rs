@@ -1,12 +1,47 @@
-//! `heapr info`.
+//! `heapr info`: what a trace file holds.
 
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::commands::report::{open, terminal_width};
+use crate::info::{json, text};
 
 /// Arguments of `heapr info`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct InfoArguments {}
+pub(crate) struct InfoArguments {
+    /// The trace
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// To be read
+    Text,
+    /// For programs
+    Json,
+}
 
 /// Runs the command.
-pub(crate) fn run(_arguments: InfoArguments) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("`heapr info` is not built yet")
+pub(crate) fn run(arguments: InfoArguments) -> anyhow::Result<ExitCode> {
+    let InfoArguments { file, format } = arguments;
+    let trace = open(&file)?;
+    let shown = file.display().to_string();
+    let file_bytes = std::fs::metadata(&file).with_context(|| format!("cannot read {shown}"))?.len();
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    match format {
+        Format::Text => text::write_text(&mut out, &trace, &shown, file_bytes, terminal_width())?,
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut out, &json::value(&trace, &shown, file_bytes))?;
+            writeln!(out)?;
+        }
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,176 @@
+//! `heapr info --format json`: everything, with the schema `heapr.info/1`.
+
+use heapr_trace::{Loss, Process, ProcessOrigin, Trace};
+use serde_json::{Map, Value, json};
+
+use super::{End, end_of, hexadecimal, kind_name, whole_loss};
+
+/// The whole as one value. `file_bytes`: size of the file.
+pub(crate) fn value(trace: &Trace, file: &str, file_bytes: u64) -> Value {
+    json!({
+        "schema": "heapr.info/1",
+        "file": file,
+        "file_bytes": file_bytes,
+        "is_complete": trace.is_complete(),
+        "event_count": trace.event_count(),
+        "duration_ns": trace.duration_ns(),
+        "system": system(trace),
+        "session": session(trace),
+        "processes": trace.processes().iter().map(process).collect::<Vec<_>>(),
+        "threads": threads(trace),
+        "modules": modules(trace),
+        "mappings": mappings(trace),
+        "markers": markers(trace),
+        "rss": rss(trace),
+        "chunks": chunks(trace),
+        "loss": loss(&whole_loss(trace)),
+        "losses": losses(trace),
+        "statistics": statistics(trace),
+        "damage": damage(trace),
+    })
+}
+
+fn system(trace: &Trace) -> Value {
+    let system = trace.system();
+    json!({
+        "kernel": system.kernel,
+        "machine": system.machine,
+        "distribution": system.distribution,
+        "cpu_count": system.cpu_count,
+        "memory_bytes": system.memory_bytes,
+        "page_bytes": system.page_bytes,
+    })
+}
+
+fn session(trace: &Trace) -> Value {
+    let session = trace.session();
+    json!({
+        "name": session.name,
+        "heapr_version": session.heapr_version,
+        "command_line": session.command_line,
+        "start_unix_ns": session.start_unix_ns,
+        "clock": session.clock,
+        "buffer_bytes": session.buffer_bytes,
+        "min_buffers": session.min_buffers,
+        "max_buffers": session.max_buffers,
+        "flush_timer_ms": session.flush_timer_ms,
+        "on_full": session.on_full,
+        "stacks": session.stacks,
+        "max_frames": session.max_frames,
+    })
+}
+
+fn process(process: &Process) -> Value {
+    let (origin, forked_from) = match process.origin {
+        ProcessOrigin::Exec => ("exec", None),
+        ProcessOrigin::Fork { parent } => ("fork", Some(parent.0)),
+    };
+    let (exit_code, signal) = match process.exit_status.map(end_of) {
+        None => (None, None),
+        Some(End::Exited(code)) => (Some(code), None),
+        Some(End::Killed(signal)) => (None, Some(signal)),
+    };
+    json!({
+        "pid": process.pid,
+        "parent_pid": process.parent_pid,
+        "origin": origin,
+        "forked_from": forked_from,
+        "start_ns": process.start_ns,
+        "end_ns": process.end_ns,
+        "executable": process.executable,
+        "command_line": process.command_line,
+        "exit_code": exit_code,
+        "signal": signal,
+    })
+}
+
+fn threads(trace: &Trace) -> Vec<Value> {
+    let thread = |thread: &heapr_trace::Thread| {
+        json!({
+            "process": thread.process.0,
+            "tid": thread.tid,
+            "name": thread.name,
+            "start_ns": thread.start_ns,
+            "end_ns": thread.end_ns,
+        })
+    };
+    trace.threads().iter().map(thread).collect()
+}
+
+fn modules(trace: &Trace) -> Vec<Value> {
+    let modules = trace.modules().iter();
+    modules.map(|module| json!({"path": module.path, "build_id": hexadecimal(&module.build_id)})).collect()
+}
+
+fn mappings(trace: &Trace) -> Vec<Value> {
+    let mapping = |mapping: &heapr_trace::Mapping| {
+        json!({
+            "process": mapping.process.0,
+            "module": mapping.module.0,
+            "start_avma": mapping.start_avma,
+            "end_avma": mapping.end_avma,
+            "bias_avma": mapping.bias_avma,
+            "loaded_ns": mapping.loaded_ns,
+            "unloaded_ns": (mapping.unloaded_ns != u64::MAX).then_some(mapping.unloaded_ns),
+        })
+    };
+    trace.mappings().iter().map(mapping).collect()
+}
+
+fn markers(trace: &Trace) -> Vec<Value> {
+    trace.markers().iter().map(|marker| json!({"time_ns": marker.time_ns, "text": marker.text})).collect()
+}
+
+fn rss(trace: &Trace) -> Vec<Value> {
+    let samples = trace.rss_samples().iter();
+    let sample = |sample: &heapr_trace::RssSample| json!({"time_ns": sample.time_ns, "process": sample.process.0, "rss_bytes": sample.rss_bytes});
+    samples.map(sample).collect()
+}
+
+fn chunks(trace: &Trace) -> Vec<Value> {
+    let chunk = |chunk: &heapr_trace::ChunkInfo| {
+        json!({
+            "offset": chunk.offset,
+            "kind": kind_name(chunk.kind),
+            "stored_bytes": chunk.stored_bytes,
+            "raw_bytes": chunk.raw_bytes,
+            "item_count": chunk.item_count,
+            "first_ns": chunk.first_ns,
+            "last_ns": chunk.last_ns,
+        })
+    };
+    trace.chunks().iter().map(chunk).collect()
+}
+
+fn loss(loss: &Loss) -> Value {
+    json!({
+        "events_lost": loss.events_lost,
+        "stacks_lost": loss.stacks_lost,
+        "events_late": loss.events_late,
+        "records_invalid": loss.records_invalid,
+        "processes_refused": loss.processes_refused,
+    })
+}
+
+fn losses(trace: &Trace) -> Vec<Value> {
+    let entry = |entry: &heapr_trace::LossEntry| {
+        json!({
+            "process": entry.process.map(|index| index.0),
+            "thread": entry.thread.map(|index| index.0),
+            "loss": loss(&entry.loss),
+        })
+    };
+    trace.losses().iter().map(entry).collect()
+}
+
+fn statistics(trace: &Trace) -> Map<String, Value> {
+    let statistics = trace.statistics().iter();
+    statistics.map(|statistic| (statistic.name.clone(), Value::from(statistic.value))).collect()
+}
+
+fn damage(trace: &Trace) -> Vec<Value> {
+    let damage = trace.damage().iter();
+    damage
+        .map(|damage| json!({"offset": damage.offset, "bytes": damage.bytes, "what": damage.what}))
+        .collect()
+}

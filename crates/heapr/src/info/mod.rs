@@ -1,0 +1,78 @@
+//! What `heapr info` prints.
+
+pub(crate) mod json;
+pub(crate) mod text;
+
+use heapr_trace::{ChunkKind, Loss, Trace};
+
+/// All that was lost, over processes and threads. (Their entries are disjoint, and the last of each counts.)
+pub(crate) fn whole_loss(trace: &Trace) -> Loss {
+    trace.losses().iter().fold(Loss::default(), |sum, entry| Loss {
+        events_lost: sum.events_lost.saturating_add(entry.loss.events_lost),
+        stacks_lost: sum.stacks_lost.saturating_add(entry.loss.stacks_lost),
+        events_late: sum.events_late.saturating_add(entry.loss.events_late),
+        records_invalid: sum.records_invalid.saturating_add(entry.loss.records_invalid),
+        processes_refused: sum.processes_refused.saturating_add(entry.loss.processes_refused),
+    })
+}
+
+/// Name of a kind of chunk, as in the description of the format.
+pub(crate) fn kind_name(kind: Option<ChunkKind>) -> String {
+    let Some(kind) = kind else { return "unknown".to_owned() };
+    let mut name = String::new();
+    for letter in format!("{kind:?}").chars() {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+/// How a process ended, from its raw wait status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// By exit, with this status.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+}
+
+/// Takes a raw wait status apart (wait(2): the low seven bits are the signal, the next byte the exit status).
+pub(crate) fn end_of(wait_status: i32) -> End {
+    match wait_status & 0x7f {
+        0 => End::Exited(wait_status >> 8 & 0xff),
+        signal => End::Killed(signal),
+    }
+}
+
+/// A build-id as tools write it.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_status_tells_exit_from_signal() {
+        assert_eq!(end_of(0), End::Exited(0));
+        assert_eq!(end_of(7 << 8), End::Exited(7));
+        assert_eq!(end_of(9), End::Killed(9));
+        // With a core dump.
+        assert_eq!(end_of(0x80 | 6), End::Killed(6));
+    }
+
+    #[test]
+    fn kinds_are_named_as_the_format_names_them() {
+        assert_eq!(kind_name(Some(ChunkKind::RssSamples)), "rss_samples");
+        assert_eq!(kind_name(Some(ChunkKind::Events)), "events");
+        assert_eq!(kind_name(None), "unknown");
+    }
+
+    #[test]
+    fn a_build_id_is_lower_case_hexadecimal() {
+        assert_eq!(hexadecimal(&[0x0a, 0xff]), "0aff");
+    }
+}

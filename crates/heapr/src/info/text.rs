@@ -1,0 +1,286 @@
+//! `heapr info` as text: what is long in a trace is cut to its first lines, and JSON has the whole.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use heapr_trace::{Process, ProcessOrigin, Trace};
+
+use super::{End, end_of, hexadecimal, kind_name, whole_loss};
+use crate::report::frame_text::{cut_middle, printable};
+use crate::report::quantity::{bytes, count, duration};
+use crate::report::subject::executable_name;
+use crate::report::table::{Align, Table};
+
+/// Lines of a list before it is cut: a shell that starts thousands of programs must not hide the rest.
+const LIST_LINES_MAX: usize = 40;
+/// Column in which values begin.
+const VALUE_COLUMN: usize = 14;
+
+/// Prints it all in lines of at most `width` columns.
+pub(crate) fn write_text(
+    out: &mut dyn Write,
+    trace: &Trace,
+    file: &str,
+    file_bytes: u64,
+    width: usize,
+) -> io::Result<()> {
+    let mut page = Page { out, width };
+    page.head(trace, file, file_bytes)?;
+    page.damage(trace)?;
+    page.system(trace)?;
+    page.session(trace)?;
+    page.processes(trace)?;
+    page.threads(trace)?;
+    page.modules(trace)?;
+    page.chunks(trace)?;
+    page.loss(trace)?;
+    page.statistics(trace)
+}
+
+struct Page<'a> {
+    out: &'a mut dyn Write,
+    width: usize,
+}
+
+impl Page<'_> {
+    fn title(&mut self, title: &str) -> io::Result<()> {
+        writeln!(self.out, "\n{title}")
+    }
+
+    fn field(&mut self, name: &str, value: &str) -> io::Result<()> {
+        let value = cut_middle(&printable(value), self.width.saturating_sub(VALUE_COLUMN + 2));
+        writeln!(self.out, "  {name:<VALUE_COLUMN$}{value}")
+    }
+
+    /// A table's lines, of which the first is its head.
+    fn list(&mut self, table: &Table, row_count: usize) -> io::Result<()> {
+        for line in table.lines(2, self.width) {
+            writeln!(self.out, "{line}")?;
+        }
+        if let Some(left_out @ 1..) = row_count.checked_sub(LIST_LINES_MAX) {
+            writeln!(self.out, "  … and {} more: --format json has them all", count(left_out as u64))?;
+        }
+        Ok(())
+    }
+
+    fn head(&mut self, trace: &Trace, file: &str, file_bytes: u64) -> io::Result<()> {
+        let event_count = trace.event_count();
+        let head = format!(
+            "{}: {} events in {}, {}",
+            printable(file),
+            count(event_count),
+            duration(trace.duration_ns()),
+            bytes(file_bytes)
+        );
+        writeln!(self.out, "{head}")?;
+        if event_count > 0 {
+            writeln!(self.out, "{:.2} bytes per event", file_bytes as f64 / event_count as f64)?;
+        }
+        if !trace.is_complete() {
+            writeln!(self.out, "WARNING: the recording did not end in order: complete up to its last flush")?;
+        }
+        Ok(())
+    }
+
+    fn damage(&mut self, trace: &Trace) -> io::Result<()> {
+        for damage in trace.damage().iter().take(LIST_LINES_MAX) {
+            let size = count(damage.bytes);
+            writeln!(self.out, "DAMAGE: {size} bytes at offset {}: {}", damage.offset, damage.what)?;
+        }
+        if let Some(left_out @ 1..) = trace.damage().len().checked_sub(LIST_LINES_MAX) {
+            writeln!(self.out, "DAMAGE: … at {} more places", count(left_out as u64))?;
+        }
+        Ok(())
+    }
+
+    fn system(&mut self, trace: &Trace) -> io::Result<()> {
+        let system = trace.system();
+        self.title("System")?;
+        self.field("kernel", &system.kernel)?;
+        self.field("machine", &system.machine)?;
+        self.field("distribution", &system.distribution)?;
+        self.field("processors", &system.cpu_count.to_string())?;
+        self.field(
+            "memory",
+            &format!("{}, pages of {}", bytes(system.memory_bytes), bytes(system.page_bytes)),
+        )
+    }
+
+    fn session(&mut self, trace: &Trace) -> io::Result<()> {
+        let session = trace.session();
+        self.title("Session")?;
+        self.field("name", &format!("{} (heapr {})", session.name, session.heapr_version))?;
+        self.field("command", &session.command_line.join(" "))?;
+        self.field("start", &wall_clock(session.start_unix_ns))?;
+        self.field("clock", &session.clock)?;
+        let buffers = format!(
+            "{} to {} of {}, on full: {}",
+            session.min_buffers,
+            session.max_buffers,
+            bytes(u64::from(session.buffer_bytes)),
+            session.on_full
+        );
+        self.field("buffers", &buffers)?;
+        self.field("flush timer", &duration(u64::from(session.flush_timer_ms) * 1_000_000))?;
+        let frames = if session.max_frames == 0 { "all".to_owned() } else { session.max_frames.to_string() };
+        let stacks = if session.stacks.is_empty() { "none" } else { &session.stacks };
+        self.field("stacks", &format!("of {stacks}; frames: {frames}"))
+    }
+
+    fn processes(&mut self, trace: &Trace) -> io::Result<()> {
+        self.title(&format!("Processes ({})", count(trace.processes().len() as u64)))?;
+        let columns = [
+            ("Pid", Align::Right),
+            ("Parent", Align::Right),
+            ("By", Align::Left),
+            ("Start", Align::Right),
+            ("Lived", Align::Right),
+            ("Ended", Align::Left),
+            ("Command", Align::Left),
+        ];
+        let mut table = Table::new(&columns, 6);
+        for process in trace.processes().iter().take(LIST_LINES_MAX) {
+            let lived = process.end_ns.map(|end_ns| duration(end_ns.saturating_sub(process.start_ns)));
+            table.row(vec![
+                process.pid.to_string(),
+                process.parent_pid.to_string(),
+                if process.origin == ProcessOrigin::Exec { "exec" } else { "fork" }.to_owned(),
+                duration(process.start_ns),
+                lived.unwrap_or_default(),
+                ended(process),
+                command(process),
+            ]);
+        }
+        self.list(&table, trace.processes().len())
+    }
+
+    fn threads(&mut self, trace: &Trace) -> io::Result<()> {
+        self.title(&format!("Threads ({})", count(trace.threads().len() as u64)))?;
+        let columns = [
+            ("Tid", Align::Right),
+            ("Pid", Align::Right),
+            ("Start", Align::Right),
+            ("Lived", Align::Right),
+            ("Name", Align::Left),
+        ];
+        let mut table = Table::new(&columns, 4);
+        for thread in trace.threads().iter().take(LIST_LINES_MAX) {
+            let process = trace.processes().get(thread.process.0 as usize);
+            // A thread that was not seen to end has ended with its process.
+            let end_ns = thread.end_ns.or_else(|| process?.end_ns);
+            let lived = end_ns.map(|end_ns| duration(end_ns.saturating_sub(thread.start_ns)));
+            table.row(vec![
+                thread.tid.to_string(),
+                process.map_or_else(|| "?".to_owned(), |process| process.pid.to_string()),
+                duration(thread.start_ns),
+                lived.unwrap_or_default(),
+                printable(&thread.name),
+            ]);
+        }
+        self.list(&table, trace.threads().len())
+    }
+
+    fn modules(&mut self, trace: &Trace) -> io::Result<()> {
+        self.title(&format!("Modules ({})", count(trace.modules().len() as u64)))?;
+        let mut mapped = vec![0_u64; trace.modules().len()];
+        for mapping in trace.mappings() {
+            if let Some(times) = mapped.get_mut(mapping.module.0 as usize) {
+                *times += 1;
+            }
+        }
+        let columns = [("Path", Align::Left), ("Mapped", Align::Right), ("Build-id", Align::Left)];
+        let mut table = Table::new(&columns, 0);
+        for (module, times) in trace.modules().iter().zip(mapped).take(LIST_LINES_MAX) {
+            let path = if module.path.is_empty() { "(unknown)".to_owned() } else { printable(&module.path) };
+            // The first digits tell builds apart; JSON has all.
+            let build_id = hexadecimal(module.build_id.get(..8).unwrap_or(&module.build_id));
+            table.row(vec![path, count(times), build_id]);
+        }
+        self.list(&table, trace.modules().len())
+    }
+
+    fn chunks(&mut self, trace: &Trace) -> io::Result<()> {
+        self.title(&format!("Chunks ({})", count(trace.chunks().len() as u64)))?;
+        let mut by_kind: BTreeMap<(u64, String), [u64; 4]> = BTreeMap::new();
+        for chunk in trace.chunks() {
+            // In the order of the kinds' numbers, unknown ones last.
+            let place = chunk.kind.map_or(u64::MAX, |kind| kind as u64);
+            let sums = by_kind.entry((place, kind_name(chunk.kind))).or_default();
+            let amounts = [1, chunk.item_count, chunk.stored_bytes, chunk.raw_bytes];
+            for (sum, amount) in sums.iter_mut().zip(amounts) {
+                *sum += u64::from(amount);
+            }
+        }
+        let columns = [
+            ("Kind", Align::Left),
+            ("Chunks", Align::Right),
+            ("Items", Align::Right),
+            ("Stored", Align::Right),
+            ("Unpacked", Align::Right),
+        ];
+        let mut table = Table::new(&columns, 0);
+        for ((_, name), [chunk_count, item_count, stored_bytes, raw_bytes]) in &by_kind {
+            table.row(vec![
+                name.clone(),
+                count(*chunk_count),
+                count(*item_count),
+                bytes(*stored_bytes),
+                bytes(*raw_bytes),
+            ]);
+        }
+        self.list(&table, by_kind.len())
+    }
+
+    fn loss(&mut self, trace: &Trace) -> io::Result<()> {
+        let loss = whole_loss(trace);
+        self.title("Loss")?;
+        let counts = [
+            (loss.events_lost, "events lost (buffers full)"),
+            (loss.stacks_lost, "stacks cut or lost"),
+            (loss.events_late, "events whose time was corrected"),
+            (loss.records_invalid, "records that made no sense"),
+            (loss.processes_refused, "processes not traced"),
+        ];
+        if counts.iter().all(|&(number, _)| number == 0) {
+            return writeln!(self.out, "  none");
+        }
+        for (number, what) in counts.into_iter().filter(|&(number, _)| number > 0) {
+            writeln!(self.out, "  {:>VALUE_COLUMN$} {what}", count(number))?;
+        }
+        Ok(())
+    }
+
+    fn statistics(&mut self, trace: &Trace) -> io::Result<()> {
+        if trace.statistics().is_empty() {
+            return Ok(());
+        }
+        self.title("Statistics")?;
+        let mut table = Table::new(&[("Name", Align::Left), ("Value", Align::Right)], 0);
+        for statistic in trace.statistics().iter().take(LIST_LINES_MAX) {
+            table.row(vec![printable(&statistic.name), count(statistic.value)]);
+        }
+        self.list(&table, trace.statistics().len())
+    }
+}
+
+fn ended(process: &Process) -> String {
+    match process.exit_status.map(end_of) {
+        Some(End::Exited(code)) => format!("exit {code}"),
+        Some(End::Killed(signal)) => format!("signal {signal}"),
+        None => String::new(),
+    }
+}
+
+fn command(process: &Process) -> String {
+    let line = process.command_line.join(" ");
+    let name = executable_name(&process.executable, &process.command_line);
+    printable(if line.is_empty() { &name } else { &line })
+}
+
+/// Local time with the offset from UTC, to the millisecond.
+fn wall_clock(unix_ns: u64) -> String {
+    let Ok(timestamp) = jiff::Timestamp::from_nanosecond(i128::from(unix_ns)) else {
+        return "unknown".to_owned();
+    };
+    timestamp.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S%.3f %z").to_string()
+}
