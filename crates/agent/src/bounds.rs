@@ -28,7 +28,8 @@ impl StackRange {
     pub(crate) fn may_read(self, address: usize, sp: usize, is_exact: bool) -> bool {
         const RED_ZONE_BYTES: usize = 128;
         let is_above = address >= sp;
-        let is_in_red_zone = is_exact && sp.wrapping_sub(address) <= RED_ZONE_BYTES && address >> 12 == sp >> 12;
+        let is_in_red_zone =
+            is_exact && sp.wrapping_sub(address) <= RED_ZONE_BYTES && address >> 12 == sp >> 12;
         (is_above || is_in_red_zone)
             && address & 7 == 0
             && self.high > 8

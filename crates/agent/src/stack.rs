@@ -93,7 +93,10 @@ impl Kept {
 
     /// The frame at `index` from the outer end.
     #[inline(always)]
-    #[expect(clippy::mut_from_ref, reason = "the arrays are mappings of their own, used by one hook at a time")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the arrays are mappings of their own, used by one hook at a time"
+    )]
     unsafe fn frame(&self, index: usize) -> &mut Frame {
         // SAFETY: the callers' indices are below `capacity`, for which the array was mapped.
         unsafe { &mut *self.frames.add(index) }

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod export;
 mod info;
 mod report;
 mod run;

@@ -38,7 +38,12 @@ impl StackSource for Trace {
         self.stacks().parent(stack)
     }
 
-    fn locate(&self, process: ProcessIndex, avma: u64, time_ns: u64) -> Option<(heapr_trace::ModuleIndex, u64)> {
+    fn locate(
+        &self,
+        process: ProcessIndex,
+        avma: u64,
+        time_ns: u64,
+    ) -> Option<(heapr_trace::ModuleIndex, u64)> {
         Trace::locate(self, process, avma, time_ns)
     }
 
@@ -62,7 +67,9 @@ pub fn run<'t>(trace: &'t Trace, query: &Query, symbols: &mut dyn SymbolSource) 
         let tree = name(trace, &collected.rows, symbols);
         if !required.is_empty() {
             let has = has_required(trace, &tree, query);
-            aggregate::retain(&mut collected.rows, |row| has.get(row.stack.0 as usize).copied().unwrap_or(false));
+            aggregate::retain(&mut collected.rows, |row| {
+                has.get(row.stack.0 as usize).copied().unwrap_or(false)
+            });
             let peak_time_ns = collected.totals.peak_time_ns;
             collected.totals = sum_of(&collected.rows, peak_time_ns);
             collected.by_heap = sums_by_heap(&collected.rows, peak_time_ns);
@@ -122,7 +129,12 @@ fn from_summary(summary: Summary, at: Option<Moment>) -> Collected {
         by_heap = sums_by_heap(&rows, peak_time_ns);
         return Collected { rows, totals, by_heap, histograms: Vec::new() };
     }
-    Collected { rows: Rows { totals: by_stack, threads: Vec::new() }, totals, by_heap, histograms: Vec::new() }
+    Collected {
+        rows: Rows { totals: by_stack, threads: Vec::new() },
+        totals,
+        by_heap,
+        histograms: Vec::new(),
+    }
 }
 
 /// Names the stacks of some rows.
@@ -204,7 +216,13 @@ fn replay(trace: &Trace, query: &Query, choice: &Choice, has: Option<&[bool]>) -
 }
 
 /// What is live after the events at a time; with a range, of what was allocated in it.
-fn replay_to(trace: &Trace, query: &Query, choice: &Choice, has: Option<&[bool]>, time_ns: u64) -> Result<Collected> {
+fn replay_to(
+    trace: &Trace,
+    query: &Query,
+    choice: &Choice,
+    has: Option<&[bool]>,
+    time_ns: u64,
+) -> Result<Collected> {
     let filter = &query.filter;
     let end = time_ns.saturating_add(1);
     let range = filter.range.unwrap_or(ALWAYS);

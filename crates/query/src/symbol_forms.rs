@@ -173,10 +173,7 @@ mod tests {
             forms("foo(int)::{lambda(long)#1}::operator()(long) const").last().unwrap(),
             "foo::{lambda#1}::operator()"
         );
-        assert_eq!(
-            forms("std::operator<< <char>(std::ostream&)").last().unwrap(),
-            "std::operator<<"
-        );
+        assert_eq!(forms("std::operator<< <char>(std::ostream&)").last().unwrap(), "std::operator<<");
         assert_eq!(forms("(anonymous namespace)::f(int)").last().unwrap(), "(anonymous namespace)::f");
         assert_eq!(forms("a::operator unsigned long() const").last().unwrap(), "a::operator unsigned long");
         assert_eq!(forms("f[abi:cxx11](int) [clone .cold]").last().unwrap(), "f");

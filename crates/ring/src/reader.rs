@@ -4,9 +4,7 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use heapr_wire::{
-    NODE_ADDRESS_MASK, OWNER_EVENTS, OWNER_NODES, PUBLISHED_BUSY, SESSION_CLOSED, split_owner,
-};
+use heapr_wire::{NODE_ADDRESS_MASK, OWNER_EVENTS, OWNER_NODES, PUBLISHED_BUSY, SESSION_CLOSED, split_owner};
 
 use crate::{Pool, sys};
 

@@ -29,7 +29,8 @@ pub(crate) fn agent_file() -> Result<PathBuf, Error> {
 
 fn candidates() -> Vec<PathBuf> {
     let uid = rustix::process::getuid().as_raw();
-    let from = |variable: &str, below: &str| std::env::var_os(variable).map(|base| PathBuf::from(base).join(below));
+    let from =
+        |variable: &str, below: &str| std::env::var_os(variable).map(|base| PathBuf::from(base).join(below));
     [
         from("XDG_RUNTIME_DIR", "heapr"),
         from("XDG_CACHE_HOME", "heapr/agent"),
@@ -55,7 +56,10 @@ fn place(directory: &Path) -> Result<PathBuf, String> {
         _ => {}
     }
     let metadata = fs::symlink_metadata(directory).map_err(|error| error.to_string())?;
-    if !metadata.is_dir() || metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
+    if !metadata.is_dir()
+        || metadata.uid() != rustix::process::geteuid().as_raw()
+        || metadata.mode() & 0o022 != 0
+    {
         return Err("it is not a directory of this user alone".to_owned());
     }
     let filesystem = rustix::fs::statvfs(directory).map_err(|error| error.to_string())?;
@@ -71,14 +75,16 @@ fn place(directory: &Path) -> Result<PathBuf, String> {
 
 /// FNV-1a, 64 bits: names the version, guards nothing (the content is compared).
 fn content_hash() -> u64 {
-    AGENT.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    AGENT
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn is_ours(path: &Path) -> bool {
-    let options = OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(path);
+    let options =
+        OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(path);
     let Ok(mut file) = options else { return false };
-    let is_ours =
-        file.metadata().is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw());
+    let is_ours = file.metadata().is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw());
     let mut content = Vec::with_capacity(AGENT.len());
     is_ours && file.read_to_end(&mut content).is_ok() && content == AGENT
 }

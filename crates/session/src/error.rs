@@ -22,7 +22,9 @@ pub enum Error {
         source: heapr_trace::Error,
     },
     /// No place for the agent.
-    #[error("found no directory from which programs could load the agent ({reasons}): set XDG_RUNTIME_DIR to one that is private and not mounted noexec")]
+    #[error(
+        "found no directory from which programs could load the agent ({reasons}): set XDG_RUNTIME_DIR to one that is private and not mounted noexec"
+    )]
     NoAgentDirectory {
         /// What is wrong with each that was tried.
         reasons: String,

@@ -11,12 +11,12 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use heapr_ring::reader::{self, ClaimedBuffer, Content};
 use heapr_ring::Pool;
+use heapr_ring::reader::{self, ClaimedBuffer, Content};
 use heapr_trace::{Loss, Process, ProcessIndex, ProcessOrigin, Thread, ThreadIndex};
 use heapr_wire::{
-    NO_SLOT, ORIGIN_FORK, PROCESS_DISABLED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT,
-    THREAD_ENDED, THREAD_FREE,
+    NO_SLOT, ORIGIN_FORK, PROCESS_DISABLED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT, THREAD_ENDED,
+    THREAD_FREE,
 };
 
 use crate::clock::Clock;
@@ -136,7 +136,8 @@ impl Recorder {
         self.merge(watermark);
         let freed_count = self.free_used_up();
         reader::finish_round(&self.pool, claimed_count.saturating_sub(freed_count), freed_count > 0);
-        self.statistics.buffers_claimed_max = self.statistics.buffers_claimed_max.max(u64::from(claimed_count));
+        self.statistics.buffers_claimed_max =
+            self.statistics.buffers_claimed_max.max(u64::from(claimed_count));
         self.sink.checkpoint_if_due();
         if now_ns >= self.next_housekeeping_ns {
             self.next_housekeeping_ns = now_ns + HOUSEKEEPING_NS;
@@ -323,10 +324,9 @@ impl Recorder {
         let slot = self.pool.thread_slot(buffer.slot)?;
         let tid = slot.tid.load(Relaxed);
         // Nested signal levels are the same thread to the user.
-        let known = self
-            .threads
-            .iter()
-            .rposition(|thread| thread.process == process && thread.entry.tid == tid && thread.entry.end_ns.is_none());
+        let known = self.threads.iter().rposition(|thread| {
+            thread.process == process && thread.entry.tid == tid && thread.entry.end_ns.is_none()
+        });
         let thread = match known {
             Some(thread) => ThreadIndex(thread as u32),
             None => self.add_thread(process, tid, buffer.claimed_ticks),
@@ -450,7 +450,9 @@ impl Recorder {
             let has_ended = self.processes[stream.process].has_ended || stream.has_ended;
             while let Some(&front) = stream.buffers.front() {
                 let is_last = stream.buffers.len() == 1;
-                if front.taken < front.published || !(front.is_closed || (has_ended && is_last && Self::is_drained(&self.pool, &front))) {
+                if front.taken < front.published
+                    || !(front.is_closed || (has_ended && is_last && Self::is_drained(&self.pool, &front)))
+                {
                     break;
                 }
                 reader::free_buffer(&self.pool, front.index);
@@ -490,8 +492,11 @@ impl Recorder {
                 continue;
             }
             if let Some(rss_bytes) = process_facts::rss_bytes(pid) {
-                let sample =
-                    heapr_trace::RssSample { time_ns: now_ns, process: self.processes[place].index, rss_bytes };
+                let sample = heapr_trace::RssSample {
+                    time_ns: now_ns,
+                    process: self.processes[place].index,
+                    rss_bytes,
+                };
                 let outcome = self.sink.writer.rss_sample(sample);
                 self.sink.keep(outcome);
             }

@@ -72,7 +72,9 @@ impl Session {
             descriptor,
             agent,
             next_flush_ns: 0,
-            flush_timer_ns: u64::try_from(properties.flush_timer.as_nanos()).unwrap_or(u64::MAX).max(10_000_000),
+            flush_timer_ns: u64::try_from(properties.flush_timer.as_nanos())
+                .unwrap_or(u64::MAX)
+                .max(10_000_000),
             is_busy: true,
             has_told_error: false,
         })
@@ -183,7 +185,8 @@ fn describe(sink: &mut Sink, properties: &SessionProperties, source: ClockSource
         stacks: properties.stacks.to_text(),
         max_frames: properties.max_frames,
     };
-    let outcome = sink.writer.set_system(&system_facts::system()).and_then(|()| sink.writer.set_session(&session));
+    let outcome =
+        sink.writer.set_system(&system_facts::system()).and_then(|()| sink.writer.set_session(&session));
     sink.keep(outcome);
 }
 

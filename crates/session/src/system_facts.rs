@@ -29,6 +29,8 @@ fn distribution() -> String {
 
 fn memory_bytes() -> u64 {
     let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = info.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
+    let kib = info
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
 }

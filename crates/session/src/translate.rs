@@ -64,7 +64,9 @@ pub(crate) fn translate(
         }
         RecordKind::AllocBig => {
             let size_bytes = record.word(2);
-            let Some(stack) = stack(process, sink, record.word(3) as u32, time_ns) else { return Outcome::Invalid };
+            let Some(stack) = stack(process, sink, record.word(3) as u32, time_ns) else {
+                return Outcome::Invalid;
+            };
             let event = Event {
                 time_ns,
                 thread,
@@ -95,7 +97,9 @@ pub(crate) fn translate(
             sink.event(&Event { time_ns, thread, heap: HeapId(heap), action }, process.index);
         }
         RecordKind::AllocFailed => {
-            let Some(stack) = stack(process, sink, record.word(2) as u32, time_ns) else { return Outcome::Invalid };
+            let Some(stack) = stack(process, sink, record.word(2) as u32, time_ns) else {
+                return Outcome::Invalid;
+            };
             let action = Action::Failed { size_bytes: place, stack };
             sink.event(&Event { time_ns, thread, heap: HeapId::MALLOC, action }, process.index);
         }
@@ -110,7 +114,12 @@ pub(crate) fn translate(
 fn stack(process: &mut ProcessState, sink: &mut Sink, node: u32, time_ns: u64) -> Option<StackIndex> {
     let index = process.index;
     let added = process.stack(node, |parent, return_address_avma| {
-        sink.writer.add_stack(StackNode { parent, process: index, return_address_avma, first_seen_ns: time_ns })
+        sink.writer.add_stack(StackNode {
+            parent,
+            process: index,
+            return_address_avma,
+            first_seen_ns: time_ns,
+        })
     });
     match added {
         Ok(stack) => stack,
@@ -208,14 +217,16 @@ fn unmap(
     size_bytes: u64,
 ) {
     const PAGE_MASK: u64 = 4095;
-    let pages_end = |start: u64, bytes: u64| start.saturating_add(bytes.saturating_add(PAGE_MASK) & !PAGE_MASK);
+    let pages_end =
+        |start: u64, bytes: u64| start.saturating_add(bytes.saturating_add(PAGE_MASK) & !PAGE_MASK);
     let end_avma = pages_end(start_avma, size_bytes);
     let mut event = |process: &ProcessState, action| {
         sink.event(&Event { time_ns, thread, heap: HeapId::MMAP, action }, process.index);
     };
     loop {
         let before = process.regions.range(..end_avma).next_back().map(|(&start, &region)| (start, region));
-        let Some((start, region)) = before.filter(|&(start, region)| pages_end(start, region.size_bytes) > start_avma)
+        let Some((start, region)) =
+            before.filter(|&(start, region)| pages_end(start, region.size_bytes) > start_avma)
         else {
             return;
         };
@@ -225,11 +236,16 @@ fn unmap(
         let keep_front = start_avma.saturating_sub(start);
         if keep_front > 0 {
             process.regions.insert(start, Region { size_bytes: keep_front, stack });
-            let action =
-                Action::Realloc { old_address_avma: start, address_avma: start, size_bytes: keep_front, stack };
+            let action = Action::Realloc {
+                old_address_avma: start,
+                address_avma: start,
+                size_bytes: keep_front,
+                stack,
+            };
             event(process, action);
         } else {
-            let action = Action::Free { address_avma: start, stack: StackIndex::EMPTY, is_moved_realloc: false };
+            let action =
+                Action::Free { address_avma: start, stack: StackIndex::EMPTY, is_moved_realloc: false };
             event(process, action);
         }
         if end > end_avma {

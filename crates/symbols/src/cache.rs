@@ -33,7 +33,9 @@ pub(crate) fn default_directory() -> Option<PathBuf> {
 /// Names the files that answers come from.
 pub(crate) fn identity(files: &DebugFiles) -> Vec<u8> {
     let mut identity = Vec::new();
-    for path in [files.module.as_deref(), Some(&files.debug), files.supplementary.as_deref()].into_iter().flatten() {
+    for path in
+        [files.module.as_deref(), Some(&files.debug), files.supplementary.as_deref()].into_iter().flatten()
+    {
         let metadata = fs::metadata(path).ok();
         let facts = metadata.map(|metadata| (metadata.len(), metadata.mtime(), metadata.mtime_nsec()));
         identity.extend_from_slice(format!("{}\0{facts:?}\n", path.display()).as_bytes());
@@ -43,7 +45,8 @@ pub(crate) fn identity(files: &DebugFiles) -> Vec<u8> {
 
 fn path_for(directory: &Path, key: &ModuleKey) -> PathBuf {
     let name = key.path.file_name().unwrap_or_default().to_string_lossy();
-    let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "._-+".contains(*c)).take(64).collect();
+    let name: String =
+        name.chars().filter(|c| c.is_ascii_alphanumeric() || "._-+".contains(*c)).take(64).collect();
     let mut hash = crc32fast::Hasher::new();
     hash.update(key.path.as_os_str().as_encoded_bytes());
     let id: String = if key.build_id.is_empty() {

@@ -27,8 +27,14 @@ mod tests {
 
     #[test]
     fn names_are_written_as_in_their_languages() {
-        assert_eq!(demangle("_ZNSt6vectorIiSaIiEE9push_backERKi"), "std::vector<int, std::allocator<int> >::push_back(int const&)");
-        assert_eq!(demangle("_ZN5alloc5alloc15exchange_malloc17h0123456789abcdefE"), "alloc::alloc::exchange_malloc");
+        assert_eq!(
+            demangle("_ZNSt6vectorIiSaIiEE9push_backERKi"),
+            "std::vector<int, std::allocator<int> >::push_back(int const&)"
+        );
+        assert_eq!(
+            demangle("_ZN5alloc5alloc15exchange_malloc17h0123456789abcdefE"),
+            "alloc::alloc::exchange_malloc"
+        );
         assert_eq!(demangle("_RNvC6_123foo3bar"), "123foo::bar");
         assert_eq!(demangle("malloc@@GLIBC_2.2.5"), "malloc");
         assert_eq!(demangle("main"), "main");

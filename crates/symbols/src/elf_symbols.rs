@@ -42,7 +42,9 @@ impl ElfSymbols {
 
 fn collect<'data>(symbols: impl Iterator<Item = impl ObjectSymbol<'data>>) -> Vec<(u64, u64, String)> {
     symbols
-        .filter(|symbol| symbol.is_definition() && matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown))
+        .filter(|symbol| {
+            symbol.is_definition() && matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown)
+        })
         .filter_map(|symbol| {
             let name = symbol.name().ok().filter(|name| !name.is_empty())?;
             Some((symbol.address(), symbol.size(), name.to_owned()))

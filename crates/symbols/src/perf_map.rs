@@ -18,8 +18,11 @@ impl PerfMap {
         for (number, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
             let line = String::from_utf8_lossy(line);
             let mut fields = line.splitn(3, ' ');
-            let number_of = |field: Option<&str>| u64::from_str_radix(field?.trim_start_matches("0x"), 16).ok();
-            let (Some(start), Some(size)) = (number_of(fields.next()), number_of(fields.next())) else { continue };
+            let number_of =
+                |field: Option<&str>| u64::from_str_radix(field?.trim_start_matches("0x"), 16).ok();
+            let (Some(start), Some(size)) = (number_of(fields.next()), number_of(fields.next())) else {
+                continue;
+            };
             let Some(name) = fields.next().filter(|name| !name.is_empty()) else { continue };
             found.push((start, start.saturating_add(size), number, pretty(name)));
         }

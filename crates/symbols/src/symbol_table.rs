@@ -87,7 +87,8 @@ impl SymbolTable {
     fn text(&self, number: u32) -> Option<&str> {
         let place = (number as usize).checked_sub(1)?;
         let end = *self.ends.get(place)? as usize;
-        let start = place.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |&end| end as usize);
+        let start =
+            place.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |&end| end as usize);
         self.texts.get(start..end)
     }
 

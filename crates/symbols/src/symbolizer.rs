@@ -96,9 +96,11 @@ impl Symbolizer {
         }
         let files = debug_file::find(key, &self.options)?;
         let identity = cache::identity(&files);
-        let cached = self.options.cache_dir.as_deref().and_then(|directory| cache::load(directory, key, &identity));
+        let cached =
+            self.options.cache_dir.as_deref().and_then(|directory| cache::load(directory, key, &identity));
         let mut table = cached.unwrap_or_default();
-        let mut missing: Vec<u64> = svmas.iter().copied().filter(|&svma| table.frames(svma).is_none()).collect();
+        let mut missing: Vec<u64> =
+            svmas.iter().copied().filter(|&svma| table.frames(svma).is_none()).collect();
         if missing.is_empty() {
             return Ok(table);
         }
@@ -153,7 +155,11 @@ impl Names {
         let mut found = self.loader.as_ref()?.find_frames(svma).ok()?;
         let mut frames = Vec::new();
         while let Ok(Some(frame)) = found.next() {
-            let name = frame.function.as_ref().and_then(|function| function.raw_name().ok()).map(|name| demangle(&name));
+            let name = frame
+                .function
+                .as_ref()
+                .and_then(|function| function.raw_name().ok())
+                .map(|name| demangle(&name));
             let location = frame.location.as_ref();
             let file = location.and_then(|location| location.file);
             let line = location.and_then(|location| location.line);

@@ -11,7 +11,12 @@ use crate::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
 pub(crate) const BLOCK_STREAMS: usize = 7;
 
 /// The columns of some blocks. `is_last`: the checkpoint ends with them.
-pub(crate) fn block_columns(blocks: &[Block], part: u32, is_last: bool, time_ns: u64) -> [Vec<u8>; BLOCK_STREAMS] {
+pub(crate) fn block_columns(
+    blocks: &[Block],
+    part: u32,
+    is_last: bool,
+    time_ns: u64,
+) -> [Vec<u8>; BLOCK_STREAMS] {
     let mut streams = [const { Vec::new() }; BLOCK_STREAMS];
     let [place, owners, addresses, sizes, stacks, threads, ages] = &mut streams;
     place.put_varint(u64::from(part));
@@ -65,7 +70,9 @@ pub(crate) fn take_blocks(
             heap: owner.1,
             address_avma: address,
             size_bytes: sizes.varint()?,
-            stack: StackIndex(u32::try_from(stack).map_err(|_| Malformed("a stack's number is out of range"))?),
+            stack: StackIndex(
+                u32::try_from(stack).map_err(|_| Malformed("a stack's number is out of range"))?,
+            ),
             thread: ThreadIndex(threads.varint32()?),
             alloc_ns: time_ns.saturating_sub(ages.varint()?),
             is_realloc: owner.2,

@@ -306,14 +306,14 @@ impl EventDecoder {
             return Err(Malformed("it has another number of events than it says"));
         }
         events.reserve(count);
-        let [tokens, times, threads, addresses, refs, sites, new_sites] = streams.each_ref().map(|s| Take::new(s));
+        let [tokens, times, threads, addresses, refs, sites, new_sites] =
+            streams.each_ref().map(|s| Take::new(s));
         let mut columns = Columns { tokens, times, threads, addresses, refs, sites, new_sites };
         let mut time_ns = first_ns;
         for _ in 0..count {
             let token = columns.tokens.u8()?;
-            time_ns = time_ns
-                .checked_add(columns.times.varint()?)
-                .ok_or(Malformed("a time is beyond 64 bits"))?;
+            time_ns =
+                time_ns.checked_add(columns.times.varint()?).ok_or(Malformed("a time is beyond 64 bits"))?;
             if token & NEW_THREAD != 0 {
                 self.models.thread = ThreadIndex(columns.threads.varint32()?);
             }
@@ -331,7 +331,9 @@ impl EventDecoder {
                 let (stack, size_bytes) = self.site(token, columns)?;
                 let is_known = token & ADDRESS_KNOWN != 0;
                 let address_avma = if is_known {
-                    self.models.predicted(size_bytes).ok_or(Malformed("an address was to be known and is not"))?
+                    self.models
+                        .predicted(size_bytes)
+                        .ok_or(Malformed("an address was to be known and is not"))?
                 } else {
                     self.address(columns)?
                 };
@@ -376,7 +378,8 @@ impl EventDecoder {
             return self.address(columns);
         }
         let back = columns.refs.varint()?;
-        let number = (self.models.allocs.len() as u64).checked_sub(back).and_then(|number| number.checked_sub(1));
+        let number =
+            (self.models.allocs.len() as u64).checked_sub(back).and_then(|number| number.checked_sub(1));
         let &(address, size_bytes) = number
             .and_then(|number| self.models.allocs.get(number as usize))
             .ok_or(Malformed("a free refers to an allocation before the chunk"))?;

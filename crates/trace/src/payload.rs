@@ -86,7 +86,8 @@ pub(crate) fn unpack<const N: usize>(payload: &[u8], raw_bytes: u32) -> Result<[
         *stream = if raw == stored {
             bytes.to_vec()
         } else {
-            zstd::bulk::decompress(bytes, raw as usize).map_err(|_| Malformed("a stream cannot be unpacked"))?
+            zstd::bulk::decompress(bytes, raw as usize)
+                .map_err(|_| Malformed("a stream cannot be unpacked"))?
         };
         if stream.len() != raw as usize {
             return Err(Malformed("a stream has another size than it says"));

@@ -146,7 +146,11 @@ impl Trace {
             };
             let end = offset + CHUNK_HEADER_BYTES as u64 + u64::from(header.stored_bytes);
             if end > size {
-                self.damage.push(Damage { offset, bytes: size - offset, what: "the file ends within this chunk" });
+                self.damage.push(Damage {
+                    offset,
+                    bytes: size - offset,
+                    what: "the file ends within this chunk",
+                });
                 break;
             }
             if header.kind != ChunkKind::Index as u16 {
@@ -386,7 +390,12 @@ impl Trace {
 
     /// The module and the address in it that a running address belonged to.
     #[must_use]
-    pub fn locate(&self, process: ProcessIndex, address_avma: u64, time_ns: u64) -> Option<(ModuleIndex, u64)> {
+    pub fn locate(
+        &self,
+        process: ProcessIndex,
+        address_avma: u64,
+        time_ns: u64,
+    ) -> Option<(ModuleIndex, u64)> {
         // Times of stack nodes are cut to 65.536 µs: what was loaded in the same slice counts as loaded.
         let time_ns = time_ns | 0xffff;
         let order = &self.mapping_order;

@@ -66,7 +66,11 @@ impl StackTable {
     }
 
     /// Appends the nodes of an untrusted chunk.
-    pub(crate) fn decode(&mut self, streams: &[Vec<u8>; STACK_STREAMS], count: usize) -> Result<(), Malformed> {
+    pub(crate) fn decode(
+        &mut self,
+        streams: &[Vec<u8>; STACK_STREAMS],
+        count: usize,
+    ) -> Result<(), Malformed> {
         let [mut parents, mut processes, mut addresses, mut times] = streams.each_ref().map(|s| Take::new(s));
         let (mut process, mut address, mut time_ns) = (0, 0_u64, 0_u64);
         if count > streams[0].len() {
@@ -116,7 +120,8 @@ impl StackColumns {
         self.last_index += 1;
         self.count += 1;
         let [parents, processes, addresses, times] = &mut self.streams;
-        let back = if node.parent == StackIndex::EMPTY { 0 } else { self.last_index.saturating_sub(node.parent.0) };
+        let back =
+            if node.parent == StackIndex::EMPTY { 0 } else { self.last_index.saturating_sub(node.parent.0) };
         parents.put_varint(u64::from(back));
         if node.process.0 == self.process {
             processes.push(0);

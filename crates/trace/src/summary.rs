@@ -106,7 +106,9 @@ pub(crate) fn take_stack_totals(
             peak_bytes,
         ] = values;
         out.push(StackTotals {
-            stack: StackIndex(u32::try_from(stack).map_err(|_| Malformed("a stack's number is out of range"))?),
+            stack: StackIndex(
+                u32::try_from(stack).map_err(|_| Malformed("a stack's number is out of range"))?,
+            ),
             process: owner.0,
             heap: owner.1,
             total_count,

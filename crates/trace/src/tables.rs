@@ -232,7 +232,11 @@ impl Entry for RssSample {
     }
 
     fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
-        Ok(Self { time_ns: take.varint()?, process: ProcessIndex(take.varint32()?), rss_bytes: take.varint()? })
+        Ok(Self {
+            time_ns: take.varint()?,
+            process: ProcessIndex(take.varint32()?),
+            rss_bytes: take.varint()?,
+        })
     }
 }
 
@@ -241,9 +245,13 @@ impl Entry for LossEntry {
         put_option(out, self.process.map(|process| u64::from(process.0)));
         put_option(out, self.thread.map(|thread| u64::from(thread.0)));
         let loss = &self.loss;
-        for count in
-            [loss.events_lost, loss.stacks_lost, loss.events_late, loss.records_invalid, loss.processes_refused]
-        {
+        for count in [
+            loss.events_lost,
+            loss.stacks_lost,
+            loss.events_late,
+            loss.records_invalid,
+            loss.processes_refused,
+        ] {
             out.put_varint(count);
         }
     }

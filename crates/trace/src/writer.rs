@@ -224,7 +224,12 @@ impl<W: Write> TraceWriter<W> {
     }
 
     /// Adds a loss.
-    pub fn loss(&mut self, process: Option<ProcessIndex>, thread: Option<ThreadIndex>, loss: Loss) -> Result<()> {
+    pub fn loss(
+        &mut self,
+        process: Option<ProcessIndex>,
+        thread: Option<ThreadIndex>,
+        loss: Loss,
+    ) -> Result<()> {
         self.losses.add(&LossEntry { process, thread, loss });
         Ok(())
     }
@@ -244,7 +249,13 @@ impl<W: Write> TraceWriter<W> {
         let last = parts.len().saturating_sub(1);
         if parts.is_empty() {
             let columns = block_columns(&[], 0, true, time_ns);
-            return self.chunk(ChunkKind::Checkpoint, &columns.each_ref().map(Vec::as_slice), 0, time_ns, time_ns);
+            return self.chunk(
+                ChunkKind::Checkpoint,
+                &columns.each_ref().map(Vec::as_slice),
+                0,
+                time_ns,
+                time_ns,
+            );
         }
         for (part, blocks) in parts.into_iter().enumerate() {
             let columns = block_columns(blocks, part as u32, part == last, time_ns);
@@ -326,12 +337,20 @@ impl<W: Write> TraceWriter<W> {
             return Ok(());
         }
         let (payload, raw_bytes) = self.packer.pack(&self.events.streams());
-        let (count, first_ns, last_ns) = (self.events.count as u32, self.events.first_ns, self.events.last_ns);
+        let (count, first_ns, last_ns) =
+            (self.events.count as u32, self.events.first_ns, self.events.last_ns);
         self.events.clear();
         self.packed_chunk(ChunkKind::Events, &payload, raw_bytes, count, first_ns, last_ns)
     }
 
-    fn chunk(&mut self, kind: ChunkKind, streams: &[&[u8]], count: u32, first_ns: u64, last_ns: u64) -> Result<()> {
+    fn chunk(
+        &mut self,
+        kind: ChunkKind,
+        streams: &[&[u8]],
+        count: u32,
+        first_ns: u64,
+        last_ns: u64,
+    ) -> Result<()> {
         let (payload, raw_bytes) = self.packer.pack(streams);
         self.packed_chunk(kind, &payload, raw_bytes, count, first_ns, last_ns)
     }

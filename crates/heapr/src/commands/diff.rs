@@ -80,7 +80,11 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
             Line { identity, before, after }
         })
         .collect();
-    lines.extend(after.into_iter().map(|(identity, after)| Line { identity, before: Metrics::default(), after }));
+    lines.extend(after.into_iter().map(|(identity, after)| Line {
+        identity,
+        before: Metrics::default(),
+        after,
+    }));
     let delta = |before: &Metrics, after: &Metrics| i128::from(sort.of(after)) - i128::from(sort.of(before));
     lines.retain(|line| line.before != line.after);
     lines.sort_by(|one, other| {

@@ -1,12 +1,91 @@
-//! `heapr export`.
+//! `heapr export`: a trace in another tool's format.
 
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use anyhow::Context;
+use heapr_query::{Action, Answer, GroupBy, Query, SortKey};
+
+use crate::commands::report::open;
+use crate::export::{Sample, SampleFrame, collapsed, flamegraph, pprof, speedscope};
+use crate::report::filter_arguments::FilterArguments;
+use crate::report::names::{NameArguments, TraceNames};
 
 /// Arguments of `heapr export`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ExportArguments {}
+pub(crate) struct ExportArguments {
+    /// The trace
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Format
+    #[arg(long, value_enum)]
+    to: Target,
+    /// What is shown: so (outstanding bytes), soc, st (total), stc, src, peak
+    #[arg(long, value_name = "KEY", default_value = "so")]
+    value: String,
+    #[command(flatten)]
+    filters: FilterArguments,
+    #[command(flatten)]
+    names: NameArguments,
+    /// Write to a file [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Target {
+    /// A line for each stack, as flame graph scripts read it
+    Collapsed,
+    /// pprof's gzipped protocol buffer, with all values
+    Pprof,
+    /// The file format of speedscope.app
+    Speedscope,
+    /// A self-contained SVG
+    Flamegraph,
+}
 
 /// Runs the command.
-pub(crate) fn run(_arguments: ExportArguments) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("`heapr export` is not built yet")
+pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
+    let sort = SortKey::parse(&arguments.value).ok_or_else(|| {
+        let names: Vec<&str> = SortKey::ALL.iter().map(|&(name, _)| name).collect();
+        anyhow::anyhow!("--value {}: it is one of {}", arguments.value, names.join(", "))
+    })?;
+    let trace = open(&arguments.file)?;
+    let query = Query {
+        filter: arguments.filters.filter(trace.session().start_unix_ns)?,
+        cull: arguments.filters.cull_list()?,
+        actions: vec![Action::Ranking { by: GroupBy::Stacks, sort }],
+        top: usize::MAX,
+        ..Query::default()
+    };
+    let mut names = TraceNames::new(&trace, &arguments.names);
+    let report = heapr_query::run(&trace, &query, &mut names)?;
+    let mut samples = Vec::new();
+    for section in &report.sections {
+        let Answer::Ranking(ranking) = &section.answer else { continue };
+        for group in &ranking.groups {
+            let frames = report.frames(group).iter().map(SampleFrame::new).collect();
+            samples.push(Sample { frames, metrics: group.metrics });
+        }
+    }
+    let mut out: Box<dyn Write> = match &arguments.output {
+        None => Box::new(BufWriter::new(std::io::stdout().lock())),
+        Some(path) => {
+            let file =
+                std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            Box::new(BufWriter::new(file))
+        }
+    };
+    let title = format!("{} ({})", arguments.file.display(), sort.name());
+    match arguments.to {
+        Target::Collapsed => collapsed::write(&mut out, &samples, sort)?,
+        Target::Pprof => {
+            pprof::write(&mut out, &samples, trace.session().start_unix_ns, trace.duration_ns(), sort)?
+        }
+        Target::Speedscope => speedscope::write(&mut out, &samples, sort, &title)?,
+        Target::Flamegraph => flamegraph::write(&mut out, &samples, sort, &title)?,
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
 }

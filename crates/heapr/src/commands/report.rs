@@ -80,7 +80,11 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
         filter: arguments.filters.filter(trace.session().start_unix_ns)?,
         cull: arguments.filters.cull_list()?,
         actions: arguments.actions.actions()?,
-        histograms: arguments.histogram.iter().map(|text| parse_histogram(text)).collect::<anyhow::Result<_>>()?,
+        histograms: arguments
+            .histogram
+            .iter()
+            .map(|text| parse_histogram(text))
+            .collect::<anyhow::Result<_>>()?,
         top: arguments.top.unwrap_or(Query::DEFAULT_TOP),
     };
     let is_default = query.actions.is_empty() && query.histograms.is_empty() && !arguments.totals;
@@ -99,7 +103,8 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     let mut out: Box<dyn Write> = match &arguments.output {
         None => Box::new(BufWriter::new(std::io::stdout().lock())),
         Some(path) => {
-            let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            let file =
+                std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
             Box::new(BufWriter::new(file))
         }
     };

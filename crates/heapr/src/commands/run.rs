@@ -140,7 +140,8 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let mut properties = SessionProperties::new(output.clone());
     arguments.record.apply(&mut properties)?;
     properties.overwrite = arguments.force;
-    properties.command_line = arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    properties.command_line =
+        arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some(every) = std::env::var_os(VERIFY_VARIABLE) {
         let every = every.to_string_lossy().into_owned();
         properties.verify_every =
@@ -250,7 +251,10 @@ fn default_output(program: &std::path::Path) -> PathBuf {
 fn explain(error: heapr_session::Error, output: &std::path::Path) -> anyhow::Error {
     if let heapr_session::Error::Output { source: heapr_trace::Error::Io { source, .. }, .. } = &error {
         if source.kind() == ErrorKind::AlreadyExists {
-            return anyhow::anyhow!("{} exists: name another file with -o, or overwrite it with -f", output.display());
+            return anyhow::anyhow!(
+                "{} exists: name another file with -o, or overwrite it with -f",
+                output.display()
+            );
         }
         const ELOOP: i32 = 40;
         if source.raw_os_error() == Some(ELOOP) {

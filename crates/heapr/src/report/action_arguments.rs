@@ -82,11 +82,9 @@ impl FromArgMatches for ActionArguments {
 impl ActionArguments {
     /// Takes the last value that is no sort key: in `heapr report --stacks FILE` it is the file.
     pub(crate) fn take_file(&mut self) -> Option<String> {
-        let given = self
-            .given
-            .iter_mut()
-            .rev()
-            .find(|given| given.sort_value().is_some_and(|value| !value.is_empty() && SortKey::parse(value).is_none()))?;
+        let given = self.given.iter_mut().rev().find(|given| {
+            given.sort_value().is_some_and(|value| !value.is_empty() && SortKey::parse(value).is_none())
+        })?;
         given.values.pop()
     }
 
@@ -120,7 +118,10 @@ impl GivenAction {
             "images" => ranking(GroupBy::Images),
             "by-thread" => ranking(GroupBy::Threads),
             "invert" => Action::TopDown { sort },
-            _ => Action::Callers { of: FramePattern::parse(self.values.first().map_or("", String::as_str))?, sort },
+            _ => Action::Callers {
+                of: FramePattern::parse(self.values.first().map_or("", String::as_str))?,
+                sort,
+            },
         })
     }
 }

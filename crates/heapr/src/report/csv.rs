@@ -49,7 +49,14 @@ pub(crate) fn write_csv(
                 outstanding_bytes: bucket.outstanding_bytes,
                 ..Metrics::default()
             };
-            line(out, [action, ""], at + 1, 0, &format!("{}..={} {unit}", bucket.from, bucket.last), &metrics)?;
+            line(
+                out,
+                [action, ""],
+                at + 1,
+                0,
+                &format!("{}..={} {unit}", bucket.from, bucket.last),
+                &metrics,
+            )?;
         }
     }
     if is_totals_only {
@@ -105,7 +112,11 @@ fn line(
 
 /// A field, quoted if it has to be.
 pub(crate) fn quoted(field: &str) -> String {
-    if field.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+    if field.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
 }
 
 #[cfg(test)]

@@ -56,12 +56,14 @@ pub(crate) struct FilterArguments {
 impl FilterArguments {
     /// The filter; `start_unix_ns`: the trace's start, for wall-clock times.
     pub(crate) fn filter(&self, start_unix_ns: u64) -> anyhow::Result<Filter> {
-        let span = |option: &str, values: &Option<Vec<String>>, parse: &dyn Fn(&str) -> anyhow::Result<u64>| {
-            let Some([from, to]) = values.as_deref() else { return Ok(None) };
-            let context = || format!("--{option} {from} {to}");
-            let span = Span { from: parse(from).with_context(context)?, to: parse(to).with_context(context)? };
-            anyhow::Ok(Some(span))
-        };
+        let span =
+            |option: &str, values: &Option<Vec<String>>, parse: &dyn Fn(&str) -> anyhow::Result<u64>| {
+                let Some([from, to]) = values.as_deref() else { return Ok(None) };
+                let context = || format!("--{option} {from} {to}");
+                let span =
+                    Span { from: parse(from).with_context(context)?, to: parse(to).with_context(context)? };
+                anyhow::Ok(Some(span))
+            };
         let time = |text: &str| parse_time_ns(text, start_unix_ns);
         let at = match self.at.as_deref() {
             None => None,
@@ -141,6 +143,8 @@ fn parse_heap(text: &str) -> anyhow::Result<HeapId> {
     match text {
         "malloc" => Ok(HeapId::MALLOC),
         "mmap" => Ok(HeapId::MMAP),
-        number => Ok(HeapId(number.parse().with_context(|| format!("--heap {text}: neither malloc, mmap nor a number"))?)),
+        number => Ok(HeapId(
+            number.parse().with_context(|| format!("--heap {text}: neither malloc, mmap nor a number"))?,
+        )),
     }
 }

@@ -111,6 +111,9 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        assert_eq!(frame_name(&FrameView { symbol: Some("a\u{1b}[2J"), ..FRAME }), "libfoo.so.1!a\u{fffd}[2J");
+        assert_eq!(
+            frame_name(&FrameView { symbol: Some("a\u{1b}[2J"), ..FRAME }),
+            "libfoo.so.1!a\u{fffd}[2J"
+        );
     }
 }

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use heapr_query::{
-    Action, Answer, CallTree, FrameView, Group, GroupBy, Histogram, HistogramOf, Metrics, Ranking, Report, Section,
+    Action, Answer, CallTree, FrameView, Group, GroupBy, Histogram, HistogramOf, Metrics, Ranking, Report,
+    Section,
 };
 use heapr_trace::Totals;
 use serde::ser::{Serialize, SerializeSeq as _, SerializeStruct as _, Serializer};
@@ -156,10 +157,11 @@ impl Serialize for Groups<'_> {
         for group in self.groups {
             let frames = self.whole.report.frames(group);
             let subject = self.whole.subject;
-            let thread = group.thread().and_then(|thread| subject.threads.get(thread.0 as usize)).map(|thread| {
-                let pid = subject.processes.get(thread.process.0 as usize).map(|process| process.pid);
-                ThreadJson { tid: thread.tid, name: &thread.name, pid }
-            });
+            let thread =
+                group.thread().and_then(|thread| subject.threads.get(thread.0 as usize)).map(|thread| {
+                    let pid = subject.processes.get(thread.process.0 as usize).map(|process| process.pid);
+                    ThreadJson { tid: thread.tid, name: &thread.name, pid }
+                });
             let frames = frames.iter().map(FrameJson::from).collect();
             sequence.serialize_element(&GroupJson { frames, thread, metrics: (&group.metrics).into() })?;
         }

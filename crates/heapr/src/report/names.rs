@@ -90,7 +90,10 @@ impl SymbolSource for TraceNames {
         });
         for (number, &avma) in avmas.iter().enumerate() {
             if let Some(name) = map.find(avma) {
-                sink(number, &[SourceFrame { symbol: Some(name), file: None, line: None, is_inlined: false }]);
+                sink(
+                    number,
+                    &[SourceFrame { symbol: Some(name), file: None, line: None, is_inlined: false }],
+                );
             }
         }
     }

@@ -105,7 +105,9 @@ pub(crate) fn parse_time_ns(text: &str, start_unix_ns: u64) -> anyhow::Result<u6
         return parse_duration_ns(text);
     }
     let unix_ns = parse_wall_clock_ns(text).with_context(|| {
-        format!("{text:?} is no time: it can be written like 2026-11-21T07:22:05.25 or 2026/11/21:07:22:05.25")
+        format!(
+            "{text:?} is no time: it can be written like 2026-11-21T07:22:05.25 or 2026/11/21:07:22:05.25"
+        )
     })?;
     let since_start_ns = unix_ns - i128::from(start_unix_ns);
     match u64::try_from(since_start_ns) {
@@ -135,7 +137,8 @@ fn parse_wall_clock_ns(text: &str) -> anyhow::Result<i128> {
 
 fn split_number(text: &str) -> (&str, &str) {
     let text = text.trim();
-    let end = text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
+    let end =
+        text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
     text.split_at(end)
 }
 
@@ -143,7 +146,11 @@ fn split_number(text: &str) -> (&str, &str) {
 fn scaled(number: &str, unit: u64) -> anyhow::Result<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if (whole.is_empty() && fraction.is_empty()) || !is_digits(whole) || !is_digits(fraction) || fraction.len() > 18 {
+    if (whole.is_empty() && fraction.is_empty())
+        || !is_digits(whole)
+        || !is_digits(fraction)
+        || fraction.len() > 18
+    {
         bail!("{number:?} is no number");
     }
     let digits: u128 = format!("0{whole}{fraction}").parse().context("the number is too large")?;
@@ -171,14 +178,19 @@ mod tests {
     fn counts_signs_and_times_read_well() {
         assert_eq!([count(0), count(999), count(1000), count(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([signed_count(-1000), signed_count(0), signed_bytes(2048)], ["-1,000", "0", "+2.00 KiB"]);
-        assert_eq!([duration(12), duration(1_500), duration(2_000_000), duration(1_500_000_000)], ["12 ns", "1.50 µs", "2.0 ms", "1.500 s"]);
+        assert_eq!(
+            [duration(12), duration(1_500), duration(2_000_000), duration(1_500_000_000)],
+            ["12 ns", "1.50 µs", "2.0 ms", "1.500 s"]
+        );
         assert_eq!(duration(3_723_000_000_000), "1 h 02 min 03 s");
         assert_eq!([percent(1, 3), percent(0, 0)], ["33.3 %", "0.0 %"]);
     }
 
     #[test]
     fn sizes_are_read_with_their_units() {
-        for (text, value) in [("0", 0), ("17", 17), ("4K", 4096), ("1.5k", 1536), ("2 MiB", 2 << 20), ("1G", 1 << 30)] {
+        for (text, value) in
+            [("0", 0), ("17", 17), ("4K", 4096), ("1.5k", 1536), ("2 MiB", 2 << 20), ("1G", 1 << 30)]
+        {
             assert_eq!(parse_bytes(text).unwrap(), value, "{text}");
         }
         for text in ["", "K", "-1", "1X", "1.2.3", "99999999999999999999", "0x10"] {
@@ -189,7 +201,14 @@ mod tests {
 
     #[test]
     fn bare_times_are_microseconds() {
-        for (text, value) in [("1", 1_000), ("1.5", 1_500), ("2s", 2_000_000_000), ("3ms", 3_000_000), ("4us", 4_000), ("5ns", 5)] {
+        for (text, value) in [
+            ("1", 1_000),
+            ("1.5", 1_500),
+            ("2s", 2_000_000_000),
+            ("3ms", 3_000_000),
+            ("4us", 4_000),
+            ("5ns", 5),
+        ] {
             assert_eq!(parse_time_ns(text, 77).unwrap(), value, "{text}");
         }
         assert!(parse_time_ns("5 minutes", 0).is_err());

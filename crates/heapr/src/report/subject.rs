@@ -74,7 +74,9 @@ impl Subject {
         counted(loss.processes_refused, "processes could not be traced");
         warnings.extend(self.damage.iter().map(|damage| format!("damaged file: {damage}")));
         if self.is_cut_short {
-            warnings.push("the recording did not end in order: the file is complete up to its last flush".to_owned());
+            warnings.push(
+                "the recording did not end in order: the file is complete up to its last flush".to_owned(),
+            );
         }
         warnings
     }
@@ -82,7 +84,8 @@ impl Subject {
 
 /// Name of a process's executable for reports.
 pub(crate) fn executable_name(executable: &str, command_line: &[String]) -> String {
-    let path = if executable.is_empty() { command_line.first().map_or("?", String::as_str) } else { executable };
+    let path =
+        if executable.is_empty() { command_line.first().map_or("?", String::as_str) } else { executable };
     file_name(path).to_owned()
 }
 

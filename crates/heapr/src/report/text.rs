@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use heapr_query::{
-    Action, Answer, CallTree, FrameView, Group, GroupBy, Histogram, HistogramOf, Metrics, Ranking, Report, Section,
-    SortKey,
+    Action, Answer, CallTree, FrameView, Group, GroupBy, Histogram, HistogramOf, Metrics, Ranking, Report,
+    Section, SortKey,
 };
 
 use super::frame_text::{frame_line, frame_name, image_name};
@@ -308,8 +308,11 @@ fn write_ranking(
             bytes(metrics.total_bytes),
             count(metrics.total_count),
         ];
-        let values = [bytes(metrics.peak_bytes), count(metrics.realloc_count), count(metrics.temporary_count)];
-        cells.extend(optional.iter().zip(values).filter(|((_, is_shown), _)| *is_shown).map(|(_, value)| value));
+        let values =
+            [bytes(metrics.peak_bytes), count(metrics.realloc_count), count(metrics.temporary_count)];
+        cells.extend(
+            optional.iter().zip(values).filter(|((_, is_shown), _)| *is_shown).map(|(_, value)| value),
+        );
         cells.push(name);
         table.row(cells);
     };
@@ -365,10 +368,15 @@ fn write_tree(
         if !shown[at] {
             continue;
         }
-        let amount = if sort.is_bytes() { bytes(sort.of(&node.metrics)) } else { count(sort.of(&node.metrics)) };
+        let amount =
+            if sort.is_bytes() { bytes(sort.of(&node.metrics)) } else { count(sort.of(&node.metrics)) };
         let level = levels[at];
         let indent = " ".repeat(level.min(widest));
-        let mark = if child_counts.get(node.parent.unwrap_or(usize::MAX)).is_some_and(|&count| count == 1) { "└" } else { "" };
+        let mark = if child_counts.get(node.parent.unwrap_or(usize::MAX)).is_some_and(|&count| count == 1) {
+            "└"
+        } else {
+            ""
+        };
         let lead = format!("{:>7}  {amount:>10}  {indent}{mark}", percent(sort.of(&node.metrics), whole));
         let room = options.width.saturating_sub(23 + level.min(widest));
         writeln!(out, "{lead}{}", frame_line(&report.tree_frame(node), room))?;
@@ -399,7 +407,8 @@ fn write_histogram(out: &mut dyn Write, histogram: &Histogram, width: usize) -> 
     );
     let bar_columns = width.saturating_sub(66).clamp(12, 40);
     for bucket in &histogram.buckets {
-        let bar = (u128::from(bucket.total_count) * bar_columns as u128).div_ceil(u128::from(largest)) as usize;
+        let bar =
+            (u128::from(bucket.total_count) * bar_columns as u128).div_ceil(u128::from(largest)) as usize;
         table.row(vec![
             value(bucket.from),
             value(bucket.last.saturating_add(1)),

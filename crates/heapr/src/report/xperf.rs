@@ -74,7 +74,10 @@ fn write_amounts(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
 }
 
 fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
-    writeln!(out, "   Alloc#,  Alloc KB,     Out#,    Out KB, Realloc#, Extents KB, Out Ext KB, Heap Handle")?;
+    writeln!(
+        out,
+        "   Alloc#,  Alloc KB,     Out#,    Out KB, Realloc#, Extents KB, Out Ext KB, Heap Handle"
+    )?;
     let mut line = |totals: &heapr_trace::Totals, handle: &str| {
         writeln!(
             out,

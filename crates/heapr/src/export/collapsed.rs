@@ -1,0 +1,57 @@
+//! One line for each stack: frames from the root, joined by semicolons, a space, the amount.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use heapr_query::SortKey;
+
+use super::Sample;
+
+/// Writes it. Stacks of amount 0 are left out; equal lines are added up.
+pub(crate) fn write(out: &mut dyn Write, samples: &[Sample], value: SortKey) -> io::Result<()> {
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    for sample in samples {
+        let amount = value.of(&sample.metrics);
+        if amount == 0 {
+            continue;
+        }
+        let names: Vec<String> = sample.frames.iter().rev().map(|frame| clean(&frame.name)).collect();
+        let line = if names.is_empty() { "(no stack)".to_owned() } else { names.join(";") };
+        *lines.entry(line).or_default() += amount;
+    }
+    for (line, amount) in lines {
+        writeln!(out, "{line} {amount}")?;
+    }
+    Ok(())
+}
+
+/// A name without what separates frames and lines.
+fn clean(name: &str) -> String {
+    name.replace(';', ":").replace(|c: char| c.is_control(), " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use heapr_query::Metrics;
+
+    use super::*;
+    use crate::export::SampleFrame;
+
+    #[test]
+    fn stacks_start_at_the_root_and_names_cannot_break_lines() {
+        let frame = |name: &str| SampleFrame {
+            name: name.to_owned(),
+            module: String::new(),
+            file: String::new(),
+            line: 0,
+        };
+        let sample = |names: [&str; 2], outstanding_bytes| Sample {
+            frames: names.map(frame).to_vec(),
+            metrics: Metrics { outstanding_bytes, ..Metrics::default() },
+        };
+        let samples = [sample(["a;b\n", "main"], 3), sample(["a;b\n", "main"], 4), sample(["c", "main"], 0)];
+        let mut out = Vec::new();
+        write(&mut out, &samples, SortKey::default()).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "main;a:b  7\n");
+    }
+}

@@ -1,0 +1,190 @@
+//! A flame graph as one SVG: hover for amounts, click to zoom, Ctrl-F to search. It loads nothing.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use heapr_query::SortKey;
+
+use super::Sample;
+use crate::report::quantity::{bytes, count, percent};
+
+const WIDTH: f64 = 1200.0;
+const ROW: usize = 17;
+/// Boxes narrower than this are not drawn: they could not be seen or hit.
+const LEAST_WIDTH: f64 = 0.3;
+/// Width of a character of the font in use, roughly.
+const CHARACTER_WIDTH: f64 = 6.6;
+
+/// Frames drawn of a stack, from the root: deeper boxes could not be reached by scrolling.
+const DEPTH_MAX: usize = 2000;
+
+#[derive(Debug, Default)]
+struct Node {
+    amount: u64,
+    children: BTreeMap<String, Node>,
+}
+
+/// A box to draw.
+struct Drawn<'a> {
+    name: &'a str,
+    amount: u64,
+    x: f64,
+    width: f64,
+    depth: usize,
+}
+
+/// Writes it.
+pub(crate) fn write(out: &mut dyn Write, samples: &[Sample], value: SortKey, title: &str) -> io::Result<()> {
+    let mut root = Node::default();
+    for sample in samples {
+        let amount = value.of(&sample.metrics);
+        if amount == 0 {
+            continue;
+        }
+        root.amount += amount;
+        let mut at = &mut root;
+        for frame in sample.frames.iter().rev().take(DEPTH_MAX) {
+            at = at.children.entry(frame.name.clone()).or_default();
+            at.amount += amount;
+        }
+    }
+    let boxes = lay_out(&root);
+    let depth = boxes.iter().map(|drawn| drawn.depth).max().unwrap_or(0);
+    let height = (depth + 1) * ROW + 60;
+    let whole = root.amount;
+    writeln!(
+        out,
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" font-family="monospace" font-size="11">"#
+    )?;
+    writeln!(out, "<style>{STYLE}</style>")?;
+    writeln!(out, r#"<rect class="page" width="100%" height="100%"/>"#)?;
+    writeln!(out, r#"<text x="8" y="18" font-size="14">{}</text>"#, escaped(title))?;
+    writeln!(
+        out,
+        r#"<text id="say" x="8" y="36">{} — hover for amounts, click to zoom, Ctrl-F to search, Escape for all</text>"#,
+        shown(value, whole)
+    )?;
+    for drawn in &boxes {
+        let y = height - (drawn.depth + 1) * ROW - 10;
+        let label = label(drawn.name, drawn.width);
+        writeln!(
+            out,
+            r#"<g class="f"><title>{} — {} ({})</title><rect x="{:.2}" y="{y}" width="{:.2}" height="{}" fill="{}"/><text x="{:.2}" y="{}">{}</text></g>"#,
+            escaped(drawn.name),
+            shown(value, drawn.amount),
+            percent(drawn.amount, whole),
+            drawn.x,
+            drawn.width,
+            ROW - 1,
+            colour(drawn.name),
+            drawn.x + 3.0,
+            y + 12,
+            escaped(&label)
+        )?;
+    }
+    writeln!(out, "<script><![CDATA[{SCRIPT}]]></script>")?;
+    writeln!(out, "</svg>")
+}
+
+fn shown(value: SortKey, amount: u64) -> String {
+    if value.is_bytes() { bytes(amount) } else { count(amount) }
+}
+
+/// Places of all boxes that are wide enough; without recursion, as stacks may be deep.
+fn lay_out(root: &Node) -> Vec<Drawn<'_>> {
+    let mut boxes = Vec::new();
+    let mut open = vec![("all", root, 0.0, 0_usize)];
+    let scale = if root.amount == 0 { 0.0 } else { WIDTH / root.amount as f64 };
+    while let Some((name, node, x, depth)) = open.pop() {
+        let width = node.amount as f64 * scale;
+        if width < LEAST_WIDTH {
+            continue;
+        }
+        boxes.push(Drawn { name, amount: node.amount, x, width, depth });
+        let mut left = x;
+        for (name, child) in &node.children {
+            open.push((name, child, left, depth + 1));
+            left += child.amount as f64 * scale;
+        }
+    }
+    boxes
+}
+
+fn label(name: &str, width: f64) -> String {
+    let room = ((width - 6.0) / CHARACTER_WIDTH).max(0.0) as usize;
+    if name.chars().count() <= room {
+        return name.to_owned();
+    }
+    if room < 3 {
+        return String::new();
+    }
+    name.chars().take(room - 1).chain(['…']).collect()
+}
+
+/// A warm colour that depends on the name alone, so that the same function looks the same in two graphs.
+fn colour(name: &str) -> String {
+    let hash =
+        name.bytes().fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619));
+    format!("hsl({},{}%,{}%)", 8 + hash % 45, 62 + hash / 64 % 25, 58 + hash / 4096 % 14)
+}
+
+/// Text for XML. Control characters, which XML has no way to write, become spaces.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+const STYLE: &str = ".page{fill:#fff}text{fill:#222}.f text{pointer-events:none}.f rect{stroke:#fff;stroke-width:.4;cursor:pointer}\
+.f:hover rect{stroke:#000;stroke-width:1}.found rect{fill:#c586ff}\
+@media(prefers-color-scheme:dark){.page{fill:#1c1c1c}text{fill:#eee}.f text{fill:#111}}";
+
+const SCRIPT: &str = r#"
+(function(){
+const svg=document.documentElement,width=svg.viewBox.baseVal.width,say=document.getElementById('say'),first=say.textContent;
+const boxes=[...document.querySelectorAll('.f')].map(g=>{const r=g.querySelector('rect'),t=g.querySelector('text');
+return{g,r,t,x:+r.getAttribute('x'),w:+r.getAttribute('width'),y:+r.getAttribute('y'),title:g.querySelector('title').textContent};});
+function show(x,w,y){for(const b of boxes){const inside=b.x>=x-.01&&b.x+b.w<=x+w+.01,around=b.y>y&&b.x<=x+.01&&b.x+b.w>=x+w-.01;
+const visible=inside||around;b.g.style.display=visible?'':'none';if(!visible)continue;
+const left=around?0:(b.x-x)*width/w,wide=around?width:b.w*width/w;b.r.setAttribute('x',left);b.r.setAttribute('width',wide);
+b.t.setAttribute('x',left+3);const name=b.title.replace(/ — [^—]*$/,''),room=Math.floor((wide-6)/6.6);
+b.t.textContent=name.length<=room?name:room<3?'':name.slice(0,room-1)+'…';}}
+for(const b of boxes){b.g.addEventListener('click',()=>show(b.x,b.w,b.y));b.g.addEventListener('mouseenter',()=>{say.textContent=b.title;});}
+addEventListener('keydown',e=>{if(e.key==='Escape'){show(0,width,1e9);for(const b of boxes)b.g.classList.remove('found');say.textContent=first;}
+if((e.ctrlKey||e.metaKey)&&e.key==='f'){e.preventDefault();const text=prompt('search for');if(text===null)return;let n=0;
+for(const b of boxes){const hit=text!==''&&b.title.toLowerCase().includes(text.toLowerCase());b.g.classList.toggle('found',hit);n+=hit;}say.textContent=n+' boxes match '+text;}});
+})();
+"#;
+
+#[cfg(test)]
+mod tests {
+    use heapr_query::Metrics;
+
+    use super::*;
+    use crate::export::SampleFrame;
+
+    #[test]
+    fn markup_in_names_is_shown_as_text() {
+        let frame = SampleFrame {
+            name: "<script>&\"\u{1}".to_owned(),
+            module: String::new(),
+            file: String::new(),
+            line: 0,
+        };
+        let metrics = Metrics { outstanding_bytes: 5, ..Metrics::default() };
+        let mut out = Vec::new();
+        write(&mut out, &[Sample { frames: vec![frame], metrics }], SortKey::default(), "a<b").unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("&lt;script&gt;&amp;&quot; "));
+        assert_eq!(text.matches("<script>").count(), 1, "our own");
+    }
+}
