@@ -66,7 +66,7 @@ pub(crate) fn programs() -> anyhow::Result<Vec<Program>> {
         python,
         plain("clang++", [clang, vec![source("templates.cc")]].concat()),
         plain("node", vec!["node".into(), source("buffers.js")]),
-        plain("stress", vec![stress, "5000000".into(), "2".into()]),
+        plain("stress", vec![stress, "1000000".into(), "2".into()]),
         redis(),
     ])
 }
