@@ -144,6 +144,8 @@ impl<const N: usize> Row<N> {
 #[derive(Debug)]
 pub(crate) struct Found<const N: usize> {
     pub(crate) row: Row<N>,
+    /// The function's first address.
+    pub(crate) start_avma: usize,
     pub(crate) is_signal_frame: bool,
 }
 
@@ -178,7 +180,7 @@ pub(crate) fn find_row<const N: usize>(hdr: &EhFrameHdr, lookup_avma: usize) -> 
     run(&mut row, &Row::FIRST, cie.instructions, &cie, 0, usize::MAX, segments)?;
     let initial = row;
     run(&mut row, &initial, fields, &cie, start, lookup_avma, segments)?;
-    Some(Found { row, is_signal_frame: cie.is_signal_frame })
+    Some(Found { row, start_avma: start, is_signal_frame: cie.is_signal_frame })
 }
 
 /// Address of the FDE that may hold `lookup_avma`.

@@ -113,11 +113,11 @@ impl Registers {
     ) -> FullStep {
         let lookup_avma = self.pc().wrapping_sub(1);
         let Some(found) = hdr.and_then(|hdr| find_row(hdr, lookup_avma)) else {
-            if hdr.is_some_and(|hdr| is_entered_by_return(hdr, lookup_avma)) {
-                return FullStep::Root;
-            }
             if hdr.is_some_and(|hdr| is_signal_return(hdr, lookup_avma)) {
                 return self.step_by_ucontext(read).unwrap_or(FullStep::Stop);
+            }
+            if hdr.is_some_and(|hdr| is_entered_by_return(hdr, lookup_avma)) {
+                return FullStep::Root;
             }
             return self.step_by_frame_pointer(read);
         };

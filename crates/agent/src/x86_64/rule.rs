@@ -187,19 +187,20 @@ impl Rule {
 pub fn rule_for(hdr: &EhFrameHdr, lookup_avma: usize) -> Rule {
     match find_row(hdr, lookup_avma) {
         Some(found) => compact(&found),
-        None if is_entered_by_return(hdr, lookup_avma) => Rule::IS_ROOT,
         None if is_signal_return(hdr, lookup_avma) => {
             Rule::new(SIGNAL, ucontext::at(RSP) as i64, ucontext::at(RBP) as i64)
         }
+        None if is_entered_by_return(hdr, lookup_avma) => Rule::IS_ROOT,
         None => Rule::FRAME_POINTER,
     }
 }
 
-/// Whether the frame returns to the first instruction of a function without caller, as a context of makecontext returns to
-/// `__start_context`: then no call stands before the return address.
+/// Whether the frame at `lookup_avma`, which no table describes, returns to the first instruction of a function, as a context
+/// of makecontext returns to `__start_context`: then no call stands before the return address, and there is no caller.
+/// (glibc says so itself, by an undefined return address, only in some versions.)
 pub(crate) fn is_entered_by_return(hdr: &EhFrameHdr, lookup_avma: usize) -> bool {
-    find_row::<STEP_COLUMNS>(hdr, lookup_avma.wrapping_add(1))
-        .is_some_and(|found| matches!(found.row.column(RETURN_ADDRESS), Column::Undefined))
+    let return_avma = lookup_avma.wrapping_add(1);
+    find_row::<STEP_COLUMNS>(hdr, return_avma).is_some_and(|found| found.start_avma == return_avma)
 }
 
 /// The packed form of a row.

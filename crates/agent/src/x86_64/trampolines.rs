@@ -3,6 +3,10 @@
 //! that is the real function, which ignores the two: a disabled agent costs one indirect jump.
 //!
 //! All are jumps, not calls: the hook returns to the program directly, and the caller's frame is its own.
+#![cfg_attr(
+    not(all(feature = "cdylib", not(test))),
+    allow(unreachable_pub, reason = "the C library's names are given to them only in the shared object")
+)]
 
 use core::arch::naked_asm;
 
