@@ -618,15 +618,16 @@ impl Recorder {
         if let Some(slot) = self.pool.process_slot(process.slot)
             && slot.generation.load(Relaxed) == process.generation
         {
-            self.statistics.verify_count += slot.verify_count.load(Relaxed);
-            self.statistics.verify_mismatch_count += slot.verify_mismatch_count.load(Relaxed);
+            let statistics = &mut self.statistics;
+            add(&mut statistics.verify_count, slot.verify_count.load(Relaxed));
+            add(&mut statistics.verify_mismatch_count, slot.verify_mismatch_count.load(Relaxed));
             let loss = Loss {
                 events_lost: slot.events_lost.load(Relaxed),
                 stacks_lost: slot.stacks_lost.load(Relaxed),
                 ..Loss::default()
             };
-            self.statistics.loss.events_lost += loss.events_lost;
-            self.statistics.loss.stacks_lost += loss.stacks_lost;
+            add(&mut statistics.loss.events_lost, loss.events_lost);
+            add(&mut statistics.loss.stacks_lost, loss.stacks_lost);
             if loss != Loss::default() {
                 let outcome = self.sink.writer.loss(Some(process.index), None, loss);
                 self.sink.keep(outcome);
@@ -637,6 +638,23 @@ impl Recorder {
         }
         self.process_by_slot.remove(&(process.slot, process.generation));
         process.forget();
+    }
+}
+
+/// Adds a number that a target has written: whatever it is, the sum does not wrap.
+fn add(sum: &mut u64, amount_untrusted: u64) {
+    *sum = sum.saturating_add(amount_untrusted);
+}
+
+impl Statistics {
+    fn add_thread(&mut self, counters: ThreadCounters) {
+        add(&mut self.wait_count, counters.wait_count);
+        add(&mut self.wait_ns, counters.wait_ns);
+        add(&mut self.stack_count, counters.stack_count);
+        add(&mut self.frames_unwound, counters.frames_unwound);
+        add(&mut self.rule_miss_count, counters.rule_miss_count);
+        add(&mut self.stacks_truncated, counters.stacks_truncated);
+        add(&mut self.loss.events_lost, counters.events_lost);
     }
 }
 
@@ -669,14 +687,7 @@ impl ThreadCounters {
 impl Recorder {
     /// Adds a thread's counters to the totals, and its loss to the file.
     fn add_counters(&mut self, thread: ThreadIndex, process: usize, counters: ThreadCounters) {
-        let statistics = &mut self.statistics;
-        statistics.wait_count += counters.wait_count;
-        statistics.wait_ns += counters.wait_ns;
-        statistics.stack_count += counters.stack_count;
-        statistics.frames_unwound += counters.frames_unwound;
-        statistics.rule_miss_count += counters.rule_miss_count;
-        statistics.stacks_truncated += counters.stacks_truncated;
-        statistics.loss.events_lost += counters.events_lost;
+        self.statistics.add_thread(counters);
         if counters.events_lost > 0 {
             let index = self.processes[process].index;
             let loss = Loss { events_lost: counters.events_lost, ..Loss::default() };
@@ -693,14 +704,7 @@ impl Recorder {
             if slot.generation.load(Relaxed) != stream.generation {
                 continue;
             }
-            let counters = ThreadCounters::read(slot);
-            statistics.wait_count += counters.wait_count;
-            statistics.wait_ns += counters.wait_ns;
-            statistics.stack_count += counters.stack_count;
-            statistics.frames_unwound += counters.frames_unwound;
-            statistics.rule_miss_count += counters.rule_miss_count;
-            statistics.stacks_truncated += counters.stacks_truncated;
-            statistics.loss.events_lost += counters.events_lost;
+            statistics.add_thread(ThreadCounters::read(slot));
         }
         let control = self.pool.control();
         statistics.loss.processes_refused = u64::from(control.processes_refused.load(Relaxed));

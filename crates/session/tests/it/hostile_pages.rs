@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use heapr_ring::Pool;
-use heapr_wire::{NODE_ADDRESS_MASK, TICKS_MASK, owner_word};
+use heapr_wire::{NODE_ADDRESS_MASK, OWNER_EVENTS, TICKS_MASK, owner_word};
 use proptest::prelude::*;
 
 use crate::producer::{Producer, join, live_tid, ticks};
@@ -45,7 +45,8 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn commit(pool: &Pool, act: Act) {
+/// `victim`: slot of an honest thread.
+fn commit(pool: &Pool, victim: u32, act: Act) {
     match act {
         Act::Process { slot, field, value } => {
             let Some(slot) = pool.process_slot(slot) else { return };
@@ -61,8 +62,9 @@ fn commit(pool: &Pool, act: Act) {
             }
         }
         Act::Thread { slot, field, value } => {
-            // The producer's thread ids begin where tid * 7 says; both places are worth it.
-            let Some(slot) = pool.thread_slot(slot).or_else(|| pool.thread_slot(7)) else { return };
+            // Small numbers mean the producer's own slot, which is where its thread's id has put it.
+            let slot = if slot < 4 { victim } else { slot };
+            let Some(slot) = pool.thread_slot(slot) else { return };
             match field % 8 {
                 0 => slot.state.store(value as u32 % 5, Relaxed),
                 1 => slot.process_slot.store(value as u32, Relaxed),
@@ -75,6 +77,7 @@ fn commit(pool: &Pool, act: Act) {
             }
         }
         Act::Owner { buffer, kind, slot, sequence, generation } => {
+            let slot = if slot < 4 && kind == OWNER_EVENTS { victim } else { slot };
             let Some(header) = pool.buffer_header(buffer) else { return };
             header.owner_generation.store(generation, Relaxed);
             header.owner.store(owner_word(kind, slot, sequence), Relaxed);
@@ -127,7 +130,7 @@ proptest! {
                     let _ = thread.alloc(0x1000 + block * 16, 8, 0);
                 }
                 Act::Round => session.step_now(),
-                act => commit(&pool, act),
+                act => commit(&pool, thread.claim.index, act),
             }
         }
         session.step_now();
