@@ -246,14 +246,10 @@ impl Recorder {
             executable: executable.clone(),
             exit_status: None,
         };
-        // An exec replaces the image of the same process: what the old one had is gone.
-        let now_ns = self.clock.now_ns();
-        let replaced: Vec<usize> = (0..self.processes.len())
-            .filter(|&place| self.processes[place].pid == pid && !self.processes[place].has_ended && !is_fork)
-            .collect();
-        for place in replaced {
-            self.processes[place].has_ended = true;
-            self.end_process(place, now_ns);
+        // An exec replaces the image of the same process: the old one has ended, and what it published last is read in
+        // this round's scan.
+        for process in self.processes.iter_mut().filter(|process| process.pid == pid && !is_fork) {
+            process.has_ended = true;
         }
         let file_index = match self.sink.writer.add_process(entry.clone()) {
             Ok(file_index) => file_index,

@@ -396,8 +396,6 @@ impl Trace {
         address_avma: u64,
         time_ns: u64,
     ) -> Option<(ModuleIndex, u64)> {
-        // Times of stack nodes are cut to 65.536 µs: what was loaded in the same slice counts as loaded.
-        let time_ns = time_ns | 0xffff;
         let order = &self.mapping_order;
         let end = order.partition_point(|&number| {
             let mapping = &self.mappings[number as usize];
