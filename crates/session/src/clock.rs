@@ -143,6 +143,16 @@ impl Clock {
         self.current = Segment::between(last, next);
     }
 
+    /// The time of something that has just happened, maybe after the last anchor. `ticks` is untrusted: what lies in
+    /// the future happens now.
+    pub(crate) fn recent_ns(&self, ticks: u64) -> u64 {
+        if ticks <= self.current.to.ticks {
+            return self.ns(ticks);
+        }
+        let now = Anchor { ticks: self.now_ticks(), ns: self.now_ns() };
+        Segment::between(self.current.to, now).ns(ticks.min(now.ticks))
+    }
+
     /// The time of an event. `ticks` is untrusted; what lies after the last anchor gets that anchor's time.
     #[inline(always)]
     pub(crate) fn ns(&self, ticks: u64) -> u64 {
@@ -170,6 +180,16 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_happens_after_the_last_anchor_is_not_put_back_to_it() {
+        let mut clock = Clock::start(ClockSource::Monotonic);
+        clock.anchor();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let ticks = clock.now_ticks();
+        assert!(clock.recent_ns(ticks).abs_diff(ticks) < 1_000, "{} for {ticks}", clock.recent_ns(ticks));
+        assert!(clock.recent_ns(u64::MAX) <= clock.now_ns());
+    }
 
     #[test]
     fn time_is_exact_at_anchors_and_never_runs_backwards() {

@@ -37,6 +37,8 @@ pub(crate) struct Stream {
     /// How far it had got then.
     pub(crate) busy_at_ticks: u64,
     pub(crate) has_ended: bool,
+    /// It had ended when the last scan began: nothing of it is unread after that round.
+    pub(crate) had_ended_at_scan: bool,
 }
 
 /// Where a stream stands: the next record's first word, and all words from there to the end of what is published.
@@ -74,6 +76,7 @@ impl Stream {
             busy_since_ns: 0,
             busy_at_ticks: 0,
             has_ended: false,
+            had_ended_at_scan: false,
         }
     }
 

@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 
 use heapr_ring::Pool;
-use heapr_ring::reader::{self, RawNode};
+use heapr_ring::reader::{self, Content, RawNode};
 use heapr_trace::{ProcessIndex, StackIndex, ThreadIndex};
 
 /// Node numbers that one process can use: blocks of at most 65,536 nodes, 65,536 of them, but never more than this, so
 /// that a hostile number cannot make the recorder take memory.
 const NODES_MAX: usize = 1 << 28;
+
+/// Node blocks are numbered in the order in which their first nodes were asked for; some threads may get theirs before
+/// others do. With 16,384 threads that all wait for one, blocks of 256 nodes are at most this far out of order.
+const BLOCKS_AHEAD_MAX: usize = 64;
 
 /// State of one process image.
 #[derive(Debug)]
@@ -22,12 +26,16 @@ pub(crate) struct ProcessState {
     pub(crate) pid: u32,
     /// Told dead by the kernel.
     pub(crate) has_ended: bool,
+    /// It had ended when the last scan began: nothing of it is unread after that round.
+    pub(crate) had_ended_at_scan: bool,
     /// Its slot was given back and everything it wrote is processed.
     pub(crate) is_done: bool,
     raw_nodes: Vec<RawNode>,
     stacks: Vec<StackIndex>,
     /// Nodes read so far of each block, by buffer.
     pub(crate) node_blocks: HashMap<u32, NodeBlock>,
+    /// Node blocks seen so far.
+    block_count: usize,
     /// Mappings in force: start -> (end, number in the file).
     pub(crate) mappings: BTreeMap<u64, (u64, u32)>,
     /// Reallocations that have not come back: at most one a thread, so few that a list is searched fastest.
@@ -75,10 +83,12 @@ impl ProcessState {
             generation,
             pid,
             has_ended: false,
+            had_ended_at_scan: false,
             is_done: false,
             raw_nodes: Vec::new(),
             stacks: Vec::new(),
             node_blocks: HashMap::new(),
+            block_count: 0,
             mappings: BTreeMap::new(),
             reallocs: Vec::new(),
             entry: None,
@@ -87,19 +97,45 @@ impl ProcessState {
         }
     }
 
+    /// Takes note of a node block that the scan found. `false`: its number makes no sense, and believing it would take
+    /// memory for nodes that nobody wrote.
+    pub(crate) fn note_block(&mut self, buffer: u32, first_node: u32, nodes_per_block: usize) -> bool {
+        if self.node_blocks.get(&buffer).is_some_and(|known| known.first_node == first_node) {
+            return true;
+        }
+        let first = first_node as usize;
+        let is_sane = first.is_multiple_of(nodes_per_block)
+            && first / nodes_per_block <= self.block_count.saturating_add(BLOCKS_AHEAD_MAX);
+        if is_sane {
+            self.block_count += 1;
+            self.node_blocks.insert(buffer, NodeBlock { first_node, read_count: 0 });
+        }
+        is_sane
+    }
+
     /// Reads the nodes that were written since the last round.
     pub(crate) fn read_nodes(&mut self, pool: &Pool) {
         let mut blocks = std::mem::take(&mut self.node_blocks);
-        for (&buffer, block) in &mut blocks {
+        let mut fresh = Vec::new();
+        blocks.retain(|&buffer, block| {
             // Node 0 of the first block is the root and never written.
-            if block.first_node == 0 && block.read_count == 0 {
-                block.read_count = 1;
+            let first = if block.first_node == 0 { block.read_count.max(1) } else { block.read_count };
+            fresh.clear();
+            fresh.extend((first..).map_while(|place| reader::node(pool, buffer, place)));
+            // Looked at after reading: an agent may have given the buffer back unused, and somebody else has filled it.
+            let is_still_ours = reader::claimed_buffer(pool, buffer).is_some_and(|now| {
+                now.content == Content::Nodes { first_node: block.first_node }
+                    && now.slot == self.slot
+                    && now.generation == self.generation
+            });
+            if is_still_ours {
+                for (place, &node) in (first..).zip(&fresh) {
+                    self.keep_node(block.first_node as usize + place, node);
+                }
+                block.read_count = first + fresh.len();
             }
-            while let Some(node) = reader::node(pool, buffer, block.read_count) {
-                self.keep_node(block.first_node as usize + block.read_count, node);
-                block.read_count += 1;
-            }
-        }
+            is_still_ours
+        });
         self.node_blocks = blocks;
     }
 

@@ -22,7 +22,7 @@ use heapr_wire::{
 use crate::clock::Clock;
 use crate::merge::{Stream, StreamBuffer, order, record_words};
 use crate::process_facts;
-use crate::process_state::{NodeBlock, ProcessState};
+use crate::process_state::ProcessState;
 use crate::sink::Sink;
 use crate::translate::{Outcome, Record, translate};
 
@@ -129,6 +129,7 @@ impl Recorder {
         let before = self.sink.event_count;
         let now_ticks = self.clock.now_ticks();
         let now_ns = self.clock.now_ns();
+        self.note_ends();
         self.find_processes();
         let claimed_count = self.scan();
         self.clock.anchor();
@@ -205,6 +206,16 @@ impl Recorder {
         self.sink.keep(outcome);
     }
 
+    /// Notes who had ended before this round's scan: only they have certainly been read to their end after it.
+    fn note_ends(&mut self) {
+        for process in &mut self.processes {
+            process.had_ended_at_scan = process.has_ended;
+        }
+        for stream in &mut self.streams {
+            stream.had_ended_at_scan = stream.has_ended;
+        }
+    }
+
     fn find_processes(&mut self) {
         for index in 0..PROCESS_SLOT_COUNT as u32 {
             let Some(slot) = self.pool.process_slot(index) else { break };
@@ -240,16 +251,22 @@ impl Recorder {
             pid,
             parent_pid: slot.parent_pid.load(Relaxed),
             origin: parent.map_or(ProcessOrigin::Exec, |parent| ProcessOrigin::Fork { parent }),
-            start_ns: self.clock.ns(slot.start_ticks.load(Relaxed)),
+            start_ns: self.clock.recent_ns(slot.start_ticks.load(Relaxed)),
             end_ns: None,
             command_line: process_facts::command_line(pid),
             executable: executable.clone(),
             exit_status: None,
         };
-        // An exec replaces the image of the same process: the old one has ended, and what it published last is read in
-        // this round's scan.
-        for process in self.processes.iter_mut().filter(|process| process.pid == pid && !is_fork) {
-            process.has_ended = true;
+        // An exec replaces the image of the same process: what the old one had is gone.
+        let now_ns = self.clock.now_ns();
+        // It is done only when what it published before is read: it may be found in the same round as its successor.
+        for process in &mut self.processes {
+            if process.pid == pid && !process.has_ended && !is_fork {
+                process.has_ended = true;
+                if let Some(entry) = &mut process.entry {
+                    entry.end_ns.get_or_insert(now_ns);
+                }
+            }
         }
         let file_index = match self.sink.writer.add_process(entry.clone()) {
             Ok(file_index) => file_index,
@@ -274,7 +291,12 @@ impl Recorder {
             claimed_count += 1;
             match buffer.content {
                 Content::Events { words, is_busy, is_closed } => {
-                    let Some(stream) = self.stream_for(&buffer) else { continue };
+                    let Some(stream) = self.stream_for(&buffer) else {
+                        self.free_if_orphan(&buffer, |pool, slot| {
+                            pool.thread_slot(slot).map(|slot| slot.generation.load(Relaxed))
+                        });
+                        continue;
+                    };
                     stream.note(StreamBuffer {
                         sequence: buffer.sequence,
                         index,
@@ -286,11 +308,16 @@ impl Recorder {
                     });
                 }
                 Content::Nodes { first_node } => {
-                    if let Some(&place) = self.process_by_slot.get(&(buffer.slot, buffer.generation)) {
-                        self.processes[place]
-                            .node_blocks
-                            .entry(index)
-                            .or_insert(NodeBlock { first_node, read_count: 0 });
+                    let Some(&place) = self.process_by_slot.get(&(buffer.slot, buffer.generation)) else {
+                        self.free_if_orphan(&buffer, |pool, slot| {
+                            pool.process_slot(slot).map(|slot| slot.generation.load(Relaxed))
+                        });
+                        continue;
+                    };
+                    let per_block = self.pool.nodes_per_block();
+                    if !self.processes[place].note_block(index, first_node, per_block) {
+                        self.statistics.loss.records_invalid += 1;
+                        reader::free_buffer(&self.pool, index);
                     }
                 }
             }
@@ -302,12 +329,25 @@ impl Recorder {
         claimed_count
     }
 
+    /// Frees a buffer whose owner is gone for good: its slot does not exist or is another's by now. Its content says
+    /// nothing without the owner.
+    fn free_if_orphan(&mut self, buffer: &ClaimedBuffer, generation_of: impl Fn(&Pool, u32) -> Option<u32>) {
+        if generation_of(&self.pool, buffer.slot) != Some(buffer.generation) {
+            self.statistics.loss.records_invalid += 1;
+            reader::free_buffer(&self.pool, buffer.index);
+        }
+    }
+
     /// The stream of a buffer's owner; `None` if its process is not known.
     fn stream_for(&mut self, buffer: &ClaimedBuffer) -> Option<&mut Stream> {
         if let Some(&place) = self.stream_by_slot.get(&(buffer.slot, buffer.generation)) {
             return self.streams.get_mut(place);
         }
+        // A slot of another generation tells nothing of this buffer's owner.
         let slot = self.pool.thread_slot(buffer.slot)?;
+        if slot.generation.load(Relaxed) != buffer.generation {
+            return None;
+        }
         let owner = (slot.process_slot.load(Relaxed), slot.process_generation.load(Relaxed));
         let process = match self.process_by_slot.get(&owner) {
             Some(&process) => process,
@@ -337,7 +377,7 @@ impl Recorder {
             process: self.processes[process].index,
             tid,
             name: process_facts::thread_name(self.processes[process].pid, tid).unwrap_or_default(),
-            start_ns: self.clock.ns(ticks),
+            start_ns: self.clock.recent_ns(ticks),
             end_ns: None,
         };
         let index = ThreadIndex(self.threads.len() as u32);
@@ -523,7 +563,9 @@ impl Recorder {
             } else {
                 stream.has_ended = true;
             }
-            if !stream.has_ended || !stream.buffers.is_empty() {
+            // What it claimed between the scan and its end is found by the next scan.
+            let is_read = stream.had_ended_at_scan || self.is_final;
+            if !stream.has_ended || !is_read || !stream.buffers.is_empty() {
                 number += 1;
                 continue;
             }
@@ -557,7 +599,7 @@ impl Recorder {
     }
 
     fn end_process(&mut self, place: usize, now_ns: u64) {
-        if self.processes[place].is_done {
+        if self.processes[place].is_done || !(self.processes[place].had_ended_at_scan || self.is_final) {
             return;
         }
         let has_buffers =

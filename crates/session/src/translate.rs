@@ -298,10 +298,10 @@ fn module(record: &Record<'_>, time_ns: u64, process: &mut ProcessState, sink: &
     if flags & MODULE_MAIN != 0 {
         if path.is_empty() {
             path = process.executable.clone();
-        } else if process.executable.is_empty()
+        } else if process.executable != path
             && let Some(entry) = &mut process.entry
         {
-            // It had ended before its /proc entry could be read.
+            // It had ended, or gone on to another program by exec, before its /proc entry was read.
             process.executable.clone_from(&path);
             entry.executable.clone_from(&path);
             let outcome = sink.writer.update_process(process.index, entry);

@@ -1,0 +1,161 @@
+//! Shared pages full of nonsense: the recorder neither panics nor takes memory for what nobody wrote.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use heapr_ring::Pool;
+use heapr_wire::{NODE_ADDRESS_MASK, TICKS_MASK, owner_word};
+use proptest::prelude::*;
+
+use crate::producer::{Producer, join, live_tid, ticks};
+use crate::recording::{pass_watermark, start, stop};
+
+/// One act of vandalism.
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    Process { slot: u32, field: u8, value: u64 },
+    Thread { slot: u32, field: u8, value: u64 },
+    Owner { buffer: u32, kind: u64, slot: u32, sequence: u64, generation: u32 },
+    Header { buffer: u32, field: u8, value: u64 },
+    Word { buffer: u32, place: usize, value: u64 },
+    Record { buffer: u32, kind: u64, place: usize, words: [u64; 8] },
+    Honest { block: u64 },
+    Round,
+}
+
+/// Small numbers hit what exists; large ones what does not.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![0_u64..8, any::<u64>(), Just(u64::MAX), Just(1 << 28), Just(u64::from(u32::MAX)), Just(1 << 55)]
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let slot = || prop_oneof![8 => 0_u32..6, 1 => any::<u32>()];
+    let buffer = || 0_u32..8;
+    prop_oneof![
+        1 => (slot(), any::<u8>(), number()).prop_map(|(slot, field, value)| Act::Process { slot, field, value }),
+        1 => (slot(), any::<u8>(), number()).prop_map(|(slot, field, value)| Act::Thread { slot, field, value }),
+        1 => (buffer(), 0_u64..4, slot(), number(), 0_u32..3).prop_map(|(buffer, kind, slot, sequence, generation)| {
+            Act::Owner { buffer, kind, slot, sequence, generation }
+        }),
+        1 => (buffer(), any::<u8>(), number()).prop_map(|(buffer, field, value)| Act::Header { buffer, field, value }),
+        1 => (buffer(), 0_usize..512, number()).prop_map(|(buffer, place, value)| Act::Word { buffer, place, value }),
+        4 => (buffer(), 0_u64..16, 0_usize..40, proptest::array::uniform8(number()))
+            .prop_map(|(buffer, kind, place, words)| Act::Record { buffer, kind, place, words }),
+        4 => (0_u64..64).prop_map(|block| Act::Honest { block }),
+        2 => Just(Act::Round),
+    ]
+}
+
+fn commit(pool: &Pool, act: Act) {
+    match act {
+        Act::Process { slot, field, value } => {
+            let Some(slot) = pool.process_slot(slot) else { return };
+            match field % 8 {
+                0 => slot.state.store(value as u32 % 5, Relaxed),
+                1 => slot.parent_slot.store(value as u32, Relaxed),
+                2 => slot.origin.store(value as u32 % 4, Relaxed),
+                3 => slot.start_ticks.store(value, Relaxed),
+                4 => slot.events_lost.store(value, Relaxed),
+                5 => slot.verify_count.store(value, Relaxed),
+                6 => slot.pid.store(value as u32 | 1 << 30, Relaxed),
+                _ => slot.generation.store(value as u32, Relaxed),
+            }
+        }
+        Act::Thread { slot, field, value } => {
+            // The producer's thread ids begin where tid * 7 says; both places are worth it.
+            let Some(slot) = pool.thread_slot(slot).or_else(|| pool.thread_slot(7)) else { return };
+            match field % 8 {
+                0 => slot.state.store(value as u32 % 5, Relaxed),
+                1 => slot.process_slot.store(value as u32, Relaxed),
+                2 => slot.process_generation.store(value as u32, Relaxed),
+                3 => slot.tid.store(value as u32, Relaxed),
+                4 => slot.events_lost.store(value, Relaxed),
+                5 => slot.wait_ns.store(value, Relaxed),
+                6 => slot.stack_count.store(value, Relaxed),
+                _ => slot.generation.store(value as u32, Relaxed),
+            }
+        }
+        Act::Owner { buffer, kind, slot, sequence, generation } => {
+            let Some(header) = pool.buffer_header(buffer) else { return };
+            header.owner_generation.store(generation, Relaxed);
+            header.owner.store(owner_word(kind, slot, sequence), Relaxed);
+        }
+        Act::Header { buffer, field, value } => {
+            let Some(header) = pool.buffer_header(buffer) else { return };
+            match field % 5 {
+                0 => header.published.store(value as u32, Relaxed),
+                1 => header.closed.store(value as u32 % 3, Relaxed),
+                2 => header.first_node.store(value as u32, Relaxed),
+                3 => header.claimed_ticks.store(value, Relaxed),
+                _ => header.owner_generation.store(value as u32, Relaxed),
+            }
+        }
+        Act::Word { buffer, place, value } => {
+            if let Some(word) = pool.buffer_words(buffer).and_then(|words| words.get(place)) {
+                word.store(value, Relaxed);
+            }
+        }
+        Act::Record { buffer, kind, place, words } => {
+            let Some(buffer) = pool.buffer_words(buffer) else { return };
+            let Some(room) = buffer.get(place..) else { return };
+            for (at, (word, value)) in room.iter().zip(words).enumerate() {
+                let value = if at == 0 { kind << 58 | value & TICKS_MASK } else { value & NODE_ADDRESS_MASK };
+                word.store(value, Relaxed);
+            }
+        }
+        Act::Honest { .. } | Act::Round => {}
+    }
+}
+
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nonsense_in_the_shared_pages_harms_nobody(acts in proptest::collection::vec(act(), 1..250)) {
+        let (mut session, directory) = start(|properties| properties.max_buffers = 8);
+        let pool = join(&session);
+        let process = Producer::exec(&pool, None);
+        let mut thread = process.thread(live_tid(1));
+        for act in acts {
+            match act {
+                Act::Honest { block } => {
+                    // Its own slot may have been taken from under it: then it writes for nobody.
+                    let _ = thread.alloc(0x1000 + block * 16, 8, 0);
+                }
+                Act::Round => session.step_now(),
+                act => commit(&pool, act),
+            }
+        }
+        session.step_now();
+        // Whatever was made of it, the file is sound: `stop` reads it all.
+        let recorded = stop(session, directory);
+        prop_assert!(recorded.events.is_sorted_by_key(|event| event.time_ns));
+    }
+}
+
+#[test]
+fn a_node_number_out_of_all_proportion_takes_no_memory() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    let mut process = Producer::exec(&pool, None);
+    let node = process.node(0, 0x4000);
+    let before = resident_bytes();
+    for block in [1 << 20, 3 << 19, u32::MAX / 256] {
+        let purpose = heapr_ring::writer::BufferUse::Nodes { process: process.claim, block };
+        let buffer = heapr_ring::writer::claim_buffer(&pool, purpose, ticks(&pool)).expect("a free buffer");
+        pool.buffer_nodes(buffer).expect("its nodes")[0].return_address.store(0x4000, Relaxed);
+        session.step_now();
+    }
+    assert!(resident_bytes() < before + (64 << 20));
+    let mut thread = process.thread(live_tid(1));
+    assert!(thread.alloc(0x100, 10, node));
+    pass_watermark();
+    session.step_now();
+    let recorded = stop(session, directory);
+    assert_eq!(recorded.events.len(), 1);
+    assert_eq!(recorded.summary.statistics.loss.records_invalid, 3);
+}

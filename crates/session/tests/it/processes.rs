@@ -1,0 +1,174 @@
+//! Processes and threads that come, go on to another program, and go.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering::Relaxed;
+
+use heapr_ring::writer::{self, BufferUse, NO_CLAIM};
+use heapr_session::OnFull;
+use heapr_trace::ProcessOrigin;
+
+use crate::producer::{Producer, join, live_tid, ticks};
+use crate::recording::{pass_watermark, start, stop};
+
+/// A pid that was somebody's and is nobody's.
+fn dead_pid() -> u32 {
+    let mut child = Command::new("true").stdin(Stdio::null()).spawn().expect("true runs");
+    child.wait().expect("it ends");
+    child.id()
+}
+
+#[test]
+fn images_that_follow_each_other_by_exec_within_one_round_lose_nothing() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    for image in 0..5_u64 {
+        let process = Producer::exec(&pool, Some(4_000_000));
+        let mut thread = process.thread(4_000_000);
+        for block in 0..300 {
+            assert!(thread.alloc(0x1000 * (image + 1) + block * 16, 1, 0));
+        }
+    }
+    for _ in 0..3 {
+        pass_watermark();
+        session.step_now();
+    }
+    let recorded = stop(session, directory);
+    assert_eq!(recorded.trace.processes().len(), 5);
+    assert_eq!(recorded.summary.summary.totals.alloc_count, 1500);
+    assert_eq!(recorded.summary.statistics.loss, heapr_trace::Loss::default());
+}
+
+#[test]
+fn what_a_dead_process_had_published_is_read() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    let pid = dead_pid();
+    let process = Producer::exec(&pool, Some(pid));
+    let mut thread = process.thread(pid);
+    for block in 0..1000_u64 {
+        assert!(thread.alloc(0x1000 + block * 16, 1, 0));
+    }
+    // It died in the middle of an event.
+    assert!(thread.begin(3));
+    session.look_for_ends();
+    for _ in 0..4 {
+        std::thread::sleep(std::time::Duration::from_millis(110));
+        session.step_now();
+    }
+    assert_eq!(session.live_process_count(), 0);
+    // All its buffers are free again, and its slots.
+    assert!((0..pool.buffer_count() as u32).all(|index| heapr_ring::reader::claimed_buffer(&pool, index).is_none()));
+    let recorded = stop(session, directory);
+    assert_eq!(recorded.summary.summary.totals.alloc_count, 1000);
+}
+
+#[test]
+fn a_forked_child_frees_what_it_inherited() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    let parent = Producer::exec(&pool, None);
+    let mut thread = parent.thread(live_tid(1));
+    assert!(thread.alloc(0x100, 10, 0));
+    pass_watermark();
+    session.step_now();
+    let child = parent.fork(4_000_001);
+    let mut child_thread = child.thread(4_000_001);
+    assert!(child_thread.free(0x100));
+    pass_watermark();
+    session.step_now();
+    let recorded = stop(session, directory);
+    let parent = heapr_trace::ProcessIndex(0);
+    assert_eq!(recorded.trace.processes()[1].origin, ProcessOrigin::Fork { parent });
+    let totals = recorded.summary.summary.totals;
+    assert_eq!((totals.inherited_frees, totals.unmatched_frees, totals.outstanding_bytes), (1, 0, 10));
+}
+
+#[test]
+fn processes_and_threads_start_when_they_say_and_not_at_the_round_before() {
+    let (mut session, directory) = start(|_| ());
+    session.step_now();
+    let pool = join(&session);
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    let process = Producer::exec(&pool, None);
+    let mut thread = process.thread(live_tid(1));
+    assert!(thread.alloc(0x100, 10, 0));
+    session.step_now();
+    let recorded = stop(session, directory);
+    assert!(recorded.trace.processes()[0].start_ns >= 30_000_000);
+    assert!(recorded.trace.threads()[0].start_ns >= 30_000_000);
+}
+
+#[test]
+fn losses_reach_the_file_by_process_and_thread() {
+    let (session, directory) = start(|properties| {
+        properties.on_full = OnFull::Drop;
+        properties.max_buffers = 2;
+    });
+    let pool = join(&session);
+    let process = Producer::exec(&pool, None);
+    let mut thread = process.thread(live_tid(3));
+    let slot = pool.thread_slot(thread.claim.index).expect("its slot");
+    let mut written_count = 0;
+    for block in 0..1000_u64 {
+        if thread.alloc(0x1000 + block * 16, 1, 0) {
+            written_count += 1;
+        } else {
+            slot.events_lost.store(slot.events_lost.load(Relaxed) + 1, Relaxed);
+        }
+    }
+    pool.process_slot(process.claim.index).expect("its slot").events_lost.store(3, Relaxed);
+    pool.control().processes_refused.store(2, Relaxed);
+    let recorded = stop(session, directory);
+    assert!(written_count < 1000);
+    assert_eq!(recorded.summary.summary.totals.alloc_count, written_count);
+    let loss = recorded.summary.statistics.loss;
+    assert_eq!((loss.events_lost, loss.processes_refused), (1000 - written_count + 3, 2));
+    let of_thread = recorded.trace.losses().iter().find(|entry| entry.thread.is_some()).expect("the thread's loss");
+    assert_eq!(of_thread.loss.events_lost, 1000 - written_count);
+    let in_file: u64 = recorded.trace.losses().iter().map(|entry| entry.loss.events_lost).sum();
+    assert_eq!(in_file, loss.events_lost);
+}
+
+#[test]
+fn a_buffer_whose_owner_is_gone_is_counted_and_freed() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    let process = Producer::exec(&pool, None);
+    let mut thread = process.thread(live_tid(1));
+    assert!(thread.alloc(0x100, 10, 0));
+    let ghost = writer::SlotClaim { generation: thread.claim.generation + 9, ..thread.claim };
+    let index = writer::claim_buffer(&pool, BufferUse::Events { thread: ghost, sequence: 0 }, ticks(&pool)).unwrap();
+    session.step_now();
+    assert!(heapr_ring::reader::claimed_buffer(&pool, index).is_none());
+    let recorded = stop(session, directory);
+    assert_eq!(recorded.summary.statistics.loss.records_invalid, 1);
+    assert_eq!(recorded.trace.threads().len(), 1);
+    assert_ne!(ghost, NO_CLAIM);
+}
+
+#[test]
+fn a_node_block_that_was_given_back_is_not_read_for_its_first_owner() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    let mut process = Producer::exec(&pool, None);
+    let node = process.node(0, 0x4000);
+    // Two threads wanted the same block; the loser of the race gives its buffer back after the recorder has seen it.
+    let purpose = BufferUse::Nodes { process: process.claim, block: 0 };
+    let loser = writer::claim_buffer(&pool, purpose, ticks(&pool)).expect("a free buffer");
+    session.step_now();
+    writer::unclaim_buffer(&pool, loser);
+    let mut thread = process.thread(live_tid(1));
+    assert!(thread.alloc(0x9999_0000, 10, node));
+    assert_eq!(thread.buffer, Some(loser));
+    for block in 0..50 {
+        assert!(thread.alloc(0x9999_1000 + block * 16, 10, node));
+    }
+    pass_watermark();
+    session.step_now();
+    let recorded = stop(session, directory);
+    assert_eq!(recorded.events.len(), 51);
+    for event in &recorded.events {
+        let heapr_trace::Action::Alloc { stack, .. } = event.action else { panic!("{event:?}") };
+        assert_eq!(recorded.trace.stacks().node(stack).expect("a stack").return_address_avma, 0x4000);
+    }
+}
