@@ -43,7 +43,7 @@ impl StackRange {
 }
 
 /// Ranges that a thread knows: its own stack first, then those found since (signal stacks, fibers), oldest replaced.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct KnownRanges {
     ranges: [StackRange; KNOWN_MAX],

@@ -11,11 +11,12 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
-use heapr_ring::{sys, writer};
+use heapr_ring::writer;
 use heapr_wire::{MODULE_MAIN, ModuleRecord, PUBLISHED_BUSY, RecordKind, address_word, word0};
 
 use crate::modules::{self, Module, ModuleSink};
 use crate::process::AGENT;
+use crate::start;
 use crate::thread::{Level, Scope};
 
 /// Makes sure that a record of `words` fits into the level's buffer. `false`: it is lost (and counted).
@@ -186,9 +187,6 @@ pub(crate) fn failed(scope: &mut Scope, size: usize, node: u32) {
     }
 }
 
-/// Bytes of the main program's path that are kept: on the stack of a hook, which may be a small one.
-const EXECUTABLE_BYTES_MAX: usize = 512;
-
 /// Writes module records through a hook in progress.
 pub(crate) struct Records<'a> {
     pub(crate) scope: &'a mut Scope,
@@ -197,10 +195,9 @@ pub(crate) struct Records<'a> {
 impl ModuleSink for Records<'_> {
     fn module(&mut self, module: &Module, flags: u64) {
         let mut path = module.path();
-        let mut executable = [0_u8; EXECUTABLE_BYTES_MAX];
         if flags & MODULE_MAIN != 0 {
             // The link map does not name the main program, and the recorder may look when it has ended already.
-            path = sys::read_link(b"/proc/self/exe\0", &mut executable).unwrap_or_default();
+            path = start::executable();
         }
         // The end of a path tells more than its beginning.
         let cut = path.len().saturating_sub(ModuleRecord::PATH_BYTES_MAX);

@@ -227,12 +227,12 @@ fn finish(scope: &mut Scope, node: u32, start: Start) -> u32 {
 #[cold]
 #[inline(never)]
 fn finish_specially(scope: &mut Scope, node: u32, start: Start, verify_every: u32, max_frames: u32) -> u32 {
-    let is_main = scope.state().is_main;
+    let (is_main, ranges) = (scope.state().is_main, scope.state().ranges);
     let kept = &mut scope.level().kept;
     if verify_every != 0 && kept.capture_count.is_multiple_of(verify_every) && kept.depth != 0 {
         // SAFETY: `depth` frames are kept.
         let frames = unsafe { core::slice::from_raw_parts(kept.frames, kept.depth) };
-        verify::compare(frames, start, is_main);
+        verify::compare(frames, start, is_main, ranges);
     }
     let max_frames = max_frames as usize;
     if max_frames == 0 || kept.depth <= max_frames {
@@ -434,7 +434,7 @@ fn step(
     is_exact: bool,
     fresh_words: &mut usize,
 ) -> Outcome {
-    let is_main = scope.state().is_main;
+    let (is_main, ranges) = (scope.state().is_main, scope.state().ranges);
     let kept = &mut scope.level().kept;
     let words = kept.fresh_words;
     let mut count = *fresh_words;
@@ -459,7 +459,7 @@ fn step(
         Step::Root => Outcome::Root,
         Step::Slow => {
             kept.is_unprovable = true;
-            match verify::slow_step(state.pc, state.sp, is_main) {
+            match verify::slow_step(state.pc, state.sp, is_main, ranges) {
                 Some((pc, sp, bp, _)) if sp > state.sp => Outcome::Caller { pc, sp, bp },
                 _ => Outcome::Cut,
             }

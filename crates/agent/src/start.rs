@@ -4,7 +4,8 @@
 //! constructor, on the only thread that exists then.
 
 use core::ffi::c_void;
-use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicUsize};
 
 use heapr_ring::{Pool, sys};
 use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDING};
@@ -48,6 +49,34 @@ pub(crate) unsafe extern "C" fn start_for_mapping() {
     }
 }
 
+/// Bytes of the program's path that are kept.
+const EXECUTABLE_BYTES_MAX: usize = 1024;
+
+/// Path of the program, read at the start: later it may have forbidden itself to ask.
+static EXECUTABLE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+static EXECUTABLE_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Path of the program; empty if it is not known.
+pub(crate) fn executable() -> &'static [u8] {
+    let start = EXECUTABLE.load(Acquire);
+    if start.is_null() {
+        return &[];
+    }
+    // SAFETY: a mapping that is never unmapped and holds as many bytes, written before the pointer was stored.
+    unsafe { core::slice::from_raw_parts(start, EXECUTABLE_BYTES.load(Relaxed)) }
+}
+
+fn read_executable() {
+    let Ok(memory) = sys::map_anonymous(EXECUTABLE_BYTES_MAX, false) else { return };
+    // SAFETY: a fresh mapping of that size, written here only, before it is published.
+    let buffer = unsafe { core::slice::from_raw_parts_mut(memory, EXECUTABLE_BYTES_MAX) };
+    if let Ok(path) = sys::read_link(b"/proc/self/exe\0", buffer) {
+        EXECUTABLE_BYTES.store(path.len(), Relaxed);
+        // Release: pairs with the Acquire in `executable`.
+        EXECUTABLE.store(memory, Release);
+    }
+}
+
 /// What the session variable says.
 struct PoolPath {
     /// `/proc/PID/fd/N` and a zero byte.
@@ -72,6 +101,7 @@ fn join(path: &PoolPath) -> Result<(), DisableReason> {
     }
     AGENT.attach(pool)?;
     exec::start(path.value.get(..path.value_bytes).unwrap_or_default());
+    read_executable();
     bounds::start();
     modules::start();
     hooks::arm_mappings(flags & FLAG_HOOK_MMAP != 0);

@@ -9,7 +9,7 @@ use crate::x86_64::full::{FullStep, Registers};
 /// Frames of the agent itself between here and the program.
 const OWN_FRAMES_MAX: usize = 64;
 
-/// A full unwind in progress, with its own knowledge of the stacks' bounds.
+/// A full unwind in progress, with a copy of what the thread knows of its stacks' bounds.
 struct Unwind {
     registers: Registers,
     ranges: KnownRanges,
@@ -18,8 +18,8 @@ struct Unwind {
 
 impl Unwind {
     #[inline(always)]
-    fn from_here(is_main: bool) -> Self {
-        Self { registers: Registers::here(), ranges: KnownRanges::EMPTY, is_main }
+    fn from_here(is_main: bool, ranges: KnownRanges) -> Self {
+        Self { registers: Registers::here(), ranges, is_main }
     }
 
     fn step(&mut self) -> FullStep {
@@ -55,8 +55,8 @@ impl Unwind {
 
 /// Compares a captured stack (outermost frame first) with a full unwind and counts the result.
 #[inline(never)]
-pub(crate) fn compare(frames: &[Frame], start: Start, is_main: bool) {
-    let mut unwind = Unwind::from_here(is_main);
+pub(crate) fn compare(frames: &[Frame], start: Start, is_main: bool, ranges: KnownRanges) {
+    let mut unwind = Unwind::from_here(is_main, ranges);
     let mut is_equal = unwind.leave_agent(start);
     let mut left = frames;
     while is_equal {
@@ -81,8 +81,13 @@ pub(crate) fn compare(frames: &[Frame], start: Start, is_main: bool) {
 /// here.
 #[cold]
 #[inline(never)]
-pub(crate) fn slow_step(pc: usize, sp: usize, is_main: bool) -> Option<(usize, usize, usize, bool)> {
-    let mut unwind = Unwind::from_here(is_main);
+pub(crate) fn slow_step(
+    pc: usize,
+    sp: usize,
+    is_main: bool,
+    ranges: KnownRanges,
+) -> Option<(usize, usize, usize, bool)> {
+    let mut unwind = Unwind::from_here(is_main, ranges);
     loop {
         let is_there = unwind.registers.pc() == pc && unwind.registers.sp() == sp;
         if unwind.step() != FullStep::Caller {

@@ -22,9 +22,27 @@ impl ElfSymbols {
         if functions.is_empty() {
             functions = collect(file.dynamic_symbols());
         }
-        functions.sort();
+        Some(Self::new(functions))
+    }
+
+    /// The functions that a file offers to others.
+    pub(crate) fn read_exported(path: &Path) -> Option<Self> {
+        let cache = ReadCache::new(File::open(path).ok()?);
+        let file = object::File::parse(&cache).ok()?;
+        Some(Self::new(collect(file.dynamic_symbols())))
+    }
+
+    fn new(mut functions: Vec<(u64, u64, String)>) -> Self {
+        // Of several names of one function the plainest: `strdup`, not `__strdup` or `__GI___strdup`.
+        functions.sort_by(|one, other| {
+            let key = |function: &(u64, u64, String)| {
+                let underscores = function.2.len() - function.2.trim_start_matches('_').len();
+                (function.0, underscores, function.2.len())
+            };
+            key(one).cmp(&key(other)).then_with(|| one.2.cmp(&other.2))
+        });
         functions.dedup_by_key(|function| function.0);
-        Some(Self { functions })
+        Self { functions }
     }
 
     /// Whether there are none.

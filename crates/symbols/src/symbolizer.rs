@@ -67,6 +67,8 @@ pub struct Symbolizer {
 struct Names {
     loader: Option<Loader>,
     symbols: Option<ElfSymbols>,
+    /// Of the module itself: what it offers to others.
+    exported: Option<ElfSymbols>,
 }
 
 impl Symbolizer {
@@ -129,7 +131,8 @@ impl Names {
         let symbols = ElfSymbols::read(&files.debug)
             .filter(|symbols| !symbols.is_empty())
             .or_else(|| own.and_then(ElfSymbols::read));
-        Self { loader, symbols }
+        let exported = files.module.as_deref().and_then(ElfSymbols::read_exported);
+        Self { loader, symbols, exported }
     }
 
     fn frames(&self, svma: u64, table: &mut SymbolTable) -> Vec<Frame> {
@@ -145,6 +148,13 @@ impl Names {
             Some(outermost) if table.symbol(outermost).is_none() => {
                 let number = table.intern(symbol.as_deref());
                 outermost.set_symbol(number);
+            }
+            // A C library's internal name for what everybody knows by another.
+            Some(outermost) if table.symbol(outermost).is_some_and(|symbol| symbol.starts_with("__")) => {
+                if let Some(plain) = self.exported.as_ref().and_then(|exported| exported.find(svma)) {
+                    let number = table.intern(Some(&demangle(plain)));
+                    outermost.set_symbol(number);
+                }
             }
             Some(_) => {}
         }

@@ -57,6 +57,9 @@ pub struct Checkpoint {
     pub blocks: Vec<Block>,
 }
 
+/// Starts of mappings that are looked at below an address: modules that overlap in turn begin close together.
+const OVERLAPS_MAX: usize = 8;
+
 /// Tables grow by index; a hostile index must not make them huge.
 const INDEX_MAX: usize = 1 << 24;
 
@@ -396,20 +399,36 @@ impl Trace {
         address_avma: u64,
         time_ns: u64,
     ) -> Option<(ModuleIndex, u64)> {
-        // Times of stack nodes are cut to 65.536 µs: what was loaded in the same slice counts as loaded.
-        let time_ns = time_ns | 0xffff;
-        let order = &self.mapping_order;
-        let end = order.partition_point(|&number| {
+        let mapping_at = |place: usize| &self.mappings[self.mapping_order[place] as usize];
+        // Places of the mappings that begin at or before the address; looked at by their start, from the highest down.
+        let mut end = self.mapping_order.partition_point(|&number| {
             let mapping = &self.mappings[number as usize];
             (mapping.process, mapping.start_avma) <= (process, address_avma)
         });
-        let candidates = order[..end].iter().rev().map(|&number| &self.mappings[number as usize]);
-        let here = candidates
-            .take_while(|mapping| mapping.process == process)
-            .take(64)
-            .filter(|mapping| address_avma < mapping.end_avma && address_avma >= mapping.start_avma);
-        let mapping =
-            here.filter(|mapping| mapping.loaded_ns <= time_ns).max_by_key(|mapping| mapping.loaded_ns)?;
+        let mut found: Option<&Mapping> = None;
+        for _ in 0..OVERLAPS_MAX {
+            let Some(last) = end.checked_sub(1).map(mapping_at).filter(|last| last.process == process) else {
+                break;
+            };
+            let start_avma = last.start_avma;
+            let start = self.mapping_order[..end].partition_point(|&number| {
+                let mapping = &self.mappings[number as usize];
+                (mapping.process, mapping.start_avma) < (process, start_avma)
+            });
+            // Of those with one start the last that was loaded by then.
+            let loaded = start
+                + self.mapping_order[start..end]
+                    .partition_point(|&number| self.mappings[number as usize].loaded_ns <= time_ns);
+            let candidate = (start < loaded).then(|| mapping_at(loaded - 1));
+            let is_later = |mapping: &&Mapping| found.is_none_or(|known| known.loaded_ns < mapping.loaded_ns);
+            if let Some(mapping) =
+                candidate.filter(|mapping| address_avma < mapping.end_avma).filter(is_later)
+            {
+                found = Some(mapping);
+            }
+            end = start;
+        }
+        let mapping = found?;
         Some((mapping.module, address_avma.wrapping_sub(mapping.bias_avma)))
     }
 

@@ -6,18 +6,17 @@ use crate::{ProcessIndex, StackIndex, StackNode};
 
 /// Streams of a stack chunk: parents, processes, addresses, times.
 pub(crate) const STACK_STREAMS: usize = 4;
-/// Times are kept in units of 65.536 µs: they only tell which of two modules an address belonged to.
-const TIME_SHIFT: u32 = 16;
 /// Processes of one file whose nodes can be told apart.
 const PROCESS_BITS: u32 = 16;
 
-/// All nodes of a file: 16 bytes each.
+/// All nodes of a file: 20 bytes each.
 #[derive(Debug, Default, Clone)]
 pub struct StackTable {
     parents: Vec<u32>,
     /// Process in the upper 16 bits, address below.
     addresses: Vec<u64>,
-    times: Vec<u32>,
+    /// Exact: a library may be loaded and gone again within microseconds, and another take its addresses.
+    times: Vec<u64>,
 }
 
 impl StackTable {
@@ -41,7 +40,7 @@ impl StackTable {
         StackIndex(self.parents.get(place).copied().unwrap_or(0))
     }
 
-    /// The node, unless it is the empty stack or not in the file. `first_seen_ns` is cut to 65.536 µs.
+    /// The node, unless it is the empty stack or not in the file.
     #[must_use]
     pub fn node(&self, stack: StackIndex) -> Option<StackNode> {
         let place = (stack.0 as usize).checked_sub(1)?;
@@ -50,7 +49,7 @@ impl StackTable {
             parent: StackIndex(*self.parents.get(place)?),
             process: ProcessIndex((address >> (64 - PROCESS_BITS)) as u32),
             return_address_avma: address & (u64::MAX >> PROCESS_BITS),
-            first_seen_ns: u64::from(*self.times.get(place)?) << TIME_SHIFT,
+            first_seen_ns: *self.times.get(place)?,
         })
     }
 
@@ -61,7 +60,7 @@ impl StackTable {
         }
         self.parents.push(node.parent.0);
         self.addresses.push(u64::from(process) << (64 - PROCESS_BITS) | node.return_address_avma);
-        self.times.push((node.first_seen_ns >> TIME_SHIFT).min(u64::from(u32::MAX)) as u32);
+        self.times.push(node.first_seen_ns);
         Ok(())
     }
 

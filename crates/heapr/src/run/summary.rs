@@ -40,7 +40,8 @@ pub(crate) fn print(ended: &SessionSummary, output: &Path, status: ExitStatus) -
     for warning in subject(output, &trace, String::new()).warnings() {
         writeln!(text, "heapr: warning: {warning}")?;
     }
-    writeln!(text, "heapr: {} — `heapr report {}` says more", output.display(), output.display())?;
+    writeln!(text, "heapr: wrote {}; more with", output.display())?;
+    writeln!(text, "  heapr report {}", output.display())?;
     eprint!("{text}");
     Ok(())
 }
