@@ -189,6 +189,9 @@ impl Agent {
             self.disable(DisableReason::NoProcessSlot);
             return None;
         };
+        if is_fork {
+            control.forks_arrived.fetch_add(1, Relaxed);
+        }
         self.last_slot.store(claim.index, Relaxed);
         local.slot.store(claim.index, Relaxed);
         local.generation.store(claim.generation, Relaxed);

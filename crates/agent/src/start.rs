@@ -125,6 +125,11 @@ pub(crate) extern "C" fn construct() {
 /// After a fork the child's first event registers it anyway; doing so at once, in the C library's fork handler, is
 /// for programs that then forbid themselves system calls (seccomp).
 fn register_fork_handler() {
+    extern "C" fn before() {
+        if let Some(pool) = AGENT.pool().filter(|_| AGENT.is_active()) {
+            pool.control().forks_begun.fetch_add(1, Relaxed);
+        }
+    }
     extern "C" fn in_child() {
         if AGENT.is_active() {
             thread::announce();
@@ -139,7 +144,7 @@ fn register_fork_handler() {
     unsafe {
         let register: unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> i32 =
             core::mem::transmute(address);
-        register(None, None, Some(in_child), core::ptr::null_mut());
+        register(Some(before), None, Some(in_child), core::ptr::null_mut());
     }
 }
 

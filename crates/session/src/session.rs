@@ -120,6 +120,13 @@ impl Session {
         self.recorder.look_for_ends();
     }
 
+    /// Whether a process was forked that has not registered yet (or could not).
+    #[must_use]
+    pub fn has_forks_on_their_way(&self) -> bool {
+        let control = self.recorder.pool().control();
+        control.forks_begun.load(Relaxed) > control.forks_arrived.load(Relaxed)
+    }
+
     /// Traced processes that live, as of the last look.
     #[must_use]
     pub fn live_process_count(&self) -> usize {

@@ -150,7 +150,7 @@ impl Names {
                 outermost.set_symbol(number);
             }
             // A C library's internal name for what everybody knows by another.
-            Some(outermost) if table.symbol(outermost).is_some_and(|symbol| symbol.starts_with("__")) => {
+            Some(outermost) if table.symbol(outermost).is_some_and(|symbol| symbol.starts_with('_')) => {
                 if let Some(plain) = self.exported.as_ref().and_then(|exported| exported.find(svma)) {
                     let number = table.intern(Some(&demangle(plain)));
                     outermost.set_symbol(number);

@@ -107,6 +107,10 @@ pub struct Control {
     /// Process id of the first process that registered, 0 before. Written by agents: with [`FLAG_NO_FOLLOW`] only images
     /// of this process are traced.
     pub root_pid: AtomicU32,
+    /// Forks that were about to be made, as the C library's fork handlers saw them. Written by agents.
+    pub forks_begun: AtomicU32,
+    /// Forked processes that have registered. Written by agents: while fewer than were begun, one may be on its way.
+    pub forks_arrived: AtomicU32,
 }
 
 /// [`ProcessSlot::state`]: nobody's.

@@ -179,6 +179,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Children that outlive the program by less are on their way out, and not worth a word.
 const TELL_AFTER: Duration = Duration::from_millis(500);
 
+/// A forked process registers within a millisecond of being first scheduled; one that never does (it was killed, or the
+/// fork failed) is not waited for longer.
+const FORK_WAIT: Duration = Duration::from_secs(1);
+
 /// Feeds the recorder until the program and its traced children have ended.
 fn record(
     session: &mut Session,
@@ -222,7 +226,8 @@ fn record(
             session.look_for_ends();
             next_look = std::time::Instant::now();
         }
-        if session.live_process_count() == 0 {
+        let is_waiting = session.has_forks_on_their_way() && ended.elapsed() < FORK_WAIT;
+        if session.live_process_count() == 0 && !is_waiting {
             return Ok(status);
         }
         if !has_told && ended.elapsed() >= TELL_AFTER {

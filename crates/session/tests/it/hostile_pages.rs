@@ -24,7 +24,14 @@ enum Act {
 
 /// Small numbers hit what exists; large ones what does not.
 fn number() -> impl Strategy<Value = u64> {
-    prop_oneof![0_u64..8, any::<u64>(), Just(u64::MAX), Just(1 << 28), Just(u64::from(u32::MAX)), Just(1 << 55)]
+    prop_oneof![
+        0_u64..8,
+        any::<u64>(),
+        Just(u64::MAX),
+        Just(1 << 28),
+        Just(u64::from(u32::MAX)),
+        Just(1 << 55)
+    ]
 }
 
 fn act() -> impl Strategy<Value = Act> {

@@ -6,8 +6,8 @@
 
 mod hostile_pages;
 mod order;
-mod producer;
 mod processes;
+mod producer;
 mod reallocations;
 mod recording;
 mod throughput;

@@ -57,7 +57,10 @@ fn what_a_dead_process_had_published_is_read() {
     }
     assert_eq!(session.live_process_count(), 0);
     // All its buffers are free again, and its slots.
-    assert!((0..pool.buffer_count() as u32).all(|index| heapr_ring::reader::claimed_buffer(&pool, index).is_none()));
+    assert!(
+        (0..pool.buffer_count() as u32)
+            .all(|index| heapr_ring::reader::claimed_buffer(&pool, index).is_none())
+    );
     let recorded = stop(session, directory);
     assert_eq!(recorded.summary.summary.totals.alloc_count, 1000);
 }
@@ -123,7 +126,8 @@ fn losses_reach_the_file_by_process_and_thread() {
     assert_eq!(recorded.summary.summary.totals.alloc_count, written_count);
     let loss = recorded.summary.statistics.loss;
     assert_eq!((loss.events_lost, loss.processes_refused), (1000 - written_count + 3, 2));
-    let of_thread = recorded.trace.losses().iter().find(|entry| entry.thread.is_some()).expect("the thread's loss");
+    let of_thread =
+        recorded.trace.losses().iter().find(|entry| entry.thread.is_some()).expect("the thread's loss");
     assert_eq!(of_thread.loss.events_lost, 1000 - written_count);
     let in_file: u64 = recorded.trace.losses().iter().map(|entry| entry.loss.events_lost).sum();
     assert_eq!(in_file, loss.events_lost);
@@ -137,7 +141,8 @@ fn a_buffer_whose_owner_is_gone_is_counted_and_freed() {
     let mut thread = process.thread(live_tid(1));
     assert!(thread.alloc(0x100, 10, 0));
     let ghost = writer::SlotClaim { generation: thread.claim.generation + 9, ..thread.claim };
-    let index = writer::claim_buffer(&pool, BufferUse::Events { thread: ghost, sequence: 0 }, ticks(&pool)).unwrap();
+    let index =
+        writer::claim_buffer(&pool, BufferUse::Events { thread: ghost, sequence: 0 }, ticks(&pool)).unwrap();
     session.step_now();
     assert!(heapr_ring::reader::claimed_buffer(&pool, index).is_none());
     let recorded = stop(session, directory);

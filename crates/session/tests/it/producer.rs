@@ -7,7 +7,8 @@ use heapr_ring::writer::{self, BufferUse, ProcessClaim, SlotClaim};
 use heapr_ring::{Pool, sys};
 use heapr_session::Session;
 use heapr_wire::{
-    FLAG_CLOCK_TSC, NO_SLOT, ORIGIN_EXEC, ORIGIN_FORK, PUBLISHED_BUSY, RecordKind, THREAD_ENDED, address_word, word0,
+    FLAG_CLOCK_TSC, NO_SLOT, ORIGIN_EXEC, ORIGIN_FORK, PUBLISHED_BUSY, RecordKind, THREAD_ENDED,
+    address_word, word0,
 };
 
 /// Thread id of a thread that lives as long as the test and does nothing: the recorder looks whether threads exist.
@@ -30,7 +31,8 @@ pub(crate) fn live_tid(number: usize) -> u32 {
 /// Opens the session's pool as an agent does.
 pub(crate) fn join(session: &Session) -> Pool {
     let environment = session.environment_for_target();
-    let (_, value) = environment.iter().find(|(name, _)| name == "HEAPR_SESSION").expect("the session's variable");
+    let (_, value) =
+        environment.iter().find(|(name, _)| name == "HEAPR_SESSION").expect("the session's variable");
     let value = value.to_str().expect("ASCII");
     let mut parts = value.split(':');
     let (pid, descriptor) = (parts.next().expect("a pid"), parts.next().expect("a descriptor"));
@@ -81,7 +83,8 @@ impl<'a> Producer<'a> {
         let block = number / per_block;
         if block as usize == self.node_blocks.len() {
             let purpose = BufferUse::Nodes { process: self.claim, block };
-            self.node_blocks.push(writer::claim_buffer(self.pool, purpose, ticks(self.pool)).expect("a free buffer"));
+            self.node_blocks
+                .push(writer::claim_buffer(self.pool, purpose, ticks(self.pool)).expect("a free buffer"));
         }
         let nodes = self.pool.buffer_nodes(self.node_blocks[block as usize]).expect("the block");
         let node = &nodes[(number % per_block) as usize];
@@ -94,7 +97,11 @@ impl<'a> Producer<'a> {
 /// Ticks since the session's start, now.
 pub(crate) fn ticks(pool: &Pool) -> u64 {
     let control = pool.control();
-    let now = if control.flags.load(Relaxed) & FLAG_CLOCK_TSC != 0 { sys::ticks_ordered() } else { sys::monotonic_ns() };
+    let now = if control.flags.load(Relaxed) & FLAG_CLOCK_TSC != 0 {
+        sys::ticks_ordered()
+    } else {
+        sys::monotonic_ns()
+    };
     now.saturating_sub(control.start_ticks.load(Relaxed))
 }
 

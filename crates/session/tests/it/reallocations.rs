@@ -60,9 +60,18 @@ fn an_address_given_away_during_a_realloc_splits_it() {
         assert!(one.commit(0x900, 20));
     });
     let actions = actions(&recorded);
-    assert!(matches!(actions[1], Action::Free { address_avma: 0x100, is_moved_realloc: true, .. }), "{actions:?}");
-    assert!(matches!(actions[2], Action::Alloc { address_avma: 0x100, size_bytes: 5, is_moved_realloc: false, .. }));
-    assert!(matches!(actions[3], Action::Alloc { address_avma: 0x900, size_bytes: 20, is_moved_realloc: true, .. }));
+    assert!(
+        matches!(actions[1], Action::Free { address_avma: 0x100, is_moved_realloc: true, .. }),
+        "{actions:?}"
+    );
+    assert!(matches!(
+        actions[2],
+        Action::Alloc { address_avma: 0x100, size_bytes: 5, is_moved_realloc: false, .. }
+    ));
+    assert!(matches!(
+        actions[3],
+        Action::Alloc { address_avma: 0x900, size_bytes: 20, is_moved_realloc: true, .. }
+    ));
     let totals = recorded.summary.summary.totals;
     assert_eq!((totals.outstanding_bytes, totals.realloc_count, totals.implied_frees), (25, 1, 0));
 }
