@@ -28,13 +28,13 @@ enum Command {
     /// Print the heap actions of a trace: totals, stacks, frames, images.
     Report(Box<commands::report::ReportArguments>),
     /// Compare two traces by stack, frame or image.
-    Diff(commands::diff::DiffArguments),
+    Diff(Box<commands::diff::DiffArguments>),
     /// Print what a trace file holds: system, session, processes, modules, chunks, loss, damage.
-    Info(commands::info::InfoArguments),
+    Info(Box<commands::info::InfoArguments>),
     /// Write a trace in another tool's format.
     Export(Box<commands::export::ExportArguments>),
     /// Embed the symbols in a trace, so that it can be read on another machine.
-    Symbolize(commands::symbolize::SymbolizeArguments),
+    Symbolize(Box<commands::symbolize::SymbolizeArguments>),
 }
 
 fn main() -> ExitCode {
@@ -42,10 +42,10 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Run(arguments) => commands::run::run(*arguments),
         Command::Report(arguments) => commands::report::run(*arguments),
-        Command::Diff(arguments) => commands::diff::run(arguments),
-        Command::Info(arguments) => commands::info::run(arguments),
+        Command::Diff(arguments) => commands::diff::run(*arguments),
+        Command::Info(arguments) => commands::info::run(*arguments),
         Command::Export(arguments) => commands::export::run(*arguments),
-        Command::Symbolize(arguments) => commands::symbolize::run(arguments),
+        Command::Symbolize(arguments) => commands::symbolize::run(*arguments),
     };
     match outcome {
         Ok(status) => status,

@@ -12,8 +12,11 @@ use heapr_query::{Metrics, SortKey};
 
 use super::{Sample, SampleFrame};
 
-/// Sample types: name and unit of each value, in this order.
-const VALUES: [(&str, &str, fn(&Metrics) -> u64); 7] = [
+/// Name, unit, and where the value is found.
+type SampleType = (&'static str, &'static str, fn(&Metrics) -> u64);
+
+/// The values of each sample, in this order.
+const VALUES: [SampleType; 7] = [
     ("inuse_objects", "count", |metrics| metrics.outstanding_count),
     ("inuse_space", "bytes", |metrics| metrics.outstanding_bytes),
     ("alloc_objects", "count", |metrics| metrics.total_count),
