@@ -381,12 +381,14 @@ pub(crate) fn arm_mappings(is_hooked: bool) {
 
 fn bypass_mappings() {
     let pairs = [
-        (&MAPPING_SLOTS.mmap, MMAP.address()),
-        (&MAPPING_SLOTS.mremap, MREMAP.address()),
-        (&SLOTS[SlotIndex::munmap as usize], REAL.munmap.address()),
+        (Some(&MAPPING_SLOTS.mmap), MMAP.address()),
+        (Some(&MAPPING_SLOTS.mremap), MREMAP.address()),
+        (SLOTS.get(SlotIndex::munmap as usize), REAL.munmap.address()),
     ];
     for (slot, address) in pairs {
-        if address != 0 {
+        if address != 0
+            && let Some(slot) = slot
+        {
             slot.store(address as *mut (), Relaxed);
         }
     }

@@ -95,7 +95,7 @@ const ENOSYS: c_int = 38;
 
 real_functions! {
     malloc b"malloc" fn(size: usize) -> Pointer = NULL;
-    free b"free" fn(block: Pointer) = {};
+    free b"free" fn(block: Pointer) = drop(block);
     calloc b"calloc" fn(count: usize, size: usize) -> Pointer = NULL;
     realloc b"realloc" fn(block: Pointer, size: usize) -> Pointer = NULL;
     reallocarray b"reallocarray" fn(block: Pointer, count: usize, size: usize) -> Pointer

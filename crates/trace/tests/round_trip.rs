@@ -1,8 +1,9 @@
 //! What is written is read; what is damaged is skipped and said; nothing panics.
 
 use heapr_trace::{
-    Action, Block, ChunkKind, Event, HeapId, Mapping, Module, ModuleIndex, Process, ProcessIndex, ProcessOrigin,
-    StackIndex, StackNode, StackTotals, Summary, Thread, ThreadIndex, Totals, Trace, TraceWriter,
+    Action, Block, ChunkKind, Event, HeapId, Mapping, Module, ModuleIndex, Process, ProcessIndex,
+    ProcessOrigin, StackIndex, StackNode, StackTotals, Summary, Thread, ThreadIndex, Totals, Trace,
+    TraceWriter,
 };
 use proptest::prelude::*;
 
@@ -59,8 +60,12 @@ fn write(events: &[Event], blocks: &[Block], is_finished: bool) -> Vec<u8> {
     writer.flush().unwrap();
     if is_finished {
         let totals = Totals { alloc_count: 3, peak_bytes: u64::MAX, ..Totals::default() };
-        let by_stack =
-            vec![StackTotals { stack: StackIndex(9), total_bytes: 77, peak_count: 1, ..StackTotals::default() }];
+        let by_stack = vec![StackTotals {
+            stack: StackIndex(9),
+            total_bytes: 77,
+            peak_count: 1,
+            ..StackTotals::default()
+        }];
         let summary = Summary {
             totals,
             by_heap: vec![(ProcessIndex(0), HeapId::MMAP, totals)],

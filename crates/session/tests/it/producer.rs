@@ -138,7 +138,7 @@ impl ProducerThread<'_> {
             self.cursor = 0;
         }
         let header = self.pool.buffer_header(self.buffer.expect("claimed above")).expect("its header");
-        header.published.store(self.cursor as u32 * 8 | PUBLISHED_BUSY, Relaxed);
+        header.published.store((self.cursor as u32 * 8) | PUBLISHED_BUSY, Relaxed);
         true
     }
 
