@@ -89,13 +89,16 @@ pub(crate) static MMAP: Real = Real::new(b"mmap");
 /// `mremap`, likewise.
 pub(crate) static MREMAP: Real = Real::new(b"mremap");
 
+/// What an absent function without an answer does.
+fn nothing() {}
+
 const NULL: Pointer = core::ptr::null_mut();
 const ENOMEM: c_int = 12;
 const ENOSYS: c_int = 38;
 
 real_functions! {
     malloc b"malloc" fn(size: usize) -> Pointer = NULL;
-    free b"free" fn(block: Pointer) = drop(block);
+    free b"free" fn(block: Pointer) = nothing();
     calloc b"calloc" fn(count: usize, size: usize) -> Pointer = NULL;
     realloc b"realloc" fn(block: Pointer, size: usize) -> Pointer = NULL;
     reallocarray b"reallocarray" fn(block: Pointer, count: usize, size: usize) -> Pointer
