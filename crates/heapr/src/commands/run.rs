@@ -168,8 +168,11 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     if let Some(error) = &ended.write_error {
         eprintln!("heapr: {} is incomplete: {error}", output.display());
     }
-    if !arguments.quiet {
-        summary::print(&ended, &output, status)?;
+    // Whatever becomes of the summary, the program's status is passed through.
+    if !arguments.quiet
+        && let Err(error) = summary::print(&ended, &output, status)
+    {
+        eprintln!("heapr: no summary: {error:#}");
     }
     Ok(exit_code(status))
 }

@@ -9,6 +9,7 @@ mod gdb_oracle;
 mod header;
 mod passthrough;
 mod recording;
+mod signals;
 mod valgrind_oracle;
 mod victim_build;
 mod victims;

@@ -1,0 +1,80 @@
+//! Signals and statuses pass through heapr as if it were not there.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::bounded_run::{self, Outcome};
+use crate::recording::HEAPR;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Runs a shell script under heapr; its `$PPID` is heapr.
+fn run_script(options: &[&str], script: &str) -> Outcome {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(HEAPR);
+    command
+        .arg("run")
+        .args(options)
+        .args(["-o", "t.heapr", "--", "sh", "-c", script])
+        .current_dir(folder.path());
+    bounded_run::run(command, folder.path(), LIMIT)
+}
+
+#[test]
+fn signals_sent_to_heapr_reach_the_program() {
+    for signal in ["TERM", "HUP", "USR1", "USR2", "ALRM"] {
+        let script = format!(
+            "trap 'echo got {signal}; exit 5' {signal}; kill -{signal} $PPID; while :; do sleep 0.02; done"
+        );
+        let outcome = run_script(&["--quiet"], &script);
+        let seen = (outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str());
+        assert_eq!(seen, (5, format!("got {signal}\n").as_str(), ""));
+    }
+}
+
+#[test]
+fn an_interrupt_ends_neither_heapr_nor_a_program_that_the_terminal_did_not_tell() {
+    let outcome = run_script(&["--quiet"], "kill -INT $PPID; kill -QUIT $PPID; sleep 0.1; echo on; exit 3");
+    assert_eq!((outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str()), (3, "on\n", ""));
+}
+
+#[test]
+fn a_program_that_a_signal_killed_is_named_so_and_its_status_is_that_of_a_shell() {
+    let outcome = run_script(&[], "kill -KILL $$");
+    assert_eq!(outcome.status, 128 + 9, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("killed by signal 9"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_program_starts_with_the_signals_it_would_have_without_heapr() {
+    const SHOW: &str = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status";
+    let scratch = tempfile::tempdir().unwrap();
+    let mut bare = Command::new("sh");
+    bare.args(["-c", SHOW]);
+    let bare = bounded_run::run(bare, scratch.path(), LIMIT);
+    let outcome = run_script(&["--quiet"], SHOW);
+    assert!(bare.stdout.contains("SigIgn"), "{}", bare.stdout);
+    assert_eq!((outcome.status, outcome.stdout), (0, bare.stdout));
+}
+
+#[test]
+fn children_that_outlive_the_program_are_recorded_to_their_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(HEAPR);
+    let script = "(sleep 0.8; ls / >/dev/null; echo last) & echo first";
+    command.args(["run", "-o", "t.heapr", "--", "sh", "-c", script]).current_dir(folder.path());
+    let outcome = bounded_run::run(command, folder.path(), LIMIT);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "first\nlast\n"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("children still run"), "{}", outcome.stderr);
+    let mut info = Command::new(HEAPR);
+    info.args(["info", "t.heapr", "--format", "json"]).current_dir(folder.path());
+    let info = bounded_run::run(info, folder.path(), LIMIT);
+    let info: serde_json::Value = serde_json::from_str(&info.stdout).unwrap();
+    let programs: Vec<_> = info["processes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|process| process["executable"].to_string())
+        .collect();
+    assert!(programs.iter().any(|program| program.ends_with("/ls\"")), "{programs:?}");
+}
