@@ -59,8 +59,9 @@ fn compile(source: &Path, output: &Path, level: &[String], flags: &[String]) {
     if modified(output).is_some_and(|time: SystemTime| time > source_time) {
         return;
     }
-    // Another test process may build the same file: each writes its own and renames it.
-    let partial = output.with_extension(format!("{}.partial", std::process::id()));
+    // Another test, in this process or another, may build the same file: each writes its own and renames it.
+    let thread: String = format!("{:?}", std::thread::current().id()).chars().filter(char::is_ascii_digit).collect();
+    let partial = output.with_extension(format!("{}-{thread}.partial", std::process::id()));
     let extension = source.extension().and_then(|extension| extension.to_str());
     let replaced = flags.iter().find_map(|flag| flag.strip_prefix("compiler=")).map(str::to_owned);
     let flags = flags.iter().filter(|flag| !flag.starts_with("compiler="));
