@@ -60,7 +60,8 @@ fn compile(source: &Path, output: &Path, level: &[String], flags: &[String]) {
         return;
     }
     // Another test, in this process or another, may build the same file: each writes its own and renames it.
-    let thread: String = format!("{:?}", std::thread::current().id()).chars().filter(char::is_ascii_digit).collect();
+    let thread: String =
+        format!("{:?}", std::thread::current().id()).chars().filter(char::is_ascii_digit).collect();
     let partial = output.with_extension(format!("{}-{thread}.partial", std::process::id()));
     let extension = source.extension().and_then(|extension| extension.to_str());
     let replaced = flags.iter().find_map(|flag| flag.strip_prefix("compiler=")).map(str::to_owned);
