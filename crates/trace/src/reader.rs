@@ -521,16 +521,21 @@ impl Trace {
         let parts: Vec<_> = parts.into_iter().filter(|(_, chunk)| chunk.first_ns == last.first_ns).collect();
         let mut blocks = Vec::new();
         let mut is_whole = false;
-        for (number, (_, info)) in parts.iter().enumerate() {
-            let streams = self.streams::<BLOCK_STREAMS>(info)?;
+        let (mut first, mut expected) = (0, 0);
+        for (place, info) in parts {
+            let streams = self.streams::<BLOCK_STREAMS>(&info)?;
+            let known = blocks.len();
             let (part, is_last) = take_blocks(&streams, info.item_count as usize, info.first_ns, &mut blocks)
                 .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
-            if part as usize != number {
-                break;
+            if part == 0 {
+                // A later one of the same nanosecond.
+                blocks.drain(..known);
+                first = place;
+                expected = 0;
             }
-            is_whole = is_last;
+            is_whole = is_last && part == expected;
+            expected = expected.wrapping_add(1);
         }
-        let first = parts.first().map_or(0, |&(place, _)| place);
         if !is_whole {
             // The file ends within it: the one before will do.
             return match last.first_ns.checked_sub(1) {
