@@ -5,6 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use heapr_query::{Action, Answer, GroupBy, Metrics, Query, SortKey, file_name};
 use serde_json::json;
 
@@ -71,6 +72,8 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
         (_, true) => GroupBy::Images,
         _ => GroupBy::Stacks,
     };
+    let limit =
+        arguments.fail_if_growth.as_deref().map(parse_bytes).transpose().context("--fail-if-growth")?;
     let (before, before_whole) = groups(&arguments.before, by, &arguments)?;
     let (mut after, after_whole) = groups(&arguments.after, by, &arguments)?;
     let mut lines: Vec<Line> = before
@@ -102,7 +105,6 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
         Format::Csv => write_csv(&mut out, &lines, arguments.top.unwrap_or(usize::MAX))?,
     }
     out.flush()?;
-    let limit = arguments.fail_if_growth.as_deref().map(parse_bytes).transpose()?;
     if limit.is_some_and(|limit| growth > i128::from(limit)) {
         return Ok(ExitCode::FAILURE);
     }

@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use heapr_query::{Action, GroupBy, HistogramOf, Query, SortKey};
-use heapr_trace::{Loss, Trace};
+use heapr_trace::{Damage, Loss, Trace};
 
 use crate::report::action_arguments::ActionArguments;
 use crate::report::filter_arguments::FilterArguments;
 use crate::report::names::{NameArguments, TraceNames};
+use crate::report::progress_bar::ProgressBar;
 use crate::report::subject::{ProcessName, Subject, ThreadName, executable_name};
 use crate::report::text::TextOptions;
 use crate::report::{csv, json, text, xperf};
@@ -36,9 +37,9 @@ pub(crate) struct ReportArguments {
     /// Only the totals
     #[arg(long)]
     totals: bool,
-    /// Most frames printed of a stack
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    depth: usize,
+    /// Most frames printed of a stack [default: all; 12 where no action is given]
+    #[arg(long, value_name = "N")]
+    depth: Option<usize>,
     /// Format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -70,11 +71,16 @@ enum Layout {
 
 /// Stacks shown where no action is given.
 const DEFAULT_TOP_SHOWN: usize = 10;
+/// Frames shown of each of them.
+const DEFAULT_DEPTH_SHOWN: usize = 12;
 
 /// Runs the command.
 pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     let file = arguments.file.take().or_else(|| arguments.actions.take_file().map(PathBuf::from));
-    let file = file.context("no trace given: heapr report FILE")?;
+    let file = file.context(
+        "no trace given: heapr report FILE [OPTIONS] (FILE goes first: options such as --cull-frames take all words \
+         that follow them)",
+    )?;
     let trace = open(&file)?;
     let mut query = Query {
         filter: arguments.filters.filter(trace.session().start_unix_ns)?,
@@ -98,8 +104,12 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
         query.actions.clear();
     }
     let mut names = TraceNames::new(&trace, &arguments.names);
-    let report = heapr_query::run(&trace, &query, &mut names)?;
-    let subject = subject(&file, &trace, arguments.filters.words());
+    let mut bar = ProgressBar::new("reading events");
+    let report =
+        heapr_query::run_with_progress(&trace, &query, &mut names, &mut |read, all| bar.show(read, all))?;
+    drop(bar);
+    let mut subject = subject(&file, &trace, arguments.filters.words());
+    subject.damage.extend(report.damage.iter().map(damage_text));
     let mut out: Box<dyn Write> = match &arguments.output {
         None => Box::new(BufWriter::new(std::io::stdout().lock())),
         Some(path) => {
@@ -115,7 +125,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
         (Format::Text, Layout::Heapr) => {
             let options = TextOptions {
                 width: terminal_width(),
-                depth: arguments.depth,
+                depth: arguments.depth.unwrap_or(if is_default { DEFAULT_DEPTH_SHOWN } else { usize::MAX }),
                 least_permille: 5,
                 is_totals_only: arguments.totals,
             };
@@ -167,14 +177,14 @@ pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
             .map(|thread| ThreadName { tid: thread.tid, name: thread.name.clone(), process: thread.process })
             .collect(),
         loss,
-        damage: trace
-            .damage()
-            .iter()
-            .map(|damage| format!("{} bytes at offset {}: {}", damage.bytes, damage.offset, damage.what))
-            .collect(),
+        damage: trace.damage().iter().map(damage_text).collect(),
         is_cut_short: !trace.is_complete(),
         filters,
     }
+}
+
+fn damage_text(damage: &Damage) -> String {
+    format!("{} bytes at offset {}: {}", damage.bytes, damage.offset, damage.what)
 }
 
 /// Columns of the terminal; 80 where there is none.

@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_long_name_is_cut_in_its_middle_and_the_place_stays() {
         assert_eq!(frame_line(&FRAME, 80), "libfoo.so.1!foo::bar(int)  foo.cc:12");
-        assert_eq!(frame_line(&FRAME, 32), "libfoo.so.1…::bar(int)  foo.cc:12");
+        assert_eq!(frame_line(&FRAME, 32), "libfoo.so.…::bar(int)  foo.cc:12");
         assert_eq!(frame_line(&FRAME, 20), cut_middle("libfoo.so.1!foo::bar(int)", 20));
         assert_eq!(cut_middle("abcdef", 5), "ab…ef");
         assert_eq!(cut_middle("abcdef", 1), "…");

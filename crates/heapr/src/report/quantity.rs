@@ -32,6 +32,11 @@ pub(crate) fn count(count: u64) -> String {
     text
 }
 
+/// `1 block`, `1,234 blocks`.
+pub(crate) fn plural(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// `+1.5 MiB`, `-12 B`, `0 B`.
 pub(crate) fn signed_bytes(delta: i128) -> String {
     signed(delta, bytes)
@@ -169,7 +174,8 @@ mod tests {
         assert_eq!(shown(1023), "1023 B");
         assert_eq!(shown(1024), "1.00 KiB");
         assert_eq!(shown(10_240), "10.0 KiB");
-        assert_eq!(shown(1_023_999), "1.00 MiB");
+        assert_eq!(shown(1_023_999), "0.98 MiB");
+        assert_eq!(shown(1_048_575), "1.00 MiB");
         assert_eq!(shown(999 * 1024), "999.0 KiB");
         assert_eq!(shown(u64::MAX), "16.0 EiB");
     }

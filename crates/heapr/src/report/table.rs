@@ -81,7 +81,7 @@ mod tests {
             table.lines(0, 30),
             [
                 "Name                     Bytes",
-                "a_rather_l…_of_a_thing  1,234,567".trim(),
+                "a_rather_…f_a_thing  1,234,567",
                 "b                            1",
             ]
         );

@@ -8,7 +8,7 @@ use heapr_query::{
 };
 
 use super::frame_text::{frame_line, frame_name, image_name};
-use super::quantity::{bytes, count, duration, percent};
+use super::quantity::{bytes, count, duration, percent, plural};
 use super::subject::{Subject, heap_name};
 use super::table::{Align, Table};
 
@@ -48,15 +48,14 @@ pub(crate) fn write_text(
 }
 
 fn write_head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
-    let plural = |count: usize| if count == 1 { "process" } else { "processes" };
+    let process_count = subject.processes.len();
     writeln!(
         out,
-        "{}: {} events in {}, {} {}",
+        "{}: {} in {}, {process_count} {}",
         subject.file,
-        count(subject.event_count),
+        plural(subject.event_count, "event"),
         duration(subject.duration_ns),
-        subject.processes.len(),
-        plural(subject.processes.len())
+        if process_count == 1 { "process" } else { "processes" },
     )?;
     for warning in subject.warnings() {
         writeln!(out, "WARNING: {warning}")?;
@@ -107,16 +106,16 @@ fn write_totals(out: &mut dyn Write, report: &Report<'_>) -> io::Result<()> {
     writeln!(out)?;
     writeln!(
         out,
-        "Peak         {} bytes in {} blocks, at {}",
+        "Peak         {} bytes in {}, at {}",
         count(totals.peak_bytes),
-        count(totals.peak_count),
+        plural(totals.peak_count, "block"),
         duration(totals.peak_time_ns)
     )?;
     writeln!(
         out,
-        "Outstanding  {} bytes in {} blocks",
+        "Outstanding  {} bytes in {}",
         count(totals.outstanding_bytes),
-        count(totals.outstanding_count)
+        plural(totals.outstanding_count, "block")
     )?;
     writeln!(
         out,
@@ -392,7 +391,7 @@ fn write_histogram(out: &mut dyn Write, histogram: &Histogram, width: usize) -> 
     };
     let all: u64 = histogram.buckets.iter().map(|bucket| bucket.total_count).sum();
     let largest = histogram.buckets.iter().map(|bucket| bucket.total_count).max().unwrap_or(0).max(1);
-    writeln!(out, "{title} of {} allocations", count(all))?;
+    writeln!(out, "{title} of {}", plural(all, "allocation"))?;
     let mut table = Table::new(
         &[
             ("From", Align::Right),
@@ -465,12 +464,12 @@ fn sort_amount(sort: SortKey, metrics: &Metrics) -> String {
             count(metrics.outstanding_count)
         ),
         SortKey::TotalBytes | SortKey::TotalCount => {
-            format!("{} in {} allocations", bytes(metrics.total_bytes), count(metrics.total_count))
+            format!("{} in {}", bytes(metrics.total_bytes), plural(metrics.total_count, "allocation"))
         }
-        SortKey::ReallocCount => format!("{} reallocs", count(metrics.realloc_count)),
+        SortKey::ReallocCount => plural(metrics.realloc_count, "realloc"),
         SortKey::PeakBytes => {
-            format!("{} at the peak in {} blocks", bytes(metrics.peak_bytes), count(metrics.peak_count))
+            format!("{} at the peak in {}", bytes(metrics.peak_bytes), plural(metrics.peak_count, "block"))
         }
-        SortKey::TemporaryCount => format!("{} temporary allocations", count(metrics.temporary_count)),
+        SortKey::TemporaryCount => plural(metrics.temporary_count, "temporary allocation"),
     }
 }

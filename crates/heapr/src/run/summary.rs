@@ -11,7 +11,7 @@ use heapr_session::SessionSummary;
 use crate::commands::report::{open, subject};
 use crate::report::frame_text::{cut_middle, frame_name};
 use crate::report::names::{NameArguments, TraceNames};
-use crate::report::quantity::{bytes, count, duration};
+use crate::report::quantity::{bytes, count, duration, plural};
 
 /// Stacks shown of each ranking.
 const STACKS_SHOWN: usize = 5;
@@ -80,10 +80,6 @@ fn write_totals(text: &mut String, ended: &SessionSummary, status: ExitStatus) -
         bytes(totals.outstanding_bytes),
         plural(totals.outstanding_count, "block")
     )
-}
-
-fn plural(number: u64, what: &str) -> String {
-    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 fn write_stacks(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
