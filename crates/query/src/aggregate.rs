@@ -3,10 +3,11 @@
 //! Two passes: the first adds up only the amount that is sorted by (eight bytes per group), the second all amounts of
 //! the groups that made it into the top. So memory is eight bytes per stack, however many there are.
 
-use heapr_trace::{StackIndex, StackTotals};
+use heapr_trace::StackIndex;
 
+use crate::error::Result;
 use crate::metrics::{Metrics, SortKey};
-use crate::row_table::Rows;
+use crate::row_table::RowSource;
 
 /// A group of rows that are shown as one.
 #[derive(Debug, Clone, Copy)]
@@ -34,19 +35,22 @@ pub(crate) const NO_GROUP: u32 = u32::MAX;
 
 /// Ranks groups `0..group_count`; `group_of` tells the group of each row. Greatest first; of equal groups the one with
 /// more outstanding, then total bytes, then the lower number.
-pub(crate) fn rank(rows: &Rows, group_of: &[u32], group_count: usize, sort: SortKey, top: usize) -> Ranking {
-    let with_group = || {
-        rows.totals
-            .iter()
-            .zip(group_of)
-            .filter(|&(_, &group)| group != NO_GROUP)
-            .map(|(row, &group)| (row, group))
-    };
+pub(crate) fn rank(
+    rows: &RowSource<'_>,
+    group_of: &[u32],
+    group_count: usize,
+    sort: SortKey,
+    top: usize,
+) -> Result<Ranking> {
     let mut amounts: Vec<u64> = vec![0; group_count];
-    for (row, group) in with_group() {
-        let amount = &mut amounts[group as usize];
-        *amount = amount.saturating_add(sort.of(&Metrics::of(row)));
-    }
+    let mut groups_of_rows = group_of.iter();
+    rows.for_each(|row| {
+        if let Some(&group) = groups_of_rows.next()
+            && let Some(amount) = amounts.get_mut(group as usize)
+        {
+            *amount = amount.saturating_add(sort.of(&Metrics::of(row)));
+        }
+    })?;
     let mut order: Vec<u32> = (0..group_count as u32).collect();
     let by_amount = |group: &u32| (std::cmp::Reverse(amounts[*group as usize]), *group);
     let kept = top.min(group_count);
@@ -71,12 +75,14 @@ pub(crate) fn rank(rows: &Rows, group_of: &[u32], group_count: usize, sort: Sort
         .collect();
     let mut best: Vec<Option<u64>> = vec![None; groups.len()];
     let mut rest = Metrics::default();
-    for (row, group) in with_group() {
+    let mut groups_of_rows = group_of.iter();
+    rows.for_each(|row| {
+        let Some(&group) = groups_of_rows.next().filter(|&&group| group != NO_GROUP) else { return };
         let metrics = Metrics::of(row);
         let at = place[group as usize];
         if at == NO_GROUP {
             rest.add(&metrics);
-            continue;
+            return;
         }
         let at = at as usize;
         groups[at].metrics.add(&metrics);
@@ -85,7 +91,7 @@ pub(crate) fn rank(rows: &Rows, group_of: &[u32], group_count: usize, sort: Sort
             best[at] = Some(amount);
             groups[at].representative = row.stack;
         }
-    }
+    })?;
     groups.sort_by_key(|ranked| {
         let metrics = &ranked.metrics;
         std::cmp::Reverse((
@@ -98,7 +104,7 @@ pub(crate) fn rank(rows: &Rows, group_of: &[u32], group_count: usize, sort: Sort
     for left_out in groups.drain(kept..) {
         rest.add(&left_out.metrics);
     }
-    Ranking { groups, group_count, rest }
+    Ok(Ranking { groups, group_count, rest })
 }
 
 /// Numbers keys in the order in which they come: `group_of` for [`rank`].
@@ -129,24 +135,15 @@ impl Numbering {
     }
 }
 
-/// Drops rows for which `keeps` is false.
-pub(crate) fn retain(rows: &mut Rows, mut keeps: impl FnMut(&StackTotals) -> bool) {
-    let kept: Vec<bool> = rows.totals.iter().map(&mut keeps).collect();
-    let mut at = 0..kept.len();
-    rows.totals.retain(|_| at.next().is_some_and(|index| kept[index]));
-    if !rows.threads.is_empty() {
-        let mut at = 0..kept.len();
-        rows.threads.retain(|_| at.next().is_some_and(|index| kept[index]));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use heapr_trace::StackTotals;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::row_table::Rows;
 
     fn row() -> impl Strategy<Value = (StackTotals, u32)> {
         (0..12_u32, 0..4_u64, 0..50_u64, 0..3_u64, 0..40_u64).prop_map(
@@ -176,7 +173,8 @@ mod tests {
             let (name, sort) = SortKey::ALL[key];
             prop_assert_eq!(SortKey::parse(name), Some(sort));
             let (totals, groups): (Vec<StackTotals>, Vec<u32>) = rows.iter().copied().unzip();
-            let ranking = rank(&Rows { totals, threads: Vec::new() }, &groups, 11, sort, top);
+            let rows_in_memory = RowSource::Memory(Rows { totals, threads: Vec::new() });
+            let ranking = rank(&rows_in_memory, &groups, 11, sort, top).unwrap();
 
             let mut naive: BTreeMap<u32, Metrics> = (0..11).map(|group| (group, Metrics::default())).collect();
             for (totals, group) in &rows {

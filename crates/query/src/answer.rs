@@ -1,6 +1,6 @@
 //! From rows to the answers of actions.
 
-use heapr_trace::{StackIndex, ThreadIndex};
+use heapr_trace::{StackIndex, StackTotals, ThreadIndex};
 
 use crate::aggregate::{self, NO_GROUP, Numbering};
 use crate::call_tree::{CallTree, CallTreeBuilder};
@@ -12,72 +12,110 @@ use crate::frames::FrameId;
 use crate::metrics::{Metrics, SortKey};
 use crate::query::{Action, GroupBy};
 use crate::report::{Answer, Group, GroupKey, Ranking};
-use crate::row_table::Rows;
+use crate::row_table::RowSource;
 use crate::symbol_tree::{NamedStack, SymbolTree};
+
+/// In place of a stack: the row is not counted.
+const LEFT_OUT: NamedStack = NamedStack::MAX;
 
 /// Rows with their stacks after culling: what all actions of a query share.
 #[derive(Debug)]
-pub(crate) struct Culled<'a> {
-    rows: &'a Rows,
+pub(crate) struct Culled<'a, 't> {
+    rows: &'a RowSource<'t>,
     tree: &'a SymbolTree,
     /// By row.
     stacks: Vec<NamedStack>,
 }
 
-impl<'a> Culled<'a> {
-    pub(crate) fn new(rows: &'a Rows, tree: &'a SymbolTree, list: &CullList) -> Self {
+impl<'a, 't> Culled<'a, 't> {
+    /// `is_counted`: whether the rows of a file's stack are.
+    pub(crate) fn new(
+        rows: &'a RowSource<'t>,
+        tree: &'a SymbolTree,
+        list: &CullList,
+        is_counted: impl Fn(StackIndex) -> bool,
+    ) -> Result<Self> {
         let mut culling = Culling::new(tree, list);
-        let stacks = rows.totals.iter().map(|row| culling.cull(tree.named(row.stack))).collect();
-        Self { rows, tree, stacks }
+        let mut stacks = Vec::new();
+        rows.for_each(|row| {
+            let is_counted = is_counted(row.stack);
+            stacks.push(if is_counted { culling.cull(tree.named(row.stack)) } else { LEFT_OUT });
+        })?;
+        Ok(Self { rows, tree, stacks })
+    }
+
+    /// Shows all counted rows with their culled stacks.
+    fn for_each(&self, mut visit: impl FnMut(&StackTotals, NamedStack)) -> Result<()> {
+        let mut stacks = self.stacks.iter();
+        self.rows.for_each(|row| {
+            if let Some(&stack) = stacks.next().filter(|&&stack| stack != LEFT_OUT) {
+                visit(row, stack);
+            }
+        })
+    }
+
+    /// Group of each row: those of the counted ones, by their culled stacks.
+    fn group_rows(&self, mut group_of: impl FnMut(NamedStack) -> u32) -> Vec<u32> {
+        self.stacks.iter().map(|&stack| if stack == LEFT_OUT { NO_GROUP } else { group_of(stack) }).collect()
     }
 
     pub(crate) fn answer(&self, action: &Action, top: usize) -> Result<Answer> {
         Ok(match action {
-            Action::Ranking { by, sort } => Answer::Ranking(self.ranking(*by, *sort, top)),
-            Action::TopDown { sort } => Answer::Tree(self.top_down(*sort, top)),
+            Action::Ranking { by, sort } => Answer::Ranking(self.ranking(*by, *sort, top)?),
+            Action::TopDown { sort } => Answer::Tree(self.top_down(*sort, top)?),
             Action::Callers { of, sort } => Answer::Tree(self.callers(of, *sort, top)?),
         })
     }
 
-    fn ranking(&self, by: GroupBy, sort: SortKey, top: usize) -> Ranking {
+    fn ranking(&self, by: GroupBy, sort: SortKey, top: usize) -> Result<Ranking> {
         let (group_of, keys) = match by {
             GroupBy::Stacks => {
                 let mut numbering = Numbering::new(self.tree.len());
-                let groups: Vec<u32> = self.stacks.iter().map(|&stack| numbering.number(stack)).collect();
+                let groups = self.group_rows(|stack| numbering.number(stack));
                 (groups, numbering.into_keys().into_iter().map(GroupKey::Stack).collect::<Vec<_>>())
             }
             GroupBy::Frames => self.by_frame(),
             GroupBy::Images => self.by_image(),
             GroupBy::Threads => self.by_thread(),
         };
-        let ranking = aggregate::rank(self.rows, &group_of, keys.len(), sort, top);
-        let group = |ranked: &aggregate::RankedGroup| {
-            let mut key = keys[ranked.group as usize];
-            if let GroupKey::Frame(Some((stack, _))) = &mut key {
-                // The stack whose innermost frame it is, in the row that stands for the group.
-                *stack = self.stack_of_row(ranked.representative);
-            }
-            Group { metrics: ranked.metrics, key, representative: ranked.representative }
-        };
-        Ranking {
-            by,
-            groups: ranking.groups.iter().map(group).collect(),
-            group_count: ranking.group_count,
-            rest: ranking.rest,
+        let ranking = aggregate::rank(self.rows, &group_of, keys.len(), sort, top)?;
+        let mut groups: Vec<Group> = ranking
+            .groups
+            .iter()
+            .map(|ranked| Group {
+                metrics: ranked.metrics,
+                key: keys[ranked.group as usize],
+                representative: ranked.representative,
+            })
+            .collect();
+        if by == GroupBy::Frames {
+            self.place_frames(&mut groups)?;
         }
+        Ok(Ranking { by, groups, group_count: ranking.group_count, rest: ranking.rest })
     }
 
-    /// The culled stack of the rows of a file's stack. (Rows are in order of their stacks.)
-    fn stack_of_row(&self, stack: StackIndex) -> NamedStack {
-        let at = self.rows.totals.partition_point(|row| row.stack < stack);
-        self.stacks.get(at).copied().unwrap_or(0)
+    /// Gives each group of a frame the culled stack of the row that stands for it, whose innermost frame it is.
+    fn place_frames(&self, groups: &mut [Group]) -> Result<()> {
+        let mut wanted: hashbrown::HashMap<StackIndex, NamedStack> =
+            groups.iter().map(|group| (group.representative, 0)).collect();
+        self.for_each(|row, stack| {
+            if let Some(place) = wanted.get_mut(&row.stack) {
+                *place = stack;
+            }
+        })?;
+        for group in groups {
+            if let GroupKey::Frame(Some((stack, _))) = &mut group.key {
+                *stack = wanted.get(&group.representative).copied().unwrap_or(0);
+            }
+        }
+        Ok(())
     }
 
     fn by_frame(&self) -> (Vec<u32>, Vec<GroupKey>) {
         // The frame's number + 1, 0 for no frame.
         let key_of = |stack: NamedStack| self.tree.frame(stack).map_or(0, |frame| frame.0 + 1);
         let mut numbering = Numbering::new(self.tree.frames.len() + 1);
-        let groups = self.stacks.iter().map(|&stack| numbering.number(key_of(stack))).collect();
+        let groups = self.group_rows(|stack| numbering.number(key_of(stack)));
         let key = |key: u32| GroupKey::Frame(key.checked_sub(1).map(|frame| (0, FrameId(frame))));
         (groups, numbering.into_keys().into_iter().map(key).collect())
     }
@@ -85,14 +123,14 @@ impl<'a> Culled<'a> {
     fn by_image(&self) -> (Vec<u32>, Vec<GroupKey>) {
         let mut keys: Vec<GroupKey> = Vec::new();
         let mut numbers = hashbrown::HashMap::new();
-        let group_of = |&stack: &NamedStack| {
+        let group_of = |stack: NamedStack| {
             let module = self.tree.frame(stack).and_then(|frame| self.tree.frames.key(frame).module);
             *numbers.entry(module).or_insert_with(|| {
                 keys.push(GroupKey::Image(module));
                 keys.len() as u32 - 1
             })
         };
-        (self.stacks.iter().map(group_of).collect(), keys)
+        (self.group_rows(group_of), keys)
     }
 
     fn by_thread(&self) -> (Vec<u32>, Vec<GroupKey>) {
@@ -104,24 +142,24 @@ impl<'a> Culled<'a> {
                 keys.len() as u32 - 1
             })
         };
-        let groups = if self.rows.threads.is_empty() {
-            vec![NO_GROUP; self.rows.totals.len()]
-        } else {
-            self.rows.threads.iter().map(|&thread| group_of(thread)).collect()
-        };
-        (groups, keys)
+        let mut threads = self.rows.threads().iter();
+        let groups = self.stacks.iter().map(|&stack| match threads.next() {
+            Some(&thread) if stack != LEFT_OUT => group_of(thread),
+            _ => NO_GROUP,
+        });
+        (groups.collect(), keys)
     }
 
-    fn top_down(&self, sort: SortKey, top: usize) -> CallTree {
+    fn top_down(&self, sort: SortKey, top: usize) -> Result<CallTree> {
         let mut builder = CallTreeBuilder::default();
         let mut path = Vec::new();
-        for (row, &stack) in self.rows.totals.iter().zip(&self.stacks) {
+        self.for_each(|row, stack| {
             path.clear();
             path.extend(self.tree.frames_of(stack));
             path.reverse();
             builder.add(&path, row.stack, &Metrics::of(row));
-        }
-        builder.finish(sort, top)
+        })?;
+        Ok(builder.finish(sort, top))
     }
 
     fn callers(&self, of: &FramePattern, sort: SortKey, top: usize) -> Result<CallTree> {
@@ -129,7 +167,7 @@ impl<'a> Culled<'a> {
         let mut builder = CallTreeBuilder::default();
         let mut path = Vec::new();
         let mut is_found = false;
-        for row in &self.rows.totals {
+        self.for_each(|row, _| {
             path.clear();
             // Looked for in the whole stack: the callers of `malloc` may be asked for.
             let frames = self.tree.frames_of(self.tree.named(row.stack));
@@ -138,7 +176,7 @@ impl<'a> Culled<'a> {
                 is_found = true;
                 builder.add(&path, row.stack, &Metrics::of(row));
             }
-        }
+        })?;
         if !is_found {
             return Err(Error::NoSuchFrame { pattern: of.as_str().to_owned() });
         }

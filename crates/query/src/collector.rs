@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use heapr_trace::{Block, HeapId, ProcessIndex, Totals};
+use heapr_trace::{Block, HeapId, ProcessIndex, StackTotals, Totals};
 
 use crate::choice::Choice;
 use crate::filter::{AllocationType, Filter, Span};
@@ -80,6 +80,10 @@ pub(crate) struct Collector<'a> {
     histograms: Vec<HistogramCounter>,
     level: Level,
     heap_levels: Vec<(ProcessIndex, HeapId, Level)>,
+    /// Places in `heap_levels`; a trace may have thousands of processes.
+    heap_places: hashbrown::HashMap<(ProcessIndex, HeapId), usize>,
+    /// The place that was asked for last.
+    last_heap: usize,
     /// Number of the last peak; 0: there was none.
     epoch: u32,
     /// Blocks born after the last peak with the same time stamp: not alive at it although their time says so.
@@ -97,6 +101,14 @@ pub(crate) struct Collected {
     pub(crate) totals: Totals,
     pub(crate) by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
     pub(crate) histograms: Vec<HistogramCounter>,
+}
+
+impl Collected {
+    /// Sets the time of all peaks.
+    pub(crate) fn set_peak_time(&mut self, peak_time_ns: u64) {
+        self.totals.peak_time_ns = peak_time_ns;
+        self.by_heap.iter_mut().for_each(|(_, _, totals)| totals.peak_time_ns = peak_time_ns);
+    }
 }
 
 impl<'a> Collector<'a> {
@@ -121,6 +133,8 @@ impl<'a> Collector<'a> {
             histograms: histograms.iter().map(|&of| HistogramCounter::new(of)).collect(),
             level: Level::default(),
             heap_levels: Vec::new(),
+            heap_places: hashbrown::HashMap::new(),
+            last_heap: 0,
             epoch: 0,
             late_births: HashSet::new(),
             unmatched_frees: 0,
@@ -165,13 +179,15 @@ impl<'a> Collector<'a> {
 
     fn heap_level(&mut self, block: &Block) -> &mut Level {
         let key = (block.process, block.heap);
-        // A handful of processes and heaps: looking is quicker than hashing; the last one is the likeliest.
-        let found = self.heap_levels.iter().rposition(|&(process, heap, _)| (process, heap) == key);
-        let at = found.unwrap_or_else(|| {
-            self.heap_levels.push((block.process, block.heap, Level::default()));
-            self.heap_levels.len() - 1
-        });
-        &mut self.heap_levels[at].2
+        let is_last = |&(process, heap, _): &(_, _, _)| (process, heap) == key;
+        if !self.heap_levels.get(self.last_heap).is_some_and(is_last) {
+            let levels = &mut self.heap_levels;
+            self.last_heap = *self.heap_places.entry(key).or_insert_with(|| {
+                levels.push((block.process, block.heap, Level::default()));
+                levels.len() - 1
+            });
+        }
+        &mut self.heap_levels[self.last_heap].2
     }
 
     /// A block's end inside the replay.
@@ -247,6 +263,15 @@ impl<'a> Collector<'a> {
             || (block.alloc_ns == peak_ns && !self.late_births.contains(&block_key(block)))
     }
 
+    pub(crate) fn has_process(&self, process: ProcessIndex) -> bool {
+        self.choice.has_process(process)
+    }
+
+    /// Bytes of the chosen blocks that are live now.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.level.live_bytes
+    }
+
     /// Bytes and time of the greatest peak so far.
     pub(crate) fn peak(&self) -> (u64, u64) {
         (self.level.peak_bytes, self.level.peak_time_ns)
@@ -259,25 +284,20 @@ impl<'a> Collector<'a> {
             && !self.is_temporary_only
             && self.has_required.is_none()
             && self.counted == Counted::Born;
-        let peak_time_ns = self.level.peak_time_ns;
         let rows = self.rows.finish(self.epoch);
-        let mut collected = Collected {
-            totals: sum_of(&rows, peak_time_ns),
-            by_heap: sums_by_heap(&rows, peak_time_ns),
-            rows,
-            histograms: self.histograms,
-        };
+        let mut sums = RowSums::default();
+        rows.totals.iter().for_each(|row| sums.add(row));
+        sums.set_peak_time(self.level.peak_time_ns);
+        let mut collected =
+            Collected { rows, totals: sums.totals, by_heap: sums.by_heap, histograms: self.histograms };
         collected.totals.unmatched_frees = self.unmatched_frees;
         collected.totals.inherited_frees = self.inherited_frees;
         collected.totals.implied_frees = self.implied_frees;
         collected.totals.failed_count = self.failed_count;
         if is_whole {
             for (process, heap, totals) in &mut collected.by_heap {
-                if let Some((_, _, level)) = self
-                    .heap_levels
-                    .iter()
-                    .find(|(of_process, of_heap, _)| of_process == process && of_heap == heap)
-                {
+                if let Some(&place) = self.heap_places.get(&(*process, *heap)) {
+                    let level = &self.heap_levels[place].2;
                     totals.peak_bytes = level.peak_bytes;
                     totals.peak_count = level.peak_count;
                     totals.peak_time_ns = level.peak_time_ns;
@@ -302,31 +322,36 @@ fn block_key(block: &Block) -> BlockKey {
     (block.process, block.heap, block.address_avma)
 }
 
-/// Sum of all rows.
-pub(crate) fn sum_of(rows: &Rows, peak_time_ns: u64) -> Totals {
-    let mut sum = Totals { peak_time_ns, ..Totals::default() };
-    for row in &rows.totals {
-        add_row(&mut sum, row);
-    }
-    sum
+/// Sums of rows: over all, and by process and heap in that order.
+#[derive(Debug, Default)]
+pub(crate) struct RowSums {
+    pub(crate) totals: Totals,
+    pub(crate) by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
 }
 
-/// Sums by process and heap, in that order.
-pub(crate) fn sums_by_heap(rows: &Rows, peak_time_ns: u64) -> Vec<(ProcessIndex, HeapId, Totals)> {
-    let mut sums: Vec<(ProcessIndex, HeapId, Totals)> = Vec::new();
-    let mut numbers = hashbrown::HashMap::new();
-    for row in &rows.totals {
-        let number = *numbers.entry((row.process, row.heap)).or_insert_with(|| {
-            sums.push((row.process, row.heap, Totals { peak_time_ns, ..Totals::default() }));
-            sums.len() - 1
-        });
-        add_row(&mut sums[number].2, row);
+impl RowSums {
+    /// Adds a row.
+    pub(crate) fn add(&mut self, row: &StackTotals) {
+        add_row(&mut self.totals, row);
+        let key = (row.process, row.heap);
+        let at = self
+            .by_heap
+            .binary_search_by_key(&key, |&(process, heap, _)| (process, heap))
+            .unwrap_or_else(|at| {
+                self.by_heap.insert(at, (row.process, row.heap, Totals::default()));
+                at
+            });
+        add_row(&mut self.by_heap[at].2, row);
     }
-    sums.sort_unstable_by_key(|&(process, heap, _)| (process, heap));
-    sums
+
+    /// Sets the time of all peaks.
+    pub(crate) fn set_peak_time(&mut self, peak_time_ns: u64) {
+        self.totals.peak_time_ns = peak_time_ns;
+        self.by_heap.iter_mut().for_each(|(_, _, totals)| totals.peak_time_ns = peak_time_ns);
+    }
 }
 
-fn add_row(sum: &mut Totals, row: &heapr_trace::StackTotals) {
+fn add_row(sum: &mut Totals, row: &StackTotals) {
     sum.alloc_count += row.total_count;
     sum.alloc_bytes = sum.alloc_bytes.saturating_add(row.total_bytes);
     sum.free_count += row.total_count.saturating_sub(row.outstanding_count);

@@ -93,6 +93,8 @@ pub struct Report<'t> {
     pub sections: Vec<Section>,
     /// One for each that was asked for.
     pub histograms: Vec<Histogram>,
+    /// Chunks of events that a replay could not use; empty if none was needed.
+    pub damage: Vec<heapr_trace::Damage>,
     pub(crate) stacks: &'t dyn StackSource,
     pub(crate) tree: SymbolTree,
 }

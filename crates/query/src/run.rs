@@ -1,24 +1,21 @@
 //! From a query to its report: the summary where it suffices, else a replay of what the query needs.
 
-use heapr_ledger::{Cause, Ledger, Observer};
-use heapr_trace::{Block, Event, ProcessIndex, StackIndex, StackTotals, Summary, Trace};
+use heapr_trace::{HeapId, ProcessIndex, StackIndex, Totals, Trace};
 
-use crate::aggregate;
 use crate::answer::Culled;
 use crate::choice::Choice;
 use crate::code_table::CodeTable;
-use crate::collector::{Collected, Collector, Counted, Death, sum_of, sums_by_heap};
+use crate::collector::{Collected, RowSums};
 use crate::error::Result;
-use crate::filter::{Filter, Moment, Span};
+use crate::filter::Filter;
+use crate::histogram::HistogramCounter;
 use crate::query::Query;
+use crate::replay::{Progress, Replay};
 use crate::report::{HeapRow, Report, Section};
-use crate::row_table::Rows;
+use crate::row_table::{RowSource, Rows};
 use crate::stack_source::StackSource;
 use crate::symbol_source::{NoSymbols, SymbolSource};
 use crate::symbol_tree::SymbolTree;
-
-/// All times.
-const ALWAYS: Span = Span { from: 0, to: u64::MAX };
 
 impl StackSource for Trace {
     fn node_count(&self) -> u32 {
@@ -57,253 +54,167 @@ impl StackSource for Trace {
 /// # Errors
 /// The query can't be meant, names what the trace does not have, or the trace cannot be read.
 pub fn run<'t>(trace: &'t Trace, query: &Query, symbols: &mut dyn SymbolSource) -> Result<Report<'t>> {
+    run_with_progress(trace, query, symbols, &mut |_, _| {})
+}
+
+/// As [`run`]; `progress` is told how far a replay has come.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with_progress<'t>(
+    trace: &'t Trace,
+    query: &Query,
+    symbols: &mut dyn SymbolSource,
+    progress: &mut Progress<'_>,
+) -> Result<Report<'t>> {
     query.check()?;
     let choice = Choice::new(&query.filter, trace.processes(), trace.threads())?;
     let mut no_symbols = NoSymbols;
     let symbols: &mut dyn SymbolSource = if query.needs_symbols() { symbols } else { &mut no_symbols };
-    let required = &query.filter.required_frames;
-    if let Some(summary) = usable_summary(trace, query, &choice)? {
-        let mut collected = from_summary(summary, query.filter.at);
-        let tree = name(trace, &collected.rows, symbols);
-        if !required.is_empty() {
-            let has = has_required(trace, &tree, query);
-            aggregate::retain(&mut collected.rows, |row| {
-                has.get(row.stack.0 as usize).copied().unwrap_or(false)
-            });
-            let peak_time_ns = collected.totals.peak_time_ns;
-            collected.totals = sum_of(&collected.rows, peak_time_ns);
-            collected.by_heap = sums_by_heap(&collected.rows, peak_time_ns);
+    let progress: &mut Progress<'_> = &mut |read, all| progress(read, all);
+    let mut replay = Replay { trace, progress, damage: Vec::new() };
+    let mut evidence = if summary_suffices(query, &choice) {
+        match Evidence::of_summary(trace) {
+            Some(evidence) => evidence,
+            None => Evidence::of_replayed_summary(&mut replay)?,
         }
-        return answer(trace, query, collected, tree);
-    }
-    if required.is_empty() {
-        let collected = replay(trace, query, &choice, None)?;
-        let tree = name(trace, &collected.rows, symbols);
-        return answer(trace, query, collected, tree);
-    }
-    // Which stacks count must be known before the replay.
-    let wanted = vec![true; trace.stacks().len()];
+    } else if query.filter.required_frames.is_empty() {
+        Evidence::of_replay(replay.collect(query, &choice, None)?)
+    } else {
+        // Which stacks count must be known before the replay.
+        let wanted = vec![true; trace.stacks().len()];
+        let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, &wanted);
+        let has_required = has_required(&tree, query);
+        let by_stack: Vec<bool> = (0..trace.stacks().len() as u32)
+            .map(|stack| has_required[tree.named(StackIndex(stack)) as usize])
+            .collect();
+        let evidence = Evidence::of_replay(replay.collect(query, &choice, Some(&by_stack))?);
+        return evidence.report(trace, query, tree, |_| true, replay.damage);
+    };
+    let wanted = wanted_stacks(trace, &evidence.rows)?;
     let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, &wanted);
-    let has = has_required(trace, &tree, query);
-    let collected = replay(trace, query, &choice, Some(&has))?;
-    answer(trace, query, collected, tree)
+    drop(wanted);
+    if query.filter.required_frames.is_empty() {
+        return evidence.report(trace, query, tree, |_| true, replay.damage);
+    }
+    let has_required = has_required(&tree, query);
+    let named: Vec<bool> = (0..trace.stacks().len() as u32)
+        .map(|stack| has_required[tree.named(StackIndex(stack)) as usize])
+        .collect();
+    let is_counted = |stack: StackIndex| named.get(stack.0 as usize).copied().unwrap_or(false);
+    let mut sums = RowSums::default();
+    evidence.rows.for_each(|row| {
+        if is_counted(row.stack) {
+            sums.add(row);
+        }
+    })?;
+    sums.set_peak_time(evidence.totals.peak_time_ns);
+    evidence.totals = sums.totals;
+    evidence.by_heap = sums.by_heap;
+    evidence.report(trace, query, tree, is_counted, replay.damage)
 }
 
-/// The summary, if nothing is asked that it does not hold.
-fn usable_summary(trace: &Trace, query: &Query, choice: &Choice) -> Result<Option<Summary>> {
+/// Whether nothing is asked that a summary does not hold.
+fn summary_suffices(query: &Query, choice: &Choice) -> bool {
     let Filter { range, lifetime, size, at, is_temporary_only, allocation_type, .. } = &query.filter;
-    let suffices = choice.is_everything()
+    choice.is_everything()
         && range.is_none()
         && lifetime.is_none()
         && size.is_none()
+        && at.is_none()
         && !is_temporary_only
         && allocation_type.is_none()
-        && matches!(at, None | Some(Moment::Peak))
         && query.histograms.is_empty()
-        && !query.is_by_thread();
-    if !suffices {
-        return Ok(None);
-    }
-    // A damaged summary is no loss: the events tell the same.
-    Ok(trace.summary().unwrap_or(None))
+        && !query.is_by_thread()
 }
 
-fn from_summary(summary: Summary, at: Option<Moment>) -> Collected {
-    let Summary { mut totals, mut by_heap, mut by_stack, .. } = summary;
-    if at == Some(Moment::Peak) {
-        by_stack.retain(|row| row.peak_count > 0);
-        for row in &mut by_stack {
-            *row = StackTotals {
-                total_count: row.peak_count,
-                total_bytes: row.peak_bytes,
-                outstanding_count: row.peak_count,
-                outstanding_bytes: row.peak_bytes,
-                realloc_count: 0,
-                temporary_count: 0,
-                ..*row
-            };
-        }
-        let rows = Rows { totals: by_stack, threads: Vec::new() };
-        let peak_time_ns = totals.peak_time_ns;
-        totals = sum_of(&rows, peak_time_ns);
-        by_heap = sums_by_heap(&rows, peak_time_ns);
-        return Collected { rows, totals, by_heap, histograms: Vec::new() };
+/// What the answers are made of.
+struct Evidence<'t> {
+    rows: RowSource<'t>,
+    totals: Totals,
+    by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
+    histograms: Vec<HistogramCounter>,
+}
+
+impl<'t> Evidence<'t> {
+    /// `None` if there is no summary or a damaged one, which is no loss: the events tell the same.
+    fn of_summary(trace: &'t Trace) -> Option<Self> {
+        let summary = trace.summary_totals().ok().flatten()?;
+        // All of it can be read, so that no pass fails half-way.
+        trace.for_each_stack_totals(|_| {}).ok()?;
+        Some(Self {
+            rows: RowSource::Summary(trace),
+            totals: summary.totals,
+            by_heap: summary.by_heap,
+            histograms: Vec::new(),
+        })
     }
-    Collected {
-        rows: Rows { totals: by_stack, threads: Vec::new() },
-        totals,
-        by_heap,
-        histograms: Vec::new(),
+
+    fn of_replayed_summary(replay: &mut Replay<'_, '_>) -> Result<Self> {
+        let summary = replay.summary()?;
+        Ok(Self {
+            rows: RowSource::Memory(Rows { totals: summary.by_stack, threads: Vec::new() }),
+            totals: summary.totals,
+            by_heap: summary.by_heap,
+            histograms: Vec::new(),
+        })
+    }
+
+    fn of_replay(collected: Collected) -> Self {
+        let Collected { rows, totals, by_heap, histograms } = collected;
+        Self { rows: RowSource::Memory(rows), totals, by_heap, histograms }
+    }
+
+    fn report(
+        self,
+        trace: &'t Trace,
+        query: &Query,
+        tree: SymbolTree,
+        is_counted: impl Fn(StackIndex) -> bool,
+        damage: Vec<heapr_trace::Damage>,
+    ) -> Result<Report<'t>> {
+        let culled = Culled::new(&self.rows, &tree, &query.cull, is_counted)?;
+        let sections = query
+            .actions
+            .iter()
+            .map(|action| Ok(Section { action: action.clone(), answer: culled.answer(action, query.top)? }))
+            .collect::<Result<Vec<_>>>()?;
+        let mut by_heap: Vec<HeapRow> = self
+            .by_heap
+            .into_iter()
+            .map(|(process, heap, totals)| HeapRow { process, heap, totals })
+            .collect();
+        by_heap.sort_by_key(|row| (row.process, row.heap));
+        Ok(Report {
+            totals: self.totals,
+            by_heap,
+            sections,
+            histograms: self.histograms.into_iter().map(HistogramCounter::finish).collect(),
+            damage,
+            stacks: trace,
+            tree,
+        })
     }
 }
 
-/// Names the stacks of some rows.
-fn name(trace: &Trace, rows: &Rows, symbols: &mut dyn SymbolSource) -> SymbolTree {
-    let mut wanted = vec![false; trace.stacks().len()];
-    for row in &rows.totals {
+/// By stack of the file: whether a row or one of the stacks of a row needs its name.
+fn wanted_stacks(trace: &Trace, rows: &RowSource<'_>) -> Result<Vec<bool>> {
+    let stacks = trace.stacks();
+    let mut wanted = vec![false; stacks.len()];
+    rows.for_each(|row| {
         let mut stack = row.stack;
         while let Some(place) = wanted.get_mut(stack.0 as usize) {
             if *place || stack == StackIndex::EMPTY {
                 break;
             }
             *place = true;
-            stack = trace.stacks().parent(stack);
+            stack = stacks.parent(stack);
         }
-    }
-    SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, &wanted)
+    })?;
+    Ok(wanted)
 }
 
-/// By stack of the file: whether one of its frames is required.
-fn has_required(trace: &Trace, tree: &SymbolTree, query: &Query) -> Vec<bool> {
-    let with = tree.stacks_with(&tree.matching_frames(&query.filter.required_frames));
-    (0..trace.stacks().len() as u32)
-        .map(|stack| with.get(tree.named(StackIndex(stack)) as usize).copied().unwrap_or(false))
-        .collect()
-}
-
-fn answer<'t>(trace: &'t Trace, query: &Query, collected: Collected, tree: SymbolTree) -> Result<Report<'t>> {
-    let Collected { rows, totals, by_heap, histograms } = collected;
-    let culled = Culled::new(&rows, &tree, &query.cull);
-    let sections = query
-        .actions
-        .iter()
-        .map(|action| Ok(Section { action: action.clone(), answer: culled.answer(action, query.top)? }))
-        .collect::<Result<Vec<_>>>()?;
-    let by_heap = by_heap.into_iter().map(|(process, heap, totals)| HeapRow { process, heap, totals });
-    Ok(Report {
-        totals,
-        by_heap: by_heap.collect(),
-        sections,
-        histograms: histograms.into_iter().map(crate::histogram::HistogramCounter::finish).collect(),
-        stacks: trace,
-        tree,
-    })
-}
-
-/// Adds up the events that a query needs.
-fn replay(trace: &Trace, query: &Query, choice: &Choice, has: Option<&[bool]>) -> Result<Collected> {
-    let filter = &query.filter;
-    let range = filter.range.unwrap_or(ALWAYS);
-    match filter.at {
-        Some(Moment::At { time_ns }) => replay_to(trace, query, choice, has, time_ns),
-        Some(Moment::Peak) => {
-            let mut whole = query.clone();
-            whole.filter.at = None;
-            let (_, time_ns) = peak_of(trace, &whole, choice, range)?;
-            replay_to(trace, query, choice, has, time_ns)
-        }
-        None => {
-            let counted = filter.allocation_type.map_or(Counted::Born, Counted::Type);
-            let mut collector =
-                Collector::new(choice, filter, counted, range, has, query.is_by_thread(), &query.histograms);
-            let mut ledger = new_ledger(trace);
-            let needs_before = filter.allocation_type.is_some_and(|kind| !kind.is_allocated_inside());
-            if needs_before {
-                load_until(trace, &mut ledger, range.from)?;
-                ledger.live_blocks().for_each(|block| collector.was_live(&block));
-            }
-            feed(trace, &mut ledger, &mut collector, range.from, range.to)?;
-            if filter.range.is_some() {
-                // What is freed in a range but was allocated before it is no oddity.
-                collector.unmatched_frees = 0;
-                collector.inherited_frees = 0;
-            }
-            let end_ns = range.to.min(trace.duration_ns());
-            ledger.live_blocks().for_each(|block| collector.is_live_at_end(&block, end_ns));
-            Ok(collector.finish())
-        }
-    }
-}
-
-/// What is live after the events at a time; with a range, of what was allocated in it.
-fn replay_to(
-    trace: &Trace,
-    query: &Query,
-    choice: &Choice,
-    has: Option<&[bool]>,
-    time_ns: u64,
-) -> Result<Collected> {
-    let filter = &query.filter;
-    let end = time_ns.saturating_add(1);
-    let range = filter.range.unwrap_or(ALWAYS);
-    let mut collector =
-        Collector::new(choice, filter, Counted::Live, range, has, query.is_by_thread(), &query.histograms);
-    let mut ledger = new_ledger(trace);
-    match filter.range {
-        None => load_until(trace, &mut ledger, end)?,
-        Some(range) => feed(trace, &mut ledger, &mut (), range.from, end.min(range.to))?,
-    }
-    ledger.live_blocks().for_each(|block| collector.was_live(&block));
-    ledger.live_blocks().for_each(|block| collector.is_live_at_end(&block, time_ns));
-    Ok(collector.finish())
-}
-
-/// Bytes and time of the peak of the chosen blocks.
-fn peak_of(trace: &Trace, query: &Query, choice: &Choice, range: Span) -> Result<(u64, u64)> {
-    let filter = Filter { required_frames: Vec::new(), ..query.filter.clone() };
-    let mut collector = Collector::new(choice, &filter, Counted::Born, range, None, false, &[]);
-    let mut ledger = new_ledger(trace);
-    feed(trace, &mut ledger, &mut collector, range.from, range.to)?;
-    Ok(collector.peak())
-}
-
-fn new_ledger(trace: &Trace) -> Ledger {
-    let mut ledger = Ledger::new();
-    for (index, process) in trace.processes().iter().enumerate() {
-        ledger.add_process(ProcessIndex(index as u32), process.origin);
-    }
-    ledger
-}
-
-/// Brings an empty ledger to the state before `time_ns`: from the last checkpoint, so that what lies long before is not
-/// read.
-fn load_until(trace: &Trace, ledger: &mut Ledger, time_ns: u64) -> Result<()> {
-    let mut from = 0;
-    if let Some(before) = time_ns.checked_sub(1)
-        && let Ok(Some(checkpoint)) = trace.checkpoint_before(before)
-    {
-        from = checkpoint.time_ns;
-        ledger.load(checkpoint.blocks);
-    }
-    // Events at the checkpoint's own time have happened in part: those before it in the file are in its blocks. Times
-    // are distinct but for ties within a nanosecond, and a tie replayed twice frees what is gone or makes what is there.
-    feed(trace, ledger, &mut (), from.saturating_add(u64::from(from != 0)), time_ns)
-}
-
-/// Replays the events of `from..to`.
-fn feed(trace: &Trace, ledger: &mut Ledger, observer: &mut impl Observer, from: u64, to: u64) -> Result<()> {
-    let mut events = trace.events(from, to);
-    while let Some(batch) = events.next_batch()? {
-        for event in batch {
-            ledger.apply(event, trace.process_of(event.thread), observer);
-        }
-    }
-    Ok(())
-}
-
-impl Observer for Collector<'_> {
-    #[inline]
-    fn born(&mut self, block: &Block) {
-        Collector::born(self, block);
-    }
-
-    #[inline]
-    fn died(&mut self, block: &Block, death: &heapr_ledger::Death) {
-        if death.cause == Cause::Implied {
-            self.implied_frees += 1;
-        }
-        Collector::died(self, block, Death { free_ns: death.time_ns, is_temporary: death.is_temporary });
-    }
-
-    fn failed(&mut self, _event: &Event, _process: ProcessIndex, _size_bytes: u64, _stack: StackIndex) {
-        self.failed_count += 1;
-    }
-
-    fn unmatched_free(&mut self, _event: &Event, _process: ProcessIndex, is_inherited: bool) {
-        if is_inherited {
-            self.inherited_frees += 1;
-        } else {
-            self.unmatched_frees += 1;
-        }
-    }
+/// By stack of the tree: whether one of its frames is required.
+fn has_required(tree: &SymbolTree, query: &Query) -> Vec<bool> {
+    tree.stacks_with(&tree.matching_frames(&query.filter.required_frames))
 }

@@ -10,10 +10,6 @@ use heapr_trace::{ProcessIndex, StackIndex, ThreadIndex};
 /// that a hostile number cannot make the recorder take memory.
 const NODES_MAX: usize = 1 << 28;
 
-/// Node blocks are numbered in the order in which their first nodes were asked for; some threads may get theirs before
-/// others do. With 16,384 threads that all wait for one, blocks of 256 nodes are at most this far out of order.
-const BLOCKS_AHEAD_MAX: usize = 64;
-
 /// State of one process image.
 #[derive(Debug)]
 pub(crate) struct ProcessState {
@@ -98,14 +94,15 @@ impl ProcessState {
     }
 
     /// Takes note of a node block that the scan found. `false`: its number makes no sense, and believing it would take
-    /// memory for nodes that nobody wrote.
-    pub(crate) fn note_block(&mut self, buffer: u32, first_node: u32, nodes_per_block: usize) -> bool {
+    /// memory for nodes that nobody wrote. A scan may meet as many new blocks as there are buffers, in any order.
+    pub(crate) fn note_block(&mut self, buffer: u32, first_node: u32, pool: &Pool) -> bool {
+        let (nodes_per_block, buffer_count) = (pool.nodes_per_block(), pool.buffer_count());
         if self.node_blocks.get(&buffer).is_some_and(|known| known.first_node == first_node) {
             return true;
         }
         let first = first_node as usize;
         let is_sane = first.is_multiple_of(nodes_per_block)
-            && first / nodes_per_block <= self.block_count.saturating_add(BLOCKS_AHEAD_MAX);
+            && first / nodes_per_block <= self.block_count.saturating_add(buffer_count);
         if is_sane {
             self.block_count += 1;
             self.node_blocks.insert(buffer, NodeBlock { first_node, read_count: 0 });

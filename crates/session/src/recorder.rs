@@ -314,8 +314,7 @@ impl Recorder {
                         });
                         continue;
                     };
-                    let per_block = self.pool.nodes_per_block();
-                    if !self.processes[place].note_block(index, first_node, per_block) {
+                    if !self.processes[place].note_block(index, first_node, &self.pool) {
                         self.statistics.loss.records_invalid += 1;
                         reader::free_buffer(&self.pool, index);
                     }

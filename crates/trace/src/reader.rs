@@ -485,16 +485,37 @@ impl Trace {
     /// # Errors
     /// It is damaged.
     pub fn summary(&self) -> Result<Option<Summary>> {
+        let Some(mut summary) = self.summary_totals()? else { return Ok(None) };
+        let counts = self.of_kind(ChunkKind::StackTotals).map(|info| info.item_count as usize);
+        // Counts are claims until the chunks are read: a chunk's worth at most is believed at once.
+        summary.by_stack.reserve(counts.sum::<usize>().min(1 << 16));
+        self.for_each_stack_totals(|totals| summary.by_stack.push(totals))?;
+        Ok(Some(summary))
+    }
+
+    /// The summary without the totals by stack, which [`Trace::for_each_stack_totals`] shows.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn summary_totals(&self) -> Result<Option<Summary>> {
         let Some(info) = self.of_kind(ChunkKind::Summary).next_back() else { return Ok(None) };
-        let damaged = |offset| move |Malformed(what)| Error::Damaged { offset, what };
         let [stream] = self.streams::<1>(info)?;
-        let mut summary = take_summary(&stream).map_err(damaged(info.offset))?;
+        let summary =
+            take_summary(&stream).map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
+        Ok(Some(summary))
+    }
+
+    /// Shows the summary's totals by stack in their order (stack, heap), without holding all of them in memory.
+    ///
+    /// # Errors
+    /// They are damaged; those before the damage were shown.
+    pub fn for_each_stack_totals(&self, mut visit: impl FnMut(StackTotals)) -> Result<()> {
         for info in self.of_kind(ChunkKind::StackTotals) {
             let streams = self.streams::<TOTALS_STREAMS>(info)?;
-            take_stack_totals(&streams, info.item_count as usize, &mut summary.by_stack)
-                .map_err(damaged(info.offset))?;
+            take_stack_totals(&streams, info.item_count as usize, &mut visit)
+                .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
         }
-        Ok(Some(summary))
+        Ok(())
     }
 
     /// The events of `from_ns..to_ns`, chunk by chunk; only chunks that hold some of them are read.
@@ -515,6 +536,21 @@ impl Trace {
             events: Vec::new(),
             damage: Vec::new(),
         }
+    }
+
+    /// The events after a checkpoint and before `to_ns`. A checkpoint lies between two chunks of events: those of the
+    /// same nanosecond before it are not among them.
+    #[must_use]
+    pub fn events_after(&self, checkpoint: &Checkpoint, to_ns: u64) -> EventReader<'_> {
+        let mut before = 0_u64;
+        let mut reader = self.events(0, to_ns);
+        let is_after = |chunk: &ChunkInfo| {
+            let is_after = before >= checkpoint.event_index;
+            before += u64::from(chunk.item_count);
+            is_after
+        };
+        reader.chunks.retain(is_after);
+        reader
     }
 
     /// The last checkpoint at or before a time.

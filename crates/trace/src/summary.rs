@@ -73,18 +73,17 @@ pub(crate) fn stack_total_columns(totals: &[StackTotals]) -> [Vec<u8>; TOTALS_ST
     streams
 }
 
-/// Appends the totals of untrusted columns.
+/// Shows the totals of untrusted columns, one by one.
 pub(crate) fn take_stack_totals(
     streams: &[Vec<u8>; TOTALS_STREAMS],
     count: usize,
-    out: &mut Vec<StackTotals>,
+    mut visit: impl FnMut(StackTotals),
 ) -> Result<(), Malformed> {
     if count > streams[0].len() {
         return Err(Malformed("it claims more stacks than it has bytes"));
     }
     let mut takes = streams.each_ref().map(|stream| Take::new(stream));
     let (mut stack, mut owner) = (0_i64, (ProcessIndex(0), HeapId(0)));
-    out.reserve(count);
     for _ in 0..count {
         let [stacks, owners, counters @ ..] = &mut takes;
         stack = stack.wrapping_add(unzigzag(stacks.varint()?));
@@ -105,7 +104,7 @@ pub(crate) fn take_stack_totals(
             peak_count,
             peak_bytes,
         ] = values;
-        out.push(StackTotals {
+        visit(StackTotals {
             stack: StackIndex(
                 u32::try_from(stack).map_err(|_| Malformed("a stack's number is out of range"))?,
             ),

@@ -231,7 +231,12 @@ fn record(
         }
         let is_waiting = session.has_forks_on_their_way() && ended.elapsed() < FORK_WAIT;
         if session.live_process_count() == 0 && !is_waiting {
-            return Ok(status);
+            // A forked process may have registered since the last round: one more look decides.
+            session.step_now();
+            session.look_for_ends();
+            if session.live_process_count() == 0 {
+                return Ok(status);
+            }
         }
         if !has_told && ended.elapsed() >= TELL_AFTER {
             has_told = true;

@@ -1,0 +1,247 @@
+//! Replays of the events that a query needs, and no others.
+//!
+//! | asked | read | live set at the start |
+//! |---|---|---|
+//! | nothing of time, no summary in the file | all events | empty |
+//! | size, lifetime, thread and the like | all events | empty |
+//! | range | the events of the range | empty: what was allocated before does not count |
+//! | type `aofi`, `aofo` | from the last checkpoint before the range to its end | the checkpoint's |
+//! | at a time | from the last checkpoint before it to it | the checkpoint's |
+//! | at the peak | as at a time; the peak's from the summary, or from a replay if it is of chosen processes or a range | the same |
+
+use heapr_ledger::{Cause, Ledger, Observer, SummaryBuilder};
+use heapr_trace::{Block, Damage, Event, EventReader, ProcessIndex, StackIndex, Summary, Trace};
+
+use crate::choice::Choice;
+use crate::collector::{Collected, Collector, Counted, Death};
+use crate::error::Result;
+use crate::filter::{Filter, Moment, Span};
+use crate::query::Query;
+
+/// All times.
+const ALWAYS: Span = Span { from: 0, to: u64::MAX };
+
+/// Is told, now and then, how many of how many chunks have been read.
+pub type Progress<'a> = dyn FnMut(usize, usize) + 'a;
+
+/// Replays events of one trace.
+pub(crate) struct Replay<'a, 't> {
+    pub(crate) trace: &'t Trace,
+    pub(crate) progress: &'a mut Progress<'a>,
+    /// Chunks of events that could not be used.
+    pub(crate) damage: Vec<Damage>,
+}
+
+/// The peak of what was chosen.
+#[derive(Debug, Clone, Copy)]
+struct Peak {
+    bytes: u64,
+    time_ns: u64,
+}
+
+impl Replay<'_, '_> {
+    /// The summary that a file without one would have had.
+    pub(crate) fn summary(&mut self) -> Result<Summary> {
+        let mut builder = SummaryBuilder::new();
+        let mut ledger = self.new_ledger();
+        self.feed(self.trace.events(0, u64::MAX), &mut ledger, &mut builder, |_| false)?;
+        let mut summary = builder.finish();
+        summary.event_count = self.trace.event_count();
+        summary.duration_ns = self.trace.duration_ns();
+        Ok(summary)
+    }
+
+    /// Adds up what a query counts. `has_required`: by stack, whether the required frames are there.
+    pub(crate) fn collect(
+        &mut self,
+        query: &Query,
+        choice: &Choice,
+        has_required: Option<&[bool]>,
+    ) -> Result<Collected> {
+        let filter = &query.filter;
+        let range = filter.range.unwrap_or(ALWAYS);
+        let new_collector = |counted| {
+            let (is_by_thread, histograms) = (query.is_by_thread(), &query.histograms);
+            Collector::new(choice, filter, counted, range, has_required, is_by_thread, histograms)
+        };
+        match filter.at {
+            Some(Moment::At { time_ns }) => {
+                self.collect_live(new_collector(Counted::Live), filter, time_ns, None)
+            }
+            Some(Moment::Peak) => {
+                let peak = self.peak(filter, choice)?;
+                let collector = new_collector(Counted::Live);
+                self.collect_live(collector, filter, peak.time_ns, Some(peak.bytes))
+            }
+            None => {
+                let counted = filter.allocation_type.map_or(Counted::Born, Counted::Type);
+                self.collect_born(new_collector(counted), filter, range)
+            }
+        }
+    }
+
+    fn collect_born(
+        &mut self,
+        mut collector: Collector<'_>,
+        filter: &Filter,
+        range: Span,
+    ) -> Result<Collected> {
+        let mut ledger = self.new_ledger();
+        if filter.allocation_type.is_some_and(|kind| !kind.is_allocated_inside()) {
+            // A checkpoint does not tell which block a thread allocated last, which decides what is temporary.
+            let may_resume = !filter.is_temporary_only;
+            self.build_live_set(&mut ledger, range.from, may_resume, &mut (), |()| false)?;
+            ledger.live_blocks().for_each(|block| collector.was_live(&block));
+        }
+        self.feed(self.trace.events(range.from, range.to), &mut ledger, &mut collector, |_| false)?;
+        if filter.range.is_some() {
+            // What is freed in a range but was allocated before it is no oddity.
+            collector.unmatched_frees = 0;
+            collector.inherited_frees = 0;
+        }
+        let end_ns = range.to.min(self.trace.duration_ns());
+        ledger.live_blocks().for_each(|block| collector.is_live_at_end(&block, end_ns));
+        Ok(collector.finish())
+    }
+
+    /// What is live after the events at `time_ns` (with `until_bytes`: as soon as that many bytes are); with a range, of
+    /// what was allocated in it.
+    fn collect_live(
+        &mut self,
+        mut collector: Collector<'_>,
+        filter: &Filter,
+        time_ns: u64,
+        until_bytes: Option<u64>,
+    ) -> Result<Collected> {
+        let mut ledger = self.new_ledger();
+        let end_ns = time_ns.saturating_add(1);
+        let is_reached =
+            |collector: &Collector<'_>| until_bytes.is_some_and(|bytes| collector.live_bytes() >= bytes);
+        match filter.range {
+            None => self.build_live_set(&mut ledger, end_ns, true, &mut collector, is_reached)?,
+            Some(range) => {
+                let events = self.trace.events(range.from, end_ns.min(range.to));
+                self.feed(events, &mut ledger, &mut collector, is_reached)?;
+            }
+        }
+        ledger.live_blocks().for_each(|block| collector.is_live_at_end(&block, time_ns));
+        let mut collected = collector.finish();
+        collected.set_peak_time(time_ns);
+        Ok(collected)
+    }
+
+    /// The peak of the chosen processes, heaps and threads, inside the range: other filters do not move it.
+    fn peak(&mut self, filter: &Filter, choice: &Choice) -> Result<Peak> {
+        if choice.is_everything()
+            && filter.range.is_none()
+            && let Ok(Some(summary)) = self.trace.summary_totals()
+        {
+            return Ok(Peak { bytes: summary.totals.peak_bytes, time_ns: summary.totals.peak_time_ns });
+        }
+        let range = filter.range.unwrap_or(ALWAYS);
+        let nothing_else = Filter::default();
+        let mut collector = Collector::new(choice, &nothing_else, Counted::Live, range, None, false, &[]);
+        let mut ledger = self.new_ledger();
+        self.feed(self.trace.events(range.from, range.to), &mut ledger, &mut collector, |_| false)?;
+        let (bytes, time_ns) = collector.peak();
+        Ok(Peak { bytes, time_ns })
+    }
+
+    fn new_ledger(&self) -> Ledger {
+        let mut ledger = Ledger::new();
+        for (index, process) in self.trace.processes().iter().enumerate() {
+            ledger.add_process(ProcessIndex(index as u32), process.origin);
+        }
+        ledger
+    }
+
+    /// Brings an empty ledger to the state before `time_ns` (or to the first at which `is_reached`): from the last
+    /// checkpoint before the last nanosecond, so that what lies long before is not read.
+    fn build_live_set<O: LiveObserver>(
+        &mut self,
+        ledger: &mut Ledger,
+        time_ns: u64,
+        may_resume: bool,
+        observer: &mut O,
+        is_reached: impl Fn(&O) -> bool,
+    ) -> Result<()> {
+        let before = time_ns.checked_sub(2).filter(|_| may_resume);
+        // A damaged checkpoint is no loss: the events tell the same.
+        let checkpoint = before.and_then(|before| self.trace.checkpoint_before(before).unwrap_or(None));
+        let Some(mut checkpoint) = checkpoint else {
+            return self.feed(self.trace.events(0, time_ns), ledger, observer, is_reached);
+        };
+        checkpoint.blocks.iter().for_each(|block| observer.was_live(block));
+        ledger.load(std::mem::take(&mut checkpoint.blocks));
+        self.feed(self.trace.events_after(&checkpoint, time_ns), ledger, observer, is_reached)
+    }
+
+    /// Replays events until there are no more or `is_reached`.
+    fn feed<O: Observer>(
+        &mut self,
+        mut events: EventReader<'_>,
+        ledger: &mut Ledger,
+        observer: &mut O,
+        is_reached: impl Fn(&O) -> bool,
+    ) -> Result<()> {
+        'chunks: while let Some(batch) = events.next_batch()? {
+            for event in batch {
+                if is_reached(observer) {
+                    break 'chunks;
+                }
+                ledger.apply(event, self.trace.process_of(event.thread), observer);
+            }
+            let (read, all) = events.progress();
+            (self.progress)(read, all);
+        }
+        for damage in events.damage() {
+            if !self.damage.contains(damage) {
+                self.damage.push(*damage);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An observer that can be shown blocks that were live before the replay.
+trait LiveObserver: Observer {
+    fn was_live(&mut self, block: &Block);
+}
+
+impl LiveObserver for () {
+    fn was_live(&mut self, _block: &Block) {}
+}
+
+impl LiveObserver for Collector<'_> {
+    fn was_live(&mut self, block: &Block) {
+        Collector::was_live(self, block);
+    }
+}
+
+impl Observer for Collector<'_> {
+    #[inline]
+    fn born(&mut self, block: &Block) {
+        Collector::born(self, block);
+    }
+
+    #[inline]
+    fn died(&mut self, block: &Block, death: &heapr_ledger::Death) {
+        if death.cause == Cause::Implied && self.has_process(block.process) {
+            self.implied_frees += 1;
+        }
+        Collector::died(self, block, Death { free_ns: death.time_ns, is_temporary: death.is_temporary });
+    }
+
+    fn failed(&mut self, _event: &Event, process: ProcessIndex, _size_bytes: u64, _stack: StackIndex) {
+        self.failed_count += u64::from(self.has_process(process));
+    }
+
+    fn unmatched_free(&mut self, _event: &Event, process: ProcessIndex, is_inherited: bool) {
+        let is_chosen = u64::from(self.has_process(process));
+        if is_inherited {
+            self.inherited_frees += is_chosen;
+        } else {
+            self.unmatched_frees += is_chosen;
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Traces made for tests, through the real writer: two processes with one program each, whose modules lie at different
+//! addresses, so that equal stacks differ in all of their addresses.
+
+use heapr_ledger::{Ledger, SummaryBuilder};
+use heapr_query::{FrameSink, SourceFrame, SymbolSource};
+use heapr_trace::{
+    Action, Event, HeapId, Mapping, Module, ModuleIndex, Process, ProcessIndex, ProcessOrigin, StackIndex,
+    StackNode, Thread, ThreadIndex, Trace, TraceWriter,
+};
+
+/// Frames by number: module and symbol. A call at `svma = 16 * number + slot` is in function `number`; two slots of a
+/// function are two places in it.
+pub(crate) const FUNCTIONS: [(usize, &str); 7] = [
+    (0, "main"),
+    (0, "load(int)"),
+    (1, "grow<int>(int)"),
+    (1, "shrink()"),
+    (2, "malloc"),
+    (2, "operator new(unsigned long)"),
+    (1, "calloc"),
+];
+
+/// Paths of the modules.
+pub(crate) const MODULES: [&str; 3] = ["/opt/app", "/usr/lib/libgrow.so.1.2", "/lib/libc.so.6"];
+
+/// A stack: function and slot of each frame, outermost first.
+pub(crate) type Path = Vec<(usize, usize)>;
+
+/// One call of the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Call {
+    Alloc { address: u64, size_bytes: u64, path: Path },
+    Free { address: u64 },
+    Realloc { old_address: u64, address: u64, size_bytes: u64, path: Path },
+    Failed { size_bytes: u64 },
+}
+
+/// When and by whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) time_ns: u64,
+    /// Thread 0 and 1 are of process 0, thread 2 of process 1.
+    pub(crate) thread: u32,
+    pub(crate) heap: HeapId,
+    pub(crate) call: Call,
+}
+
+/// Process ids.
+pub(crate) const PIDS: [u32; 2] = [100, 200];
+
+/// The process of a thread.
+pub(crate) fn process_of(thread: u32) -> ProcessIndex {
+    ProcessIndex(thread / 2)
+}
+
+fn base(process: ProcessIndex, module: usize) -> u64 {
+    0x1000_0000 * (u64::from(process.0) + 1) + 0x10_0000 * module as u64
+}
+
+/// Writes the steps; a checkpoint after every `checkpoint_every` events.
+pub(crate) fn trace_of(steps: &[Step], checkpoint_every: usize, has_summary: bool, end_ns: u64) -> Trace {
+    let mut bytes = Vec::new();
+    write(&mut bytes, steps, checkpoint_every, has_summary, end_ns).unwrap();
+    Trace::from_source(Box::new(bytes)).unwrap()
+}
+
+fn write(
+    bytes: &mut Vec<u8>,
+    steps: &[Step],
+    checkpoint_every: usize,
+    has_summary: bool,
+    end_ns: u64,
+) -> heapr_trace::Result<()> {
+    let mut writer = TraceWriter::new(bytes)?;
+    for (index, pid) in PIDS.into_iter().enumerate() {
+        let process = writer.add_process(Process {
+            pid,
+            parent_pid: 1,
+            origin: ProcessOrigin::Exec,
+            start_ns: 0,
+            end_ns: None,
+            executable: MODULES[0].to_owned(),
+            command_line: vec!["app".to_owned()],
+            exit_status: None,
+        })?;
+        for tid in (0..2).filter(|tid| index == 0 || *tid == 0) {
+            writer.add_thread(Thread {
+                process,
+                tid: pid + tid,
+                name: format!("worker-{tid}"),
+                start_ns: 0,
+                end_ns: None,
+            })?;
+        }
+        for (number, path) in MODULES.into_iter().enumerate() {
+            let module = writer.add_module(Module { path: path.to_owned(), build_id: vec![number as u8] })?;
+            let start_avma = base(process, number);
+            writer.add_mapping(Mapping {
+                process,
+                module,
+                start_avma,
+                end_avma: start_avma + 0x1_0000,
+                bias_avma: start_avma,
+                loaded_ns: 0,
+                unloaded_ns: u64::MAX,
+            })?;
+        }
+    }
+    let mut stacks = Stacks::default();
+    let mut ledger = Ledger::new();
+    let mut summary = SummaryBuilder::new();
+    for (number, step) in steps.iter().enumerate() {
+        let process = process_of(step.thread);
+        let mut stack_of = |path: &Path| stacks.stack(&mut writer, process, path, step.time_ns);
+        let action = match &step.call {
+            Call::Alloc { address, size_bytes, path } => Action::Alloc {
+                address_avma: *address,
+                size_bytes: *size_bytes,
+                stack: stack_of(path)?,
+                is_moved_realloc: false,
+            },
+            Call::Free { address } => {
+                Action::Free { address_avma: *address, stack: StackIndex::EMPTY, is_moved_realloc: false }
+            }
+            Call::Realloc { old_address, address, size_bytes, path } => Action::Realloc {
+                old_address_avma: *old_address,
+                address_avma: *address,
+                size_bytes: *size_bytes,
+                stack: stack_of(path)?,
+            },
+            Call::Failed { size_bytes } => {
+                Action::Failed { size_bytes: *size_bytes, stack: StackIndex::EMPTY }
+            }
+        };
+        let event =
+            Event { time_ns: step.time_ns, thread: ThreadIndex(step.thread), heap: step.heap, action };
+        writer.event(&event)?;
+        ledger.apply(&event, process, &mut summary);
+        if (number + 1) % checkpoint_every == 0 {
+            writer.checkpoint(step.time_ns, ledger.live_blocks())?;
+        }
+    }
+    if has_summary {
+        let mut summary = summary.finish();
+        summary.event_count = steps.len() as u64;
+        summary.duration_ns = end_ns;
+        writer.finish(&summary)?;
+    } else {
+        writer.flush()?;
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Stacks {
+    known: Vec<(ProcessIndex, Path, StackIndex)>,
+}
+
+impl Stacks {
+    fn stack<W: std::io::Write>(
+        &mut self,
+        writer: &mut TraceWriter<W>,
+        process: ProcessIndex,
+        path: &Path,
+        time_ns: u64,
+    ) -> heapr_trace::Result<StackIndex> {
+        let Some((&(function, slot), callers)) = path.split_last() else { return Ok(StackIndex::EMPTY) };
+        if let Some((_, _, stack)) = self.known.iter().find(|(of, known, _)| *of == process && known == path)
+        {
+            return Ok(*stack);
+        }
+        let parent = self.stack(writer, process, &callers.to_vec(), time_ns)?;
+        let svma = 16 * function as u64 + slot as u64;
+        let return_address_avma = base(process, FUNCTIONS[function].0) + svma + 1;
+        let node = StackNode { parent, process, return_address_avma, first_seen_ns: time_ns };
+        let stack = writer.add_stack(node)?;
+        self.known.push((process, path.clone(), stack));
+        Ok(stack)
+    }
+}
+
+/// Names of [`FUNCTIONS`]. Slot 1 of `grow` has `calloc` inlined into it.
+#[derive(Debug, Default)]
+pub(crate) struct Names;
+
+/// Whether a place has a second, inlined frame.
+pub(crate) fn inlined_at(function: usize, slot: usize) -> Option<usize> {
+    (function == 2 && slot == 1).then_some(6)
+}
+
+impl SymbolSource for Names {
+    fn resolve(&mut self, module: ModuleIndex, svmas: &[u64], sink: &mut FrameSink<'_>) {
+        for (number, svma) in svmas.iter().enumerate() {
+            let (function, slot) = ((svma / 16) as usize, (svma % 16) as usize);
+            assert_eq!(FUNCTIONS[function].0, module.0 as usize, "{svma:#x} was asked for in another module");
+            let frame = |function: usize, is_inlined| SourceFrame {
+                symbol: Some(FUNCTIONS[function].1),
+                file: Some("source.cc"),
+                line: Some(*svma as u32 + 1),
+                is_inlined,
+            };
+            match inlined_at(function, slot) {
+                Some(inlined) => sink(number, &[frame(inlined, true), frame(function, false)]),
+                None => sink(number, &[frame(function, false)]),
+            }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Queries on whole traces, against a model that is obviously right.
+
+mod against_model;
+mod made_trace;
+mod meanings;
+mod model;
