@@ -25,6 +25,8 @@ use crate::{Action, Event, HeapId, StackIndex, ThreadIndex};
 pub(crate) const EVENTS_PER_CHUNK: usize = 1 << 16;
 /// Threads of one file: who reads keeps tables by thread, which a hostile number must not make huge.
 pub(crate) const THREADS_MAX: u32 = 1 << 24;
+/// Before the first event of a chunk.
+const NO_THREAD: ThreadIndex = ThreadIndex(u32::MAX);
 /// Streams of an event chunk.
 pub(crate) const EVENT_STREAMS: usize = 7;
 
@@ -72,7 +74,7 @@ struct Models {
 impl Models {
     fn new() -> Self {
         Self {
-            thread: ThreadIndex(u32::MAX),
+            thread: NO_THREAD,
             last_address: 0,
             last_stack: 0,
             allocs: Vec::with_capacity(EVENTS_PER_CHUNK),
@@ -84,7 +86,7 @@ impl Models {
     }
 
     fn reset(&mut self) {
-        self.thread = ThreadIndex(u32::MAX);
+        self.thread = NO_THREAD;
         self.last_address = 0;
         self.last_stack = 0;
         self.allocs.clear();
@@ -326,6 +328,8 @@ impl EventDecoder {
                     return Err(Malformed("a thread's number is out of range"));
                 }
                 self.models.thread = ThreadIndex(thread);
+            } else if self.models.thread == NO_THREAD {
+                return Err(Malformed("the first event names no thread"));
             }
             let heap = if token & WITH_HEAP != 0 { HeapId(columns.threads.u8()?) } else { HeapId::MALLOC };
             let action = self.action(token, &mut columns)?;

@@ -510,9 +510,10 @@ impl Trace {
     /// # Errors
     /// They are damaged; those before the damage were shown.
     pub fn for_each_stack_totals(&self, mut visit: impl FnMut(StackTotals)) -> Result<()> {
+        let stack_count = self.stacks().len();
         for info in self.of_kind(ChunkKind::StackTotals) {
             let streams = self.streams::<TOTALS_STREAMS>(info)?;
-            take_stack_totals(&streams, info.item_count as usize, &mut visit)
+            take_stack_totals(&streams, info.item_count as usize, stack_count, &mut visit)
                 .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
         }
         Ok(())
@@ -565,10 +566,12 @@ impl Trace {
             self.chunks[..end].iter().rposition(|chunk| is_part(chunk) && chunk.first_ns <= time_ns)
         {
             let at_ns = self.chunks[last].first_ns;
-            let before = self.chunks[..last].iter().rposition(|chunk| !is_part(chunk) || chunk.first_ns != at_ns);
+            let before =
+                self.chunks[..last].iter().rposition(|chunk| !is_part(chunk) || chunk.first_ns != at_ns);
             let first = before.map_or(0, |before| before + 1);
             if let Some(blocks) = self.blocks_of(first, last)? {
-                let events = self.chunks[..first].iter().filter(|chunk| chunk.kind == Some(ChunkKind::Events));
+                let events =
+                    self.chunks[..first].iter().filter(|chunk| chunk.kind == Some(ChunkKind::Events));
                 let event_index = events.map(|chunk| u64::from(chunk.item_count)).sum();
                 return Ok(Some(Checkpoint { time_ns: at_ns, event_index, blocks }));
             }
