@@ -220,7 +220,9 @@ impl<'a> Collector<'a> {
     }
 
     fn count(&mut self, block: &Block, death: Option<Death>, end_ns: u64) {
-        let is_temporary = death.is_some_and(|death| death.is_temporary);
+        // A replay that starts at a checkpoint does not know what each thread allocated last before it.
+        let is_born_inside = self.range.contains(block.alloc_ns);
+        let is_temporary = is_born_inside && death.is_some_and(|death| death.is_temporary);
         let free_ns = death.map_or(end_ns, |death| death.free_ns);
         let lifetime_ns = free_ns.saturating_sub(block.alloc_ns);
         let passes = self.size.is_none_or(|size| size.contains(block.size_bytes))

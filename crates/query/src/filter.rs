@@ -95,7 +95,7 @@ pub struct Filter {
     pub size: Option<Span>,
     /// Only what is live at a moment, as though the trace ended there.
     pub at: Option<Moment>,
-    /// Only what the thread that made it freed again before it made another.
+    /// Only what the thread that made it freed again before it made another, both inside the range.
     pub is_temporary_only: bool,
     /// Only this type, against the range.
     pub allocation_type: Option<AllocationType>,
@@ -120,6 +120,13 @@ impl Filter {
         }
         if self.at.is_some() && self.allocation_type.is_some() {
             return contradiction("--at", "--type", "a type looks at a range, not at a moment");
+        }
+        if self.is_temporary_only && self.allocation_type.is_some_and(|kind| !kind.is_allocated_inside()) {
+            return contradiction(
+                "--temporary",
+                "--type aofi|aofo",
+                "what is temporary lies inside the range",
+            );
         }
         if let (Some(Moment::At { time_ns }), Some(range)) = (self.at, self.range)
             && !range.contains(time_ns)

@@ -88,9 +88,7 @@ impl Replay<'_, '_> {
     ) -> Result<Collected> {
         let mut ledger = self.new_ledger();
         if filter.allocation_type.is_some_and(|kind| !kind.is_allocated_inside()) {
-            // A checkpoint does not tell which block a thread allocated last, which decides what is temporary.
-            let may_resume = !filter.is_temporary_only;
-            self.build_live_set(&mut ledger, range.from, may_resume, &mut (), |()| false)?;
+            self.build_live_set(&mut ledger, range.from, &mut (), |()| false)?;
             ledger.live_blocks().for_each(|block| collector.was_live(&block));
         }
         self.feed(self.trace.events(range.from, range.to), &mut ledger, &mut collector, |_| false)?;
@@ -118,7 +116,7 @@ impl Replay<'_, '_> {
         let is_reached =
             |collector: &Collector<'_>| until_bytes.is_some_and(|bytes| collector.live_bytes() >= bytes);
         match filter.range {
-            None => self.build_live_set(&mut ledger, end_ns, true, &mut collector, is_reached)?,
+            None => self.build_live_set(&mut ledger, end_ns, &mut collector, is_reached)?,
             Some(range) => {
                 let events = self.trace.events(range.from, end_ns.min(range.to));
                 self.feed(events, &mut ledger, &mut collector, is_reached)?;
@@ -161,11 +159,10 @@ impl Replay<'_, '_> {
         &mut self,
         ledger: &mut Ledger,
         time_ns: u64,
-        may_resume: bool,
         observer: &mut O,
         is_reached: impl Fn(&O) -> bool,
     ) -> Result<()> {
-        let before = time_ns.checked_sub(2).filter(|_| may_resume);
+        let before = time_ns.checked_sub(2);
         // A damaged checkpoint is no loss: the events tell the same.
         let checkpoint = before.and_then(|before| self.trace.checkpoint_before(before).unwrap_or(None));
         let Some(mut checkpoint) = checkpoint else {

@@ -569,9 +569,9 @@ impl Trace {
             let before =
                 self.chunks[..last].iter().rposition(|chunk| !is_part(chunk) || chunk.first_ns != at_ns);
             let first = before.map_or(0, |before| before + 1);
-            if let Some(blocks) = self.blocks_of(first, last)? {
+            if let Some((begin, blocks)) = self.blocks_of(first, last)? {
                 let events =
-                    self.chunks[..first].iter().filter(|chunk| chunk.kind == Some(ChunkKind::Events));
+                    self.chunks[..begin].iter().filter(|chunk| chunk.kind == Some(ChunkKind::Events));
                 let event_index = events.map(|chunk| u64::from(chunk.item_count)).sum();
                 return Ok(Some(Checkpoint { time_ns: at_ns, event_index, blocks }));
             }
@@ -580,23 +580,24 @@ impl Trace {
         Ok(None)
     }
 
-    /// The blocks of the checkpoint in these chunks; `None` if parts of it are missing.
-    fn blocks_of(&self, first: usize, last: usize) -> Result<Option<Vec<Block>>> {
+    /// The last checkpoint in these chunks of one time, with the place of its first chunk; `None` if parts are missing.
+    fn blocks_of(&self, first: usize, last: usize) -> Result<Option<(usize, Vec<Block>)>> {
         let mut blocks = Vec::new();
-        let mut is_whole = false;
-        for (number, info) in self.chunks[first..=last].iter().enumerate() {
+        let (mut begin, mut expected, mut is_whole) = (first, 0, false);
+        for (place, info) in self.chunks.iter().enumerate().take(last + 1).skip(first) {
             let streams = self.streams::<BLOCK_STREAMS>(info)?;
+            let known = blocks.len();
             let (part, is_last) = take_blocks(&streams, info.item_count as usize, info.first_ns, &mut blocks)
                 .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
-            if part as usize != number {
-                return Ok(None);
+            if part == 0 {
+                // A later one of the same nanosecond.
+                blocks.drain(..known);
+                (begin, expected) = (place, 0);
             }
-            is_whole = is_last;
-            if is_whole {
-                break;
-            }
+            is_whole = is_last && part == expected;
+            expected = expected.wrapping_add(1);
         }
-        Ok(is_whole.then_some(blocks))
+        Ok(is_whole.then_some((begin, blocks)))
     }
 
     /// The last embedded bundle of symbols.

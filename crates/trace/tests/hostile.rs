@@ -130,6 +130,16 @@ fn checkpoints_without_an_end_are_passed_one_after_the_other() {
 }
 
 #[test]
+fn of_two_checkpoints_of_one_time_the_later_counts() {
+    let one = chunk(ChunkKind::Checkpoint, 0, 5, &[&[0, 1], &[], &[], &[], &[], &[], &[]], false);
+    let block: [&[u8]; 7] = [&[0, 1], &[0], &[32], &[8], &[0], &[0], &[0]];
+    let two = chunk(ChunkKind::Checkpoint, 1, 5, &block, false);
+    let trace = open(&[two.clone(), one.clone()]);
+    assert_eq!(trace.checkpoint_before(5).unwrap().unwrap().blocks.len(), 0);
+    assert_eq!(open(&[one, two]).checkpoint_before(5).unwrap().unwrap().blocks.len(), 1);
+}
+
+#[test]
 fn a_file_of_magics_is_passed_quickly() {
     let magics = b"HPCK".repeat(2 << 20);
     let begin = Instant::now();

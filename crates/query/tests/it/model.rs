@@ -75,6 +75,7 @@ pub(crate) fn allocations(steps: &[Step]) -> Vec<Allocation> {
 struct Counted<'a> {
     allocation: &'a Allocation,
     is_outstanding: bool,
+    is_temporary: bool,
     is_at_peak: bool,
 }
 
@@ -163,7 +164,7 @@ impl Model<'_> {
                 Some(AllocationType::Aifo | AllocationType::Aofo) => !is_freed,
             };
             let lifetime_ns = end_ns.saturating_sub(self.time(a.born));
-            let is_temporary = a.is_temporary && is_freed;
+            let is_temporary = a.is_temporary && is_freed && is_born_inside(a);
             let passes = is_type
                 && filter.size.is_none_or(|span| span.contains(a.size_bytes))
                 && filter.lifetime.is_none_or(|span| span.contains(lifetime_ns))
@@ -177,7 +178,7 @@ impl Model<'_> {
                     }));
             if passes {
                 let is_at_peak = if moment.is_some() { true } else { is_at_peak(a) };
-                counted.push(Counted { allocation: a, is_outstanding: !is_freed, is_at_peak });
+                counted.push(Counted { allocation: a, is_outstanding: !is_freed, is_temporary, is_at_peak });
             }
         }
         counted
@@ -192,13 +193,13 @@ impl Model<'_> {
     ) -> (BTreeMap<Vec<String>, Metrics>, Metrics) {
         let mut groups: BTreeMap<Vec<String>, Metrics> = BTreeMap::new();
         let mut whole = Metrics::default();
-        for Counted { allocation, is_outstanding, is_at_peak } in self.counted(filter) {
+        for Counted { allocation, is_outstanding, is_temporary, is_at_peak } in self.counted(filter) {
             let size_bytes = allocation.size_bytes;
             let metrics = Metrics {
                 total_count: 1,
                 total_bytes: size_bytes,
                 realloc_count: u64::from(allocation.is_realloc),
-                temporary_count: u64::from(allocation.is_temporary && !is_outstanding),
+                temporary_count: u64::from(is_temporary),
                 outstanding_count: u64::from(is_outstanding),
                 outstanding_bytes: if is_outstanding { size_bytes } else { 0 },
                 peak_count: u64::from(is_at_peak),
