@@ -10,6 +10,8 @@
 //! end                 seen == 7: held 100 at the peak        (a stack that never changed since: its live bytes)
 //! ```
 
+use std::collections::HashMap;
+
 use heapr_trace::{Block, Event, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Totals};
 
 use crate::ledger::{Cause, Death, Observer};
@@ -66,6 +68,10 @@ pub struct SummaryBuilder {
     /// Stacks of the malloc heap, by number; the empty stack and other heaps are in `others`.
     stacks: Vec<StackState>,
     others: Vec<(ProcessIndex, HeapId, StackIndex, StackState)>,
+    /// Places in `others`.
+    other_places: HashMap<(ProcessIndex, HeapId, StackIndex), u32>,
+    /// Places in `by_heap` of the other heaps.
+    heap_places: HashMap<(ProcessIndex, HeapId), u32>,
 }
 
 impl SummaryBuilder {
@@ -111,11 +117,11 @@ impl SummaryBuilder {
 
     #[cold]
     fn find_heap(&mut self, process: ProcessIndex, heap: HeapId) -> usize {
-        let known = self.by_heap.iter().position(|&(of, which, _)| of == process && which == heap);
-        let place = known.unwrap_or_else(|| {
+        let next = self.by_heap.len() as u32;
+        let place = *self.heap_places.entry((process, heap)).or_insert(next) as usize;
+        if place == self.by_heap.len() {
             self.by_heap.push((process, heap, Totals::default()));
-            self.by_heap.len() - 1
-        });
+        }
         if heap == HeapId::MALLOC {
             let number = process.0 as usize;
             if number >= self.malloc_places.len() {
@@ -141,14 +147,13 @@ impl SummaryBuilder {
     }
 
     fn other_stack(&mut self, block: &Block) -> &mut StackState {
-        let known = self.others.iter().position(|&(process, heap, stack, _)| {
-            process == block.process && heap == block.heap && stack == block.stack
-        });
-        let place = known.unwrap_or_else(|| {
+        let next = self.others.len() as u32;
+        let key = (block.process, block.heap, block.stack);
+        let place = *self.other_places.entry(key).or_insert(next) as usize;
+        if place == self.others.len() {
             let state = StackState { process: block.process, ..StackState::default() };
             self.others.push((block.process, block.heap, block.stack, state));
-            self.others.len() - 1
-        });
+        }
         &mut self.others[place].3
     }
 

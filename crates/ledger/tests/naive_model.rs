@@ -36,7 +36,9 @@ impl Model {
             self.implied += 1;
         }
         self.makers.insert((process, address), thread);
-        self.last.insert(thread, (process, address));
+        if process.is_multiple_of(2) {
+            self.last.insert(thread, (process, address));
+        }
         let sum: u64 = self.live.values().map(|block| block.size_bytes).sum();
         if sum > self.peak_bytes {
             self.peak_bytes = sum;
@@ -66,16 +68,19 @@ proptest! {
 
     #[test]
     fn summary_is_that_of_the_model(
-        steps in proptest::collection::vec((0..5_u8, 0..2_u32, 0..20_u64, 0..20_u64, 1..500_u64, 1..6_u32), 0..400)
+        steps in proptest::collection::vec((0..5_u8, 0..4_u32, 0..20_u64, 0..20_u64, 1..500_u64, 0..6_u32), 0..400)
     ) {
         let mut model = Model::default();
         let mut ledger = Ledger::new();
         let mut summary = SummaryBuilder::new();
-        for (number, (kind, thread, address, old, size_bytes, stack)) in steps.into_iter().enumerate() {
+        for (number, (kind, place, address, old, size_bytes, stack)) in steps.into_iter().enumerate() {
             let time_ns = number as u64;
-            // One thread for each process: the second one's heap has the same addresses.
-            let process = thread;
-            let (address_avma, old_address_avma) = (address * 16, old * 16);
+            // Two processes of one thread each, with the same addresses; of each a malloc heap and a mapping heap, which have
+            // different ones. The model keeps heaps as if they were processes, numbered by `place`.
+            let (thread, heap) = (place / 2, HeapId((place % 2) as u8));
+            let process = place;
+            let base = u64::from(heap.0) << 20;
+            let (address_avma, old_address_avma) = (base + address * 16, base + old * 16);
             let block = Block { size_bytes, stack };
             let action = match kind {
                 0 | 1 => {
@@ -92,12 +97,12 @@ proptest! {
                     Action::Realloc { old_address_avma, address_avma, size_bytes, stack: StackIndex(stack) }
                 }
             };
-            let event = Event { time_ns, thread: ThreadIndex(thread), heap: HeapId::MALLOC, action };
-            ledger.apply(&event, ProcessIndex(process), &mut summary);
+            let event = Event { time_ns, thread: ThreadIndex(thread), heap, action };
+            ledger.apply(&event, ProcessIndex(thread), &mut summary);
             prop_assert_eq!(ledger.live_count(), model.live.len());
         }
         let mut blocks: Vec<_> =
-            ledger.live_blocks().map(|block| (block.process.0, block.address_avma, block.size_bytes)).collect();
+            ledger.live_blocks().map(|block| (block.process.0 * 2 + u32::from(block.heap.0), block.address_avma, block.size_bytes)).collect();
         let mut expected: Vec<_> =
             model.live.iter().map(|(&(process, address), block)| (process, address, block.size_bytes)).collect();
         blocks.sort_unstable();
@@ -112,6 +117,14 @@ proptest! {
         prop_assert_eq!(totals.temporary_count, model.temporary);
         prop_assert_eq!(totals.outstanding_count, model.live.len() as u64);
         prop_assert_eq!((totals.peak_bytes, totals.peak_time_ns), (model.peak_bytes, model.peak_time_ns));
+        for (process, heap, totals) in &summary.by_heap {
+            let place = process.0 * 2 + u32::from(heap.0);
+            let live = model.live.iter().filter(|((of, _), _)| *of == place).map(|(_, block)| block.size_bytes);
+            prop_assert_eq!((totals.outstanding_count, totals.outstanding_bytes), (live.clone().count() as u64, live.sum()));
+        }
+        let mut keys: Vec<_> = summary.by_stack.iter().map(|entry| (entry.stack, entry.heap, entry.process)).collect();
+        keys.dedup();
+        prop_assert!(keys.is_sorted() && keys.len() == summary.by_stack.len());
         let mut at_peak: HashMap<u32, u64> = HashMap::new();
         for entry in &summary.by_stack {
             // A stack's number belongs to one process in a real file; here both use the same ones.

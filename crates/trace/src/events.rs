@@ -23,6 +23,10 @@ use crate::{Action, Event, HeapId, StackIndex, ThreadIndex};
 /// Events per chunk: large enough for the models and the compressor to learn, small enough that a chunk is read in a
 /// millisecond.
 pub(crate) const EVENTS_PER_CHUNK: usize = 1 << 16;
+/// Threads of one file: who reads keeps tables by thread, which a hostile number must not make huge.
+pub(crate) const THREADS_MAX: u32 = 1 << 24;
+/// Before the first event of a chunk.
+const NO_THREAD: ThreadIndex = ThreadIndex(u32::MAX);
 /// Streams of an event chunk.
 pub(crate) const EVENT_STREAMS: usize = 7;
 
@@ -70,7 +74,7 @@ struct Models {
 impl Models {
     fn new() -> Self {
         Self {
-            thread: ThreadIndex(u32::MAX),
+            thread: NO_THREAD,
             last_address: 0,
             last_stack: 0,
             allocs: Vec::with_capacity(EVENTS_PER_CHUNK),
@@ -82,7 +86,7 @@ impl Models {
     }
 
     fn reset(&mut self) {
-        self.thread = ThreadIndex(u32::MAX);
+        self.thread = NO_THREAD;
         self.last_address = 0;
         self.last_stack = 0;
         self.allocs.clear();
@@ -167,8 +171,8 @@ impl EventColumns {
     #[inline]
     pub(crate) fn push(&mut self, event: &Event) {
         if self.count == 0 {
-            self.first_ns = event.time_ns;
-            self.last_ns = event.time_ns;
+            self.first_ns = event.time_ns.max(self.last_ns);
+            self.last_ns = self.first_ns;
         }
         self.count += 1;
         let time_ns = event.time_ns.max(self.last_ns);
@@ -276,6 +280,7 @@ impl EventColumns {
 #[derive(Debug)]
 pub(crate) struct EventDecoder {
     models: Models,
+    stack_count: u32,
 }
 
 struct Columns<'a> {
@@ -290,18 +295,21 @@ struct Columns<'a> {
 
 impl EventDecoder {
     pub(crate) fn new() -> Self {
-        Self { models: Models::new() }
+        Self { models: Models::new(), stack_count: 0 }
     }
 
-    /// Appends the events of untrusted columns to `events`. What was decoded before an error stays.
+    /// Appends the events of untrusted columns to `events`. What was decoded before an error stays. A stack that is not among
+    /// the `stack_count` of the file is given as the empty one (lost): who reads may keep tables by stack.
     pub(crate) fn decode(
         &mut self,
         streams: &[Vec<u8>; EVENT_STREAMS],
         first_ns: u64,
         count: usize,
+        stack_count: usize,
         events: &mut Vec<Event>,
     ) -> Result<(), Malformed> {
         self.models.reset();
+        self.stack_count = u32::try_from(stack_count).unwrap_or(u32::MAX);
         if count > EVENTS_PER_CHUNK || streams[0].len() != count {
             return Err(Malformed("it has another number of events than it says"));
         }
@@ -315,7 +323,13 @@ impl EventDecoder {
             time_ns =
                 time_ns.checked_add(columns.times.varint()?).ok_or(Malformed("a time is beyond 64 bits"))?;
             if token & NEW_THREAD != 0 {
-                self.models.thread = ThreadIndex(columns.threads.varint32()?);
+                let thread = columns.threads.varint32()?;
+                if thread >= THREADS_MAX {
+                    return Err(Malformed("a thread's number is out of range"));
+                }
+                self.models.thread = ThreadIndex(thread);
+            } else if self.models.thread == NO_THREAD {
+                return Err(Malformed("the first event names no thread"));
             }
             let heap = if token & WITH_HEAP != 0 { HeapId(columns.threads.u8()?) } else { HeapId::MALLOC };
             let action = self.action(token, &mut columns)?;
@@ -393,7 +407,7 @@ impl EventDecoder {
             let place = usize::from(u16::from_le_bytes([columns.sites.u8()?, columns.sites.u8()?]));
             let &(stack, size_bytes) =
                 self.models.sites.get(place).ok_or(Malformed("a site is outside of its table"))?;
-            return Ok((StackIndex(stack), size_bytes));
+            return Ok((self.known_stack(stack), size_bytes));
         }
         let difference = unzigzag(columns.new_sites.varint()?);
         let stack = i64::from(self.models.last_stack)
@@ -403,6 +417,11 @@ impl EventDecoder {
         let size_bytes = columns.new_sites.varint()?;
         self.models.last_stack = stack;
         self.models.sites[Models::site_place(stack, size_bytes)] = (stack, size_bytes);
-        Ok((StackIndex(stack), size_bytes))
+        Ok((self.known_stack(stack), size_bytes))
+    }
+
+    #[inline(always)]
+    fn known_stack(&self, stack: u32) -> StackIndex {
+        if stack < self.stack_count { StackIndex(stack) } else { StackIndex::EMPTY }
     }
 }

@@ -8,7 +8,7 @@ use crate::blocks::{BLOCK_STREAMS, take_blocks};
 use crate::bytes::Take;
 use crate::chunk::{
     CHUNK_HEADER_BYTES, CHUNK_MAGIC, ChunkHeader, ChunkInfo, ChunkKind, FILE_HEADER_BYTES, FILE_MAGIC,
-    FORMAT_VERSION, TRAILER_BYTES, TRAILER_MAGIC, index_offset,
+    FORMAT_VERSION, ITEMS_PER_CHUNK, TRAILER_BYTES, TRAILER_MAGIC, index_offset,
 };
 use crate::error::{Damage, Error, Malformed, Result};
 use crate::events::{EVENT_STREAMS, EventDecoder};
@@ -36,7 +36,9 @@ pub struct Trace {
     rss_samples: Vec<RssSample>,
     losses: Vec<LossEntry>,
     statistics: Vec<Statistic>,
-    stacks: OnceLock<StackTable>,
+    /// The tree, and what of it could not be used.
+    stacks: OnceLock<(StackTable, Vec<Damage>)>,
+    all_damage: OnceLock<Vec<Damage>>,
     is_complete: bool,
 }
 
@@ -60,8 +62,12 @@ pub struct Checkpoint {
 /// Starts of mappings that are looked at below an address: modules that overlap in turn begin close together.
 const OVERLAPS_MAX: usize = 8;
 
-/// Tables grow by index; a hostile index must not make them huge.
-const INDEX_MAX: usize = 1 << 24;
+/// Indices are dense: one that lies further beyond the number of entries than a lost chunk explains is not believed.
+const INDEX_GAP_MAX: usize = 1 << 16;
+/// All that stays in memory may unpack to this many times the file's size. The writer's own files reach 10.
+const EXPANSION_MAX: u64 = 64;
+/// Or to this much: small files of deep recursions shrink by more than a thousand.
+const EXPANSION_FREE_BYTES: u64 = 32 << 20;
 
 impl Trace {
     /// Opens a file.
@@ -97,6 +103,7 @@ impl Trace {
             losses: Vec::new(),
             statistics: Vec::new(),
             stacks: OnceLock::new(),
+            all_damage: OnceLock::new(),
             is_complete: true,
         };
         match trace.read_index(size)? {
@@ -106,6 +113,7 @@ impl Trace {
                 trace.scan(size)?;
             }
         }
+        trace.leave_out_what_swells(size);
         trace.read_tables();
         Ok(trace)
     }
@@ -140,7 +148,7 @@ impl Trace {
         let mut offset = FILE_HEADER_BYTES as u64;
         while offset < size {
             let Some(header) = self.header_at(offset)? else {
-                let next = self.next_chunk(offset, size)?;
+                let next = self.next_chunk(offset + 1, size)?;
                 if !self.is_trailer(offset, next)? {
                     self.damage.push(Damage { offset, bytes: next - offset, what: "no chunk begins here" });
                 }
@@ -170,21 +178,47 @@ impl Trace {
         Ok(count == TRAILER_BYTES && bytes[..8] == TRAILER_MAGIC && next == offset + TRAILER_BYTES as u64)
     }
 
-    /// Offset of the next chunk magic behind `offset`, or the file's end.
-    fn next_chunk(&self, offset: u64, size: u64) -> Result<u64> {
-        let mut at = offset + 1;
+    /// Offset of the next sound chunk header at or behind `from`, or the file's end. Each byte is read once: a file full of
+    /// magics with nothing behind them is passed as fast as any other.
+    fn next_chunk(&self, from: u64, size: u64) -> Result<u64> {
+        let mut at = from;
         let mut window = vec![0; 1 << 16];
         while at < size {
             let count = read_up_to(&*self.source, &mut window, at)?;
-            if count < CHUNK_MAGIC.len() {
+            if count < CHUNK_HEADER_BYTES {
                 break;
             }
-            if let Some(place) = window[..count].windows(4).position(|bytes| bytes == CHUNK_MAGIC) {
+            let is_header = |bytes: &[u8]| {
+                bytes.starts_with(&CHUNK_MAGIC)
+                    && bytes.try_into().is_ok_and(|bytes| ChunkHeader::from_bytes(bytes).is_ok())
+            };
+            if let Some(place) = window[..count].windows(CHUNK_HEADER_BYTES).position(is_header) {
                 return Ok(at + place as u64);
             }
-            at += (count - (CHUNK_MAGIC.len() - 1)) as u64;
+            // The last bytes may be the beginning of a header.
+            at += (count - (CHUNK_HEADER_BYTES - 1)) as u64;
         }
         Ok(size)
+    }
+
+    /// Leaves out the chunks whose contents stay in memory once they claim, all together, to unpack to more than a file of
+    /// this size can hold: a few kilobytes of zstd must not ask for gigabytes. Chunks of events are read one by one.
+    fn leave_out_what_swells(&mut self, size: u64) {
+        let mut budget = size.saturating_mul(EXPANSION_MAX).saturating_add(EXPANSION_FREE_BYTES);
+        let damage = &mut self.damage;
+        self.chunks.retain(|chunk| {
+            if chunk.kind.is_none_or(|kind| kind == ChunkKind::Events) {
+                return true;
+            }
+            let left = budget.checked_sub(u64::from(chunk.raw_bytes));
+            budget = left.unwrap_or(budget);
+            if left.is_none() {
+                let bytes = CHUNK_HEADER_BYTES as u64 + u64::from(chunk.stored_bytes);
+                let what = "it unpacks to more than a file of this size holds";
+                damage.push(Damage { offset: chunk.offset, bytes, what });
+            }
+            left.is_some()
+        });
     }
 
     /// The unpacked streams of a chunk.
@@ -222,12 +256,7 @@ impl Trace {
     }
 
     fn note(&mut self, info: &ChunkInfo, error: &Error) {
-        let what = match error {
-            Error::Damaged { what, .. } => what,
-            _ => "the chunk cannot be read",
-        };
-        let bytes = CHUNK_HEADER_BYTES as u64 + u64::from(info.stored_bytes);
-        self.damage.push(Damage { offset: info.offset, bytes, what });
+        self.damage.push(damage_of(info, error));
     }
 
     fn of_kind(&self, kind: ChunkKind) -> impl DoubleEndedIterator<Item = &ChunkInfo> {
@@ -247,13 +276,17 @@ impl Trace {
             command_line: Vec::new(),
             exit_status: None,
         };
-        for (index, process) in self.entries::<(ProcessIndex, Process)>(ChunkKind::Processes) {
-            place(&mut self.processes, index.0, process, &unknown_process);
+        let entries = self.entries::<(ProcessIndex, Process)>(ChunkKind::Processes);
+        let limit = entries.len() * 2 + INDEX_GAP_MAX;
+        for (index, process) in entries {
+            place(&mut self.processes, index.0, process, &unknown_process, limit);
         }
         let unknown_thread =
             Thread { process: ProcessIndex(0), tid: 0, name: String::new(), start_ns: 0, end_ns: None };
-        for (index, thread) in self.entries::<(ThreadIndex, Thread)>(ChunkKind::Threads) {
-            place(&mut self.threads, index.0, thread, &unknown_thread);
+        let entries = self.entries::<(ThreadIndex, Thread)>(ChunkKind::Threads);
+        let limit = entries.len() * 2 + INDEX_GAP_MAX;
+        for (index, thread) in entries {
+            place(&mut self.threads, index.0, thread, &unknown_thread, limit);
         }
         self.modules = self.entries(ChunkKind::Modules);
         let unknown_mapping = Mapping {
@@ -265,8 +298,10 @@ impl Trace {
             loaded_ns: 0,
             unloaded_ns: 0,
         };
-        for (number, mapping) in self.entries::<(u32, Mapping)>(ChunkKind::Mappings) {
-            place(&mut self.mappings, number, mapping, &unknown_mapping);
+        let entries = self.entries::<(u32, Mapping)>(ChunkKind::Mappings);
+        let limit = entries.len() * 2 + INDEX_GAP_MAX;
+        for (number, mapping) in entries {
+            place(&mut self.mappings, number, mapping, &unknown_mapping, limit);
         }
         self.mapping_order = (0..self.mappings.len() as u32).collect();
         let mappings = &self.mappings;
@@ -347,10 +382,11 @@ impl Trace {
         &self.statistics
     }
 
-    /// What of the file could not be used.
+    /// What of the frame, the tables and the stack tree could not be used. Events are read later: see
+    /// [`EventReader::damage`].
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
-        &self.damage
+        self.all_damage.get_or_init(|| [self.damage.as_slice(), &self.loaded_stacks().1].concat())
     }
 
     /// Whether the file was ended in good order.
@@ -377,17 +413,29 @@ impl Trace {
         self.chunks.iter().map(|chunk| chunk.last_ns).max().unwrap_or(0)
     }
 
-    /// The stack tree; read at the first call. Nodes behind a damaged chunk are missing.
+    /// The stack tree; read at the first call. In place of the nodes of a damaged chunk stand unknown frames, so that
+    /// those after it keep their numbers; [`Trace::damage`] tells.
     pub fn stacks(&self) -> &StackTable {
+        &self.loaded_stacks().0
+    }
+
+    fn loaded_stacks(&self) -> &(StackTable, Vec<Damage>) {
         self.stacks.get_or_init(|| {
             let mut table = StackTable::default();
+            let mut damage = Vec::new();
             for info in self.of_kind(ChunkKind::Stacks) {
-                let Ok(streams) = self.streams::<STACK_STREAMS>(info) else { break };
-                if table.decode(&streams, info.item_count as usize).is_err() {
-                    break;
+                let count = info.item_count as usize;
+                let decoded = self.streams::<STACK_STREAMS>(info).and_then(|streams| {
+                    table
+                        .decode(&streams, count)
+                        .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })
+                });
+                if let Err(error) = decoded {
+                    damage.push(damage_of(info, &error));
+                    table.push_unknown(count.min(ITEMS_PER_CHUNK));
                 }
             }
-            table
+            (table, damage)
         })
     }
 
@@ -462,9 +510,10 @@ impl Trace {
     /// # Errors
     /// They are damaged; those before the damage were shown.
     pub fn for_each_stack_totals(&self, mut visit: impl FnMut(StackTotals)) -> Result<()> {
+        let stack_count = self.stacks().len();
         for info in self.of_kind(ChunkKind::StackTotals) {
             let streams = self.streams::<TOTALS_STREAMS>(info)?;
-            take_stack_totals(&streams, info.item_count as usize, &mut visit)
+            take_stack_totals(&streams, info.item_count as usize, stack_count, &mut visit)
                 .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
         }
         Ok(())
@@ -510,45 +559,45 @@ impl Trace {
     /// # Errors
     /// It is damaged.
     pub fn checkpoint_before(&self, time_ns: u64) -> Result<Option<Checkpoint>> {
-        let parts: Vec<(usize, ChunkInfo)> = self
-            .chunks
-            .iter()
-            .copied()
-            .enumerate()
-            .filter(|(_, chunk)| chunk.kind == Some(ChunkKind::Checkpoint) && chunk.first_ns <= time_ns)
-            .collect();
-        let Some(&(_, last)) = parts.last() else { return Ok(None) };
-        let parts: Vec<_> = parts.into_iter().filter(|(_, chunk)| chunk.first_ns == last.first_ns).collect();
+        let is_part = |chunk: &ChunkInfo| chunk.kind == Some(ChunkKind::Checkpoint);
+        let mut end = self.chunks.len();
+        // From the last back: one that is not whole (the file ends within it) is passed over.
+        while let Some(last) =
+            self.chunks[..end].iter().rposition(|chunk| is_part(chunk) && chunk.first_ns <= time_ns)
+        {
+            let at_ns = self.chunks[last].first_ns;
+            let before =
+                self.chunks[..last].iter().rposition(|chunk| !is_part(chunk) || chunk.first_ns != at_ns);
+            let first = before.map_or(0, |before| before + 1);
+            if let Some((begin, blocks)) = self.blocks_of(first, last)? {
+                let events =
+                    self.chunks[..begin].iter().filter(|chunk| chunk.kind == Some(ChunkKind::Events));
+                let event_index = events.map(|chunk| u64::from(chunk.item_count)).sum();
+                return Ok(Some(Checkpoint { time_ns: at_ns, event_index, blocks }));
+            }
+            end = first;
+        }
+        Ok(None)
+    }
+
+    /// The last checkpoint in these chunks of one time, with the place of its first chunk; `None` if parts are missing.
+    fn blocks_of(&self, first: usize, last: usize) -> Result<Option<(usize, Vec<Block>)>> {
         let mut blocks = Vec::new();
-        let mut is_whole = false;
-        let (mut first, mut expected) = (0, 0);
-        for (place, info) in parts {
-            let streams = self.streams::<BLOCK_STREAMS>(&info)?;
+        let (mut begin, mut expected, mut is_whole) = (first, 0, false);
+        for (place, info) in self.chunks.iter().enumerate().take(last + 1).skip(first) {
+            let streams = self.streams::<BLOCK_STREAMS>(info)?;
             let known = blocks.len();
             let (part, is_last) = take_blocks(&streams, info.item_count as usize, info.first_ns, &mut blocks)
                 .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })?;
             if part == 0 {
                 // A later one of the same nanosecond.
                 blocks.drain(..known);
-                first = place;
-                expected = 0;
+                (begin, expected) = (place, 0);
             }
             is_whole = is_last && part == expected;
             expected = expected.wrapping_add(1);
         }
-        if !is_whole {
-            // The file ends within it: the one before will do.
-            return match last.first_ns.checked_sub(1) {
-                Some(before) => self.checkpoint_before(before),
-                None => Ok(None),
-            };
-        }
-        let event_index = self.chunks[..first]
-            .iter()
-            .filter(|chunk| chunk.kind == Some(ChunkKind::Events))
-            .map(|chunk| u64::from(chunk.item_count))
-            .sum();
-        Ok(Some(Checkpoint { time_ns: last.first_ns, event_index, blocks }))
+        Ok(is_whole.then_some((begin, blocks)))
     }
 
     /// The last embedded bundle of symbols.
@@ -559,6 +608,14 @@ impl Trace {
         let Some(info) = self.of_kind(ChunkKind::Symbols).next_back() else { return Ok(None) };
         self.streams::<1>(info).map(|[stream]| Some(stream))
     }
+}
+
+fn damage_of(info: &ChunkInfo, error: &Error) -> Damage {
+    let what = match error {
+        Error::Damaged { what, .. } => what,
+        _ => "the chunk cannot be read",
+    };
+    Damage { offset: info.offset, bytes: CHUNK_HEADER_BYTES as u64 + u64::from(info.stored_bytes), what }
 }
 
 fn check_header(source: &dyn ReadAt) -> Result<()> {
@@ -578,9 +635,9 @@ fn check_header(source: &dyn ReadAt) -> Result<()> {
 }
 
 /// Puts an entry at its index.
-fn place<T: Clone>(table: &mut Vec<T>, index: u32, entry: T, unknown: &T) {
+fn place<T: Clone>(table: &mut Vec<T>, index: u32, entry: T, unknown: &T, limit: usize) {
     let index = index as usize;
-    if index >= INDEX_MAX {
+    if index >= limit {
         return;
     }
     if index >= table.len() {
@@ -633,9 +690,13 @@ impl EventReader<'_> {
             self.next += 1;
             self.events.clear();
             let decoded = match self.trace.streams::<EVENT_STREAMS>(&info) {
-                Ok(streams) => {
-                    self.decoder.decode(&streams, info.first_ns, info.item_count as usize, &mut self.events)
-                }
+                Ok(streams) => self.decoder.decode(
+                    &streams,
+                    info.first_ns,
+                    info.item_count as usize,
+                    self.trace.stacks().len(),
+                    &mut self.events,
+                ),
                 Err(Error::Damaged { what, .. }) => Err(Malformed(what)),
                 Err(error) => return Err(error),
             };

@@ -1,5 +1,7 @@
 //! The stack tree of a file.
 
+use std::collections::HashMap;
+
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
 use crate::{ProcessIndex, StackIndex, StackNode};
@@ -9,12 +11,18 @@ pub(crate) const STACK_STREAMS: usize = 4;
 /// Processes of one file whose nodes can be told apart.
 const PROCESS_BITS: u32 = 16;
 
+/// Stands in `StackTable::addresses` for a node that does not fit there.
+const WIDE: u64 = u64::MAX;
+
 /// All nodes of a file: 20 bytes each.
 #[derive(Debug, Default, Clone)]
 pub struct StackTable {
     parents: Vec<u32>,
     /// Process in the upper 16 bits, address below.
     addresses: Vec<u64>,
+    /// Process and address, by place, of the few nodes whose process or address has more bits than that (the 65,536th
+    /// process of a long build, an address that a damaged target made up).
+    wide: HashMap<u32, (u32, u64)>,
     /// Exact: a library may be loaded and gone again within microseconds, and another take its addresses.
     times: Vec<u64>,
 }
@@ -44,36 +52,67 @@ impl StackTable {
     #[must_use]
     pub fn node(&self, stack: StackIndex) -> Option<StackNode> {
         let place = (stack.0 as usize).checked_sub(1)?;
-        let address = *self.addresses.get(place)?;
+        let packed = *self.addresses.get(place)?;
+        let (process, return_address_avma) = match packed {
+            WIDE => *self.wide.get(&(place as u32))?,
+            packed => ((packed >> (64 - PROCESS_BITS)) as u32, packed & (u64::MAX >> PROCESS_BITS)),
+        };
         Some(StackNode {
             parent: StackIndex(*self.parents.get(place)?),
-            process: ProcessIndex((address >> (64 - PROCESS_BITS)) as u32),
-            return_address_avma: address & (u64::MAX >> PROCESS_BITS),
+            process: ProcessIndex(process),
+            return_address_avma,
             first_seen_ns: *self.times.get(place)?,
         })
     }
 
-    fn push(&mut self, node: StackNode) -> Result<(), Malformed> {
-        let process = node.process.0;
-        if process >> PROCESS_BITS != 0 || node.return_address_avma >> (64 - PROCESS_BITS) != 0 {
-            return Err(Malformed("a stack node is out of range"));
+    fn push(&mut self, node: StackNode) {
+        let (process, address) = (node.process.0, node.return_address_avma);
+        let packed = u64::from(process) << (64 - PROCESS_BITS) | address;
+        let fits = process >> PROCESS_BITS == 0 && address >> (64 - PROCESS_BITS) == 0 && packed != WIDE;
+        if !fits {
+            self.wide.insert(self.parents.len() as u32, (process, address));
         }
         self.parents.push(node.parent.0);
-        self.addresses.push(u64::from(process) << (64 - PROCESS_BITS) | node.return_address_avma);
+        self.addresses.push(if fits { packed } else { WIDE });
         self.times.push(node.first_seen_ns);
-        Ok(())
     }
 
-    /// Appends the nodes of an untrusted chunk.
+    /// Appends outermost frames of no known address in place of lost nodes.
+    pub(crate) fn push_unknown(&mut self, count: usize) {
+        let count = count.min(u32::MAX as usize - self.len());
+        self.parents.resize(self.parents.len() + count, 0);
+        self.addresses.resize(self.addresses.len() + count, 0);
+        self.times.resize(self.times.len() + count, 0);
+    }
+
+    fn truncate(&mut self, count: usize) {
+        self.parents.truncate(count);
+        self.addresses.truncate(count);
+        self.times.truncate(count);
+    }
+
+    /// Appends the nodes of an untrusted chunk: all of them, or none if one makes no sense.
     pub(crate) fn decode(
         &mut self,
         streams: &[Vec<u8>; STACK_STREAMS],
         count: usize,
     ) -> Result<(), Malformed> {
+        let before = self.parents.len();
+        let decoded = self.decode_all(streams, count);
+        if decoded.is_err() {
+            self.truncate(before);
+        }
+        decoded
+    }
+
+    fn decode_all(&mut self, streams: &[Vec<u8>; STACK_STREAMS], count: usize) -> Result<(), Malformed> {
         let [mut parents, mut processes, mut addresses, mut times] = streams.each_ref().map(|s| Take::new(s));
         let (mut process, mut address, mut time_ns) = (0, 0_u64, 0_u64);
         if count > streams[0].len() {
             return Err(Malformed("it claims more nodes than it has bytes"));
+        }
+        if count > u32::MAX as usize - self.len() {
+            return Err(Malformed("the file has more nodes than can be numbered"));
         }
         self.parents.reserve(count);
         self.addresses.reserve(count);
@@ -96,7 +135,7 @@ impl StackTable {
                 process: ProcessIndex(process),
                 return_address_avma: address,
                 first_seen_ns: time_ns,
-            })?;
+            });
         }
         Ok(())
     }

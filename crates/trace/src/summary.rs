@@ -73,10 +73,12 @@ pub(crate) fn stack_total_columns(totals: &[StackTotals]) -> [Vec<u8>; TOTALS_ST
     streams
 }
 
-/// Shows the totals of untrusted columns, one by one.
+/// Shows the totals of untrusted columns, one by one; a stack that is not among the `stack_count` of the file is an error:
+/// who reads may keep tables by stack.
 pub(crate) fn take_stack_totals(
     streams: &[Vec<u8>; TOTALS_STREAMS],
     count: usize,
+    stack_count: usize,
     mut visit: impl FnMut(StackTotals),
 ) -> Result<(), Malformed> {
     if count > streams[0].len() {
@@ -105,9 +107,11 @@ pub(crate) fn take_stack_totals(
             peak_bytes,
         ] = values;
         visit(StackTotals {
-            stack: StackIndex(
-                u32::try_from(stack).map_err(|_| Malformed("a stack's number is out of range"))?,
-            ),
+            stack: u32::try_from(stack)
+                .ok()
+                .filter(|&stack| (stack as usize) < stack_count)
+                .map(StackIndex)
+                .ok_or(Malformed("a stack's number is out of range"))?,
             process: owner.0,
             heap: owner.1,
             total_count,
