@@ -193,7 +193,10 @@ mod tests {
         let after_ns = clock.now_ns();
         let ns = clock.recent_ns(ticks);
         let slack_ns = 100_000;
-        assert!((before_ns - slack_ns..=after_ns + slack_ns).contains(&ns), "{ns} outside {before_ns} to {after_ns}");
+        assert!(
+            (before_ns - slack_ns..=after_ns + slack_ns).contains(&ns),
+            "{ns} outside {before_ns} to {after_ns}"
+        );
         assert!(clock.recent_ns(u64::MAX) <= clock.now_ns());
     }
 

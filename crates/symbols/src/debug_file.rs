@@ -26,18 +26,27 @@ struct Facts {
     build_id: Vec<u8>,
     has_debug_info: bool,
     debug_link: Option<(Vec<u8>, u32)>,
-    alternate: Option<Vec<u8>>,
+    /// Name and build-id of the supplementary file.
+    alternate: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 fn facts(path: &Path) -> Option<Facts> {
-    let cache = ReadCache::new(File::open(path).ok()?);
+    let cache = ReadCache::new(open_regular(path)?);
     let file = object::File::parse(&cache).ok()?;
     Some(Facts {
         build_id: file.build_id().ok().flatten().unwrap_or_default().to_vec(),
         has_debug_info: file.section_by_name(".debug_info").is_some(),
         debug_link: file.gnu_debuglink().ok().flatten().map(|(name, crc)| (name.to_vec(), crc)),
-        alternate: file.gnu_debugaltlink().ok().flatten().map(|(name, _)| name.to_vec()),
+        alternate: file.gnu_debugaltlink().ok().flatten().map(|(name, id)| (name.to_vec(), id.to_vec())),
     })
+}
+
+/// Opens a file and nothing else: paths come from traces, and opening a pipe could wait for ever.
+fn open_regular(path: &Path) -> Option<File> {
+    if !std::fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    File::open(path).ok()
 }
 
 /// Finds the files for a module.
@@ -63,8 +72,10 @@ pub(crate) fn find(key: &ModuleKey, options: &SymbolOptions) -> Result<DebugFile
         let supplementary = alternate(path, found, options);
         return Ok(DebugFiles { module: Some(path.clone()), debug: path.clone(), supplementary });
     }
-    let linked = module.as_ref().and_then(|(path, found)| by_debug_link(path, found, options));
-    let separate = by_build_id(&build_id, options).or(linked).or_else(|| by_debuginfod(&build_id, options));
+    // In this order: a link's file is read whole for its checksum, a server is asked over the network.
+    let separate = by_build_id(&build_id, options)
+        .or_else(|| module.as_ref().and_then(|(path, found)| by_debug_link(path, found, options)))
+        .or_else(|| by_debuginfod(&build_id, options));
     if let Some(debug) = separate {
         let supplementary = facts(&debug).and_then(|found| alternate(&debug, &found, options));
         return Ok(DebugFiles { module: module.map(|(path, _)| path), debug, supplementary });
@@ -115,8 +126,11 @@ fn by_debug_link(module: &Path, found: &Facts, options: &SymbolOptions) -> Optio
     }
     let directory = module.parent()?;
     let mut candidates = vec![directory.join(name), directory.join(".debug").join(name)];
+    // The tree of debug files repeats the paths of the machine that the sysroot was copied from.
+    let below = options.sysroot.as_ref().and_then(|sysroot| directory.strip_prefix(sysroot).ok());
+    let below = below.or_else(|| directory.strip_prefix("/").ok()).unwrap_or(directory);
     for root in debug_roots(options) {
-        candidates.push(root.join(directory.strip_prefix("/").unwrap_or(directory)).join(name));
+        candidates.push(root.join(below).join(name));
         candidates.push(root.join(name));
     }
     candidates.into_iter().find(|path| path != module && checksum(path) == Some(*crc))
@@ -124,7 +138,7 @@ fn by_debug_link(module: &Path, found: &Facts, options: &SymbolOptions) -> Optio
 
 /// The CRC-32 that .gnu_debuglink holds.
 fn checksum(path: &Path) -> Option<u32> {
-    let mut file = File::open(path).ok()?;
+    let mut file = open_regular(path)?;
     let mut crc = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -136,14 +150,15 @@ fn checksum(path: &Path) -> Option<u32> {
 }
 
 fn alternate(path: &Path, found: &Facts, options: &SymbolOptions) -> Option<PathBuf> {
-    let name = Path::new(std::str::from_utf8(found.alternate.as_ref()?).ok()?);
+    let (name, build_id) = found.alternate.as_ref()?;
+    let name = Path::new(std::str::from_utf8(name).ok()?);
     let relative = path.parent()?.join(name);
     let below_sysroot =
         options.sysroot.as_ref().map(|sysroot| sysroot.join(name.strip_prefix("/").unwrap_or(name)));
     [Some(relative), below_sysroot, name.is_absolute().then(|| name.to_owned())]
         .into_iter()
         .flatten()
-        .find(|path| path.is_file())
+        .find(|path| facts(path).is_some_and(|found| found.build_id == *build_id))
 }
 
 /// Asks debuginfod's own client, which keeps its cache and knows the servers; only if the user has named some.

@@ -91,12 +91,18 @@ impl Symbolizer {
     /// # Errors
     /// Why the module has no names at all.
     pub fn resolve(&self, key: &ModuleKey, svmas: &[u64]) -> Result<SymbolTable, Unresolved> {
-        if let Some(table) = self.embedded.get(key)
+        let embedded = self.embedded.get(key);
+        if let Some(table) = embedded
             && svmas.iter().all(|&svma| table.frames(svma).is_some())
         {
             return Ok(table.clone());
         }
-        let files = debug_file::find(key, &self.options)?;
+        let files = match (debug_file::find(key, &self.options), embedded) {
+            (Ok(files), _) => files,
+            // What is embedded still names most of them.
+            (Err(_), Some(table)) => return Ok(table.clone()),
+            (Err(reason), None) => return Err(reason),
+        };
         let identity = cache::identity(&files);
         let cached =
             self.options.cache_dir.as_deref().and_then(|directory| cache::load(directory, key, &identity));

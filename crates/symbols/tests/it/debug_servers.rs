@@ -1,0 +1,51 @@
+//! debuginfod: asked only if told to, through its own client, and not believed when it answers with another build.
+
+use std::fs;
+use std::process::Command;
+
+use crate::built_program::{build_id, hex, must};
+
+/// The tests below run in a process of their own, as the client's settings are environment variables.
+const INNER: &str = "HEAPR_TEST_DEBUG_SERVER";
+
+#[test]
+fn a_debug_file_comes_from_a_server() {
+    use crate::built_program::{Program, described, nothing_else, resolve};
+    use heapr_symbols::{ModuleKey, SymbolOptions};
+
+    if let Some(path) = std::env::var_os(INNER) {
+        let svma: u64 = std::env::var("HEAPR_TEST_SVMA").unwrap().parse().unwrap();
+        let key = ModuleKey { build_id: build_id(path.as_ref()), path: path.into() };
+        let mut names = Vec::new();
+        for debuginfod in [false, true] {
+            let options = SymbolOptions { debuginfod, ..nothing_else() };
+            names.push(described(&resolve(&key, &[svma], options).unwrap(), svma));
+        }
+        assert_eq!(names[0], [""; 0], "a server that nobody named is not asked");
+        let expected = std::env::var("HEAPR_TEST_EXPECTED").unwrap();
+        assert_eq!(names[1].join(" "), expected);
+        return;
+    }
+    let program = Program::cpp(&["-g", "-O1", "-Wl,--build-id"]);
+    let svma = program.address_of("plain");
+    program.tool("objcopy", &["--only-keep-debug", "program", "program.debug"]);
+    program.tool("strip", &["program"]);
+    let served = program.file("served/buildid").join(hex(&build_id(&program.path)));
+    fs::create_dir_all(&served).unwrap();
+    let ask = |cache: &str, expected: &str| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "debug_servers::a_debug_file_comes_from_a_server", "--nocapture"]);
+        command.env(INNER, &program.path).env("HEAPR_TEST_SVMA", svma.to_string());
+        command.env("HEAPR_TEST_EXPECTED", expected);
+        command.env("DEBUGINFOD_URLS", format!("file://{}", program.file("served").display()));
+        command.env("DEBUGINFOD_CACHE_PATH", program.file(cache));
+        must(&mut command);
+    };
+    fs::copy(program.file("program.debug"), served.join("debuginfo")).unwrap();
+    ask("cache-1", "plain program.cc:19");
+    let other = Program::cpp(&["-g", "-O0", "-Wl,--build-id"]);
+    fs::copy(&other.path, served.join("debuginfo")).unwrap();
+    ask("cache-2", "");
+    fs::remove_file(served.join("debuginfo")).unwrap();
+    ask("cache-3", "");
+}

@@ -1,0 +1,55 @@
+//! Names where there is no debug information: the symbol table, the dynamic one.
+
+use heapr_symbols::ModuleKey;
+
+use crate::built_program::{Program, build_id, described, nothing_else, resolve};
+
+#[test]
+fn without_debug_information_the_symbol_table_names_functions() {
+    let program = Program::cpp(&["-O1"]);
+    let svma = program.address_of("plain");
+    let operator = program.address_of("_ZNK6shapes3BoxplERKS0_");
+    let table = resolve(&program.key(), &[svma, svma + 1, operator], nothing_else()).unwrap();
+    assert_eq!(described(&table, svma), ["plain"]);
+    assert_eq!(described(&table, svma + 1), ["plain"]);
+    assert_eq!(described(&table, operator), ["shapes::Box::operator+(shapes::Box const&) const"]);
+    assert_eq!(table.frames(svma + 2), None, "it was not asked for");
+}
+
+#[test]
+fn a_stripped_library_is_named_by_its_dynamic_symbols() {
+    let library = Program::cpp(&["-O1", "-shared", "-fPIC"]);
+    let svma = library.address_of("plain");
+    library.tool("strip", &["program"]);
+    let table = resolve(&library.key(), &[svma], nothing_else()).unwrap();
+    assert_eq!(described(&table, svma), ["plain"]);
+}
+
+#[test]
+fn the_file_of_a_cpp_library_on_this_machine_is_named() {
+    // malloc of the C library: stripped or with Debian's debug package, the name is the same.
+    let path = std::fs::read_to_string("/proc/self/maps")
+        .unwrap()
+        .lines()
+        .find_map(|line| line.split_whitespace().nth(5).filter(|path| path.ends_with("/libc.so.6")))
+        .unwrap()
+        .to_owned();
+    let bytes = std::fs::read(&path).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let mut svmas = Vec::new();
+    let expected = ["malloc", "strdup", "fopen", "puts", "getline", "asprintf", "qsort", "realloc", "calloc"];
+    for name in expected {
+        use object::{Object, ObjectSymbol};
+        let symbol = file
+            .dynamic_symbols()
+            .filter(|symbol| symbol.name() == Ok(name) && symbol.size() > 0)
+            .max_by_key(ObjectSymbol::address);
+        svmas.push(symbol.unwrap().address());
+    }
+    let key = ModuleKey { build_id: build_id(path.as_ref()), path: path.into() };
+    let table = resolve(&key, &svmas, nothing_else()).unwrap();
+    for (name, svma) in expected.iter().zip(svmas) {
+        let frames = table.frames(svma).unwrap();
+        assert_eq!(frames.last().and_then(|frame| table.symbol(frame)), Some(*name));
+    }
+}
