@@ -13,6 +13,9 @@
 //! of heap) and of the directory; blocks of 512 bytes and more cost about 190.
 //!
 //! Empty groups stay until the directory is full; then they are swept out, or, if there are few, it grows.
+//!
+//! What still misses the caches is looked up for many events at once ([`BlockTable::hints`]): the processor waits for
+//! all of those loads together instead of for one after the other.
 
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
 
@@ -37,6 +40,23 @@ const NO_PLACE: Place = Place { key: 0, owner: 0, group: 0 };
 
 /// Record numbers + 1; 0: no block.
 type Group = [u32; SLOT_COUNT];
+
+/// What a group covers: its place without the directory's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Home {
+    key: u64,
+    owner: u32,
+    block_count: u32,
+}
+
+/// The group that an address probably belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hint(u32);
+
+impl Hint {
+    /// Nothing is known.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Record {
@@ -90,25 +110,23 @@ fn address(key: u64, slot: usize) -> u64 {
 #[derive(Debug)]
 pub(crate) struct BlockTable {
     directory: Vec<Place>,
-    place_count: usize,
     groups: Vec<Group>,
+    /// By group; an owner of 0: the group is not in use.
+    homes: Vec<Home>,
     free_groups: Vec<u32>,
     records: Vec<Record>,
     free_records: Vec<u32>,
-    /// The group that was found last.
-    last: Place,
 }
 
 impl BlockTable {
     pub(crate) fn new() -> Self {
         Self {
             directory: vec![NO_PLACE; FIRST_CAPACITY],
-            place_count: 0,
             groups: Vec::new(),
+            homes: Vec::new(),
             free_groups: Vec::new(),
             records: Vec::new(),
             free_records: Vec::new(),
-            last: NO_PLACE,
         }
     }
 
@@ -122,8 +140,8 @@ impl BlockTable {
         let mask = self.directory.len() - 1;
         // The lowest two bits of address / 512 stay as they are: four neighbours share a cache line. Folding the
         // product's halves makes its low bits depend on the whole key.
-        let product = u128::from(key >> 6 ^ (key & 15) << 60 ^ u64::from(owner).wrapping_mul(0xd6e8_feb8_6659_fd93))
-            * 0x9e37_79b9_7f4a_7c15;
+        let mixed = key >> 6 ^ (key & 15) << 60 ^ u64::from(owner).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let product = u128::from(mixed) * 0x9e37_79b9_7f4a_7c15;
         let hash = (product >> 64) as u64 ^ product as u64;
         let mut place = (hash << 2 | key >> 4 & 3) as usize & mask;
         loop {
@@ -138,43 +156,66 @@ impl BlockTable {
         }
     }
 
+    /// Looks up where blocks are, and pulls what is known of them into the caches.
+    #[inline]
+    pub(crate) fn hints(&self, wanted: impl Iterator<Item = (ProcessIndex, HeapId, u64)>, hints: &mut [Hint]) {
+        let mut touched = 0;
+        for ((process, heap, address), hint) in wanted.zip(hints) {
+            let Ok(place) = self.find(owner(process, heap), key(address)) else {
+                *hint = Hint::NONE;
+                continue;
+            };
+            let group = self.directory[place].group;
+            *hint = Hint(group);
+            let number = self.groups[group as usize][slot(address)];
+            if let Some(record) = self.records.get((number as usize).wrapping_sub(1)) {
+                touched ^= record.stack;
+            }
+            touched ^= self.homes[group as usize].owner;
+        }
+        // The loads must happen; what they load is of no interest yet.
+        std::hint::black_box(touched);
+    }
+
     /// The group of an address, if it has one.
     #[inline(always)]
-    fn group(&mut self, owner: u32, key: u64) -> Option<usize> {
-        if self.last.key == key && self.last.owner == owner {
-            return Some(self.last.group as usize);
+    fn group(&self, owner: u32, key: u64, hint: Hint) -> Option<usize> {
+        let hinted = hint.0 as usize;
+        if self.homes.get(hinted).is_some_and(|home| home.key == key && home.owner == owner) {
+            return Some(hinted);
         }
-        self.last = self.directory[self.find(owner, key).ok()?];
-        Some(self.last.group as usize)
+        self.find(owner, key).ok().map(|place| self.directory[place].group as usize)
     }
 
     #[inline]
     fn add_group(&mut self, owner: u32, key: u64) -> usize {
         // At most 5/8 full: with linear probing a miss then looks at four places on average.
-        if self.place_count * 8 >= self.directory.len() * 5 {
+        if (self.groups.len() - self.free_groups.len()) * 8 >= self.directory.len() * 5 {
             self.sweep();
         }
+        let home = Home { key, owner, block_count: 0 };
         let group = match self.free_groups.pop() {
-            Some(group) => group,
+            Some(group) => {
+                self.homes[group as usize] = home;
+                group
+            }
             None => {
                 self.groups.push([0; SLOT_COUNT]);
+                self.homes.push(home);
                 (self.groups.len() - 1) as u32
             }
         };
-        let place = match self.find(owner, key) {
-            Ok(place) | Err(place) => place,
-        };
-        self.last = Place { key, owner, group };
-        self.directory[place] = self.last;
-        self.place_count += 1;
+        if let Err(place) = self.find(owner, key) {
+            self.directory[place] = Place { key, owner, group };
+        }
         group as usize
     }
 
     /// Puts a block in; gives back the one that was live at its address.
-    #[inline]
-    pub(crate) fn insert(&mut self, block: &Block) -> Option<Block> {
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, block: &Block, hint: Hint) -> Option<Block> {
         let (owner, key) = (owner(block.process, block.heap), key(block.address_avma));
-        let group = match self.group(owner, key) {
+        let group = match self.group(owner, key, hint) {
             Some(group) => group,
             None => self.add_group(owner, key),
         };
@@ -184,6 +225,7 @@ impl BlockTable {
             let old = std::mem::replace(&mut self.records[*number as usize - 1], record);
             return Some(old.block(owner, block.address_avma));
         }
+        self.homes[group].block_count += 1;
         match self.free_records.pop() {
             Some(free) => {
                 self.records[free as usize] = record;
@@ -198,50 +240,62 @@ impl BlockTable {
     }
 
     /// Takes a block out.
-    #[inline]
-    pub(crate) fn remove(&mut self, process: ProcessIndex, heap: HeapId, address: u64) -> Option<Block> {
+    #[inline(always)]
+    pub(crate) fn remove(
+        &mut self,
+        process: ProcessIndex,
+        heap: HeapId,
+        address: u64,
+        hint: Hint,
+    ) -> Option<Block> {
         let owner = owner(process, heap);
-        let group = self.group(owner, key(address))?;
+        let group = self.group(owner, key(address), hint)?;
         let number = &mut self.groups[group][slot(address)];
         let record = std::mem::take(number).checked_sub(1)?;
+        self.homes[group].block_count -= 1;
         self.free_records.push(record);
         Some(self.records[record as usize].block(owner, address))
     }
 
-    /// Drops empty groups; doubles the directory if that is not enough.
+    /// Drops empty groups; makes the directory larger if that is not enough.
     #[cold]
     fn sweep(&mut self) {
-        let groups = &self.groups;
-        let is_empty = |place: &Place| groups[place.group as usize].iter().all(|&number| number == 0);
-        let places: Vec<Place> = self.directory.iter().filter(|place| place.owner != 0).copied().collect();
-        let (empty, kept): (Vec<Place>, Vec<Place>) = places.into_iter().partition(is_empty);
-        let mut capacity = self.directory.len();
+        for (group, home) in self.homes.iter_mut().enumerate() {
+            if home.owner != 0 && home.block_count == 0 {
+                home.owner = 0;
+                self.free_groups.push(group as u32);
+            }
+        }
         // Half of what may be used at most: the next sweep is as far away as this one's work was large.
-        while kept.len() * 16 > capacity * 5 {
+        let kept = self.groups.len() - self.free_groups.len();
+        let mut capacity = self.directory.len();
+        while kept * 16 > capacity * 5 {
             capacity *= 2;
         }
-        self.free_groups.extend(empty.iter().map(|place| place.group));
-        self.lay(capacity, &kept);
+        self.lay(capacity);
     }
 
     /// Makes the directory anew.
-    fn lay(&mut self, capacity: usize, kept: &[Place]) {
-        self.last = NO_PLACE;
+    fn lay(&mut self, capacity: usize) {
         self.directory = vec![NO_PLACE; capacity];
-        self.place_count = kept.len();
-        for place in kept {
-            if let Err(free) = self.find(place.owner, place.key) {
-                self.directory[free] = *place;
+        for group in 0..self.homes.len() {
+            let Home { key, owner, .. } = self.homes[group];
+            if owner != 0
+                && let Err(free) = self.find(owner, key)
+            {
+                self.directory[free] = Place { key, owner, group: group as u32 };
             }
         }
     }
 
     /// All live blocks, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Block> + '_ {
-        self.directory.iter().filter(|place| place.owner != 0).flat_map(|place| {
-            self.groups[place.group as usize].iter().enumerate().filter_map(|(slot, &number)| {
+        // By group, not by directory: groups and records lie in the order in which they were first used.
+        let used = self.homes.iter().zip(&self.groups).filter(|(home, _)| home.block_count != 0);
+        used.flat_map(|(home, group)| {
+            group.iter().enumerate().filter_map(|(slot, &number)| {
                 let record = &self.records[number.checked_sub(1)? as usize];
-                Some(record.block(place.owner, address(place.key, slot)))
+                Some(record.block(home.owner, address(home.key, slot)))
             })
         })
     }
@@ -249,19 +303,21 @@ impl BlockTable {
     /// Takes out the blocks of a process.
     pub(crate) fn remove_process(&mut self, process: ProcessIndex) {
         let gone = process.0.wrapping_add(1) & 0xff_ffff;
-        let places = self.directory.iter().filter(|place| place.owner != 0).copied();
-        let (dropped, kept): (Vec<Place>, Vec<Place>) = places.partition(|place| place.owner >> 8 == gone);
-        if kept.is_empty() {
-            *self = Self::new();
-            return;
-        }
-        for place in dropped {
-            let group = &mut self.groups[place.group as usize];
+        for (number, home) in self.homes.iter_mut().enumerate() {
+            if home.owner == 0 || home.owner >> 8 != gone {
+                continue;
+            }
+            let group = &mut self.groups[number];
             self.free_records.extend(group.iter().filter(|&&number| number != 0).map(|&number| number - 1));
             *group = [0; SLOT_COUNT];
-            self.free_groups.push(place.group);
+            *home = Home { key: 0, owner: 0, block_count: 0 };
+            self.free_groups.push(number as u32);
         }
-        self.lay(self.directory.len(), &kept);
+        if self.free_groups.len() == self.groups.len() {
+            *self = Self::new();
+        } else {
+            self.lay(self.directory.len());
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, ProcessOrigin, StackIndex, ThreadIndex};
 
-use crate::block_table::BlockTable;
+use crate::block_table::{BlockTable, Hint};
 
 /// Why a block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,9 @@ pub struct Ledger {
     forked: HashSet<ProcessIndex>,
 }
 
+/// Events whose blocks are looked up together: some ten loads are on their way at once, so more gains nothing.
+const LOOKED_UP: usize = 64;
+
 /// No address.
 const NONE: u64 = u64::MAX;
 
@@ -83,7 +86,7 @@ impl Ledger {
     /// Puts in blocks that are live already, as from a checkpoint.
     pub fn load(&mut self, blocks: impl IntoIterator<Item = Block>) {
         for block in blocks {
-            self.blocks.insert(&block);
+            self.blocks.insert(&block, Hint::NONE);
         }
     }
 
@@ -106,17 +109,50 @@ impl Ledger {
     /// Applies the next event.
     #[inline]
     pub fn apply(&mut self, event: &Event, process: ProcessIndex, observer: &mut impl Observer) {
+        self.apply_hinted(event, process, Hint::NONE, observer);
+    }
+
+    /// Applies the next events: what [`Ledger::apply`] does for each, faster.
+    #[inline]
+    pub fn apply_all(&mut self, events: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
+        let mut hints = [Hint::NONE; LOOKED_UP];
+        for events in events.chunks(LOOKED_UP) {
+            let wanted = events.iter().map(|(event, process)| {
+                let (Action::Alloc { address_avma, .. }
+                | Action::Free { address_avma, .. }
+                | Action::Realloc { old_address_avma: address_avma, .. }) = event.action
+                else {
+                    return (*process, event.heap, 0);
+                };
+                (*process, event.heap, address_avma)
+            });
+            self.blocks.hints(wanted, &mut hints);
+            for ((event, process), &hint) in events.iter().zip(&hints) {
+                self.apply_hinted(event, *process, hint, observer);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn apply_hinted(
+        &mut self,
+        event: &Event,
+        process: ProcessIndex,
+        hint: Hint,
+        observer: &mut impl Observer,
+    ) {
         match event.action {
             Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc } => {
-                self.begin(event, process, address_avma, size_bytes, stack, is_moved_realloc, observer);
+                let place = (address_avma, hint);
+                self.begin(event, process, place, size_bytes, stack, is_moved_realloc, observer);
             }
             Action::Free { address_avma, stack, is_moved_realloc } => {
                 let cause = if is_moved_realloc { Cause::Realloc } else { Cause::Free };
-                self.end(event, process, address_avma, stack, cause, observer);
+                self.end(event, process, (address_avma, hint), stack, cause, observer);
             }
             Action::Realloc { old_address_avma, address_avma, size_bytes, stack } => {
-                self.end(event, process, old_address_avma, stack, Cause::Realloc, observer);
-                self.begin(event, process, address_avma, size_bytes, stack, true, observer);
+                self.end(event, process, (old_address_avma, hint), stack, Cause::Realloc, observer);
+                self.begin(event, process, (address_avma, hint), size_bytes, stack, true, observer);
             }
             Action::Failed { size_bytes, stack } => observer.failed(event, process, size_bytes, stack),
         }
@@ -137,7 +173,7 @@ impl Ledger {
         &mut self,
         event: &Event,
         process: ProcessIndex,
-        address_avma: u64,
+        (address_avma, hint): (u64, Hint),
         size_bytes: u64,
         stack: StackIndex,
         is_realloc: bool,
@@ -153,7 +189,7 @@ impl Ledger {
             alloc_ns: event.time_ns,
             is_realloc,
         };
-        if let Some(old) = self.blocks.insert(&block) {
+        if let Some(old) = self.blocks.insert(&block, hint) {
             let death = Death {
                 time_ns: event.time_ns,
                 thread: event.thread,
@@ -174,12 +210,12 @@ impl Ledger {
         &mut self,
         event: &Event,
         process: ProcessIndex,
-        address_avma: u64,
+        (address_avma, hint): (u64, Hint),
         stack: StackIndex,
         cause: Cause,
         observer: &mut impl Observer,
     ) {
-        let Some(block) = self.blocks.remove(process, event.heap, address_avma) else {
+        let Some(block) = self.blocks.remove(process, event.heap, address_avma, hint) else {
             observer.unmatched_free(event, process, self.forked.contains(&process));
             return;
         };
