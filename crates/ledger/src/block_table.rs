@@ -1,18 +1,19 @@
 //! The live blocks, by process, heap and address, laid out as the heap itself is.
 //!
 //! ```text
-//! directory (hash)                 groups                      records
-//! (owner, address / 512,   -->  32 slots of 16 bytes    -->  size, time, stack, thread
-//!  address % 16)                of heap: record number       (24 bytes, free ones reused, last freed first)
+//! directory (hash)              regions               groups                       records
+//! (owner, address / 32 KiB, --> 64 parts of 512  -->  32 slots of 16 bytes    -->  size, time, stack, thread
+//!  address % 16)                bytes: group          of heap: record number       (24 bytes; the last freed is
+//!                                                                                  the next to be used)
 //! ```
 //!
-//! An allocator hands out neighbours one after the other, and programs free neighbours together: a group's slots share two
-//! cache lines, four neighbouring groups share a line of the directory, and records taken one after the other lie one after
-//! the other. (A plain hash table of blocks took 220 ns an event, in cache and page misses alone, on a program with a
-//! million live blocks; two thirds of the recorder's time.) A block costs 24 bytes, its share of a group (128 bytes to 512
-//! of heap) and of the directory; blocks of 512 bytes and more cost about 190.
+//! An allocator hands out neighbours one after the other, and programs free neighbours together: neighbours share cache
+//! lines at each level, and records taken one after the other lie one after the other. (A plain hash table of blocks took
+//! 220 ns an event, in cache and page misses alone, on a program with a million live blocks: two thirds of the recorder's
+//! time.) A block costs 24 bytes and its share of a group (144 bytes to 512 of heap) and of a region (272 bytes to 32 KiB);
+//! alone in its region, 440.
 //!
-//! Empty groups stay until the directory is full; then they are swept out, or, if there are few, it grows.
+//! Empty groups stay until there are twice as many groups as at the last sweep; then they and their regions are given back.
 //!
 //! What still misses the caches is looked up for many events at once ([`BlockTable::hints`]): the processor waits for
 //! all of those loads together instead of for one after the other.
@@ -20,28 +21,35 @@
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
 
 /// Smallest directory.
-const FIRST_CAPACITY: usize = 1 << 8;
+const FIRST_CAPACITY: usize = 1 << 6;
+/// Fewest groups that are worth a sweep.
+const SWEPT_MIN: usize = 1 << 10;
 /// Slots of a group.
 const SLOT_COUNT: usize = 32;
+/// Groups of a region.
+const PART_COUNT: usize = 64;
 /// Top bit of a record's thread: born of a realloc.
 const IS_REALLOC: u32 = 1 << 31;
 
 /// A place of the directory: 16 bytes.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// Address / 512 in the upper bits, address % 16 in the lower four.
+    /// As a group's key, without the part.
     key: u64,
-    /// Process + 1 (24 bits), heap (8 bits); 0: no group.
+    /// Process + 1 (24 bits), heap (8 bits); 0: no region.
     owner: u32,
-    group: u32,
+    region: u32,
 }
 
-const NO_PLACE: Place = Place { key: 0, owner: 0, group: 0 };
+const NO_PLACE: Place = Place { key: 0, owner: 0, region: 0 };
+
+/// Group numbers + 1; 0: no group.
+type Region = [u32; PART_COUNT];
 
 /// Record numbers + 1; 0: no block.
 type Group = [u32; SLOT_COUNT];
 
-/// What a group covers: its place without the directory's number.
+/// What a group covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Home {
     key: u64,
@@ -94,12 +102,22 @@ fn owner(process: ProcessIndex, heap: HeapId) -> u32 {
     process.0.wrapping_add(1) << 8 | u32::from(heap.0)
 }
 
+/// Address / 512 in the upper bits, address % 16 in the lower four: blocks of other alignments have groups of their own.
 fn key(address: u64) -> u64 {
     address >> 9 << 4 | address & 15
 }
 
 fn slot(address: u64) -> usize {
     (address >> 4) as usize % SLOT_COUNT
+}
+
+/// The part of its region that a group with this key is.
+fn part(key: u64) -> usize {
+    (key >> 4) as usize % PART_COUNT
+}
+
+fn region_key(key: u64) -> u64 {
+    key & !(0x3f << 4)
 }
 
 fn address(key: u64, slot: usize) -> u64 {
@@ -110,10 +128,14 @@ fn address(key: u64, slot: usize) -> u64 {
 #[derive(Debug)]
 pub(crate) struct BlockTable {
     directory: Vec<Place>,
+    regions: Vec<Region>,
+    free_regions: Vec<u32>,
     groups: Vec<Group>,
     /// By group; an owner of 0: the group is not in use.
     homes: Vec<Home>,
     free_groups: Vec<u32>,
+    /// Groups in use when the next sweep is due.
+    sweep_at: usize,
     records: Vec<Record>,
     free_records: Vec<u32>,
 }
@@ -122,9 +144,12 @@ impl BlockTable {
     pub(crate) fn new() -> Self {
         Self {
             directory: vec![NO_PLACE; FIRST_CAPACITY],
+            regions: Vec::new(),
+            free_regions: Vec::new(),
             groups: Vec::new(),
             homes: Vec::new(),
             free_groups: Vec::new(),
+            sweep_at: SWEPT_MIN,
             records: Vec::new(),
             free_records: Vec::new(),
         }
@@ -134,16 +159,14 @@ impl BlockTable {
         self.records.len() - self.free_records.len()
     }
 
-    /// The place of a group, or the one where it belongs.
+    /// The place of a region, or the one where it belongs.
     #[inline(always)]
     fn find(&self, owner: u32, key: u64) -> Result<usize, usize> {
+        let key = region_key(key);
         let mask = self.directory.len() - 1;
-        // The lowest two bits of address / 512 stay as they are: four neighbours share a cache line. Folding the
-        // product's halves makes its low bits depend on the whole key.
-        let mixed = key >> 6 ^ (key & 15) << 60 ^ u64::from(owner).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        let product = u128::from(mixed) * 0x9e37_79b9_7f4a_7c15;
-        let hash = (product >> 64) as u64 ^ product as u64;
-        let mut place = (hash << 2 | key >> 4 & 3) as usize & mask;
+        // Folding the product's halves makes its low bits depend on the whole key.
+        let product = u128::from(key ^ u64::from(owner) << 40) * 0x9e37_79b9_7f4a_7c15;
+        let mut place = ((product >> 64) as u64 ^ product as u64) as usize & mask;
         loop {
             let found = &self.directory[place];
             if found.owner == 0 {
@@ -156,41 +179,50 @@ impl BlockTable {
         }
     }
 
+    /// The group of an address, if it has one.
+    #[inline(always)]
+    fn group(&self, owner: u32, key: u64) -> Option<usize> {
+        let place = self.find(owner, key).ok()?;
+        let region = &self.regions[self.directory[place].region as usize];
+        (region[part(key)] as usize).checked_sub(1)
+    }
+
+    #[inline(always)]
+    fn hinted_group(&self, owner: u32, key: u64, hint: Hint) -> Option<usize> {
+        let hinted = hint.0 as usize;
+        if self.homes.get(hinted).is_some_and(|home| home.key == key && home.owner == owner) {
+            return Some(hinted);
+        }
+        self.group(owner, key)
+    }
+
     /// Looks up where blocks are, and pulls what is known of them into the caches.
     #[inline]
-    pub(crate) fn hints(&self, wanted: impl Iterator<Item = (ProcessIndex, HeapId, u64)>, hints: &mut [Hint]) {
+    pub(crate) fn hints(
+        &self,
+        wanted: impl Iterator<Item = (ProcessIndex, HeapId, u64)>,
+        hints: &mut [Hint],
+    ) {
         let mut touched = 0;
         for ((process, heap, address), hint) in wanted.zip(hints) {
-            let Ok(place) = self.find(owner(process, heap), key(address)) else {
+            let Some(group) = self.group(owner(process, heap), key(address)) else {
                 *hint = Hint::NONE;
                 continue;
             };
-            let group = self.directory[place].group;
-            *hint = Hint(group);
-            let number = self.groups[group as usize][slot(address)];
+            *hint = Hint(group as u32);
+            let number = self.groups[group][slot(address)];
             if let Some(record) = self.records.get((number as usize).wrapping_sub(1)) {
                 touched ^= record.stack;
             }
-            touched ^= self.homes[group as usize].owner;
+            touched ^= self.homes[group].owner;
         }
         // The loads must happen; what they load is of no interest yet.
         std::hint::black_box(touched);
     }
 
-    /// The group of an address, if it has one.
-    #[inline(always)]
-    fn group(&self, owner: u32, key: u64, hint: Hint) -> Option<usize> {
-        let hinted = hint.0 as usize;
-        if self.homes.get(hinted).is_some_and(|home| home.key == key && home.owner == owner) {
-            return Some(hinted);
-        }
-        self.find(owner, key).ok().map(|place| self.directory[place].group as usize)
-    }
-
     #[inline]
     fn add_group(&mut self, owner: u32, key: u64) -> usize {
-        // At most 5/8 full: with linear probing a miss then looks at four places on average.
-        if (self.groups.len() - self.free_groups.len()) * 8 >= self.directory.len() * 5 {
+        if self.groups.len() - self.free_groups.len() >= self.sweep_at {
             self.sweep();
         }
         let home = Home { key, owner, block_count: 0 };
@@ -205,17 +237,38 @@ impl BlockTable {
                 (self.groups.len() - 1) as u32
             }
         };
-        if let Err(place) = self.find(owner, key) {
-            self.directory[place] = Place { key, owner, group };
-        }
+        let region = self.region_to_fill(owner, key);
+        self.regions[region][part(key)] = group + 1;
         group as usize
+    }
+
+    fn region_to_fill(&mut self, owner: u32, key: u64) -> usize {
+        let place = match self.find(owner, key) {
+            Ok(place) => return self.directory[place].region as usize,
+            Err(place) => place,
+        };
+        let region = match self.free_regions.pop() {
+            Some(region) => region,
+            None => {
+                self.regions.push([0; PART_COUNT]);
+                (self.regions.len() - 1) as u32
+            }
+        };
+        self.directory[place] = Place { key: region_key(key), owner, region };
+        // At most 5/8 full: with linear probing a miss then looks at four places on average.
+        if (self.regions.len() - self.free_regions.len()) * 8 >= self.directory.len() * 5 {
+            let places: Vec<Place> =
+                self.directory.iter().filter(|place| place.owner != 0).copied().collect();
+            self.lay(&places, self.directory.len() * 2);
+        }
+        region as usize
     }
 
     /// Puts a block in; gives back the one that was live at its address.
     #[inline(always)]
     pub(crate) fn insert(&mut self, block: &Block, hint: Hint) -> Option<Block> {
         let (owner, key) = (owner(block.process, block.heap), key(block.address_avma));
-        let group = match self.group(owner, key, hint) {
+        let group = match self.hinted_group(owner, key, hint) {
             Some(group) => group,
             None => self.add_group(owner, key),
         };
@@ -249,7 +302,7 @@ impl BlockTable {
         hint: Hint,
     ) -> Option<Block> {
         let owner = owner(process, heap);
-        let group = self.group(owner, key(address), hint)?;
+        let group = self.hinted_group(owner, key(address), hint)?;
         let number = &mut self.groups[group][slot(address)];
         let record = std::mem::take(number).checked_sub(1)?;
         self.homes[group].block_count -= 1;
@@ -257,33 +310,38 @@ impl BlockTable {
         Some(self.records[record as usize].block(owner, address))
     }
 
-    /// Drops empty groups; makes the directory larger if that is not enough.
+    /// Gives back groups without blocks and regions without groups.
     #[cold]
     fn sweep(&mut self) {
-        for (group, home) in self.homes.iter_mut().enumerate() {
-            if home.owner != 0 && home.block_count == 0 {
-                home.owner = 0;
-                self.free_groups.push(group as u32);
+        let mut kept = Vec::with_capacity(self.regions.len() - self.free_regions.len());
+        for place in self.directory.iter().filter(|place| place.owner != 0) {
+            let region = &mut self.regions[place.region as usize];
+            for group in &mut *region {
+                let Some(number) = group.checked_sub(1) else { continue };
+                let home = &mut self.homes[number as usize];
+                if home.block_count == 0 {
+                    home.owner = 0;
+                    self.free_groups.push(number);
+                    *group = 0;
+                }
+            }
+            if region.iter().all(|&group| group == 0) {
+                self.free_regions.push(place.region);
+            } else {
+                kept.push(*place);
             }
         }
-        // Half of what may be used at most: the next sweep is as far away as this one's work was large.
-        let kept = self.groups.len() - self.free_groups.len();
-        let mut capacity = self.directory.len();
-        while kept * 16 > capacity * 5 {
-            capacity *= 2;
-        }
-        self.lay(capacity);
+        self.lay(&kept, self.directory.len());
+        // The next sweep is as far away as this one's work was large.
+        self.sweep_at = SWEPT_MIN.max((self.groups.len() - self.free_groups.len()) * 2);
     }
 
     /// Makes the directory anew.
-    fn lay(&mut self, capacity: usize) {
+    fn lay(&mut self, places: &[Place], capacity: usize) {
         self.directory = vec![NO_PLACE; capacity];
-        for group in 0..self.homes.len() {
-            let Home { key, owner, .. } = self.homes[group];
-            if owner != 0
-                && let Err(free) = self.find(owner, key)
-            {
-                self.directory[free] = Place { key, owner, group: group as u32 };
+        for place in places {
+            if let Err(free) = self.find(place.owner, place.key) {
+                self.directory[free] = *place;
             }
         }
     }
@@ -303,20 +361,18 @@ impl BlockTable {
     /// Takes out the blocks of a process.
     pub(crate) fn remove_process(&mut self, process: ProcessIndex) {
         let gone = process.0.wrapping_add(1) & 0xff_ffff;
-        for (number, home) in self.homes.iter_mut().enumerate() {
-            if home.owner == 0 || home.owner >> 8 != gone {
-                continue;
+        for (home, group) in self.homes.iter_mut().zip(&mut self.groups) {
+            if home.owner >> 8 == gone {
+                let numbers = group.iter().filter_map(|number| number.checked_sub(1));
+                self.free_records.extend(numbers);
+                *group = [0; SLOT_COUNT];
+                home.block_count = 0;
             }
-            let group = &mut self.groups[number];
-            self.free_records.extend(group.iter().filter(|&&number| number != 0).map(|&number| number - 1));
-            *group = [0; SLOT_COUNT];
-            *home = Home { key: 0, owner: 0, block_count: 0 };
-            self.free_groups.push(number as u32);
         }
-        if self.free_groups.len() == self.groups.len() {
+        if self.len() == 0 {
             *self = Self::new();
         } else {
-            self.lay(self.directory.len());
+            self.sweep();
         }
     }
 }
@@ -333,5 +389,59 @@ mod tests {
                 assert_eq!(address(key(wanted), slot(wanted)), wanted);
             }
         }
+    }
+
+    /// Blocks that come and go all over the address space, against a plain map: through sweeps, growth and the ends of processes.
+    #[test]
+    fn it_holds_what_a_plain_map_holds() {
+        let mut table = BlockTable::new();
+        let mut model = std::collections::HashMap::new();
+        let mut random = 7_u64;
+        let mut next = || {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random
+        };
+        for step in 0..300_000_u64 {
+            let (process, heap) = (ProcessIndex((next() % 3) as u32), HeapId((next() % 2) as u8));
+            // Each phase has places of its own, near one another in one and far apart in the next.
+            let phase = step / 30_000;
+            let address =
+                phase << 40 | next() % 5_000 << if phase.is_multiple_of(2) { 4 } else { 13 } | next() % 2 * 8;
+            if next() % 3 == 0 {
+                let block = Block {
+                    process,
+                    heap,
+                    address_avma: address,
+                    size_bytes: next(),
+                    stack: StackIndex(step as u32),
+                    thread: ThreadIndex((step % 9) as u32),
+                    alloc_ns: step,
+                    is_realloc: step.is_multiple_of(5),
+                };
+                let mut hints = [Hint::NONE];
+                table.hints([(process, heap, address)].into_iter(), &mut hints);
+                assert_eq!(table.insert(&block, hints[0]), model.insert((process, heap, address), block));
+            } else {
+                // A hint may be of another time and another address.
+                let hint = Hint((next() % 2_000) as u32);
+                assert_eq!(
+                    table.remove(process, heap, address, hint),
+                    model.remove(&(process, heap, address))
+                );
+            }
+            if step % 70_000 == 69_999 {
+                table.remove_process(process);
+                model.retain(|key, _| key.0 != process);
+            }
+            assert_eq!(table.len(), model.len());
+        }
+        let key = |block: &Block| (block.process, block.heap, block.address_avma);
+        let mut found: Vec<Block> = table.iter().collect();
+        let mut expected: Vec<Block> = model.into_values().collect();
+        found.sort_by_key(key);
+        expected.sort_by_key(key);
+        assert_eq!(found, expected);
     }
 }
