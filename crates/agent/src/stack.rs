@@ -20,6 +20,7 @@ use heapr_ring::sys;
 use crate::bounds::StackRange;
 use crate::events::{self, Records};
 use crate::process::AGENT;
+use crate::shortcut::{self, Shortcuts};
 use crate::thread::Scope;
 use crate::x86_64::{Rule, Step};
 use crate::{modules, rules, tree, verify};
@@ -34,7 +35,8 @@ const WORDS_PER_FRAME: usize = 3;
 const CUT_MEMO: usize = 64;
 
 /// Where a stack begins: the state right after the hooked function will have returned.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub(crate) struct Start {
     /// Return address of the hooked call.
     pub(crate) pc: usize,
@@ -52,7 +54,7 @@ pub(crate) struct Frame {
     pub(crate) pc: usize,
     sp: usize,
     bp: usize,
-    node: u32,
+    pub(crate) node: u32,
     words_end: u32,
     /// [`tree::path_hash`] of the path to it.
     hash: u32,
@@ -60,12 +62,31 @@ pub(crate) struct Frame {
     is_exact: bool,
 }
 
+impl Frame {
+    #[inline(always)]
+    pub(crate) fn state(&self) -> Start {
+        Start { pc: self.pc, sp: self.sp, bp: self.bp }
+    }
+}
+
 /// A stack word that a rule has read.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Word {
-    address: usize,
+pub(crate) struct Word {
+    pub(crate) address: usize,
     value: usize,
+}
+
+impl Word {
+    /// Whether the word has the value that was read.
+    ///
+    /// # Safety
+    /// 1. The address is readable.
+    #[inline(always)]
+    pub(crate) unsafe fn is_unchanged(&self) -> bool {
+        // SAFETY: (1).
+        unsafe { read(self.address) == self.value }
+    }
 }
 
 /// The kept stack of a level, and room for the frames being unwound. All zero: nothing kept.
@@ -78,6 +99,8 @@ pub(crate) struct Kept {
     fresh_words: *mut Word,
     capacity: usize,
     depth: usize,
+    /// Null at first, and at the levels of signal handlers.
+    shortcuts: *mut Shortcuts,
     code_epoch: u32,
     capture_count: u32,
     /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.
@@ -282,6 +305,9 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
             kept.code_epoch = epoch;
         }
     }
+    if let Some(node) = by_shortcut(scope, start, first_range) {
+        return finish(scope, node, start);
+    }
     // Frames kept so far that may still be met: `base` of them.
     let mut base = scope.level().kept.depth;
     let mut fresh = 0_usize;
@@ -290,6 +316,7 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
     let mut is_cut = false;
     let mut state = start;
     let mut is_signal_caller = false;
+    let mut has_signal = false;
     loop {
         let kept = &mut scope.level().kept;
         // SAFETY: base is at most depth.
@@ -366,6 +393,7 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
         fresh += 1;
         unwound = unwound.wrapping_add(1);
         is_signal_caller = rule.is_signal_frame();
+        has_signal |= is_signal_caller;
         match outcome {
             Outcome::Caller { pc, sp, bp } => {
                 if !range.contains(sp) {
@@ -386,6 +414,9 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
         }
     }
     let node = enter_fresh(scope, base, fresh, fresh_words);
+    if !is_cut && !has_signal {
+        keep_shortcut(scope, start, base, fresh, fresh_words);
+    }
     if let Some(slot) = slot(scope) {
         events::add(&slot.stack_count, 1);
         events::add(&slot.frames_unwound, unwound);
@@ -394,6 +425,76 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
         }
     }
     finish(scope, node, start)
+}
+
+/// The node of the stack that begins at `start`, if a recent stack went from there to a frame of the kept one.
+#[inline(always)]
+fn by_shortcut(scope: &mut Scope, start: Start, range: StackRange) -> Option<u32> {
+    let kept = &mut scope.level().kept;
+    // SAFETY: null, or a table of this level alone, which is never unmapped.
+    let shortcuts = unsafe { kept.shortcuts.as_ref() }?;
+    // SAFETY: the stack pointer lies in `range` (an empty one has no upper end, and nothing is found); `depth` frames are kept.
+    let found = unsafe { shortcuts.find(start, kept.code_epoch, range.high, kept.frames, kept.depth) }?;
+    // SAFETY: the base was found among the kept frames.
+    let mut words_end = unsafe { kept.frame(found.base_index).words_end };
+    let depth = found.base_index.wrapping_add(1).wrapping_add(found.frames.len());
+    // SAFETY: the base lies on the current stack, and its words outwards of it.
+    if depth > kept.capacity || unsafe { kept.first_change(words_end as usize) } != 0 {
+        return None;
+    }
+    let mut index = found.base_index;
+    let mut rest = found.words;
+    let mut node = tree::ROOT;
+    for frame in found.frames.iter().rev() {
+        // The words lie innermost first, as the frames do.
+        let (inner, own) = rest.split_at_checked(rest.len().checked_sub(frame.words_end as usize)?)?;
+        rest = inner;
+        index = index.wrapping_add(1);
+        // SAFETY: the depth is within the capacity, for which there are WORDS_PER_FRAME words a frame.
+        unsafe {
+            for word in own {
+                *kept.words.add(words_end as usize) = *word;
+                words_end = words_end.wrapping_add(1);
+            }
+            *kept.frame(index) = Frame { words_end, ..*frame };
+        }
+        node = frame.node;
+    }
+    kept.depth = depth;
+    Some(node)
+}
+
+/// Keeps the way that the stack took over `fresh` frames down to the `base` kept ones, if it is a short one.
+#[inline(always)]
+fn keep_shortcut(scope: &mut Scope, start: Start, base: usize, fresh: usize, fresh_words: usize) {
+    let is_outermost_level = scope.depth() == 0;
+    let kept = &mut scope.level().kept;
+    if base == 0
+        || fresh == 0
+        || fresh > shortcut::FRAMES_MAX
+        || fresh_words > shortcut::WORDS_MAX
+        || kept.is_unprovable
+        || kept.depth != base.wrapping_add(fresh)
+        || !is_outermost_level
+    {
+        return;
+    }
+    if kept.shortcuts.is_null() {
+        let Some(shortcuts) = Shortcuts::allocate() else { return };
+        kept.shortcuts = shortcuts;
+    }
+    // SAFETY: a table of this level alone; the fresh arrays hold `fresh` frames and `fresh_words` words; the kept frames from
+    // `base` on are the same frames, outermost first, with their nodes.
+    unsafe {
+        let fresh_frames = core::slice::from_raw_parts(kept.fresh, fresh);
+        let words = core::slice::from_raw_parts(kept.fresh_words, fresh_words);
+        let kept_frames = core::slice::from_raw_parts(kept.frames.add(base), fresh);
+        let frames = fresh_frames
+            .iter()
+            .zip(kept_frames.iter().rev())
+            .map(|(fresh, kept)| Frame { words_end: fresh.words_end, ..*kept });
+        (*kept.shortcuts).keep(start, kept.code_epoch, kept.frame(base - 1), base - 1, frames, words);
+    }
 }
 
 /// The counters of this level, if it has a slot yet.
