@@ -15,7 +15,7 @@
 //!
 //! Empty groups stay until there are twice as many groups as at the last sweep; then they and their regions are given back.
 //!
-//! What still misses the caches is looked up for many events at once ([`BlockTable::hints`]): the processor waits for
+//! What still misses the caches is looked up for many events at once ([`BlockTable::hint`]): the processor waits for
 //! all of those loads together instead of for one after the other.
 
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
@@ -196,28 +196,18 @@ impl BlockTable {
         self.group(owner, key)
     }
 
-    /// Looks up where blocks are, and pulls what is known of them into the caches.
-    #[inline]
-    pub(crate) fn hints(
-        &self,
-        wanted: impl Iterator<Item = (ProcessIndex, HeapId, u64)>,
-        hints: &mut [Hint],
-    ) {
-        let mut touched = 0;
-        for ((process, heap, address), hint) in wanted.zip(hints) {
-            let Some(group) = self.group(owner(process, heap), key(address)) else {
-                *hint = Hint::NONE;
-                continue;
-            };
-            *hint = Hint(group as u32);
-            let number = self.groups[group][slot(address)];
-            if let Some(record) = self.records.get((number as usize).wrapping_sub(1)) {
-                touched ^= record.stack;
-            }
-            touched ^= self.homes[group].owner;
-        }
-        // The loads must happen; what they load is of no interest yet.
-        std::hint::black_box(touched);
+    /// Looks up where a block is, and pulls what is known of it into the caches. Also gives the stack of the block that is
+    /// there now, if there is one.
+    #[inline(always)]
+    pub(crate) fn hint(&self, process: ProcessIndex, heap: HeapId, address: u64) -> (Hint, StackIndex) {
+        let Some(group) = self.group(owner(process, heap), key(address)) else {
+            return (Hint::NONE, StackIndex::EMPTY);
+        };
+        let number = self.groups[group][slot(address)];
+        // The home is read only for the sake of the caches: its owner is never 0 here.
+        let is_used = self.homes[group].owner != 0;
+        let record = self.records.get((number as usize).wrapping_sub(1)).filter(|_| is_used);
+        (Hint(group as u32), record.map_or(StackIndex::EMPTY, |record| StackIndex(record.stack)))
     }
 
     #[inline]
@@ -420,9 +410,8 @@ mod tests {
                     alloc_ns: step,
                     is_realloc: step.is_multiple_of(5),
                 };
-                let mut hints = [Hint::NONE];
-                table.hints([(process, heap, address)].into_iter(), &mut hints);
-                assert_eq!(table.insert(&block, hints[0]), model.insert((process, heap, address), block));
+                let (hint, _) = table.hint(process, heap, address);
+                assert_eq!(table.insert(&block, hint), model.insert((process, heap, address), block));
             } else {
                 // A hint may be of another time and another address.
                 let hint = Hint((next() % 2_000) as u32);

@@ -34,6 +34,11 @@ pub struct Death {
 
 /// Is told what the replay sees. All methods have empty defaults.
 pub trait Observer {
+    /// Events of this stack come soon: what is kept of it may be read, to have it in the caches. The answer means nothing; it
+    /// only makes sure that the reading is done.
+    fn soon(&self, _stack: StackIndex) -> u64 {
+        0
+    }
     /// A block begins.
     fn born(&mut self, _block: &Block) {}
     /// A block ends.
@@ -117,16 +122,26 @@ impl Ledger {
     pub fn apply_all(&mut self, events: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
         let mut hints = [Hint::NONE; LOOKED_UP];
         for events in events.chunks(LOOKED_UP) {
-            let wanted = events.iter().map(|(event, process)| {
-                let (Action::Alloc { address_avma, .. }
-                | Action::Free { address_avma, .. }
-                | Action::Realloc { old_address_avma: address_avma, .. }) = event.action
-                else {
-                    return (*process, event.heap, 0);
+            let mut touched = 0;
+            for ((event, process), hint) in events.iter().zip(&mut hints) {
+                let address_avma = match event.action {
+                    Action::Alloc { address_avma, stack, .. } => {
+                        touched ^= observer.soon(stack);
+                        address_avma
+                    }
+                    Action::Free { address_avma, .. } => address_avma,
+                    Action::Realloc { old_address_avma, stack, .. } => {
+                        touched ^= observer.soon(stack);
+                        old_address_avma
+                    }
+                    Action::Failed { .. } => continue,
                 };
-                (*process, event.heap, address_avma)
-            });
-            self.blocks.hints(wanted, &mut hints);
+                let (found, stack) = self.blocks.hint(*process, event.heap, address_avma);
+                *hint = found;
+                touched ^= observer.soon(stack);
+            }
+            // The loads must happen; what they load is of no interest yet.
+            std::hint::black_box(touched);
             for ((event, process), &hint) in events.iter().zip(&hints) {
                 self.apply_hinted(event, *process, hint, observer);
             }
