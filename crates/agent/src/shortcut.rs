@@ -5,17 +5,18 @@
 //! rules read:
 //!
 //! ```text
-//! start (pc, sp, bp)  --frames and words-->  base frame (pc, sp, bp, node, depth)
+//! start (pc, sp, bp)  --frames and words-->  base frame (pc, sp, bp, path, depth)
 //! ```
 //!
 //! It is proof in the same sense as the kept stack (see [`crate::stack`]): unwinding is a pure function of the state and of
 //! the words read, so the same start and the same words lead to the same base. Comparing them takes a tenth of the
-//! time of unwinding, and the nodes are known, if the base is the same node too. (Python, redis, Node, clang and jq have
+//! time of unwinding, and the node is known, if the base has the same path. (Python, redis, Node, clang and jq have
 //! 3.3 to 4.1 such frames in each new stack, which took 60 ns.)
 
 use heapr_ring::sys;
 
 use crate::stack::{Frame, Start, Word};
+use crate::tree;
 
 /// Frames of a way: longer ones are rare, and worth unwinding.
 pub(crate) const FRAMES_MAX: usize = 8;
@@ -23,7 +24,7 @@ pub(crate) const FRAMES_MAX: usize = 8;
 pub(crate) const WORDS_MAX: usize = 12;
 /// Ways with the same hash of their start.
 const WAYS: usize = 4;
-/// Sets of ways: with 128 ways in all the table of a thread takes 76 KiB at most.
+/// Sets of ways: 128 ways in all are 76 KiB, of which only what is used is touched.
 const SETS: usize = 32;
 
 /// One way. All zero: none.
@@ -31,7 +32,10 @@ const SETS: usize = 32;
 struct Way {
     start: Start,
     base: Start,
-    base_node: u32,
+    /// Of the path to the base.
+    base_hash: u64,
+    /// Of the whole stack.
+    node: u32,
     /// Number of the base frame from the outer end.
     base_index: u32,
     code_epoch: u32,
@@ -44,6 +48,18 @@ struct Way {
     frames: [Frame; FRAMES_MAX],
 }
 
+/// Stacks whose nodes a thread remembers: 64 KiB, which stay in the second-level cache where the tree's table does not
+/// (clang: 146,000 stacks all over 32 MiB, 70 ns a lookup).
+const NODES: usize = 1 << 12;
+
+/// A stack's node. All zero: none.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct KnownNode {
+    hash: u64,
+    node: u32,
+}
+
 /// A thread's ways. All zero: none.
 #[repr(C, align(64))]
 pub(crate) struct Shortcuts {
@@ -52,6 +68,7 @@ pub(crate) struct Shortcuts {
     /// The way of each set that is replaced next.
     next: [u8; SETS],
     ways: [[Way; WAYS]; SETS],
+    nodes: [KnownNode; NODES],
 }
 
 /// A way that leads from the start asked for to `base_index` of the kept stack.
@@ -63,6 +80,8 @@ pub(crate) struct Found<'a> {
     pub(crate) words: &'a [Word],
     /// The frame of the kept stack that the way leads to.
     pub(crate) base_index: usize,
+    /// The whole stack's node.
+    pub(crate) node: u32,
 }
 
 #[inline(always)]
@@ -80,6 +99,16 @@ impl Shortcuts {
     /// An empty table. `None`: no memory.
     pub(crate) fn allocate() -> Option<*mut Self> {
         Some(sys::map_anonymous(size_of::<Self>(), false).ok()?.cast())
+    }
+
+    /// The node of the path with this hash, looked up in the tree only if it is not remembered.
+    #[inline(always)]
+    pub(crate) fn node(&mut self, hash: u64) -> Option<u32> {
+        let Some(known) = self.nodes.get_mut((hash >> 32) as usize % NODES) else { return tree::find(hash) };
+        if known.hash != hash {
+            *known = KnownNode { hash, node: tree::find(hash)? };
+        }
+        Some(known.node)
     }
 
     /// Finds a way from `start` whose words all have their values and that ends at a frame of the kept stack, of which
@@ -111,7 +140,7 @@ impl Shortcuts {
             }
             // SAFETY: (2), below the depth.
             let base = unsafe { &*kept.add(way.base_index as usize) };
-            if base.state() != way.base || base.node != way.base_node {
+            if base.state() != way.base || base.hash != way.base_hash {
                 continue;
             }
             let words = way.words.get(..usize::from(way.word_count))?;
@@ -120,19 +149,20 @@ impl Shortcuts {
                 continue;
             }
             let frames = way.frames.get(..usize::from(way.frame_count))?;
-            return Some(Found { frames, words, base_index: way.base_index as usize });
+            return Some(Found { frames, words, base_index: way.base_index as usize, node: way.node });
         }
         None
     }
 
-    /// Keeps a way from `start` over `frames` (innermost first, nodes known) to `base`, frame number `base_index`.
+    /// Keeps a way from `start` over `frames` (innermost first) to a base (its state, its path's hash, its number from the
+    /// outer end); `node`: of the whole stack.
     #[inline(always)]
     pub(crate) fn keep(
         &mut self,
         start: Start,
         code_epoch: u32,
-        base: &Frame,
-        base_index: usize,
+        (base, base_hash, base_index): (Start, u64, usize),
+        node: u32,
         frames: impl ExactSizeIterator<Item = Frame>,
         words: &[Word],
     ) {
@@ -154,8 +184,9 @@ impl Shortcuts {
         let (Some(way), Some(known)) = (ways.get_mut(place), hashes.get_mut(place)) else { return };
         *known = hash;
         way.start = start;
-        way.base = base.state();
-        way.base_node = base.node;
+        way.base = base;
+        way.base_hash = base_hash;
+        way.node = node;
         way.base_index = base_index as u32;
         way.code_epoch = code_epoch;
         way.frame_count = frames.len() as u16;

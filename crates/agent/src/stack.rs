@@ -54,10 +54,9 @@ pub(crate) struct Frame {
     pub(crate) pc: usize,
     sp: usize,
     bp: usize,
-    pub(crate) node: u32,
-    words_end: u32,
     /// [`tree::path_hash`] of the path to it.
-    hash: u32,
+    pub(crate) hash: u64,
+    words_end: u32,
     /// It was interrupted by a signal at `pc - 1`.
     is_exact: bool,
 }
@@ -99,6 +98,8 @@ pub(crate) struct Kept {
     fresh_words: *mut Word,
     capacity: usize,
     depth: usize,
+    /// The node of the kept stack.
+    node: u32,
     /// Null at first, and at the levels of signal handlers.
     shortcuts: *mut Shortcuts,
     code_epoch: u32,
@@ -214,7 +215,8 @@ pub(crate) fn capture(scope: &mut Scope, start: Start) -> u32 {
             // SAFETY: the words lie on the current stack, outwards of its stack pointer.
             && unsafe { kept.first_change(top.words_end as usize) } == 0
         {
-            return finish(scope, top.node, start);
+            let node = kept.node;
+            return finish(scope, node, start);
         }
     }
     capture_anew(scope, start, range)
@@ -268,12 +270,15 @@ fn finish_specially(scope: &mut Scope, node: u32, start: Start, verify_every: u3
     {
         return cut;
     }
-    let (mut cut, mut hash) = (tree::ROOT, 0);
+    let (mut cut, mut hash) = (tree::ROOT, tree::ROOT_HASH);
     for index in kept.depth.wrapping_sub(max_frames)..kept.depth {
         // SAFETY: below the depth.
         let pc = unsafe { kept.frame(index).pc };
-        hash = tree::path_hash(hash, pc as u64);
-        cut = tree::intern(cut, pc as u64, modules::salt(), hash);
+        hash = tree::path_hash(hash, pc as u64, modules::salt());
+        let Some(node) = tree::find(hash).or_else(|| tree::add(cut, pc as u64, hash)) else {
+            return tree::ROOT;
+        };
+        cut = node;
     }
     if let Some(memo) = kept.cut_memo.get_mut(place) {
         *memo = (node, cut);
@@ -384,9 +389,8 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
                 pc: state.pc,
                 sp: state.sp,
                 bp: state.bp,
-                node: 0,
-                words_end: fresh_words.wrapping_sub(words_before) as u32,
                 hash: 0,
+                words_end: fresh_words.wrapping_sub(words_before) as u32,
                 is_exact: is_signal_caller,
             };
         }
@@ -444,7 +448,7 @@ fn by_shortcut(scope: &mut Scope, start: Start, range: StackRange) -> Option<u32
     }
     let mut index = found.base_index;
     let mut rest = found.words;
-    let mut node = tree::ROOT;
+    let node = found.node;
     for frame in found.frames.iter().rev() {
         // The words lie innermost first, as the frames do.
         let (inner, own) = rest.split_at_checked(rest.len().checked_sub(frame.words_end as usize)?)?;
@@ -458,9 +462,9 @@ fn by_shortcut(scope: &mut Scope, start: Start, range: StackRange) -> Option<u32
             }
             *kept.frame(index) = Frame { words_end, ..*frame };
         }
-        node = frame.node;
     }
     kept.depth = depth;
+    kept.node = node;
     Some(node)
 }
 
@@ -484,7 +488,7 @@ fn keep_shortcut(scope: &mut Scope, start: Start, base: usize, fresh: usize, fre
         kept.shortcuts = shortcuts;
     }
     // SAFETY: a table of this level alone; the fresh arrays hold `fresh` frames and `fresh_words` words; the kept frames from
-    // `base` on are the same frames, outermost first, with their nodes.
+    // `base` on are the same frames, outermost first, with their hashes.
     unsafe {
         let fresh_frames = core::slice::from_raw_parts(kept.fresh, fresh);
         let words = core::slice::from_raw_parts(kept.fresh_words, fresh_words);
@@ -493,7 +497,8 @@ fn keep_shortcut(scope: &mut Scope, start: Start, base: usize, fresh: usize, fre
             .iter()
             .zip(kept_frames.iter().rev())
             .map(|(fresh, kept)| Frame { words_end: fresh.words_end, ..*kept });
-        (*kept.shortcuts).keep(start, kept.code_epoch, kept.frame(base - 1), base - 1, frames, words);
+        let base = (kept.frame(base - 1).state(), kept.frame(base - 1).hash, base - 1);
+        (*kept.shortcuts).keep(start, kept.code_epoch, base, kept.node, frames, words);
     }
 }
 
@@ -582,12 +587,9 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
     }
     // SAFETY: base + fresh frames, each with at most WORDS_PER_FRAME words, fit the capacity.
     unsafe {
-        let (mut node, mut words_end, mut hash) = match base.checked_sub(1) {
-            Some(top) => {
-                let top = kept.frame(top);
-                (top.node, top.words_end, top.hash)
-            }
-            None => (tree::ROOT, 0, 0),
+        let (mut words_end, mut hash) = match base.checked_sub(1) {
+            Some(top) => (kept.frame(top).words_end, kept.frame(top).hash),
+            None => (0, tree::ROOT_HASH),
         };
         let mut source_end = fresh_words;
         for number in 0..fresh {
@@ -599,16 +601,50 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
                 *kept.words.add(words_end as usize + offset) = *kept.fresh_words.add(source_end + offset);
             }
             words_end = words_end.wrapping_add(count as u32);
-            hash = tree::path_hash(hash, frame.pc as u64);
-            tree::prefetch(hash);
+            hash = tree::path_hash(hash, frame.pc as u64, salt);
             *kept.frame(base.wrapping_add(number)) = Frame { words_end, hash, ..frame };
         }
-        for number in base..base.wrapping_add(fresh) {
-            let frame = kept.frame(number);
-            node = tree::intern(node, frame.pc as u64, salt, frame.hash);
-            frame.node = node;
-        }
         kept.depth = base.wrapping_add(fresh);
-        node
     }
+    kept.node = match kept.depth {
+        0 => tree::ROOT,
+        depth => {
+            // SAFETY: below the depth.
+            let hash = unsafe { kept.frame(depth - 1).hash };
+            // SAFETY: null, or a table of this level alone, which is never unmapped.
+            let known = match unsafe { kept.shortcuts.as_mut() } {
+                Some(shortcuts) => shortcuts.node(hash),
+                None => tree::find(hash),
+            };
+            known.unwrap_or_else(|| add_nodes(kept))
+        }
+    };
+    if kept.node == tree::ROOT {
+        // The next such stack is counted as lost again.
+        kept.depth = 0;
+    }
+    kept.node
+}
+
+/// Makes the nodes of the kept stack that do not exist yet, and gives the innermost one's.
+#[cold]
+#[inline(never)]
+fn add_nodes(kept: &Kept) -> u32 {
+    let mut first_new = kept.depth;
+    let mut node = tree::ROOT;
+    while let Some(index) = first_new.checked_sub(1) {
+        // SAFETY: below the depth.
+        if let Some(known) = tree::find(unsafe { kept.frame(index).hash }) {
+            node = known;
+            break;
+        }
+        first_new = index;
+    }
+    for index in first_new..kept.depth {
+        // SAFETY: below the depth.
+        let (pc, hash) = unsafe { (kept.frame(index).pc, kept.frame(index).hash) };
+        let Some(added) = tree::add(node, pc as u64, hash) else { return tree::ROOT };
+        node = added;
+    }
+    node
 }
