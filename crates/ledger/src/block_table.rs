@@ -15,7 +15,7 @@
 //!
 //! Empty groups stay until there are twice as many groups as at the last sweep; then they and their regions are given back.
 //!
-//! What still misses the caches is looked up for many events at once ([`BlockTable::hint`]): the processor waits for
+//! What still misses the caches is looked up for many events at once ([`BlockTable::hint`], [`BlockTable::soon`]): the processor waits for
 //! all of those loads together instead of for one after the other.
 
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
@@ -196,18 +196,27 @@ impl BlockTable {
         self.group(owner, key)
     }
 
-    /// Looks up where a block is, and pulls what is known of it into the caches. Also gives the stack of the block that is
-    /// there now, if there is one.
+    /// Looks up where a block is.
     #[inline(always)]
-    pub(crate) fn hint(&self, process: ProcessIndex, heap: HeapId, address: u64) -> (Hint, StackIndex) {
-        let Some(group) = self.group(owner(process, heap), key(address)) else {
-            return (Hint::NONE, StackIndex::EMPTY);
-        };
-        let number = self.groups[group][slot(address)];
-        // The home is read only for the sake of the caches: its owner is never 0 here.
-        let is_used = self.homes[group].owner != 0;
-        let record = self.records.get((number as usize).wrapping_sub(1)).filter(|_| is_used);
-        (Hint(group as u32), record.map_or(StackIndex::EMPTY, |record| StackIndex(record.stack)))
+    pub(crate) fn hint(&self, process: ProcessIndex, heap: HeapId, address: u64) -> Hint {
+        self.group(owner(process, heap), key(address)).map_or(Hint::NONE, |group| Hint(group as u32))
+    }
+
+    /// Pulls what is known of a block into the caches; the number of its record plus one, 0 for none.
+    #[inline(always)]
+    pub(crate) fn soon(&self, hint: Hint, address: u64) -> u32 {
+        match (self.groups.get(hint.0 as usize), self.homes.get(hint.0 as usize)) {
+            // The home is read only for the sake of the caches: its owner is never 0 here.
+            (Some(group), Some(home)) if home.owner != 0 => group[slot(address)],
+            _ => 0,
+        }
+    }
+
+    /// The stack of a record that [`BlockTable::soon`] has named.
+    #[inline(always)]
+    pub(crate) fn stack_of(&self, number: u32) -> StackIndex {
+        let record = self.records.get((number as usize).wrapping_sub(1));
+        record.map_or(StackIndex::EMPTY, |record| StackIndex(record.stack))
     }
 
     #[inline]
@@ -397,8 +406,8 @@ mod tests {
             let (process, heap) = (ProcessIndex((next() % 3) as u32), HeapId((next() % 2) as u8));
             // Each phase has places of its own, near one another in one and far apart in the next.
             let phase = step / 30_000;
-            let address =
-                phase << 40 | next() % 5_000 << if phase.is_multiple_of(2) { 4 } else { 13 } | next() % 2 * 8;
+            let shift = if phase.is_multiple_of(2) { 4 } else { 13 };
+            let address = (phase << 40) + ((next() % 5_000) << shift) + (next() % 2) * 8;
             if next() % 3 == 0 {
                 let block = Block {
                     process,
@@ -410,7 +419,11 @@ mod tests {
                     alloc_ns: step,
                     is_realloc: step.is_multiple_of(5),
                 };
-                let (hint, _) = table.hint(process, heap, address);
+                let hint = table.hint(process, heap, address);
+                let there = model
+                    .get(&(process, heap, address))
+                    .map_or(StackIndex::EMPTY, |block: &Block| block.stack);
+                assert_eq!(table.stack_of(table.soon(hint, address)), there);
                 assert_eq!(table.insert(&block, hint), model.insert((process, heap, address), block));
             } else {
                 // A hint may be of another time and another address.

@@ -121,24 +121,23 @@ impl Ledger {
     #[inline]
     pub fn apply_all(&mut self, events: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
         let mut hints = [Hint::NONE; LOOKED_UP];
+        let mut numbers = [0; LOOKED_UP];
         for events in events.chunks(LOOKED_UP) {
-            let mut touched = 0;
+            // One short loop for each level of the table: the fewer instructions lie between two loads that do not wait for
+            // each other, the more of them are on their way at once.
             for ((event, process), hint) in events.iter().zip(&mut hints) {
-                let address_avma = match event.action {
-                    Action::Alloc { address_avma, stack, .. } => {
-                        touched ^= observer.soon(stack);
-                        address_avma
-                    }
-                    Action::Free { address_avma, .. } => address_avma,
-                    Action::Realloc { old_address_avma, stack, .. } => {
-                        touched ^= observer.soon(stack);
-                        old_address_avma
-                    }
-                    Action::Failed { .. } => continue,
+                *hint = self.blocks.hint(*process, event.heap, first_address(event));
+            }
+            for (((event, _), &hint), number) in events.iter().zip(&hints).zip(&mut numbers) {
+                *number = self.blocks.soon(hint, first_address(event));
+            }
+            let mut touched = 0;
+            for ((event, _), &number) in events.iter().zip(&numbers) {
+                let own = match event.action {
+                    Action::Alloc { stack, .. } | Action::Realloc { stack, .. } => stack,
+                    Action::Free { .. } | Action::Failed { .. } => StackIndex::EMPTY,
                 };
-                let (found, stack) = self.blocks.hint(*process, event.heap, address_avma);
-                *hint = found;
-                touched ^= observer.soon(stack);
+                touched ^= observer.soon(own) ^ observer.soon(self.blocks.stack_of(number));
             }
             // The loads must happen; what they load is of no interest yet.
             std::hint::black_box(touched);
@@ -242,5 +241,15 @@ impl Ledger {
         }
         let death = Death { time_ns: event.time_ns, thread: event.thread, stack, is_temporary, cause };
         observer.died(&block, &death);
+    }
+}
+
+/// The address that an event looks at first; 0 for a failed call, which has none.
+#[inline(always)]
+fn first_address(event: &Event) -> u64 {
+    match event.action {
+        Action::Alloc { address_avma, .. } | Action::Free { address_avma, .. } => address_avma,
+        Action::Realloc { old_address_avma, .. } => old_address_avma,
+        Action::Failed { .. } => 0,
     }
 }

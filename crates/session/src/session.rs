@@ -63,6 +63,7 @@ impl Session {
         let (pool, descriptor) = Pool::create(PoolProperties {
             buffer_bytes: properties.buffer_bytes,
             buffer_count: properties.max_buffers,
+            allocated_count: properties.min_buffers,
         })?;
         let mut sink = Sink::create(&properties.output, properties.overwrite)?;
         let source = ClockSource::detect();
