@@ -1,4 +1,6 @@
-//! How long dominators and retained sizes take on a generated heap; `--nodes N` (default 13.3 million).
+//! How long dominators and retained sizes take: on a generated heap (`--nodes N`, default 13.3 million), or on one
+//! from a file (`--file F`: u32 node count, u32 edge count, first edges, targets, and one byte for each edge that is 6
+//! where it is weak).
 //!
 //! The shape follows a heap of many small objects: a few roots, tables that hold objects, objects with two or three
 //! fields in nearby memory, and a type object that every object of its class refers to.
@@ -8,19 +10,20 @@ use std::time::Instant;
 use heapr_graph::{DominatorTree, Dominators, Graph, Retainers, distances, retained_bytes};
 
 fn main() {
-    let nodes = std::env::args().skip_while(|arg| arg != "--nodes").nth(1);
-    let node_count: u32 = nodes.map_or(13_300_000, |count| count.parse().expect("--nodes takes a number"));
+    let option = |name: &str| std::env::args().skip_while(|arg| arg != name).nth(1);
+    let node_count: u32 =
+        option("--nodes").map_or(13_300_000, |count| count.parse().expect("a number of nodes"));
+    let (graph, kinds) = match option("--file") {
+        Some(file) => read(&std::fs::read(file).expect("the file can be read")),
+        None => {
+            let graph = generate(node_count);
+            let kinds = (0..graph.edge_count()).map(|edge| if edge & 63 == 63 { 6 } else { 0 }).collect();
+            (graph, kinds)
+        }
+    };
+    println!("{} nodes, {} edges, {} MB", graph.node_count(), graph.edge_count(), peak_megabytes());
     let started = Instant::now();
-    let graph = generate(node_count);
-    println!(
-        "{} nodes, {} edges, generated in {:?}",
-        graph.node_count(),
-        graph.edge_count(),
-        started.elapsed()
-    );
-
-    let started = Instant::now();
-    let dominators = Dominators::of(&graph, 0, |edge, _, _| edge & 63 != 63);
+    let dominators = Dominators::of(&graph, 0, |edge, _, _| kinds[edge as usize] != 6);
     println!("dominators  {:>8.3?}  peak {} MB", started.elapsed(), peak_megabytes());
     let started = Instant::now();
     let retained = retained_bytes(&dominators, |node| u64::from(node & 63));
@@ -35,6 +38,15 @@ fn main() {
     let started = Instant::now();
     let tree = DominatorTree::of(&dominators);
     println!("tree        {:>8.3?}  of the root {}", started.elapsed(), tree.children(0).len());
+}
+
+fn read(file: &[u8]) -> (Graph, Vec<u8>) {
+    let word = |at: usize| u32::from_le_bytes(file[at * 4..at * 4 + 4].try_into().expect("four bytes"));
+    let (nodes, edges) = (word(0) as usize, word(1) as usize);
+    let first_edge = (2..nodes + 3).map(word).collect();
+    let targets = (nodes + 3..nodes + 3 + edges).map(word).collect();
+    let kinds = file[(nodes + 3 + edges) * 4..].to_vec();
+    (Graph::new(first_edge, targets).expect("the file holds a graph"), kinds)
 }
 
 fn generate(node_count: u32) -> Graph {

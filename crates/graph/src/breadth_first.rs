@@ -69,3 +69,32 @@ pub fn reachable(
     }
     reached
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diamond() -> Graph {
+        // 0 -> 1 -> 3, 0 -> 2 -> 3, 3 -> 4; 5 -> 4 alone.
+        Graph::new(vec![0, 2, 3, 4, 5, 5, 6], vec![1, 2, 3, 3, 4, 4]).unwrap()
+    }
+
+    #[test]
+    fn a_later_phase_reaches_only_what_is_left() {
+        let found = distances(&diamond(), [[(1, 1)].as_slice(), &[(0, 100), (1, 7)]], |_, _, _| true);
+        assert_eq!(found, [100, 1, 101, 2, 3, UNREACHED]);
+    }
+
+    #[test]
+    fn edges_that_are_not_followed_do_not_count() {
+        let found = distances(&diamond(), [[(0, 0)].as_slice()], |_, from, _| from != 1);
+        assert_eq!(found, [0, 1, 1, 2, 3, UNREACHED]);
+    }
+
+    #[test]
+    fn what_a_walk_around_a_node_misses_is_retained_by_it() {
+        let around = |avoided: u32| reachable(&diamond(), [0], |_, _, to| to != avoided);
+        assert_eq!(around(3), [true, true, true, false, false, false]);
+        assert_eq!(around(1), [true, false, true, true, true, false]);
+    }
+}

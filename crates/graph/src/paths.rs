@@ -123,3 +123,66 @@ impl<IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32) -> bool> Iterator
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All ways up by definition: every sequence of edges without a repeated node that ends at the root.
+    fn all_paths(
+        graph: &Graph,
+        from: u32,
+        visited: &mut Vec<u32>,
+        edges: &mut Vec<u32>,
+        found: &mut Vec<Path>,
+    ) {
+        if from == 0 && !edges.is_empty() {
+            found.push(Path { edges: edges.clone() });
+            return;
+        }
+        visited.push(from);
+        for edge in 0..graph.edge_count() {
+            if graph.target(edge) == from && !visited.contains(&graph.source(edge)) {
+                edges.push(edge);
+                all_paths(graph, graph.source(edge), visited, edges, found);
+                edges.pop();
+            }
+        }
+        visited.pop();
+    }
+
+    #[test]
+    fn paths_come_shortest_first_without_loops() {
+        // 0 -> 1, 2; 1 -> 2, 3; 2 -> 1, 3; 3 -> 1 (loops 1-2, 1-3).
+        let graph = Graph::new(vec![0, 2, 4, 6, 7], vec![1, 2, 2, 3, 1, 3, 1]).unwrap();
+        let retainers = Retainers::of(&graph);
+        let search = PathSearch::new(&graph, &retainers, 3, |node| node == 0, |_, _, _| true, 1000);
+        let found: Vec<Path> = search.collect();
+        assert!(found.is_sorted_by_key(|path| path.edges.len()));
+        let mut expected = Vec::new();
+        all_paths(&graph, 3, &mut Vec::new(), &mut Vec::new(), &mut expected);
+        assert_eq!(found.len(), expected.len());
+        assert!(expected.iter().all(|path| found.contains(path)));
+    }
+
+    #[test]
+    fn an_ignored_node_is_not_passed() {
+        let graph = Graph::new(vec![0, 2, 3, 4, 4], vec![1, 2, 3, 3]).unwrap();
+        let retainers = Retainers::of(&graph);
+        let search = PathSearch::new(&graph, &retainers, 3, |node| node == 0, |_, from, _| from != 1, 1000);
+        assert_eq!(search.map(|path| path.edges).collect::<Vec<_>>(), [[3, 1]]);
+    }
+
+    #[test]
+    fn an_exponential_number_of_paths_is_cut_and_told() {
+        // A ladder: each rung can be reached in two ways from the one above.
+        let rungs = 64u32;
+        let first_edge = (0..=rungs).map(|node| 2 * node).chain([2 * rungs]).collect();
+        let targets = (0..rungs).flat_map(|node| [node + 1, node + 1]).collect();
+        let graph = Graph::new(first_edge, targets).unwrap();
+        let retainers = Retainers::of(&graph);
+        let mut search = PathSearch::new(&graph, &retainers, rungs, |node| node == 0, |_, _, _| true, 10_000);
+        assert_eq!(search.next(), None);
+        assert!(search.is_cut());
+    }
+}
