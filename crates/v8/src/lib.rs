@@ -1,2 +1,16 @@
 //! V8 heap snapshots: the format, what Chrome DevTools makes of it, and how to take one from a running process.
 #![forbid(unsafe_code)]
+
+pub mod devtools;
+mod error;
+mod format;
+mod kinds;
+mod snapshot;
+
+pub use error::{Error, Result};
+pub use format::{
+    AllocationTrace, Location, Locations, Meta, Problem, ReadOptions, Strings, TimeSample, TraceFunction, TraceNode,
+    compare_utf16, utf16_length, utf16_prefix, utf16_units,
+};
+pub use kinds::{DomState, EdgeKind, NodeKind};
+pub use snapshot::Snapshot;
