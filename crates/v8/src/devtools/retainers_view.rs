@@ -53,7 +53,7 @@ impl<'a> RetainersView<'a> {
         self.distance(self.heap.snapshot().graph().source(edge))
     }
 
-    /// The edges into `node`: not those from the root, nor the weak ones; by distance, then by name.
+    /// The edges into `node`: not those from the root, nor the weak ones; by distance, then by name (`__proto__` last).
     pub fn edges_into(&self, node: u32) -> Vec<u32> {
         let snapshot = self.heap.snapshot();
         let mut edges: Vec<u32> = self
@@ -67,7 +67,8 @@ impl<'a> RetainersView<'a> {
             .collect();
         edges.sort_by_cached_key(|&edge| {
             let kind = snapshot.edge_kind(edge);
-            (self.edge_distance(edge), !kind.has_string_name(), Name(snapshot.edge_name(edge).into_owned()))
+            let name = snapshot.edge_name(edge).into_owned();
+            (self.edge_distance(edge), name == "__proto__", !kind.has_string_name(), Name(name))
         });
         edges
     }
@@ -99,14 +100,13 @@ impl<'a> RetainersView<'a> {
     }
 }
 
-/// Names in the order of JavaScript, `__proto__` last.
+/// Names in the order of JavaScript.
 #[derive(PartialEq, Eq)]
 struct Name(String);
 
 impl Ord for Name {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let is_proto = |name: &Self| name.0 == "__proto__";
-        is_proto(self).cmp(&is_proto(other)).then_with(|| compare_utf16(self.0.as_bytes(), other.0.as_bytes()))
+        compare_utf16(self.0.as_bytes(), other.0.as_bytes())
     }
 }
 
