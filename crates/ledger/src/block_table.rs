@@ -122,8 +122,9 @@ impl BlockTable {
         let mask = self.directory.len() - 1;
         // The lowest two bits of address / 512 stay as they are: four neighbours share a cache line. Folding the
         // product's halves makes its low bits depend on the whole key.
-        let product = u128::from(key >> 6 ^ (key & 15) << 60 ^ u64::from(owner).wrapping_mul(0xd6e8_feb8_6659_fd93))
-            * 0x9e37_79b9_7f4a_7c15;
+        let product =
+            u128::from(key >> 6 ^ (key & 15) << 60 ^ u64::from(owner).wrapping_mul(0xd6e8_feb8_6659_fd93))
+                * 0x9e37_79b9_7f4a_7c15;
         let hash = (product >> 64) as u64 ^ product as u64;
         let mut place = (hash << 2 | key >> 4 & 3) as usize & mask;
         loop {
