@@ -1,6 +1,10 @@
 //! `heapr snapshot take`, `heapr snapshot every`, `heapr node`: snapshots and profiles of running JavaScript.
 
+mod capture;
+mod file_name;
+mod interrupt;
 mod output_file;
+mod preflight;
 mod take;
 
 use std::process::ExitCode;

@@ -17,6 +17,7 @@ use super::message::parse_value;
 use super::network;
 use super::process::{Process, Runtime};
 use super::snapshot::{self, SnapshotOptions, SnapshotProgress, TakenSnapshot};
+use super::worker::{self, Worker};
 
 /// Node's own choice.
 const DEFAULT_PORT: u16 = 9229;
@@ -158,8 +159,13 @@ impl Inspector {
         self.must_close
     }
 
-    /// The size of the heap.
-    pub fn heap_usage(&mut self, is_cancelled: &AtomicBool) -> Result<HeapUsage> {
+    /// The worker threads of a Node process.
+    pub fn workers(&mut self, is_cancelled: &AtomicBool) -> Result<Vec<Worker>> {
+        worker::attach(&mut self.connection, self.wait, is_cancelled)
+    }
+
+    /// The size of the heap of the main thread or the page, or of a worker.
+    pub fn heap_usage(&mut self, worker: Option<&Worker>, is_cancelled: &AtomicBool) -> Result<HeapUsage> {
         #[derive(Deserialize)]
         struct Answer {
             #[serde(rename = "usedSize")]
@@ -168,26 +174,23 @@ impl Inspector {
             total_bytes: f64,
         }
         let patience = Patience { silence_max: self.wait, is_cancelled };
-        let answer = self.connection.call(
-            &Isolate::Main,
-            "Runtime.getHeapUsage",
-            &json!({}),
-            patience,
-            &mut |_, _| Ok(()),
-        )?;
+        let nothing: OnEvent<'_> = &mut |_, _| Ok(());
+        let answer =
+            self.connection.call(&isolate(worker), "Runtime.getHeapUsage", &json!({}), patience, nothing)?;
         let Answer { used_bytes, total_bytes } = parse_value(&answer)?;
         Ok(HeapUsage { used_bytes: used_bytes as u64, total_bytes: total_bytes as u64 })
     }
 
-    /// Takes a snapshot of the main thread, or the page, and writes it as it comes.
+    /// Takes a snapshot of the main thread or the page, or of a worker, and writes it as it comes.
     pub fn take_snapshot(
         &mut self,
+        worker: Option<&Worker>,
         options: SnapshotOptions,
         sink: &mut (dyn Write + Send),
         on_progress: &mut dyn FnMut(SnapshotProgress),
         is_cancelled: &AtomicBool,
     ) -> Result<TakenSnapshot> {
-        snapshot::take(&mut self.connection, &Isolate::Main, options, sink, on_progress, is_cancelled)
+        snapshot::take(&mut self.connection, &isolate(worker), options, sink, on_progress, is_cancelled)
     }
 
     /// Ends the session, and closes the port if we opened it.
@@ -227,6 +230,10 @@ impl Drop for Inspector {
     fn drop(&mut self) {
         self.close_port();
     }
+}
+
+fn isolate(worker: Option<&Worker>) -> Isolate {
+    worker.map_or(Isolate::Main, |worker| Isolate::Worker(worker.session_id.clone()))
 }
 
 /// The ports that an inspector of this process would have, by its options.

@@ -21,19 +21,25 @@
 //! what we do not read; an inspector that was open before stays open.
 
 mod connection;
+mod cost;
 mod error;
 mod http;
 mod inspector;
 mod listening;
+mod memory;
 mod message;
 mod network;
 mod process;
 mod snapshot;
 mod unescape;
+mod worker;
 mod write_behind;
 
+pub use cost::{Danger, Estimate, dangers, estimate};
 pub use error::{Error, Result};
 pub use inspector::{Closing, HeapUsage, Inspector, OpenOptions, Target};
 pub use listening::Listener;
+pub use memory::{MemoryLimit, MemoryRoom, memory_room, resident_bytes};
 pub use process::{Process, Runtime};
 pub use snapshot::{SnapshotOptions, SnapshotProgress, TakenSnapshot};
+pub use worker::Worker;
