@@ -79,6 +79,10 @@ impl CaptureArguments {
         self.workers
     }
 
+    pub(crate) fn is_forced(&self) -> bool {
+        self.force
+    }
+
     fn snapshot_options(&self) -> SnapshotOptions {
         SnapshotOptions {
             collects_garbage_first: self.gc,
@@ -92,7 +96,7 @@ impl CaptureArguments {
 #[derive(Debug)]
 pub(crate) struct Captured {
     pub(crate) path: PathBuf,
-    pub(crate) pid: u32,
+    pid: u32,
     thread_number: u32,
     heap_used_bytes: u64,
     taken: TakenSnapshot,
@@ -219,6 +223,10 @@ pub(crate) fn close(inspector: Inspector) -> anyhow::Result<()> {
             "process {pid} still listens on {address}: whoever reaches it there can run code in it"
         ))
         .context("the inspector could not be closed"),
+        Closing::Asked(address) => {
+            eprintln!("heapr: process {pid} is still busy, and closes {address} when it is done");
+            Ok(())
+        }
         _ => Ok(()),
     }
 }

@@ -63,20 +63,6 @@ fn name(start: &str, time: &str, pid: u32, thread_number: u32, number: u32, exte
     format!("{start}.{time}.{pid}.{thread_number}.{number:03}.{extension}")
 }
 
-/// The parts of a name in the order that the files were made in: time, then number.
-///
-/// `None` for names that are not ours, or of another process.
-pub(crate) fn order_in_time(name: &str, pid: u32) -> Option<(String, String, u32, u32)> {
-    let parts: Vec<&str> = name.split('.').collect();
-    let &["Heap", date, time, of_pid, thread, number, "heapsnapshot"] = parts.as_slice() else { return None };
-    let is_digits =
-        |text: &str, length: usize| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_digits(date, 8) || !is_digits(time, 6) || of_pid != pid.to_string() {
-        return None;
-    }
-    Some((date.to_owned(), time.to_owned(), number.parse().ok()?, thread.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,11 +71,6 @@ mod tests {
     fn names_are_those_of_node() {
         let name = name("Heap", "20261121.040213", 11005, 0, 1, "heapsnapshot");
         assert_eq!(name, "Heap.20261121.040213.11005.0.001.heapsnapshot");
-        let order = order_in_time(&name, 11005).unwrap();
-        assert_eq!(order, ("20261121".into(), "040213".into(), 1, 0));
-        assert_eq!(order_in_time(&name, 1100), None);
-        assert_eq!(order_in_time("Heap.2026.040213.11005.0.001.heapsnapshot", 11005), None);
-        assert_eq!(order_in_time("notes.txt", 11005), None);
     }
 
     #[test]

@@ -32,6 +32,11 @@ impl OutputFile {
         Ok(Self { file: file.into(), partial, path: path.to_owned(), may_replace, is_kept: false })
     }
 
+    /// What it is called until then.
+    pub(crate) fn partial_path(&self) -> &Path {
+        &self.partial
+    }
+
     /// Gives the file its name.
     pub(crate) fn keep(mut self) -> anyhow::Result<PathBuf> {
         let cannot = || format!("cannot write {}", self.path.display());

@@ -49,6 +49,8 @@ pub(crate) type OnEvent<'a> = &'a mut dyn FnMut(&str, &RawValue) -> Result<()>;
 pub(crate) struct Patience<'a> {
     /// From the last message on.
     pub(crate) silence_max: Duration,
+    /// Whatever comes meanwhile.
+    pub(crate) deadline: Option<Instant>,
     pub(crate) is_cancelled: &'a AtomicBool,
 }
 
@@ -160,7 +162,7 @@ impl Connection {
         is_cancelled: &AtomicBool,
         on_event: OnEvent<'_>,
     ) -> Result<()> {
-        let patience = Patience { silence_max: Duration::ZERO, is_cancelled };
+        let patience = Patience { silence_max: Duration::MAX, deadline: Some(until), is_cancelled };
         while Instant::now() < until && !is_cancelled.load(Ordering::Relaxed) {
             let received =
                 self.receive("", patience, &mut |from, message| match (&message.method, message.params) {
@@ -196,6 +198,15 @@ impl Connection {
     fn next_text(&mut self, method: &str, patience: Patience<'_>) -> Result<Utf8Bytes> {
         let started = Instant::now();
         loop {
+            if patience.is_cancelled.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            if started.elapsed() >= patience.silence_max
+                || patience.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+            {
+                let waited_s = started.elapsed().as_secs();
+                return Err(Error::NoAnswer { method: method.to_owned(), waited_s });
+            }
             match self.socket.read() {
                 Ok(Frame::Text(text)) => return Ok(text),
                 // Pings are answered by the library.
@@ -207,21 +218,11 @@ impl Connection {
                         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
                     ) =>
                 {
-                    if patience.is_cancelled.load(Ordering::Relaxed) {
-                        return Err(Error::Cancelled);
-                    }
                     if !self.process.is_alive() {
                         return Err(Error::ProcessEnded { pid: self.process.pid });
                     }
-                    if started.elapsed() >= patience.silence_max {
-                        let waited_s = started.elapsed().as_secs();
-                        return Err(Error::NoAnswer { method: method.to_owned(), waited_s });
-                    }
                 }
                 Err(source) => return Err(self.broke(source)),
-            }
-            if patience.is_cancelled.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
             }
         }
     }

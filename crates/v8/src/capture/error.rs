@@ -205,6 +205,34 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// The process was not started for snapshots by this signal.
+    #[error(
+        "process {pid} was not started with --heapsnapshot-signal={signal}{}, and the signal may mean something else to \
+         it: take a snapshot without --signal, or start it under `heapr node` (--force sends the signal nevertheless)",
+        if .given.is_empty() { String::new() } else { format!(" but with {given}") }
+    )]
+    NoSnapshotSignal {
+        /// The process id.
+        pid: u32,
+        /// The signal that was to be sent.
+        signal: &'static str,
+        /// The one that it was started with, if any.
+        given: String,
+    },
+    /// The signal was sent and no file appeared.
+    #[error(
+        "process {pid} wrote no snapshot within {waited_s} s of {signal} into {directories}: is its main thread blocked?"
+    )]
+    NoFile {
+        /// The process id.
+        pid: u32,
+        /// The signal.
+        signal: &'static str,
+        /// How long it was waited for.
+        waited_s: u64,
+        /// Where it was looked for.
+        directories: String,
+    },
     /// The user wanted to stop.
     #[error("stopped")]
     Cancelled,

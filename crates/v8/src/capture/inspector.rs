@@ -16,6 +16,7 @@ use super::listening::{Listener, listeners_in_network_of, listeners_of, owner_of
 use super::message::parse_value;
 use super::network;
 use super::process::{Process, Runtime};
+use super::profile::{self, SamplingOptions};
 use super::snapshot::{self, SnapshotOptions, SnapshotProgress, TakenSnapshot};
 use super::worker::{self, Worker};
 
@@ -25,8 +26,9 @@ const DEFAULT_PORT: u16 = 9229;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// After Ctrl-C, the port that our signal opens is still waited for so long, in order to close it.
 const LAST_WAIT: Duration = Duration::from_secs(2);
-/// Closing has to wait for what the main thread is doing; a snapshot under way takes up to a minute per GB.
-const CLOSE_TIME: Duration = Duration::from_secs(10);
+/// So long the thread may take to hear that it shall close its port. Busy for longer (with a snapshot that was given
+/// up, say), it does so when it is done: requests that it has received outlive their connection.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
 
 /// How to get in.
 #[derive(Debug, Clone)]
@@ -80,6 +82,8 @@ pub enum Closing {
     WasOpenBefore,
     /// We had opened it, and it is gone.
     Closed,
+    /// We had opened it, and the process closes it as soon as its thread is free.
+    Asked(SocketAddr),
     /// We had opened it, and the process does not close it.
     StillOpen(SocketAddr),
 }
@@ -173,7 +177,7 @@ impl Inspector {
             #[serde(rename = "totalSize")]
             total_bytes: f64,
         }
-        let patience = Patience { silence_max: self.wait, is_cancelled };
+        let patience = Patience { silence_max: self.wait, deadline: None, is_cancelled };
         let nothing: OnEvent<'_> = &mut |_, _| Ok(());
         let answer =
             self.connection.call(&isolate(worker), "Runtime.getHeapUsage", &json!({}), patience, nothing)?;
@@ -193,6 +197,43 @@ impl Inspector {
         snapshot::take(&mut self.connection, &isolate(worker), options, sink, on_progress, is_cancelled)
     }
 
+    /// Samples the allocations of the main thread until the time is over or the flag is raised, and returns the profile
+    /// (the contents of a `.heapprofile`).
+    pub fn sample(
+        &mut self,
+        worker: Option<&Worker>,
+        options: SamplingOptions,
+        until: Instant,
+        is_cancelled: &AtomicBool,
+    ) -> Result<Vec<u8>> {
+        profile::sample(&mut self.connection, &isolate(worker), options, until, self.wait, is_cancelled)
+    }
+
+    /// Records an allocation timeline until the time is over or the flag is raised, and writes it (the contents of a
+    /// `.heaptimeline`: a snapshot with the stacks of what was allocated meanwhile).
+    pub fn record_timeline(
+        &mut self,
+        worker: Option<&Worker>,
+        options: SnapshotOptions,
+        until: Instant,
+        sink: &mut (dyn Write + Send),
+        on_progress: &mut dyn FnMut(SnapshotProgress),
+        is_cancelled: &AtomicBool,
+    ) -> Result<TakenSnapshot> {
+        let connection = &mut self.connection;
+        let wait = self.wait;
+        profile::record_timeline(
+            connection,
+            &isolate(worker),
+            options,
+            until,
+            wait,
+            sink,
+            on_progress,
+            is_cancelled,
+        )
+    }
+
     /// Ends the session, and closes the port if we opened it.
     pub fn close(mut self) -> Closing {
         self.close_port()
@@ -206,10 +247,12 @@ impl Inspector {
         const CLOSE: &str = "setTimeout(() => process._debugEnd(), 50).unref(); 0";
         let params = json!({ "expression": CLOSE, "silent": true, "returnByValue": true });
         let never = AtomicBool::new(false);
-        let patience = Patience { silence_max: CLOSE_TIME, is_cancelled: &never };
+        let deadline = Some(Instant::now() + CLOSE_TIME);
+        let patience = Patience { silence_max: CLOSE_TIME, deadline, is_cancelled: &never };
         // What still comes of a snapshot that was given up is read and thrown away.
         let nothing: OnEvent<'_> = &mut |_, _| Ok(());
         let asked = self.connection.call(&Isolate::Main, "Runtime.evaluate", &params, patience, nothing);
+        let is_busy = matches!(asked, Err(Error::NoAnswer { .. }));
         let deadline = Instant::now() + if asked.is_ok() { LAST_WAIT } else { Duration::ZERO };
         loop {
             let listens = listeners_of(&self.process).is_ok_and(|listeners| {
@@ -219,7 +262,8 @@ impl Inspector {
                 return Closing::Closed;
             }
             if Instant::now() >= deadline {
-                return Closing::StillOpen(self.listener.address());
+                let address = self.listener.address();
+                return if is_busy { Closing::Asked(address) } else { Closing::StillOpen(address) };
             }
             std::thread::sleep(LOOK_EVERY);
         }

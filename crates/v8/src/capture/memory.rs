@@ -34,6 +34,12 @@ pub fn resident_bytes(pid: u32) -> u64 {
     kilobytes(status_field(&status, "VmRSS"))
 }
 
+/// The resident memory of a process that is no file's: its heaps, stacks and buffers.
+pub fn anonymous_bytes(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    kilobytes(status_field(&status, "RssAnon"))
+}
+
 /// The nearest limit of a process.
 pub fn memory_room(pid: u32) -> MemoryRoom {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::connection::{Connection, Isolate, Patience};
 use super::error::{Error, Result};
@@ -62,7 +62,7 @@ pub(crate) fn take(
     on_progress: &mut dyn FnMut(SnapshotProgress),
     is_cancelled: &AtomicBool,
 ) -> Result<TakenSnapshot> {
-    let patience = Patience { silence_max: SILENCE_MAX, is_cancelled };
+    let patience = Patience { silence_max: SILENCE_MAX, deadline: None, is_cancelled };
     connection.call(isolate, "HeapProfiler.enable", &json!({}), patience, &mut |_, _| Ok(()))?;
     if options.collects_garbage_first {
         connection.call(isolate, "HeapProfiler.collectGarbage", &json!({}), patience, &mut |_, _| Ok(()))?;
@@ -72,33 +72,41 @@ pub(crate) fn take(
         "captureNumericValue": options.has_numeric_values,
         "exposeInternals": options.exposes_internals,
     });
+    stream(connection, isolate, "HeapProfiler.takeHeapSnapshot", &params, sink, on_progress, is_cancelled)
+}
+
+/// Sends a request that is answered by the chunks of a snapshot, and writes them as they come.
+pub(crate) fn stream(
+    connection: &mut Connection,
+    isolate: &Isolate,
+    method: &str,
+    params: &Value,
+    sink: &mut (dyn Write + Send),
+    on_progress: &mut dyn FnMut(SnapshotProgress),
+    is_cancelled: &AtomicBool,
+) -> Result<TakenSnapshot> {
+    let patience = Patience { silence_max: SILENCE_MAX, deadline: None, is_cancelled };
     let started = Instant::now();
     let mut first_byte = None;
     let taken = write_behind(sink, |behind| {
-        connection.call(
-            isolate,
-            "HeapProfiler.takeHeapSnapshot",
-            &params,
-            patience,
-            &mut |event, params| {
-                match event {
-                    "HeapProfiler.addHeapSnapshotChunk" => {
-                        first_byte.get_or_insert_with(|| started.elapsed());
-                        let before = behind.block().len();
-                        string_bytes_into(parse_value::<ChunkParams<'_>>(params)?.chunk, behind.block())?;
-                        // The writer's own error says more than this one.
-                        behind.appended(before).map_err(|_| Error::Cancelled)?;
-                        on_progress(SnapshotProgress::Writing { bytes: behind.bytes() });
-                    }
-                    "HeapProfiler.reportHeapSnapshotProgress" => {
-                        let ProgressParams { done, total } = parse_value(params)?;
-                        on_progress(SnapshotProgress::Building { done, total });
-                    }
-                    _ => {}
+        connection.call(isolate, method, params, patience, &mut |event, params| {
+            match event {
+                "HeapProfiler.addHeapSnapshotChunk" => {
+                    first_byte.get_or_insert_with(|| started.elapsed());
+                    let before = behind.block().len();
+                    string_bytes_into(parse_value::<ChunkParams<'_>>(params)?.chunk, behind.block())?;
+                    // The writer's own error says more than this one.
+                    behind.appended(before).map_err(|_| Error::Cancelled)?;
+                    on_progress(SnapshotProgress::Writing { bytes: behind.bytes() });
                 }
-                Ok(())
-            },
-        )?;
+                "HeapProfiler.reportHeapSnapshotProgress" => {
+                    let ProgressParams { done, total } = parse_value(params)?;
+                    on_progress(SnapshotProgress::Building { done, total });
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
         let pause = started.elapsed();
         let end = behind.tail();
         if !is_end(&end) {

@@ -58,7 +58,7 @@ pub(crate) fn attach(
         }
         Ok(())
     };
-    let patience = Patience { silence_max: wait, is_cancelled };
+    let patience = Patience { silence_max: wait, deadline: None, is_cancelled };
     let params = json!({ "waitForDebuggerOnStart": false });
     connection.call(&Isolate::Main, "NodeWorker.enable", &params, patience, &mut on_event)?;
     connection.listen(&Isolate::Main, Instant::now() + LATE, is_cancelled, &mut on_event)?;
