@@ -8,6 +8,7 @@ mod export;
 mod info;
 mod report;
 mod run;
+mod snapshot_take;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,9 @@ enum Command {
     Export(Box<commands::export::ExportArguments>),
     /// Embed the symbols in a trace, so that it can be read on another machine.
     Symbolize(Box<commands::symbolize::SymbolizeArguments>),
+    /// Take heap snapshots of running processes.
+    #[command(subcommand)]
+    Snapshot(snapshot_take::SnapshotCommand),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
         Command::Info(arguments) => commands::info::run(*arguments),
         Command::Export(arguments) => commands::export::run(*arguments),
         Command::Symbolize(arguments) => commands::symbolize::run(*arguments),
+        Command::Snapshot(command) => snapshot_take::run(command),
     };
     match outcome {
         Ok(status) => status,

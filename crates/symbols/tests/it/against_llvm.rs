@@ -81,8 +81,9 @@ fn agrees(program: &Program) -> usize {
         let mut expected = expected.clone();
         inlined += usize::from(found.len() > 1);
         for (found, expected) in found.iter_mut().zip(&mut expected) {
-            // Functions of the standard library that became equal are merged and have several names, all of them right.
-            let is_library = expected.1.starts_with("/rustc/");
+            // Functions of the standard library (some of them without debug information) that became equal are merged and
+            // have several names, all of them right.
+            let is_library = expected.1.starts_with("/rustc/") || expected.1.is_empty();
             if is_library || expected.0.contains('$') {
                 expected.0.clear();
                 found.0.clear();
