@@ -1,0 +1,16 @@
+// A history that somebody put on the global object for debugging.
+// Owner: the global variable requestHistory.
+'use strict';
+
+globalThis.requestHistory = [];
+
+class RequestRecord {
+  constructor(number) {
+    this.url = `/orders/${number}`;
+    this.headers = { accept: '*/*', 'x-request': String(number) };
+  }
+}
+
+require('./rounds')(() => {
+  for (let at = 0; at < 500; at++) globalThis.requestHistory.push(new RequestRecord(globalThis.requestHistory.length));
+});
