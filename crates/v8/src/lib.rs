@@ -1,2 +1,4 @@
-//! V8 heap snapshots: the format, what Chrome DevTools makes of it, and how to take one from a running process.
+//! V8 heap snapshots: the file format, the meanings that Chrome DevTools gives to it, and capture.
 #![forbid(unsafe_code)]
+
+pub mod analysis;
