@@ -27,11 +27,11 @@ impl Matching {
         let mut earlier = vec![NOT_THERE; new.len()];
         let pairs = heapr_graph::compare_sorted(old, new, |(id, _)| id, |(id, _)| id);
         for step in pairs {
-            if let heapr_graph::Compared::Both((_, a), (_, b)) = step {
-                if before.kind(a) == after.kind(b) {
-                    later[a as usize] = b;
-                    earlier[b as usize] = a;
-                }
+            if let heapr_graph::Compared::Both((_, a), (_, b)) = step
+                && before.kind(a) == after.kind(b)
+            {
+                later[a as usize] = b;
+                earlier[b as usize] = a;
             }
         }
         Self { later, earlier }

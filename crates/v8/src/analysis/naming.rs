@@ -244,19 +244,19 @@ impl<'a, H: Heap> Naming<'a, H> {
         while head < seen.len() && head < MAX_NODES {
             let at = seen[head];
             head += 1;
-            if let Some(place) = heap.location(at).map(|location| self.scripts.place(location)) {
-                if !is_of_the_runtime(&place.script) && !place.script.starts_with("script ") {
-                    return Some((self.own_name(at), place));
-                }
+            if let Some(place) = heap.location(at).map(|location| self.scripts.place(location))
+                && !is_of_the_runtime(&place.script)
+                && !place.script.starts_with("script ")
+            {
+                return Some((self.own_name(at), place));
             }
             for edge in heap.graph().edges(at) {
                 let target = heap.graph().target(edge);
                 let is_of_the_object =
                     heap.dominators().idom(target) == at || heap.kind(target) == Kind::Closure;
-                if is_of_the_object && heap.edge_kind(edge) != EdgeKind::Weak && seen.len() < MAX_NODES {
-                    if !seen.contains(&target) {
-                        seen.push(target);
-                    }
+                let is_strong = heap.edge_kind(edge) != EdgeKind::Weak;
+                if is_of_the_object && is_strong && seen.len() < MAX_NODES && !seen.contains(&target) {
+                    seen.push(target);
                 }
             }
         }
