@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::heap::{Heap, Kind};
+use super::heap::{Heap, group_name};
+use crate::NodeKind;
 
 /// Numbers names so that they compare across snapshots.
 #[derive(Debug, Default)]
@@ -35,7 +36,7 @@ impl Names {
 #[derive(Debug)]
 pub(super) struct Classes {
     by_string: Vec<u32>,
-    by_kind: HashMap<Kind, u32>,
+    by_kind: HashMap<NodeKind, u32>,
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -48,10 +49,10 @@ impl Classes {
     /// The class of a node: named objects by name, internal ones of the engine too, all others by kind.
     pub(super) fn class(&mut self, heap: &impl Heap, names: &mut Names, node: u32) -> u32 {
         match heap.kind(node) {
-            Kind::Object | Kind::Native | Kind::Hidden | Kind::Other => {
+            NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::HIDDEN | NodeKind::WASM_OBJECT => {
                 self.string(heap, names, heap.name_index(node))
             }
-            kind => *self.by_kind.entry(kind).or_insert_with(|| names.number(kind.group_name())),
+            kind => *self.by_kind.entry(kind).or_insert_with(|| names.number(group_name(kind))),
         }
     }
 

@@ -1,8 +1,9 @@
 //! The variables that functions keep alive.
 
-use super::heap::{EdgeKind, EdgeName, Heap, Kind};
+use super::heap::{EdgeName, Heap};
 use super::naming::Naming;
 use super::scripts::Place;
+use crate::{EdgeKind, NodeKind};
 
 /// The context of a function call or a module: the variables that inner functions use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,10 +52,10 @@ pub fn contexts_of_variables<H: Heap>(
             let graph = heap.graph();
             let functions = heap.retainers().edges_into(node).iter();
             let function_count =
-                functions.filter(|&&edge| heap.kind(graph.source(edge)) == Kind::Closure).count() as u64;
+                functions.filter(|&&edge| heap.kind(graph.source(edge)) == NodeKind::CLOSURE).count() as u64;
             let mut variables: Vec<Variable> = graph
                 .edges(node)
-                .filter(|&edge| heap.edge_kind(edge) == EdgeKind::Context)
+                .filter(|&edge| heap.edge_kind(edge) == EdgeKind::CONTEXT)
                 .filter_map(|edge| match heap.edge_name(edge) {
                     EdgeName::Name(name) => Some(Variable {
                         name: name.into_owned(),

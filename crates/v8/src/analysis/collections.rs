@@ -1,7 +1,8 @@
 //! Large collections, and those that keep room for much more than they hold.
 
-use super::heap::{EdgeKind, Heap, Kind};
+use super::heap::Heap;
 use super::storage::storage_of;
+use crate::{EdgeKind, NodeKind};
 
 /// A Map, Set, Array or Object used as a dictionary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +37,7 @@ const LEAST_STORE_BYTES: u64 = 256;
 pub fn collections(heap: &impl Heap, order: CollectionOrder, top: usize) -> Vec<Collection> {
     let mut found = Vec::new();
     for node in 0..heap.graph().node_count() {
-        if heap.kind(node) != Kind::Object {
+        if heap.kind(node) != NodeKind::OBJECT {
             continue;
         }
         let name = heap.name(node);
@@ -46,14 +47,14 @@ pub fn collections(heap: &impl Heap, order: CollectionOrder, top: usize) -> Vec<
         let storage = storage_of(heap, node);
         let store_bytes = storage.iter().map(|&store| heap.self_bytes(store)).sum::<u64>();
         let reference_count = match &*name {
-            "Array" => count_edges(heap, node, |kind| kind == EdgeKind::Element),
+            "Array" => count_edges(heap, node, |kind| kind == EdgeKind::ELEMENT),
             "Object" => {
-                count_edges(heap, node, |kind| matches!(kind, EdgeKind::Property | EdgeKind::Element))
+                count_edges(heap, node, |kind| matches!(kind, EdgeKind::PROPERTY | EdgeKind::ELEMENT))
             }
             _ => storage
                 .iter()
                 .map(|&store| {
-                    count_edges(heap, store, |kind| matches!(kind, EdgeKind::Internal | EdgeKind::Hidden))
+                    count_edges(heap, store, |kind| matches!(kind, EdgeKind::INTERNAL | EdgeKind::HIDDEN))
                 })
                 .sum(),
         };
@@ -93,7 +94,10 @@ fn count_edges(heap: &impl Heap, node: u32, is_counted: impl Fn(EdgeKind) -> boo
         .filter(|&edge| is_counted(heap.edge_kind(edge)))
         // What the engine shares (holes, undefined, maps) is no content.
         .filter(|&edge| {
-            !matches!(heap.kind(graph.target(edge)), Kind::Hidden | Kind::ObjectShape | Kind::Code)
+            !matches!(
+                heap.kind(graph.target(edge)),
+                NodeKind::HIDDEN | NodeKind::OBJECT_SHAPE | NodeKind::CODE
+            )
         })
         .count() as u64
 }

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::heap::{EdgeKind, Heap, Kind};
+use super::heap::Heap;
+use crate::{EdgeKind, NodeKind};
 
 /// An object with many references.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,10 +25,13 @@ pub fn fanout(heap: &impl Heap, top: usize) -> Vec<Fanout> {
     let graph = heap.graph();
     let mut found: Vec<(u64, u32)> = (0..graph.node_count())
         .filter(|&node| {
-            !matches!(heap.kind(node), Kind::Code | Kind::Synthetic | Kind::Hidden | Kind::ObjectShape)
+            !matches!(
+                heap.kind(node),
+                NodeKind::CODE | NodeKind::SYNTHETIC | NodeKind::HIDDEN | NodeKind::OBJECT_SHAPE
+            )
         })
         .map(|node| {
-            let strong = graph.edges(node).filter(|&edge| heap.edge_kind(edge) != EdgeKind::Weak).count();
+            let strong = graph.edges(node).filter(|&edge| heap.edge_kind(edge) != EdgeKind::WEAK).count();
             (strong as u64, node)
         })
         .filter(|&(count, _)| count > 0)
@@ -38,7 +42,7 @@ pub fn fanout(heap: &impl Heap, top: usize) -> Vec<Fanout> {
         .into_iter()
         .map(|(reference_count, node)| {
             let mut classes: HashMap<std::borrow::Cow<'_, str>, u64> = HashMap::new();
-            for edge in graph.edges(node).filter(|&edge| heap.edge_kind(edge) != EdgeKind::Weak) {
+            for edge in graph.edges(node).filter(|&edge| heap.edge_kind(edge) != EdgeKind::WEAK) {
                 *classes.entry(heap.class_name(graph.target(edge))).or_default() += 1;
             }
             let main = classes.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));

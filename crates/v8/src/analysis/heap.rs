@@ -4,90 +4,7 @@ use std::borrow::Cow;
 
 use heapr_graph::{Dominators, Graph, Retainers};
 
-/// What a node is, as the file says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// Internal to the engine: maps, descriptors, reactions, cells.
-    Hidden,
-    /// The backing store of an object: elements, properties, tables.
-    Array,
-    /// A flat string.
-    String,
-    /// An object of the program or of the runtime's libraries.
-    Object,
-    /// Compiled code, byte code, feedback.
-    Code,
-    /// A function.
-    Closure,
-    /// A regular expression.
-    RegExp,
-    /// A number that has its own memory.
-    Number,
-    /// Memory of the embedder (Node, Blink).
-    Native,
-    /// Made by the profiler: roots and groups.
-    Synthetic,
-    /// Two strings that were put together, not yet flattened.
-    ConsString,
-    /// A part of another string.
-    SlicedString,
-    /// A symbol.
-    Symbol,
-    /// A big integer.
-    BigInt,
-    /// A hidden class.
-    ObjectShape,
-    /// Anything else, of this or a later format.
-    Other,
-}
-
-impl Kind {
-    /// Flat, concatenated or sliced string.
-    pub fn is_string(self) -> bool {
-        matches!(self, Self::String | Self::ConsString | Self::SlicedString)
-    }
-
-    /// What a class name is made of when the node has no name of its own.
-    pub fn group_name(self) -> &'static str {
-        match self {
-            Self::Hidden => "(system)",
-            Self::Array => "(array)",
-            Self::String => "(string)",
-            Self::Code => "(compiled code)",
-            Self::Closure => "Function",
-            Self::RegExp => "RegExp",
-            Self::Number => "(number)",
-            Self::Synthetic => "(synthetic)",
-            Self::ConsString => "(concatenated string)",
-            Self::SlicedString => "(sliced string)",
-            Self::Symbol => "(symbol)",
-            Self::BigInt => "(bigint)",
-            Self::ObjectShape => "(object shape)",
-            Self::Object | Self::Native | Self::Other => "(other)",
-        }
-    }
-}
-
-/// How one node refers to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EdgeKind {
-    /// A variable of a function's context.
-    Context,
-    /// An element by index.
-    Element,
-    /// A named property.
-    Property,
-    /// A named field of the engine.
-    Internal,
-    /// A numbered field of the engine.
-    Hidden,
-    /// Made by the profiler.
-    Shortcut,
-    /// Does not keep its target alive.
-    Weak,
-    /// Anything else.
-    Other,
-}
+use crate::{EdgeKind, Location, NodeKind};
 
 /// What an edge is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,16 +15,24 @@ pub enum EdgeName<'a> {
     Name(Cow<'a, str>),
 }
 
-/// Where a function, or the constructor of an object, stands in its script; line and column count from 0 as in the
-/// file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Location {
-    /// The script's number in the isolate.
-    pub script_id: u32,
-    /// Line, from 0.
-    pub line: u32,
-    /// Column, from 0.
-    pub column: u32,
+/// What a class name is made of when nodes of a kind have no names of their own.
+pub(super) fn group_name(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::HIDDEN => "(system)",
+        NodeKind::ARRAY => "(array)",
+        NodeKind::STRING => "(string)",
+        NodeKind::CODE => "(compiled code)",
+        NodeKind::CLOSURE => "Function",
+        NodeKind::REGEXP => "RegExp",
+        NodeKind::NUMBER => "(number)",
+        NodeKind::SYNTHETIC => "(synthetic)",
+        NodeKind::CONS_STRING => "(concatenated string)",
+        NodeKind::SLICED_STRING => "(sliced string)",
+        NodeKind::SYMBOL => "(symbol)",
+        NodeKind::BIGINT => "(bigint)",
+        NodeKind::OBJECT_SHAPE => "(object shape)",
+        _ => "(other)",
+    }
 }
 
 /// An opened snapshot with what was computed over it.
@@ -125,7 +50,7 @@ pub trait Heap {
     /// The number that the node keeps in all snapshots of its isolate.
     fn id(&self, node: u32) -> u64;
     /// What the node is.
-    fn kind(&self, node: u32) -> Kind;
+    fn kind(&self, node: u32) -> NodeKind;
     /// The number of the node's name among the strings.
     fn name_index(&self, node: u32) -> u32;
     /// How many strings there are.
@@ -141,7 +66,7 @@ pub trait Heap {
     /// Where the function, or the object's constructor, stands.
     fn location(&self, node: u32) -> Option<Location>;
     /// All locations with their nodes.
-    fn locations(&self) -> Box<dyn Iterator<Item = (u32, Location)> + '_>;
+    fn locations(&self) -> &[Location];
     /// Whether the node is of a document that it no longer hangs in.
     fn is_detached(&self, node: u32) -> bool;
 
@@ -154,7 +79,7 @@ pub trait Heap {
     fn edge_name(&self, edge: u32) -> EdgeName<'_> {
         let index = self.edge_name_index(edge);
         match self.edge_kind(edge) {
-            EdgeKind::Element | EdgeKind::Hidden => EdgeName::Index(index),
+            EdgeKind::ELEMENT | EdgeKind::HIDDEN => EdgeName::Index(index),
             _ => EdgeName::Name(self.string(index)),
         }
     }
@@ -162,8 +87,8 @@ pub trait Heap {
     /// The name under which DevTools lists the node, without inferred interfaces.
     fn class_name(&self, node: u32) -> Cow<'_, str> {
         match self.kind(node) {
-            Kind::Object | Kind::Native | Kind::Other => self.name(node),
-            kind => Cow::Borrowed(kind.group_name()),
+            NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::WASM_OBJECT => self.name(node),
+            kind => Cow::Borrowed(group_name(kind)),
         }
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use super::classes::{Classes, Names};
-use super::heap::{Heap, Kind};
+use super::heap::Heap;
 use super::naming::{Called, Naming};
 use super::path::{PathStep, path_from_root};
 use super::storage::is_storage;
+use crate::NodeKind;
 
 /// An object that holds many others of one class.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,13 +97,13 @@ pub fn large_owners<H: Heap>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Ve
 
 fn is_item(heap: &impl Heap, node: u32) -> bool {
     match heap.kind(node) {
-        Kind::Object
-        | Kind::Closure
-        | Kind::String
-        | Kind::ConsString
-        | Kind::SlicedString
-        | Kind::RegExp => true,
-        Kind::Hidden => heap.name(node) == "system / PromiseReaction",
+        NodeKind::OBJECT
+        | NodeKind::CLOSURE
+        | NodeKind::STRING
+        | NodeKind::CONS_STRING
+        | NodeKind::SLICED_STRING
+        | NodeKind::REGEXP => true,
+        NodeKind::HIDDEN => heap.name(node) == "system / PromiseReaction",
         _ => false,
     }
 }
@@ -110,7 +111,7 @@ fn is_item(heap: &impl Heap, node: u32) -> bool {
 fn can_own(heap: &impl Heap, node: u32) -> bool {
     match heap.kind(node) {
         // The functions and prototypes of a realm hang from its global object: many of a kind, and no leak.
-        Kind::Object => {
+        NodeKind::OBJECT => {
             !matches!(&*heap.name(node), "global" | "globalThis") && !heap.name(node).starts_with("Window")
         }
         _ => false,

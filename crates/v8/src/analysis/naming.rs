@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::heap::{EdgeKind, EdgeName, Heap, Kind};
+use super::heap::{EdgeName, Heap};
 use super::scripts::{Place, Scripts, is_of_the_runtime};
+use crate::{EdgeKind, NodeKind};
 
 /// Popular objects have millions of retainers; the one that names them is among the first of the order or not at all.
 const MAX_RETAINERS_LOOKED_AT: usize = 512;
@@ -62,7 +63,7 @@ impl<'a, H: Heap> Naming<'a, H> {
         while fields.len() < MAX_FIELDS_IN_NAME && !self.has_own_name(at) && !self.is_context(at) {
             let Some(edge) = self.naming_edge(at) else { break };
             let holder = self.heap.graph().source(edge);
-            if self.heap.edge_kind(edge) == EdgeKind::Context {
+            if self.heap.edge_kind(edge) == EdgeKind::CONTEXT {
                 variable_of = Some(holder);
             }
             if let Some(field) = self.field_name(edge) {
@@ -101,13 +102,13 @@ impl<'a, H: Heap> Naming<'a, H> {
     /// The class of an object, the name of a function, the group of anything else.
     pub fn own_name(&self, node: u32) -> String {
         match self.heap.kind(node) {
-            Kind::Closure => match self.heap.name(node) {
+            NodeKind::CLOSURE => match self.heap.name(node) {
                 name if name.is_empty() => "function".to_owned(),
                 name => format!("function {name}"),
             },
-            Kind::Object if self.is_global(node) => "globalThis".to_owned(),
-            Kind::Synthetic if self.heap.name(node).is_empty() => "(root)".to_owned(),
-            Kind::Synthetic | Kind::Hidden if !self.heap.name(node).is_empty() => {
+            NodeKind::OBJECT if self.is_global(node) => "globalThis".to_owned(),
+            NodeKind::SYNTHETIC if self.heap.name(node).is_empty() => "(root)".to_owned(),
+            NodeKind::SYNTHETIC | NodeKind::HIDDEN if !self.heap.name(node).is_empty() => {
                 self.heap.name(node).into_owned()
             }
             _ => self.heap.class_name(node).into_owned(),
@@ -121,20 +122,20 @@ impl<'a, H: Heap> Naming<'a, H> {
 
     /// Whether the node is the context of a function.
     pub fn is_context(&self, node: u32) -> bool {
-        matches!(self.heap.kind(node), Kind::Object | Kind::Hidden)
+        matches!(self.heap.kind(node), NodeKind::OBJECT | NodeKind::HIDDEN)
             && self.heap.name(node) == "system / Context"
     }
 
     /// Whether the node's own class says what it is; "Array" does not.
     fn has_own_name(&self, node: u32) -> bool {
         match self.heap.kind(node) {
-            Kind::Object => {
+            NodeKind::OBJECT => {
                 let name = self.heap.name(node);
                 !is_generic_class(&name) && name != "system / Context"
             }
-            Kind::Native => true,
-            Kind::Synthetic => true,
-            Kind::Closure => {
+            NodeKind::NATIVE => true,
+            NodeKind::SYNTHETIC => true,
+            NodeKind::CLOSURE => {
                 let place = self.heap.location(node).map(|location| self.scripts.place(location));
                 !self.heap.name(node).is_empty() && place.is_some_and(|place| !place.is_of_the_runtime())
             }
@@ -153,14 +154,14 @@ impl<'a, H: Heap> Naming<'a, H> {
             .filter_map(|&edge| {
                 let source = heap.graph().source(edge);
                 let kind = heap.edge_kind(edge);
-                if kind == EdgeKind::Weak || source == node {
+                if kind == EdgeKind::WEAK || source == node {
                     return None;
                 }
                 let mut doubts = 0;
-                if matches!(heap.kind(source), Kind::Code | Kind::Hidden | Kind::ObjectShape) {
+                if matches!(heap.kind(source), NodeKind::CODE | NodeKind::HIDDEN | NodeKind::OBJECT_SHAPE) {
                     doubts += 2;
                 }
-                if kind != EdgeKind::Element && kind != EdgeKind::Hidden {
+                if kind != EdgeKind::ELEMENT && kind != EdgeKind::HIDDEN {
                     let name = heap.string(heap.edge_name_index(edge));
                     if matches!(&*name, "__proto__" | "map" | "constructor" | "prototype") {
                         doubts += 4;
@@ -173,14 +174,14 @@ impl<'a, H: Heap> Naming<'a, H> {
                 if heap.distance(source) >= distance {
                     doubts += 3;
                 }
-                if heap.kind(source) == Kind::Synthetic {
+                if heap.kind(source) == NodeKind::SYNTHETIC {
                     doubts += 1;
                 }
                 let rank = match kind {
-                    EdgeKind::Property | EdgeKind::Context => 0,
-                    EdgeKind::Element => 1,
-                    EdgeKind::Internal => 2,
-                    EdgeKind::Hidden => 3,
+                    EdgeKind::PROPERTY | EdgeKind::CONTEXT => 0,
+                    EdgeKind::ELEMENT => 1,
+                    EdgeKind::INTERNAL => 2,
+                    EdgeKind::HIDDEN => 3,
                     _ => 4,
                 };
                 Some(((doubts, heap.distance(source), rank, source), edge))
@@ -192,14 +193,14 @@ impl<'a, H: Heap> Naming<'a, H> {
     /// How a field is written in a name; nothing for what only the engine sees.
     fn field_name(&self, edge: u32) -> Option<String> {
         let holder = self.heap.graph().source(edge);
-        let is_storage = self.heap.kind(holder) == Kind::Array;
+        let is_storage = self.heap.kind(holder) == NodeKind::ARRAY;
         match (self.heap.edge_kind(edge), self.heap.edge_name(edge)) {
-            (EdgeKind::Element, _) => Some("[…]".to_owned()),
-            (EdgeKind::Internal | EdgeKind::Hidden, _) if is_storage => Some("[…]".to_owned()),
-            (EdgeKind::Property | EdgeKind::Context | EdgeKind::Shortcut, EdgeName::Name(name)) => {
+            (EdgeKind::ELEMENT, _) => Some("[…]".to_owned()),
+            (EdgeKind::INTERNAL | EdgeKind::HIDDEN, _) if is_storage => Some("[…]".to_owned()),
+            (EdgeKind::PROPERTY | EdgeKind::CONTEXT | EdgeKind::SHORTCUT, EdgeName::Name(name)) => {
                 Some(shortened(&name))
             }
-            (EdgeKind::Internal, EdgeName::Name(name)) => match &*name {
+            (EdgeKind::INTERNAL, EdgeName::Name(name)) => match &*name {
                 "elements" | "table" | "properties" | "context" | "previous" | "value" | "extension" => None,
                 name => Some(shortened(name)),
             },
@@ -214,7 +215,7 @@ impl<'a, H: Heap> Naming<'a, H> {
         let mut best: Option<Place> = None;
         for &edge in heap.retainers().edges_into(context).iter().take(MAX_CONTEXT_USERS_LOOKED_AT) {
             let source = heap.graph().source(edge);
-            if heap.kind(source) != Kind::Closure || heap.edge_kind(edge) != EdgeKind::Internal {
+            if heap.kind(source) != NodeKind::CLOSURE || heap.edge_kind(edge) != EdgeKind::INTERNAL {
                 continue;
             }
             let Some(location) = heap.location(source) else { continue };
@@ -253,8 +254,8 @@ impl<'a, H: Heap> Naming<'a, H> {
             for edge in heap.graph().edges(at) {
                 let target = heap.graph().target(edge);
                 let is_of_the_object =
-                    heap.dominators().idom(target) == at || heap.kind(target) == Kind::Closure;
-                let is_strong = heap.edge_kind(edge) != EdgeKind::Weak;
+                    heap.dominators().idom(target) == at || heap.kind(target) == NodeKind::CLOSURE;
+                let is_strong = heap.edge_kind(edge) != EdgeKind::WEAK;
                 if is_of_the_object && is_strong && seen.len() < MAX_NODES && !seen.contains(&target) {
                     seen.push(target);
                 }

@@ -1,8 +1,9 @@
 //! The way from a root down to an object, in words.
 
-use super::heap::{EdgeKind, EdgeName, Heap, Kind};
+use super::heap::{EdgeName, Heap};
 use super::naming::Naming;
 use super::scripts::Place;
+use crate::{EdgeKind, NodeKind};
 
 /// Longer ways are cut at the root's end.
 const MAX_STEPS: usize = 40;
@@ -37,7 +38,7 @@ pub fn path_from_root<H: Heap>(heap: &H, naming: &Naming<'_, H>, node: u32) -> V
         let mut held_as = edge_in_words(heap, edge);
         let mut holder = heap.graph().source(edge);
         // The store of a collection is no step: what it holds is held by the collection.
-        while heap.kind(holder) == Kind::Array && !passed.contains(&holder) {
+        while heap.kind(holder) == NodeKind::ARRAY && !passed.contains(&holder) {
             let Some(above) = naming.naming_edge(holder) else { break };
             passed.push(holder);
             held_as = "[…]".to_owned();
@@ -60,9 +61,9 @@ pub fn path_from_root<H: Heap>(heap: &H, naming: &Naming<'_, H>, node: u32) -> V
 /// How an edge holds its target: `.name`, `[3]`, `variable name`, `(internal) name`.
 pub fn edge_in_words(heap: &impl Heap, edge: u32) -> String {
     match (heap.edge_kind(edge), heap.edge_name(edge)) {
-        (EdgeKind::Element, EdgeName::Index(index)) => format!("[{index}]"),
-        (EdgeKind::Context, EdgeName::Name(name)) => format!("variable {name}"),
-        (EdgeKind::Property, EdgeName::Name(name)) => format!(".{name}"),
+        (EdgeKind::ELEMENT, EdgeName::Index(index)) => format!("[{index}]"),
+        (EdgeKind::CONTEXT, EdgeName::Name(name)) => format!("variable {name}"),
+        (EdgeKind::PROPERTY, EdgeName::Name(name)) => format!(".{name}"),
         (_, EdgeName::Name(name)) => format!("({name})"),
         (_, EdgeName::Index(index)) => format!("({index})"),
     }

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use heapr_graph::PathSearch;
 
-use super::heap::{EdgeKind, Heap, Kind};
+use super::heap::Heap;
 use super::naming::Naming;
 use super::path::{PathStep, edge_in_words};
+use crate::{EdgeKind, NodeKind};
 
 /// Paths that are being extended at the same time; beyond it the longest are given up.
 const MAX_PARTIAL_PATHS: usize = 500_000;
@@ -28,9 +29,9 @@ pub fn retaining_paths<H: Heap>(
     ignored: &HashSet<u32>,
     top: usize,
 ) -> RetainingPaths {
-    let is_root = |at: u32| at != node && (heap.kind(at) == Kind::Synthetic || heap.distance(at) <= 1);
+    let is_root = |at: u32| at != node && (heap.kind(at) == NodeKind::SYNTHETIC || heap.distance(at) <= 1);
     let is_followed = |edge: u32, from: u32, _| {
-        heap.edge_kind(edge) != EdgeKind::Weak
+        heap.edge_kind(edge) != EdgeKind::WEAK
             && (!ignored.contains(&from) || from == heap.dominators().root())
     };
     let mut search =

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::heap::{EdgeName, Heap, Location};
+use super::heap::{EdgeName, Heap};
+use crate::Location;
 
 /// The path or URL of each script that has a function in the snapshot.
 #[derive(Debug, Clone, Default)]
@@ -47,7 +48,8 @@ impl Scripts {
     /// `script_or_debug_info`), whose name is the path.
     pub fn of(heap: &impl Heap) -> Self {
         let mut names = HashMap::new();
-        for (node, location) in heap.locations() {
+        for location in heap.locations() {
+            let node = location.node;
             if names.contains_key(&location.script_id) {
                 continue;
             }

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::heap::{EdgeKind, Heap, Kind};
+use super::heap::Heap;
+use crate::{EdgeKind, NodeKind};
 
 /// Objects that have the same class and the same fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub fn shapes(heap: &impl Heap, top: usize) -> Vec<Shape> {
     let mut sums: HashMap<Box<[u32]>, Sum> = HashMap::new();
     let mut key = Vec::new();
     for node in 0..heap.graph().node_count() {
-        if heap.kind(node) != Kind::Object {
+        if heap.kind(node) != NodeKind::OBJECT {
             continue;
         }
         field_indices(heap, node, &mut key);
@@ -78,7 +79,7 @@ pub fn shapes(heap: &impl Heap, top: usize) -> Vec<Shape> {
 fn field_indices(heap: &impl Heap, node: u32, fields: &mut Vec<u32>) {
     fields.clear();
     for edge in heap.graph().edges(node) {
-        if heap.edge_kind(edge) != EdgeKind::Property {
+        if heap.edge_kind(edge) != EdgeKind::PROPERTY {
             continue;
         }
         let index = heap.edge_name_index(edge);

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::heap::{Heap, Kind};
+use super::heap::Heap;
+use crate::NodeKind;
 
 /// V8 writes this many characters of a text; longer ones are only known to begin alike.
 const WRITTEN_CHARS: usize = 1024;
@@ -36,7 +37,7 @@ pub fn duplicated_strings(heap: &impl Heap, top: usize) -> Vec<DuplicatedString>
     let mut by_index: HashMap<u32, Sum> = HashMap::new();
     for node in 0..heap.graph().node_count() {
         let bytes = heap.self_bytes(node);
-        if heap.kind(node) != Kind::String || bytes == 0 {
+        if heap.kind(node) != NodeKind::STRING || bytes == 0 {
             continue;
         }
         by_index

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use heapr_graph::reachable;
 
-use super::heap::{EdgeKind, Heap};
+use super::heap::Heap;
+use crate::EdgeKind;
 
 /// The unreachable objects of a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct Unreachable {
 /// The `top` classes of unreachable objects by bytes.
 pub fn unreachable(heap: &impl Heap, top: usize) -> Vec<Unreachable> {
     let root = heap.dominators().root();
-    let reached = reachable(heap.graph(), [root], |edge, _, _| heap.edge_kind(edge) != EdgeKind::Weak);
+    let reached = reachable(heap.graph(), [root], |edge, _, _| heap.edge_kind(edge) != EdgeKind::WEAK);
     let mut classes: HashMap<std::borrow::Cow<'_, str>, Unreachable> = HashMap::new();
     for node in (0..heap.graph().node_count()).filter(|&node| !reached[node as usize]) {
         let bytes = heap.self_bytes(node);

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::super::classes::{Classes, Names};
-use super::super::heap::{Heap, Kind};
+use super::super::heap::Heap;
 use super::super::matching::{Matching, NOT_THERE};
 use super::super::storage::is_storage;
 use super::ownership::{NONE, Ownership};
+use crate::NodeKind;
 
 /// An owner and the field by which it holds what it gained; [`NONE`] for the content of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -172,12 +173,12 @@ pub(super) fn growth_between<H: Heap>(
 /// Compiled code and hidden classes come and go with what is called; they are nobody's leak.
 fn counts(heap: &impl Heap, node: u32) -> bool {
     match heap.kind(node) {
-        Kind::Code | Kind::ObjectShape | Kind::Synthetic => false,
-        Kind::Hidden => {
+        NodeKind::CODE | NodeKind::OBJECT_SHAPE | NodeKind::SYNTHETIC => false,
+        NodeKind::HIDDEN => {
             let name = heap.name(node);
             name == "system / PromiseReaction" || !name.starts_with("system /") && !name.starts_with('(')
         }
-        Kind::Native => !heap.name(node).starts_with("Node / "),
+        NodeKind::NATIVE => !heap.name(node).starts_with("Node / "),
         _ => true,
     }
 }
@@ -224,15 +225,15 @@ fn chained_holding<H: Heap>(
         return Holding { owner, field: ownership.field[item as usize] };
     }
     // Nested arrays and plain objects share a class and are no chain.
-    if super::super::naming::is_generic_class(&heap.name(owner)) {
+    if crate::analysis::naming::is_generic_class(&heap.name(owner)) {
         return Holding { owner, field: ownership.field[item as usize] };
     }
     let list = ownership.owner[heap.dominators().idom(top) as usize];
     let field = heap.graph().edges(list).find(|&edge| heap.graph().target(edge) == top);
     let field = match field {
         Some(edge) if !super::ownership::is_collection(heap, list) => match heap.edge_name(edge) {
-            super::super::heap::EdgeName::Name(name) => names.number(&name),
-            super::super::heap::EdgeName::Index(_) => NONE,
+            crate::analysis::EdgeName::Name(name) => names.number(&name),
+            crate::analysis::EdgeName::Index(_) => NONE,
         },
         _ => NONE,
     };

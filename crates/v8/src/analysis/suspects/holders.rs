@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 
 use super::super::classes::{Classes, Names};
-use super::super::heap::{EdgeKind, Heap, Kind};
+use super::super::heap::Heap;
 use super::super::matching::{Matching, NOT_THERE};
 use super::super::storage::is_storage;
 use super::growth::{Growth, Holding};
 use super::ownership::{NONE, is_collection};
+use crate::{EdgeKind, NodeKind};
 
 /// Fewer items than this are not looked at: nothing can be said of what holds most of them.
 const LEAST_ITEMS: usize = 5;
@@ -58,7 +59,7 @@ fn holders_of<H: Heap>(heap: &H, matching: &Matching, items: &[u32], ancestor: u
     for &item in items {
         let mut of_item: Vec<u32> = Vec::new();
         for &edge in heap.retainers().edges_into(item).iter().take(MAX_RETAINERS) {
-            if heap.edge_kind(edge) == EdgeKind::Weak {
+            if heap.edge_kind(edge) == EdgeKind::WEAK {
                 continue;
             }
             let Some(holder) = old_holder(heap, matching, heap.graph().source(edge)) else { continue };
@@ -86,7 +87,7 @@ fn old_holder(heap: &impl Heap, matching: &Matching, source: u32) -> Option<u32>
         }
         at = heap.dominators().idom(at);
     }
-    let can_hold = matches!(heap.kind(at), Kind::Object | Kind::Closure | Kind::Native);
+    let can_hold = matches!(heap.kind(at), NodeKind::OBJECT | NodeKind::CLOSURE | NodeKind::NATIVE);
     (can_hold && matching.earlier[at as usize] != NOT_THERE).then_some(at)
 }
 
@@ -102,7 +103,7 @@ fn field_to<H: Heap>(
         .edges(holder)
         .find(|&edge| {
             items.contains(&heap.graph().target(edge))
-                && matches!(heap.edge_kind(edge), EdgeKind::Property | EdgeKind::Context | EdgeKind::Internal)
+                && matches!(heap.edge_kind(edge), EdgeKind::PROPERTY | EdgeKind::CONTEXT | EdgeKind::INTERNAL)
         })
         .map_or(NONE, |edge| classes.string(heap, names, heap.edge_name_index(edge)))
 }

@@ -8,10 +8,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::super::classes::{Classes, Names};
-use super::super::heap::{Heap, Kind};
+use super::super::heap::Heap;
 use super::super::matching::NOT_THERE;
 use super::super::storage::is_storage;
 use super::ownership::{NONE, Ownership, can_own};
+use crate::NodeKind;
 
 /// Smaller items are not looked into.
 const LEAST_BYTES: u64 = 4096;
@@ -64,7 +65,7 @@ pub(super) fn late_owners<H: Heap>(
         }
         let owner = ownership.owner[item as usize];
         let of_holding = growth_of.get(&(owner, ownership.field[item as usize])).copied().unwrap_or(0);
-        if heap.kind(owner) != Kind::Synthetic && bytes < of_holding / 100 * LEAST_SHARE_PERCENT {
+        if heap.kind(owner) != NodeKind::SYNTHETIC && bytes < of_holding / 100 * LEAST_SHARE_PERCENT {
             continue;
         }
         if let Some(late) = descend(heap, item, &heavy_child, &child_count, classes, names) {

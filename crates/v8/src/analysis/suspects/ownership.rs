@@ -11,9 +11,10 @@
 use std::collections::HashSet;
 
 use super::super::classes::{Classes, Names};
-use super::super::heap::{EdgeKind, Heap, Kind};
+use super::super::heap::Heap;
 use super::super::matching::NOT_THERE;
 use super::super::storage::is_storage;
+use crate::{EdgeKind, NodeKind};
 
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -69,7 +70,7 @@ impl Ownership {
                 if item[target] != target as u32 || owner[target] != node || field[target] != NONE {
                     continue;
                 }
-                if matches!(heap.edge_kind(edge), EdgeKind::Property | EdgeKind::Context | EdgeKind::Internal)
+                if matches!(heap.edge_kind(edge), EdgeKind::PROPERTY | EdgeKind::CONTEXT | EdgeKind::INTERNAL)
                 {
                     field[target] = classes.string(heap, names, heap.edge_name_index(edge));
                 }
@@ -82,14 +83,19 @@ impl Ownership {
 pub(super) fn can_own(heap: &impl Heap, node: u32) -> bool {
     matches!(
         heap.kind(node),
-        Kind::Object | Kind::Closure | Kind::Native | Kind::Synthetic | Kind::RegExp | Kind::Other
+        NodeKind::OBJECT
+            | NodeKind::CLOSURE
+            | NodeKind::NATIVE
+            | NodeKind::SYNTHETIC
+            | NodeKind::REGEXP
+            | NodeKind::WASM_OBJECT
     )
 }
 
 /// Whether what the node holds has no fields of its own but keys or positions.
 pub(super) fn is_collection(heap: &impl Heap, node: u32) -> bool {
     const MAX_FIELDS: usize = 24;
-    if heap.kind(node) != Kind::Object {
+    if heap.kind(node) != NodeKind::OBJECT {
         return false;
     }
     match &*heap.name(node) {

@@ -1,0 +1,1 @@
+//! What Chrome DevTools makes of a snapshot.
