@@ -1,5 +1,8 @@
 // A worker loop was started inside one request's context; every span that it opens is noted in that request's trace.
 // Owner: Trace.spans.
+// suspect: Trace.spans
+// place: async_context.js:13
+// collects: Span at async_context.js:20
 'use strict';
 
 const { AsyncLocalStorage } = require('node:async_hooks');

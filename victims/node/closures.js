@@ -1,5 +1,8 @@
 // Two closures share one context: the one that is never called keeps the previous state, which keeps the one before it.
 // Owner: the variable current of this module (a chain of contexts hangs from it).
+// suspect: current (variable in
+// place: closures.js:
+// collects: Object
 'use strict';
 
 let current = null;

@@ -1,5 +1,7 @@
 // A history that somebody put on the global object for debugging.
 // Owner: the global variable requestHistory.
+// suspect: globalThis.requestHistory
+// collects: RequestRecord at global_array.js:10
 'use strict';
 
 globalThis.requestHistory = [];

@@ -1,5 +1,8 @@
 // A log in a string: each line is appended, so that it becomes one long chain of concatenated strings.
 // Owner: RequestLog.text.
+// suspect: RequestLog.text
+// place: growing_string.js:9
+// collects: (concatenated string)
 'use strict';
 
 class RequestLog {

@@ -1,5 +1,8 @@
 // Every request starts a timer that adds a large text to a list at the top of the module; no timer is ever stopped.
 // Owner: the variable blowingUp of this module.
+// suspect: blowingUp (variable in
+// place: interval_array.js:
+// collects: (concatenated string)
 'use strict';
 
 const http = require('node:http');

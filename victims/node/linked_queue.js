@@ -1,5 +1,8 @@
 // Jobs are appended behind the last one of a linked list, and nobody takes them from the front.
 // Owner: JobQueue.first (a chain of Job).
+// suspect: JobQueue.first
+// place: linked_queue.js:17
+// collects: Job at linked_queue.js:9
 'use strict';
 
 class Job {

@@ -1,5 +1,8 @@
 // Each connection listens to the price feed and never stops to.
 // Owner: PriceFeed._events (its listeners of "price").
+// suspect: PriceFeed._events.price
+// place: listeners.js:
+// collects: Function at listeners.js:21
 'use strict';
 
 const { EventEmitter } = require('node:events');

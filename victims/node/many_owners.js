@@ -1,5 +1,8 @@
 // No single object grows much: each of 200 rooms keeps every message ever sent to it.
 // Owner: Room.messages (a group of 200 owners).
+// suspect: Room.messages
+// place: many_owners.js:9
+// collects: Message at many_owners.js:16
 'use strict';
 
 class Room {

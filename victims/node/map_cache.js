@@ -1,5 +1,8 @@
 // A cache without a limit, whose key changes with every request.
 // Owner: ResponseCache.entries.
+// suspect: ResponseCache.entries
+// place: map_cache.js:9
+// collects: Object
 'use strict';
 
 class ResponseCache {

@@ -1,5 +1,6 @@
 // Works hard and keeps nothing: a bounded cache, requests that end, strings that go.
 // Owner: none.
+// suspect: none
 'use strict';
 
 const { EventEmitter } = require('node:events');

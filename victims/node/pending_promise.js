@@ -1,5 +1,8 @@
 // Each job races against a promise for the shutdown, which never settles: it collects the reactions of every race.
 // Owner: the Promise in the variable shutdown of this module.
+// suspect: shutdown (variable in
+// place: pending_promise.js:
+// collects: system / PromiseReaction
 'use strict';
 
 const shutdown = new Promise(() => {});

@@ -1,5 +1,8 @@
 // A web shop that keeps its sessions in memory: each visitor without a cookie gets a new one, none is ever removed.
 // Owner: MemoryStore.sessions, made in express-session/session/memory.js.
+// suspect: MemoryStore.sessions
+// place: express-session/session/memory.js:
+// collects: (concatenated string)|(string)
 'use strict';
 
 const http = require('node:http');

@@ -1,5 +1,7 @@
 // A check is scheduled for every user who logs in, and stays scheduled when the user has gone.
 // Owner: the list of timers of one duration (TimersList); what it collects: Timeout with the callback of watch().
+// suspect: TimersList
+// collects: Timeout at timers.js:15
 'use strict';
 
 class User {

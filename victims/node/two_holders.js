@@ -1,5 +1,8 @@
 // Every upload is in two places, so neither of them alone owns it: what dominates it is the module's context.
 // Owner: NameIndex.byName and Timeline.inOrder (either of them at rank 1).
+// suspect: NameIndex.byName|Timeline.inOrder
+// place: two_holders.js:
+// collects: Upload at two_holders.js:9
 'use strict';
 
 class Upload {

@@ -1,5 +1,8 @@
 // The leak is in a worker's heap: the identifiers that it has seen. The main thread's heap does not grow.
 // Owner (in the worker's snapshots): Deduplicator.seen.
+// suspect: Deduplicator.seen
+// place: worker_set.js:22
+// collects: (string)
 'use strict';
 
 const { Worker, isMainThread, parentPort } = require('node:worker_threads');
