@@ -55,7 +55,7 @@ fn generate(node_count: u32) -> Graph {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        ((state >> 32) * u64::from(below) >> 32) as u32
+        (((state >> 32) * u64::from(below)) >> 32) as u32
     };
     let class_count = 1000.min(node_count / 10).max(1);
     let mut first_edge = Vec::with_capacity(node_count as usize + 1);

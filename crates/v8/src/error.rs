@@ -35,7 +35,9 @@ pub enum Error {
         inside: &'static str,
     },
     /// The file holds nothing: V8 creates it first and fills it at the end.
-    #[error("the file is empty: the process ended before V8 had written the snapshot, or it is still at work")]
+    #[error(
+        "the file is empty: the process ended before V8 had written the snapshot, or it is still at work"
+    )]
     Empty,
     /// The object has no such member.
     #[error("no member \"{name}\": this is not a heap snapshot")]

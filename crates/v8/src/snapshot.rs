@@ -6,11 +6,12 @@ use std::path::Path;
 
 use heapr_graph::Graph;
 
+use crate::Result;
 use crate::format::{
-    AllocationTrace, EdgeColumns, Locations, Meta, NodeColumns, Problem, ReadOptions, Strings, read_path, read_stream,
+    AllocationTrace, EdgeColumns, Locations, Meta, NodeColumns, Problem, ReadOptions, Strings, read_path,
+    read_stream,
 };
 use crate::kinds::{DomState, EdgeKind, NodeKind};
-use crate::Result;
 
 /// A heap snapshot as it was written.
 ///

@@ -59,7 +59,11 @@ pub struct AllocationTrace {
 ///
 /// `children` is the position of the list of children in a row of `fields.len()` fields. `false` if the text ends
 /// inside the tree.
-pub(crate) fn read_trace_tree(scanner: &mut Scanner, fields: &[String], nodes: &mut Vec<TraceNode>) -> Result<bool> {
+pub(crate) fn read_trace_tree(
+    scanner: &mut Scanner,
+    fields: &[String],
+    nodes: &mut Vec<TraceNode>,
+) -> Result<bool> {
     let position = |name: &str| fields.iter().position(|field| field == name);
     let places = [position("id"), position("function_info_index"), position("count"), position("size")];
     let children = position("children");

@@ -68,7 +68,9 @@ impl Numbers {
     /// The number at `index`, whatever its size.
     pub(crate) fn get(&self, index: usize) -> u64 {
         match self.values[index] {
-            u32::MAX => self.wide.binary_search_by_key(&index, |&(at, _)| at).map_or(0, |found| self.wide[found].1),
+            u32::MAX => {
+                self.wide.binary_search_by_key(&index, |&(at, _)| at).map_or(0, |found| self.wide[found].1)
+            }
             value => u64::from(value),
         }
     }
@@ -206,7 +208,10 @@ mod tests {
         let numbers: Vec<u64> = (0..16).map(|power| 10u64.pow(power) - u64::from(power % 2 == 1)).collect();
         let text = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
         assert_eq!(decoded(&text).unwrap(), numbers);
-        assert_eq!(decoded("4294967294,4294967295,4294967296").unwrap(), [4294967294, 4294967295, 4294967296]);
+        assert_eq!(
+            decoded("4294967294,4294967295,4294967296").unwrap(),
+            [4294967294, 4294967295, 4294967296]
+        );
         assert_eq!(decoded("").unwrap(), [] as [u64; 0]);
         assert_eq!(decoded("00000000000012").unwrap(), [12]);
     }

@@ -60,12 +60,10 @@ impl Rows for EdgeRows<'_> {
         let (kinds, more_kinds) = self.kinds.split_at_mut(count);
         let (targets, more_targets) = self.targets.split_at_mut(count);
         let filling = self.filling;
-        (Self { names, kinds, targets, filling }, Self {
-            names: more_names,
-            kinds: more_kinds,
-            targets: more_targets,
-            filling,
-        })
+        (
+            Self { names, kinds, targets, filling },
+            Self { names: more_names, kinds: more_kinds, targets: more_targets, filling },
+        )
     }
 
     fn store(self, numbers: &Numbers, stride: usize, first_row: usize) -> Result<()> {
@@ -114,7 +112,11 @@ impl Rows for EdgeRows<'_> {
 }
 
 /// Turns positions in the list of nodes into node numbers; the first edge that goes to no node, else `usize::MAX`.
-fn store_targets(targets: &mut [u32], to_nodes: impl Iterator<Item = u32> + Clone, node_stride: u32) -> usize {
+fn store_targets(
+    targets: &mut [u32],
+    to_nodes: impl Iterator<Item = u32> + Clone,
+    node_stride: u32,
+) -> usize {
     match node_stride {
         6 => store_targets_of::<6>(targets, to_nodes),
         7 => store_targets_of::<7>(targets, to_nodes),

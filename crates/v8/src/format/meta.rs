@@ -65,7 +65,8 @@ const FIELD_LIMIT: usize = 64;
 impl Meta {
     /// Reads the text of the member, which begins at `offset`.
     pub(crate) fn parse(text: &[u8], offset: u64) -> Result<Self> {
-        let header: Value = serde_json::from_slice(text).map_err(|source| Error::Header { offset, source })?;
+        let header: Value =
+            serde_json::from_slice(text).map_err(|source| Error::Header { offset, source })?;
         let meta = &header["meta"];
         if !meta.is_object() {
             return Err(Error::Meta { what: "there is no", name: "meta" });
@@ -133,7 +134,12 @@ impl Meta {
     pub(crate) fn edge_kinds(&self) -> Vec<EdgeKind> {
         self.edge_type_names
             .iter()
-            .map(|name| EDGE_KINDS.iter().position(|known| known == name).map_or(EdgeKind::UNKNOWN, |at| EdgeKind(at as u8)))
+            .map(|name| {
+                EDGE_KINDS
+                    .iter()
+                    .position(|known| known == name)
+                    .map_or(EdgeKind::UNKNOWN, |at| EdgeKind(at as u8))
+            })
             .collect()
     }
 

@@ -4,11 +4,11 @@ use std::sync::Mutex;
 
 use rustc_hash::FxHashMap;
 
+use crate::Result;
 use crate::format::digits::Numbers;
 use crate::format::meta::NodeFields;
 use crate::format::section::Rows;
 use crate::kinds::{DomState, NodeKind};
-use crate::Result;
 
 /// What each node has, indexed by its number.
 ///
@@ -99,7 +99,11 @@ impl NodeColumns {
     }
 
     /// The columns to fill, the edge counts into `edge_counts`.
-    pub(crate) fn rows<'a>(&'a mut self, edge_counts: &'a mut [u32], filling: &'a NodeFilling) -> NodeRows<'a> {
+    pub(crate) fn rows<'a>(
+        &'a mut self,
+        edge_counts: &'a mut [u32],
+        filling: &'a NodeFilling,
+    ) -> NodeRows<'a> {
         NodeRows {
             names: &mut self.names,
             kinds: &mut self.kinds,

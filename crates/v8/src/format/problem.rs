@@ -91,21 +91,34 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated { section, offset, read_count } => {
-                write!(f, "the file ends at offset {offset} inside \"{section}\"; {read_count} entries of it were read")
+                write!(
+                    f,
+                    "the file ends at offset {offset} inside \"{section}\"; {read_count} entries of it were read"
+                )
             }
             Self::Missing { section } => write!(f, "the file ends before \"{section}\""),
             Self::CountDiffers { section, promised, found } => {
                 write!(f, "the header promises {promised} {section}, the list has {found}")
             }
             Self::Repeated { name, offset } => write!(f, "\"{name}\" stands there again at offset {offset}"),
-            Self::TrailingText { offset } => write!(f, "text follows the end of the snapshot at offset {offset}"),
+            Self::TrailingText { offset } => {
+                write!(f, "text follows the end of the snapshot at offset {offset}")
+            }
             Self::UnknownKind { count, first_node } => {
-                write!(f, "{count} nodes have a type that the file does not name, the first is node {first_node}")
+                write!(
+                    f,
+                    "{count} nodes have a type that the file does not name, the first is node {first_node}"
+                )
             }
             Self::NameOutside { what, count, first, name } => {
-                write!(f, "{count} {what}s have a name that is not in the table; {what} {first} has string {name}")
+                write!(
+                    f,
+                    "{count} {what}s have a name that is not in the table; {what} {first} has string {name}"
+                )
             }
-            Self::RepeatedId { count, id } => write!(f, "{count} nodes have the id of another one, the smallest is @{id}"),
+            Self::RepeatedId { count, id } => {
+                write!(f, "{count} nodes have the id of another one, the smallest is @{id}")
+            }
             Self::Unreachable { count, first_node } => {
                 write!(f, "{count} nodes cannot be reached from the root, the first is node {first_node}")
             }

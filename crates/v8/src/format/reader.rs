@@ -122,7 +122,8 @@ impl<'a> Reader<'a> {
             self.scanner.expect(b':', "':'")?;
             if self.seen.contains(&name) {
                 let offset = self.scanner.offset();
-                self.problems.push(Problem::Repeated { name: String::from_utf8_lossy(&name).into_owned(), offset });
+                self.problems
+                    .push(Problem::Repeated { name: String::from_utf8_lossy(&name).into_owned(), offset });
                 self.is_ended = !self.scanner.value(None, usize::MAX)?;
             } else if self.must_wait(&name) {
                 if !self.scanner.can_seek() {
@@ -150,7 +151,13 @@ impl<'a> Reader<'a> {
                     return Ok(());
                 }
                 None => break,
-                found => return Err(Error::Unexpected { offset: self.scanner.offset(), expected: "',' or '}'", found }),
+                found => {
+                    return Err(Error::Unexpected {
+                        offset: self.scanner.offset(),
+                        expected: "',' or '}'",
+                        found,
+                    });
+                }
             }
         }
         self.is_ended = true;
@@ -166,7 +173,8 @@ impl<'a> Reader<'a> {
             // Without counts the columns are sized by the length of the file.
             Some(meta) => {
                 !self.scanner.can_seek()
-                    && (name == b"nodes" && meta.node_count.is_none() || name == b"edges" && meta.edge_count.is_none())
+                    && (name == b"nodes" && meta.node_count.is_none()
+                        || name == b"edges" && meta.edge_count.is_none())
             }
         }
     }
@@ -275,8 +283,12 @@ impl<'a> Reader<'a> {
         let mut edges = EdgeColumns { names: vec![0; limit], kinds: vec![0; limit] };
         let mut targets = vec![0; limit];
         let filling = EdgeFilling::new(meta.edge, meta.edge_kinds(), meta.node.stride);
-        let rows =
-            EdgeRows { names: &mut edges.names, kinds: &mut edges.kinds, targets: &mut targets, filling: &filling };
+        let rows = EdgeRows {
+            names: &mut edges.names,
+            kinds: &mut edges.kinds,
+            targets: &mut targets,
+            filling: &filling,
+        };
         let progress = self.options.progress;
         let end = read_rows(&mut self.scanner, "edges", meta.edge.stride, rows, self.thread_count, progress)?;
         if end.row_count < limit {
@@ -356,7 +368,11 @@ impl<'a> Reader<'a> {
             row_count += (taken.number_count / stride) as u64;
             if taken.is_truncated {
                 self.is_ended = true;
-                self.problems.push(Problem::Truncated { section, offset: self.scanner.offset(), read_count: row_count });
+                self.problems.push(Problem::Truncated {
+                    section,
+                    offset: self.scanner.offset(),
+                    read_count: row_count,
+                });
             }
             if taken.is_last {
                 return Ok(());
@@ -377,8 +393,14 @@ impl<'a> Reader<'a> {
         self.each_row("locations", fields.len(), |row| {
             let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
             // A position that no node begins at belongs to none.
-            let node = if row[object].is_multiple_of(stride) { narrow(row[object] / stride) } else { u32::MAX };
-            let location = Location { node, script_id: narrow(row[script]), line: narrow(row[line]), column: narrow(row[column]) };
+            let node =
+                if row[object].is_multiple_of(stride) { narrow(row[object] / stride) } else { u32::MAX };
+            let location = Location {
+                node,
+                script_id: narrow(row[script]),
+                line: narrow(row[line]),
+                column: narrow(row[column]),
+            };
             locations.push((row[object], location));
         })?;
         self.locations = locations;
@@ -420,7 +442,11 @@ impl<'a> Reader<'a> {
         if !read_trace_tree(&mut self.scanner, &meta.trace_node_fields, &mut self.trace.nodes)? {
             self.is_ended = true;
             let read_count = self.trace.nodes.len() as u64;
-            self.problems.push(Problem::Truncated { section: "trace_tree", offset: self.scanner.offset(), read_count });
+            self.problems.push(Problem::Truncated {
+                section: "trace_tree",
+                offset: self.scanner.offset(),
+                read_count,
+            });
         }
         Ok(())
     }
@@ -428,7 +454,8 @@ impl<'a> Reader<'a> {
     fn samples(&mut self) -> Result<()> {
         let meta = self.meta()?;
         let fields = &meta.sample_fields;
-        let (Some(time), Some(id)) = (position(fields, "timestamp_us"), position(fields, "last_assigned_id")) else {
+        let (Some(time), Some(id)) = (position(fields, "timestamp_us"), position(fields, "last_assigned_id"))
+        else {
             self.is_ended = !self.scanner.value(None, usize::MAX)?;
             return Ok(());
         };
@@ -453,7 +480,10 @@ impl<'a> Reader<'a> {
         let meta = self.meta()?;
         let Some((nodes, mut first_edge)) = self.nodes.take() else {
             if self.is_ended {
-                return Err(Error::Truncated { offset: self.scanner.offset(), inside: "what stands before \"nodes\"" });
+                return Err(Error::Truncated {
+                    offset: self.scanner.offset(),
+                    inside: "what stands before \"nodes\"",
+                });
             }
             return Err(Error::NoMember { name: "nodes" });
         };
@@ -485,7 +515,9 @@ impl<'a> Reader<'a> {
             return Err(Error::EdgeCounts { counted, found });
         }
         let root = (meta.root_index / meta.node.stride as u64) as u32;
-        if !meta.root_index.is_multiple_of(meta.node.stride as u64) || meta.root_index / meta.node.stride as u64 >= nodes.count() as u64 {
+        if !meta.root_index.is_multiple_of(meta.node.stride as u64)
+            || meta.root_index / meta.node.stride as u64 >= nodes.count() as u64
+        {
             return Err(Error::BadRoot { root_index: meta.root_index });
         }
         let graph = Graph::new(first_edge, targets)?;
@@ -515,7 +547,9 @@ impl<'a> Reader<'a> {
             let count = all.iter().filter(|(_, location)| outside(location)).count() as u64;
             self.problems.push(Problem::LocationOutside { count, object_index });
         }
-        Locations::new(all.into_iter().map(|(_, location)| location).filter(|location| !outside(location)).collect())
+        Locations::new(
+            all.into_iter().map(|(_, location)| location).filter(|location| !outside(location)).collect(),
+        )
     }
 }
 

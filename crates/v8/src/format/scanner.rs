@@ -82,7 +82,8 @@ impl Scanner {
         let kept = self.buffer.len();
         self.buffer.resize(kept + BLOCK_BYTES, 0);
         let offset = self.buffer_offset + kept as u64;
-        let count = self.input.read(&mut self.buffer[kept..]).map_err(|source| Error::Io { offset, source })?;
+        let count =
+            self.input.read(&mut self.buffer[kept..]).map_err(|source| Error::Io { offset, source })?;
         self.buffer.truncate(kept + count);
         self.is_ended = count < BLOCK_BYTES;
         Ok(count > 0)
@@ -157,10 +158,11 @@ impl Scanner {
                     }
                     // `\u1234` is the longest.
                     while self.buffer.len() - self.position < 6 && self.fill()? {}
-                    let taken = push_unescaped(&self.buffer[self.position..], &mut escapes, text).ok_or_else(|| {
-                        let found = self.buffer.get(self.position + 1).copied();
-                        Error::Unexpected { offset: self.offset() + 1, expected: "an escape", found }
-                    })?;
+                    let taken = push_unescaped(&self.buffer[self.position..], &mut escapes, text)
+                        .ok_or_else(|| {
+                            let found = self.buffer.get(self.position + 1).copied();
+                            Error::Unexpected { offset: self.offset() + 1, expected: "an escape", found }
+                        })?;
                     self.position += taken;
                 }
             }
@@ -211,7 +213,9 @@ impl Scanner {
                     }
                     if let Some(keep) = keep.as_deref_mut() {
                         // Only names of fields stand here; quoting them again is enough.
-                        keep.extend_from_slice(serde_json::Value::from(String::from_utf8_lossy(&text)).to_string().as_bytes());
+                        keep.extend_from_slice(
+                            serde_json::Value::from(String::from_utf8_lossy(&text)).to_string().as_bytes(),
+                        );
                     }
                 }
                 b'[' | b'{' | b']' | b'}' | b',' | b':' => {
@@ -219,7 +223,13 @@ impl Scanner {
                         b'[' | b'{' => depth += 1,
                         b']' | b'}' if depth > 0 => depth -= 1,
                         _ if depth > 0 => {}
-                        _ => return Err(Error::Unexpected { offset: self.offset(), expected: "a value", found: Some(byte) }),
+                        _ => {
+                            return Err(Error::Unexpected {
+                                offset: self.offset(),
+                                expected: "a value",
+                                found: Some(byte),
+                            });
+                        }
                     }
                     self.skip_byte();
                     if let Some(keep) = keep.as_deref_mut() {
@@ -229,7 +239,10 @@ impl Scanner {
                 _ => loop {
                     // A number or a word.
                     match self.buffer.get(self.position) {
-                        Some(&byte) if byte > b' ' && !matches!(byte, b'[' | b'{' | b']' | b'}' | b',' | b':' | b'"') => {
+                        Some(&byte)
+                            if byte > b' '
+                                && !matches!(byte, b'[' | b'{' | b']' | b'}' | b',' | b':' | b'"') =>
+                        {
                             if let Some(keep) = keep.as_deref_mut() {
                                 keep.push(byte);
                             }
@@ -307,7 +320,11 @@ impl Scanner {
                         self.give_back(block, end);
                     }
                     let number_count = commas - surplus;
-                    return Ok(TakenRows { number_count, is_last: self.is_ended, is_truncated: self.is_ended });
+                    return Ok(TakenRows {
+                        number_count,
+                        is_last: self.is_ended,
+                        is_truncated: self.is_ended,
+                    });
                 }
                 if block.text().len() > ROW_LIMIT_BYTES {
                     return Err(Error::Unexpected {
@@ -321,7 +338,8 @@ impl Scanner {
             let wanted = (BLOCK_BYTES + FRONT).saturating_sub(kept).max(BLOCK_BYTES / 4);
             block.bytes.resize(kept + wanted, 0);
             let offset = block.offset + (kept - FRONT) as u64;
-            let count = self.input.read(&mut block.bytes[kept..]).map_err(|source| Error::Io { offset, source })?;
+            let count =
+                self.input.read(&mut block.bytes[kept..]).map_err(|source| Error::Io { offset, source })?;
             block.bytes.truncate(kept + count);
             self.is_ended = count < wanted;
         }

@@ -79,13 +79,17 @@ pub fn utf16_units(text: &[u8]) -> impl Iterator<Item = u16> + '_ {
 
 fn code_point(text: &[u8]) -> Option<(u32, usize)> {
     let first = *text.first()?;
-    let tail = |index: usize| text.get(index).filter(|&&byte| byte & 0xc0 == 0x80).map(|&byte| u32::from(byte & 0x3f));
+    let tail = |index: usize| {
+        text.get(index).filter(|&&byte| byte & 0xc0 == 0x80).map(|&byte| u32::from(byte & 0x3f))
+    };
     let lead = u32::from(first);
     let whole = match first {
         0..0x80 => Some((lead, 1)),
         0xc2..0xe0 => tail(1).map(|a| ((lead & 0x1f) << 6 | a, 2)),
         0xe0..0xf0 => tail(1).zip(tail(2)).map(|(a, b)| ((lead & 0xf) << 12 | a << 6 | b, 3)),
-        0xf0..0xf5 => tail(1).zip(tail(2)).zip(tail(3)).map(|((a, b), c)| ((lead & 7) << 18 | a << 12 | b << 6 | c, 4)),
+        0xf0..0xf5 => {
+            tail(1).zip(tail(2)).zip(tail(3)).map(|((a, b), c)| ((lead & 7) << 18 | a << 12 | b << 6 | c, 4))
+        }
         _ => None,
     };
     Some(whole.filter(|&(code, _)| code < 0x11_0000).unwrap_or((0xfffd, 1)))
@@ -98,7 +102,11 @@ pub fn utf16_length(text: &[u8]) -> usize {
 
 /// The order of JavaScript's `<`.
 pub fn compare_utf16(left: &[u8], right: &[u8]) -> Ordering {
-    if left.is_ascii() && right.is_ascii() { left.cmp(right) } else { utf16_units(left).cmp(utf16_units(right)) }
+    if left.is_ascii() && right.is_ascii() {
+        left.cmp(right)
+    } else {
+        utf16_units(left).cmp(utf16_units(right))
+    }
 }
 
 /// At most `limit` units from the beginning; never half a pair.
