@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::heap::{Heap, group_name};
+use super::heap_view::{HeapView, group_name};
 use crate::NodeKind;
 
 /// Numbers names so that they compare across snapshots.
@@ -42,12 +42,12 @@ pub(super) struct Classes {
 const UNKNOWN: u32 = u32::MAX;
 
 impl Classes {
-    pub(super) fn of(heap: &impl Heap) -> Self {
+    pub(super) fn of(heap: &impl HeapView) -> Self {
         Self { by_string: vec![UNKNOWN; heap.string_count() as usize], by_kind: HashMap::new() }
     }
 
     /// The class of a node: named objects by name, internal ones of the engine too, all others by kind.
-    pub(super) fn class(&mut self, heap: &impl Heap, names: &mut Names, node: u32) -> u32 {
+    pub(super) fn class(&mut self, heap: &impl HeapView, names: &mut Names, node: u32) -> u32 {
         match heap.kind(node) {
             NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::HIDDEN | NodeKind::WASM_OBJECT => {
                 self.string(heap, names, heap.name_index(node))
@@ -57,7 +57,7 @@ impl Classes {
     }
 
     /// The number of a string of the snapshot.
-    pub(super) fn string(&mut self, heap: &impl Heap, names: &mut Names, index: u32) -> u32 {
+    pub(super) fn string(&mut self, heap: &impl HeapView, names: &mut Names, index: u32) -> u32 {
         let Some(slot) = self.by_string.get_mut(index as usize) else { return names.number("") };
         if *slot == UNKNOWN {
             *slot = names.number(&heap.string(index));

@@ -1,6 +1,6 @@
 //! Large collections, and those that keep room for much more than they hold.
 
-use super::heap::Heap;
+use super::heap_view::HeapView;
 use super::storage::storage_of;
 use crate::{EdgeKind, NodeKind};
 
@@ -34,7 +34,7 @@ const WORD_BYTES: u64 = 8;
 const LEAST_STORE_BYTES: u64 = 256;
 
 /// The `top` collections in the order that is asked for.
-pub fn collections(heap: &impl Heap, order: CollectionOrder, top: usize) -> Vec<Collection> {
+pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> Vec<Collection> {
     let mut found = Vec::new();
     for node in 0..heap.graph().node_count() {
         if heap.kind(node) != NodeKind::OBJECT {
@@ -87,7 +87,7 @@ pub fn collections(heap: &impl Heap, order: CollectionOrder, top: usize) -> Vec<
     found
 }
 
-fn count_edges(heap: &impl Heap, node: u32, is_counted: impl Fn(EdgeKind) -> bool) -> u64 {
+fn count_edges(heap: &impl HeapView, node: u32, is_counted: impl Fn(EdgeKind) -> bool) -> u64 {
     let graph = heap.graph();
     graph
         .edges(node)

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::heap::Heap;
+use super::heap_view::HeapView;
 use crate::{EdgeKind, NodeKind};
 
 /// An object with many references.
@@ -21,7 +21,7 @@ pub struct Fanout {
 }
 
 /// The `top` nodes with most references; code and the profiler's groups are left out.
-pub fn fanout(heap: &impl Heap, top: usize) -> Vec<Fanout> {
+pub fn fanout(heap: &impl HeapView, top: usize) -> Vec<Fanout> {
     let graph = heap.graph();
     let mut found: Vec<(u64, u32)> = (0..graph.node_count())
         .filter(|&node| {

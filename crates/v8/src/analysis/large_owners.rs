@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::classes::{Classes, Names};
-use super::heap::Heap;
-use super::naming::{Called, Naming};
+use super::heap_view::HeapView;
+use super::naming::{Called, Naming, is_global_class};
 use super::path::{PathStep, path_from_root};
 use super::storage::is_storage;
 use crate::NodeKind;
@@ -34,7 +34,7 @@ const LEAST_COUNT: u64 = 50;
 const LEAST_BYTES: u64 = 1024;
 
 /// The `top` owners by what they retain, weighed by how alike their objects are and whether they are the program's.
-pub fn large_owners<H: Heap>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Vec<LargeOwner> {
+pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Vec<LargeOwner> {
     let dominators = heap.dominators();
     let node_count = heap.graph().node_count() as usize;
     let mut names = Names::default();
@@ -95,7 +95,7 @@ pub fn large_owners<H: Heap>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Ve
         .collect()
 }
 
-fn is_item(heap: &impl Heap, node: u32) -> bool {
+fn is_item(heap: &impl HeapView, node: u32) -> bool {
     match heap.kind(node) {
         NodeKind::OBJECT
         | NodeKind::CLOSURE
@@ -108,12 +108,10 @@ fn is_item(heap: &impl Heap, node: u32) -> bool {
     }
 }
 
-fn can_own(heap: &impl Heap, node: u32) -> bool {
+fn can_own(heap: &impl HeapView, node: u32) -> bool {
     match heap.kind(node) {
         // The functions and prototypes of a realm hang from its global object: many of a kind, and no leak.
-        NodeKind::OBJECT => {
-            !matches!(&*heap.name(node), "global" | "globalThis") && !heap.name(node).starts_with("Window")
-        }
+        NodeKind::OBJECT => !is_global_class(&heap.name(node)),
         _ => false,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::heap::Heap;
+use super::heap_view::HeapView;
 use crate::{EdgeKind, NodeKind};
 
 /// Objects that have the same class and the same fields.
@@ -26,7 +26,7 @@ pub struct Shape {
 const MAX_FIELDS: usize = 64;
 
 /// The `top` shapes by the bytes of their objects.
-pub fn shapes(heap: &impl Heap, top: usize) -> Vec<Shape> {
+pub fn shapes(heap: &impl HeapView, top: usize) -> Vec<Shape> {
     struct Sum {
         count: u64,
         self_bytes: u64,
@@ -76,7 +76,7 @@ pub fn shapes(heap: &impl Heap, top: usize) -> Vec<Shape> {
         .collect()
 }
 
-fn field_indices(heap: &impl Heap, node: u32, fields: &mut Vec<u32>) {
+fn field_indices(heap: &impl HeapView, node: u32, fields: &mut Vec<u32>) {
     fields.clear();
     for edge in heap.graph().edges(node) {
         if heap.edge_kind(edge) != EdgeKind::PROPERTY {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::heap::Heap;
+use super::heap_view::HeapView;
 use crate::NodeKind;
 
 /// V8 writes this many characters of a text; longer ones are only known to begin alike.
@@ -26,7 +26,7 @@ pub struct DuplicatedString {
 }
 
 /// The `top` texts that waste most, flat strings only: parts of others have no text of their own.
-pub fn duplicated_strings(heap: &impl Heap, top: usize) -> Vec<DuplicatedString> {
+pub fn duplicated_strings(heap: &impl HeapView, top: usize) -> Vec<DuplicatedString> {
     #[derive(Clone, Copy)]
     struct Sum {
         count: u64,

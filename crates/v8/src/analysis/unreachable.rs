@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use heapr_graph::reachable;
 
-use super::heap::Heap;
+use super::heap_view::HeapView;
 use crate::EdgeKind;
 
 /// The unreachable objects of a class.
@@ -21,7 +21,7 @@ pub struct Unreachable {
 }
 
 /// The `top` classes of unreachable objects by bytes.
-pub fn unreachable(heap: &impl Heap, top: usize) -> Vec<Unreachable> {
+pub fn unreachable(heap: &impl HeapView, top: usize) -> Vec<Unreachable> {
     let root = heap.dominators().root();
     let reached = reachable(heap.graph(), [root], |edge, _, _| heap.edge_kind(edge) != EdgeKind::WEAK);
     let mut classes: HashMap<std::borrow::Cow<'_, str>, Unreachable> = HashMap::new();

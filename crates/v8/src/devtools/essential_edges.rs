@@ -12,7 +12,11 @@ pub(crate) struct EssentialEdges<'a> {
 }
 
 impl<'a> EssentialEdges<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot, weak_maps: &'a WeakMapEdges, page_objects: &'a NodeSet) -> Self {
+    pub(crate) fn new(
+        snapshot: &'a Snapshot,
+        weak_maps: &'a WeakMapEdges,
+        page_objects: &'a NodeSet,
+    ) -> Self {
         let page_objects = (!page_objects.is_empty()).then_some(page_objects);
         Self { snapshot, weak_maps, page_objects }
     }

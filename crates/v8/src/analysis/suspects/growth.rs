@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::super::classes::{Classes, Names};
-use super::super::heap::Heap;
+use super::super::heap_view::HeapView;
 use super::super::matching::{Matching, NOT_THERE};
 use super::super::storage::is_storage;
 use super::ownership::{NONE, Ownership};
@@ -82,7 +82,7 @@ const ITEMS_KEPT: usize = 500;
 
 /// The growth of every owner between two snapshots of one isolate; `late` are the nodes of the later one that own
 /// although the earlier one lacks them.
-pub(super) fn growth_between<H: Heap>(
+pub(super) fn growth_between<H: HeapView>(
     before: &H,
     after: &H,
     matching: &Matching,
@@ -171,7 +171,7 @@ pub(super) fn growth_between<H: Heap>(
 }
 
 /// Compiled code and hidden classes come and go with what is called; they are nobody's leak.
-fn counts(heap: &impl Heap, node: u32) -> bool {
+fn counts(heap: &impl HeapView, node: u32) -> bool {
     match heap.kind(node) {
         NodeKind::CODE | NodeKind::OBJECT_SHAPE | NodeKind::SYNTHETIC => false,
         NodeKind::HIDDEN => {
@@ -185,7 +185,7 @@ fn counts(heap: &impl Heap, node: u32) -> bool {
 
 /// For each owner the owner to blame when what it gained is of its own class: the links of a list hang from one
 /// another, and it is the list that grows.
-fn chain_tops<H: Heap>(
+fn chain_tops<H: HeapView>(
     heap: &H,
     ownership: &Ownership,
     classes: &mut Classes,
@@ -206,7 +206,7 @@ fn chain_tops<H: Heap>(
     tops
 }
 
-fn chained_holding<H: Heap>(
+fn chained_holding<H: HeapView>(
     heap: &H,
     ownership: &Ownership,
     tops: &[u32],

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::super::classes::{Classes, Names};
-use super::super::heap::Heap;
+use super::super::heap_view::HeapView;
 use super::super::matching::NOT_THERE;
 use super::super::storage::is_storage;
 use super::ownership::{NONE, Ownership, can_own};
@@ -26,7 +26,7 @@ const LEAST_CHILDREN: u32 = 5;
 const CHAIN_LINKS: u32 = 3;
 
 /// The new nodes of `heap` that count as owners.
-pub(super) fn late_owners<H: Heap>(
+pub(super) fn late_owners<H: HeapView>(
     heap: &H,
     other: &[u32],
     ownership: &Ownership,
@@ -75,7 +75,7 @@ pub(super) fn late_owners<H: Heap>(
     found
 }
 
-fn descend<H: Heap>(
+fn descend<H: HeapView>(
     heap: &H,
     item: u32,
     heavy_child: &[u32],

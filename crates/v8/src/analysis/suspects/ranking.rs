@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::super::classes::Names;
-use super::super::heap::Heap;
+use super::super::heap_view::HeapView;
 use super::super::naming::{Called, Naming};
 use super::super::scripts::Place;
 use super::growth::Growth;
@@ -37,7 +37,7 @@ const MAX_CLASSES: usize = 4;
 const MANY: i64 = 10;
 
 /// The groups with the highest scores; `series[n]` is the growth from the first snapshot to the one `n + 1` after it.
-pub(super) fn ranked_groups<H: Heap>(
+pub(super) fn ranked_groups<H: HeapView>(
     last: &H,
     naming: &Naming<'_, H>,
     names: &Names,
@@ -118,7 +118,7 @@ fn full_name(called: &Called, field: Option<&str>) -> String {
 
 impl Group {
     /// Score, confidence and the reasons for them.
-    fn judge<H: Heap>(&mut self, naming: &Naming<'_, H>) {
+    fn judge<H: HeapView>(&mut self, naming: &Naming<'_, H>) {
         // A list or a chain of strings has one item, its first link: then all links count.
         let classes = self.growth.by_class.values();
         let links = classes.clone().filter(|class| class.item_count > 0).map(|class| class.count).max();
@@ -188,14 +188,14 @@ impl Group {
     }
 
     /// The classes of what was gained, most bytes first.
-    pub(super) fn collected<H: Heap>(
+    pub(super) fn collected<H: HeapView>(
         &self,
         last: &H,
         naming: &Naming<'_, H>,
         names: &Names,
     ) -> Vec<Collected> {
         let mut classes: Vec<_> =
-            self.growth.by_class.iter().filter(|(_, class)| class.count > 0 && class.bytes > 0).collect();
+            self.growth.by_class.iter().filter(|(_, class)| class.count > 0 && (class.bytes > 0 || class.item_count > 0)).collect();
         // Items first: they are what the owner collects, the rest is what they consist of.
         classes.sort_by_key(|(number, class)| {
             (std::cmp::Reverse(class.item_count > 0), std::cmp::Reverse(class.bytes), **number)
@@ -215,7 +215,7 @@ impl Group {
     }
 }
 
-fn text_of(heap: &impl Heap, node: u32) -> Option<String> {
+fn text_of(heap: &impl HeapView, node: u32) -> Option<String> {
     const MAX_CHARS: usize = 60;
     if !heap.kind(node).is_string() {
         return None;
