@@ -33,10 +33,10 @@ impl Block {
         &self.bytes[FRONT..]
     }
 
-    /// Pads the text, so that it can be decoded.
+    /// Pads the text, so that it can be decoded; by one byte at least, since a number ends where something else stands.
     pub(crate) fn finish(&mut self) {
         let text = self.bytes.len() - FRONT;
-        self.bytes.resize(FRONT + text.next_multiple_of(GROUP), b' ');
+        self.bytes.resize(FRONT + (text + 1).next_multiple_of(GROUP), b' ');
     }
 }
 
@@ -214,6 +214,14 @@ mod tests {
         );
         assert_eq!(decoded("").unwrap(), [] as [u64; 0]);
         assert_eq!(decoded("00000000000012").unwrap(), [12]);
+    }
+
+    #[test]
+    fn a_number_that_ends_with_its_group_is_not_lost() {
+        for length in 60..70 {
+            let text = format!("{}77", "1,".repeat(length / 2));
+            assert_eq!(decoded(&text).unwrap().last(), Some(&77), "{} bytes", text.len());
+        }
     }
 
     #[test]

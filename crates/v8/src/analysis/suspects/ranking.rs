@@ -194,8 +194,12 @@ impl Group {
         naming: &Naming<'_, H>,
         names: &Names,
     ) -> Vec<Collected> {
-        let mut classes: Vec<_> =
-            self.growth.by_class.iter().filter(|(_, class)| class.count > 0 && (class.bytes > 0 || class.item_count > 0)).collect();
+        let mut classes: Vec<_> = self
+            .growth
+            .by_class
+            .iter()
+            .filter(|(_, class)| class.count > 0 && (class.bytes > 0 || class.item_count > 0))
+            .collect();
         // Items first: they are what the owner collects, the rest is what they consist of.
         classes.sort_by_key(|(number, class)| {
             (std::cmp::Reverse(class.item_count > 0), std::cmp::Reverse(class.bytes), **number)
