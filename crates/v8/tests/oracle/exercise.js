@@ -46,7 +46,7 @@ function make(round, count) {
     kept.errors.push(new Error(`error ${i % 3}`));
   }
   kept.contexts.push(vm.createContext({ round, list: Array.from({ length: 50 }, (_, i) => ({ i })) }));
-  vm.runInContext('globalThis.made = list.map((e) => ({ e, f: () => e }))', kept.contexts.at(-1));
+  vm.runInContext('globalThis.made = list.map((e) => ({ e, f: () => e }))', kept.contexts[kept.contexts.length - 1]);
 }
 
 globalThis.kept = kept;
