@@ -8,6 +8,7 @@ mod export;
 mod info;
 mod report;
 mod run;
+mod snapshot_analysis;
 mod snapshot_take;
 
 use std::process::ExitCode;

@@ -22,6 +22,8 @@ pub(crate) enum SnapshotCommand {
     Take(Box<TakeArguments>),
     /// Take heap snapshots at intervals, or when the heap passes a size.
     Every(Box<EveryArguments>),
+    #[command(flatten)]
+    Analysis(crate::snapshot_analysis::AnalysisCommand),
 }
 
 /// Runs the command.
@@ -29,5 +31,6 @@ pub(crate) fn run(command: SnapshotCommand) -> anyhow::Result<ExitCode> {
     match command {
         SnapshotCommand::Take(arguments) => take::run(*arguments),
         SnapshotCommand::Every(arguments) => every::run(*arguments),
+        SnapshotCommand::Analysis(command) => crate::snapshot_analysis::run(command),
     }
 }

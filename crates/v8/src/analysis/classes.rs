@@ -1,6 +1,6 @@
 //! One numbering of names for several snapshots.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::heap_view::{HeapView, group_name};
 use crate::NodeKind;
@@ -8,7 +8,7 @@ use crate::NodeKind;
 /// Numbers names so that they compare across snapshots.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    numbers: HashMap<String, u32>,
+    numbers: FxHashMap<String, u32>,
     names: Vec<String>,
 }
 
@@ -36,14 +36,14 @@ impl Names {
 #[derive(Debug)]
 pub(super) struct Classes {
     by_string: Vec<u32>,
-    by_kind: HashMap<NodeKind, u32>,
+    by_kind: FxHashMap<NodeKind, u32>,
 }
 
 const UNKNOWN: u32 = u32::MAX;
 
 impl Classes {
     pub(super) fn of(heap: &impl HeapView) -> Self {
-        Self { by_string: vec![UNKNOWN; heap.string_count() as usize], by_kind: HashMap::new() }
+        Self { by_string: vec![UNKNOWN; heap.string_count() as usize], by_kind: FxHashMap::default() }
     }
 
     /// The class of a node: named objects by name, internal ones of the engine too, all others by kind.

@@ -30,6 +30,8 @@ pub enum CollectionOrder {
 
 /// Words are this wide in Node; Chrome and Electron compress them to half of it.
 const WORD_BYTES: u64 = 8;
+/// An object with some fields of its own has this size without its store.
+const HEADER_BYTES: u64 = 64;
 /// A smaller store wastes too little to be listed as empty.
 const LEAST_STORE_BYTES: u64 = 256;
 
@@ -45,7 +47,9 @@ pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> 
             continue;
         }
         let storage = storage_of(heap, node);
-        let store_bytes = storage.iter().map(|&store| heap.self_bytes(store)).sum::<u64>();
+        // Where a store belongs to its object alone, its bytes count as the object's.
+        let beyond_header = heap.self_bytes(node).saturating_sub(HEADER_BYTES);
+        let store_bytes = storage.iter().map(|&store| heap.self_bytes(store)).sum::<u64>() + beyond_header;
         let reference_count = match &*name {
             "Array" => count_edges(heap, node, |kind| kind == EdgeKind::ELEMENT),
             "Object" => {

@@ -1,6 +1,6 @@
 //! Objects that refer to very many others.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::heap_view::HeapView;
 use crate::{EdgeKind, NodeKind};
@@ -41,7 +41,7 @@ pub fn fanout(heap: &impl HeapView, top: usize) -> Vec<Fanout> {
     found
         .into_iter()
         .map(|(reference_count, node)| {
-            let mut classes: HashMap<std::borrow::Cow<'_, str>, u64> = HashMap::new();
+            let mut classes: FxHashMap<std::borrow::Cow<'_, str>, u64> = FxHashMap::default();
             for edge in graph.edges(node).filter(|&edge| heap.edge_kind(edge) != EdgeKind::WEAK) {
                 *classes.entry(heap.class_name(graph.target(edge))).or_default() += 1;
             }

@@ -165,3 +165,11 @@ impl HeapView for devtools::Heap {
         self.mode() == devtools::CaptureMode::ExposeInternals
     }
 }
+
+/// The target of the first field with one of these names.
+pub(super) fn field(heap: &impl HeapView, node: u32, names: &[&str]) -> Option<u32> {
+    heap.graph().edges(node).find_map(|edge| match heap.edge_name(edge) {
+        EdgeName::Name(name) if names.contains(&name.as_ref()) => Some(heap.graph().target(edge)),
+        _ => None,
+    })
+}

@@ -1,6 +1,6 @@
 //! The likely suspects of one snapshot alone: objects that have collected very many of a kind.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::classes::{Classes, Names};
 use super::heap_view::HeapView;
@@ -53,14 +53,14 @@ pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -
             count[holder[node as usize] as usize] += 1;
         }
     }
-    let mut by_class: HashMap<(u32, u32), u64> = HashMap::new();
+    let mut by_class: FxHashMap<(u32, u32), u64> = FxHashMap::default();
     for node in 0..node_count as u32 {
         let holder = holder[node as usize];
         if is_item(heap, node) && count[holder as usize] >= LEAST_COUNT {
             *by_class.entry((holder, class[node as usize])).or_default() += 1;
         }
     }
-    let mut main: HashMap<u32, (u64, u32)> = HashMap::new();
+    let mut main: FxHashMap<u32, (u64, u32)> = FxHashMap::default();
     for ((holder, class), count) in by_class {
         let best = main.entry(holder).or_insert((0, u32::MAX));
         if (count, std::cmp::Reverse(class)) > (best.0, std::cmp::Reverse(best.1)) {

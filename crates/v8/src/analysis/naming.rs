@@ -74,6 +74,17 @@ impl<'a, H: HeapView> Naming<'a, H> {
         self.called(at, fields, variable_of.is_some())
     }
 
+    /// The name of what holds `node`: the way up starts with its best holder.
+    pub fn held_by(&self, node: u32) -> Option<String> {
+        let edge = self.naming_edge(node)?;
+        let holder = self.call(self.heap.graph().source(edge)).text;
+        Some(match self.field_name(edge) {
+            Some(field) if field.starts_with('[') => format!("{holder}{field}"),
+            Some(field) => format!("{holder}.{field}"),
+            None => holder,
+        })
+    }
+
     fn called(&self, base_node: u32, fields: Vec<String>, is_variable: bool) -> Called {
         if is_variable || self.is_context(base_node) {
             let place = self.place_of_context(base_node);

@@ -1,7 +1,5 @@
 //! All ways in which an object is held, the shortest first.
 
-use std::collections::HashSet;
-
 use heapr_graph::PathSearch;
 
 use super::heap_view::HeapView;
@@ -26,7 +24,7 @@ pub fn retaining_paths<H: HeapView>(
     heap: &H,
     naming: &Naming<'_, H>,
     node: u32,
-    ignored: &HashSet<u32>,
+    ignored: &[u32],
     top: usize,
 ) -> RetainingPaths {
     let is_root = |at: u32| at != node && (heap.kind(at) == NodeKind::SYNTHETIC || heap.distance(at) <= 1);

@@ -1,6 +1,6 @@
 //! Objects by class and fields.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::heap_view::HeapView;
 use crate::{EdgeKind, NodeKind};
@@ -33,7 +33,7 @@ pub fn shapes(heap: &impl HeapView, top: usize) -> Vec<Shape> {
         retained_bytes: u64,
         example: u32,
     }
-    let mut sums: HashMap<Box<[u32]>, Sum> = HashMap::new();
+    let mut sums: FxHashMap<Box<[u32]>, Sum> = FxHashMap::default();
     let mut key = Vec::new();
     for node in 0..heap.graph().node_count() {
         if heap.kind(node) != NodeKind::OBJECT {

@@ -1,6 +1,6 @@
 //! Texts that are in memory more than once.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::heap_view::HeapView;
 use crate::NodeKind;
@@ -34,7 +34,7 @@ pub fn duplicated_strings(heap: &impl HeapView, top: usize) -> Vec<DuplicatedStr
         smallest: u64,
         example: u32,
     }
-    let mut by_index: HashMap<u32, Sum> = HashMap::new();
+    let mut by_index: FxHashMap<u32, Sum> = FxHashMap::default();
     for node in 0..heap.graph().node_count() {
         let bytes = heap.self_bytes(node);
         if heap.kind(node) != NodeKind::STRING || bytes == 0 {

@@ -16,7 +16,7 @@ mod late_owners;
 mod ownership;
 mod ranking;
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::classes::{Classes, Names};
 use super::heap_view::HeapView;
@@ -90,6 +90,7 @@ pub enum Confidence {
 
 /// What stands in the way of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Doubt {
     /// So few objects are in both snapshots that they are of different processes.
     OtherProcess {
@@ -138,11 +139,11 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
         if first.shows_internals() != later.shows_internals() {
             found.doubts.push(Doubt::OtherCaptureMode { snapshot: number });
         }
-        let late: HashSet<u32> =
+        let late: FxHashSet<u32> =
             (0..later.graph().node_count()).filter(|&node| late.contains(&later.id(node))).collect();
         let mut growth = growth::growth_between(*first, *later, &matching, &late, &mut names);
         holders::move_to_holders(*later, &matching, &mut growth, &mut names);
-        let by_id: HashMap<(u64, u32), growth::Growth> = growth
+        let by_id: FxHashMap<(u64, u32), growth::Growth> = growth
             .into_iter()
             .map(|(holding, growth)| ((later.id(holding.owner), holding.field), growth))
             .collect();
@@ -155,10 +156,10 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
 }
 
 /// The ids of the owners that came after the first snapshot; the same in all comparisons, so that these add up.
-fn owners_since<H: HeapView>(first: &H, last: &H, names: &mut Names) -> HashSet<u64> {
+fn owners_since<H: HeapView>(first: &H, last: &H, names: &mut Names) -> FxHashSet<u64> {
     let matching = Matching::of(first, last);
     let mut classes = Classes::of(last);
-    let ownership = Ownership::of(last, &matching.earlier, &HashSet::new(), &mut classes, names);
+    let ownership = Ownership::of(last, &matching.earlier, &FxHashSet::default(), &mut classes, names);
     late_owners::late_owners(last, &matching.earlier, &ownership, &mut classes, names)
         .into_iter()
         .map(|node| last.id(node))

@@ -1,7 +1,7 @@
 //! Objects in two collections at once: neither dominates them, so that what they add up at is only a common ancestor,
 //! often the variables of a module or a root. Their real owners are the old collections that refer to them.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::super::classes::{Classes, Names};
 use super::super::heap_view::HeapView;
@@ -22,7 +22,7 @@ const LEAST_SHARE_PERCENT: usize = 60;
 pub(super) fn move_to_holders<H: HeapView>(
     heap: &H,
     matching: &Matching,
-    all: &mut HashMap<Holding, Growth>,
+    all: &mut FxHashMap<Holding, Growth>,
     names: &mut Names,
 ) {
     let mut moves: Vec<(Holding, Holding, Vec<u32>)> = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn move_to_holders<H: HeapView>(
 
 /// The old objects that refer to most of `items`, the one nearest to the roots first among equals.
 fn holders_of<H: HeapView>(heap: &H, matching: &Matching, items: &[u32], ancestor: u32) -> Vec<(u32, usize)> {
-    let mut counts: HashMap<u32, usize> = HashMap::new();
+    let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
     for &item in items {
         let mut of_item: Vec<u32> = Vec::new();
         for &edge in heap.retainers().edges_into(item).iter().take(MAX_RETAINERS) {

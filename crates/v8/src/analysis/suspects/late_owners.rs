@@ -5,7 +5,7 @@
 //! goes down the dominator tree as long as one child has most of the bytes, and where it stops at an object with
 //! many children, that object counts as an owner.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::classes::{Classes, Names};
 use super::super::heap_view::HeapView;
@@ -32,12 +32,12 @@ pub(super) fn late_owners<H: HeapView>(
     ownership: &Ownership,
     classes: &mut Classes,
     names: &mut Names,
-) -> HashSet<u32> {
+) -> FxHashSet<u32> {
     let dominators = heap.dominators();
     let node_count = heap.graph().node_count();
     let mut heavy_child = vec![NONE; node_count as usize];
     let mut child_count = vec![0u32; node_count as usize];
-    let mut growth_of: HashMap<(u32, u32), u64> = HashMap::new();
+    let mut growth_of: FxHashMap<(u32, u32), u64> = FxHashMap::default();
     for node in 0..node_count {
         if other[node as usize] != NOT_THERE || node == dominators.root() {
             continue;
@@ -57,7 +57,7 @@ pub(super) fn late_owners<H: HeapView>(
         }
     }
 
-    let mut found = HashSet::new();
+    let mut found = FxHashSet::default();
     for item in 0..node_count {
         let bytes = heap.retained_bytes(item);
         if ownership.item[item as usize] != item || bytes < LEAST_BYTES {
@@ -83,7 +83,7 @@ fn descend<H: HeapView>(
     classes: &mut Classes,
     names: &mut Names,
 ) -> Option<u32> {
-    let mut met: HashMap<u32, u32> = HashMap::new();
+    let mut met: FxHashMap<u32, u32> = FxHashMap::default();
     let mut at = item;
     let mut last_owner = None;
     loop {

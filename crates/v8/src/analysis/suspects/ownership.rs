@@ -8,7 +8,7 @@
 //!        └ (array)      new      storage: grows with the collection and is no item itself
 //! ```
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use super::super::classes::{Classes, Names};
 use super::super::heap_view::HeapView;
@@ -36,7 +36,7 @@ impl Ownership {
     pub(super) fn of<H: HeapView>(
         heap: &H,
         other: &[u32],
-        late: &HashSet<u32>,
+        late: &FxHashSet<u32>,
         classes: &mut Classes,
         names: &mut Names,
     ) -> Self {
