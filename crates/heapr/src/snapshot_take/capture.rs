@@ -83,7 +83,7 @@ impl CaptureArguments {
         self.force
     }
 
-    fn snapshot_options(&self) -> SnapshotOptions {
+    pub(crate) fn snapshot_options(&self) -> SnapshotOptions {
         SnapshotOptions {
             collects_garbage_first: self.gc,
             has_numeric_values: self.numeric_values,

@@ -252,7 +252,8 @@ impl Inspector {
         // What still comes of a snapshot that was given up is read and thrown away.
         let nothing: OnEvent<'_> = &mut |_, _| Ok(());
         let asked = self.connection.call(&Isolate::Main, "Runtime.evaluate", &params, patience, nothing);
-        let is_busy = matches!(asked, Err(Error::NoAnswer { .. }));
+        // Even where it has answered: a loop that never ends lets requests in, but no timer.
+        let has_heard = matches!(asked, Ok(_) | Err(Error::NoAnswer { .. }));
         let deadline = Instant::now() + if asked.is_ok() { LAST_WAIT } else { Duration::ZERO };
         loop {
             let listens = listeners_of(&self.process).is_ok_and(|listeners| {
@@ -263,7 +264,7 @@ impl Inspector {
             }
             if Instant::now() >= deadline {
                 let address = self.listener.address();
-                return if is_busy { Closing::Asked(address) } else { Closing::StillOpen(address) };
+                return if has_heard { Closing::Asked(address) } else { Closing::StillOpen(address) };
             }
             std::thread::sleep(LOOK_EVERY);
         }
