@@ -184,7 +184,15 @@ fn capture_one(
     let what =
         worker.map_or_else(|| format!("process {pid}"), |worker| format!("process {pid}, {}", worker.title));
     let usage = inspector.heap_usage(worker, is_cancelled)?;
-    let estimate = preflight::check(pid, &what, usage, destination.directory(), arguments.force, is_quiet)?;
+    let estimate = preflight::check(
+        pid,
+        &what,
+        usage,
+        inspector.node_major(),
+        destination.directory(),
+        arguments.force,
+        is_quiet,
+    )?;
     let (path, may_replace) = destination.path("Heap", pid, thread_number, "heapsnapshot");
     let mut file = OutputFile::create(&path, may_replace)?;
     let mut display = Display::new(pid, estimate.file_bytes);

@@ -44,6 +44,7 @@ pub(crate) fn run(arguments: TimelineArguments) -> anyhow::Result<ExitCode> {
             pid,
             &what,
             usage,
+            inspector.node_major(),
             destination.directory(),
             arguments.capture.is_forced(),
             is_quiet,
