@@ -39,6 +39,8 @@ enum Command {
     /// Take heap snapshots of running processes.
     #[command(subcommand)]
     Snapshot(snapshot_take::SnapshotCommand),
+    /// Start Node ready for snapshots, or profile a running Node.
+    Node(Box<snapshot_take::NodeArguments>),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Export(arguments) => commands::export::run(*arguments),
         Command::Symbolize(arguments) => commands::symbolize::run(*arguments),
         Command::Snapshot(command) => snapshot_take::run(command),
+        Command::Node(arguments) => snapshot_take::run_node(*arguments),
     };
     match outcome {
         Ok(status) => status,

@@ -6,6 +6,10 @@ mod every;
 mod file_name;
 mod hold;
 mod interrupt;
+mod node;
+mod node_run;
+mod node_sample;
+mod node_timeline;
 mod output_file;
 mod preflight;
 mod take;
@@ -13,6 +17,7 @@ mod take;
 use std::process::ExitCode;
 
 pub(crate) use every::EveryArguments;
+pub(crate) use node::{NodeArguments, run as run_node};
 pub(crate) use take::TakeArguments;
 
 /// The commands of `heapr snapshot` that take some.
