@@ -81,8 +81,11 @@ pub fn compare(before: &Heap, after: &Heap) -> Comparison {
     for (class, &number) in &numbers {
         by_number[number as usize] = classes.remove(class);
     }
-    let sorted_before = sorted(before, |node| numbers_before[classes_before.of_node(node) as usize]);
-    let sorted_after = sorted(after, |node| numbers_after[after.classes().of_node(node) as usize]);
+    let (sorted_before, sorted_after) = std::thread::scope(|scope| {
+        let first = scope.spawn(|| sorted(before, |node| numbers_before[classes_before.of_node(node) as usize]));
+        let second = sorted(after, |node| numbers_after[after.classes().of_node(node) as usize]);
+        (first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), second)
+    });
     for compared in compare_sorted(sorted_before, sorted_after, |entry| (entry.0, entry.1), |entry| (entry.0, entry.1)) {
         match compared {
             Compared::New((class, _, node)) => {

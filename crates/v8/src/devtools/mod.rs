@@ -4,6 +4,7 @@
 //! at 4 GiB. [`Heap`] holds a snapshot and computes the rest when it is first asked for.
 
 mod aggregates;
+mod analysed;
 mod class_names;
 mod classes;
 mod comparison;
@@ -16,6 +17,7 @@ mod essential_edges;
 mod filters;
 mod heap;
 mod interfaces;
+mod likeness;
 mod name_set;
 mod native_contexts;
 mod node_set;
@@ -34,8 +36,11 @@ pub use duplicate_strings::DuplicateStrings;
 pub use filters::Filter;
 pub use heap::{CaptureMode, Heap};
 pub use interfaces::InterfaceDefinition;
+pub use likeness::Likeness;
 pub use native_contexts::{ContextOwner, NativeContextSizes, NativeContexts};
 pub use node_set::NodeSet;
 pub use retainers_view::{BASE_UNREACHABLE_DISTANCE, RetainersView};
 pub use script_paths::ScriptPaths;
 pub use statistics::Statistics;
+
+pub(crate) use essential_edges::keeps_alive;
