@@ -8,6 +8,7 @@ pub mod devtools;
 mod error;
 mod format;
 mod kinds;
+mod rewrite;
 mod snapshot;
 
 pub use error::{Error, Result};
@@ -16,4 +17,5 @@ pub use format::{
     TraceNode, compare_utf16, utf16_length, utf16_prefix, utf16_units,
 };
 pub use kinds::{DomState, EdgeKind, NodeKind};
+pub use rewrite::Secrecy;
 pub use snapshot::Snapshot;

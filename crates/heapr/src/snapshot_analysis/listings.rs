@@ -1,16 +1,13 @@
 //! `heapr snapshot strings`, `collections`, `shapes`, `fanout`, `detached`, `unreachable`, `closures`.
 
-use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use heapr_v8::analysis::{self, CollectionOrder, Naming};
 use heapr_v8::devtools::Heap;
-use serde_json::{Value, json};
 
-use super::listing::{Column, Unit, print};
-use super::opening::open;
-use crate::commands::report::Format;
+use crate::snapshot::heap_file::{Wanted, one_line, open};
+use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
 
 /// Arguments of a list.
 #[derive(Debug, clap::Args)]
@@ -18,12 +15,8 @@ pub(crate) struct ListingArguments {
     /// The snapshot; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Most lines
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    top: usize,
-    /// Format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 /// Arguments of `heapr snapshot collections`.
@@ -36,200 +29,211 @@ pub(crate) struct CollectionsArguments {
     empty: bool,
 }
 
-fn list(
-    arguments: &ListingArguments,
-    schema: &str,
-    columns: &[Column],
-    flexible: usize,
-    rows: Vec<Vec<Value>>,
-) -> anyhow::Result<ExitCode> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    print(&mut out, arguments.format, schema, columns, flexible, rows)?;
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+/// Every line has a name to be looked for: a list of all objects of a large heap would take minutes.
+const MOST_LINES: usize = 10_000;
+
+impl ListingArguments {
+    fn top(&self) -> usize {
+        self.output.top().min(MOST_LINES)
+    }
+
+    fn open(&self) -> anyhow::Result<Heap> {
+        open(&self.file, Wanted::Everything)
+    }
+
+    fn print(&self, mut sheet: Sheet, rows: Vec<Vec<Cell>>) -> anyhow::Result<ExitCode> {
+        sheet.rows(usize::MAX, rows);
+        sheet.print(self.output.format, &[])?;
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
-fn id(heap: &Heap, node: u32) -> Value {
-    json!(heap.snapshot().id(node))
+fn id(heap: &Heap, node: u32) -> Cell {
+    Cell::Id(heap.snapshot().id(node))
+}
+
+fn text(text: impl AsRef<str>) -> Cell {
+    Cell::Text(one_line(text.as_ref()))
+}
+
+fn place(place: Option<analysis::Place>) -> Cell {
+    place.map_or(Cell::Nothing, |place| text(place.to_string()))
 }
 
 pub(super) fn strings(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
-    let heap = open(&arguments.file)?;
-    let rows = analysis::duplicated_strings(&heap, arguments.top)
+    let heap = arguments.open()?;
+    let columns = [
+        ("wasted_bytes", "Wasted"),
+        ("total_bytes", "All"),
+        ("count", "Copies"),
+        ("example_id", "One is"),
+        ("text", "Text"),
+    ];
+    let rows = analysis::duplicated_strings(&heap, arguments.top())
         .into_iter()
         .map(|found| {
-            let example = id(&heap, found.example);
-            let text = if found.is_cut { format!("{}…", found.text) } else { found.text };
             vec![
-                json!(found.wasted_bytes),
-                json!(found.total_bytes),
-                json!(found.count),
-                example,
-                json!(text),
+                Cell::Bytes(found.wasted_bytes),
+                Cell::Bytes(found.total_bytes),
+                Cell::Count(found.count),
+                id(&heap, found.example),
+                text(if found.is_cut { format!("{}…", found.text) } else { found.text }),
             ]
         })
         .collect();
-    let columns = [
-        ("wasted_bytes", "wasted", Unit::Bytes),
-        ("total_bytes", "all", Unit::Bytes),
-        ("count", "copies", Unit::Count),
-        ("example_id", "one is", Unit::Id),
-        ("text", "text", Unit::Text),
-    ];
-    list(&arguments, "heapr-snapshot-strings-1", &columns, 4, rows)
+    arguments.print(Sheet::new("heapr.snapshot.strings/1", &columns), rows)
 }
 
 pub(super) fn collections(arguments: CollectionsArguments) -> anyhow::Result<ExitCode> {
     let order = if arguments.empty { CollectionOrder::Emptiest } else { CollectionOrder::Largest };
     let arguments = arguments.listing;
-    let heap = open(&arguments.file)?;
+    let heap = arguments.open()?;
     let naming = Naming::of(&heap);
-    let rows = analysis::collections(&heap, order, arguments.top)
+    let columns = [
+        ("reference_count", "Holds"),
+        ("store_bytes", "Store"),
+        ("fill_percent", "Filled %"),
+        ("retained_bytes", "Retained"),
+        ("class", "Class"),
+        ("id", "Id"),
+        ("name", "Name"),
+    ];
+    let rows = analysis::collections(&heap, order, arguments.top())
         .into_iter()
         .map(|found| {
             vec![
-                json!(found.reference_count),
-                json!(found.store_bytes),
-                json!(found.fill_percent),
-                json!(found.retained_bytes),
-                json!(naming.own_name(found.node)),
+                Cell::Count(found.reference_count),
+                Cell::Bytes(found.store_bytes),
+                Cell::Count(found.fill_percent),
+                Cell::Bytes(found.retained_bytes),
+                text(naming.own_name(found.node)),
                 id(&heap, found.node),
-                json!(naming.call(found.node).text),
+                text(naming.call(found.node).text),
             ]
         })
         .collect();
-    let columns = [
-        ("reference_count", "holds", Unit::Count),
-        ("store_bytes", "store", Unit::Bytes),
-        ("fill_percent", "filled", Unit::Percent),
-        ("retained_bytes", "retained", Unit::Bytes),
-        ("class", "class", Unit::Text),
-        ("id", "id", Unit::Id),
-        ("name", "name", Unit::Text),
-    ];
-    list(&arguments, "heapr-snapshot-collections-1", &columns, 6, rows)
+    arguments.print(Sheet::new("heapr.snapshot.collections/1", &columns), rows)
 }
 
 pub(super) fn shapes(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
-    let heap = open(&arguments.file)?;
-    let rows = analysis::shapes(&heap, arguments.top)
+    let heap = arguments.open()?;
+    let columns = [
+        ("self_bytes", "Own"),
+        ("retained_bytes", "Retained"),
+        ("count", "Objects"),
+        ("example_id", "One is"),
+        ("shape", "Class and fields"),
+    ];
+    let rows = analysis::shapes(&heap, arguments.top())
         .into_iter()
         .map(|found| {
             vec![
-                json!(found.self_bytes),
-                json!(found.retained_bytes),
-                json!(found.count),
+                Cell::Bytes(found.self_bytes),
+                Cell::Bytes(found.retained_bytes),
+                Cell::Count(found.count),
                 id(&heap, found.example),
-                json!(format!("{} {{{}}}", found.class, found.fields.join(", "))),
+                text(format!("{} {{{}}}", found.class, found.fields.join(", "))),
             ]
         })
         .collect();
-    let columns = [
-        ("self_bytes", "own", Unit::Bytes),
-        ("retained_bytes", "retained", Unit::Bytes),
-        ("count", "objects", Unit::Count),
-        ("example_id", "one is", Unit::Id),
-        ("shape", "class and fields", Unit::Text),
-    ];
-    list(&arguments, "heapr-snapshot-shapes-1", &columns, 4, rows)
+    arguments.print(Sheet::new("heapr.snapshot.shapes/1", &columns), rows)
 }
 
 pub(super) fn fanout(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
-    let heap = open(&arguments.file)?;
+    let heap = arguments.open()?;
     let naming = Naming::of(&heap);
-    let rows = analysis::fanout(&heap, arguments.top)
+    let columns = [
+        ("reference_count", "References"),
+        ("main_class_count", "Of them to"),
+        ("main_class", "Class"),
+        ("retained_bytes", "Retained"),
+        ("id", "Id"),
+        ("name", "Name"),
+    ];
+    let rows = analysis::fanout(&heap, arguments.top())
         .into_iter()
         .map(|found| {
             vec![
-                json!(found.reference_count),
-                json!(found.main_class_count),
-                json!(found.main_class),
-                json!(found.retained_bytes),
+                Cell::Count(found.reference_count),
+                Cell::Count(found.main_class_count),
+                text(found.main_class),
+                Cell::Bytes(found.retained_bytes),
                 id(&heap, found.node),
-                json!(naming.call(found.node).text),
+                text(naming.call(found.node).text),
             ]
         })
         .collect();
-    let columns = [
-        ("reference_count", "references", Unit::Count),
-        ("main_class_count", "of them to", Unit::Count),
-        ("main_class", "class", Unit::Text),
-        ("retained_bytes", "retained", Unit::Bytes),
-        ("id", "id", Unit::Id),
-        ("name", "name", Unit::Text),
-    ];
-    list(&arguments, "heapr-snapshot-fanout-1", &columns, 5, rows)
+    arguments.print(Sheet::new("heapr.snapshot.fanout/1", &columns), rows)
 }
 
 pub(super) fn detached(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
-    let heap = open(&arguments.file)?;
+    let heap = arguments.open()?;
     let naming = Naming::of(&heap);
-    let rows = analysis::detached(&heap, arguments.top)
+    let columns = [
+        ("retained_bytes", "Retained"),
+        ("detached_count", "Nodes"),
+        ("node", "Node"),
+        ("id", "Id"),
+        ("held_by", "Held by"),
+        ("place", "Near"),
+    ];
+    let rows = analysis::detached(&heap, arguments.top())
         .into_iter()
         .map(|found| {
-            let holder = analysis::path_from_root(&heap, &naming, found.node);
-            let held_by = holder.iter().rev().skip(1).find(|step| step.place.is_some());
-            let place = held_by.and_then(|step| step.place.as_ref()).map(ToString::to_string);
+            let path = analysis::path_from_root(&heap, &naming, found.node);
             vec![
-                json!(found.retained_bytes),
-                json!(found.detached_count),
-                json!(heap.snapshot().name_text(found.node)),
+                Cell::Bytes(found.retained_bytes),
+                Cell::Count(found.detached_count),
+                text(heap.snapshot().name_text(found.node)),
                 id(&heap, found.node),
-                json!(naming.held_by(found.node)),
-                json!(place),
+                naming.held_by(found.node).map_or(Cell::Nothing, text),
+                place(path.into_iter().rev().find_map(|step| step.place)),
             ]
         })
         .collect();
-    let columns = [
-        ("retained_bytes", "retained", Unit::Bytes),
-        ("detached_count", "nodes", Unit::Count),
-        ("node", "node", Unit::Text),
-        ("id", "id", Unit::Id),
-        ("held_by", "held by", Unit::Text),
-        ("place", "near", Unit::Text),
-    ];
-    list(&arguments, "heapr-snapshot-detached-1", &columns, 4, rows)
+    arguments.print(Sheet::new("heapr.snapshot.detached/1", &columns), rows)
 }
 
 pub(super) fn unreachable(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
-    let heap = open(&arguments.file)?;
-    let rows = analysis::unreachable(&heap, arguments.top)
+    let heap = arguments.open()?;
+    let columns =
+        [("self_bytes", "Own"), ("count", "Objects"), ("example_id", "The largest is"), ("class", "Class")];
+    let rows = analysis::unreachable(&heap, arguments.top())
         .into_iter()
         .map(|found| {
-            vec![json!(found.self_bytes), json!(found.count), id(&heap, found.example), json!(found.class)]
+            vec![
+                Cell::Bytes(found.self_bytes),
+                Cell::Count(found.count),
+                id(&heap, found.example),
+                text(found.class),
+            ]
         })
         .collect();
-    let columns = [
-        ("self_bytes", "own", Unit::Bytes),
-        ("count", "objects", Unit::Count),
-        ("example_id", "the largest is", Unit::Id),
-        ("class", "class", Unit::Text),
-    ];
-    list(&arguments, "heapr-snapshot-unreachable-1", &columns, 3, rows)
+    arguments.print(Sheet::new("heapr.snapshot.unreachable/1", &columns), rows)
 }
 
 pub(super) fn closures(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
-    let heap = open(&arguments.file)?;
+    let heap = arguments.open()?;
     let naming = Naming::of(&heap);
-    let rows = analysis::contexts_of_variables(&heap, &naming, arguments.top)
+    let columns = [
+        ("retained_bytes", "Retained"),
+        ("function_count", "Functions"),
+        ("id", "Id"),
+        ("place", "First function at"),
+        ("variables", "Variables, the largest first"),
+    ];
+    let rows = analysis::contexts_of_variables(&heap, &naming, arguments.top())
         .into_iter()
         .map(|found| {
             let variables: Vec<String> = found.variables.into_iter().map(|variable| variable.name).collect();
             vec![
-                json!(found.retained_bytes),
-                json!(found.function_count),
+                Cell::Bytes(found.retained_bytes),
+                Cell::Count(found.function_count),
                 id(&heap, found.node),
-                json!(found.place.map(|place| place.to_string())),
-                json!(variables.join(", ")),
+                place(found.place),
+                text(variables.join(", ")),
             ]
         })
         .collect();
-    let columns = [
-        ("retained_bytes", "retained", Unit::Bytes),
-        ("function_count", "functions", Unit::Count),
-        ("id", "id", Unit::Id),
-        ("place", "first function at", Unit::Text),
-        ("variables", "variables, the largest first", Unit::Text),
-    ];
-    list(&arguments, "heapr-snapshot-closures-1", &columns, 3, rows)
+    arguments.print(Sheet::new("heapr.snapshot.closures/1", &columns), rows)
 }

@@ -1,9 +1,7 @@
 //! The commands of `heapr snapshot` that explain: who grows, what holds an object, what is wasted.
 
-mod listing;
 mod listings;
-mod opening;
-mod paths;
+mod path_text;
 mod single;
 mod suspects;
 mod suspects_json;
@@ -16,8 +14,6 @@ use std::process::ExitCode;
 pub(crate) enum AnalysisCommand {
     /// Rank the objects that keep growing from snapshot to snapshot: the likeliest leak first.
     Suspects(Box<suspects::SuspectsArguments>),
-    /// Print the ways in which an object is held, from the roots down, shortest first.
-    Paths(Box<paths::PathsArguments>),
     /// List texts that are in memory more than once, by waste.
     Strings(Box<listings::ListingArguments>),
     /// List large Maps, Sets, arrays and dictionaries, or those that are mostly empty.
@@ -38,7 +34,6 @@ pub(crate) enum AnalysisCommand {
 pub(crate) fn run(command: AnalysisCommand) -> anyhow::Result<ExitCode> {
     match command {
         AnalysisCommand::Suspects(arguments) => suspects::run(*arguments),
-        AnalysisCommand::Paths(arguments) => paths::run(*arguments),
         AnalysisCommand::Strings(arguments) => listings::strings(*arguments),
         AnalysisCommand::Collections(arguments) => listings::collections(*arguments),
         AnalysisCommand::Shapes(arguments) => listings::shapes(*arguments),

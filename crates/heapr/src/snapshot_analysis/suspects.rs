@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use heapr_v8::analysis::{self, Confidence};
 
-use super::opening::open;
 use super::{single, suspects_json, suspects_text};
 use crate::commands::report::Format;
 use crate::report::quantity::parse_bytes;
+use crate::snapshot::heap_file::{Wanted, open};
 
 /// Arguments of `heapr snapshot suspects`.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,11 @@ pub(crate) struct SuspectsArguments {
 /// Runs the command.
 pub(super) fn run(arguments: SuspectsArguments) -> anyhow::Result<ExitCode> {
     let limit = arguments.fail_if_growth.as_deref().map(parse_bytes).transpose()?;
-    let heaps = arguments.files.iter().map(|file| open(file)).collect::<anyhow::Result<Vec<_>>>()?;
+    let heaps = arguments
+        .files
+        .iter()
+        .map(|file| open(file, Wanted::Everything))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     if let [heap] = heaps.as_slice() {
         anyhow::ensure!(limit.is_none(), "--fail-if-growth needs two snapshots");
         return single::run(heap, arguments.top, arguments.format);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use heapr_v8::analysis::{Confidence, Doubt, Suspect, Suspects};
 use serde_json::{Value, json};
 
-use super::paths::path_json;
+use super::path_text::path_json;
 use crate::report::csv::quoted;
 
 pub(super) fn value(files: &[PathBuf], found: &Suspects) -> Value {
@@ -24,7 +24,7 @@ pub(super) fn value(files: &[PathBuf], found: &Suspects) -> Value {
         })
         .collect();
     json!({
-        "schema": "heapr-snapshot-suspects-1",
+        "schema": "heapr.snapshot.suspects/1",
         "files": files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
         "growth_bytes": found.growth_bytes,
         "doubts": doubts,

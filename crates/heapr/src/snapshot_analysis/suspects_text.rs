@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use heapr_v8::analysis::{Collected, Confidence, Doubt, Suspect, Suspects};
 
-use super::paths::path_lines;
-use crate::report::frame_text::printable;
+use super::path_text::path_lines;
 use crate::report::quantity::{bytes, count, plural, signed_bytes};
+use crate::snapshot::heap_file::one_line;
 
 /// Steps shown of the ways to all suspects but the first.
 const END_OF_PATH: usize = 5;
@@ -57,7 +57,7 @@ fn write_suspect(out: &mut impl Write, number: usize, suspect: &Suspect) -> std:
         Confidence::Medium => "likely a leak",
         Confidence::Low => "probably not a leak",
     };
-    writeln!(out, "{number}. {}: {confidence}", printable(&suspect.name))?;
+    writeln!(out, "{number}. {}: {confidence}", one_line(&suspect.name))?;
     let owners = match suspect.owner_count {
         0 | 1 => String::new(),
         more => format!(" in {} owners", count(more)),
@@ -69,7 +69,7 @@ fn write_suspect(out: &mut impl Write, number: usize, suspect: &Suspect) -> std:
     for (line, text) in collected.iter().enumerate() {
         writeln!(out, "   {:10} {text}", if line == 0 { "collects" } else { "" })?;
     }
-    let place = suspect.place.as_ref().map(|place| printable(&place.to_string()));
+    let place = suspect.place.as_ref().map(|place| one_line(&place.to_string()));
     if let Some(place) = place {
         writeln!(out, "   made at    {place}")?;
     }
@@ -79,10 +79,10 @@ fn write_suspect(out: &mut impl Write, number: usize, suspect: &Suspect) -> std:
         .map(|retained| retained.map_or_else(|| "not there".to_owned(), bytes))
         .collect();
     let largest = if suspect.owner_count > 1 { "the largest of them, " } else { "" };
-    let class = printable(&suspect.owner_class);
+    let class = one_line(&suspect.owner_class);
     writeln!(out, "   retains    {} ({largest}{class} @{})", retained.join(" -> "), suspect.owner_id)?;
     for other in &suspect.also_held_by {
-        writeln!(out, "   also in    {}", printable(other))?;
+        writeln!(out, "   also in    {}", one_line(other))?;
     }
     writeln!(out, "   because    it {}", suspect.reasons.join("; it "))?;
     let mut lines = path_lines(&suspect.path);
@@ -101,18 +101,18 @@ fn collected_in_words(collected: &Collected) -> String {
     let mut text = format!(
         "{} more of {} ({})",
         count(u64::try_from(collected.count).unwrap_or(0)),
-        printable(&collected.class),
+        one_line(&collected.class),
         bytes(u64::try_from(collected.bytes).unwrap_or(0))
     );
     if let Some(id) = collected.example_id {
         text.push_str(&format!(", one is @{id}"));
     }
     if let Some(example) = &collected.example_text {
-        text.push_str(&format!(" \"{}\"", printable(example)));
+        text.push_str(&format!(" \"{}\"", one_line(example)));
     }
     if let Some((name, place)) = &collected.example_place {
-        let name = if *name == collected.class { "made".to_owned() } else { printable(name) };
-        text.push_str(&format!(", {name} at {}", printable(&place.to_string())));
+        let name = if *name == collected.class { "made".to_owned() } else { one_line(name) };
+        text.push_str(&format!(", {name} at {}", one_line(&place.to_string())));
     }
     text
 }

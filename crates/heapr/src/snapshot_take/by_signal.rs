@@ -30,7 +30,7 @@ pub(crate) fn take(
     // Nobody can be asked for the size of the heap; it is no larger than what the process has in memory.
     let heap_bytes = anonymous_bytes(pid);
     let usage = HeapUsage { used_bytes: heap_bytes, total_bytes: heap_bytes };
-    preflight::check(pid, &what, usage, destination.directory(), is_forced, is_quiet)?;
+    preflight::check(pid, &what, usage, None, destination.directory(), is_forced, is_quiet)?;
     let written = signal.take(&process, is_forced, wait, &mut |_| {}, is_cancelled)?;
     let path = fetch(&written, destination)?;
     if !is_quiet {

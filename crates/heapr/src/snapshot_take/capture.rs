@@ -83,7 +83,7 @@ impl CaptureArguments {
         self.force
     }
 
-    fn snapshot_options(&self) -> SnapshotOptions {
+    pub(crate) fn snapshot_options(&self) -> SnapshotOptions {
         SnapshotOptions {
             collects_garbage_first: self.gc,
             has_numeric_values: self.numeric_values,
@@ -184,7 +184,15 @@ fn capture_one(
     let what =
         worker.map_or_else(|| format!("process {pid}"), |worker| format!("process {pid}, {}", worker.title));
     let usage = inspector.heap_usage(worker, is_cancelled)?;
-    let estimate = preflight::check(pid, &what, usage, destination.directory(), arguments.force, is_quiet)?;
+    let estimate = preflight::check(
+        pid,
+        &what,
+        usage,
+        inspector.node_major(),
+        destination.directory(),
+        arguments.force,
+        is_quiet,
+    )?;
     let (path, may_replace) = destination.path("Heap", pid, thread_number, "heapsnapshot");
     let mut file = OutputFile::create(&path, may_replace)?;
     let mut display = Display::new(pid, estimate.file_bytes);

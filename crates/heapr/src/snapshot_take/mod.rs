@@ -6,6 +6,10 @@ mod every;
 mod file_name;
 mod hold;
 mod interrupt;
+mod node;
+mod node_run;
+mod node_sample;
+mod node_timeline;
 mod output_file;
 mod preflight;
 mod take;
@@ -13,6 +17,8 @@ mod take;
 use std::process::ExitCode;
 
 pub(crate) use every::EveryArguments;
+pub(crate) use output_file::OutputFile;
+pub(crate) use node::{NodeArguments, run as run_node};
 pub(crate) use take::TakeArguments;
 
 /// The commands of `heapr snapshot` that take some.
@@ -22,8 +28,6 @@ pub(crate) enum SnapshotCommand {
     Take(Box<TakeArguments>),
     /// Take heap snapshots at intervals, or when the heap passes a size.
     Every(Box<EveryArguments>),
-    #[command(flatten)]
-    Analysis(crate::snapshot_analysis::AnalysisCommand),
 }
 
 /// Runs the command.
@@ -31,6 +35,5 @@ pub(crate) fn run(command: SnapshotCommand) -> anyhow::Result<ExitCode> {
     match command {
         SnapshotCommand::Take(arguments) => take::run(*arguments),
         SnapshotCommand::Every(arguments) => every::run(*arguments),
-        SnapshotCommand::Analysis(command) => crate::snapshot_analysis::run(command),
     }
 }

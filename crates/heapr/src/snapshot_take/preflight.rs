@@ -14,11 +14,12 @@ pub(crate) fn check(
     pid: u32,
     what: &str,
     usage: HeapUsage,
+    node_major: Option<u32>,
     directory: &Path,
     is_forced: bool,
     is_quiet: bool,
 ) -> anyhow::Result<Estimate> {
-    let estimate = estimate(usage);
+    let estimate = estimate(usage, node_major);
     let room = memory_room(pid);
     let disk_free_bytes =
         rustix::fs::statvfs(directory).ok().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
@@ -94,10 +95,10 @@ mod tests {
     #[test]
     fn a_refusal_says_what_would_happen_and_what_to_do() {
         let usage = HeapUsage { used_bytes: 1 << 50, total_bytes: 1 << 50 };
-        let error = check(std::process::id(), "process 7", usage, Path::new("."), false, true)
+        let error = check(std::process::id(), "process 7", usage, None, Path::new("."), false, true)
             .unwrap_err()
             .to_string();
         assert!(error.contains("would likely be killed") && error.contains("--force"), "{error}");
-        assert!(check(std::process::id(), "process 7", usage, Path::new("."), true, true).is_ok());
+        assert!(check(std::process::id(), "process 7", usage, None, Path::new("."), true, true).is_ok());
     }
 }

@@ -1,5 +1,7 @@
 //! All ways in which an object is held, the shortest first.
 
+use std::collections::HashSet;
+
 use heapr_graph::PathSearch;
 
 use super::heap_view::HeapView;
@@ -24,7 +26,7 @@ pub fn retaining_paths<H: HeapView>(
     heap: &H,
     naming: &Naming<'_, H>,
     node: u32,
-    ignored: &[u32],
+    ignored: &HashSet<u32>,
     top: usize,
 ) -> RetainingPaths {
     let is_root = |at: u32| at != node && (heap.kind(at) == NodeKind::SYNTHETIC || heap.distance(at) <= 1);

@@ -112,7 +112,8 @@ pub enum Error {
     /// SIGUSR1 was sent and no port appeared.
     #[error(
         "process {pid} opened no inspector port within {waited_s} s of SIGUSR1: either the program has a SIGUSR1 handler \
-         of its own (which has run now), or its main thread is blocked; start it with --inspect, or under `heapr node`"
+         of its own (which has run now), or its main thread is blocked (and will open the port when it is free); start \
+         it with --inspect, or under `heapr node`"
     )]
     PortDidNotOpen {
         /// The process id.

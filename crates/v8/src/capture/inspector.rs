@@ -97,6 +97,7 @@ pub struct Inspector {
     connection: Connection,
     wait: Duration,
     must_close: bool,
+    node_major: Option<u32>,
 }
 
 impl Inspector {
@@ -140,7 +141,9 @@ impl Inspector {
         let path = path
             .ok_or_else(|| Error::NotAnInspector { address, what: "a target without an address".into() })?;
         let connection = Connection::open(process, network::connect(process, address)?, address, path)?;
-        Ok(Self { process: process.clone(), listener, target, connection, wait: options.wait, must_close })
+        let node_major = version(process, address).ok().and_then(|version| version.node_major());
+        let process = process.clone();
+        Ok(Self { process, listener, target, connection, wait: options.wait, must_close, node_major })
     }
 
     /// The process.
@@ -156,6 +159,11 @@ impl Inspector {
     /// What is inspected.
     pub fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// The major version of Node, if it is one.
+    pub fn node_major(&self) -> Option<u32> {
+        self.node_major
     }
 
     /// Whether we opened the port.
@@ -252,7 +260,8 @@ impl Inspector {
         // What still comes of a snapshot that was given up is read and thrown away.
         let nothing: OnEvent<'_> = &mut |_, _| Ok(());
         let asked = self.connection.call(&Isolate::Main, "Runtime.evaluate", &params, patience, nothing);
-        let is_busy = matches!(asked, Err(Error::NoAnswer { .. }));
+        // Even where it has answered: a loop that never ends lets requests in, but no timer.
+        let has_heard = matches!(asked, Ok(_) | Err(Error::NoAnswer { .. }));
         let deadline = Instant::now() + if asked.is_ok() { LAST_WAIT } else { Duration::ZERO };
         loop {
             let listens = listeners_of(&self.process).is_ok_and(|listeners| {
@@ -263,7 +272,7 @@ impl Inspector {
             }
             if Instant::now() >= deadline {
                 let address = self.listener.address();
-                return if is_busy { Closing::Asked(address) } else { Closing::StillOpen(address) };
+                return if has_heard { Closing::Asked(address) } else { Closing::StillOpen(address) };
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -310,12 +319,29 @@ fn open_anywhere<'a>(process: &Process, listeners: &'a [Listener]) -> Option<&'a
         .find(|listener| is_inspector(process, listener))
 }
 
+/// `/json/version`. A program may answer any path with anything, but nobody has a protocol version by chance.
+#[derive(Deserialize)]
+struct Version {
+    #[serde(rename = "Browser", default)]
+    program: String,
+    #[serde(rename = "Protocol-Version")]
+    _protocol: String,
+}
+
+impl Version {
+    /// 20 for `node.js/v20.20.2`.
+    fn node_major(&self) -> Option<u32> {
+        self.program.strip_prefix("node.js/v")?.split('.').next()?.parse().ok()
+    }
+}
+
+fn version(process: &Process, address: SocketAddr) -> Result<Version> {
+    let body = http::get(network::connect(process, address)?, address, "/json/version")?;
+    serde_json::from_slice(&body).map_err(|error| Error::NotAnInspector { address, what: error.to_string() })
+}
+
 fn is_inspector(process: &Process, listener: &Listener) -> bool {
-    let address = listener.address();
-    let version =
-        network::connect(process, address).and_then(|stream| http::get(stream, address, "/json/version"));
-    // A program may answer any path with anything; nobody says this by chance.
-    version.is_ok_and(|body| memchr::memmem::find(&body, b"\"Protocol-Version\"").is_some())
+    version(process, listener.address()).is_ok()
 }
 
 fn targets(process: &Process, address: SocketAddr) -> Result<Vec<Target>> {
@@ -339,8 +365,21 @@ fn choose(process: &Process, mut targets: Vec<Target>, wanted: Option<&str>) -> 
         1 => Ok(targets.swap_remove(0)),
         _ => Err(Error::ChooseTarget {
             pid: process.pid,
-            targets: targets.iter().map(|target| format!("{} ({})", target.id, target.url)).collect(),
+            targets: targets
+                .iter()
+                .map(|target| format!("{} ({})", target.id, shortened(&target.url)))
+                .collect(),
         }),
+    }
+}
+
+/// The URL of a page may hold the page.
+fn shortened(url: &str) -> String {
+    const CHARACTERS: usize = 80;
+    if url.chars().count() <= CHARACTERS {
+        url.to_owned()
+    } else {
+        url.chars().take(CHARACTERS).chain(['…']).collect()
     }
 }
 

@@ -90,11 +90,7 @@ impl Classes {
         &self.of_node
     }
 
-    pub(crate) fn from_parts(
-        classes: Vec<Class>,
-        of_node: Vec<u32>,
-        interfaces: Vec<InterfaceDefinition>,
-    ) -> Self {
+    pub(crate) fn from_parts(classes: Vec<Class>, of_node: Vec<u32>, interfaces: Vec<InterfaceDefinition>) -> Self {
         Self { classes, of_node, interfaces }
     }
 }

@@ -1,6 +1,7 @@
 //! Which edges count for dominators: those that keep their target alive.
 
 use crate::devtools::node_set::NodeSet;
+use crate::devtools::page_objects::page_objects;
 use crate::devtools::weak_map_edges::WeakMapEdges;
 use crate::{EdgeKind, Snapshot};
 
@@ -8,16 +9,11 @@ use crate::{EdgeKind, Snapshot};
 pub(crate) struct EssentialEdges<'a> {
     snapshot: &'a Snapshot,
     weak_maps: &'a WeakMapEdges,
-    page_objects: Option<&'a NodeSet>,
+    page_objects: &'a NodeSet,
 }
 
 impl<'a> EssentialEdges<'a> {
-    pub(crate) fn new(
-        snapshot: &'a Snapshot,
-        weak_maps: &'a WeakMapEdges,
-        page_objects: &'a NodeSet,
-    ) -> Self {
-        let page_objects = (!page_objects.is_empty()).then_some(page_objects);
+    pub(crate) fn new(snapshot: &'a Snapshot, weak_maps: &'a WeakMapEdges, page_objects: &'a NodeSet) -> Self {
         Self { snapshot, weak_maps, page_objects }
     }
 
@@ -38,7 +34,14 @@ impl<'a> EssentialEdges<'a> {
             return true;
         }
         // What the debugger holds besides the page is the page's.
-        let is_from_outside = self.page_objects.is_some_and(|page| page.contains(to) && !page.contains(from));
+        let is_from_outside = self.page_objects.contains(to) && !self.page_objects.contains(from);
         kind != EdgeKind::SHORTCUT && !is_from_outside
     }
+}
+
+/// The same rule for a snapshot that is no [`crate::devtools::Heap`] yet.
+pub(crate) fn keeps_alive(snapshot: &Snapshot) -> impl Fn(u32, u32, u32) -> bool + '_ {
+    let weak_maps = WeakMapEdges::of(&snapshot.strings);
+    let page_objects = page_objects(snapshot);
+    move |edge, from, to| EssentialEdges::new(snapshot, &weak_maps, &page_objects).contains(edge, from, to)
 }

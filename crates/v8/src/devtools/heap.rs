@@ -5,12 +5,13 @@ use std::sync::OnceLock;
 use heapr_graph::{DominatorTree, Dominators, Retainers, retained_bytes};
 
 use crate::devtools::aggregates::{Aggregate, aggregates};
-use crate::devtools::classes::Classes;
+use crate::devtools::classes::{Class, Classes};
 use crate::devtools::distances::distances;
 use crate::devtools::dom_states::spread_dom_states;
 use crate::devtools::dominator_intervals::DominatorIntervals;
 use crate::devtools::essential_edges::EssentialEdges;
 use crate::devtools::filters::Filter;
+use crate::devtools::interfaces::InterfaceDefinition;
 use crate::devtools::node_set::NodeSet;
 use crate::devtools::page_objects::{has_user_roots, page_objects};
 use crate::devtools::shallow_sizes::{move_to_owners, owners};
@@ -77,8 +78,7 @@ impl Heap {
 
     fn begin(mut snapshot: Snapshot) -> Result<Self> {
         spread_dom_states(&mut snapshot)?;
-        let mode =
-            if has_user_roots(&snapshot) { CaptureMode::Default } else { CaptureMode::ExposeInternals };
+        let mode = if has_user_roots(&snapshot) { CaptureMode::Default } else { CaptureMode::ExposeInternals };
         let weak_maps = WeakMapEdges::of(&snapshot.strings);
         Ok(Self {
             snapshot,
@@ -124,9 +124,7 @@ impl Heap {
     pub fn dominators(&self) -> &Dominators {
         self.dominators.get_or_init(|| {
             let essential = EssentialEdges::new(&self.snapshot, &self.weak_maps, self.page_objects());
-            Dominators::of(&self.snapshot.graph, self.snapshot.root, |edge, from, to| {
-                essential.contains(edge, from, to)
-            })
+            Dominators::of(&self.snapshot.graph, self.snapshot.root, |edge, from, to| essential.contains(edge, from, to))
         })
     }
 
@@ -158,7 +156,27 @@ impl Heap {
     /// The summary: a line for each class, of all objects or of those that pass `filter`.
     pub fn aggregates(&self, filter: Option<&Filter>) -> Vec<Aggregate> {
         let only = filter.map(|filter| filter.nodes(self));
-        aggregates(self, only.as_ref())
+        self.aggregates_of(only.as_ref())
+    }
+
+    /// The summary of some objects, or of all.
+    pub fn aggregates_of(&self, only: Option<&NodeSet>) -> Vec<Aggregate> {
+        aggregates(self, only)
+    }
+
+    /// Objects and bytes of each class that has any, plain objects by other interfaces than the snapshot's own.
+    pub fn class_sizes(&self, interfaces: &[InterfaceDefinition]) -> Vec<(Class, u64, u64)> {
+        let classes = Classes::of(&self.snapshot, Some(interfaces));
+        let mut sizes = vec![(0u64, 0u64); classes.count() as usize];
+        for node in 0..self.snapshot.node_count() {
+            let bytes = self.snapshot.self_bytes(node);
+            if bytes != 0 {
+                let size = &mut sizes[classes.of_node(node) as usize];
+                *size = (size.0 + 1, size.1.saturating_add(bytes));
+            }
+        }
+        let named = (0..).zip(sizes).filter(|&(_, (count, _))| count > 0);
+        named.map(|(class, (count, bytes))| (classes.get(class).clone(), count, bytes)).collect()
     }
 
     /// What kinds of things fill the heap.
@@ -168,10 +186,6 @@ impl Heap {
 
     /// The greatest id of an object of JavaScript: what came later has a greater one.
     pub fn max_js_id(&self) -> u64 {
-        (0..self.snapshot.node_count())
-            .map(|node| self.snapshot.id(node))
-            .filter(|id| id % 2 == 1)
-            .max()
-            .unwrap_or(0)
+        (0..self.snapshot.node_count()).map(|node| self.snapshot.id(node)).filter(|id| id % 2 == 1).max().unwrap_or(0)
     }
 }

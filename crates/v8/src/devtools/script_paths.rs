@@ -44,10 +44,15 @@ impl ScriptPaths {
 
     /// `path:line:column`, counted from 1.
     pub fn place(&self, location: Location) -> String {
-        let (line, column) = (u64::from(location.line) + 1, u64::from(location.column) + 1);
-        match self.get(location.script_id) {
+        self.place_at(location.script_id, location.line, location.column)
+    }
+
+    /// The same of a script, line and column (from 0).
+    pub fn place_at(&self, script_id: u32, line: u32, column: u32) -> String {
+        let (line, column) = (u64::from(line) + 1, u64::from(column) + 1);
+        match self.get(script_id) {
             Some(path) => format!("{path}:{line}:{column}"),
-            None => format!("script {}:{line}:{column}", location.script_id),
+            None => format!("script {script_id}:{line}:{column}"),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The `.heapsnapshot` format: text in, columns out.
 
 mod allocation_trace;
+mod check;
 mod digits;
 mod edge_columns;
 mod input;
@@ -13,6 +14,7 @@ mod scanner;
 mod section;
 mod string_text;
 mod strings;
+pub(crate) mod writer;
 
 pub use allocation_trace::{AllocationTrace, TimeSample, TraceFunction, TraceNode};
 pub use locations::{Location, Locations};
