@@ -1,0 +1,75 @@
+//! `heapr snapshot take --signal`: the process writes the snapshot, heapr fetches it.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::Context;
+use heapr_v8::capture::{HeapUsage, Process, SignalFile, SnapshotSignal, anonymous_bytes};
+
+use super::file_name::Destination;
+use super::output_file::OutputFile;
+use super::preflight;
+use crate::report::quantity;
+
+/// Has the process write a snapshot, and moves it to where it is wanted.
+pub(crate) fn take(
+    pid: u32,
+    signal: SnapshotSignal,
+    is_forced: bool,
+    wait: Duration,
+    destination: &Destination,
+    is_quiet: bool,
+    is_cancelled: &AtomicBool,
+) -> anyhow::Result<PathBuf> {
+    let process = Process::examine(pid)?;
+    let what = format!("process {pid}");
+    // Nobody can be asked for the size of the heap; it is no larger than what the process has in memory.
+    let heap_bytes = anonymous_bytes(pid);
+    let usage = HeapUsage { used_bytes: heap_bytes, total_bytes: heap_bytes };
+    preflight::check(pid, &what, usage, None, destination.directory(), is_forced, is_quiet)?;
+    let written = signal.take(&process, is_forced, wait, &mut |_| {}, is_cancelled)?;
+    let path = fetch(&written, destination)?;
+    if !is_quiet {
+        eprintln!(
+            "heapr: {}: {}, written by the process in {}",
+            path.display(),
+            quantity::bytes(written.bytes),
+            preflight::seconds(written.took)
+        );
+    }
+    Ok(path)
+}
+
+/// Moves the file; where it lies on another disk or in a container, copies it.
+fn fetch(written: &SignalFile, destination: &Destination) -> anyhow::Result<PathBuf> {
+    let (path, may_replace) = match destination {
+        Destination::File { path, may_replace } => (path.clone(), *may_replace),
+        Destination::Directory(directory) => {
+            (directory.join(written.path.file_name().unwrap_or_default()), false)
+        }
+    };
+    if is_same_file(&written.path, &path) {
+        return Ok(path);
+    }
+    let mut file = OutputFile::create(&path, may_replace)?;
+    if fs::rename(&written.path, file.partial_path()).is_ok() {
+        // Older versions of Node let everybody read it.
+        fs::set_permissions(file.partial_path(), fs::Permissions::from_mode(0o600))
+            .with_context(|| format!("cannot make {} private", path.display()))?;
+        return file.keep();
+    }
+    let cannot = || format!("cannot copy {}", written.path.display());
+    io::copy(&mut File::open(&written.path).with_context(cannot)?, &mut file).with_context(cannot)?;
+    let path = file.keep()?;
+    fs::remove_file(&written.path).with_context(|| format!("cannot delete {}", written.path.display()))?;
+    Ok(path)
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    matches!((a.symlink_metadata(), b.symlink_metadata()), (Ok(a), Ok(b)) if a.ino() == b.ino() && a.dev() == b.dev())
+}

@@ -1,0 +1,290 @@
+//! One round of snapshots through an open inspector: the main thread, and the workers where they are wanted.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use heapr_v8::capture::{
+    Closing, Inspector, OpenOptions, Process, SnapshotOptions, SnapshotProgress, TakenSnapshot, Worker,
+    resident_bytes,
+};
+use serde_json::json;
+
+use super::file_name::Destination;
+use super::output_file::OutputFile;
+use super::preflight;
+use crate::report::progress_bar::ProgressBar;
+use crate::report::quantity;
+
+/// How snapshots are taken.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct CaptureArguments {
+    /// Collect garbage first
+    #[arg(long)]
+    gc: bool,
+    /// Keep the values of numbers (larger by a sixth)
+    #[arg(long)]
+    numeric_values: bool,
+    /// Show V8's own objects as they are, as DevTools does; do not compare with snapshots without it
+    #[arg(long)]
+    expose_internals: bool,
+    /// Take one of each worker thread, too
+    #[arg(long)]
+    workers: bool,
+    /// Take it even if the process would likely be killed for want of memory
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    open: OpenArguments,
+}
+
+/// How the inspector is reached.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct OpenArguments {
+    /// Do not send SIGUSR1: use the inspector only if it is open
+    #[arg(long)]
+    no_signal: bool,
+    /// What to inspect where there is more: its id, or a part of its URL or title
+    #[arg(long, value_name = "TEXT")]
+    target: Option<String>,
+    /// Wait so long for the port and for answers
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    wait: u32,
+    /// Say nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl OpenArguments {
+    pub(crate) fn options(&self) -> OpenOptions {
+        OpenOptions {
+            may_signal: !self.no_signal,
+            wait: Duration::from_secs(self.wait.max(1).into()),
+            target: self.target.clone(),
+        }
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+}
+
+impl CaptureArguments {
+    pub(crate) fn open(&self) -> &OpenArguments {
+        &self.open
+    }
+
+    pub(crate) fn has_workers(&self) -> bool {
+        self.workers
+    }
+
+    pub(crate) fn is_forced(&self) -> bool {
+        self.force
+    }
+
+    pub(crate) fn snapshot_options(&self) -> SnapshotOptions {
+        SnapshotOptions {
+            collects_garbage_first: self.gc,
+            has_numeric_values: self.numeric_values,
+            exposes_internals: self.expose_internals,
+        }
+    }
+}
+
+/// A snapshot that was written.
+#[derive(Debug)]
+pub(crate) struct Captured {
+    pub(crate) path: PathBuf,
+    pid: u32,
+    thread_number: u32,
+    heap_used_bytes: u64,
+    taken: TakenSnapshot,
+    extra_bytes: u64,
+    estimated_pause: Duration,
+    estimated_extra_bytes: u64,
+}
+
+impl Captured {
+    /// For `--format json`.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        json!({
+            "file": self.path.to_string_lossy(),
+            "pid": self.pid,
+            "thread": self.thread_number,
+            "file_bytes": self.taken.bytes,
+            "heap_used_bytes": self.heap_used_bytes,
+            "pause_us": micros(self.taken.pause),
+            "first_byte_us": micros(self.taken.until_first_byte),
+            "extra_memory_bytes": self.extra_bytes,
+            "estimated_pause_us": micros(self.estimated_pause),
+            "estimated_extra_memory_bytes": self.estimated_extra_bytes,
+        })
+    }
+
+    fn tell(&self) {
+        eprintln!(
+            "heapr: {}: {}, the thread stood still for {}, memory grew by {}",
+            self.path.display(),
+            quantity::bytes(self.taken.bytes),
+            preflight::seconds(self.taken.pause),
+            quantity::bytes(self.extra_bytes),
+        );
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Finds out what runs there and opens its inspector.
+pub(crate) fn open(
+    pid: u32,
+    arguments: &OpenArguments,
+    is_cancelled: &AtomicBool,
+) -> anyhow::Result<Inspector> {
+    let process = Process::examine(pid)?;
+    let inspector = Inspector::open(&process, &arguments.options(), is_cancelled)?;
+    if inspector.was_opened_by_us() && !arguments.quiet {
+        eprintln!(
+            "heapr: process {pid} has opened {} for us (SIGUSR1); it will be closed again",
+            inspector.address()
+        );
+    }
+    Ok(inspector)
+}
+
+/// Takes one snapshot of the main thread and, if wanted, of each worker.
+pub(crate) fn capture(
+    inspector: &mut Inspector,
+    arguments: &CaptureArguments,
+    destination: &Destination,
+    is_cancelled: &AtomicBool,
+    captured: &mut Vec<Captured>,
+) -> anyhow::Result<()> {
+    captured.push(capture_one(inspector, None, arguments, destination, is_cancelled)?);
+    if arguments.workers {
+        for worker in inspector.workers(is_cancelled)? {
+            captured.push(capture_one(inspector, Some(&worker), arguments, destination, is_cancelled)?);
+        }
+    }
+    Ok(())
+}
+
+fn capture_one(
+    inspector: &mut Inspector,
+    worker: Option<&Worker>,
+    arguments: &CaptureArguments,
+    destination: &Destination,
+    is_cancelled: &AtomicBool,
+) -> anyhow::Result<Captured> {
+    let pid = inspector.process().pid;
+    let is_quiet = arguments.open.quiet;
+    let thread_number = worker.map_or(0, |worker| worker.thread_number);
+    let what =
+        worker.map_or_else(|| format!("process {pid}"), |worker| format!("process {pid}, {}", worker.title));
+    let usage = inspector.heap_usage(worker, is_cancelled)?;
+    let estimate = preflight::check(
+        pid,
+        &what,
+        usage,
+        inspector.node_major(),
+        destination.directory(),
+        arguments.force,
+        is_quiet,
+    )?;
+    let (path, may_replace) = destination.path("Heap", pid, thread_number, "heapsnapshot");
+    let mut file = OutputFile::create(&path, may_replace)?;
+    let mut display = Display::new(pid, estimate.file_bytes);
+    let options = arguments.snapshot_options();
+    let taken = inspector.take_snapshot(
+        worker,
+        options,
+        &mut file,
+        &mut |progress| display.show(progress),
+        is_cancelled,
+    )?;
+    let extra_bytes = display.peak_bytes.saturating_sub(display.start_bytes);
+    drop(display);
+    let path = file.keep()?;
+    let captured = Captured {
+        path,
+        pid,
+        thread_number,
+        heap_used_bytes: usage.used_bytes,
+        taken,
+        extra_bytes,
+        estimated_pause: estimate.pause,
+        estimated_extra_bytes: estimate.extra_bytes,
+    };
+    if !is_quiet {
+        captured.tell();
+    }
+    Ok(captured)
+}
+
+/// Closes what was opened, and says so where it did not work.
+pub(crate) fn close(inspector: Inspector) -> anyhow::Result<()> {
+    let pid = inspector.process().pid;
+    match inspector.close() {
+        Closing::StillOpen(address) => Err(anyhow::anyhow!(
+            "process {pid} still listens on {address}: whoever reaches it there can run code in it"
+        ))
+        .context("the inspector could not be closed"),
+        Closing::Asked(address) => {
+            eprintln!("heapr: process {pid} is still busy, and closes {address} when it is done");
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Progress on the terminal, and the memory of the process meanwhile.
+struct Display {
+    pid: u32,
+    file_bytes: u64,
+    building: Option<ProgressBar>,
+    writing: Option<ProgressBar>,
+    looked: Instant,
+    start_bytes: u64,
+    peak_bytes: u64,
+}
+
+/// Between two looks at the memory of the process.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+impl Display {
+    fn new(pid: u32, file_bytes: u64) -> Self {
+        let start_bytes = resident_bytes(pid);
+        let building = Some(ProgressBar::new("building"));
+        Self {
+            pid,
+            file_bytes,
+            building,
+            writing: None,
+            looked: Instant::now(),
+            start_bytes,
+            peak_bytes: start_bytes,
+        }
+    }
+
+    fn show(&mut self, progress: SnapshotProgress) {
+        if self.looked.elapsed() >= LOOK_EVERY {
+            self.looked = Instant::now();
+            self.peak_bytes = self.peak_bytes.max(resident_bytes(self.pid));
+        }
+        match progress {
+            SnapshotProgress::Building { done, total } => {
+                if let Some(bar) = &mut self.building {
+                    bar.show(done as usize, total as usize);
+                }
+            }
+            SnapshotProgress::Writing { bytes } => {
+                self.building = None;
+                // How long the file will be is only estimated, too long rather than too short.
+                let bar = self.writing.get_or_insert_with(|| ProgressBar::new("writing"));
+                bar.show(bytes as usize, self.file_bytes.max(bytes) as usize);
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `heapr snapshot every`: snapshots at intervals, or when the heap passes a size.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use heapr_v8::capture::Process;
+
+use super::capture::CaptureArguments;
+use super::file_name::Destination;
+use super::hold::Held;
+use super::interrupt;
+use crate::report::quantity;
+
+/// Arguments of `heapr snapshot every`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct EveryArguments {
+    /// Seconds between two snapshots, or two looks at the size of the heap
+    #[arg(value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+    /// Processes
+    #[arg(value_name = "PID", required = true)]
+    pids: Vec<u32>,
+    /// Take one only when the heap in use has passed this size, and again when it has been below it
+    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes)]
+    at_heap: Option<u64>,
+    /// Stop after so many snapshots of each process
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    count: Option<u32>,
+    /// Keep the last so many of each process, and delete the ones before that this run has taken
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+    /// Close the port between two snapshots; they cannot be compared object by object then
+    #[arg(long)]
+    close_between: bool,
+    /// Write into this directory
+    #[arg(short, long, value_name = "DIRECTORY")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    capture: CaptureArguments,
+}
+
+/// What is known of one process.
+struct Watched {
+    held: Held,
+    rounds: u32,
+    files: VecDeque<Vec<PathBuf>>,
+    is_above: bool,
+    has_ended: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
+    let is_cancelled = interrupt::watch()?;
+    let destination = Destination::new(arguments.output.as_deref(), false, false)?;
+    let keeps_session = !arguments.close_between && arguments.pids.len() == 1;
+    let watch = |&pid: &u32| Watched {
+        held: Held::new(pid, keeps_session),
+        rounds: 0,
+        files: VecDeque::new(),
+        is_above: false,
+        has_ended: false,
+    };
+    let mut all: Vec<Watched> = arguments.pids.iter().map(watch).collect();
+    let period = Duration::from_secs(arguments.seconds.into());
+    let mut next = Instant::now();
+    let mut has_failed = false;
+    while !is_cancelled.load(Ordering::Relaxed) && all.iter().any(|watched| !watched.has_ended) {
+        for watched in all.iter_mut().filter(|watched| !watched.has_ended) {
+            if let Err(error) = look(watched, &arguments, &destination, &is_cancelled) {
+                let is_gone = Process::examine(watched.held.pid).is_err();
+                if !is_cancelled.load(Ordering::Relaxed) {
+                    eprintln!("heapr: {error:#}");
+                    has_failed = true;
+                }
+                let _ = watched.held.close();
+                // The first round says whether it works at all; later ones may be in bad luck.
+                watched.has_ended |= is_gone || watched.rounds == 0;
+            }
+            if arguments.count.is_some_and(|count| watched.rounds >= count) {
+                watched.has_ended = true;
+            }
+            if watched.has_ended {
+                watched.held.close()?;
+            }
+        }
+        next += period;
+        // A snapshot that took longer than the period moves the next one; none are taken back to back.
+        next = next.max(Instant::now() + period / 2);
+        sleep_until(next, &is_cancelled, &all);
+    }
+    for watched in &mut all {
+        watched.held.close()?;
+    }
+    if has_failed && all.iter().all(|watched| watched.rounds == 0) {
+        bail!("no snapshot was taken");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn look(
+    watched: &mut Watched,
+    arguments: &EveryArguments,
+    destination: &Destination,
+    is_cancelled: &AtomicBool,
+) -> anyhow::Result<()> {
+    if let Some(threshold_bytes) = arguments.at_heap {
+        let usage =
+            watched.held.inspector(&arguments.capture, is_cancelled)?.heap_usage(None, is_cancelled)?;
+        let was_above = std::mem::replace(&mut watched.is_above, usage.used_bytes >= threshold_bytes);
+        if was_above || !watched.is_above {
+            return watched.held.rest();
+        }
+    }
+    let captured = watched.held.capture(&arguments.capture, destination, is_cancelled)?;
+    watched.held.rest()?;
+    watched.rounds += 1;
+    for captured in &captured {
+        println!("{}", captured.path.display());
+    }
+    watched.files.push_back(captured.into_iter().map(|captured| captured.path).collect());
+    while arguments.keep.is_some_and(|keep| watched.files.len() > keep as usize) {
+        for path in watched.files.pop_front().into_iter().flatten() {
+            if let Err(error) = std::fs::remove_file(&path) {
+                eprintln!("heapr: cannot delete {}: {error}", path.display());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sleeps in short pieces: Ctrl-C is heard, and the end of the last process, too.
+fn sleep_until(time: Instant, is_cancelled: &AtomicBool, all: &[Watched]) {
+    const PIECE: Duration = Duration::from_millis(100);
+    while Instant::now() < time && !is_cancelled.load(Ordering::Relaxed) {
+        if all.iter().all(|watched| watched.has_ended) {
+            return;
+        }
+        std::thread::sleep(PIECE.min(time.saturating_duration_since(Instant::now())));
+    }
+}

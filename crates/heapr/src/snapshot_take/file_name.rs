@@ -1,0 +1,94 @@
+//! Names of captured files, as Node itself gives them: `Heap.yyyymmdd.hhmmss.pid.tid.seq.heapsnapshot`, local time.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use jiff::Zoned;
+
+/// Where captured files go.
+#[derive(Debug, Clone)]
+pub(crate) enum Destination {
+    /// Exactly there.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Whether it may be replaced.
+        may_replace: bool,
+    },
+    /// Under names of their own in a directory.
+    Directory(PathBuf),
+}
+
+impl Destination {
+    /// What `-o` says; without it, the working directory.
+    pub(crate) fn new(output: Option<&Path>, may_replace: bool, is_for_one: bool) -> anyhow::Result<Self> {
+        let Some(path) = output else { return Ok(Self::Directory(PathBuf::new())) };
+        if path.is_dir() {
+            return Ok(Self::Directory(path.to_owned()));
+        }
+        if !is_for_one {
+            bail!(
+                "{} is no directory, and more than one file is to be written: name one with -o",
+                path.display()
+            );
+        }
+        Ok(Self::File { path: path.to_owned(), may_replace })
+    }
+
+    /// The directory that the files go to.
+    pub(crate) fn directory(&self) -> &Path {
+        let directory = match self {
+            Self::File { path, .. } => path.parent().unwrap_or(Path::new("")),
+            Self::Directory(directory) => directory,
+        };
+        if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
+    }
+
+    /// The path for a file that is made now, and whether it may replace one.
+    pub(crate) fn path(&self, start: &str, pid: u32, thread_number: u32, extension: &str) -> (PathBuf, bool) {
+        match self {
+            Self::File { path, may_replace } => (path.clone(), *may_replace),
+            Self::Directory(directory) => {
+                let time = Zoned::now().strftime("%Y%m%d.%H%M%S").to_string();
+                let path = (1..)
+                    .map(|number| directory.join(name(start, &time, pid, thread_number, number, extension)))
+                    .find(|path| path.symlink_metadata().is_err());
+                (path.unwrap_or_default(), false)
+            }
+        }
+    }
+}
+
+fn name(start: &str, time: &str, pid: u32, thread_number: u32, number: u32, extension: &str) -> String {
+    format!("{start}.{time}.{pid}.{thread_number}.{number:03}.{extension}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_node() {
+        let name = name("Heap", "20261121.040213", 11005, 0, 1, "heapsnapshot");
+        assert_eq!(name, "Heap.20261121.040213.11005.0.001.heapsnapshot");
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_not_given_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let destination = Destination::new(Some(directory.path()), false, false).unwrap();
+        let mut names = std::collections::HashSet::new();
+        for _ in 0..5 {
+            let (path, may_replace) = destination.path("Heap", 1, 0, "heapsnapshot");
+            std::fs::write(&path, "").unwrap();
+            assert!(!may_replace && names.insert(path));
+        }
+    }
+
+    #[test]
+    fn one_name_for_many_files_is_refused() {
+        assert!(Destination::new(Some(Path::new("x.heapsnapshot")), false, false).is_err());
+        let one = Destination::new(Some(Path::new("x.heapsnapshot")), false, true).unwrap();
+        assert_eq!(one.directory(), Path::new("."));
+    }
+}

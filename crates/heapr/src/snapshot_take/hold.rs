@@ -1,0 +1,66 @@
+//! A process that more than one snapshot is taken of.
+//!
+//! V8 forgets the ids of all objects when an inspector session ends. Only snapshots of one session can be compared by
+//! id, so the session is kept as long as it can be: always where the port was open before; where we opened it, for one
+//! process at a time, because Node processes all want the same port.
+
+use std::sync::atomic::AtomicBool;
+
+use heapr_v8::capture::Inspector;
+
+use super::capture::{CaptureArguments, Captured, capture, close, open};
+use super::file_name::Destination;
+
+/// A process, and its inspector while it is open.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) pid: u32,
+    inspector: Option<Inspector>,
+    keeps_session: bool,
+}
+
+impl Held {
+    /// Nothing is opened yet.
+    pub(crate) fn new(pid: u32, keeps_session: bool) -> Self {
+        Self { pid, inspector: None, keeps_session }
+    }
+
+    /// The inspector, opened if it is not.
+    pub(crate) fn inspector(
+        &mut self,
+        arguments: &CaptureArguments,
+        is_cancelled: &AtomicBool,
+    ) -> anyhow::Result<&mut Inspector> {
+        let inspector = match self.inspector.take() {
+            Some(inspector) => inspector,
+            None => open(self.pid, arguments.open(), is_cancelled)?,
+        };
+        Ok(self.inspector.insert(inspector))
+    }
+
+    /// Takes one snapshot (and those of the workers).
+    pub(crate) fn capture(
+        &mut self,
+        arguments: &CaptureArguments,
+        destination: &Destination,
+        is_cancelled: &AtomicBool,
+    ) -> anyhow::Result<Vec<Captured>> {
+        let inspector = self.inspector(arguments, is_cancelled)?;
+        let mut captured = Vec::new();
+        capture(inspector, arguments, destination, is_cancelled, &mut captured)?;
+        Ok(captured)
+    }
+
+    /// Between two snapshots: ends the session if it is not to be kept.
+    pub(crate) fn rest(&mut self) -> anyhow::Result<()> {
+        match self.inspector.take_if(|inspector| !self.keeps_session && inspector.was_opened_by_us()) {
+            Some(inspector) => close(inspector),
+            None => Ok(()),
+        }
+    }
+
+    /// After an error: the session is of no use any more.
+    pub(crate) fn close(&mut self) -> anyhow::Result<()> {
+        self.inspector.take().map_or(Ok(()), close)
+    }
+}

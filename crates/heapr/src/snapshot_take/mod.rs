@@ -1,0 +1,39 @@
+//! `heapr snapshot take`, `heapr snapshot every`, `heapr node`: snapshots and profiles of running JavaScript.
+
+mod by_signal;
+mod capture;
+mod every;
+mod file_name;
+mod hold;
+mod interrupt;
+mod node;
+mod node_run;
+mod node_sample;
+mod node_timeline;
+mod output_file;
+mod preflight;
+mod take;
+
+use std::process::ExitCode;
+
+pub(crate) use every::EveryArguments;
+pub(crate) use output_file::OutputFile;
+pub(crate) use node::{NodeArguments, run as run_node};
+pub(crate) use take::TakeArguments;
+
+/// The commands of `heapr snapshot` that take some.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum SnapshotCommand {
+    /// Take a heap snapshot of a running Node (Deno, Electron, Chrome) process.
+    Take(Box<TakeArguments>),
+    /// Take heap snapshots at intervals, or when the heap passes a size.
+    Every(Box<EveryArguments>),
+}
+
+/// Runs the command.
+pub(crate) fn run(command: SnapshotCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        SnapshotCommand::Take(arguments) => take::run(*arguments),
+        SnapshotCommand::Every(arguments) => every::run(*arguments),
+    }
+}

@@ -1,0 +1,34 @@
+//! `heapr node`: Node started ready for snapshots, and the gentle ways to look into one that runs.
+
+use std::process::ExitCode;
+
+use super::node_run::{self, RunArguments};
+use super::node_sample::{self, SampleArguments};
+use super::node_timeline::{self, TimelineArguments};
+
+/// Arguments of `heapr node`.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct NodeArguments {
+    #[command(subcommand)]
+    command: Option<NodeCommand>,
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum NodeCommand {
+    /// Sample the allocations of a running process, at next to no cost, into a .heapprofile.
+    Sample(Box<SampleArguments>),
+    /// Record what a running process allocates and where, into a .heaptimeline.
+    Timeline(Box<TimelineArguments>),
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        Some(NodeCommand::Sample(arguments)) => node_sample::run(*arguments),
+        Some(NodeCommand::Timeline(arguments)) => node_timeline::run(*arguments),
+        None => node_run::run(arguments.run),
+    }
+}

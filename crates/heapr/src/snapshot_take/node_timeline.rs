@@ -1,0 +1,70 @@
+//! `heapr node timeline`: every allocation of a while, with its stack, and what is left of them.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use super::capture::{CaptureArguments, close, open};
+use super::file_name::Destination;
+use super::output_file::OutputFile;
+use super::{interrupt, preflight};
+use crate::report::quantity;
+
+/// Arguments of `heapr node timeline`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TimelineArguments {
+    /// The process
+    #[arg(value_name = "PID")]
+    pid: u32,
+    /// Record for so long; Ctrl-C ends sooner, and keeps what there is
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 30)]
+    duration: u32,
+    /// Write to this file, or into this directory under a name like Heap.DATE.TIME.PID.THREAD.NUMBER.heaptimeline
+    #[arg(short, long, value_name = "FILE|DIRECTORY")]
+    output: Option<PathBuf>,
+    /// Overwrite the file
+    #[arg(short = 'f', long)]
+    overwrite: bool,
+    #[command(flatten)]
+    capture: CaptureArguments,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: TimelineArguments) -> anyhow::Result<ExitCode> {
+    let is_cancelled = interrupt::watch()?;
+    let destination = Destination::new(arguments.output.as_deref(), arguments.overwrite, true)?;
+    let pid = arguments.pid;
+    let is_quiet = arguments.capture.open().is_quiet();
+    let mut inspector = open(pid, arguments.capture.open(), &is_cancelled)?;
+    let outcome = (|| {
+        let usage = inspector.heap_usage(None, &is_cancelled)?;
+        // It ends with a snapshot, which costs what any other one does.
+        let what = format!("process {pid}");
+        preflight::check(
+            pid,
+            &what,
+            usage,
+            inspector.node_major(),
+            destination.directory(),
+            arguments.capture.is_forced(),
+            is_quiet,
+        )?;
+        let (path, may_replace) = destination.path("Heap", pid, 0, "heaptimeline");
+        let mut file = OutputFile::create(&path, may_replace)?;
+        let until = Instant::now() + Duration::from_secs(arguments.duration.into());
+        let options = arguments.capture.snapshot_options();
+        let taken = inspector.record_timeline(None, options, until, &mut file, &mut |_| {}, &is_cancelled)?;
+        let path = file.keep()?;
+        println!("{}", path.display());
+        if !is_quiet {
+            eprintln!(
+                "heapr: {}; while it was written the thread stood still for {}",
+                quantity::bytes(taken.bytes),
+                preflight::seconds(taken.pause)
+            );
+        }
+        Ok(ExitCode::SUCCESS)
+    })();
+    let closed = close(inspector);
+    outcome.and_then(|status| closed.map(|()| status))
+}

@@ -1,0 +1,79 @@
+//! A file that is being written: private, new, and under its name only when it is whole.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rustix::fs::{Mode, OFlags, RenameFlags};
+
+/// A file under another name until [`OutputFile::keep`]; dropped before, it is removed.
+#[derive(Debug)]
+pub(crate) struct OutputFile {
+    file: File,
+    partial: PathBuf,
+    path: PathBuf,
+    may_replace: bool,
+    is_kept: bool,
+}
+
+impl OutputFile {
+    /// Opens `.NAME.partial` beside `path`: mode 0600, made new, never through a symbolic link.
+    pub(crate) fn create(path: &Path, may_replace: bool) -> anyhow::Result<Self> {
+        let name = path.file_name().with_context(|| format!("{} names no file", path.display()))?;
+        if !may_replace && path.symlink_metadata().is_ok() {
+            anyhow::bail!("{} exists: name another file with -o, or overwrite it with -f", path.display());
+        }
+        let partial =
+            path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(&partial, flags, Mode::RUSR | Mode::WUSR)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { file: file.into(), partial, path: path.to_owned(), may_replace, is_kept: false })
+    }
+
+    /// What it is called until then.
+    pub(crate) fn partial_path(&self) -> &Path {
+        &self.partial
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn keep(mut self) -> anyhow::Result<PathBuf> {
+        let cannot = || format!("cannot write {}", self.path.display());
+        self.file.sync_data().with_context(cannot)?;
+        let (from, to) = (&self.partial, &self.path);
+        if self.may_replace {
+            std::fs::rename(from, to).with_context(cannot)?;
+        } else {
+            let flags = RenameFlags::NOREPLACE;
+            match rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags) {
+                // Some file systems know no such flag; a hard link replaces nothing either.
+                Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+                    std::fs::hard_link(from, to).with_context(cannot)?;
+                    std::fs::remove_file(from).with_context(cannot)?;
+                }
+                other => other.with_context(cannot)?,
+            }
+        }
+        self.is_kept = true;
+        Ok(self.path.clone())
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = std::fs::remove_file(&self.partial);
+        }
+    }
+}

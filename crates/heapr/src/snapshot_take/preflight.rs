@@ -1,0 +1,104 @@
+//! Before a snapshot is taken: what it will cost, and whether the process would live through it.
+
+use std::path::Path;
+
+use anyhow::bail;
+use heapr_v8::capture::{
+    Danger, Estimate, HeapUsage, MemoryLimit, dangers, estimate, memory_room, resident_bytes,
+};
+
+use crate::report::quantity;
+
+/// Says on stderr what it costs; refuses what would likely end the process, unless forced.
+pub(crate) fn check(
+    pid: u32,
+    what: &str,
+    usage: HeapUsage,
+    node_major: Option<u32>,
+    directory: &Path,
+    is_forced: bool,
+    is_quiet: bool,
+) -> anyhow::Result<Estimate> {
+    let estimate = estimate(usage, node_major);
+    let room = memory_room(pid);
+    let disk_free_bytes =
+        rustix::fs::statvfs(directory).ok().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    if !is_quiet {
+        eprintln!(
+            "heapr: {what}: {} of heap in use, {} resident; the thread will stand still for up to {}, and take up to {} more \
+             ({} free); the file: up to {}",
+            quantity::bytes(usage.used_bytes),
+            quantity::bytes(resident_bytes(pid)),
+            seconds(estimate.pause),
+            quantity::bytes(estimate.extra_bytes),
+            quantity::bytes(room.free_bytes),
+            quantity::bytes(estimate.file_bytes),
+        );
+    }
+    let dangers: Vec<String> = dangers(estimate, &room, disk_free_bytes).iter().map(told).collect();
+    if !dangers.is_empty() {
+        if !is_forced {
+            bail!(
+                "{what}: {}; --force takes it nevertheless, `heapr node sample {pid}` costs next to nothing",
+                dangers.join("; ")
+            );
+        }
+        eprintln!("heapr: {what}: {}", dangers.join("; "));
+    }
+    Ok(estimate)
+}
+
+/// `2.7 s`, `1 min 20 s`.
+pub(crate) fn seconds(duration: std::time::Duration) -> String {
+    let tenths = duration.as_millis().div_ceil(100);
+    if tenths < 600 {
+        return format!("{}.{} s", tenths / 10, tenths % 10);
+    }
+    let seconds = tenths.div_ceil(10);
+    format!("{} min {} s", seconds / 60, seconds % 60)
+}
+
+fn told(danger: &Danger) -> String {
+    match danger {
+        Danger::Memory { extra_bytes, free_bytes, limited_by } => format!(
+            "the snapshot may take {} of memory, but {} has only {} left, so the process would likely be killed",
+            quantity::bytes(*extra_bytes),
+            match limited_by {
+                MemoryLimit::Machine => "the machine".to_owned(),
+                MemoryLimit::ControlGroup { path, limit_bytes } =>
+                    format!("its control group {path} (limit {})", quantity::bytes(*limit_bytes)),
+            },
+            quantity::bytes(*free_bytes)
+        ),
+        Danger::Disk { file_bytes, free_bytes } => format!(
+            "the file may have {}, but the disk has only {} left",
+            quantity::bytes(*file_bytes),
+            quantity::bytes(*free_bytes)
+        ),
+        _ => "something else speaks against it".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn times_are_rounded_up() {
+        assert_eq!(seconds(Duration::from_millis(2_640)), "2.7 s");
+        assert_eq!(seconds(Duration::from_millis(79_950)), "1 min 20 s");
+        assert_eq!(seconds(Duration::ZERO), "0.0 s");
+    }
+
+    #[test]
+    fn a_refusal_says_what_would_happen_and_what_to_do() {
+        let usage = HeapUsage { used_bytes: 1 << 50, total_bytes: 1 << 50 };
+        let error = check(std::process::id(), "process 7", usage, None, Path::new("."), false, true)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("would likely be killed") && error.contains("--force"), "{error}");
+        assert!(check(std::process::id(), "process 7", usage, None, Path::new("."), true, true).is_ok());
+    }
+}

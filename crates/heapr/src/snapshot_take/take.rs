@@ -1,0 +1,150 @@
+//! `heapr snapshot take`: a snapshot of each process that is named.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use heapr_v8::capture::SnapshotSignal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::{Value, json};
+
+use super::capture::CaptureArguments;
+use super::file_name::Destination;
+use super::hold::Held;
+use super::{by_signal, interrupt};
+
+/// Arguments of `heapr snapshot take`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TakeArguments {
+    /// Processes
+    #[arg(value_name = "PID", required = true)]
+    pids: Vec<u32>,
+    /// Write to this file, or into this directory under names like Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot
+    #[arg(short, long, value_name = "FILE|DIRECTORY")]
+    output: Option<PathBuf>,
+    /// Overwrite the file
+    #[arg(short = 'f', long)]
+    overwrite: bool,
+    /// Have the process write it on this signal (SIGUSR2 …), as it was started with --heapsnapshot-signal, and move the file
+    #[arg(long, value_name = "SIGNAL", value_parser = parse_signal, conflicts_with_all = ["workers", "gc", "numeric_values", "expose_internals"])]
+    signal: Option<SnapshotSignal>,
+    /// Take another one each time Enter is pressed; only snapshots of one run can be compared object by object
+    #[arg(long, conflicts_with = "signal")]
+    again: bool,
+    #[command(flatten)]
+    capture: CaptureArguments,
+    /// Format of what is printed
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// The names of the files
+    Text,
+    /// Names, sizes, pauses and memory, for programs
+    Json,
+}
+
+fn parse_signal(name: &str) -> Result<SnapshotSignal, String> {
+    SnapshotSignal::parse(name).ok_or_else(|| "Node takes SIGUSR1 or SIGUSR2".to_owned())
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
+    let is_cancelled = interrupt::watch()?;
+    let is_for_one = arguments.pids.len() == 1 && !arguments.capture.has_workers() && !arguments.again;
+    let destination = Destination::new(arguments.output.as_deref(), arguments.overwrite, is_for_one)?;
+    let mut written = Vec::new();
+    let mut status = ExitCode::SUCCESS;
+    for &pid in &arguments.pids {
+        if is_cancelled.load(Ordering::Relaxed) {
+            break;
+        }
+        let outcome = match arguments.signal {
+            Some(signal) => by_signal(pid, signal, &arguments, &destination, &is_cancelled, &mut written),
+            None => by_inspector(pid, &arguments, &destination, &is_cancelled, &mut written),
+        };
+        if let Err(error) = outcome {
+            // The other processes are no worse for it.
+            eprintln!("heapr: {error:#}");
+            status = ExitCode::from(2);
+        }
+    }
+    if arguments.format == Format::Json {
+        println!("{:#}", json!({ "schema": "heapr-snapshot-take-1", "snapshots": written }));
+    }
+    Ok(status)
+}
+
+fn by_inspector(
+    pid: u32,
+    arguments: &TakeArguments,
+    destination: &Destination,
+    is_cancelled: &AtomicBool,
+    written: &mut Vec<Value>,
+) -> anyhow::Result<()> {
+    let mut held = Held::new(pid, true);
+    let outcome = (|| {
+        loop {
+            for captured in held.capture(&arguments.capture, destination, is_cancelled)? {
+                if arguments.format == Format::Text {
+                    println!("{}", captured.path.display());
+                }
+                written.push(captured.json());
+            }
+            if !arguments.again || !wait_for_enter(is_cancelled)? {
+                return Ok(());
+            }
+        }
+    })();
+    outcome.and(held.close())
+}
+
+fn by_signal(
+    pid: u32,
+    signal: SnapshotSignal,
+    arguments: &TakeArguments,
+    destination: &Destination,
+    is_cancelled: &AtomicBool,
+    written: &mut Vec<Value>,
+) -> anyhow::Result<()> {
+    let open = arguments.capture.open();
+    let is_forced = arguments.capture.is_forced();
+    let path = by_signal::take(
+        pid,
+        signal,
+        is_forced,
+        open.options().wait,
+        destination,
+        open.is_quiet(),
+        is_cancelled,
+    )?;
+    if arguments.format == Format::Text {
+        println!("{}", path.display());
+    }
+    let file_bytes = path.metadata()?.len();
+    written
+        .push(json!({ "file": path.to_string_lossy(), "pid": pid, "thread": 0, "file_bytes": file_bytes }));
+    Ok(())
+}
+
+/// Whether a line came on stdin; no, if it ended or the user wanted to stop.
+fn wait_for_enter(is_cancelled: &AtomicBool) -> anyhow::Result<bool> {
+    const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    eprintln!("heapr: Enter takes another one, Ctrl-C ends");
+    let stdin = std::io::stdin();
+    while !is_cancelled.load(Ordering::Relaxed) {
+        let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut waiting, Some(&TICK)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => {
+                let mut line = String::new();
+                return Ok(stdin.read_line(&mut line).context("cannot read from the terminal")? > 0);
+            }
+            Err(error) => return Err(error).context("cannot wait for the terminal"),
+        }
+    }
+    Ok(false)
+}

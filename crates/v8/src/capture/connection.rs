@@ -1,0 +1,251 @@
+//! A WebSocket to an inspector: requests, answers, events, also those of worker threads.
+//!
+//! A worker's messages travel inside the main thread's:
+//!
+//! ```text
+//! -> {"id":5,"method":"NodeWorker.sendMessageToWorker","params":{"sessionId":"1","message":"{\"id\":6,…}"}}
+//! <- {"method":"NodeWorker.receivedMessageFromWorker","params":{"sessionId":"1","message":"{\"id\":6,…}"}}
+//! ```
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use tungstenite::protocol::WebSocketConfig;
+use tungstenite::{Error as SocketError, HandshakeError, Message as Frame, Utf8Bytes, WebSocket};
+
+use super::error::{Error, Result};
+use super::message::Message;
+use super::process::Process;
+
+/// Between two looks at the flag, the deadline and the process.
+const TICK: Duration = Duration::from_millis(100);
+/// A chunk has 100 KB; the longest messages are whole sampling profiles.
+const MESSAGE_BYTES_MAX: usize = 1 << 30;
+/// One read takes as much as the kernel has.
+const READ_BUFFER_BYTES: usize = 1 << 20;
+const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
+
+/// Who is spoken to over one connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Isolate {
+    /// The main thread, or the page.
+    Main,
+    /// A worker thread, by the id of its session.
+    Worker(String),
+}
+
+/// What comes without being asked for. The text is only there during the call.
+pub(crate) type OnEvent<'a> = &'a mut dyn FnMut(&str, &RawValue) -> Result<()>;
+
+/// How long a request may take, and what ends it early.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience<'a> {
+    /// From the last message on.
+    pub(crate) silence_max: Duration,
+    /// Whatever comes meanwhile.
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) is_cancelled: &'a AtomicBool,
+}
+
+/// An open connection.
+pub(crate) struct Connection {
+    socket: WebSocket<TcpStream>,
+    address: SocketAddr,
+    process: Process,
+    last_id: u64,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Connection").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// Shakes hands over a fresh TCP connection. Only the path of the inspector's own URL is used: where it is, we know.
+    pub(crate) fn open(
+        process: &Process,
+        stream: TcpStream,
+        address: SocketAddr,
+        path: &str,
+    ) -> Result<Self> {
+        let broke = |source: SocketError| Error::Connection { address, source: Box::new(source) };
+        stream.set_read_timeout(Some(HANDSHAKE_TIME)).map_err(|error| broke(error.into()))?;
+        stream.set_write_timeout(Some(HANDSHAKE_TIME)).map_err(|error| broke(error.into()))?;
+        let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BUFFER_BYTES)
+            .max_message_size(Some(MESSAGE_BYTES_MAX))
+            .max_frame_size(Some(MESSAGE_BYTES_MAX));
+        let url = format!("ws://{address}{path}");
+        let (socket, _) = tungstenite::client::client_with_config(url, stream, Some(config)).map_err(
+            |error| match error {
+                HandshakeError::Failure(source) => broke(source),
+                HandshakeError::Interrupted(_) => broke(io::Error::from(io::ErrorKind::TimedOut).into()),
+            },
+        )?;
+        socket.get_ref().set_read_timeout(Some(TICK)).map_err(|error| broke(error.into()))?;
+        Ok(Self { socket, address, process: process.clone(), last_id: 0 })
+    }
+
+    /// Sends a request and returns its number.
+    pub(crate) fn send(&mut self, isolate: &Isolate, method: &str, params: &Value) -> Result<u64> {
+        self.last_id += 1;
+        let id = self.last_id;
+        let request = json!({ "id": id, "method": method, "params": params });
+        let outer = match isolate {
+            Isolate::Main => request,
+            Isolate::Worker(session) => {
+                self.last_id += 1;
+                let params = json!({ "sessionId": session, "message": request.to_string() });
+                json!({ "id": self.last_id, "method": "NodeWorker.sendMessageToWorker", "params": params })
+            }
+        };
+        self.socket.send(Frame::text(outer.to_string())).map_err(|source| self.broke(source))?;
+        Ok(id)
+    }
+
+    /// Sends a request and waits for its answer; events on the way go to `on_event`.
+    pub(crate) fn call(
+        &mut self,
+        isolate: &Isolate,
+        method: &str,
+        params: &Value,
+        patience: Patience<'_>,
+        on_event: OnEvent<'_>,
+    ) -> Result<Box<RawValue>> {
+        let id = self.send(isolate, method, params)?;
+        let mut answer = None;
+        while answer.is_none() {
+            self.receive(method, patience, &mut |from, message| {
+                if from != *isolate {
+                    return Ok(());
+                }
+                if let (Some(event), Some(params)) = (&message.method, message.params) {
+                    return on_event(event, params);
+                }
+                if message.id == Some(id) {
+                    answer = Some(match (&message.error, message.result) {
+                        (Some(refusal), _) => {
+                            return Err(Error::Refused {
+                                method: method.to_owned(),
+                                message: refusal.message.clone(),
+                            });
+                        }
+                        (None, result) => {
+                            result.map_or_else(|| to_raw_value(&()), |result| Ok(result.to_owned()))
+                        }
+                    });
+                }
+                Ok(())
+            })?;
+        }
+        match answer {
+            Some(Ok(answer)) => Ok(answer),
+            _ => {
+                Err(Error::BadMessage { what: "an answer without a result".into(), start: method.to_owned() })
+            }
+        }
+    }
+
+    /// Hands events on for some time, or until the flag is raised.
+    pub(crate) fn listen(
+        &mut self,
+        isolate: &Isolate,
+        until: Instant,
+        is_cancelled: &AtomicBool,
+        on_event: OnEvent<'_>,
+    ) -> Result<()> {
+        let patience = Patience { silence_max: Duration::MAX, deadline: Some(until), is_cancelled };
+        while Instant::now() < until && !is_cancelled.load(Ordering::Relaxed) {
+            let received =
+                self.receive("", patience, &mut |from, message| match (&message.method, message.params) {
+                    (Some(event), Some(params)) if from == *isolate => on_event(event, params),
+                    _ => Ok(()),
+                });
+            match received {
+                Err(Error::NoAnswer { .. } | Error::Cancelled) => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the next message of any isolate.
+    fn receive(
+        &mut self,
+        method: &str,
+        patience: Patience<'_>,
+        on_message: &mut dyn FnMut(Isolate, &Message<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let text = self.next_text(method, patience)?;
+        let message = Message::parse(&text)?;
+        let worker_params = match (&message.method, message.params) {
+            (Some(event), Some(params)) if event == "NodeWorker.receivedMessageFromWorker" => Some(params),
+            _ => None,
+        };
+        let Some(params) = worker_params else { return on_message(Isolate::Main, &message) };
+        let params: WorkerParams<'_> = super::message::parse_value(params)?;
+        on_message(Isolate::Worker(params.session_id.into_owned()), &Message::parse(&params.message)?)
+    }
+
+    fn next_text(&mut self, method: &str, patience: Patience<'_>) -> Result<Utf8Bytes> {
+        let started = Instant::now();
+        loop {
+            if patience.is_cancelled.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            if started.elapsed() >= patience.silence_max
+                || patience.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+            {
+                let waited_s = started.elapsed().as_secs();
+                return Err(Error::NoAnswer { method: method.to_owned(), waited_s });
+            }
+            match self.socket.read() {
+                Ok(Frame::Text(text)) => return Ok(text),
+                // Pings are answered by the library.
+                Ok(Frame::Ping(_) | Frame::Pong(_) | Frame::Binary(_) | Frame::Frame(_)) => {}
+                Ok(Frame::Close(_)) => return Err(self.ended(Error::Closed { address: self.address })),
+                Err(SocketError::Io(error))
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+                    ) =>
+                {
+                    if !self.process.is_alive() {
+                        return Err(Error::ProcessEnded { pid: self.process.pid });
+                    }
+                }
+                Err(source) => return Err(self.broke(source)),
+            }
+        }
+    }
+
+    fn broke(&self, source: SocketError) -> Error {
+        self.ended(match source {
+            SocketError::ConnectionClosed | SocketError::AlreadyClosed => {
+                Error::Closed { address: self.address }
+            }
+            source => Error::Connection { address: self.address, source: Box::new(source) },
+        })
+    }
+
+    /// A connection that ends because its process did says so.
+    fn ended(&self, otherwise: Error) -> Error {
+        if self.process.is_alive() { otherwise } else { Error::ProcessEnded { pid: self.process.pid } }
+    }
+}
+
+#[derive(Deserialize)]
+struct WorkerParams<'a> {
+    #[serde(rename = "sessionId", borrow)]
+    session_id: Cow<'a, str>,
+    #[serde(borrow)]
+    message: Cow<'a, str>,
+}

@@ -1,0 +1,458 @@
+//! The way into a process: the inspector that is open, or the one that Node opens on SIGUSR1.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::connection::{Connection, Isolate, OnEvent, Patience};
+use super::error::{Error, Result};
+use super::http;
+use super::listening::{Listener, listeners_in_network_of, listeners_of, owner_of};
+use super::message::parse_value;
+use super::network;
+use super::process::{Process, Runtime};
+use super::profile::{self, SamplingOptions};
+use super::snapshot::{self, SnapshotOptions, SnapshotProgress, TakenSnapshot};
+use super::worker::{self, Worker};
+
+/// Node's own choice.
+const DEFAULT_PORT: u16 = 9229;
+/// Between two looks for the port.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// After Ctrl-C, the port that our signal opens is still waited for so long, in order to close it.
+const LAST_WAIT: Duration = Duration::from_secs(2);
+/// So long the thread may take to hear that it shall close its port. Busy for longer (with a snapshot that was given
+/// up, say), it does so when it is done: requests that it has received outlive their connection.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
+
+/// How to get in.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// Whether SIGUSR1 may be sent to a Node process without an open port.
+    pub may_signal: bool,
+    /// How long the process may take to open its port, and to answer short requests.
+    pub wait: Duration,
+    /// The id, or a part of the URL or title, of what is to be inspected; needed where there is more than one page.
+    pub target: Option<String>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { may_signal: true, wait: Duration::from_secs(30), target: None }
+    }
+}
+
+/// Something that can be inspected.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Target {
+    /// The inspector's name for it.
+    #[serde(default)]
+    pub id: String,
+    /// `node`, `page`, `worker` …
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// For people.
+    #[serde(default)]
+    pub title: String,
+    /// The script, or the page.
+    #[serde(default)]
+    pub url: String,
+    #[serde(rename = "webSocketDebuggerUrl", default)]
+    socket_url: String,
+}
+
+/// What the isolate says of its heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeapUsage {
+    /// Bytes of live and not yet collected objects.
+    pub used_bytes: u64,
+    /// Bytes that V8 has taken from the system for them.
+    pub total_bytes: u64,
+}
+
+/// What became of the port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// It was open before, and still is.
+    WasOpenBefore,
+    /// We had opened it, and it is gone.
+    Closed,
+    /// We had opened it, and the process closes it as soon as its thread is free.
+    Asked(SocketAddr),
+    /// We had opened it, and the process does not close it.
+    StillOpen(SocketAddr),
+}
+
+/// An open way in. Dropping it closes the port if we opened it.
+#[derive(Debug)]
+pub struct Inspector {
+    process: Process,
+    listener: Listener,
+    target: Target,
+    connection: Connection,
+    wait: Duration,
+    must_close: bool,
+    node_major: Option<u32>,
+}
+
+impl Inspector {
+    /// Finds the open inspector of a process, or has Node open one.
+    pub fn open(process: &Process, options: &OpenOptions, is_cancelled: &AtomicBool) -> Result<Self> {
+        if process.runtime == Runtime::Bun {
+            return Err(Error::Bun { pid: process.pid });
+        }
+        network::can_reach(process)?;
+        let before = listeners_of(process)?;
+        let is_expected = |listener: &&Listener| expected_ports(process).contains(&listener.bound_to.port());
+        let open = before.iter().filter(is_expected).find(|listener| is_inspector(process, listener));
+        if let Some(listener) = open.or_else(|| open_anywhere(process, &before)) {
+            return Self::connect(process, *listener, options, false);
+        }
+        refuse_without_signal(process, options)?;
+        let (listener, is_ours) = open_by_signal(process, &before, options, is_cancelled)?;
+        let mut inspector = Self::connect(process, listener, options, is_ours);
+        if inspector.is_err() && is_ours {
+            // The port is ours to close, so the handshake is tried once more.
+            inspector = Self::connect(process, listener, options, is_ours);
+        }
+        if is_cancelled.load(Ordering::Relaxed) {
+            inspector?.close();
+            return Err(Error::Cancelled);
+        }
+        inspector
+    }
+
+    fn connect(
+        process: &Process,
+        listener: Listener,
+        options: &OpenOptions,
+        must_close: bool,
+    ) -> Result<Self> {
+        let address = listener.address();
+        let target = choose(process, targets(process, address)?, options.target.as_deref())?;
+        // Only the path: the host in this URL is the other side's idea.
+        let path =
+            target.socket_url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..]));
+        let path = path
+            .ok_or_else(|| Error::NotAnInspector { address, what: "a target without an address".into() })?;
+        let connection = Connection::open(process, network::connect(process, address)?, address, path)?;
+        let node_major = version(process, address).ok().and_then(|version| version.node_major());
+        let process = process.clone();
+        Ok(Self { process, listener, target, connection, wait: options.wait, must_close, node_major })
+    }
+
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// What is inspected.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The major version of Node, if it is one.
+    pub fn node_major(&self) -> Option<u32> {
+        self.node_major
+    }
+
+    /// Whether we opened the port.
+    pub fn was_opened_by_us(&self) -> bool {
+        self.must_close
+    }
+
+    /// The worker threads of a Node process.
+    pub fn workers(&mut self, is_cancelled: &AtomicBool) -> Result<Vec<Worker>> {
+        worker::attach(&mut self.connection, self.wait, is_cancelled)
+    }
+
+    /// The size of the heap of the main thread or the page, or of a worker.
+    pub fn heap_usage(&mut self, worker: Option<&Worker>, is_cancelled: &AtomicBool) -> Result<HeapUsage> {
+        #[derive(Deserialize)]
+        struct Answer {
+            #[serde(rename = "usedSize")]
+            used_bytes: f64,
+            #[serde(rename = "totalSize")]
+            total_bytes: f64,
+        }
+        let patience = Patience { silence_max: self.wait, deadline: None, is_cancelled };
+        let nothing: OnEvent<'_> = &mut |_, _| Ok(());
+        let answer =
+            self.connection.call(&isolate(worker), "Runtime.getHeapUsage", &json!({}), patience, nothing)?;
+        let Answer { used_bytes, total_bytes } = parse_value(&answer)?;
+        Ok(HeapUsage { used_bytes: used_bytes as u64, total_bytes: total_bytes as u64 })
+    }
+
+    /// Takes a snapshot of the main thread or the page, or of a worker, and writes it as it comes.
+    pub fn take_snapshot(
+        &mut self,
+        worker: Option<&Worker>,
+        options: SnapshotOptions,
+        sink: &mut (dyn Write + Send),
+        on_progress: &mut dyn FnMut(SnapshotProgress),
+        is_cancelled: &AtomicBool,
+    ) -> Result<TakenSnapshot> {
+        snapshot::take(&mut self.connection, &isolate(worker), options, sink, on_progress, is_cancelled)
+    }
+
+    /// Samples the allocations of the main thread until the time is over or the flag is raised, and returns the profile
+    /// (the contents of a `.heapprofile`).
+    pub fn sample(
+        &mut self,
+        worker: Option<&Worker>,
+        options: SamplingOptions,
+        until: Instant,
+        is_cancelled: &AtomicBool,
+    ) -> Result<Vec<u8>> {
+        profile::sample(&mut self.connection, &isolate(worker), options, until, self.wait, is_cancelled)
+    }
+
+    /// Records an allocation timeline until the time is over or the flag is raised, and writes it (the contents of a
+    /// `.heaptimeline`: a snapshot with the stacks of what was allocated meanwhile).
+    pub fn record_timeline(
+        &mut self,
+        worker: Option<&Worker>,
+        options: SnapshotOptions,
+        until: Instant,
+        sink: &mut (dyn Write + Send),
+        on_progress: &mut dyn FnMut(SnapshotProgress),
+        is_cancelled: &AtomicBool,
+    ) -> Result<TakenSnapshot> {
+        let connection = &mut self.connection;
+        let wait = self.wait;
+        profile::record_timeline(
+            connection,
+            &isolate(worker),
+            options,
+            until,
+            wait,
+            sink,
+            on_progress,
+            is_cancelled,
+        )
+    }
+
+    /// Ends the session, and closes the port if we opened it.
+    pub fn close(mut self) -> Closing {
+        self.close_port()
+    }
+
+    fn close_port(&mut self) -> Closing {
+        if !std::mem::take(&mut self.must_close) {
+            return Closing::WasOpenBefore;
+        }
+        // From a timer: called right away, it would wait for this very request. The timer keeps nothing alive.
+        const CLOSE: &str = "setTimeout(() => process._debugEnd(), 50).unref(); 0";
+        let params = json!({ "expression": CLOSE, "silent": true, "returnByValue": true });
+        let never = AtomicBool::new(false);
+        let deadline = Some(Instant::now() + CLOSE_TIME);
+        let patience = Patience { silence_max: CLOSE_TIME, deadline, is_cancelled: &never };
+        // What still comes of a snapshot that was given up is read and thrown away.
+        let nothing: OnEvent<'_> = &mut |_, _| Ok(());
+        let asked = self.connection.call(&Isolate::Main, "Runtime.evaluate", &params, patience, nothing);
+        // Even where it has answered: a loop that never ends lets requests in, but no timer.
+        let has_heard = matches!(asked, Ok(_) | Err(Error::NoAnswer { .. }));
+        let deadline = Instant::now() + if asked.is_ok() { LAST_WAIT } else { Duration::ZERO };
+        loop {
+            let listens = listeners_of(&self.process).is_ok_and(|listeners| {
+                listeners.iter().any(|listener| listener.inode == self.listener.inode)
+            });
+            if !listens {
+                return Closing::Closed;
+            }
+            if Instant::now() >= deadline {
+                let address = self.listener.address();
+                return if has_heard { Closing::Asked(address) } else { Closing::StillOpen(address) };
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+impl Drop for Inspector {
+    fn drop(&mut self) {
+        self.close_port();
+    }
+}
+
+fn isolate(worker: Option<&Worker>) -> Isolate {
+    worker.map_or(Isolate::Main, |worker| Isolate::Worker(worker.session_id.clone()))
+}
+
+/// The ports that an inspector of this process would have, by its options.
+fn expected_ports(process: &Process) -> Vec<u16> {
+    let names = [
+        "--inspect-port",
+        "--debug-port",
+        "--inspect",
+        "--inspect-brk",
+        "--inspect-wait",
+        "--remote-debugging-port",
+    ];
+    let mut ports: Vec<u16> = names
+        .iter()
+        .filter_map(|name| process.option(name))
+        .filter_map(|value| value.rsplit(':').next()?.parse().ok())
+        .collect();
+    ports.push(DEFAULT_PORT);
+    ports
+}
+
+/// Port 0 means any: then, and only then, everything on loopback is asked whether it is the inspector.
+fn open_anywhere<'a>(process: &Process, listeners: &'a [Listener]) -> Option<&'a Listener> {
+    if !expected_ports(process).contains(&0) {
+        return None;
+    }
+    listeners
+        .iter()
+        .filter(|listener| listener.bound_to.ip().is_loopback())
+        .find(|listener| is_inspector(process, listener))
+}
+
+/// `/json/version`. A program may answer any path with anything, but nobody has a protocol version by chance.
+#[derive(Deserialize)]
+struct Version {
+    #[serde(rename = "Browser", default)]
+    program: String,
+    #[serde(rename = "Protocol-Version")]
+    _protocol: String,
+}
+
+impl Version {
+    /// 20 for `node.js/v20.20.2`.
+    fn node_major(&self) -> Option<u32> {
+        self.program.strip_prefix("node.js/v")?.split('.').next()?.parse().ok()
+    }
+}
+
+fn version(process: &Process, address: SocketAddr) -> Result<Version> {
+    let body = http::get(network::connect(process, address)?, address, "/json/version")?;
+    serde_json::from_slice(&body).map_err(|error| Error::NotAnInspector { address, what: error.to_string() })
+}
+
+fn is_inspector(process: &Process, listener: &Listener) -> bool {
+    version(process, listener.address()).is_ok()
+}
+
+fn targets(process: &Process, address: SocketAddr) -> Result<Vec<Target>> {
+    let body = http::get(network::connect(process, address)?, address, "/json/list")?;
+    serde_json::from_slice(&body).map_err(|error| Error::NotAnInspector { address, what: error.to_string() })
+}
+
+/// The one that was asked for; else the only one; else the only page.
+fn choose(process: &Process, mut targets: Vec<Target>, wanted: Option<&str>) -> Result<Target> {
+    targets.retain(|target| !target.socket_url.is_empty());
+    if let Some(wanted) = wanted {
+        if let Some(at) = targets.iter().position(|target| target.id == wanted) {
+            return Ok(targets.swap_remove(at));
+        }
+        targets.retain(|target| target.url.contains(wanted) || target.title.contains(wanted));
+    } else if targets.len() > 1 {
+        targets.retain(|target| target.kind == "page" || target.kind == "node");
+    }
+    match targets.len() {
+        0 => Err(Error::NoTarget { pid: process.pid, wanted: wanted.unwrap_or("page").to_owned() }),
+        1 => Ok(targets.swap_remove(0)),
+        _ => Err(Error::ChooseTarget {
+            pid: process.pid,
+            targets: targets
+                .iter()
+                .map(|target| format!("{} ({})", target.id, shortened(&target.url)))
+                .collect(),
+        }),
+    }
+}
+
+/// The URL of a page may hold the page.
+fn shortened(url: &str) -> String {
+    const CHARACTERS: usize = 80;
+    if url.chars().count() <= CHARACTERS {
+        url.to_owned()
+    } else {
+        url.chars().take(CHARACTERS).chain(['…']).collect()
+    }
+}
+
+fn refuse_without_signal(process: &Process, options: &OpenOptions) -> Result<()> {
+    let pid = process.pid;
+    match process.runtime {
+        Runtime::Deno => return Err(Error::NeedsPort { pid, runtime: "Deno", option: "--inspect" }),
+        Runtime::Chrome => {
+            return Err(Error::NeedsPort { pid, runtime: "Chrome", option: "--remote-debugging-port=9222" });
+        }
+        Runtime::Bun => return Err(Error::Bun { pid }),
+        Runtime::Unknown => return Err(Error::NotV8 { pid, program: process.program.clone() }),
+        Runtime::Node | Runtime::Electron => {}
+    }
+    if !options.may_signal {
+        return Err(Error::SignalForbidden { pid });
+    }
+    // Before the signal, because a port that failed to open leaves a message in the program's log, and nothing else.
+    let port = *expected_ports(process).first().unwrap_or(&DEFAULT_PORT);
+    let taken = listeners_in_network_of(pid).into_iter().find(|listener| {
+        let ip = listener.bound_to.ip();
+        listener.bound_to.port() == port && (ip.is_loopback() && ip.is_ipv4() || ip.is_unspecified())
+    });
+    match taken {
+        Some(other) => {
+            let owner = owner_of(other.inode).unwrap_or_else(|| "another process".into());
+            Err(Error::PortTaken { pid, port, owner })
+        }
+        None => Ok(()),
+    }
+}
+
+fn open_by_signal(
+    process: &Process,
+    before: &[Listener],
+    options: &OpenOptions,
+    is_cancelled: &AtomicBool,
+) -> Result<(Listener, bool)> {
+    const ADVICE: &str = "it was started with --disable-sigusr1, or is still starting, or is no Node; start it with \
+                          --inspect or under `heapr node`";
+    if is_cancelled.load(Ordering::Relaxed) {
+        return Err(Error::Cancelled);
+    }
+    process.send(rustix::process::Signal::USR1, "SIGUSR1", ADVICE)?;
+    let known: HashSet<u64> = before.iter().map(|listener| listener.inode).collect();
+    let mut deadline = Instant::now() + options.wait;
+    let mut refused = HashSet::new();
+    while Instant::now() < deadline {
+        if is_cancelled.load(Ordering::Relaxed) {
+            deadline = deadline.min(Instant::now() + LAST_WAIT);
+        }
+        for listener in listeners_of(process)? {
+            if known.contains(&listener.inode) || refused.contains(&listener.inode) {
+                continue;
+            }
+            if is_inspector(process, &listener) {
+                return Ok((listener, true));
+            }
+            // The program may open a port of its own just now; it is asked once.
+            refused.insert(listener.inode);
+        }
+        if !process.is_alive() {
+            return Err(Error::ProcessEnded { pid: process.pid });
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    // Opened by inspector.open(port) in the program: SIGUSR1 does nothing then.
+    if let Some(listener) = before
+        .iter()
+        .filter(|listener| listener.bound_to.ip().is_loopback())
+        .find(|listener| is_inspector(process, listener))
+    {
+        return Ok((*listener, false));
+    }
+    Err(Error::PortDidNotOpen { pid: process.pid, waited_s: options.wait.as_secs() })
+}

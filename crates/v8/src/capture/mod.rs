@@ -1,0 +1,49 @@
+//! Taking heap snapshots, sampling profiles and allocation timelines from running processes.
+//!
+//! You provide a process id, a writer for the snapshot, and a flag that is raised when the user wants to stop.
+//! [`Process`] says from `/proc` what runs there, [`Inspector`] opens the way in (a debugging port that is open already,
+//! or the one that Node opens on SIGUSR1) and closes again what it opened, and its methods talk to the isolates behind it.
+//!
+//! ```text
+//! Process::examine(pid)          /proc only: nothing is sent to the process
+//!    |
+//! Preflight                      pause, peak, memory, cgroup limit: what it will cost
+//!    |
+//! Inspector::open                SIGUSR1 -> listening socket of this pid -> /json/list -> WebSocket
+//!    |
+//! Inspector::take_snapshot       reader: socket -> unescape -> queue -> writer thread: file
+//!    |
+//! Inspector::close               process._debugEnd() from a timer, then the port is looked for until it is gone
+//! ```
+//!
+//! Invariants: no signal is sent to a process that does not catch it; a socket is only spoken to if `/proc` says that
+//! the process itself listens on it; the socket is drained as fast as it can be, because V8 keeps in the target's memory
+//! what we do not read; an inspector that was open before stays open.
+
+mod connection;
+mod cost;
+mod error;
+mod http;
+mod inspector;
+mod listening;
+mod memory;
+mod message;
+mod network;
+mod process;
+mod profile;
+mod signal_file;
+mod snapshot;
+mod unescape;
+mod worker;
+mod write_behind;
+
+pub use cost::{Danger, Estimate, dangers, estimate};
+pub use error::{Error, Result};
+pub use inspector::{Closing, HeapUsage, Inspector, OpenOptions, Target};
+pub use listening::Listener;
+pub use memory::{MemoryLimit, MemoryRoom, anonymous_bytes, memory_room, resident_bytes};
+pub use process::{Process, Runtime};
+pub use profile::SamplingOptions;
+pub use signal_file::{SignalFile, SnapshotSignal};
+pub use snapshot::{SnapshotOptions, SnapshotProgress, TakenSnapshot};
+pub use worker::Worker;

@@ -1,0 +1,287 @@
+//! What `/proc` says about a process, before anything is sent to it.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::error::{Error, Result};
+
+/// What runs a process's JavaScript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Runtime {
+    /// Node, also built into another executable.
+    Node,
+    /// Deno.
+    Deno,
+    /// Bun, whose engine is not V8.
+    Bun,
+    /// Chrome, Chromium or a program built on them.
+    Chrome,
+    /// A program built on Electron.
+    Electron,
+    /// Nothing that we know.
+    Unknown,
+}
+
+impl Runtime {
+    /// As people write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Node => "Node",
+            Self::Deno => "Deno",
+            Self::Bun => "Bun",
+            Self::Chrome => "Chrome",
+            Self::Electron => "Electron",
+            Self::Unknown => "an unknown program",
+        }
+    }
+}
+
+/// A process as `/proc` shows it.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Its id in our namespace.
+    pub pid: u32,
+    /// Its id in its own namespace; another one in a container.
+    pub inner_pid: u32,
+    /// The effective user.
+    pub uid: u32,
+    /// What runs its JavaScript.
+    pub runtime: Runtime,
+    /// The file name of its executable.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// `NODE_OPTIONS`, where its environment can be read.
+    pub node_options: Option<String>,
+    /// Bit n-1 says that signal n is caught.
+    pub caught_signals: u64,
+    /// Whether it sees another network than we do.
+    pub is_in_other_network: bool,
+    /// Start time in clock ticks after boot: with the pid it names the process for ever.
+    start_ticks: u64,
+}
+
+impl Process {
+    /// Reads what `/proc` says; sends nothing to the process.
+    pub fn examine(pid: u32) -> Result<Self> {
+        let directory = PathBuf::from(format!("/proc/{pid}"));
+        let status = read_text(pid, &directory.join("status"))?;
+        let field = |name: &str| status_field(&status, name);
+        // The last thread group id is the one in the innermost namespace; the second user id is the effective one.
+        let last_number =
+            |name: &str| field(name).and_then(|value| value.split_whitespace().last()?.parse().ok());
+        let uid =
+            field("Uid").and_then(|value| value.split_whitespace().nth(1)?.parse().ok()).unwrap_or(u32::MAX);
+        let thread_group = field("Tgid").and_then(|value| value.parse::<u32>().ok());
+        if thread_group.is_some_and(|thread_group| thread_group != pid)
+            || field("State").is_some_and(|state| state.starts_with('Z'))
+        {
+            return Err(Error::NoProcess { pid });
+        }
+        let executable = fs::read_link(directory.join("exe")).map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => Error::NoPermission { pid, uid },
+            io::ErrorKind::NotFound => {
+                Error::NotV8 { pid, program: field("Name").unwrap_or("a kernel thread").to_owned() }
+            }
+            _ => Error::Proc { path: directory.join("exe").display().to_string(), source },
+        })?;
+        let arguments = split_zeros(&fs::read(directory.join("cmdline")).unwrap_or_default());
+        let node_options = fs::read(directory.join("environ")).ok().and_then(|environment| {
+            split_zeros(&environment)
+                .iter()
+                .find_map(|entry| entry.strip_prefix("NODE_OPTIONS=").map(str::to_owned))
+        });
+        let caught_signals = field("SigCgt").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
+        Ok(Self {
+            pid,
+            inner_pid: last_number("NSpid").unwrap_or(pid),
+            uid,
+            runtime: runtime(&executable, &directory),
+            program: program_name(&executable),
+            arguments,
+            node_options,
+            caught_signals,
+            is_in_other_network: differs(&directory.join("ns/net"), Path::new("/proc/self/ns/net")),
+            start_ticks: start_ticks(&directory),
+        })
+    }
+
+    /// Whether the process that was examined is still there (and not another one with its id).
+    pub fn is_alive(&self) -> bool {
+        let directory = PathBuf::from(format!("/proc/{}", self.pid));
+        let is_zombie = fs::read_to_string(directory.join("status")).is_ok_and(|status| {
+            status_field(&status, "State").is_some_and(|state| state.starts_with(['Z', 'X']))
+        });
+        start_ticks(&directory) == self.start_ticks && self.start_ticks != 0 && !is_zombie
+    }
+
+    /// Whether it has a handler for a signal; without one, most signals end a process.
+    pub fn catches(&self, signal: rustix::process::Signal) -> bool {
+        self.caught_signals & (1 << (signal.as_raw() - 1)) != 0
+    }
+
+    /// Sends a signal that the process catches.
+    pub(crate) fn send(
+        &self,
+        signal: rustix::process::Signal,
+        name: &'static str,
+        advice: &'static str,
+    ) -> Result<()> {
+        // Looked up again just before: handlers come and go, and so do processes.
+        let now = Self::examine(self.pid)?;
+        if now.start_ticks != self.start_ticks {
+            return Err(Error::ProcessEnded { pid: self.pid });
+        }
+        if !now.catches(signal) {
+            return Err(Error::SignalNotCaught { pid: self.pid, signal: name, advice });
+        }
+        let pid = rustix::process::Pid::from_raw(self.pid.cast_signed())
+            .ok_or(Error::NoProcess { pid: self.pid })?;
+        rustix::process::kill_process(pid, signal).map_err(|source| match source {
+            rustix::io::Errno::PERM => Error::NoPermission { pid: self.pid, uid: self.uid },
+            source => Error::Signal { pid: self.pid, signal: name, source: source.into() },
+        })
+    }
+
+    /// The value of an option on its command line or in `NODE_OPTIONS`: `--name=value` or `--name value`. An option
+    /// without a value gives an empty one.
+    pub(crate) fn option(&self, name: &str) -> Option<String> {
+        // What follows the script is the program's own. A value that stands apart looks like a script, so one is let through.
+        let mut scripts = 0;
+        let of_command_line = self.arguments.iter().skip(1).map(String::as_str).take_while(|argument| {
+            scripts += usize::from(!argument.starts_with('-'));
+            scripts < 2
+        });
+        let of_command_line: Vec<&str> = of_command_line.collect();
+        let of_environment: Vec<&str> =
+            self.node_options.as_deref().unwrap_or("").split_whitespace().collect();
+        for arguments in [of_command_line, of_environment] {
+            for (at, argument) in arguments.iter().enumerate() {
+                match argument.strip_prefix(name).map(|rest| (rest, rest.strip_prefix('='))) {
+                    Some((_, Some(value))) => return Some(value.to_owned()),
+                    Some(("", None)) => {
+                        let next = arguments.get(at + 1).filter(|next| !next.starts_with('-'));
+                        return Some(next.copied().unwrap_or_default().to_owned());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The field of `/proc/PID/status` that stands after `NAME:`.
+pub(crate) fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+fn read_text(pid: u32, path: &Path) -> Result<String> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Err(Error::NoProcess { pid }),
+        Err(source) => Err(Error::Proc { path: path.display().to_string(), source }),
+    }
+}
+
+fn split_zeros(bytes: &[u8]) -> Vec<String> {
+    let bytes = bytes.strip_suffix(&[0]).unwrap_or(bytes);
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    bytes.split(|&byte| byte == 0).map(|part| String::from_utf8_lossy(part).into_owned()).collect()
+}
+
+fn program_name(executable: &Path) -> String {
+    let name = executable.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned()
+}
+
+/// Field 22 of `/proc/PID/stat`, counted behind the name, which may hold anything.
+fn start_ticks(directory: &Path) -> u64 {
+    let stat = fs::read(directory.join("stat")).unwrap_or_default();
+    let Some(end_of_name) = stat.iter().rposition(|&byte| byte == b')') else { return 0 };
+    let fields = String::from_utf8_lossy(&stat[end_of_name + 1..]).into_owned();
+    fields.split_whitespace().nth(19).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
+}
+
+/// Whether two links of `/proc/PID/ns` name different namespaces; what cannot be read is taken for the same.
+fn differs(a: &Path, b: &Path) -> bool {
+    matches!((fs::read_link(a), fs::read_link(b)), (Ok(a), Ok(b)) if a != b)
+}
+
+fn runtime(executable: &Path, directory: &Path) -> Runtime {
+    let name = program_name(executable).to_ascii_lowercase();
+    let is = |names: &[&str]| names.contains(&name.as_str());
+    let beside = |file: &str| {
+        // In a container the path is only valid below the process's own root.
+        let inside = directory.join("root").join(executable.strip_prefix("/").unwrap_or(executable));
+        inside.parent().is_some_and(|parent| parent.join(file).exists())
+    };
+    if is(&["node", "nodejs", "node-22", "node-24", "iojs"]) {
+        Runtime::Node
+    } else if is(&["deno", "denort"]) {
+        Runtime::Deno
+    } else if is(&["bun", "bunx"]) {
+        Runtime::Bun
+    } else if is(&["electron"]) || beside("resources/app.asar") || beside("resources/default_app.asar") {
+        Runtime::Electron
+    } else if is(&[
+        "chrome",
+        "chromium",
+        "chromium-browser",
+        "google-chrome",
+        "msedge",
+        "brave",
+        "headless_shell",
+        "chrome-headless-shell",
+    ]) {
+        Runtime::Chrome
+    } else if maps_name(directory, b"libnode.so")
+        || executable_holds(&directory.join("exe"), b"node_module_register")
+    {
+        Runtime::Node
+    } else {
+        Runtime::Unknown
+    }
+}
+
+fn maps_name(directory: &Path, name: &[u8]) -> bool {
+    fs::read(directory.join("maps")).is_ok_and(|maps| memchr::memmem::find(&maps, name).is_some())
+}
+
+/// Executables are searched up to here: single-file Node programs have about 100 MB.
+const SEARCHED_BYTES_MAX: u64 = 512 << 20;
+
+/// Whether a name is found in the executable: Node exports it to its add-ons, under whatever file name it runs.
+fn executable_holds(path: &Path, name: &[u8]) -> bool {
+    let Ok(file) = fs::File::open(path) else { return false };
+    let mut file = file.take(SEARCHED_BYTES_MAX);
+    let finder = memchr::memmem::Finder::new(name);
+    let mut buffer = vec![0_u8; 1 << 20];
+    let mut kept = 0;
+    loop {
+        let Ok(read) = file.read(&mut buffer[kept..]) else { return false };
+        if read == 0 {
+            return false;
+        }
+        let filled = kept + read;
+        if finder.find(&buffer[..filled]).is_some() {
+            return true;
+        }
+        // A name that lies across two pieces is found with the end of the first.
+        kept = filled.min(name.len() - 1);
+        buffer.copy_within(filled - kept..filled, 0);
+    }
+}
+
+/// What a path is below the root of the process, which may be a container's.
+pub(crate) fn below_root(pid: u32, path: &Path) -> PathBuf {
+    let mut inside = PathBuf::from(format!("/proc/{pid}/root"));
+    let relative = path.as_os_str().as_bytes().strip_prefix(b"/").unwrap_or(path.as_os_str().as_bytes());
+    inside.push(Path::new(std::ffi::OsStr::from_bytes(relative)));
+    inside
+}

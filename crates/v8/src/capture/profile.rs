@@ -1,0 +1,92 @@
+//! The gentle ways: the sampling profile (`.heapprofile`), and the allocation timeline (`.heaptimeline`).
+
+use std::io::Write;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::connection::{Connection, Isolate, Patience};
+use super::error::Result;
+use super::message::parse_value;
+use super::snapshot::{SnapshotOptions, SnapshotProgress, TakenSnapshot, stream};
+
+/// What a sampling profile counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SamplingOptions {
+    /// One sample for so many allocated bytes, on average.
+    pub interval_bytes: u64,
+    /// Frames of a stack that are kept.
+    pub depth_max: u32,
+    /// Also what has been collected meanwhile: everything that was allocated, not only what is live.
+    pub has_collected: bool,
+}
+
+impl Default for SamplingOptions {
+    /// V8's own choice.
+    fn default() -> Self {
+        Self { interval_bytes: 32_768, depth_max: 128, has_collected: false }
+    }
+}
+
+pub(crate) fn sample(
+    connection: &mut Connection,
+    isolate: &Isolate,
+    options: SamplingOptions,
+    until: Instant,
+    wait: Duration,
+    is_cancelled: &AtomicBool,
+) -> Result<Vec<u8>> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        profile: &'a RawValue,
+    }
+    let patience = Patience { silence_max: wait, deadline: None, is_cancelled };
+    connection.call(isolate, "HeapProfiler.enable", &json!({}), patience, &mut |_, _| Ok(()))?;
+    let params = json!({
+        "samplingInterval": options.interval_bytes.max(1),
+        "stackDepth": options.depth_max.max(1),
+        "includeObjectsCollectedByMajorGC": options.has_collected,
+        "includeObjectsCollectedByMinorGC": options.has_collected,
+    });
+    connection.call(isolate, "HeapProfiler.startSampling", &params, patience, &mut |_, _| Ok(()))?;
+    connection.listen(isolate, until, is_cancelled, &mut |_, _| Ok(()))?;
+    // The flag only ended the sampling; what was sampled is wanted.
+    let never = AtomicBool::new(false);
+    let patience = Patience { is_cancelled: &never, ..patience };
+    let answer =
+        connection.call(isolate, "HeapProfiler.stopSampling", &json!({}), patience, &mut |_, _| Ok(()))?;
+    Ok(parse_value::<Answer<'_>>(&answer)?.profile.get().as_bytes().to_vec())
+}
+
+#[expect(clippy::too_many_arguments, reason = "one call from the inspector, which names them all")]
+pub(crate) fn record_timeline(
+    connection: &mut Connection,
+    isolate: &Isolate,
+    options: SnapshotOptions,
+    until: Instant,
+    wait: Duration,
+    sink: &mut (dyn Write + Send),
+    on_progress: &mut dyn FnMut(SnapshotProgress),
+    is_cancelled: &AtomicBool,
+) -> Result<TakenSnapshot> {
+    let patience = Patience { silence_max: wait, deadline: None, is_cancelled };
+    connection.call(isolate, "HeapProfiler.enable", &json!({}), patience, &mut |_, _| Ok(()))?;
+    if options.collects_garbage_first {
+        connection.call(isolate, "HeapProfiler.collectGarbage", &json!({}), patience, &mut |_, _| Ok(()))?;
+    }
+    let params = json!({ "trackAllocations": true });
+    connection
+        .call(isolate, "HeapProfiler.startTrackingHeapObjects", &params, patience, &mut |_, _| Ok(()))?;
+    connection.listen(isolate, until, is_cancelled, &mut |_, _| Ok(()))?;
+    let never = AtomicBool::new(false);
+    let params = json!({
+        "reportProgress": true,
+        "captureNumericValue": options.has_numeric_values,
+        "exposeInternals": options.exposes_internals,
+    });
+    stream(connection, isolate, "HeapProfiler.stopTrackingHeapObjects", &params, sink, on_progress, &never)
+}

@@ -1,0 +1,135 @@
+//! One snapshot over the protocol, from the request to the last chunk.
+
+use std::io::Write;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::connection::{Connection, Isolate, Patience};
+use super::error::{Error, Result};
+use super::message::{ChunkParams, ProgressParams, parse_value, string_bytes_into};
+use super::write_behind::write_behind;
+
+/// The thread reports its progress all the time, except while it collects garbage or swaps.
+const SILENCE_MAX: Duration = Duration::from_secs(900);
+
+/// What a snapshot holds.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SnapshotOptions {
+    /// Collect garbage first (V8 does so anyway, but not what only a second round finds).
+    pub collects_garbage_first: bool,
+    /// Numbers get nodes of their own, with their values.
+    pub has_numeric_values: bool,
+    /// V8's own objects are shown as they are.
+    pub exposes_internals: bool,
+}
+
+/// How far a snapshot is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotProgress {
+    /// The heap is being looked through: objects done, and how many are expected.
+    Building {
+        /// Objects done.
+        done: u64,
+        /// Objects expected.
+        total: u64,
+    },
+    /// It is arriving.
+    Writing {
+        /// Bytes so far.
+        bytes: u64,
+    },
+}
+
+/// A snapshot that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakenSnapshot {
+    /// Its size.
+    pub bytes: u64,
+    /// From the request until its first byte: the heap was looked through.
+    pub until_first_byte: Duration,
+    /// From the request until its end: so long the thread did nothing else.
+    pub pause: Duration,
+}
+
+/// Takes a snapshot of an isolate and writes it as it comes.
+pub(crate) fn take(
+    connection: &mut Connection,
+    isolate: &Isolate,
+    options: SnapshotOptions,
+    sink: &mut (dyn Write + Send),
+    on_progress: &mut dyn FnMut(SnapshotProgress),
+    is_cancelled: &AtomicBool,
+) -> Result<TakenSnapshot> {
+    let patience = Patience { silence_max: SILENCE_MAX, deadline: None, is_cancelled };
+    connection.call(isolate, "HeapProfiler.enable", &json!({}), patience, &mut |_, _| Ok(()))?;
+    if options.collects_garbage_first {
+        connection.call(isolate, "HeapProfiler.collectGarbage", &json!({}), patience, &mut |_, _| Ok(()))?;
+    }
+    let params = json!({
+        "reportProgress": true,
+        "captureNumericValue": options.has_numeric_values,
+        "exposeInternals": options.exposes_internals,
+    });
+    stream(connection, isolate, "HeapProfiler.takeHeapSnapshot", &params, sink, on_progress, is_cancelled)
+}
+
+/// Sends a request that is answered by the chunks of a snapshot, and writes them as they come.
+pub(crate) fn stream(
+    connection: &mut Connection,
+    isolate: &Isolate,
+    method: &str,
+    params: &Value,
+    sink: &mut (dyn Write + Send),
+    on_progress: &mut dyn FnMut(SnapshotProgress),
+    is_cancelled: &AtomicBool,
+) -> Result<TakenSnapshot> {
+    let patience = Patience { silence_max: SILENCE_MAX, deadline: None, is_cancelled };
+    let started = Instant::now();
+    let mut first_byte = None;
+    let taken = write_behind(sink, |behind| {
+        connection.call(isolate, method, params, patience, &mut |event, params| {
+            match event {
+                "HeapProfiler.addHeapSnapshotChunk" => {
+                    first_byte.get_or_insert_with(|| started.elapsed());
+                    let before = behind.block().len();
+                    string_bytes_into(parse_value::<ChunkParams<'_>>(params)?.chunk, behind.block())?;
+                    // The writer's own error says more than this one.
+                    behind.appended(before).map_err(|_| Error::Cancelled)?;
+                    on_progress(SnapshotProgress::Writing { bytes: behind.bytes() });
+                }
+                "HeapProfiler.reportHeapSnapshotProgress" => {
+                    let ProgressParams { done, total } = parse_value(params)?;
+                    on_progress(SnapshotProgress::Building { done, total });
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let pause = started.elapsed();
+        let end = behind.tail();
+        if !is_end(&end) {
+            return Err(Error::NotWhole { end: String::from_utf8_lossy(&end).into_owned() });
+        }
+        Ok(TakenSnapshot { bytes: behind.bytes(), until_first_byte: first_byte.unwrap_or(pause), pause })
+    });
+    taken.map_err(|source| Error::Write { source })?
+}
+
+/// Whether a snapshot can end so: with the list of strings, and the object that holds it.
+pub(crate) fn is_end(end: &[u8]) -> bool {
+    let mut meaningful = end.iter().rev().filter(|byte| !byte.is_ascii_whitespace());
+    meaningful.next() == Some(&b'}') && matches!(meaningful.next(), Some(b']' | b'}'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_end;
+
+    #[test]
+    fn a_snapshot_ends_with_its_strings() {
+        assert!(is_end(b"\"b\"]}") && is_end(b"\"b\"\n]\n}\n") && is_end(b"{}}"));
+        assert!(!is_end(b"") && !is_end(b"}") && !is_end(b"\"]") && !is_end(b"1,2,"));
+    }
+}

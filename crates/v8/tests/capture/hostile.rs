@@ -1,0 +1,211 @@
+//! Inspectors that lie, stop, or talk nonsense end a capture with an error, and nothing else.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use heapr_v8::capture::{Closing, Error, Inspector, OpenOptions, Process, SnapshotOptions, TakenSnapshot};
+
+use crate::fake_inspector::{Answer, ok, send, start};
+
+const ONE: &str =
+    r#"[{"id":"a","type":"node","url":"file:///a.js","webSocketDebuggerUrl":"ws://evil.example:1/a"}]"#;
+
+fn open(process: &Process) -> heapr_v8::capture::Result<Inspector> {
+    let options = OpenOptions { wait: Duration::from_secs(1), ..OpenOptions::default() };
+    Inspector::open(process, &options, &AtomicBool::new(false))
+}
+
+fn take(answer: Answer) -> (heapr_v8::capture::Result<TakenSnapshot>, Vec<u8>) {
+    let process = start(ONE, answer);
+    let mut inspector = open(&process).unwrap();
+    let mut out = Vec::new();
+    let never = AtomicBool::new(false);
+    let taken = inspector.take_snapshot(None, SnapshotOptions::default(), &mut out, &mut |_| {}, &never);
+    assert_eq!(inspector.close(), Closing::WasOpenBefore);
+    (taken, out)
+}
+
+fn chunk(text: &str) -> String {
+    let params = serde_json::json!({ "chunk": text });
+    serde_json::json!({ "method": "HeapProfiler.addHeapSnapshotChunk", "params": params }).to_string()
+}
+
+#[test]
+fn chunks_are_written_in_order_and_unescaped() {
+    let (taken, out) = take(|id, method, socket| {
+        if method == "HeapProfiler.takeHeapSnapshot" {
+            send(
+                socket,
+                r#"{"method":"HeapProfiler.reportHeapSnapshotProgress","params":{"done":1,"total":2}}"#,
+            );
+            send(socket, r#"{"method":"Something.new","params":{"chunk":7}}"#);
+            for number in 0..5000 {
+                send(socket, chunk(&format!("line {number} \"é\\\n")));
+            }
+            send(socket, chunk("]}"));
+        }
+        ok(id, socket);
+    });
+    let mut expected: String = (0..5000).map(|number| format!("line {number} \"é\\\n")).collect();
+    expected.push_str("]}");
+    assert!(out == expected.as_bytes());
+    let taken = taken.unwrap();
+    assert_eq!(taken.bytes, out.len() as u64);
+    assert!(taken.until_first_byte <= taken.pause);
+}
+
+#[test]
+fn a_snapshot_without_its_end_is_an_error() {
+    let (taken, _) = take(|id, method, socket| {
+        if method == "HeapProfiler.takeHeapSnapshot" {
+            send(socket, chunk("{\"nodes\":[1,2"));
+        }
+        ok(id, socket);
+    });
+    assert_eq!(
+        taken.unwrap_err().to_string(),
+        "the snapshot is not whole: it ends with \"{\\\"nodes\\\":[1,2\""
+    );
+}
+
+#[test]
+fn nonsense_is_told_with_its_start() {
+    for nonsense in [
+        "<html>",
+        "[]",
+        r#"{"method":7}"#,
+        r#"{"id":-1}"#,
+        "{\"method\":\"HeapProfiler.addHeapSnapshotChunk\",\"params\":{\"chunk\":\"\\x\"}}",
+    ] {
+        // A function pointer holds no text: it comes through a static.
+        static NONSENSE: std::sync::Mutex<&str> = std::sync::Mutex::new("");
+        *NONSENSE.lock().unwrap() = nonsense;
+        let (taken, _) = take(|id, method, socket| {
+            if method == "HeapProfiler.takeHeapSnapshot" {
+                let nonsense = *NONSENSE.lock().unwrap();
+                send(socket, nonsense);
+            }
+            ok(id, socket);
+        });
+        let error = taken.unwrap_err();
+        assert!(matches!(error, Error::BadMessage { .. }), "{nonsense}: {error}");
+    }
+}
+
+#[test]
+fn a_connection_that_ends_is_told() {
+    let (taken, _) = take(|id, method, socket| {
+        if method == "HeapProfiler.takeHeapSnapshot" {
+            send(socket, chunk("{"));
+            let _ = socket.close(None);
+            let _ = socket.flush();
+        } else {
+            ok(id, socket);
+        }
+    });
+    assert!(matches!(taken, Err(Error::Closed { .. } | Error::Connection { .. })), "{taken:?}");
+}
+
+#[test]
+fn a_refusal_keeps_the_words_of_the_inspector() {
+    let (taken, _) = take(|id, _, socket| {
+        send(socket, format!(r#"{{"id":{id},"error":{{"code":-1,"message":"not now"}}}}"#))
+    });
+    assert_eq!(taken.unwrap_err().to_string(), "the inspector refused HeapProfiler.enable: not now");
+}
+
+#[test]
+fn silence_ends_when_patience_does() {
+    let process = start(ONE, |_, _, _| {});
+    let mut inspector = open(&process).unwrap();
+    let started = Instant::now();
+    let error = inspector.heap_usage(None, &AtomicBool::new(false)).unwrap_err();
+    assert!(matches!(error, Error::NoAnswer { .. }), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn the_flag_ends_a_snapshot_that_never_ends() {
+    let process = start(ONE, |id, method, socket| {
+        if method == "HeapProfiler.takeHeapSnapshot" {
+            while socket.can_write() && socket.send(tungstenite::Message::text(chunk("1,2,3,"))).is_ok() {}
+        } else {
+            ok(id, socket);
+        }
+    });
+    let mut inspector = open(&process).unwrap();
+    let is_cancelled = AtomicBool::new(false);
+    let mut chunks = 0;
+    let taken = inspector.take_snapshot(
+        None,
+        SnapshotOptions::default(),
+        &mut io::sink(),
+        &mut |_| {
+            chunks += 1;
+            is_cancelled.store(chunks > 1000, Ordering::Relaxed);
+        },
+        &is_cancelled,
+    );
+    assert!(matches!(taken, Err(Error::Cancelled)), "{taken:?}");
+}
+
+#[test]
+fn a_writer_that_fails_stops_the_capture() {
+    let process = start(ONE, |id, method, socket| {
+        if method == "HeapProfiler.takeHeapSnapshot" {
+            let text = chunk(&"1".repeat(100_000));
+            while socket.send(tungstenite::Message::text(text.clone())).is_ok() {}
+        } else {
+            ok(id, socket);
+        }
+    });
+    let mut inspector = open(&process).unwrap();
+    let mut full = [0_u8; 1000];
+    let mut sink = &mut full[..];
+    let never = AtomicBool::new(false);
+    let taken = inspector.take_snapshot(None, SnapshotOptions::default(), &mut sink, &mut |_| {}, &never);
+    assert!(matches!(taken, Err(Error::Write { .. })), "{taken:?}");
+}
+
+#[test]
+fn absurd_sizes_of_a_heap_are_only_numbers() {
+    let process = start(ONE, |id, _, socket| {
+        send(socket, format!(r#"{{"id":{id},"result":{{"usedSize":1e300,"totalSize":-5}}}}"#));
+    });
+    let usage = open(&process).unwrap().heap_usage(None, &AtomicBool::new(false)).unwrap();
+    assert_eq!((usage.used_bytes, usage.total_bytes), (u64::MAX, 0));
+}
+
+#[test]
+fn of_two_pages_one_must_be_chosen() {
+    const TWO: &str = r#"[
+        {"id":"a","type":"page","url":"http://one/","webSocketDebuggerUrl":"ws://h/a"},
+        {"id":"b","type":"page","url":"http://two/","webSocketDebuggerUrl":"ws://h/b"},
+        {"id":"c","type":"browser_ui","url":"chrome://x","webSocketDebuggerUrl":"ws://h/c"}]"#;
+    let process = start(TWO, |_, _, _| {});
+    let error = open(&process).unwrap_err().to_string();
+    assert!(error.contains("a (http://one/), b (http://two/)") && !error.contains("chrome://x"), "{error}");
+    let never = AtomicBool::new(false);
+    let chosen = |target: &str| {
+        let options = OpenOptions { target: Some(target.to_owned()), ..OpenOptions::default() };
+        Inspector::open(&process, &options, &never).map(|inspector| inspector.target().id.clone())
+    };
+    assert_eq!(chosen("two").unwrap(), "b");
+    assert_eq!(chosen("c").unwrap(), "c");
+    assert!(matches!(chosen("three"), Err(Error::NoTarget { .. })));
+}
+
+#[test]
+fn targets_without_a_path_are_refused() {
+    for list in [
+        r#"[{"id":"a","webSocketDebuggerUrl":"nonsense"}]"#,
+        r#"[{"id":"a","webSocketDebuggerUrl":"ws://host"}]"#,
+        r#"[{"id":"a"}]"#,
+        "[]",
+        "{}",
+    ] {
+        let error = open(&start(list, |_, _, _| {})).unwrap_err();
+        assert!(matches!(error, Error::NotAnInspector { .. } | Error::NoTarget { .. }), "{list}: {error}");
+    }
+}
