@@ -159,6 +159,13 @@ impl BlockTable {
         self.records.len() - self.free_records.len()
     }
 
+    /// Whether all of it lies in the second-level cache anyway (1 MiB and more on today's processors): there is nothing to gain
+    /// from looking blocks up in advance.
+    pub(crate) fn is_small(&self) -> bool {
+        const RECORDS: usize = 1 << 13;
+        self.records.len() < RECORDS
+    }
+
     /// The place of a region, or the one where it belongs.
     #[inline(always)]
     fn find(&self, owner: u32, key: u64) -> Result<usize, usize> {

@@ -123,6 +123,14 @@ impl Ledger {
         let mut hints = [Hint::NONE; LOOKED_UP];
         let mut numbers = [0; LOOKED_UP];
         for events in events.chunks(LOOKED_UP) {
+            if self.blocks.is_small() {
+                let stacks = events.iter().map(|(event, _)| observer.soon(own_stack(event)));
+                std::hint::black_box(stacks.fold(0, |touched, stack| touched ^ stack));
+                for (event, process) in events {
+                    self.apply_hinted(event, *process, Hint::NONE, observer);
+                }
+                continue;
+            }
             // One short loop for each level of the table: the fewer instructions lie between two loads that do not wait for
             // each other, the more of them are on their way at once.
             for ((event, process), hint) in events.iter().zip(&mut hints) {
@@ -133,11 +141,7 @@ impl Ledger {
             }
             let mut touched = 0;
             for ((event, _), &number) in events.iter().zip(&numbers) {
-                let own = match event.action {
-                    Action::Alloc { stack, .. } | Action::Realloc { stack, .. } => stack,
-                    Action::Free { .. } | Action::Failed { .. } => StackIndex::EMPTY,
-                };
-                touched ^= observer.soon(own) ^ observer.soon(self.blocks.stack_of(number));
+                touched ^= observer.soon(own_stack(event)) ^ observer.soon(self.blocks.stack_of(number));
             }
             // The loads must happen; what they load is of no interest yet.
             std::hint::black_box(touched);
@@ -241,6 +245,15 @@ impl Ledger {
         }
         let death = Death { time_ns: event.time_ns, thread: event.thread, stack, is_temporary, cause };
         observer.died(&block, &death);
+    }
+}
+
+/// The stack that a block will begin with.
+#[inline(always)]
+fn own_stack(event: &Event) -> StackIndex {
+    match event.action {
+        Action::Alloc { stack, .. } | Action::Realloc { stack, .. } => stack,
+        Action::Free { .. } | Action::Failed { .. } => StackIndex::EMPTY,
     }
 }
 
