@@ -13,7 +13,7 @@ const GROUP: usize = 64;
 /// A piece of text between two borders of rows.
 ///
 /// ```text
-///  |<- 16 spaces ->|<- text ... ->|<- spaces to a multiple of 64 ->|
+///  |<- 16 spaces ->|<- text ... ->|<- a space or more, to a multiple of 64 ->|
 /// ```
 #[derive(Debug, Default)]
 pub(crate) struct Block {
@@ -33,10 +33,10 @@ impl Block {
         &self.bytes[FRONT..]
     }
 
-    /// Pads the text, so that it can be decoded.
+    /// Pads the text, so that it can be decoded; a number at its end must have a byte behind it.
     pub(crate) fn finish(&mut self) {
         let text = self.bytes.len() - FRONT;
-        self.bytes.resize(FRONT + text.next_multiple_of(GROUP), b' ');
+        self.bytes.resize(FRONT + (text + 1).next_multiple_of(GROUP), b' ');
     }
 }
 

@@ -27,3 +27,6 @@ pub use strings::Strings;
 pub(crate) use edge_columns::EdgeColumns;
 pub(crate) use node_columns::NodeColumns;
 pub(crate) use reader::{read_path, read_stream};
+
+#[cfg(test)]
+mod tests;
