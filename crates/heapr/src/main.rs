@@ -9,6 +9,7 @@ mod info;
 mod report;
 mod run;
 mod snapshot;
+mod snapshot_analysis;
 mod snapshot_take;
 
 use std::process::ExitCode;

@@ -1,17 +1,16 @@
 //! What a programmer asks of snapshots: who keeps growing, what holds an object, what is wasted.
 //!
-//! Everything works on a [`Heap`]: an opened snapshot with its dominators and distances.
+//! Everything works on a [`HeapView`], which [`crate::devtools::Heap`] is: a snapshot with its dominators and distances.
 
 mod classes;
 mod closures;
 mod collections;
 mod detached;
 mod fanout;
-mod heap;
+mod heap_view;
 mod large_owners;
 mod matching;
 mod naming;
-mod open_heap;
 mod path;
 mod retaining_paths;
 mod scripts;
@@ -25,14 +24,13 @@ pub use closures::{ContextOfVariables, Variable, contexts_of_variables};
 pub use collections::{Collection, CollectionOrder, collections};
 pub use detached::{Detached, detached};
 pub use fanout::{Fanout, fanout};
-pub use heap::{EdgeName, Heap};
+pub use heap_view::{EdgeName, HeapView};
 pub use large_owners::{LargeOwner, large_owners};
 pub use matching::{Matching, NOT_THERE};
 pub use naming::{Called, Naming};
-pub use open_heap::OpenHeap;
 pub use path::{PathStep, edge_in_words, path_from_root};
 pub use retaining_paths::{RetainingPaths, retaining_paths};
-pub use scripts::{Place, Scripts};
+pub use scripts::Place;
 pub use shapes::{Shape, shapes};
 pub use strings::{DuplicatedString, duplicated_strings};
 pub use suspects::{Collected, Confidence, Doubt, Suspect, Suspects, suspects};

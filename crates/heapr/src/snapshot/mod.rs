@@ -7,25 +7,27 @@ mod diff;
 mod dominators;
 mod export;
 mod filter_arguments;
-mod heap_file;
+pub(crate) mod heap_file;
 mod limit;
 mod object;
 mod query;
 mod retainers;
-mod sheet;
+pub(crate) mod sheet;
 mod statistics;
 mod summary;
 mod trend;
 
 use std::process::ExitCode;
 
-use crate::snapshot_take;
+use crate::{snapshot_analysis, snapshot_take};
 
 /// The commands of `heapr snapshot`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum SnapshotCommand {
     #[command(flatten)]
     Taking(snapshot_take::SnapshotCommand),
+    #[command(flatten)]
+    Analysis(snapshot_analysis::AnalysisCommand),
     /// List the classes of a snapshot: count, distance, shallow and retained size
     Summary(Box<summary::SummaryArguments>),
     /// Print what kinds of things fill the heap: code, strings, arrays, buffers
@@ -54,6 +56,7 @@ pub(crate) enum SnapshotCommand {
 pub(crate) fn run(command: SnapshotCommand) -> anyhow::Result<ExitCode> {
     match command {
         SnapshotCommand::Taking(command) => snapshot_take::run(command),
+        SnapshotCommand::Analysis(command) => snapshot_analysis::run(command),
         SnapshotCommand::Summary(arguments) => summary::run(*arguments),
         SnapshotCommand::Statistics(arguments) => statistics::run(*arguments),
         SnapshotCommand::Diff(arguments) => diff::run(*arguments),

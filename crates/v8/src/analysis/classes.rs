@@ -1,14 +1,14 @@
 //! One numbering of names for several snapshots.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
-use super::heap::{Heap, group_name};
+use super::heap_view::{HeapView, group_name};
 use crate::NodeKind;
 
 /// Numbers names so that they compare across snapshots.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    numbers: HashMap<String, u32>,
+    numbers: FxHashMap<String, u32>,
     names: Vec<String>,
 }
 
@@ -36,18 +36,18 @@ impl Names {
 #[derive(Debug)]
 pub(super) struct Classes {
     by_string: Vec<u32>,
-    by_kind: HashMap<NodeKind, u32>,
+    by_kind: FxHashMap<NodeKind, u32>,
 }
 
 const UNKNOWN: u32 = u32::MAX;
 
 impl Classes {
-    pub(super) fn of(heap: &impl Heap) -> Self {
-        Self { by_string: vec![UNKNOWN; heap.string_count() as usize], by_kind: HashMap::new() }
+    pub(super) fn of(heap: &impl HeapView) -> Self {
+        Self { by_string: vec![UNKNOWN; heap.string_count() as usize], by_kind: FxHashMap::default() }
     }
 
     /// The class of a node: named objects by name, internal ones of the engine too, all others by kind.
-    pub(super) fn class(&mut self, heap: &impl Heap, names: &mut Names, node: u32) -> u32 {
+    pub(super) fn class(&mut self, heap: &impl HeapView, names: &mut Names, node: u32) -> u32 {
         match heap.kind(node) {
             NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::HIDDEN | NodeKind::WASM_OBJECT => {
                 self.string(heap, names, heap.name_index(node))
@@ -57,7 +57,7 @@ impl Classes {
     }
 
     /// The number of a string of the snapshot.
-    pub(super) fn string(&mut self, heap: &impl Heap, names: &mut Names, index: u32) -> u32 {
+    pub(super) fn string(&mut self, heap: &impl HeapView, names: &mut Names, index: u32) -> u32 {
         let Some(slot) = self.by_string.get_mut(index as usize) else { return names.number("") };
         if *slot == UNKNOWN {
             *slot = names.number(&heap.string(index));

@@ -1,6 +1,6 @@
 //! The variables that functions keep alive.
 
-use super::heap::{EdgeName, Heap};
+use super::heap_view::{EdgeName, HeapView};
 use super::naming::Naming;
 use super::scripts::Place;
 use crate::{EdgeKind, NodeKind};
@@ -35,7 +35,7 @@ pub struct Variable {
 const MAX_VARIABLES: usize = 8;
 
 /// The `top` contexts by what they retain.
-pub fn contexts_of_variables<H: Heap>(
+pub fn contexts_of_variables<H: HeapView>(
     heap: &H,
     naming: &Naming<'_, H>,
     top: usize,

@@ -1,6 +1,6 @@
 //! Large collections, and those that keep room for much more than they hold.
 
-use super::heap::Heap;
+use super::heap_view::HeapView;
 use super::storage::storage_of;
 use crate::{EdgeKind, NodeKind};
 
@@ -30,11 +30,13 @@ pub enum CollectionOrder {
 
 /// Words are this wide in Node; Chrome and Electron compress them to half of it.
 const WORD_BYTES: u64 = 8;
+/// An object with some fields of its own has this size without its store.
+const HEADER_BYTES: u64 = 64;
 /// A smaller store wastes too little to be listed as empty.
 const LEAST_STORE_BYTES: u64 = 256;
 
 /// The `top` collections in the order that is asked for.
-pub fn collections(heap: &impl Heap, order: CollectionOrder, top: usize) -> Vec<Collection> {
+pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> Vec<Collection> {
     let mut found = Vec::new();
     for node in 0..heap.graph().node_count() {
         if heap.kind(node) != NodeKind::OBJECT {
@@ -45,7 +47,9 @@ pub fn collections(heap: &impl Heap, order: CollectionOrder, top: usize) -> Vec<
             continue;
         }
         let storage = storage_of(heap, node);
-        let store_bytes = storage.iter().map(|&store| heap.self_bytes(store)).sum::<u64>();
+        // Where a store belongs to its object alone, its bytes count as the object's.
+        let beyond_header = heap.self_bytes(node).saturating_sub(HEADER_BYTES);
+        let store_bytes = storage.iter().map(|&store| heap.self_bytes(store)).sum::<u64>() + beyond_header;
         let reference_count = match &*name {
             "Array" => count_edges(heap, node, |kind| kind == EdgeKind::ELEMENT),
             "Object" => {
@@ -87,7 +91,7 @@ pub fn collections(heap: &impl Heap, order: CollectionOrder, top: usize) -> Vec<
     found
 }
 
-fn count_edges(heap: &impl Heap, node: u32, is_counted: impl Fn(EdgeKind) -> bool) -> u64 {
+fn count_edges(heap: &impl HeapView, node: u32, is_counted: impl Fn(EdgeKind) -> bool) -> u64 {
     let graph = heap.graph();
     graph
         .edges(node)

@@ -1,6 +1,6 @@
 //! DOM nodes that no document shows and something still holds.
 
-use super::heap::Heap;
+use super::heap_view::HeapView;
 
 /// A detached node that no other detached node dominates: the top of a detached tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Detached {
 }
 
 /// The `top` detached trees by what they retain.
-pub fn detached(heap: &impl Heap, top: usize) -> Vec<Detached> {
+pub fn detached(heap: &impl HeapView, top: usize) -> Vec<Detached> {
     let dominators = heap.dominators();
     let node_count = heap.graph().node_count() as usize;
     // The topmost detached node at or above each node, if there is one.

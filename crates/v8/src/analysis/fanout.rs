@@ -1,8 +1,8 @@
 //! Objects that refer to very many others.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
-use super::heap::Heap;
+use super::heap_view::HeapView;
 use crate::{EdgeKind, NodeKind};
 
 /// An object with many references.
@@ -21,7 +21,7 @@ pub struct Fanout {
 }
 
 /// The `top` nodes with most references; code and the profiler's groups are left out.
-pub fn fanout(heap: &impl Heap, top: usize) -> Vec<Fanout> {
+pub fn fanout(heap: &impl HeapView, top: usize) -> Vec<Fanout> {
     let graph = heap.graph();
     let mut found: Vec<(u64, u32)> = (0..graph.node_count())
         .filter(|&node| {
@@ -41,7 +41,7 @@ pub fn fanout(heap: &impl Heap, top: usize) -> Vec<Fanout> {
     found
         .into_iter()
         .map(|(reference_count, node)| {
-            let mut classes: HashMap<std::borrow::Cow<'_, str>, u64> = HashMap::new();
+            let mut classes: FxHashMap<std::borrow::Cow<'_, str>, u64> = FxHashMap::default();
             for edge in graph.edges(node).filter(|&edge| heap.edge_kind(edge) != EdgeKind::WEAK) {
                 *classes.entry(heap.class_name(graph.target(edge))).or_default() += 1;
             }

@@ -1,10 +1,10 @@
 //! The likely suspects of one snapshot alone: objects that have collected very many of a kind.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::classes::{Classes, Names};
-use super::heap::Heap;
-use super::naming::{Called, Naming};
+use super::heap_view::HeapView;
+use super::naming::{Called, Naming, is_global_class};
 use super::path::{PathStep, path_from_root};
 use super::storage::is_storage;
 use crate::NodeKind;
@@ -34,7 +34,7 @@ const LEAST_COUNT: u64 = 50;
 const LEAST_BYTES: u64 = 1024;
 
 /// The `top` owners by what they retain, weighed by how alike their objects are and whether they are the program's.
-pub fn large_owners<H: Heap>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Vec<LargeOwner> {
+pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Vec<LargeOwner> {
     let dominators = heap.dominators();
     let node_count = heap.graph().node_count() as usize;
     let mut names = Names::default();
@@ -53,14 +53,14 @@ pub fn large_owners<H: Heap>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Ve
             count[holder[node as usize] as usize] += 1;
         }
     }
-    let mut by_class: HashMap<(u32, u32), u64> = HashMap::new();
+    let mut by_class: FxHashMap<(u32, u32), u64> = FxHashMap::default();
     for node in 0..node_count as u32 {
         let holder = holder[node as usize];
         if is_item(heap, node) && count[holder as usize] >= LEAST_COUNT {
             *by_class.entry((holder, class[node as usize])).or_default() += 1;
         }
     }
-    let mut main: HashMap<u32, (u64, u32)> = HashMap::new();
+    let mut main: FxHashMap<u32, (u64, u32)> = FxHashMap::default();
     for ((holder, class), count) in by_class {
         let best = main.entry(holder).or_insert((0, u32::MAX));
         if (count, std::cmp::Reverse(class)) > (best.0, std::cmp::Reverse(best.1)) {
@@ -95,7 +95,7 @@ pub fn large_owners<H: Heap>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Ve
         .collect()
 }
 
-fn is_item(heap: &impl Heap, node: u32) -> bool {
+fn is_item(heap: &impl HeapView, node: u32) -> bool {
     match heap.kind(node) {
         NodeKind::OBJECT
         | NodeKind::CLOSURE
@@ -108,12 +108,10 @@ fn is_item(heap: &impl Heap, node: u32) -> bool {
     }
 }
 
-fn can_own(heap: &impl Heap, node: u32) -> bool {
+fn can_own(heap: &impl HeapView, node: u32) -> bool {
     match heap.kind(node) {
         // The functions and prototypes of a realm hang from its global object: many of a kind, and no leak.
-        NodeKind::OBJECT => {
-            !matches!(&*heap.name(node), "global" | "globalThis") && !heap.name(node).starts_with("Window")
-        }
+        NodeKind::OBJECT => !is_global_class(&heap.name(node)),
         _ => false,
     }
 }

@@ -1,6 +1,6 @@
 //! The same object in two snapshots.
 
-use super::Heap;
+use super::HeapView;
 
 /// The ordinal of a node that the other snapshot does not have.
 pub const NOT_THERE: u32 = u32::MAX;
@@ -18,7 +18,7 @@ impl Matching {
     /// Matches the nodes of two snapshots of one isolate.
     ///
     /// Nodes of the embedder get their ids anew now and then; one whose kind or name differs is not the same.
-    pub fn of(before: &impl Heap, after: &impl Heap) -> Self {
+    pub fn of(before: &impl HeapView, after: &impl HeapView) -> Self {
         let mut old = ordinals_by_id(before);
         let mut new = ordinals_by_id(after);
         old.sort_unstable();
@@ -44,6 +44,6 @@ impl Matching {
     }
 }
 
-fn ordinals_by_id(heap: &impl Heap) -> Vec<(u64, u32)> {
+fn ordinals_by_id(heap: &impl HeapView) -> Vec<(u64, u32)> {
     (0..heap.graph().node_count()).map(|node| (heap.id(node), node)).collect()
 }

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::heap::{EdgeName, Heap};
-use super::scripts::{Place, Scripts, is_of_the_runtime};
+use super::heap_view::{EdgeName, HeapView};
+use super::scripts::{Place, is_of_the_runtime, place_of};
+use crate::devtools::ScriptPaths;
 use crate::{EdgeKind, NodeKind};
 
 /// Popular objects have millions of retainers; the one that names them is among the first of the order or not at all.
@@ -17,7 +18,7 @@ const MAX_FIELDS_IN_NAME: usize = 6;
 #[derive(Debug)]
 pub struct Naming<'a, H> {
     heap: &'a H,
-    scripts: Scripts,
+    scripts: ScriptPaths,
 }
 
 /// The name of an object, and where it belongs.
@@ -44,15 +45,10 @@ impl Called {
     }
 }
 
-impl<'a, H: Heap> Naming<'a, H> {
+impl<'a, H: HeapView> Naming<'a, H> {
     /// Prepares to name objects of `heap`.
     pub fn of(heap: &'a H) -> Self {
-        Self { heap, scripts: Scripts::of(heap) }
-    }
-
-    /// The scripts of the snapshot.
-    pub fn scripts(&self) -> &Scripts {
-        &self.scripts
+        Self { heap, scripts: heap.script_paths() }
     }
 
     /// The name of `node`.
@@ -78,6 +74,17 @@ impl<'a, H: Heap> Naming<'a, H> {
         self.called(at, fields, variable_of.is_some())
     }
 
+    /// The name of what holds `node`: the way up starts with its best holder.
+    pub fn held_by(&self, node: u32) -> Option<String> {
+        let edge = self.naming_edge(node)?;
+        let holder = self.call(self.heap.graph().source(edge)).text;
+        Some(match self.field_name(edge) {
+            Some(field) if field.starts_with('[') => format!("{holder}{field}"),
+            Some(field) => format!("{holder}.{field}"),
+            None => holder,
+        })
+    }
+
     fn called(&self, base_node: u32, fields: Vec<String>, is_variable: bool) -> Called {
         if is_variable || self.is_context(base_node) {
             let place = self.place_of_context(base_node);
@@ -89,7 +96,7 @@ impl<'a, H: Heap> Naming<'a, H> {
             };
             return Called { text, fields, base: script, base_node, place };
         }
-        let place = self.heap.location(base_node).map(|location| self.scripts.place(location));
+        let place = self.heap.location(base_node).map(|location| place_of(&self.scripts, location));
         let base = self.own_name(base_node);
         let text = match fields.first() {
             None => base.clone(),
@@ -116,8 +123,7 @@ impl<'a, H: Heap> Naming<'a, H> {
     }
 
     fn is_global(&self, node: u32) -> bool {
-        let name = self.heap.name(node);
-        name == "global" || name == "globalThis" || name.starts_with("Window") || name.starts_with("global /")
+        is_global_class(&self.heap.name(node))
     }
 
     /// Whether the node is the context of a function.
@@ -136,7 +142,7 @@ impl<'a, H: Heap> Naming<'a, H> {
             NodeKind::NATIVE => true,
             NodeKind::SYNTHETIC => true,
             NodeKind::CLOSURE => {
-                let place = self.heap.location(node).map(|location| self.scripts.place(location));
+                let place = self.heap.location(node).map(|location| place_of(&self.scripts, location));
                 !self.heap.name(node).is_empty() && place.is_some_and(|place| !place.is_of_the_runtime())
             }
             _ => false,
@@ -219,7 +225,7 @@ impl<'a, H: Heap> Naming<'a, H> {
                 continue;
             }
             let Some(location) = heap.location(source) else { continue };
-            let place = self.scripts.place(location);
+            let place = place_of(&self.scripts, location);
             if best.as_ref().is_none_or(|best| (place.line, place.column) < (best.line, best.column)) {
                 best = Some(place);
             }
@@ -232,7 +238,7 @@ impl<'a, H: Heap> Naming<'a, H> {
         if self.is_context(node) {
             return self.place_of_context(node);
         }
-        self.heap.location(node).map(|location| self.scripts.place(location))
+        self.heap.location(node).map(|location| place_of(&self.scripts, location))
     }
 
     /// The first place in the program's own code among what `node` refers to within a few steps: the callback of a
@@ -245,7 +251,7 @@ impl<'a, H: Heap> Naming<'a, H> {
         while head < seen.len() && head < MAX_NODES {
             let at = seen[head];
             head += 1;
-            if let Some(place) = heap.location(at).map(|location| self.scripts.place(location))
+            if let Some(place) = heap.location(at).map(|location| place_of(&self.scripts, location))
                 && !is_of_the_runtime(&place.script)
                 && !place.script.starts_with("script ")
             {
@@ -287,6 +293,12 @@ pub(super) fn is_generic_class(name: &str) -> bool {
             | "Iterator"
             | "Error"
     ) || name.starts_with('{')
+}
+
+/// The global object: `global` in Node (from 24 on `global (global*)`), `Window / http://…` in a page.
+pub(super) fn is_global_class(name: &str) -> bool {
+    matches!(name, "global" | "globalThis" | "Window")
+        || ["Window ", "global "].iter().any(|start| name.starts_with(start))
 }
 
 fn joined(fields: &[String]) -> String {

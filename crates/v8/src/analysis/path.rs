@@ -1,6 +1,6 @@
 //! The way from a root down to an object, in words.
 
-use super::heap::{EdgeName, Heap};
+use super::heap_view::{EdgeName, HeapView};
 use super::naming::Naming;
 use super::scripts::Place;
 use crate::{EdgeKind, NodeKind};
@@ -22,7 +22,7 @@ pub struct PathStep {
 }
 
 /// A short way from a root to `node`, the root first; the storage of collections is left out.
-pub fn path_from_root<H: Heap>(heap: &H, naming: &Naming<'_, H>, node: u32) -> Vec<PathStep> {
+pub fn path_from_root<H: HeapView>(heap: &H, naming: &Naming<'_, H>, node: u32) -> Vec<PathStep> {
     let step = |node: u32| PathStep {
         name: naming.own_name(node),
         id: heap.id(node),
@@ -59,7 +59,7 @@ pub fn path_from_root<H: Heap>(heap: &H, naming: &Naming<'_, H>, node: u32) -> V
 }
 
 /// How an edge holds its target: `.name`, `[3]`, `variable name`, `(internal) name`.
-pub fn edge_in_words(heap: &impl Heap, edge: u32) -> String {
+pub fn edge_in_words(heap: &impl HeapView, edge: u32) -> String {
     match (heap.edge_kind(edge), heap.edge_name(edge)) {
         (EdgeKind::ELEMENT, EdgeName::Index(index)) => format!("[{index}]"),
         (EdgeKind::CONTEXT, EdgeName::Name(name)) => format!("variable {name}"),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use heapr_graph::PathSearch;
 
-use super::heap::Heap;
+use super::heap_view::HeapView;
 use super::naming::Naming;
 use super::path::{PathStep, edge_in_words};
 use crate::{EdgeKind, NodeKind};
@@ -22,7 +22,7 @@ pub struct RetainingPaths {
 }
 
 /// The `top` shortest paths from a root to `node` that avoid the nodes of `ignored`; weak references hold nothing.
-pub fn retaining_paths<H: Heap>(
+pub fn retaining_paths<H: HeapView>(
     heap: &H,
     naming: &Naming<'_, H>,
     node: u32,
@@ -54,7 +54,7 @@ pub fn retaining_paths<H: Heap>(
     RetainingPaths { paths, is_cut: search.is_cut() }
 }
 
-fn step<H: Heap>(heap: &H, naming: &Naming<'_, H>, node: u32, held_as: String) -> PathStep {
+fn step<H: HeapView>(heap: &H, naming: &Naming<'_, H>, node: u32, held_as: String) -> PathStep {
     PathStep {
         name: naming.own_name(node),
         id: heap.id(node),

@@ -1,8 +1,8 @@
 //! Objects by class and fields.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
-use super::heap::Heap;
+use super::heap_view::HeapView;
 use crate::{EdgeKind, NodeKind};
 
 /// Objects that have the same class and the same fields.
@@ -26,14 +26,14 @@ pub struct Shape {
 const MAX_FIELDS: usize = 64;
 
 /// The `top` shapes by the bytes of their objects.
-pub fn shapes(heap: &impl Heap, top: usize) -> Vec<Shape> {
+pub fn shapes(heap: &impl HeapView, top: usize) -> Vec<Shape> {
     struct Sum {
         count: u64,
         self_bytes: u64,
         retained_bytes: u64,
         example: u32,
     }
-    let mut sums: HashMap<Box<[u32]>, Sum> = HashMap::new();
+    let mut sums: FxHashMap<Box<[u32]>, Sum> = FxHashMap::default();
     let mut key = Vec::new();
     for node in 0..heap.graph().node_count() {
         if heap.kind(node) != NodeKind::OBJECT {
@@ -76,7 +76,7 @@ pub fn shapes(heap: &impl Heap, top: usize) -> Vec<Shape> {
         .collect()
 }
 
-fn field_indices(heap: &impl Heap, node: u32, fields: &mut Vec<u32>) {
+fn field_indices(heap: &impl HeapView, node: u32, fields: &mut Vec<u32>) {
     fields.clear();
     for edge in heap.graph().edges(node) {
         if heap.edge_kind(edge) != EdgeKind::PROPERTY {

@@ -1,15 +1,15 @@
 //! The stores of collections: elements, properties, tables.
 
-use super::heap::{EdgeName, Heap};
+use super::heap_view::{EdgeName, HeapView};
 use crate::{EdgeKind, NodeKind};
 
 /// Whether the node is the store of a collection.
-pub(super) fn is_storage(heap: &impl Heap, node: u32) -> bool {
+pub(super) fn is_storage(heap: &impl HeapView, node: u32) -> bool {
     heap.kind(node) == NodeKind::ARRAY
 }
 
 /// The stores that belong to an object.
-pub(super) fn storage_of(heap: &impl Heap, node: u32) -> Vec<u32> {
+pub(super) fn storage_of(heap: &impl HeapView, node: u32) -> Vec<u32> {
     let graph = heap.graph();
     graph
         .edges(node)

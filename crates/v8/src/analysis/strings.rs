@@ -1,8 +1,8 @@
 //! Texts that are in memory more than once.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
-use super::heap::Heap;
+use super::heap_view::HeapView;
 use crate::NodeKind;
 
 /// V8 writes this many characters of a text; longer ones are only known to begin alike.
@@ -26,7 +26,7 @@ pub struct DuplicatedString {
 }
 
 /// The `top` texts that waste most, flat strings only: parts of others have no text of their own.
-pub fn duplicated_strings(heap: &impl Heap, top: usize) -> Vec<DuplicatedString> {
+pub fn duplicated_strings(heap: &impl HeapView, top: usize) -> Vec<DuplicatedString> {
     #[derive(Clone, Copy)]
     struct Sum {
         count: u64,
@@ -34,7 +34,7 @@ pub fn duplicated_strings(heap: &impl Heap, top: usize) -> Vec<DuplicatedString>
         smallest: u64,
         example: u32,
     }
-    let mut by_index: HashMap<u32, Sum> = HashMap::new();
+    let mut by_index: FxHashMap<u32, Sum> = FxHashMap::default();
     for node in 0..heap.graph().node_count() {
         let bytes = heap.self_bytes(node);
         if heap.kind(node) != NodeKind::STRING || bytes == 0 {

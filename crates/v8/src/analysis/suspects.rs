@@ -16,10 +16,10 @@ mod late_owners;
 mod ownership;
 mod ranking;
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::classes::{Classes, Names};
-use super::heap::Heap;
+use super::heap_view::HeapView;
 use super::matching::Matching;
 use super::naming::Naming;
 use super::path::{PathStep, path_from_root};
@@ -90,6 +90,7 @@ pub enum Confidence {
 
 /// What stands in the way of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Doubt {
     /// So few objects are in both snapshots that they are of different processes.
     OtherProcess {
@@ -97,6 +98,11 @@ pub enum Doubt {
         snapshot: usize,
         /// How many of the first snapshot's nodes it has, in percent.
         kept_percent: u32,
+    },
+    /// One shows V8's internal objects and one does not.
+    OtherCaptureMode {
+        /// The number of the later snapshot, from 0.
+        snapshot: usize,
     },
 }
 
@@ -117,7 +123,7 @@ const LEAST_KEPT_PERCENT: u32 = 20;
 /// Ranks the owners that grew from the first of `heaps` to the last; `top` suspects at most.
 ///
 /// Needs two heaps at least; with fewer there is no growth and no suspect.
-pub fn suspects<H: Heap>(heaps: &[&H], top: usize) -> Suspects {
+pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
     let mut found = Suspects { suspects: Vec::new(), doubts: Vec::new(), growth_bytes: 0 };
     let ([first, .., last], true) = (heaps, heaps.len() >= 2) else { return found };
     let naming = Naming::of(*last);
@@ -130,11 +136,14 @@ pub fn suspects<H: Heap>(heaps: &[&H], top: usize) -> Suspects {
         if kept_percent < LEAST_KEPT_PERCENT {
             found.doubts.push(Doubt::OtherProcess { snapshot: number, kept_percent });
         }
-        let late: HashSet<u32> =
+        if first.shows_internals() != later.shows_internals() {
+            found.doubts.push(Doubt::OtherCaptureMode { snapshot: number });
+        }
+        let late: FxHashSet<u32> =
             (0..later.graph().node_count()).filter(|&node| late.contains(&later.id(node))).collect();
         let mut growth = growth::growth_between(*first, *later, &matching, &late, &mut names);
         holders::move_to_holders(*later, &matching, &mut growth, &mut names);
-        let by_id: HashMap<(u64, u32), growth::Growth> = growth
+        let by_id: FxHashMap<(u64, u32), growth::Growth> = growth
             .into_iter()
             .map(|(holding, growth)| ((later.id(holding.owner), holding.field), growth))
             .collect();
@@ -147,17 +156,23 @@ pub fn suspects<H: Heap>(heaps: &[&H], top: usize) -> Suspects {
 }
 
 /// The ids of the owners that came after the first snapshot; the same in all comparisons, so that these add up.
-fn owners_since<H: Heap>(first: &H, last: &H, names: &mut Names) -> HashSet<u64> {
+fn owners_since<H: HeapView>(first: &H, last: &H, names: &mut Names) -> FxHashSet<u64> {
     let matching = Matching::of(first, last);
     let mut classes = Classes::of(last);
-    let ownership = Ownership::of(last, &matching.earlier, &HashSet::new(), &mut classes, names);
+    let ownership = Ownership::of(last, &matching.earlier, &FxHashSet::default(), &mut classes, names);
     late_owners::late_owners(last, &matching.earlier, &ownership, &mut classes, names)
         .into_iter()
         .map(|node| last.id(node))
         .collect()
 }
 
-fn finished<H: Heap>(heaps: &[&H], last: &H, naming: &Naming<'_, H>, names: &Names, group: Group) -> Suspect {
+fn finished<H: HeapView>(
+    heaps: &[&H],
+    last: &H,
+    naming: &Naming<'_, H>,
+    names: &Names,
+    group: Group,
+) -> Suspect {
     let owner = group.owner;
     let owner_id = last.id(owner);
     let collects = group.collected(last, naming, names);
@@ -179,7 +194,7 @@ fn finished<H: Heap>(heaps: &[&H], last: &H, naming: &Naming<'_, H>, names: &Nam
     }
 }
 
-fn retained_by_id(heap: &impl Heap, id: u64) -> Option<u64> {
+fn retained_by_id(heap: &impl HeapView, id: u64) -> Option<u64> {
     let node = (0..heap.graph().node_count()).find(|&node| heap.id(node) == id)?;
     Some(heap.retained_bytes(node))
 }

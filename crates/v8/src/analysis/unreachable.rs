@@ -1,10 +1,10 @@
 //! What no strong reference leads to: held weakly, or held by the engine in a way that the snapshot does not show.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use heapr_graph::reachable;
 
-use super::heap::Heap;
+use super::heap_view::HeapView;
 use crate::EdgeKind;
 
 /// The unreachable objects of a class.
@@ -21,10 +21,10 @@ pub struct Unreachable {
 }
 
 /// The `top` classes of unreachable objects by bytes.
-pub fn unreachable(heap: &impl Heap, top: usize) -> Vec<Unreachable> {
+pub fn unreachable(heap: &impl HeapView, top: usize) -> Vec<Unreachable> {
     let root = heap.dominators().root();
     let reached = reachable(heap.graph(), [root], |edge, _, _| heap.edge_kind(edge) != EdgeKind::WEAK);
-    let mut classes: HashMap<std::borrow::Cow<'_, str>, Unreachable> = HashMap::new();
+    let mut classes: FxHashMap<std::borrow::Cow<'_, str>, Unreachable> = FxHashMap::default();
     for node in (0..heap.graph().node_count()).filter(|&node| !reached[node as usize]) {
         let bytes = heap.self_bytes(node);
         let class = classes.entry(heap.class_name(node)).or_insert_with_key(|class| Unreachable {

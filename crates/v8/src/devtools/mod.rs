@@ -4,7 +4,6 @@
 //! at 4 GiB. [`Heap`] holds a snapshot and computes the rest when it is first asked for.
 
 mod aggregates;
-mod analysed;
 mod class_names;
 mod classes;
 mod comparison;

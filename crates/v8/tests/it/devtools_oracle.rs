@@ -12,7 +12,11 @@ fn assert_same(name: &str, files: &[PathBuf; 2]) {
     let ours = lines(&before, Some(&after));
     let theirs = worker_lines(files);
     let ordered = |lines: &[String]| -> Vec<String> {
-        lines.iter().filter(|line| line.starts_with("edge") || line.starts_with("retainer")).cloned().collect()
+        lines
+            .iter()
+            .filter(|line| line.starts_with("edge") || line.starts_with("retainer"))
+            .cloned()
+            .collect()
     };
     let (our_edges, their_edges) = (ordered(&ours), ordered(&theirs));
     let mut counts: BTreeMap<&str, i64> = BTreeMap::new();

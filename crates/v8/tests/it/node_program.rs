@@ -30,7 +30,9 @@ pub(crate) fn node_of_version(version: &str) -> PathBuf {
         std::fs::create_dir_all(&directory).unwrap();
         std::fs::write(directory.join("package.json"), "{ \"private\": true }\n").unwrap();
         let package = format!("node@{version}");
-        run(Command::new("npm").args(["install", "--no-audit", "--no-fund", &package]).current_dir(&directory));
+        run(Command::new("npm")
+            .args(["install", "--no-audit", "--no-fund", &package])
+            .current_dir(&directory));
         // Where scripts of packages are not run, the binary stays in the package for the machine.
         if !binary.exists() {
             let install = directory.join("node_modules/node/installArchSpecificPackage.js");

@@ -104,7 +104,10 @@ impl Lines<'_> {
         for &(context, bytes) in &sizes.contexts {
             let id = heap.snapshot().id(context);
             self.put(&[&"nativeContext", &id, &bytes]);
-            self.filtered(&format!("nativeContext @{id}"), &Filter::NativeContext(ContextOwner::One(context)));
+            self.filtered(
+                &format!("nativeContext @{id}"),
+                &Filter::NativeContext(ContextOwner::One(context)),
+            );
         }
         self.put(&[&"nativeContext", &"shared", &sizes.shared_bytes]);
         self.put(&[&"nativeContext", &"none", &sizes.unowned_bytes]);
@@ -136,7 +139,10 @@ impl Lines<'_> {
                 &heap.display_text(node),
             ]);
             if (node as usize).is_multiple_of(SAMPLE) {
-                let edges = snapshot.graph().edges(node).filter(|&edge| snapshot.edge_kind(edge) != EdgeKind::INVISIBLE);
+                let edges = snapshot
+                    .graph()
+                    .edges(node)
+                    .filter(|&edge| snapshot.edge_kind(edge) != EdgeKind::INVISIBLE);
                 for edge in edges.filter(|&edge| snapshot.edge_name(edge) != "__proto__").take(50) {
                     let target = snapshot.graph().target(edge);
                     self.edge("edge", node, edge, target, heap.distances()[target as usize]);
@@ -158,7 +164,14 @@ impl Lines<'_> {
     fn edge(&mut self, kind: &str, node: u32, edge: u32, other: u32, distance: i32) {
         let snapshot = self.heap.snapshot();
         let edge_kind = snapshot.meta().edge_kind_name(snapshot.edge_kind(edge));
-        self.put(&[&kind, &snapshot.id(node), &snapshot.edge_name(edge), &edge_kind, &snapshot.id(other), &distance]);
+        self.put(&[
+            &kind,
+            &snapshot.id(node),
+            &snapshot.edge_name(edge),
+            &edge_kind,
+            &snapshot.id(other),
+            &distance,
+        ]);
     }
 
     fn without_ignored(&mut self) {

@@ -7,7 +7,8 @@ mod program;
 use std::path::PathBuf;
 
 use expectation::Expectation;
-use heapr_v8::analysis::{Confidence, OpenHeap, Suspects, large_owners, suspects};
+use heapr_v8::analysis::{Confidence, Suspects, large_owners, suspects};
+use heapr_v8::devtools::Heap;
 use heapr_v8::{ReadOptions, Snapshot};
 use program::Program;
 
@@ -22,11 +23,14 @@ enum Course {
     FourSnapshots,
 }
 
-fn open(files: &[PathBuf]) -> Vec<OpenHeap> {
+fn open(files: &[PathBuf]) -> Vec<Heap> {
     let options = ReadOptions::default();
     files
         .iter()
-        .map(|file| OpenHeap::of(Snapshot::open(file, &options).expect("the snapshot is whole")))
+        .map(|file| {
+            Heap::with_summary(Snapshot::open(file, &options).expect("the snapshot is whole"))
+                .expect("it is a heap")
+        })
         .collect()
 }
 

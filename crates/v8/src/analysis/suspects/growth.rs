@@ -1,9 +1,9 @@
 //! What each owner gained and lost between two snapshots.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::classes::{Classes, Names};
-use super::super::heap::Heap;
+use super::super::heap_view::HeapView;
 use super::super::matching::{Matching, NOT_THERE};
 use super::super::storage::is_storage;
 use super::ownership::{NONE, Ownership};
@@ -24,11 +24,11 @@ pub(super) struct Growth {
     /// Items: what the owner refers to itself or through its storage.
     pub(super) item_count: i64,
     /// All nodes by class, also those deep below items, so that a chain counts all its links.
-    pub(super) by_class: HashMap<u32, ClassGrowth>,
+    pub(super) by_class: FxHashMap<u32, ClassGrowth>,
     /// Items that came, as many as are needed to look at.
     pub(super) new_items: Vec<u32>,
     /// Other old nodes that refer to items, with the bytes that they hold as well.
-    pub(super) other_holders: HashMap<u32, i64>,
+    pub(super) other_holders: FxHashMap<u32, i64>,
 }
 
 impl Growth {
@@ -82,14 +82,14 @@ const ITEMS_KEPT: usize = 500;
 
 /// The growth of every owner between two snapshots of one isolate; `late` are the nodes of the later one that own
 /// although the earlier one lacks them.
-pub(super) fn growth_between<H: Heap>(
+pub(super) fn growth_between<H: HeapView>(
     before: &H,
     after: &H,
     matching: &Matching,
-    late: &HashSet<u32>,
+    late: &FxHashSet<u32>,
     names: &mut Names,
-) -> HashMap<Holding, Growth> {
-    let mut all: HashMap<Holding, Growth> = HashMap::new();
+) -> FxHashMap<Holding, Growth> {
+    let mut all: FxHashMap<Holding, Growth> = FxHashMap::default();
 
     let mut classes = Classes::of(after);
     let ownership = Ownership::of(after, &matching.earlier, late, &mut classes, names);
@@ -141,7 +141,7 @@ pub(super) fn growth_between<H: Heap>(
     drop((ownership, tops));
 
     let mut classes = Classes::of(before);
-    let ownership = Ownership::of(before, &matching.later, &HashSet::new(), &mut classes, names);
+    let ownership = Ownership::of(before, &matching.later, &FxHashSet::default(), &mut classes, names);
     let tops = chain_tops(before, &ownership, &mut classes, names);
     for &node in before.dominators().order() {
         let index = node as usize;
@@ -171,7 +171,7 @@ pub(super) fn growth_between<H: Heap>(
 }
 
 /// Compiled code and hidden classes come and go with what is called; they are nobody's leak.
-fn counts(heap: &impl Heap, node: u32) -> bool {
+fn counts(heap: &impl HeapView, node: u32) -> bool {
     match heap.kind(node) {
         NodeKind::CODE | NodeKind::OBJECT_SHAPE | NodeKind::SYNTHETIC => false,
         NodeKind::HIDDEN => {
@@ -185,7 +185,7 @@ fn counts(heap: &impl Heap, node: u32) -> bool {
 
 /// For each owner the owner to blame when what it gained is of its own class: the links of a list hang from one
 /// another, and it is the list that grows.
-fn chain_tops<H: Heap>(
+fn chain_tops<H: HeapView>(
     heap: &H,
     ownership: &Ownership,
     classes: &mut Classes,
@@ -206,7 +206,7 @@ fn chain_tops<H: Heap>(
     tops
 }
 
-fn chained_holding<H: Heap>(
+fn chained_holding<H: HeapView>(
     heap: &H,
     ownership: &Ownership,
     tops: &[u32],

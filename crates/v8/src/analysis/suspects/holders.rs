@@ -1,10 +1,10 @@
 //! Objects in two collections at once: neither dominates them, so that what they add up at is only a common ancestor,
 //! often the variables of a module or a root. Their real owners are the old collections that refer to them.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::super::classes::{Classes, Names};
-use super::super::heap::Heap;
+use super::super::heap_view::HeapView;
 use super::super::matching::{Matching, NOT_THERE};
 use super::super::storage::is_storage;
 use super::growth::{Growth, Holding};
@@ -19,10 +19,10 @@ const MAX_RETAINERS: usize = 64;
 const LEAST_SHARE_PERCENT: usize = 60;
 
 /// Moves growth from common ancestors to the holders of the items.
-pub(super) fn move_to_holders<H: Heap>(
+pub(super) fn move_to_holders<H: HeapView>(
     heap: &H,
     matching: &Matching,
-    all: &mut HashMap<Holding, Growth>,
+    all: &mut FxHashMap<Holding, Growth>,
     names: &mut Names,
 ) {
     let mut moves: Vec<(Holding, Holding, Vec<u32>)> = Vec::new();
@@ -54,8 +54,8 @@ pub(super) fn move_to_holders<H: Heap>(
 }
 
 /// The old objects that refer to most of `items`, the one nearest to the roots first among equals.
-fn holders_of<H: Heap>(heap: &H, matching: &Matching, items: &[u32], ancestor: u32) -> Vec<(u32, usize)> {
-    let mut counts: HashMap<u32, usize> = HashMap::new();
+fn holders_of<H: HeapView>(heap: &H, matching: &Matching, items: &[u32], ancestor: u32) -> Vec<(u32, usize)> {
+    let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
     for &item in items {
         let mut of_item: Vec<u32> = Vec::new();
         for &edge in heap.retainers().edges_into(item).iter().take(MAX_RETAINERS) {
@@ -79,7 +79,7 @@ fn holders_of<H: Heap>(heap: &H, matching: &Matching, items: &[u32], ancestor: u
 }
 
 /// The object itself, or the one whose store this is, if it was there before.
-fn old_holder(heap: &impl Heap, matching: &Matching, source: u32) -> Option<u32> {
+fn old_holder(heap: &impl HeapView, matching: &Matching, source: u32) -> Option<u32> {
     let mut at = source;
     for _ in 0..3 {
         if !is_storage(heap, at) {
@@ -91,7 +91,7 @@ fn old_holder(heap: &impl Heap, matching: &Matching, source: u32) -> Option<u32>
     (can_hold && matching.earlier[at as usize] != NOT_THERE).then_some(at)
 }
 
-fn field_to<H: Heap>(
+fn field_to<H: HeapView>(
     heap: &H,
     holder: u32,
     growth: &Growth,

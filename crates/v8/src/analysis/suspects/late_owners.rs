@@ -5,10 +5,10 @@
 //! goes down the dominator tree as long as one child has most of the bytes, and where it stops at an object with
 //! many children, that object counts as an owner.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::classes::{Classes, Names};
-use super::super::heap::Heap;
+use super::super::heap_view::HeapView;
 use super::super::matching::NOT_THERE;
 use super::super::storage::is_storage;
 use super::ownership::{NONE, Ownership, can_own};
@@ -26,18 +26,18 @@ const LEAST_CHILDREN: u32 = 5;
 const CHAIN_LINKS: u32 = 3;
 
 /// The new nodes of `heap` that count as owners.
-pub(super) fn late_owners<H: Heap>(
+pub(super) fn late_owners<H: HeapView>(
     heap: &H,
     other: &[u32],
     ownership: &Ownership,
     classes: &mut Classes,
     names: &mut Names,
-) -> HashSet<u32> {
+) -> FxHashSet<u32> {
     let dominators = heap.dominators();
     let node_count = heap.graph().node_count();
     let mut heavy_child = vec![NONE; node_count as usize];
     let mut child_count = vec![0u32; node_count as usize];
-    let mut growth_of: HashMap<(u32, u32), u64> = HashMap::new();
+    let mut growth_of: FxHashMap<(u32, u32), u64> = FxHashMap::default();
     for node in 0..node_count {
         if other[node as usize] != NOT_THERE || node == dominators.root() {
             continue;
@@ -57,7 +57,7 @@ pub(super) fn late_owners<H: Heap>(
         }
     }
 
-    let mut found = HashSet::new();
+    let mut found = FxHashSet::default();
     for item in 0..node_count {
         let bytes = heap.retained_bytes(item);
         if ownership.item[item as usize] != item || bytes < LEAST_BYTES {
@@ -75,7 +75,7 @@ pub(super) fn late_owners<H: Heap>(
     found
 }
 
-fn descend<H: Heap>(
+fn descend<H: HeapView>(
     heap: &H,
     item: u32,
     heavy_child: &[u32],
@@ -83,7 +83,7 @@ fn descend<H: Heap>(
     classes: &mut Classes,
     names: &mut Names,
 ) -> Option<u32> {
-    let mut met: HashMap<u32, u32> = HashMap::new();
+    let mut met: FxHashMap<u32, u32> = FxHashMap::default();
     let mut at = item;
     let mut last_owner = None;
     loop {

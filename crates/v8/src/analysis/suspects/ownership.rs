@@ -8,10 +8,10 @@
 //!        └ (array)      new      storage: grows with the collection and is no item itself
 //! ```
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use super::super::classes::{Classes, Names};
-use super::super::heap::Heap;
+use super::super::heap_view::HeapView;
 use super::super::matching::NOT_THERE;
 use super::super::storage::is_storage;
 use crate::{EdgeKind, NodeKind};
@@ -33,10 +33,10 @@ pub(super) struct Ownership {
 impl Ownership {
     /// `other[node]` is the node in the other snapshot or [`NOT_THERE`]; `late` are nodes that the other one lacks and
     /// that own all the same.
-    pub(super) fn of<H: Heap>(
+    pub(super) fn of<H: HeapView>(
         heap: &H,
         other: &[u32],
-        late: &HashSet<u32>,
+        late: &FxHashSet<u32>,
         classes: &mut Classes,
         names: &mut Names,
     ) -> Self {
@@ -80,7 +80,7 @@ impl Ownership {
     }
 }
 
-pub(super) fn can_own(heap: &impl Heap, node: u32) -> bool {
+pub(super) fn can_own(heap: &impl HeapView, node: u32) -> bool {
     matches!(
         heap.kind(node),
         NodeKind::OBJECT
@@ -93,7 +93,7 @@ pub(super) fn can_own(heap: &impl Heap, node: u32) -> bool {
 }
 
 /// Whether what the node holds has no fields of its own but keys or positions.
-pub(super) fn is_collection(heap: &impl Heap, node: u32) -> bool {
+pub(super) fn is_collection(heap: &impl HeapView, node: u32) -> bool {
     const MAX_FIELDS: usize = 24;
     if heap.kind(node) != NodeKind::OBJECT {
         return false;

@@ -1,14 +1,15 @@
 //! From owners to suspects: owners of one kind together, the likeliest leak first.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::super::classes::Names;
-use super::super::heap::Heap;
+use super::super::heap_view::{HeapView, field};
 use super::super::naming::{Called, Naming};
 use super::super::scripts::Place;
 use super::growth::Growth;
 use super::ownership::NONE;
 use super::{Collected, Confidence};
+use crate::NodeKind;
 
 /// Owners of one name.
 #[derive(Debug)]
@@ -28,30 +29,33 @@ pub(super) struct Group {
     pub(super) reasons: Vec<String>,
     owner_bytes: i64,
     is_of_the_program: bool,
+    is_root: bool,
     score: f64,
 }
 
 /// Classes listed per suspect.
 const MAX_CLASSES: usize = 4;
+/// A suspect with less than one part in so many of the whole growth is not the leak.
+const LEAST_SHARE_OF_ALL: i64 = 100;
 /// From this count on objects are collected and not just there.
 const MANY: i64 = 10;
 
 /// The groups with the highest scores; `series[n]` is the growth from the first snapshot to the one `n + 1` after it.
-pub(super) fn ranked_groups<H: Heap>(
+pub(super) fn ranked_groups<H: HeapView>(
     last: &H,
     naming: &Naming<'_, H>,
     names: &Names,
-    series: &[HashMap<(u64, u32), Growth>],
+    series: &[FxHashMap<(u64, u32), Growth>],
     top: usize,
 ) -> Vec<Group> {
     let Some(final_growth) = series.last() else { return Vec::new() };
-    let ordinals: HashMap<u64, u32> = {
-        let wanted: std::collections::HashSet<u64> = final_growth.keys().map(|&(id, _)| id).collect();
+    let ordinals: FxHashMap<u64, u32> = {
+        let wanted: rustc_hash::FxHashSet<u64> = final_growth.keys().map(|&(id, _)| id).collect();
         (0..last.graph().node_count())
             .filter_map(|node| Some((last.id(node), node)).filter(|(id, _)| wanted.contains(id)))
             .collect()
     };
-    let mut groups: HashMap<String, Group> = HashMap::new();
+    let mut groups: FxHashMap<String, Group> = FxHashMap::default();
     for (&(id, field), growth) in final_growth {
         let Some(&owner) = ordinals.get(&id) else { continue };
         let called = naming.call(owner);
@@ -70,6 +74,7 @@ pub(super) fn ranked_groups<H: Heap>(
             reasons: Vec::new(),
             owner_bytes: i64::MIN,
             is_of_the_program: false,
+            is_root: last.kind(owner) == NodeKind::SYNTHETIC,
             score: 0.0,
         });
         let is_of_the_program = called.is_of_the_program() || called.base == "globalThis" && field.is_some();
@@ -91,9 +96,10 @@ pub(super) fn ranked_groups<H: Heap>(
         }
         group.growth.add(growth.clone());
     }
+    let total_bytes = final_growth.values().map(|growth| growth.bytes).sum();
     let mut groups: Vec<Group> = groups.into_values().filter(|group| group.growth.bytes > 0).collect();
     for group in &mut groups {
-        group.judge(naming);
+        group.judge(naming, total_bytes);
     }
     groups.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name)));
     groups.truncate(top);
@@ -118,7 +124,7 @@ fn full_name(called: &Called, field: Option<&str>) -> String {
 
 impl Group {
     /// Score, confidence and the reasons for them.
-    fn judge<H: Heap>(&mut self, naming: &Naming<'_, H>) {
+    fn judge<H: HeapView>(&mut self, naming: &Naming<'_, H>, total_bytes: i64) {
         // A list or a chain of strings has one item, its first link: then all links count.
         let classes = self.growth.by_class.values();
         let links = classes.clone().filter(|class| class.item_count > 0).map(|class| class.count).max();
@@ -152,24 +158,41 @@ impl Group {
             (Some(true), true, false) | (Some(true), false, true) => Confidence::Medium,
             _ => Confidence::Low,
         };
-        match is_steady {
-            Some(true) => self.reasons.push("grew in every interval".to_owned()),
-            Some(false) => self.reasons.push("did not grow in every interval".to_owned()),
-            None => self.reasons.push("two snapshots only: growth may stop".to_owned()),
-        }
-        if self.count >= MANY {
-            self.reasons.push(format!("collects {} objects", self.count));
-        } else {
-            self.reasons.push("few objects".to_owned());
-        }
         self.reasons.push(
-            match (self.is_of_the_program, holds_of_the_program) {
-                (true, _) => "held by the program's code",
-                (false, true) => "held by the runtime for the program's code",
-                (false, false) => "held by the runtime",
+            match is_steady {
+                Some(true) => "grew in every interval",
+                Some(false) => "did not grow in every interval",
+                None => "grew once: a third snapshot would tell whether it goes on",
             }
             .to_owned(),
         );
+        self.reasons.push(match self.count {
+            MANY.. => format!("collects {} objects", self.count),
+            _ => "collects few objects".to_owned(),
+        });
+        self.reasons.push(
+            match (self.is_of_the_program, holds_of_the_program) {
+                (true, _) => "is held by the program's code",
+                (false, true) => "is held by the runtime for the program's code",
+                (false, false) => "is held by the runtime",
+            }
+            .to_owned(),
+        );
+        if self.growth.bytes.saturating_mul(LEAST_SHARE_OF_ALL) < total_bytes {
+            self.confidence = Confidence::Low;
+            self.reasons.push("is a small part of the whole growth".to_owned());
+        }
+        if self.is_root && !self.is_of_one_class() {
+            self.confidence = Confidence::Low;
+            self.score *= 0.1;
+            self.reasons.push("is a root, which holds things of all kinds".to_owned());
+        }
+    }
+
+    /// Whether most items are of one class.
+    fn is_of_one_class(&self) -> bool {
+        let most = self.growth.by_class.values().map(|class| class.item_count).max().unwrap_or(0);
+        most * 2 > self.growth.item_count
     }
 
     /// Whether each interval brought a fair part of the growth; unknown with two snapshots.
@@ -188,14 +211,18 @@ impl Group {
     }
 
     /// The classes of what was gained, most bytes first.
-    pub(super) fn collected<H: Heap>(
+    pub(super) fn collected<H: HeapView>(
         &self,
         last: &H,
         naming: &Naming<'_, H>,
         names: &Names,
     ) -> Vec<Collected> {
-        let mut classes: Vec<_> =
-            self.growth.by_class.iter().filter(|(_, class)| class.count > 0 && class.bytes > 0).collect();
+        let mut classes: Vec<_> = self
+            .growth
+            .by_class
+            .iter()
+            .filter(|(_, class)| class.count > 0 && (class.bytes > 0 || class.item_count > 0))
+            .collect();
         // Items first: they are what the owner collects, the rest is what they consist of.
         classes.sort_by_key(|(number, class)| {
             (std::cmp::Reverse(class.item_count > 0), std::cmp::Reverse(class.bytes), **number)
@@ -215,10 +242,30 @@ impl Group {
     }
 }
 
-fn text_of(heap: &impl Heap, node: u32) -> Option<String> {
+/// The beginning of a string; one that was put together is read piece by piece from its first.
+fn text_of(heap: &impl HeapView, node: u32) -> Option<String> {
     const MAX_CHARS: usize = 60;
+    const MAX_PIECES: usize = 1000;
     if !heap.kind(node).is_string() {
         return None;
     }
-    Some(heap.name(node).chars().take(MAX_CHARS).collect())
+    let mut text = String::new();
+    let mut room = MAX_CHARS;
+    let mut rest = vec![node];
+    let mut pieces = 0;
+    while let Some(piece) = rest.pop() {
+        pieces += 1;
+        if room == 0 || pieces > MAX_PIECES {
+            break;
+        }
+        if heap.kind(piece) == NodeKind::CONS_STRING {
+            rest.extend(["second", "first"].iter().filter_map(|name| field(heap, piece, &[name])));
+            continue;
+        }
+        for character in heap.name(piece).chars().take(room) {
+            text.push(character);
+            room -= 1;
+        }
+    }
+    (!text.is_empty()).then_some(text)
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use heapr_graph::{Dominators, Graph, Retainers};
 
-use crate::{EdgeKind, Location, NodeKind};
+use crate::devtools::{self, ScriptPaths};
+use crate::{DomState, EdgeKind, Location, NodeKind};
 
 /// What an edge is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub(super) fn group_name(kind: NodeKind) -> &'static str {
 }
 
 /// An opened snapshot with what was computed over it.
-pub trait Heap {
+pub trait HeapView {
     /// The nodes and edges.
     fn graph(&self) -> &Graph;
     /// The incoming edges.
@@ -65,10 +66,12 @@ pub trait Heap {
     fn distance(&self, node: u32) -> u32;
     /// Where the function, or the object's constructor, stands.
     fn location(&self, node: u32) -> Option<Location>;
-    /// All locations with their nodes.
-    fn locations(&self) -> &[Location];
+    /// The paths of the scripts that locations speak of.
+    fn script_paths(&self) -> ScriptPaths;
     /// Whether the node is of a document that it no longer hangs in.
     fn is_detached(&self, node: u32) -> bool;
+    /// Whether V8 was asked to show its own objects: such snapshots do not compare with others.
+    fn shows_internals(&self) -> bool;
 
     /// The node's name.
     fn name(&self, node: u32) -> Cow<'_, str> {
@@ -91,4 +94,82 @@ pub trait Heap {
             kind => Cow::Borrowed(group_name(kind)),
         }
     }
+}
+
+impl HeapView for devtools::Heap {
+    fn graph(&self) -> &Graph {
+        self.snapshot().graph()
+    }
+
+    fn retainers(&self) -> &Retainers {
+        self.retainers()
+    }
+
+    fn dominators(&self) -> &Dominators {
+        self.dominators()
+    }
+
+    fn retained_bytes(&self, node: u32) -> u64 {
+        self.retained()[node as usize]
+    }
+
+    fn self_bytes(&self, node: u32) -> u64 {
+        self.snapshot().self_bytes(node)
+    }
+
+    fn id(&self, node: u32) -> u64 {
+        self.snapshot().id(node)
+    }
+
+    fn kind(&self, node: u32) -> NodeKind {
+        self.snapshot().kind(node)
+    }
+
+    fn name_index(&self, node: u32) -> u32 {
+        self.snapshot().name_number(node)
+    }
+
+    fn string_count(&self) -> u32 {
+        self.snapshot().strings().count()
+    }
+
+    fn string(&self, index: u32) -> Cow<'_, str> {
+        self.snapshot().strings().text(index)
+    }
+
+    fn edge_kind(&self, edge: u32) -> EdgeKind {
+        self.snapshot().edge_kind(edge)
+    }
+
+    fn edge_name_index(&self, edge: u32) -> u32 {
+        self.snapshot().edge_name_number(edge)
+    }
+
+    fn distance(&self, node: u32) -> u32 {
+        u32::try_from(self.distances()[node as usize]).unwrap_or(u32::MAX)
+    }
+
+    fn location(&self, node: u32) -> Option<Location> {
+        self.snapshot().locations().of(node)
+    }
+
+    fn script_paths(&self) -> ScriptPaths {
+        ScriptPaths::of(self.snapshot())
+    }
+
+    fn is_detached(&self, node: u32) -> bool {
+        self.snapshot().dom_state(node) == DomState::Detached
+    }
+
+    fn shows_internals(&self) -> bool {
+        self.mode() == devtools::CaptureMode::ExposeInternals
+    }
+}
+
+/// The target of the first field with one of these names.
+pub(super) fn field(heap: &impl HeapView, node: u32, names: &[&str]) -> Option<u32> {
+    heap.graph().edges(node).find_map(|edge| match heap.edge_name(edge) {
+        EdgeName::Name(name) if names.contains(&name.as_ref()) => Some(heap.graph().target(edge)),
+        _ => None,
+    })
 }
