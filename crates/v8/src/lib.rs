@@ -10,6 +10,7 @@ mod format;
 mod kinds;
 mod rewrite;
 mod snapshot;
+mod stored_summary;
 
 pub use error::{Error, Result};
 pub use format::{
@@ -19,3 +20,4 @@ pub use format::{
 pub use kinds::{DomState, EdgeKind, NodeKind};
 pub use rewrite::Secrecy;
 pub use snapshot::Snapshot;
+pub use stored_summary::{StoredClass, StoredSummary, SummaryStore};

@@ -15,6 +15,7 @@ mod retainers;
 pub(crate) mod sheet;
 mod statistics;
 mod summary;
+mod summary_file;
 mod trend;
 
 use std::process::ExitCode;
