@@ -5,6 +5,7 @@
 pub mod analysis;
 pub mod capture;
 pub mod devtools;
+mod call_tree;
 mod error;
 mod format;
 mod kinds;
@@ -12,6 +13,7 @@ mod rewrite;
 mod snapshot;
 mod stored_summary;
 
+pub use call_tree::{Allocations, CallFunction, CallNode, CallTree, FunctionAllocations};
 pub use error::{Error, Result};
 pub use format::{
     AllocationTrace, Location, Locations, Meta, Problem, ReadOptions, Strings, TimeSample, TraceFunction,

@@ -8,6 +8,7 @@ use heapr_v8::{StoredClass, StoredSummary};
 
 use crate::commands::report::Format;
 use crate::report::quantity::{bytes, count, plural};
+use crate::snapshot::allocations;
 use crate::snapshot::filter_arguments::FilterArguments;
 use crate::snapshot::heap_file::{Wanted, open};
 use crate::snapshot::limit::{Amount, Limit, TOTAL};
@@ -52,6 +53,9 @@ pub(crate) enum Order {
 
 /// Runs the command.
 pub(crate) fn run(arguments: SummaryArguments) -> anyhow::Result<ExitCode> {
+    if allocations::is_profile(&arguments.file) {
+        return allocations::print(&arguments.file, &arguments.output);
+    }
     let is_whole = arguments.class.is_none() && arguments.filters.is_empty();
     if is_whole && let Some(summary) = summary_file::load(&arguments.file) {
         return finish(&arguments, &summary);
