@@ -5,12 +5,15 @@
 pub mod analysis;
 pub mod capture;
 pub mod devtools;
+mod call_tree;
 mod error;
 mod format;
 mod kinds;
 mod rewrite;
 mod snapshot;
+mod stored_summary;
 
+pub use call_tree::{Allocations, CallFunction, CallNode, CallTree, FunctionAllocations};
 pub use error::{Error, Result};
 pub use format::{
     AllocationTrace, Location, Locations, Meta, Problem, ReadOptions, Strings, TimeSample, TraceFunction,
@@ -19,3 +22,4 @@ pub use format::{
 pub use kinds::{DomState, EdgeKind, NodeKind};
 pub use rewrite::Secrecy;
 pub use snapshot::Snapshot;
+pub use stored_summary::{StoredClass, StoredSummary, SummaryStore};

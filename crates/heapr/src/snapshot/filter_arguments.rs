@@ -43,6 +43,14 @@ enum NamedFilter {
 }
 
 impl FilterArguments {
+    /// Whether all objects pass.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.filter.is_empty()
+            && self.allocated_after.is_none()
+            && self.allocated_before.is_none()
+            && self.native_context.is_none()
+    }
+
     /// The objects that pass all filters; nothing if there are none.
     pub(crate) fn nodes(&self, heap: &Heap) -> anyhow::Result<Option<NodeSet>> {
         let mut filters: Vec<Filter> = self.filter.iter().map(|named| named.filter()).collect();

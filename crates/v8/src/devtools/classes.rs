@@ -85,14 +85,6 @@ impl Classes {
             .filter(|&class| self.get(class).name_text() == name || self.get(class).key() == name)
             .collect()
     }
-
-    pub(crate) fn of_nodes(&self) -> &[u32] {
-        &self.of_node
-    }
-
-    pub(crate) fn from_parts(classes: Vec<Class>, of_node: Vec<u32>, interfaces: Vec<InterfaceDefinition>) -> Self {
-        Self { classes, of_node, interfaces }
-    }
 }
 
 #[derive(Default)]

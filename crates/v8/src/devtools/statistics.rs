@@ -5,7 +5,7 @@ use crate::devtools::name_set::NameSet;
 use crate::{EdgeKind, NodeKind};
 
 /// Bytes by kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Statistics {
     /// Everything.
     pub total_bytes: u64,

@@ -10,6 +10,7 @@ mod meta;
 mod node_columns;
 mod problem;
 mod reader;
+mod sampling_profile;
 mod scanner;
 mod section;
 mod string_text;
@@ -26,4 +27,8 @@ pub use strings::Strings;
 
 pub(crate) use edge_columns::EdgeColumns;
 pub(crate) use node_columns::NodeColumns;
+pub(crate) use sampling_profile::{SamplingProfile, first_member};
 pub(crate) use reader::{read_path, read_stream};
+
+#[cfg(test)]
+mod tests;
