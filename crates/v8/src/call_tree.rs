@@ -104,17 +104,18 @@ impl CallTree {
             let sum = live.entry(u64::from(snapshot.trace_node_id(node))).or_default();
             *sum = (sum.0 + 1, sum.1.saturating_add(snapshot.self_bytes(node)));
         }
-        let mut tree = Self::default();
-        let mut numbers = FxHashMap::default();
+        let text = |number: u32| snapshot.strings().text(number).into_owned();
+        // One for each of the file's functions: V8 knows several of one name without a place.
+        let functions = trace.functions.iter().map(|info| CallFunction {
+            name: named(text(info.name)),
+            script: text(info.script_name),
+            line: info.line,
+            column: info.column,
+        });
+        let mut tree = Self { functions: functions.collect(), ..Self::default() };
+        let unknown = tree.functions.len() as u32;
+        tree.functions.push(CallFunction { name: "(unknown function)".to_owned(), ..CallFunction::default() });
         for node in &trace.nodes {
-            let info = trace.functions.get(node.function_index as usize).copied().unwrap_or_default();
-            let text = |number: u32| snapshot.strings().text(number).into_owned();
-            let called = CallFunction {
-                name: named(text(info.name)),
-                script: text(info.script_name),
-                line: info.line,
-                column: info.column,
-            };
             let (live_count, live_bytes) = live.get(&node.id).copied().unwrap_or_default();
             let own = Allocations {
                 allocated_count: node.allocation_count,
@@ -122,8 +123,7 @@ impl CallTree {
                 live_count,
                 live_bytes,
             };
-            let function = tree.function(&mut numbers, called);
-            tree.nodes.push(CallNode { function, parent: node.parent, own });
+            tree.nodes.push(CallNode { function: node.function_index.min(unknown), parent: node.parent, own });
         }
         Some(tree)
     }

@@ -25,6 +25,7 @@ mod retainers_view;
 mod script_paths;
 mod shallow_sizes;
 mod statistics;
+mod time_samples;
 mod weak_map_edges;
 
 pub use aggregates::Aggregate;
@@ -41,5 +42,6 @@ pub use node_set::NodeSet;
 pub use retainers_view::{BASE_UNREACHABLE_DISTANCE, RetainersView};
 pub use script_paths::ScriptPaths;
 pub use statistics::Statistics;
+pub use time_samples::LiveSample;
 
 pub(crate) use essential_edges::keeps_alive;

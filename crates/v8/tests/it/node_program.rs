@@ -51,6 +51,16 @@ pub(crate) fn exercise(node: &Path, name: &str, options: &[&str]) -> [PathBuf; 2
     files
 }
 
+/// An allocation timeline and a sampling profile.
+pub(crate) fn timeline_and_profile() -> [PathBuf; 2] {
+    static MADE: Once = Once::new();
+    let directory = cache().join("snapshots");
+    std::fs::create_dir_all(&directory).unwrap();
+    let files = ["a.heaptimeline", "a.heapprofile"].map(|name| directory.join(name));
+    MADE.call_once(|| run(Command::new("node").arg(oracle_file("timeline.js")).args(&files)));
+    files
+}
+
 /// What the worker says about the snapshots.
 pub(crate) fn worker_lines(files: &[PathBuf]) -> Vec<String> {
     static INSTALLED: Once = Once::new();
