@@ -4,9 +4,9 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
+use crate::Result;
 use crate::devtools::Heap;
 use crate::format::{SamplingProfile, first_member};
-use crate::Result;
 
 /// A function. Two of the same name at different places are two.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -88,7 +88,11 @@ impl CallTree {
         let mut tree = Self { is_sampled: true, ..Self::default() };
         let mut numbers = FxHashMap::default();
         for node in profile.nodes {
-            let own = Allocations { live_count: node.sample_count, live_bytes: node.self_bytes, ..Allocations::default() };
+            let own = Allocations {
+                live_count: node.sample_count,
+                live_bytes: node.self_bytes,
+                ..Allocations::default()
+            };
             let function = tree.function(&mut numbers, node.function);
             tree.nodes.push(CallNode { function, parent: node.parent, own });
         }
@@ -114,7 +118,8 @@ impl CallTree {
         });
         let mut tree = Self { functions: functions.collect(), ..Self::default() };
         let unknown = tree.functions.len() as u32;
-        tree.functions.push(CallFunction { name: "(unknown function)".to_owned(), ..CallFunction::default() });
+        tree.functions
+            .push(CallFunction { name: "(unknown function)".to_owned(), ..CallFunction::default() });
         for node in &trace.nodes {
             let (live_count, live_bytes) = live.get(&node.id).copied().unwrap_or_default();
             let own = Allocations {
@@ -123,7 +128,11 @@ impl CallTree {
                 live_count,
                 live_bytes,
             };
-            tree.nodes.push(CallNode { function: node.function_index.min(unknown), parent: node.parent, own });
+            tree.nodes.push(CallNode {
+                function: node.function_index.min(unknown),
+                parent: node.parent,
+                own,
+            });
         }
         Some(tree)
     }
@@ -157,7 +166,11 @@ impl CallTree {
             whole[self.nodes[at].parent as usize].add(&below);
         }
         let mut lines: Vec<FunctionAllocations> = (0..self.functions.len() as u32)
-            .map(|function| FunctionAllocations { function, own: Allocations::default(), whole: Allocations::default() })
+            .map(|function| FunctionAllocations {
+                function,
+                own: Allocations::default(),
+                whole: Allocations::default(),
+            })
             .collect();
         let is_outermost = self.outermost();
         for (at, node) in self.nodes.iter().enumerate() {
@@ -168,7 +181,9 @@ impl CallTree {
             }
         }
         lines.sort_by(|left, right| {
-            let amounts = |line: &FunctionAllocations| (line.own.live_bytes, line.own.allocated_bytes, line.whole.live_bytes);
+            let amounts = |line: &FunctionAllocations| {
+                (line.own.live_bytes, line.own.allocated_bytes, line.whole.live_bytes)
+            };
             amounts(right).cmp(&amounts(left)).then(left.function.cmp(&right.function))
         });
         lines

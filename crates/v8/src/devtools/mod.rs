@@ -29,7 +29,7 @@ mod time_samples;
 mod weak_map_edges;
 
 pub use aggregates::Aggregate;
-pub use classes::{Class, Classes};
+pub use classes::{Class, Classes, ConstructorPlace};
 pub use comparison::{ClassDifference, Comparison, ObjectDifference, compare, compare_class};
 pub use distances::{BASE_SYSTEM_DISTANCE, NO_DISTANCE};
 pub use duplicate_strings::DuplicateStrings;

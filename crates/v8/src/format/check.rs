@@ -2,9 +2,9 @@
 
 use heapr_graph::reachable;
 
+use crate::Snapshot;
 use crate::format::Problem;
 use crate::kinds::NodeKind;
-use crate::Snapshot;
 
 impl Snapshot {
     /// Looks at everything; what reading already found comes first.
@@ -35,8 +35,9 @@ impl Snapshot {
 
     fn edge_names_outside(&self) -> Option<Problem> {
         let string_count = self.strings().count();
-        let mut outside = (0..self.edge_count())
-            .filter(|&edge| self.edge_name_number(edge) >= string_count && self.edge_kind(edge).has_string_name());
+        let mut outside = (0..self.edge_count()).filter(|&edge| {
+            self.edge_name_number(edge) >= string_count && self.edge_kind(edge).has_string_name()
+        });
         let first = outside.next()?;
         let count = 1 + outside.count() as u64;
         Some(Problem::NameOutside { what: "edge", count, first, name: self.edge_name_number(first) })
@@ -60,6 +61,8 @@ impl Snapshot {
     fn bad_trace(&self) -> Option<Problem> {
         let trace = self.trace()?;
         let is_bad = trace.nodes.iter().any(|node| node.function_index as usize >= trace.functions.len());
-        is_bad.then_some(Problem::BadTrace { what: "a node of the tree has a function that is not in the list" })
+        is_bad.then_some(Problem::BadTrace {
+            what: "a node of the tree has a function that is not in the list",
+        })
     }
 }

@@ -87,7 +87,8 @@ fn a_sampling_profile_has_the_bytes_of_its_samples() {
     let samples = text["samples"].as_array().unwrap();
     let counted: u64 = tree.nodes.iter().map(|node| node.own.live_count).sum();
     assert_eq!(counted, samples.len() as u64);
-    let is_recursive = |line: &FunctionAllocations| tree.functions[line.function as usize].name == "recursive";
+    let is_recursive =
+        |line: &FunctionAllocations| tree.functions[line.function as usize].name == "recursive";
     let recursive = tree.by_function().into_iter().find(is_recursive).unwrap();
     // 200 calls that go 20 deep and keep an array each time; however deep, each byte counts once.
     assert!(recursive.own.live_bytes > 50_000, "{recursive:?}");
