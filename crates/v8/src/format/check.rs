@@ -1,7 +1,5 @@
 //! What is wrong with a snapshot beyond what reading it shows.
 
-use heapr_graph::reachable;
-
 use crate::Snapshot;
 use crate::format::Problem;
 use crate::kinds::NodeKind;
@@ -14,7 +12,6 @@ impl Snapshot {
         problems.extend(self.node_names_outside());
         problems.extend(self.edge_names_outside());
         problems.extend(self.repeated_ids());
-        problems.extend(self.unreachable());
         problems.extend(self.bad_trace());
         problems
     }
@@ -49,13 +46,6 @@ impl Snapshot {
         let mut repeated = ids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
         let id = repeated.next()?;
         Some(Problem::RepeatedId { count: 1 + repeated.count() as u64, id })
-    }
-
-    fn unreachable(&self) -> Option<Problem> {
-        let reached = reachable(self.graph(), [self.root()], |_, _, _| true);
-        let first_node = reached.iter().position(|&is_reached| !is_reached)? as u32;
-        let count = reached.iter().filter(|&&is_reached| !is_reached).count() as u64;
-        Some(Problem::Unreachable { count, first_node })
     }
 
     fn bad_trace(&self) -> Option<Problem> {

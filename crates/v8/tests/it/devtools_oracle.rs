@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use heapr_v8::{CallTree, FunctionAllocations};
 
-use crate::node_program::{exercise, has_node, node_of_version, timeline_and_profile, worker_lines};
+use crate::node_program::{
+    chromium_page, exercise, has_node, node_of_version, timeline_and_profile, worker_lines,
+};
 use crate::oracle_lines::{lines, open};
 
 /// Compares all lines, in whatever order; lists of edges in their order, too.
@@ -65,6 +67,20 @@ fn a_snapshot_with_numeric_values_has_the_numbers_of_devtools() {
 #[test]
 fn a_snapshot_as_devtools_takes_it_has_the_numbers_of_devtools() {
     check("both", Path::new("node"), &["--expose-internals", "--numeric-values"]);
+}
+
+#[test]
+fn a_page_in_chromium_has_the_numbers_of_devtools() {
+    if !has_node() {
+        return;
+    }
+    for (name, options) in [
+        ("chromium", &[][..]),
+        ("chromium-internals", &["--expose-internals"]),
+        ("chromium-both", &["--expose-internals", "--numeric-values"]),
+    ] {
+        assert_same(name, &chromium_page(name, options));
+    }
 }
 
 #[test]
