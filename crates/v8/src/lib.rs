@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+mod call_tree;
 pub mod capture;
 pub mod devtools;
 mod error;
@@ -10,7 +11,9 @@ mod format;
 mod kinds;
 mod rewrite;
 mod snapshot;
+mod stored_summary;
 
+pub use call_tree::{Allocations, CallFunction, CallNode, CallTree, FunctionAllocations};
 pub use error::{Error, Result};
 pub use format::{
     AllocationTrace, Location, Locations, Meta, Problem, ReadOptions, Strings, TimeSample, TraceFunction,
@@ -19,3 +22,4 @@ pub use format::{
 pub use kinds::{DomState, EdgeKind, NodeKind};
 pub use rewrite::Secrecy;
 pub use snapshot::Snapshot;
+pub use stored_summary::{StoredClass, StoredSummary, SummaryStore};

@@ -1,5 +1,6 @@
 //! `heapr snapshot`: V8 heap snapshots. One file for each command.
 
+pub(crate) mod allocations;
 mod anonymize;
 mod check;
 mod containment;
@@ -15,6 +16,7 @@ mod retainers;
 pub(crate) mod sheet;
 mod statistics;
 mod summary;
+mod summary_file;
 mod trend;
 
 use std::process::ExitCode;
@@ -30,6 +32,8 @@ pub(crate) enum SnapshotCommand {
     Analysis(snapshot_analysis::AnalysisCommand),
     /// List the classes of a snapshot: count, distance, shallow and retained size
     Summary(Box<summary::SummaryArguments>),
+    /// List what the functions of a program allocated, from a sampling profile or an allocation timeline
+    Allocations(Box<allocations::AllocationsArguments>),
     /// Print what kinds of things fill the heap: code, strings, arrays, buffers
     Statistics(Box<statistics::StatisticsArguments>),
     /// Compare two snapshots by class; with more of them, the course of each class
@@ -58,6 +62,7 @@ pub(crate) fn run(command: SnapshotCommand) -> anyhow::Result<ExitCode> {
         SnapshotCommand::Taking(command) => snapshot_take::run(command),
         SnapshotCommand::Analysis(command) => snapshot_analysis::run(command),
         SnapshotCommand::Summary(arguments) => summary::run(*arguments),
+        SnapshotCommand::Allocations(arguments) => allocations::run(*arguments),
         SnapshotCommand::Statistics(arguments) => statistics::run(*arguments),
         SnapshotCommand::Diff(arguments) => diff::run(*arguments),
         SnapshotCommand::Containment(arguments) => containment::run(*arguments),

@@ -98,21 +98,22 @@ impl Sheet {
         if self.rows.is_empty() {
             return writeln!(out, "nothing");
         }
-        let is_text = |column: usize| self.rows.iter().any(|row| matches!(row[column], Cell::Text(_)));
-        let columns: Vec<(&str, Align)> = self
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(at, &(_, heading))| (heading, if is_text(at) { Align::Left } else { Align::Right }))
+        // A column without a value is left out.
+        let shown: Vec<usize> = (0..self.columns.len())
+            .filter(|&column| self.rows.iter().any(|row| row[column] != Cell::Nothing))
             .collect();
+        let is_text = |column: usize| self.rows.iter().any(|row| matches!(row[column], Cell::Text(_)));
+        let align = |column: usize| if is_text(column) { Align::Left } else { Align::Right };
+        let columns: Vec<(&str, Align)> =
+            shown.iter().map(|&column| (self.columns[column].1, align(column))).collect();
         // The widest text gives way.
         let widest = |column: usize| {
             self.rows.iter().map(|row| if let Cell::Text(text) = &row[column] { text.len() } else { 0 }).max()
         };
-        let flexible = (0..columns.len()).max_by_key(|&column| widest(column)).unwrap_or(0);
+        let flexible = (0..shown.len()).max_by_key(|&at| widest(shown[at])).unwrap_or(0);
         let mut table = Table::new(&columns, flexible);
         for row in &self.rows {
-            table.row(row.iter().map(Cell::text).collect());
+            table.row(shown.iter().map(|&column| row[column].text()).collect());
         }
         for line in table.lines(0, terminal_width()) {
             writeln!(out, "{line}")?;

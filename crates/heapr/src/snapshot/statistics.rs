@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use heapr_v8::StoredSummary;
+
 use crate::commands::report::Format;
 use crate::report::quantity::percent;
 use crate::snapshot::heap_file::{Wanted, open};
 use crate::snapshot::sheet::{Cell, Sheet};
 use crate::snapshot::summary::headline;
+use crate::snapshot::summary_file;
 
 /// Arguments of `heapr snapshot statistics`.
 #[derive(Debug, clap::Args)]
@@ -22,9 +25,15 @@ pub(crate) struct StatisticsArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: StatisticsArguments) -> anyhow::Result<ExitCode> {
-    let heap = open(&arguments.file, Wanted::Classes)?;
-    let found = heap.statistics();
-    let mut sheet = Sheet::new("heapr.snapshot.statistics/1", &[("kind", "Kind"), ("bytes", "Bytes"), ("share", "Share")]);
+    let summary = match summary_file::load(&arguments.file) {
+        Some(summary) => summary,
+        None => StoredSummary::without_classes(&open(&arguments.file, Wanted::Classes)?),
+    };
+    let found = summary.statistics;
+    let mut sheet = Sheet::new(
+        "heapr.snapshot.statistics/1",
+        &[("kind", "Kind"), ("bytes", "Bytes"), ("share", "Share")],
+    );
     let lines = [
         ("code", "code", found.code_bytes),
         ("strings", "strings", found.string_bytes),
@@ -42,9 +51,13 @@ pub(crate) fn run(arguments: StatisticsArguments) -> anyhow::Result<ExitCode> {
         usize::MAX,
         lines.iter().map(|&(key, heading, bytes)| {
             let share = percent(bytes, found.total_bytes);
-            vec![Cell::Text(if is_text { heading } else { key }.to_owned()), Cell::Bytes(bytes), Cell::Text(share)]
+            vec![
+                Cell::Text(if is_text { heading } else { key }.to_owned()),
+                Cell::Bytes(bytes),
+                Cell::Text(share),
+            ]
         }),
     );
-    sheet.print(arguments.format, &[headline(&heap), String::new()])?;
+    sheet.print(arguments.format, &[headline(&summary), String::new()])?;
     Ok(ExitCode::SUCCESS)
 }

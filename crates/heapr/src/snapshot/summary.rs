@@ -3,13 +3,17 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use heapr_v8::devtools::{Aggregate, CaptureMode, Heap, NodeSet, ScriptPaths};
+use heapr_v8::devtools::{Heap, NodeSet};
+use heapr_v8::{StoredClass, StoredSummary};
 
+use crate::commands::report::Format;
 use crate::report::quantity::{bytes, count, plural};
+use crate::snapshot::allocations;
 use crate::snapshot::filter_arguments::FilterArguments;
 use crate::snapshot::heap_file::{Wanted, open};
 use crate::snapshot::limit::{Amount, Limit, TOTAL};
 use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
+use crate::snapshot::summary_file;
 
 /// Arguments of `heapr snapshot summary`.
 #[derive(Debug, clap::Args)]
@@ -49,49 +53,60 @@ pub(crate) enum Order {
 
 /// Runs the command.
 pub(crate) fn run(arguments: SummaryArguments) -> anyhow::Result<ExitCode> {
-    let heap = open(&arguments.file, Wanted::Everything)?;
-    let only = arguments.filters.nodes(&heap)?;
-    let aggregates = heap.aggregates_of(only.as_ref());
-    match &arguments.class {
-        None => print_classes(&arguments, &heap, &aggregates)?,
-        Some(class) => print_objects(&arguments, &heap, class, only.as_ref())?,
+    if allocations::is_profile(&arguments.file) {
+        return allocations::print(&arguments.file, &arguments.output);
     }
+    let is_whole = arguments.class.is_none() && arguments.filters.is_empty();
+    if is_whole && let Some(summary) = summary_file::load(&arguments.file) {
+        return finish(&arguments, &summary);
+    }
+    let heap = open(&arguments.file, Wanted::Everything)?;
+    if is_whole {
+        let summary = StoredSummary::of(&heap);
+        summary_file::store(&arguments.file, &summary);
+        return finish(&arguments, &summary);
+    }
+    let only = arguments.filters.nodes(&heap)?;
+    let summary = StoredSummary::of_some(&heap, only.as_ref());
+    match &arguments.class {
+        None => finish(&arguments, &summary),
+        Some(class) => {
+            print_objects(&arguments, &heap, class, only.as_ref())?;
+            Ok(exit_status(&arguments.fail_if_retained, &summary))
+        }
+    }
+}
+
+fn finish(arguments: &SummaryArguments, summary: &StoredSummary) -> anyhow::Result<ExitCode> {
+    print_classes(arguments, summary)?;
+    Ok(exit_status(&arguments.fail_if_retained, summary))
+}
+
+fn exit_status(limits: &[Limit], summary: &StoredSummary) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
-    for limit in &arguments.fail_if_retained {
-        let (allowed, found) = match limit.amount {
-            Amount::Bytes(allowed) => (allowed, retained_by(&heap, &aggregates, limit)),
-            Amount::Objects(allowed) => (allowed, count_of(&heap, &aggregates, limit)),
+    for limit in limits {
+        let of_class =
+            || summary.classes.iter().filter(|line| line.name == limit.class || line.key == limit.class);
+        let (found, allowed, shown): (u64, u64, fn(u64) -> String) = match limit.amount {
+            Amount::Bytes(allowed) if limit.class == TOTAL => {
+                (summary.statistics.total_bytes, allowed, bytes)
+            }
+            Amount::Bytes(allowed) => (of_class().map(|line| line.retained_bytes).sum(), allowed, bytes),
+            Amount::Objects(allowed) => {
+                let is_total = limit.class == TOTAL;
+                let all = summary.classes.iter().filter(|_| is_total).chain(of_class());
+                (all.map(|line| line.object_count).sum(), allowed, |found| plural(found, "object"))
+            }
         };
         if found > allowed {
-            let shown = |amount| if matches!(limit.amount, Amount::Bytes(_)) { bytes(amount) } else { plural(amount, "object") };
             eprintln!("heapr: {}: {}, more than {}", limit.class, shown(found), shown(allowed));
             status = ExitCode::FAILURE;
         }
     }
-    Ok(status)
+    status
 }
 
-fn retained_by(heap: &Heap, aggregates: &[Aggregate], limit: &Limit) -> u64 {
-    if limit.class == TOTAL {
-        return heap.retained()[heap.snapshot().root() as usize];
-    }
-    of_class(heap, aggregates, &limit.class).map(|line| line.retained_bytes).sum()
-}
-
-fn count_of(heap: &Heap, aggregates: &[Aggregate], limit: &Limit) -> u64 {
-    let is_total = limit.class == TOTAL;
-    let all = aggregates.iter().filter(|_| is_total).chain(of_class(heap, aggregates, &limit.class));
-    all.map(|line| line.object_count).sum()
-}
-
-fn of_class<'a>(heap: &'a Heap, aggregates: &'a [Aggregate], name: &str) -> impl Iterator<Item = &'a Aggregate> {
-    let named = heap.classes().named(name);
-    aggregates.iter().filter(move |line| named.contains(&line.class))
-}
-
-fn print_classes(arguments: &SummaryArguments, heap: &Heap, aggregates: &[Aggregate]) -> anyhow::Result<()> {
-    let classes = heap.classes();
-    let paths = ScriptPaths::of(heap.snapshot());
+fn print_classes(arguments: &SummaryArguments, summary: &StoredSummary) -> anyhow::Result<()> {
     let mut sheet = Sheet::new(
         "heapr.snapshot.summary/1",
         &[
@@ -104,61 +119,54 @@ fn print_classes(arguments: &SummaryArguments, heap: &Heap, aggregates: &[Aggreg
             ("class_key", ""),
         ],
     );
-    let mut lines = aggregates.to_vec();
+    let mut lines: Vec<&StoredClass> = summary.classes.iter().collect();
     match arguments.sort {
         Order::Retained => {}
         Order::Shallow => lines.sort_by_key(|line| std::cmp::Reverse(line.self_bytes)),
         Order::Count => lines.sort_by_key(|line| std::cmp::Reverse(line.object_count)),
         Order::Distance => lines.sort_by_key(|line| line.distance),
-        Order::Name => lines.sort_by(|left, right| classes.get(left.class).cmp(classes.get(right.class))),
+        Order::Name => lines.sort_by(|left, right| left.name.cmp(&right.name)),
     }
-    add_facts(&mut sheet, heap);
-    let is_text = arguments.output.format == crate::commands::report::Format::Text;
+    sheet.fact("node_count", summary.node_count);
+    sheet.fact("edge_count", summary.edge_count);
+    sheet.fact("total_bytes", summary.statistics.total_bytes);
+    sheet.fact("exposes_internals", summary.exposes_internals);
+    sheet.fact("problems", summary.problems.clone());
+    let is_text = arguments.output.format == Format::Text;
     sheet.rows(
         arguments.output.top(),
         lines.iter().map(|line| {
-            let class = classes.get(line.class);
-            let place = class.location.map(|(script_id, line, column)| paths.place_at(script_id, line, column));
             vec![
-                Cell::Text(class.name_text().into_owned()),
-                place.map_or(Cell::Nothing, Cell::Text),
+                Cell::Text(line.name.clone()),
+                line.place.clone().map_or(Cell::Nothing, Cell::Text),
                 Cell::Count(line.object_count),
                 Cell::Distance(line.distance),
                 Cell::Bytes(line.self_bytes),
                 Cell::Bytes(line.retained_bytes),
-                if is_text { Cell::Nothing } else { Cell::Text(class.key()) },
+                if is_text { Cell::Nothing } else { Cell::Text(line.key.clone()) },
             ]
         }),
     );
-    sheet.print(arguments.output.format, &[headline(heap), String::new()])
+    sheet.print(arguments.output.format, &[headline(summary), String::new()])
 }
 
 /// What the whole snapshot is.
-pub(crate) fn headline(heap: &Heap) -> String {
-    let snapshot = heap.snapshot();
-    let mode = match heap.mode() {
-        CaptureMode::Default => "",
-        CaptureMode::ExposeInternals => ", internals exposed",
-    };
+pub(crate) fn headline(summary: &StoredSummary) -> String {
     format!(
-        "{} nodes, {} edges, {} in all{mode}",
-        count(u64::from(snapshot.node_count())),
-        count(u64::from(snapshot.edge_count())),
-        bytes(heap.statistics().total_bytes),
+        "{} nodes, {} edges, {} in all{}",
+        count(u64::from(summary.node_count)),
+        count(u64::from(summary.edge_count)),
+        bytes(summary.statistics.total_bytes),
+        if summary.exposes_internals { ", internals exposed" } else { "" },
     )
 }
 
-fn add_facts(sheet: &mut Sheet, heap: &Heap) {
-    let snapshot = heap.snapshot();
-    sheet.fact("node_count", snapshot.node_count());
-    sheet.fact("edge_count", snapshot.edge_count());
-    sheet.fact("total_bytes", heap.statistics().total_bytes);
-    sheet.fact("exposes_internals", heap.mode() == CaptureMode::ExposeInternals);
-    let problems: Vec<String> = snapshot.problems().iter().map(ToString::to_string).collect();
-    sheet.fact("problems", problems);
-}
-
-fn print_objects(arguments: &SummaryArguments, heap: &Heap, class: &str, only: Option<&NodeSet>) -> anyhow::Result<()> {
+fn print_objects(
+    arguments: &SummaryArguments,
+    heap: &Heap,
+    class: &str,
+    only: Option<&NodeSet>,
+) -> anyhow::Result<()> {
     let classes = heap.classes();
     let wanted = classes.named(class);
     if wanted.is_empty() {
@@ -185,8 +193,12 @@ pub(crate) fn sort_objects(heap: &Heap, nodes: &mut [u32], order: Order) {
     let snapshot = heap.snapshot();
     let at = |node: u32| node as usize;
     match order {
-        Order::Retained => nodes.sort_by_key(|&node| (std::cmp::Reverse(heap.retained()[at(node)]), snapshot.id(node))),
-        Order::Shallow => nodes.sort_by_key(|&node| (std::cmp::Reverse(snapshot.self_bytes(node)), snapshot.id(node))),
+        Order::Retained => {
+            nodes.sort_by_key(|&node| (std::cmp::Reverse(heap.retained()[at(node)]), snapshot.id(node)))
+        }
+        Order::Shallow => {
+            nodes.sort_by_key(|&node| (std::cmp::Reverse(snapshot.self_bytes(node)), snapshot.id(node)))
+        }
         Order::Count => nodes.sort_by_key(|&node| snapshot.id(node)),
         Order::Distance => nodes.sort_by_key(|&node| (heap.distances()[at(node)], snapshot.id(node))),
         Order::Name => nodes.sort_by_cached_key(|&node| (heap.display_text(node), snapshot.id(node))),

@@ -6,11 +6,14 @@ use crate::devtools::class_names::{ClassName, class_name_of_name, class_name_rul
 use crate::devtools::interfaces::{InterfaceDefinition, PlainObjects};
 use crate::{Location, NodeKind, Snapshot};
 
+/// Script, line and column, the latter two from 0.
+pub type ConstructorPlace = (u32, u32, u32);
+
 /// A class: a name, and for constructors of the same name the place that tells them apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Class {
     /// Script, line and column of the constructor (from 0).
-    pub location: Option<(u32, u32, u32)>,
+    pub location: Option<ConstructorPlace>,
     /// As DevTools shows it, WTF-8.
     pub name: Vec<u8>,
 }
@@ -85,20 +88,13 @@ impl Classes {
             .filter(|&class| self.get(class).name_text() == name || self.get(class).key() == name)
             .collect()
     }
-
-    pub(crate) fn of_nodes(&self) -> &[u32] {
-        &self.of_node
-    }
-
-    pub(crate) fn from_parts(classes: Vec<Class>, of_node: Vec<u32>, interfaces: Vec<InterfaceDefinition>) -> Self {
-        Self { classes, of_node, interfaces }
-    }
 }
 
 #[derive(Default)]
 struct ClassTable {
     names: FxHashMap<Vec<u8>, u32>,
-    numbers: FxHashMap<(u32, Option<(u32, u32, u32)>), u32>,
+    /// By the name's number and the constructor's place.
+    numbers: FxHashMap<(u32, Option<ConstructorPlace>), u32>,
 }
 
 impl ClassTable {

@@ -123,42 +123,6 @@ impl NodeColumns {
             map.insert(node, value);
         }
     }
-
-    pub(crate) fn parts(&self) -> NodeParts<'_> {
-        NodeParts {
-            names: &self.names,
-            kinds: &self.kinds,
-            trace_node_ids: &self.trace_node_ids,
-            ids: &self.ids,
-            self_bytes: &self.self_bytes,
-            wide_ids: &self.wide_ids,
-            wide_sizes: &self.wide_sizes,
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "one for each column")]
-    pub(crate) fn from_parts(
-        names: Vec<u32>,
-        kinds: Vec<u8>,
-        trace_node_ids: Vec<u32>,
-        ids: Vec<u32>,
-        self_bytes: Vec<u32>,
-        wide_ids: FxHashMap<u32, u64>,
-        wide_sizes: FxHashMap<u32, u64>,
-    ) -> Self {
-        Self { names, kinds, trace_node_ids, ids, self_bytes, wide_ids, wide_sizes }
-    }
-}
-
-/// The columns as they are, for the index file.
-pub(crate) struct NodeParts<'a> {
-    pub(crate) names: &'a [u32],
-    pub(crate) kinds: &'a [u8],
-    pub(crate) trace_node_ids: &'a [u32],
-    pub(crate) ids: &'a [u32],
-    pub(crate) self_bytes: &'a [u32],
-    pub(crate) wide_ids: &'a FxHashMap<u32, u64>,
-    pub(crate) wide_sizes: &'a FxHashMap<u32, u64>,
 }
 
 #[inline]

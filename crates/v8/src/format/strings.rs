@@ -71,25 +71,6 @@ impl Strings {
         self.ends.shrink_to_fit();
     }
 
-    /// Text, ends and wraps, for the index file.
-    pub(crate) fn parts(&self) -> (&[u8], &[u32], &[u32]) {
-        (&self.text, &self.ends, &self.wraps)
-    }
-
-    /// From such parts; `None` if they do not fit together.
-    pub(crate) fn from_parts(text: Vec<u8>, ends: Vec<u32>, wraps: Vec<u32>) -> Option<Self> {
-        let strings = Self { text, ends, wraps };
-        let mut begin = 0;
-        for number in 0..strings.count() {
-            let end = strings.high(number) | strings.ends[number as usize] as usize;
-            if end < begin || end > strings.text.len() {
-                return None;
-            }
-            begin = end;
-        }
-        Some(strings)
-    }
-
     #[inline]
     fn high(&self, number: u32) -> usize {
         if self.wraps.is_empty() {
