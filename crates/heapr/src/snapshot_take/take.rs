@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use heapr_v8::capture::SnapshotSignal;
@@ -94,7 +95,7 @@ fn by_inspector(
                 }
                 written.push(captured.json());
             }
-            if !arguments.again || !wait_for_enter(is_cancelled)? {
+            if !arguments.again || !wait_for_enter(&mut held, is_cancelled)? {
                 return Ok(());
             }
         }
@@ -130,12 +131,17 @@ fn by_signal(
     Ok(())
 }
 
-/// Whether a line came on stdin; no, if it ended or the user wanted to stop.
-fn wait_for_enter(is_cancelled: &AtomicBool) -> anyhow::Result<bool> {
+/// Whether a line came on stdin; no, if it ended, or the process did, or the user wanted to stop.
+fn wait_for_enter(held: &mut Held, is_cancelled: &AtomicBool) -> anyhow::Result<bool> {
+    const LOOK: Duration = Duration::from_millis(10);
     const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     eprintln!("heapr: Enter takes another one, Ctrl-C ends");
     let stdin = std::io::stdin();
     while !is_cancelled.load(Ordering::Relaxed) {
+        if held.listen(Instant::now() + LOOK, is_cancelled) {
+            eprintln!("heapr: process {} ends", held.pid);
+            return Ok(false);
+        }
         let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
         match poll(&mut waiting, Some(&TICK)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
