@@ -106,3 +106,14 @@ fn a_process_that_is_not_there_is_told() {
     assert_eq!(String::from_utf8(heapr.stderr).unwrap(), "heapr: there is no process 4194304\n");
     assert_eq!(heapr.status.code(), Some(2));
 }
+
+#[test]
+fn a_target_that_is_not_there_leaves_no_port_open() {
+    if !has_node() {
+        return;
+    }
+    let server = Program::server(10);
+    let outcome = server.heapr(&["snapshot", "take", "--target", "nonsense", &server.pid().to_string()]);
+    refused(&outcome, &["has no target \"nonsense\""]);
+    server.wait_until_closed();
+}

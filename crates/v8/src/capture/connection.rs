@@ -95,17 +95,11 @@ impl Connection {
         Ok(Self { socket, address, process: process.clone(), last_id: 0, is_ending: false })
     }
 
-    /// Asks Node to say when it wants to exit: it then waits until all sessions are closed.
-    pub(crate) fn watch_for_end(&mut self, wait: Duration) -> Result<()> {
-        let params = json!({ "enabled": true });
-        let never = AtomicBool::new(false);
-        let patience = Patience { silence_max: wait, deadline: None, is_cancelled: &never };
-        let method = "NodeRuntime.notifyWhenWaitingForDisconnect";
-        match self.call(&Isolate::Main, method, &params, patience, &mut |_, _| Ok(())) {
-            // Browsers know no such thing, and do not wait either.
-            Err(Error::Refused { .. }) => Ok(()),
-            other => other.map(drop),
-        }
+    /// Asks Node to say when it wants to exit: it then waits until all sessions are closed. Browsers refuse it, and do
+    /// not wait; the answer is not waited for.
+    pub(crate) fn watch_for_end(&mut self) -> Result<()> {
+        self.send(&Isolate::Main, "NodeRuntime.notifyWhenWaitingForDisconnect", &json!({ "enabled": true }))
+            .map(drop)
     }
 
     /// Whether the process has said that it waits for the end of this session in order to exit.

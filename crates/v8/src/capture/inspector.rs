@@ -115,10 +115,11 @@ impl Inspector {
         }
         refuse_without_signal(process, options)?;
         let (listener, is_ours) = open_by_signal(process, &before, options, is_cancelled)?;
-        let mut inspector = Self::connect(process, listener, options, is_ours);
+        let inspector = Self::connect(process, listener, options, is_ours);
         if inspector.is_err() && is_ours {
-            // The port is ours to close, so the handshake is tried once more.
-            inspector = Self::connect(process, listener, options, is_ours);
+            // The port is ours to close, whatever was wrong with the target.
+            let any = OpenOptions { target: None, ..options.clone() };
+            let _ = Self::connect(process, listener, &any, is_ours).map(Self::close);
         }
         if is_cancelled.load(Ordering::Relaxed) {
             inspector?.close();
@@ -143,7 +144,7 @@ impl Inspector {
         let mut connection = Connection::open(process, network::connect(process, address)?, address, path)?;
         let node_major = version(process, address).ok().and_then(|version| version.node_major());
         let process = process.clone();
-        connection.watch_for_end(options.wait)?;
+        connection.watch_for_end()?;
         Ok(Self { process, listener, target, connection, wait: options.wait, must_close, node_major })
     }
 

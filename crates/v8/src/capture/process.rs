@@ -268,7 +268,7 @@ fn runtime(executable: &Path, directory: &Path) -> Runtime {
     ]) {
         Runtime::Chrome
     } else if maps_name(directory, b"libnode.so")
-        || executable_holds(&directory.join("exe"), b"node_module_register")
+        || executable_holds(&directory.join("exe"), &exported_by_node())
     {
         Runtime::Node
     } else {
@@ -283,7 +283,13 @@ fn maps_name(directory: &Path, name: &[u8]) -> bool {
 /// Executables are searched up to here: single-file Node programs have about 100 MB.
 const SEARCHED_BYTES_MAX: u64 = 512 << 20;
 
-/// Whether a name is found in the executable: Node exports it to its add-ons, under whatever file name it runs.
+/// A name in the symbol table of every Node: it is exported to add-ons, under whatever file name Node runs. Put together
+/// only here, because otherwise heapr's own executable would hold it.
+fn exported_by_node() -> Vec<u8> {
+    [&b"\0node_"[..], b"module_", b"register\0"].concat()
+}
+
+/// Whether some bytes are found in the executable.
 fn executable_holds(path: &Path, name: &[u8]) -> bool {
     let Ok(file) = fs::File::open(path) else { return false };
     let mut file = file.take(SEARCHED_BYTES_MAX);
