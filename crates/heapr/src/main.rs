@@ -8,6 +8,8 @@ mod export;
 mod info;
 mod report;
 mod run;
+mod snapshot;
+mod snapshot_analysis;
 mod snapshot_take;
 
 use std::process::ExitCode;
@@ -36,9 +38,9 @@ enum Command {
     Export(Box<commands::export::ExportArguments>),
     /// Embed the symbols in a trace, so that it can be read on another machine.
     Symbolize(Box<commands::symbolize::SymbolizeArguments>),
-    /// Take heap snapshots of running processes.
+    /// Take heap snapshots of running processes, read and compare them.
     #[command(subcommand)]
-    Snapshot(snapshot_take::SnapshotCommand),
+    Snapshot(snapshot::SnapshotCommand),
     /// Start Node ready for snapshots, or profile a running Node.
     Node(Box<snapshot_take::NodeArguments>),
 }
@@ -52,7 +54,7 @@ fn main() -> ExitCode {
         Command::Info(arguments) => commands::info::run(*arguments),
         Command::Export(arguments) => commands::export::run(*arguments),
         Command::Symbolize(arguments) => commands::symbolize::run(*arguments),
-        Command::Snapshot(command) => snapshot_take::run(command),
+        Command::Snapshot(command) => snapshot::run(command),
         Command::Node(arguments) => snapshot_take::run_node(*arguments),
     };
     match outcome {

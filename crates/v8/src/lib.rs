@@ -1,4 +1,23 @@
-//! V8 heap snapshots: the format, what Chrome DevTools makes of it, and how to take one from a running process.
+//! V8 heap snapshots: the format, what Chrome DevTools makes of it, what a programmer asks of it, and how to take one
+//! from a running process.
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 pub mod capture;
+pub mod devtools;
+mod error;
+mod format;
+mod kinds;
+mod rewrite;
+mod snapshot;
+mod stored_summary;
+
+pub use error::{Error, Result};
+pub use format::{
+    AllocationTrace, Location, Locations, Meta, Problem, ReadOptions, Strings, TimeSample, TraceFunction,
+    TraceNode, compare_utf16, utf16_length, utf16_prefix, utf16_units,
+};
+pub use kinds::{DomState, EdgeKind, NodeKind};
+pub use rewrite::Secrecy;
+pub use snapshot::Snapshot;
+pub use stored_summary::{StoredClass, StoredSummary, SummaryStore};

@@ -17,6 +17,7 @@ mod take;
 use std::process::ExitCode;
 
 pub(crate) use every::EveryArguments;
+pub(crate) use output_file::OutputFile;
 pub(crate) use node::{NodeArguments, run as run_node};
 pub(crate) use take::TakeArguments;
 

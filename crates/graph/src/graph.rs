@@ -1,0 +1,126 @@
+//! The graph itself: compressed sparse rows, edges grouped by source.
+
+use std::ops::Range;
+
+use crate::GraphError;
+
+/// A directed graph in two flat arrays; nodes and edges are numbered from 0 and have no other properties.
+///
+/// ```text
+///  node           0     1  2        first_edge  [0, 2, 3, 3]       (node_count + 1 entries)
+///  edges       0  1     2           targets     [1, 2, 2]
+///              |  |     |
+///              1  2     2
+/// ```
+///
+/// Names, kinds and sizes live in columns of the caller, indexed by the same numbers.
+#[derive(Debug, Clone)]
+pub struct Graph {
+    first_edge: Vec<u32>,
+    targets: Vec<u32>,
+}
+
+impl Graph {
+    /// A graph from the first edge of each node (one more entry than nodes) and the target node of each edge.
+    pub fn new(first_edge: Vec<u32>, targets: Vec<u32>) -> Result<Self, GraphError> {
+        let Some((&last, _)) = first_edge.split_last() else {
+            return Err(GraphError::NoBorders);
+        };
+        let edge_count = targets.len();
+        if u32::try_from(edge_count).is_err() || u32::try_from(first_edge.len()).is_err() {
+            return Err(GraphError::TooLarge { node_count: first_edge.len() - 1, edge_count });
+        }
+        let node_count = (first_edge.len() - 1) as u32;
+        if first_edge[0] != 0 || last as usize != edge_count {
+            return Err(GraphError::BordersMissEdges { first: first_edge[0], last, edge_count });
+        }
+        if let Some(at) = first_edge.windows(2).position(|pair| pair[0] > pair[1]) {
+            return Err(GraphError::BordersDescend {
+                node: at as u32,
+                begin: first_edge[at],
+                end: first_edge[at + 1],
+            });
+        }
+        // One maximum over all is a third of the time of a search that may stop early.
+        if targets.iter().copied().max().is_some_and(|greatest| greatest >= node_count) {
+            let edge = targets.iter().position(|&target| target >= node_count).unwrap_or(0);
+            return Err(GraphError::TargetOutside { edge: edge as u32, target: targets[edge], node_count });
+        }
+        Ok(Self { first_edge, targets })
+    }
+
+    /// How many nodes there are.
+    pub fn node_count(&self) -> u32 {
+        (self.first_edge.len() - 1) as u32
+    }
+
+    /// How many edges there are.
+    pub fn edge_count(&self) -> u32 {
+        self.targets.len() as u32
+    }
+
+    /// The edges that go out of `node`.
+    #[inline]
+    pub fn edges(&self, node: u32) -> Range<u32> {
+        self.first_edge[node as usize]..self.first_edge[node as usize + 1]
+    }
+
+    /// The nodes that the edges of `node` go to, in edge order.
+    #[inline]
+    pub fn targets_of(&self, node: u32) -> &[u32] {
+        let edges = self.edges(node);
+        &self.targets[edges.start as usize..edges.end as usize]
+    }
+
+    /// The node that `edge` goes to.
+    #[inline]
+    pub fn target(&self, edge: u32) -> u32 {
+        self.targets[edge as usize]
+    }
+
+    /// The node that `edge` comes from, by binary search.
+    pub fn source(&self, edge: u32) -> u32 {
+        // The last node whose first edge is not behind this one; nodes without edges share their border with the next.
+        (self.first_edge.partition_point(|&first| first <= edge) - 1) as u32
+    }
+
+    /// The target of every edge.
+    pub fn targets(&self) -> &[u32] {
+        &self.targets
+    }
+
+    /// The first edge of every node, and the count of edges.
+    pub fn first_edges(&self) -> &[u32] {
+        &self.first_edge
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_know_their_ends() {
+        let graph = Graph::new(vec![0, 2, 2, 3], vec![1, 2, 0]).unwrap();
+        assert_eq!((graph.node_count(), graph.edge_count()), (3, 3));
+        assert_eq!((graph.edges(0), graph.edges(1), graph.edges(2)), (0..2, 2..2, 2..3));
+        assert_eq!([0, 1, 2].map(|edge| graph.source(edge)), [0, 0, 2]);
+        assert_eq!(graph.targets_of(0), [1, 2]);
+    }
+
+    #[test]
+    fn borders_and_targets_are_checked() {
+        assert!(matches!(Graph::new(vec![], vec![]), Err(GraphError::NoBorders)));
+        assert!(matches!(Graph::new(vec![0, 1], vec![]), Err(GraphError::BordersMissEdges { .. })));
+        assert!(matches!(Graph::new(vec![1, 1], vec![0]), Err(GraphError::BordersMissEdges { .. })));
+        assert!(matches!(
+            Graph::new(vec![0, 2, 1], vec![0]),
+            Err(GraphError::BordersDescend { node: 1, .. })
+        ));
+        assert!(matches!(
+            Graph::new(vec![0, 1, 2], vec![0, 2]),
+            Err(GraphError::TargetOutside { edge: 1, target: 2, node_count: 2 })
+        ));
+        assert!(Graph::new(vec![0], vec![]).is_ok());
+    }
+}

@@ -1,0 +1,16 @@
+//! Retained sizes: what would be freed with a node.
+
+use crate::Dominators;
+
+/// For each node the sum of `self_bytes` over all nodes that it dominates, itself included.
+///
+/// Sums are 64 bits wide and stop at the greatest number instead of wrapping.
+pub fn retained_bytes(dominators: &Dominators, self_bytes: impl Fn(u32) -> u64) -> Vec<u64> {
+    let mut retained: Vec<u64> = (0..dominators.idoms().len() as u32).map(self_bytes).collect();
+    for &node in dominators.order()[1..].iter().rev() {
+        let own = retained[node as usize];
+        let sum = &mut retained[dominators.idom(node) as usize];
+        *sum = sum.saturating_add(own);
+    }
+    retained
+}

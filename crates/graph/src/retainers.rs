@@ -1,0 +1,61 @@
+//! The edges the other way round: what refers to a node.
+
+use crate::Graph;
+
+/// The incoming edges of every node, in the order that DevTools shows them: the reverse of edge order.
+#[derive(Debug, Clone)]
+pub struct Retainers {
+    first: Vec<u32>,
+    edges: Vec<u32>,
+}
+
+impl Retainers {
+    /// Sorts the edges of `graph` by target.
+    pub fn of(graph: &Graph) -> Self {
+        let node_count = graph.node_count() as usize;
+        let mut first = vec![0u32; node_count + 1];
+        for &target in graph.targets() {
+            first[target as usize] += 1;
+        }
+        let mut end = 0;
+        for slot in &mut first {
+            end += *slot;
+            *slot = end;
+        }
+        // Each slot is now the end of its node's run and moves down to its beginning while the run fills from behind.
+        let mut edges = vec![0u32; graph.edge_count() as usize];
+        for (edge, &target) in graph.targets().iter().enumerate() {
+            let slot = &mut first[target as usize];
+            *slot -= 1;
+            edges[*slot as usize] = edge as u32;
+        }
+        Self { first, edges }
+    }
+
+    /// The edges that go to `node`.
+    #[inline]
+    pub fn edges_into(&self, node: u32) -> &[u32] {
+        &self.edges[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
+    }
+
+    /// The nodes that refer to `node`, one for each edge.
+    pub fn sources<'a>(&'a self, graph: &'a Graph, node: u32) -> impl Iterator<Item = u32> + 'a {
+        self.edges_into(node).iter().map(|&edge| graph.source(edge))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retainers_come_in_the_reverse_of_edge_order() {
+        let graph = Graph::new(vec![0, 2, 4, 5, 5], vec![1, 2, 2, 2, 0]).unwrap();
+        let retainers = Retainers::of(&graph);
+        assert_eq!(retainers.edges_into(0), [4]);
+        assert_eq!(retainers.edges_into(1), [0]);
+        assert_eq!(retainers.edges_into(2), [3, 2, 1]);
+        assert_eq!(retainers.edges_into(3), [] as [u32; 0]);
+        assert_eq!(retainers.sources(&graph, 2).collect::<Vec<_>>(), [1, 1, 0]);
+    }
+}

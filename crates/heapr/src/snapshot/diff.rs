@@ -1,0 +1,193 @@
+//! `heapr snapshot diff`: what came and what went between snapshots.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use heapr_v8::devtools::{
+    CaptureMode, Comparison, Heap, Likeness, ObjectDifference, ScriptPaths, compare, compare_class,
+};
+
+use crate::report::quantity::{plural, signed_bytes, signed_count};
+use crate::snapshot::heap_file::{Wanted, open};
+use crate::snapshot::limit::{Amount, Limit, TOTAL};
+use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
+use crate::snapshot::trend;
+
+/// Arguments of `heapr snapshot diff`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DiffArguments {
+    /// The snapshots, the oldest first: two are compared, of more the course of each class is shown
+    #[arg(value_name = "FILE", num_args = 2.., required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// List the new and deleted objects of this class instead
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    /// Exit with 1 if a class has grown by more than this from the first to the last snapshot: Session=10K (bytes),
+    /// Session=100 (objects); (total) is all of them
+    #[arg(long, value_name = "CLASS=AMOUNT")]
+    pub(crate) fail_if_growth: Vec<Limit>,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
+    let [before, after] = &arguments.files[..] else { return trend::run(&arguments) };
+    let (before_heap, after_heap) = (open(before, Wanted::Classes)?, open(after, Wanted::Classes)?);
+    let warnings = doubts(before, &before_heap, after, &after_heap);
+    for warning in &warnings {
+        eprintln!("heapr: warning: {warning}");
+    }
+    let comparison = compare(&before_heap, &after_heap);
+    match &arguments.class {
+        None => print_classes(&arguments, &after_heap, &comparison, &warnings)?,
+        Some(class) => print_objects(&arguments, &before_heap, &after_heap, &comparison, class)?,
+    }
+    let grown = |limit: &Limit| -> (i64, i64) {
+        let all = comparison.classes.iter();
+        let of_class = all.filter(|line| {
+            limit.class == TOTAL || line.class.name_text() == limit.class || line.class.key() == limit.class
+        });
+        of_class.fold((0, 0), |(objects, bytes), line| (objects + line.count_delta(), bytes + line.bytes_delta()))
+    };
+    Ok(exit_status(&arguments.fail_if_growth, grown))
+}
+
+/// Tells which limits are exceeded; `grown` gives objects and bytes.
+pub(crate) fn exit_status(limits: &[Limit], grown: impl Fn(&Limit) -> (i64, i64)) -> ExitCode {
+    let mut status = ExitCode::SUCCESS;
+    for limit in limits {
+        let (objects, bytes) = grown(limit);
+        let finding = match limit.amount {
+            Amount::Bytes(allowed) if i128::from(bytes) > i128::from(allowed) => signed_bytes(i128::from(bytes)),
+            Amount::Objects(allowed) if i128::from(objects) > i128::from(allowed) => {
+                format!("{} objects", signed_count(i128::from(objects)))
+            }
+            _ => continue,
+        };
+        eprintln!("heapr: {} has grown by {finding}", limit.class);
+        status = ExitCode::FAILURE;
+    }
+    status
+}
+
+/// Why a comparison may mean nothing.
+pub(crate) fn doubts(before: &Path, before_heap: &Heap, after: &Path, after_heap: &Heap) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let names = format!("{} and {}", before.display(), after.display());
+    if before_heap.mode() != after_heap.mode() {
+        let exposed = if before_heap.mode() == CaptureMode::ExposeInternals { before } else { after };
+        doubts.push(format!(
+            "{names} were taken in different ways: {} exposes V8's internal objects, so sizes differ without any change",
+            exposed.display()
+        ));
+    }
+    let likeness = Likeness::of(before_heap, after_heap);
+    if !likeness.is_same_isolate() {
+        doubts.push(format!(
+            "{names} are not of the same process (or of different threads of it): of {} with the same id, {} are the same; \
+             what is new and what is deleted means nothing",
+            plural(likeness.found_count, "string or function"),
+            likeness.equal_count
+        ));
+    }
+    if likeness.is_same_isolate() && before_heap.max_js_id() > after_heap.max_js_id() {
+        doubts.push(format!("{names}: the second one is the older one"));
+    }
+    doubts
+}
+
+fn print_classes(
+    arguments: &DiffArguments,
+    after: &Heap,
+    comparison: &Comparison,
+    warnings: &[String],
+) -> anyhow::Result<()> {
+    let paths = ScriptPaths::of(after.snapshot());
+    let mut sheet = Sheet::new(
+        "heapr.snapshot.diff/1",
+        &[
+            ("class", "Class"),
+            ("place", "Constructor"),
+            ("new_count", "New"),
+            ("deleted_count", "Deleted"),
+            ("count_delta", "Delta"),
+            ("new_bytes", "New size"),
+            ("deleted_bytes", "Deleted size"),
+            ("bytes_delta", "Size delta"),
+        ],
+    );
+    sheet.fact("warnings", warnings);
+    sheet.fact("kept_count", comparison.kept_count);
+    sheet.rows(
+        arguments.output.top(),
+        comparison.classes.iter().map(|line| {
+            let place = line.class.location.map(|(script_id, line, column)| paths.place_at(script_id, line, column));
+            vec![
+                Cell::Text(line.class.name_text().into_owned()),
+                place.map_or(Cell::Nothing, Cell::Text),
+                Cell::Count(line.new_count),
+                Cell::Count(line.deleted_count),
+                Cell::SignedCount(line.count_delta()),
+                Cell::Bytes(line.new_bytes),
+                Cell::Bytes(line.deleted_bytes),
+                Cell::SignedBytes(line.bytes_delta()),
+            ]
+        }),
+    );
+    let [before, after] = [&arguments.files[0], &arguments.files[1]].map(|file| file.display());
+    let total: (i64, i64) = comparison
+        .classes
+        .iter()
+        .fold((0, 0), |(objects, bytes), line| (objects + line.count_delta(), bytes + line.bytes_delta()));
+    let title = format!(
+        "{before} -> {after}: {} objects, {}; {} in both",
+        signed_count(i128::from(total.0)),
+        signed_bytes(i128::from(total.1)),
+        plural(comparison.kept_count, "object")
+    );
+    sheet.print(arguments.output.format, &[title, String::new()])
+}
+
+fn print_objects(
+    arguments: &DiffArguments,
+    before: &Heap,
+    after: &Heap,
+    comparison: &Comparison,
+    class: &str,
+) -> anyhow::Result<()> {
+    let mut sheet = Sheet::new(
+        "heapr.snapshot.diff-objects/1",
+        &[("change", "Change"), ("id", "Id"), ("name", "Object"), ("shallow_bytes", "Shallow")],
+    );
+    let named = comparison.classes.iter().filter(|line| line.class.name_text() == class || line.class.key() == class);
+    let mut found = false;
+    for line in named {
+        found = true;
+        let mut objects = compare_class(before, after, &line.class);
+        // New ones first, the largest of them first.
+        objects.sort_by_key(|&object| match object {
+            ObjectDifference::New(node) => (0, std::cmp::Reverse(after.snapshot().self_bytes(node))),
+            ObjectDifference::Deleted(node) => (1, std::cmp::Reverse(before.snapshot().self_bytes(node))),
+        });
+        sheet.rows(
+            arguments.output.top(),
+            objects.into_iter().map(|object| {
+                let (change, heap, node) = match object {
+                    ObjectDifference::New(node) => ("new", after, node),
+                    ObjectDifference::Deleted(node) => ("deleted", before, node),
+                };
+                vec![
+                    Cell::Text(change.to_owned()),
+                    Cell::Id(heap.snapshot().id(node)),
+                    Cell::Text(heap.display_text(node)),
+                    Cell::Bytes(heap.snapshot().self_bytes(node)),
+                ]
+            }),
+        );
+    }
+    if !found {
+        anyhow::bail!("no objects of a class {class:?} came or went");
+    }
+    sheet.print(arguments.output.format, &[format!("{class}:"), String::new()])
+}

@@ -1,0 +1,218 @@
+//! `heapr snapshot summary`: the classes of a snapshot.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use heapr_v8::devtools::{Heap, NodeSet};
+use heapr_v8::{StoredClass, StoredSummary};
+
+use crate::commands::report::Format;
+use crate::report::quantity::{bytes, count, plural};
+use crate::snapshot::filter_arguments::FilterArguments;
+use crate::snapshot::heap_file::{Wanted, open};
+use crate::snapshot::limit::{Amount, Limit, TOTAL};
+use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
+use crate::snapshot::summary_file;
+
+/// Arguments of `heapr snapshot summary`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SummaryArguments {
+    /// The snapshot (.heapsnapshot or .heaptimeline, also .gz or .zst; - is standard input)
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// List the objects of this class instead: its name as the summary has it
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    #[command(flatten)]
+    filters: FilterArguments,
+    /// What is listed first
+    #[arg(long, value_enum, default_value_t = Order::Retained)]
+    sort: Order,
+    /// Exit with 1 if a class retains more than this, as in Session=10M; (total) is all of them
+    #[arg(long, value_name = "CLASS=BYTES")]
+    fail_if_retained: Vec<Limit>,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+/// Orders of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Order {
+    /// Most bytes kept alive
+    Retained,
+    /// Most bytes of the objects themselves
+    Shallow,
+    /// Most objects (of single objects: the smallest id)
+    Count,
+    /// Nearest to a root
+    Distance,
+    /// By name
+    Name,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: SummaryArguments) -> anyhow::Result<ExitCode> {
+    let is_whole = arguments.class.is_none() && arguments.filters.is_empty();
+    if is_whole && let Some(summary) = summary_file::load(&arguments.file) {
+        return finish(&arguments, &summary);
+    }
+    let heap = open(&arguments.file, Wanted::Everything)?;
+    if is_whole {
+        let summary = StoredSummary::of(&heap);
+        summary_file::store(&arguments.file, &summary);
+        return finish(&arguments, &summary);
+    }
+    let only = arguments.filters.nodes(&heap)?;
+    let summary = StoredSummary::of_some(&heap, only.as_ref());
+    match &arguments.class {
+        None => finish(&arguments, &summary),
+        Some(class) => {
+            print_objects(&arguments, &heap, class, only.as_ref())?;
+            Ok(exit_status(&arguments.fail_if_retained, &summary))
+        }
+    }
+}
+
+fn finish(arguments: &SummaryArguments, summary: &StoredSummary) -> anyhow::Result<ExitCode> {
+    print_classes(arguments, summary)?;
+    Ok(exit_status(&arguments.fail_if_retained, summary))
+}
+
+fn exit_status(limits: &[Limit], summary: &StoredSummary) -> ExitCode {
+    let mut status = ExitCode::SUCCESS;
+    for limit in limits {
+        let of_class = || summary.classes.iter().filter(|line| line.name == limit.class || line.key == limit.class);
+        let (found, allowed, shown): (u64, u64, fn(u64) -> String) = match limit.amount {
+            Amount::Bytes(allowed) if limit.class == TOTAL => (summary.statistics.total_bytes, allowed, bytes),
+            Amount::Bytes(allowed) => (of_class().map(|line| line.retained_bytes).sum(), allowed, bytes),
+            Amount::Objects(allowed) => {
+                let is_total = limit.class == TOTAL;
+                let all = summary.classes.iter().filter(|_| is_total).chain(of_class());
+                (all.map(|line| line.object_count).sum(), allowed, |found| plural(found, "object"))
+            }
+        };
+        if found > allowed {
+            eprintln!("heapr: {}: {}, more than {}", limit.class, shown(found), shown(allowed));
+            status = ExitCode::FAILURE;
+        }
+    }
+    status
+}
+
+fn print_classes(arguments: &SummaryArguments, summary: &StoredSummary) -> anyhow::Result<()> {
+    let mut sheet = Sheet::new(
+        "heapr.snapshot.summary/1",
+        &[
+            ("class", "Class"),
+            ("place", "Constructor"),
+            ("object_count", "Objects"),
+            ("distance", "Distance"),
+            ("shallow_bytes", "Shallow"),
+            ("retained_bytes", "Retained"),
+            ("class_key", ""),
+        ],
+    );
+    let mut lines: Vec<&StoredClass> = summary.classes.iter().collect();
+    match arguments.sort {
+        Order::Retained => {}
+        Order::Shallow => lines.sort_by_key(|line| std::cmp::Reverse(line.self_bytes)),
+        Order::Count => lines.sort_by_key(|line| std::cmp::Reverse(line.object_count)),
+        Order::Distance => lines.sort_by_key(|line| line.distance),
+        Order::Name => lines.sort_by(|left, right| left.name.cmp(&right.name)),
+    }
+    sheet.fact("node_count", summary.node_count);
+    sheet.fact("edge_count", summary.edge_count);
+    sheet.fact("total_bytes", summary.statistics.total_bytes);
+    sheet.fact("exposes_internals", summary.exposes_internals);
+    sheet.fact("problems", summary.problems.clone());
+    let is_text = arguments.output.format == Format::Text;
+    sheet.rows(
+        arguments.output.top(),
+        lines.iter().map(|line| {
+            vec![
+                Cell::Text(line.name.clone()),
+                line.place.clone().map_or(Cell::Nothing, Cell::Text),
+                Cell::Count(line.object_count),
+                Cell::Distance(line.distance),
+                Cell::Bytes(line.self_bytes),
+                Cell::Bytes(line.retained_bytes),
+                if is_text { Cell::Nothing } else { Cell::Text(line.key.clone()) },
+            ]
+        }),
+    );
+    sheet.print(arguments.output.format, &[headline(summary), String::new()])
+}
+
+/// What the whole snapshot is.
+pub(crate) fn headline(summary: &StoredSummary) -> String {
+    format!(
+        "{} nodes, {} edges, {} in all{}",
+        count(u64::from(summary.node_count)),
+        count(u64::from(summary.edge_count)),
+        bytes(summary.statistics.total_bytes),
+        if summary.exposes_internals { ", internals exposed" } else { "" },
+    )
+}
+
+fn print_objects(arguments: &SummaryArguments, heap: &Heap, class: &str, only: Option<&NodeSet>) -> anyhow::Result<()> {
+    let classes = heap.classes();
+    let wanted = classes.named(class);
+    if wanted.is_empty() {
+        anyhow::bail!("{}: there is no class {class:?}", arguments.file.display());
+    }
+    let snapshot = heap.snapshot();
+    let mut nodes: Vec<u32> = (0..snapshot.node_count())
+        .filter(|&node| wanted.contains(&classes.of_node(node)))
+        .filter(|&node| snapshot.self_bytes(node) != 0 && only.is_none_or(|only| only.contains(node)))
+        .collect();
+    sort_objects(heap, &mut nodes, arguments.sort);
+    let mut sheet = object_sheet("heapr.snapshot.objects/1");
+    sheet.fact("class", class);
+    sheet.fact("object_count", nodes.len());
+    let top = arguments.output.top();
+    sheet.rows(top, nodes.iter().take(top).map(|&node| object_row(heap, node)));
+    sheet.left_off(nodes.len().saturating_sub(top) as u64);
+    let title = format!("{}: {}", class, plural(nodes.len() as u64, "object"));
+    sheet.print(arguments.output.format, &[title, String::new()])
+}
+
+/// Sorts single objects.
+pub(crate) fn sort_objects(heap: &Heap, nodes: &mut [u32], order: Order) {
+    let snapshot = heap.snapshot();
+    let at = |node: u32| node as usize;
+    match order {
+        Order::Retained => nodes.sort_by_key(|&node| (std::cmp::Reverse(heap.retained()[at(node)]), snapshot.id(node))),
+        Order::Shallow => nodes.sort_by_key(|&node| (std::cmp::Reverse(snapshot.self_bytes(node)), snapshot.id(node))),
+        Order::Count => nodes.sort_by_key(|&node| snapshot.id(node)),
+        Order::Distance => nodes.sort_by_key(|&node| (heap.distances()[at(node)], snapshot.id(node))),
+        Order::Name => nodes.sort_by_cached_key(|&node| (heap.display_text(node), snapshot.id(node))),
+    }
+}
+
+/// An empty list of objects.
+pub(crate) fn object_sheet(schema: &'static str) -> Sheet {
+    Sheet::new(
+        schema,
+        &[
+            ("id", "Id"),
+            ("name", "Object"),
+            ("class", "Class"),
+            ("distance", "Distance"),
+            ("shallow_bytes", "Shallow"),
+            ("retained_bytes", "Retained"),
+        ],
+    )
+}
+
+/// One object.
+pub(crate) fn object_row(heap: &Heap, node: u32) -> Vec<Cell> {
+    let classes = heap.classes();
+    vec![
+        Cell::Id(heap.snapshot().id(node)),
+        Cell::Text(heap.display_text(node)),
+        Cell::Text(classes.get(classes.of_node(node)).name_text().into_owned()),
+        Cell::Distance(heap.distances()[node as usize]),
+        Cell::Bytes(heap.snapshot().self_bytes(node)),
+        Cell::Bytes(heap.retained()[node as usize]),
+    ]
+}

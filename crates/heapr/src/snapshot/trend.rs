@@ -1,0 +1,111 @@
+//! `heapr snapshot diff` of three and more snapshots: the course of each class.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+
+use heapr_v8::devtools::{Class, Heap, InterfaceDefinition};
+
+use crate::commands::report::Format;
+use crate::report::quantity::{bytes, count};
+use crate::snapshot::diff::{DiffArguments, doubts, exit_status};
+use crate::snapshot::heap_file::{Wanted, open};
+use crate::snapshot::limit::{Limit, TOTAL};
+use crate::snapshot::sheet::{Cell, Sheet};
+
+/// Objects and bytes of a class, in each snapshot.
+type Course = Vec<(u64, u64)>;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
+    let files = &arguments.files;
+    let Some((last_file, earlier)) = files.split_last() else { return Ok(ExitCode::SUCCESS) };
+    // Plain objects are named as in the last snapshot; it and one other are in memory at a time.
+    let last = open(last_file, Wanted::Classes)?;
+    let interfaces = last.classes().interfaces().to_vec();
+    let mut courses: HashMap<Class, Course> = HashMap::new();
+    let mut warnings = Vec::new();
+    for (at, file) in earlier.iter().enumerate() {
+        let heap = open(file, Wanted::Classes)?;
+        warnings.extend(doubts(file, &heap, last_file, &last));
+        add(&mut courses, &heap, &interfaces, at, files.len());
+    }
+    add(&mut courses, &last, &interfaces, earlier.len(), files.len());
+    for warning in &warnings {
+        eprintln!("heapr: warning: {warning}");
+    }
+    let mut lines: Vec<(Class, Course)> = courses.into_iter().collect();
+    lines.sort_by(|(class, course), (other_class, other)| {
+        (delta(other).1, class).cmp(&(delta(course).1, other_class))
+    });
+    lines.retain(|(_, course)| course.windows(2).any(|pair| pair[0] != pair[1]));
+    print(arguments, &lines, &warnings)?;
+    let grown = |limit: &Limit| {
+        let of_class = lines.iter().filter(|(class, _)| {
+            limit.class == TOTAL || class.name_text() == limit.class || class.key() == limit.class
+        });
+        of_class.map(|(_, course)| delta(course)).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    };
+    Ok(exit_status(&arguments.fail_if_growth, grown))
+}
+
+fn add(courses: &mut HashMap<Class, Course>, heap: &Heap, interfaces: &[InterfaceDefinition], at: usize, all: usize) {
+    for (class, object_count, self_bytes) in heap.class_sizes(interfaces) {
+        courses.entry(class).or_insert_with(|| vec![(0, 0); all])[at] = (object_count, self_bytes);
+    }
+}
+
+/// From the first to the last: objects, bytes.
+fn delta(course: &Course) -> (i64, i64) {
+    let [Some(first), Some(last)] = [course.first(), course.last()] else { return (0, 0) };
+    (last.0 as i64 - first.0 as i64, last.1 as i64 - first.1 as i64)
+}
+
+fn print(arguments: &DiffArguments, lines: &[(Class, Course)], warnings: &[String]) -> anyhow::Result<()> {
+    let mut sheet = Sheet::new(
+        "heapr.snapshot.trend/1",
+        &[
+            ("class", "Class"),
+            ("object_counts", "Objects"),
+            ("shallow_bytes", "Shallow"),
+            ("count_delta", "Delta"),
+            ("bytes_delta", "Size delta"),
+            ("course", "Course"),
+        ],
+    );
+    sheet.fact("files", arguments.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>());
+    sheet.fact("warnings", warnings);
+    let is_text = arguments.output.format == Format::Text;
+    sheet.rows(
+        arguments.output.top(),
+        lines.iter().map(|(class, course)| {
+            let joined = |show: &dyn Fn(&(u64, u64)) -> String| {
+                course.iter().map(show).collect::<Vec<_>>().join(if is_text { " -> " } else { " " })
+            };
+            let (objects, size) = delta(course);
+            vec![
+                Cell::Text(class.name_text().into_owned()),
+                Cell::Text(joined(&|&(objects, _)| if is_text { count(objects) } else { objects.to_string() })),
+                Cell::Text(joined(&|&(_, size)| if is_text { bytes(size) } else { size.to_string() })),
+                Cell::SignedCount(objects),
+                Cell::SignedBytes(size),
+                Cell::Text(word(course).to_owned()),
+            ]
+        }),
+    );
+    let title = format!("{} snapshots, classes that changed, by growth in bytes", arguments.files.len());
+    sheet.print(arguments.output.format, &[title, String::new()])
+}
+
+/// A course in a word.
+fn word(course: &Course) -> &'static str {
+    let mut steps = course.windows(2).map(|pair| pair[1].1.cmp(&pair[0].1));
+    if steps.clone().all(std::cmp::Ordering::is_gt) {
+        "grows each time"
+    } else if steps.clone().all(std::cmp::Ordering::is_ge) {
+        "grows"
+    } else if steps.all(std::cmp::Ordering::is_le) {
+        "shrinks"
+    } else {
+        "varies"
+    }
+}

@@ -1,0 +1,37 @@
+//! What a programmer asks of snapshots: who keeps growing, what holds an object, what is wasted.
+//!
+//! Everything works on a [`HeapView`], which [`crate::devtools::Heap`] is: a snapshot with its dominators and distances.
+
+mod classes;
+mod closures;
+mod collections;
+mod detached;
+mod fanout;
+mod heap_view;
+mod large_owners;
+mod matching;
+mod naming;
+mod path;
+mod retaining_paths;
+mod scripts;
+mod shapes;
+mod storage;
+mod strings;
+mod suspects;
+mod unreachable;
+
+pub use closures::{ContextOfVariables, Variable, contexts_of_variables};
+pub use collections::{Collection, CollectionOrder, collections};
+pub use detached::{Detached, detached};
+pub use fanout::{Fanout, fanout};
+pub use heap_view::{EdgeName, HeapView};
+pub use large_owners::{LargeOwner, large_owners};
+pub use matching::{Matching, NOT_THERE};
+pub use naming::{Called, Naming};
+pub use path::{PathStep, edge_in_words, path_from_root};
+pub use retaining_paths::{RetainingPaths, retaining_paths};
+pub use scripts::Place;
+pub use shapes::{Shape, shapes};
+pub use strings::{DuplicatedString, duplicated_strings};
+pub use suspects::{Collected, Confidence, Doubt, Suspect, Suspects, suspects};
+pub use unreachable::{Unreachable, unreachable};

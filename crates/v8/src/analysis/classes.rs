@@ -1,0 +1,67 @@
+//! One numbering of names for several snapshots.
+
+use rustc_hash::FxHashMap;
+
+use super::heap_view::{HeapView, group_name};
+use crate::NodeKind;
+
+/// Numbers names so that they compare across snapshots.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    numbers: FxHashMap<String, u32>,
+    names: Vec<String>,
+}
+
+impl Names {
+    pub(super) fn number(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let number = self.names.len() as u32;
+        self.names.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), number);
+        number
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<u32> {
+        self.numbers.get(name).copied()
+    }
+
+    pub(super) fn name(&self, number: u32) -> &str {
+        &self.names[number as usize]
+    }
+}
+
+/// The classes of one snapshot's nodes in the numbering of [`Names`], each name looked up once.
+#[derive(Debug)]
+pub(super) struct Classes {
+    by_string: Vec<u32>,
+    by_kind: FxHashMap<NodeKind, u32>,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+impl Classes {
+    pub(super) fn of(heap: &impl HeapView) -> Self {
+        Self { by_string: vec![UNKNOWN; heap.string_count() as usize], by_kind: FxHashMap::default() }
+    }
+
+    /// The class of a node: named objects by name, internal ones of the engine too, all others by kind.
+    pub(super) fn class(&mut self, heap: &impl HeapView, names: &mut Names, node: u32) -> u32 {
+        match heap.kind(node) {
+            NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::HIDDEN | NodeKind::WASM_OBJECT => {
+                self.string(heap, names, heap.name_index(node))
+            }
+            kind => *self.by_kind.entry(kind).or_insert_with(|| names.number(group_name(kind))),
+        }
+    }
+
+    /// The number of a string of the snapshot.
+    pub(super) fn string(&mut self, heap: &impl HeapView, names: &mut Names, index: u32) -> u32 {
+        let Some(slot) = self.by_string.get_mut(index as usize) else { return names.number("") };
+        if *slot == UNKNOWN {
+            *slot = names.number(&heap.string(index));
+        }
+        *slot
+    }
+}

@@ -1,0 +1,117 @@
+//! The likely suspects of one snapshot alone: objects that have collected very many of a kind.
+
+use rustc_hash::FxHashMap;
+
+use super::classes::{Classes, Names};
+use super::heap_view::HeapView;
+use super::naming::{Called, Naming, is_global_class};
+use super::path::{PathStep, path_from_root};
+use super::storage::is_storage;
+use crate::NodeKind;
+
+/// An object that holds many others of one class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LargeOwner {
+    /// What to call it.
+    pub called: Called,
+    /// The node.
+    pub node: u32,
+    /// What would be freed with it.
+    pub retained_bytes: u64,
+    /// How many objects it holds directly, or as links of a chain.
+    pub count: u64,
+    /// The class of most of them.
+    pub class: String,
+    /// How many are of that class.
+    pub class_count: u64,
+    /// From a root down to it.
+    pub path: Vec<PathStep>,
+}
+
+/// Fewer objects are no collection without bounds.
+const LEAST_COUNT: u64 = 50;
+/// Fewer bytes are not worth a line.
+const LEAST_BYTES: u64 = 1024;
+
+/// The `top` owners by what they retain, weighed by how alike their objects are and whether they are the program's.
+pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Vec<LargeOwner> {
+    let dominators = heap.dominators();
+    let node_count = heap.graph().node_count() as usize;
+    let mut names = Names::default();
+    let mut classes = Classes::of(heap);
+    let class: Vec<u32> = (0..node_count as u32).map(|node| classes.class(heap, &mut names, node)).collect();
+
+    // The object that holds each: above its store, and above the links of its own class.
+    let mut holder = vec![0u32; node_count];
+    let mut count = vec![0u64; node_count];
+    for &node in &dominators.order()[1..] {
+        let idom = dominators.idom(node);
+        let above = if is_storage(heap, idom) { holder[idom as usize] } else { idom };
+        let is_link = heap.kind(above) == heap.kind(node) && class[above as usize] == class[node as usize];
+        holder[node as usize] = if is_link { holder[above as usize] } else { above };
+        if is_item(heap, node) {
+            count[holder[node as usize] as usize] += 1;
+        }
+    }
+    let mut by_class: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+    for node in 0..node_count as u32 {
+        let holder = holder[node as usize];
+        if is_item(heap, node) && count[holder as usize] >= LEAST_COUNT {
+            *by_class.entry((holder, class[node as usize])).or_default() += 1;
+        }
+    }
+    let mut main: FxHashMap<u32, (u64, u32)> = FxHashMap::default();
+    for ((holder, class), count) in by_class {
+        let best = main.entry(holder).or_insert((0, u32::MAX));
+        if (count, std::cmp::Reverse(class)) > (best.0, std::cmp::Reverse(best.1)) {
+            *best = (count, class);
+        }
+    }
+    let mut owners: Vec<(f64, u32)> = main
+        .iter()
+        .filter(|&(&node, _)| can_own(heap, node) && heap.retained_bytes(node) >= LEAST_BYTES)
+        .map(|(&node, &(class_count, _))| {
+            let alike = class_count as f64 / count[node as usize] as f64;
+            let of_the_program = if naming.call(node).is_of_the_program() { 1.0 } else { 0.1 };
+            (heap.retained_bytes(node) as f64 * alike * alike * of_the_program, node)
+        })
+        .collect();
+    owners.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    owners.truncate(top);
+    owners
+        .into_iter()
+        .map(|(_, node)| {
+            let (class_count, class) = main[&node];
+            LargeOwner {
+                called: naming.call(node),
+                node,
+                retained_bytes: heap.retained_bytes(node),
+                count: count[node as usize],
+                class: names.name(class).to_owned(),
+                class_count,
+                path: path_from_root(heap, naming, node),
+            }
+        })
+        .collect()
+}
+
+fn is_item(heap: &impl HeapView, node: u32) -> bool {
+    match heap.kind(node) {
+        NodeKind::OBJECT
+        | NodeKind::CLOSURE
+        | NodeKind::STRING
+        | NodeKind::CONS_STRING
+        | NodeKind::SLICED_STRING
+        | NodeKind::REGEXP => true,
+        NodeKind::HIDDEN => heap.name(node) == "system / PromiseReaction",
+        _ => false,
+    }
+}
+
+fn can_own(heap: &impl HeapView, node: u32) -> bool {
+    match heap.kind(node) {
+        // The functions and prototypes of a realm hang from its global object: many of a kind, and no leak.
+        NodeKind::OBJECT => !is_global_class(&heap.name(node)),
+        _ => false,
+    }
+}

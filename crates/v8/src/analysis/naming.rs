@@ -1,0 +1,323 @@
+//! What a programmer would call an object: `MemoryStore.sessions`, the variable `cache` in app.js.
+
+use std::borrow::Cow;
+
+use super::heap_view::{EdgeName, HeapView};
+use super::scripts::{Place, is_of_the_runtime, place_of};
+use crate::devtools::ScriptPaths;
+use crate::{EdgeKind, NodeKind};
+
+/// Popular objects have millions of retainers; the one that names them is among the first of the order or not at all.
+const MAX_RETAINERS_LOOKED_AT: usize = 512;
+/// The functions of a context may stand behind as many contexts of calls.
+const MAX_CONTEXT_USERS_LOOKED_AT: usize = 1 << 16;
+/// A name longer than this says less than its end.
+const MAX_FIELDS_IN_NAME: usize = 6;
+
+/// Gives names to objects by what holds them.
+#[derive(Debug)]
+pub struct Naming<'a, H> {
+    heap: &'a H,
+    scripts: ScriptPaths,
+}
+
+/// The name of an object, and where it belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Called {
+    /// `MemoryStore.sessions`, `cache (variable in /srv/app.js)`, `globalThis.history`.
+    pub text: String,
+    /// The fields from the named holder down to the object, the outermost first.
+    pub fields: Vec<String>,
+    /// The class, script or root that the name begins with.
+    pub base: String,
+    /// The node that the name begins with.
+    pub base_node: u32,
+    /// Where the constructor, function or module of the base stands.
+    pub place: Option<Place>,
+}
+
+impl Called {
+    /// Whether the base is code of the program, as far as the snapshot tells.
+    pub fn is_of_the_program(&self) -> bool {
+        self.place.as_ref().is_some_and(|place| !place.is_of_the_runtime())
+            || self.base == "globalThis"
+                && self.fields.first().is_some_and(|first| !first.starts_with("<symbol"))
+    }
+}
+
+impl<'a, H: HeapView> Naming<'a, H> {
+    /// Prepares to name objects of `heap`.
+    pub fn of(heap: &'a H) -> Self {
+        Self { heap, scripts: heap.script_paths() }
+    }
+
+    /// The name of `node`.
+    pub fn call(&self, node: u32) -> Called {
+        let mut fields = Vec::new();
+        let mut at = node;
+        let mut variable_of = None;
+        while fields.len() < MAX_FIELDS_IN_NAME && !self.has_own_name(at) && !self.is_context(at) {
+            let Some(edge) = self.naming_edge(at) else { break };
+            let holder = self.heap.graph().source(edge);
+            if self.heap.edge_kind(edge) == EdgeKind::CONTEXT {
+                variable_of = Some(holder);
+            }
+            if let Some(field) = self.field_name(edge) {
+                fields.push(field);
+            }
+            at = holder;
+            if variable_of.is_some() {
+                break;
+            }
+        }
+        fields.reverse();
+        self.called(at, fields, variable_of.is_some())
+    }
+
+    /// The name of what holds `node`: the way up starts with its best holder.
+    pub fn held_by(&self, node: u32) -> Option<String> {
+        let edge = self.naming_edge(node)?;
+        let holder = self.call(self.heap.graph().source(edge)).text;
+        Some(match self.field_name(edge) {
+            Some(field) if field.starts_with('[') => format!("{holder}{field}"),
+            Some(field) => format!("{holder}.{field}"),
+            None => holder,
+        })
+    }
+
+    fn called(&self, base_node: u32, fields: Vec<String>, is_variable: bool) -> Called {
+        if is_variable || self.is_context(base_node) {
+            let place = self.place_of_context(base_node);
+            let script = place.as_ref().map_or("a function", |place| place.script.as_str()).to_owned();
+            let text = if fields.is_empty() {
+                format!("variables of {script}")
+            } else {
+                format!("{} (variable in {script})", joined(&fields))
+            };
+            return Called { text, fields, base: script, base_node, place };
+        }
+        let place = self.heap.location(base_node).map(|location| place_of(&self.scripts, location));
+        let base = self.own_name(base_node);
+        let text = match fields.first() {
+            None => base.clone(),
+            Some(first) if first.starts_with('[') => format!("{base}{}", joined(&fields)),
+            Some(_) => format!("{base}.{}", joined(&fields)),
+        };
+        Called { text, fields, base, base_node, place }
+    }
+
+    /// The class of an object, the name of a function, the group of anything else.
+    pub fn own_name(&self, node: u32) -> String {
+        match self.heap.kind(node) {
+            NodeKind::CLOSURE => match self.heap.name(node) {
+                name if name.is_empty() => "function".to_owned(),
+                name => format!("function {name}"),
+            },
+            NodeKind::OBJECT if self.is_global(node) => "globalThis".to_owned(),
+            NodeKind::SYNTHETIC if self.heap.name(node).is_empty() => "(root)".to_owned(),
+            NodeKind::SYNTHETIC | NodeKind::HIDDEN if !self.heap.name(node).is_empty() => {
+                self.heap.name(node).into_owned()
+            }
+            _ => self.heap.class_name(node).into_owned(),
+        }
+    }
+
+    fn is_global(&self, node: u32) -> bool {
+        is_global_class(&self.heap.name(node))
+    }
+
+    /// Whether the node is the context of a function.
+    pub fn is_context(&self, node: u32) -> bool {
+        matches!(self.heap.kind(node), NodeKind::OBJECT | NodeKind::HIDDEN)
+            && self.heap.name(node) == "system / Context"
+    }
+
+    /// Whether the node's own class says what it is; "Array" does not.
+    fn has_own_name(&self, node: u32) -> bool {
+        match self.heap.kind(node) {
+            NodeKind::OBJECT => {
+                let name = self.heap.name(node);
+                !is_generic_class(&name) && name != "system / Context"
+            }
+            NodeKind::NATIVE => true,
+            NodeKind::SYNTHETIC => true,
+            NodeKind::CLOSURE => {
+                let place = self.heap.location(node).map(|location| place_of(&self.scripts, location));
+                !self.heap.name(node).is_empty() && place.is_some_and(|place| !place.is_of_the_runtime())
+            }
+            _ => false,
+        }
+    }
+
+    /// The edge into `node` that tells most of why it lives: a named one from something nearer to the roots.
+    pub fn naming_edge(&self, node: u32) -> Option<u32> {
+        let heap = self.heap;
+        let distance = heap.distance(node);
+        heap.retainers()
+            .edges_into(node)
+            .iter()
+            .take(MAX_RETAINERS_LOOKED_AT)
+            .filter_map(|&edge| {
+                let source = heap.graph().source(edge);
+                let kind = heap.edge_kind(edge);
+                if kind == EdgeKind::WEAK || source == node {
+                    return None;
+                }
+                let mut doubts = 0;
+                if matches!(heap.kind(source), NodeKind::CODE | NodeKind::HIDDEN | NodeKind::OBJECT_SHAPE) {
+                    doubts += 2;
+                }
+                if kind != EdgeKind::ELEMENT && kind != EdgeKind::HIDDEN {
+                    let name = heap.string(heap.edge_name_index(edge));
+                    if matches!(&*name, "__proto__" | "map" | "constructor" | "prototype") {
+                        doubts += 4;
+                    }
+                    // The key's side of a WeakMap entry: its name tells of the table, not of the value.
+                    if name.starts_with("part of key") || name.contains(" pair in WeakMap") {
+                        doubts += 1;
+                    }
+                }
+                if heap.distance(source) >= distance {
+                    doubts += 3;
+                }
+                if heap.kind(source) == NodeKind::SYNTHETIC {
+                    doubts += 1;
+                }
+                let rank = match kind {
+                    EdgeKind::PROPERTY | EdgeKind::CONTEXT => 0,
+                    EdgeKind::ELEMENT => 1,
+                    EdgeKind::INTERNAL => 2,
+                    EdgeKind::HIDDEN => 3,
+                    _ => 4,
+                };
+                Some(((doubts, heap.distance(source), rank, source), edge))
+            })
+            .min()
+            .map(|(_, edge)| edge)
+    }
+
+    /// How a field is written in a name; nothing for what only the engine sees.
+    fn field_name(&self, edge: u32) -> Option<String> {
+        let holder = self.heap.graph().source(edge);
+        let is_storage = self.heap.kind(holder) == NodeKind::ARRAY;
+        match (self.heap.edge_kind(edge), self.heap.edge_name(edge)) {
+            (EdgeKind::ELEMENT, _) => Some("[…]".to_owned()),
+            (EdgeKind::INTERNAL | EdgeKind::HIDDEN, _) if is_storage => Some("[…]".to_owned()),
+            (EdgeKind::PROPERTY | EdgeKind::CONTEXT | EdgeKind::SHORTCUT, EdgeName::Name(name)) => {
+                Some(shortened(&name))
+            }
+            (EdgeKind::INTERNAL, EdgeName::Name(name)) => match &*name {
+                "elements" | "table" | "properties" | "context" | "previous" | "value" | "extension" => None,
+                name => Some(shortened(name)),
+            },
+            _ => None,
+        }
+    }
+
+    /// Where the function stands whose variables a context holds; the nearest function that uses it has to do.
+    pub fn place_of_context(&self, context: u32) -> Option<Place> {
+        let heap = self.heap;
+        // Several functions share a context; the first in the text is closest to its beginning.
+        let mut best: Option<Place> = None;
+        for &edge in heap.retainers().edges_into(context).iter().take(MAX_CONTEXT_USERS_LOOKED_AT) {
+            let source = heap.graph().source(edge);
+            if heap.kind(source) != NodeKind::CLOSURE || heap.edge_kind(edge) != EdgeKind::INTERNAL {
+                continue;
+            }
+            let Some(location) = heap.location(source) else { continue };
+            let place = place_of(&self.scripts, location);
+            if best.as_ref().is_none_or(|best| (place.line, place.column) < (best.line, best.column)) {
+                best = Some(place);
+            }
+        }
+        best
+    }
+
+    /// Where an object was constructed or a function stands, or the variables of a context belong.
+    pub fn place(&self, node: u32) -> Option<Place> {
+        if self.is_context(node) {
+            return self.place_of_context(node);
+        }
+        self.heap.location(node).map(|location| place_of(&self.scripts, location))
+    }
+
+    /// The first place in the program's own code among what `node` refers to within a few steps: the callback of a
+    /// timer, the handler of a listener.
+    pub fn place_within(&self, node: u32) -> Option<(String, Place)> {
+        const MAX_NODES: usize = 64;
+        let heap = self.heap;
+        let mut seen = vec![node];
+        let mut head = 0;
+        while head < seen.len() && head < MAX_NODES {
+            let at = seen[head];
+            head += 1;
+            if let Some(place) = heap.location(at).map(|location| place_of(&self.scripts, location))
+                && !is_of_the_runtime(&place.script)
+                && !place.script.starts_with("script ")
+            {
+                return Some((self.own_name(at), place));
+            }
+            for edge in heap.graph().edges(at) {
+                let target = heap.graph().target(edge);
+                let is_of_the_object =
+                    heap.dominators().idom(target) == at || heap.kind(target) == NodeKind::CLOSURE;
+                let is_strong = heap.edge_kind(edge) != EdgeKind::WEAK;
+                if is_of_the_object && is_strong && seen.len() < MAX_NODES && !seen.contains(&target) {
+                    seen.push(target);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Classes of the language, which say nothing of what an object is for.
+pub(super) fn is_generic_class(name: &str) -> bool {
+    matches!(
+        name,
+        "Object"
+            | "Array"
+            | "Map"
+            | "Set"
+            | "WeakMap"
+            | "WeakSet"
+            | "Promise"
+            | "Function"
+            | ""
+            | "Arguments"
+            | "ArrayBuffer"
+            | "Uint8Array"
+            | "Buffer"
+            | "FastBuffer"
+            | "Generator"
+            | "Iterator"
+            | "Error"
+    ) || name.starts_with('{')
+}
+
+/// The global object: `global` in Node (from 24 on `global (global*)`), `Window / http://…` in a page.
+pub(super) fn is_global_class(name: &str) -> bool {
+    matches!(name, "global" | "globalThis" | "Window")
+        || ["Window ", "global "].iter().any(|start| name.starts_with(start))
+}
+
+fn joined(fields: &[String]) -> String {
+    let mut text = String::new();
+    for field in fields {
+        if !text.is_empty() && !field.starts_with('[') {
+            text.push('.');
+        }
+        text.push_str(field);
+    }
+    text
+}
+
+fn shortened(name: &str) -> String {
+    const MAX_CHARS: usize = 60;
+    if name.chars().count() <= MAX_CHARS {
+        return name.to_owned();
+    }
+    let mut short: String = Cow::Borrowed(name).chars().take(MAX_CHARS - 1).collect();
+    short.push('…');
+    short
+}

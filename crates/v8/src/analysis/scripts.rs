@@ -1,0 +1,47 @@
+//! Places in scripts.
+
+use crate::Location;
+use crate::devtools::ScriptPaths;
+
+/// A place in a script, counted from 1 as editors do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The script's path or URL, or `script N` where the snapshot does not tell.
+    pub script: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1.
+    pub column: u32,
+}
+
+impl Place {
+    /// Whether the script is part of the runtime and not of the program.
+    pub fn is_of_the_runtime(&self) -> bool {
+        is_of_the_runtime(&self.script)
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}", self.script, self.line, self.column)
+    }
+}
+
+/// Whether a script of that name comes with the runtime.
+pub(super) fn is_of_the_runtime(script: &str) -> bool {
+    ["node:", "ext:", "internal/", "native ", "extensions::", "chrome-extension:", "devtools:", "bun:"]
+        .iter()
+        .any(|prefix| script.starts_with(prefix))
+        || script.is_empty()
+}
+
+/// The place of a location.
+pub(super) fn place_of(paths: &ScriptPaths, location: Location) -> Place {
+    let path =
+        paths.get(location.script_id).map(|path| path.strip_prefix("file://").unwrap_or(path).to_owned());
+    Place {
+        script: path.unwrap_or_else(|| format!("script {}", location.script_id)),
+        line: location.line.saturating_add(1),
+        column: location.column.saturating_add(1),
+    }
+}

@@ -1,0 +1,241 @@
+//! What each owner gained and lost between two snapshots.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::super::classes::{Classes, Names};
+use super::super::heap_view::HeapView;
+use super::super::matching::{Matching, NOT_THERE};
+use super::super::storage::is_storage;
+use super::ownership::{NONE, Ownership};
+use crate::NodeKind;
+
+/// An owner and the field by which it holds what it gained; [`NONE`] for the content of a collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Holding {
+    /// The node in the later snapshot.
+    pub(super) owner: u32,
+    pub(super) field: u32,
+}
+
+/// What came minus what went.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Growth {
+    pub(super) bytes: i64,
+    /// Items: what the owner refers to itself or through its storage.
+    pub(super) item_count: i64,
+    /// All nodes by class, also those deep below items, so that a chain counts all its links.
+    pub(super) by_class: FxHashMap<u32, ClassGrowth>,
+    /// Items that came, as many as are needed to look at.
+    pub(super) new_items: Vec<u32>,
+    /// Other old nodes that refer to items, with the bytes that they hold as well.
+    pub(super) other_holders: FxHashMap<u32, i64>,
+}
+
+impl Growth {
+    /// Adds the growth of another owner of the same kind.
+    pub(super) fn add(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.item_count += other.item_count;
+        for (class, more) in other.by_class {
+            let sum = self.by_class.entry(class).or_default();
+            sum.count += more.count;
+            sum.item_count += more.item_count;
+            sum.bytes += more.bytes;
+            if sum.example.is_none() || more.is_example_item && !sum.is_example_item {
+                sum.example = more.example;
+                sum.is_example_item = more.is_example_item;
+            }
+        }
+        for (holder, bytes) in other.other_holders {
+            *self.other_holders.entry(holder).or_default() += bytes;
+        }
+        let room = ITEMS_KEPT.saturating_sub(self.new_items.len());
+        self.new_items.extend(other.new_items.into_iter().take(room));
+    }
+
+    /// The nodes that hold at least half of what the owner gained, the largest part first.
+    pub(super) fn also_held_by(&self) -> Vec<u32> {
+        let mut holders: Vec<(i64, u32)> = self
+            .other_holders
+            .iter()
+            .filter(|&(_, &bytes)| bytes * 2 >= self.bytes)
+            .map(|(&node, &bytes)| (-bytes, node))
+            .collect();
+        holders.sort_unstable();
+        holders.into_iter().map(|(_, node)| node).collect()
+    }
+}
+
+/// The part of a class in a growth.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ClassGrowth {
+    pub(super) count: i64,
+    pub(super) item_count: i64,
+    pub(super) bytes: i64,
+    /// A new node of the class, an item if there is one.
+    pub(super) example: Option<u32>,
+    pub(super) is_example_item: bool,
+}
+
+/// How many items of each owner are kept to look at what else holds them.
+const ITEMS_KEPT: usize = 500;
+
+/// The growth of every owner between two snapshots of one isolate; `late` are the nodes of the later one that own
+/// although the earlier one lacks them.
+pub(super) fn growth_between<H: HeapView>(
+    before: &H,
+    after: &H,
+    matching: &Matching,
+    late: &FxHashSet<u32>,
+    names: &mut Names,
+) -> FxHashMap<Holding, Growth> {
+    let mut all: FxHashMap<Holding, Growth> = FxHashMap::default();
+
+    let mut classes = Classes::of(after);
+    let ownership = Ownership::of(after, &matching.earlier, late, &mut classes, names);
+    let tops = chain_tops(after, &ownership, &mut classes, names);
+    for &node in after.dominators().order() {
+        let index = node as usize;
+        if matching.earlier[index] != NOT_THERE {
+            // The node itself may have become larger: a store that was enlarged in place.
+            let was = before.self_bytes(matching.earlier[index]);
+            let is = after.self_bytes(node);
+            if was != is && counts(after, node) {
+                let holding = Holding { owner: ownership.owner[index], field: NONE };
+                all.entry(holding).or_default().bytes += is as i64 - was as i64;
+            }
+            continue;
+        }
+        if !counts(after, node) {
+            continue;
+        }
+        if late.contains(&node) {
+            let holding = Holding { owner: node, field: NONE };
+            all.entry(holding).or_default().bytes += after.self_bytes(node) as i64;
+        }
+        if ownership.item[index] == NONE {
+            continue;
+        }
+        let item = ownership.item[index];
+        let class = classes.class(after, names, node);
+        let holding = chained_holding(after, &ownership, &tops, &mut classes, names, item);
+        let growth = all.entry(holding).or_default();
+        let bytes = after.self_bytes(node) as i64;
+        growth.bytes += bytes;
+        let of_class = growth.by_class.entry(class).or_default();
+        of_class.count += 1;
+        of_class.bytes += bytes;
+        let is_item = item == node && !is_storage(after, node);
+        if is_item {
+            growth.item_count += 1;
+            of_class.item_count += 1;
+            if growth.new_items.len() < ITEMS_KEPT {
+                growth.new_items.push(node);
+            }
+        }
+        if of_class.example.is_none() || is_item && !of_class.is_example_item {
+            of_class.example = Some(node);
+            of_class.is_example_item = is_item;
+        }
+    }
+    drop((ownership, tops));
+
+    let mut classes = Classes::of(before);
+    let ownership = Ownership::of(before, &matching.later, &FxHashSet::default(), &mut classes, names);
+    let tops = chain_tops(before, &ownership, &mut classes, names);
+    for &node in before.dominators().order() {
+        let index = node as usize;
+        if matching.later[index] != NOT_THERE || !counts(before, node) || ownership.item[index] == NONE {
+            continue;
+        }
+        let item = ownership.item[index];
+        let class = classes.class(before, names, node);
+        let was = chained_holding(before, &ownership, &tops, &mut classes, names, item);
+        // Owners are nodes that both snapshots have, but for the root, which is matched by what it is.
+        let owner = match matching.later[was.owner as usize] {
+            NOT_THERE => after.dominators().root(),
+            owner => owner,
+        };
+        let growth = all.entry(Holding { owner, field: was.field }).or_default();
+        let bytes = before.self_bytes(node) as i64;
+        growth.bytes -= bytes;
+        let of_class = growth.by_class.entry(class).or_default();
+        of_class.count -= 1;
+        of_class.bytes -= bytes;
+        if item == node && !is_storage(before, node) {
+            growth.item_count -= 1;
+            of_class.item_count -= 1;
+        }
+    }
+    all
+}
+
+/// Compiled code and hidden classes come and go with what is called; they are nobody's leak.
+fn counts(heap: &impl HeapView, node: u32) -> bool {
+    match heap.kind(node) {
+        NodeKind::CODE | NodeKind::OBJECT_SHAPE | NodeKind::SYNTHETIC => false,
+        NodeKind::HIDDEN => {
+            let name = heap.name(node);
+            name == "system / PromiseReaction" || !name.starts_with("system /") && !name.starts_with('(')
+        }
+        NodeKind::NATIVE => !heap.name(node).starts_with("Node / "),
+        _ => true,
+    }
+}
+
+/// For each owner the owner to blame when what it gained is of its own class: the links of a list hang from one
+/// another, and it is the list that grows.
+fn chain_tops<H: HeapView>(
+    heap: &H,
+    ownership: &Ownership,
+    classes: &mut Classes,
+    names: &mut Names,
+) -> Vec<u32> {
+    let dominators = heap.dominators();
+    let mut tops: Vec<u32> = vec![NONE; ownership.owner.len()];
+    for &node in dominators.order() {
+        if ownership.owner[node as usize] != node {
+            continue;
+        }
+        let above = ownership.owner[dominators.idom(node) as usize];
+        let is_link = above != node
+            && heap.kind(node) == heap.kind(above)
+            && classes.class(heap, names, node) == classes.class(heap, names, above);
+        tops[node as usize] = if is_link { tops[above as usize] } else { node };
+    }
+    tops
+}
+
+fn chained_holding<H: HeapView>(
+    heap: &H,
+    ownership: &Ownership,
+    tops: &[u32],
+    classes: &mut Classes,
+    names: &mut Names,
+    item: u32,
+) -> Holding {
+    let owner = ownership.owner[item as usize];
+    let top = tops[owner as usize];
+    let root = heap.dominators().root();
+    let is_same = |classes: &mut Classes, names: &mut Names| {
+        heap.kind(owner) == heap.kind(item)
+            && classes.class(heap, names, owner) == classes.class(heap, names, item)
+    };
+    if owner == root || !is_same(classes, names) {
+        return Holding { owner, field: ownership.field[item as usize] };
+    }
+    // Nested arrays and plain objects share a class and are no chain.
+    if crate::analysis::naming::is_generic_class(&heap.name(owner)) {
+        return Holding { owner, field: ownership.field[item as usize] };
+    }
+    let list = ownership.owner[heap.dominators().idom(top) as usize];
+    let field = heap.graph().edges(list).find(|&edge| heap.graph().target(edge) == top);
+    let field = match field {
+        Some(edge) if !super::ownership::is_collection(heap, list) => match heap.edge_name(edge) {
+            crate::analysis::EdgeName::Name(name) => names.number(&name),
+            crate::analysis::EdgeName::Index(_) => NONE,
+        },
+        _ => NONE,
+    };
+    Holding { owner: list, field }
+}

@@ -1,0 +1,109 @@
+//! Objects in two collections at once: neither dominates them, so that what they add up at is only a common ancestor,
+//! often the variables of a module or a root. Their real owners are the old collections that refer to them.
+
+use rustc_hash::FxHashMap;
+
+use super::super::classes::{Classes, Names};
+use super::super::heap_view::HeapView;
+use super::super::matching::{Matching, NOT_THERE};
+use super::super::storage::is_storage;
+use super::growth::{Growth, Holding};
+use super::ownership::{NONE, is_collection};
+use crate::{EdgeKind, NodeKind};
+
+/// Fewer items than this are not looked at: nothing can be said of what holds most of them.
+const LEAST_ITEMS: usize = 5;
+/// The retainers of an item that are looked at; its collections are among them unless it is very popular.
+const MAX_RETAINERS: usize = 64;
+/// A holder of at least this share of the items is their owner.
+const LEAST_SHARE_PERCENT: usize = 60;
+
+/// Moves growth from common ancestors to the holders of the items.
+pub(super) fn move_to_holders<H: HeapView>(
+    heap: &H,
+    matching: &Matching,
+    all: &mut FxHashMap<Holding, Growth>,
+    names: &mut Names,
+) {
+    let mut moves: Vec<(Holding, Holding, Vec<u32>)> = Vec::new();
+    let mut classes = Classes::of(heap);
+    for (&holding, growth) in all.iter() {
+        let is_direct = holding.field != NONE || is_collection(heap, holding.owner);
+        if is_direct || growth.new_items.len() < LEAST_ITEMS {
+            continue;
+        }
+        let holders = holders_of(heap, matching, &growth.new_items, holding.owner);
+        let Some(&(holder, _)) = holders.first() else { continue };
+        let field = match is_collection(heap, holder) {
+            true => NONE,
+            false => field_to(heap, holder, growth, &mut classes, names),
+        };
+        let others = holders[1..].iter().map(|&(other, _)| other).collect();
+        moves.push((holding, Holding { owner: holder, field }, others));
+    }
+    moves.sort_by_key(|(from, ..)| *from);
+    for (from, to, also_held_by) in moves {
+        let Some(growth) = all.remove(&from) else { continue };
+        let bytes = growth.bytes;
+        let target = all.entry(to).or_default();
+        target.add(growth);
+        for other in also_held_by {
+            *target.other_holders.entry(other).or_default() += bytes;
+        }
+    }
+}
+
+/// The old objects that refer to most of `items`, the one nearest to the roots first among equals.
+fn holders_of<H: HeapView>(heap: &H, matching: &Matching, items: &[u32], ancestor: u32) -> Vec<(u32, usize)> {
+    let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
+    for &item in items {
+        let mut of_item: Vec<u32> = Vec::new();
+        for &edge in heap.retainers().edges_into(item).iter().take(MAX_RETAINERS) {
+            if heap.edge_kind(edge) == EdgeKind::WEAK {
+                continue;
+            }
+            let Some(holder) = old_holder(heap, matching, heap.graph().source(edge)) else { continue };
+            let is_sibling = heap.kind(holder) == heap.kind(item) && heap.name(holder) == heap.name(item);
+            if holder != ancestor && !is_sibling && !of_item.contains(&holder) {
+                of_item.push(holder);
+            }
+        }
+        for holder in of_item {
+            *counts.entry(holder).or_default() += 1;
+        }
+    }
+    let mut holders: Vec<(u32, usize)> =
+        counts.into_iter().filter(|&(_, count)| count * 100 >= items.len() * LEAST_SHARE_PERCENT).collect();
+    holders.sort_by_key(|&(node, count)| (std::cmp::Reverse(count), heap.distance(node), node));
+    holders
+}
+
+/// The object itself, or the one whose store this is, if it was there before.
+fn old_holder(heap: &impl HeapView, matching: &Matching, source: u32) -> Option<u32> {
+    let mut at = source;
+    for _ in 0..3 {
+        if !is_storage(heap, at) {
+            break;
+        }
+        at = heap.dominators().idom(at);
+    }
+    let can_hold = matches!(heap.kind(at), NodeKind::OBJECT | NodeKind::CLOSURE | NodeKind::NATIVE);
+    (can_hold && matching.earlier[at as usize] != NOT_THERE).then_some(at)
+}
+
+fn field_to<H: HeapView>(
+    heap: &H,
+    holder: u32,
+    growth: &Growth,
+    classes: &mut Classes,
+    names: &mut Names,
+) -> u32 {
+    let items = &growth.new_items;
+    heap.graph()
+        .edges(holder)
+        .find(|&edge| {
+            items.contains(&heap.graph().target(edge))
+                && matches!(heap.edge_kind(edge), EdgeKind::PROPERTY | EdgeKind::CONTEXT | EdgeKind::INTERNAL)
+        })
+        .map_or(NONE, |edge| classes.string(heap, names, heap.edge_name_index(edge)))
+}

@@ -1,0 +1,110 @@
+//! Owners that were not there yet when the first snapshot was taken.
+//!
+//! A server that was just started has no timer list, a cache is made by the first request: what they collect would be
+//! added up at whatever was there before, a root or the variables of a module. So from each large new item the walk
+//! goes down the dominator tree as long as one child has most of the bytes, and where it stops at an object with
+//! many children, that object counts as an owner.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::super::classes::{Classes, Names};
+use super::super::heap_view::HeapView;
+use super::super::matching::NOT_THERE;
+use super::super::storage::is_storage;
+use super::ownership::{NONE, Ownership, can_own};
+use crate::NodeKind;
+
+/// Smaller items are not looked into.
+const LEAST_BYTES: u64 = 4096;
+/// The share of a holding's growth that one item must have.
+const LEAST_SHARE_PERCENT: u64 = 50;
+/// The share of a node's retained bytes that a child must have for the walk to go on.
+const GO_ON_PERCENT: u64 = 70;
+/// An owner collects at least so many things.
+const LEAST_CHILDREN: u32 = 5;
+/// A class met that often on the way down makes a chain, which is one thing.
+const CHAIN_LINKS: u32 = 3;
+
+/// The new nodes of `heap` that count as owners.
+pub(super) fn late_owners<H: HeapView>(
+    heap: &H,
+    other: &[u32],
+    ownership: &Ownership,
+    classes: &mut Classes,
+    names: &mut Names,
+) -> FxHashSet<u32> {
+    let dominators = heap.dominators();
+    let node_count = heap.graph().node_count();
+    let mut heavy_child = vec![NONE; node_count as usize];
+    let mut child_count = vec![0u32; node_count as usize];
+    let mut growth_of: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+    for node in 0..node_count {
+        if other[node as usize] != NOT_THERE || node == dominators.root() {
+            continue;
+        }
+        let idom = dominators.idom(node) as usize;
+        // The things in a store are the things of the collection.
+        let collection =
+            if is_storage(heap, idom as u32) { dominators.idom(idom as u32) as usize } else { idom };
+        child_count[collection] += 1;
+        let heaviest = &mut heavy_child[idom];
+        if *heaviest == NONE || heap.retained_bytes(node) > heap.retained_bytes(*heaviest) {
+            *heaviest = node;
+        }
+        if ownership.item[node as usize] == node {
+            let holding = (ownership.owner[node as usize], ownership.field[node as usize]);
+            *growth_of.entry(holding).or_default() += heap.retained_bytes(node);
+        }
+    }
+
+    let mut found = FxHashSet::default();
+    for item in 0..node_count {
+        let bytes = heap.retained_bytes(item);
+        if ownership.item[item as usize] != item || bytes < LEAST_BYTES {
+            continue;
+        }
+        let owner = ownership.owner[item as usize];
+        let of_holding = growth_of.get(&(owner, ownership.field[item as usize])).copied().unwrap_or(0);
+        if heap.kind(owner) != NodeKind::SYNTHETIC && bytes < of_holding / 100 * LEAST_SHARE_PERCENT {
+            continue;
+        }
+        if let Some(late) = descend(heap, item, &heavy_child, &child_count, classes, names) {
+            found.insert(late);
+        }
+    }
+    found
+}
+
+fn descend<H: HeapView>(
+    heap: &H,
+    item: u32,
+    heavy_child: &[u32],
+    child_count: &[u32],
+    classes: &mut Classes,
+    names: &mut Names,
+) -> Option<u32> {
+    let mut met: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut at = item;
+    let mut last_owner = None;
+    loop {
+        if !is_storage(heap, at) {
+            let times = met.entry(classes.class(heap, names, at)).or_default();
+            *times += 1;
+            if *times >= CHAIN_LINKS {
+                return None;
+            }
+        }
+        if can_own(heap, at) {
+            last_owner = Some(at);
+        }
+        let child = heavy_child[at as usize];
+        let goes_on = child != NONE
+            && u128::from(heap.retained_bytes(child)) * 100
+                >= u128::from(heap.retained_bytes(at)) * u128::from(GO_ON_PERCENT);
+        if !goes_on {
+            break;
+        }
+        at = child;
+    }
+    last_owner.filter(|&owner| child_count[owner as usize] >= LEAST_CHILDREN)
+}

@@ -1,0 +1,107 @@
+//! Who owns the nodes that only one of two snapshots has.
+//!
+//! ```text
+//!  MemoryStore (both)            an owner is the nearest node above, in the dominator tree, that both snapshots have
+//!    └ sessions: Object (both)   and that is an object of a program: not the store of a collection, code or a string.
+//!        ├ (string)     new      items are what it holds: the topmost new nodes that are not storage.
+//!        ├ (string)     new
+//!        └ (array)      new      storage: grows with the collection and is no item itself
+//! ```
+
+use rustc_hash::FxHashSet;
+
+use super::super::classes::{Classes, Names};
+use super::super::heap_view::HeapView;
+use super::super::matching::NOT_THERE;
+use super::super::storage::is_storage;
+use crate::{EdgeKind, NodeKind};
+
+pub(super) const NONE: u32 = u32::MAX;
+
+/// For each node of a snapshot the owner that answers for it, and for the nodes that the other one lacks the item that
+/// they belong to.
+#[derive(Debug)]
+pub(super) struct Ownership {
+    /// The nearest node at or above that both snapshots have and that can own.
+    pub(super) owner: Vec<u32>,
+    /// The topmost unshared node above (or the node itself) that its owner holds; `NONE` for nodes that both have.
+    pub(super) item: Vec<u32>,
+    /// The number of the field by which the owner refers to an item directly, `NONE` for the content of a collection.
+    pub(super) field: Vec<u32>,
+}
+
+impl Ownership {
+    /// `other[node]` is the node in the other snapshot or [`NOT_THERE`]; `late` are nodes that the other one lacks and
+    /// that own all the same.
+    pub(super) fn of<H: HeapView>(
+        heap: &H,
+        other: &[u32],
+        late: &FxHashSet<u32>,
+        classes: &mut Classes,
+        names: &mut Names,
+    ) -> Self {
+        let graph = heap.graph();
+        let dominators = heap.dominators();
+        let node_count = graph.node_count() as usize;
+        let mut owner = vec![NONE; node_count];
+        let mut item = vec![NONE; node_count];
+        let root = dominators.root();
+        for &node in dominators.order() {
+            let idom = dominators.idom(node);
+            let is_shared = other[node as usize] != NOT_THERE || node == root || late.contains(&node);
+            if is_shared {
+                owner[node as usize] =
+                    if node == root || can_own(heap, node) { node } else { owner[idom as usize] };
+                continue;
+            }
+            owner[node as usize] = owner[idom as usize];
+            let above = item[idom as usize];
+            let is_top = above == NONE || (above == idom && is_storage(heap, idom));
+            item[node as usize] = if is_top { node } else { above };
+        }
+
+        let mut field = vec![NONE; node_count];
+        for node in 0..graph.node_count() {
+            if owner[node as usize] != node || is_collection(heap, node) {
+                continue;
+            }
+            for edge in graph.edges(node) {
+                let target = graph.target(edge) as usize;
+                if item[target] != target as u32 || owner[target] != node || field[target] != NONE {
+                    continue;
+                }
+                if matches!(heap.edge_kind(edge), EdgeKind::PROPERTY | EdgeKind::CONTEXT | EdgeKind::INTERNAL)
+                {
+                    field[target] = classes.string(heap, names, heap.edge_name_index(edge));
+                }
+            }
+        }
+        Self { owner, item, field }
+    }
+}
+
+pub(super) fn can_own(heap: &impl HeapView, node: u32) -> bool {
+    matches!(
+        heap.kind(node),
+        NodeKind::OBJECT
+            | NodeKind::CLOSURE
+            | NodeKind::NATIVE
+            | NodeKind::SYNTHETIC
+            | NodeKind::REGEXP
+            | NodeKind::WASM_OBJECT
+    )
+}
+
+/// Whether what the node holds has no fields of its own but keys or positions.
+pub(super) fn is_collection(heap: &impl HeapView, node: u32) -> bool {
+    const MAX_FIELDS: usize = 24;
+    if heap.kind(node) != NodeKind::OBJECT {
+        return false;
+    }
+    match &*heap.name(node) {
+        "Array" | "Map" | "Set" | "WeakMap" | "WeakSet" | "Promise" => true,
+        // An object with that many properties is a dictionary.
+        "Object" => heap.graph().edges(node).len() > MAX_FIELDS,
+        _ => false,
+    }
+}

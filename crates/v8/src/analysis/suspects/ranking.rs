@@ -1,0 +1,271 @@
+//! From owners to suspects: owners of one kind together, the likeliest leak first.
+
+use rustc_hash::FxHashMap;
+
+use super::super::classes::Names;
+use super::super::heap_view::{HeapView, field};
+use super::super::naming::{Called, Naming};
+use super::super::scripts::Place;
+use super::growth::Growth;
+use super::ownership::NONE;
+use super::{Collected, Confidence};
+use crate::NodeKind;
+
+/// Owners of one name.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) name: String,
+    /// The owner that grew most, in the last snapshot.
+    pub(super) owner: u32,
+    pub(super) owner_count: u64,
+    pub(super) place: Option<Place>,
+    pub(super) growth: Growth,
+    /// What is counted: items, or the links of a chain.
+    pub(super) count: i64,
+    /// Growth since the first snapshot at each later one.
+    pub(super) series: Vec<i64>,
+    pub(super) also_held_by: Vec<u32>,
+    pub(super) confidence: Confidence,
+    pub(super) reasons: Vec<String>,
+    owner_bytes: i64,
+    is_of_the_program: bool,
+    is_root: bool,
+    score: f64,
+}
+
+/// Classes listed per suspect.
+const MAX_CLASSES: usize = 4;
+/// A suspect with less than one part in so many of the whole growth is not the leak.
+const LEAST_SHARE_OF_ALL: i64 = 100;
+/// From this count on objects are collected and not just there.
+const MANY: i64 = 10;
+
+/// The groups with the highest scores; `series[n]` is the growth from the first snapshot to the one `n + 1` after it.
+pub(super) fn ranked_groups<H: HeapView>(
+    last: &H,
+    naming: &Naming<'_, H>,
+    names: &Names,
+    series: &[FxHashMap<(u64, u32), Growth>],
+    top: usize,
+) -> Vec<Group> {
+    let Some(final_growth) = series.last() else { return Vec::new() };
+    let ordinals: FxHashMap<u64, u32> = {
+        let wanted: rustc_hash::FxHashSet<u64> = final_growth.keys().map(|&(id, _)| id).collect();
+        (0..last.graph().node_count())
+            .filter_map(|node| Some((last.id(node), node)).filter(|(id, _)| wanted.contains(id)))
+            .collect()
+    };
+    let mut groups: FxHashMap<String, Group> = FxHashMap::default();
+    for (&(id, field), growth) in final_growth {
+        let Some(&owner) = ordinals.get(&id) else { continue };
+        let called = naming.call(owner);
+        let field = (field != NONE).then(|| names.name(field));
+        let name = full_name(&called, field);
+        let group = groups.entry(name.clone()).or_insert_with(|| Group {
+            name,
+            owner,
+            owner_count: 0,
+            place: called.place.clone(),
+            growth: Growth::default(),
+            count: 0,
+            series: vec![0; series.len()],
+            also_held_by: Vec::new(),
+            confidence: Confidence::Low,
+            reasons: Vec::new(),
+            owner_bytes: i64::MIN,
+            is_of_the_program: false,
+            is_root: last.kind(owner) == NodeKind::SYNTHETIC,
+            score: 0.0,
+        });
+        let is_of_the_program = called.is_of_the_program() || called.base == "globalThis" && field.is_some();
+        group.is_of_the_program |= is_of_the_program;
+        if growth.bytes > 0 {
+            group.owner_count += 1;
+        }
+        if (growth.bytes, std::cmp::Reverse(id))
+            > (group.owner_bytes, std::cmp::Reverse(last.id(group.owner)))
+        {
+            group.owner = owner;
+            group.owner_bytes = growth.bytes;
+            group.place = called.place;
+            group.also_held_by = growth.also_held_by();
+        }
+        for (at, growth_then) in series.iter().enumerate() {
+            group.series[at] +=
+                growth_then.get(&(id, field_number(names, field))).map_or(0, |then| then.bytes);
+        }
+        group.growth.add(growth.clone());
+    }
+    let total_bytes = final_growth.values().map(|growth| growth.bytes).sum();
+    let mut groups: Vec<Group> = groups.into_values().filter(|group| group.growth.bytes > 0).collect();
+    for group in &mut groups {
+        group.judge(naming, total_bytes);
+    }
+    groups.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name)));
+    groups.truncate(top);
+    groups
+}
+
+fn field_number(names: &Names, field: Option<&str>) -> u32 {
+    field.and_then(|field| names.find(field)).unwrap_or(NONE)
+}
+
+/// The owner's name with the field by which it holds what it gained.
+fn full_name(called: &Called, field: Option<&str>) -> String {
+    let Some(field) = field else { return called.text.clone() };
+    match called.text.strip_prefix("variables of ") {
+        Some(script) => format!("{field} (variable in {script})"),
+        None => match called.text.split_once(" (variable in ") {
+            Some((variable, script)) => format!("{variable}.{field} (variable in {script}"),
+            None => format!("{}.{field}", called.text),
+        },
+    }
+}
+
+impl Group {
+    /// Score, confidence and the reasons for them.
+    fn judge<H: HeapView>(&mut self, naming: &Naming<'_, H>, total_bytes: i64) {
+        // A list or a chain of strings has one item, its first link: then all links count.
+        let classes = self.growth.by_class.values();
+        let links = classes.clone().filter(|class| class.item_count > 0).map(|class| class.count).max();
+        let chain_count = links.or(classes.map(|class| class.count).max()).unwrap_or(0);
+        self.count = if self.growth.item_count >= 3 { self.growth.item_count } else { chain_count };
+        let repetition = match self.count {
+            i64::MIN..=1 => 0.05,
+            2..=4 => 0.2,
+            5..MANY => 0.5,
+            _ => 1.0,
+        };
+        let holds_of_the_program = self.is_of_the_program
+            || self.growth.by_class.values().any(|class| {
+                class.count >= 2 && class.example.is_some_and(|node| naming.place_within(node).is_some())
+            });
+        let origin = if self.is_of_the_program {
+            1.0
+        } else if holds_of_the_program {
+            0.8
+        } else {
+            0.1
+        };
+        let is_steady = self.is_steady();
+        let steadiness = if is_steady == Some(false) { 0.1 } else { 1.0 };
+        self.score = self.growth.bytes as f64 * repetition * origin * steadiness;
+
+        self.confidence = match (is_steady, repetition == 1.0, holds_of_the_program) {
+            (Some(false), ..) => Confidence::Low,
+            (Some(true), true, true) => Confidence::High,
+            (_, true, true) => Confidence::Medium,
+            (Some(true), true, false) | (Some(true), false, true) => Confidence::Medium,
+            _ => Confidence::Low,
+        };
+        self.reasons.push(
+            match is_steady {
+                Some(true) => "grew in every interval",
+                Some(false) => "did not grow in every interval",
+                None => "grew once: a third snapshot would tell whether it goes on",
+            }
+            .to_owned(),
+        );
+        self.reasons.push(match self.count {
+            MANY.. => format!("collects {} objects", self.count),
+            _ => "collects few objects".to_owned(),
+        });
+        self.reasons.push(
+            match (self.is_of_the_program, holds_of_the_program) {
+                (true, _) => "is held by the program's code",
+                (false, true) => "is held by the runtime for the program's code",
+                (false, false) => "is held by the runtime",
+            }
+            .to_owned(),
+        );
+        if self.growth.bytes.saturating_mul(LEAST_SHARE_OF_ALL) < total_bytes {
+            self.confidence = Confidence::Low;
+            self.reasons.push("is a small part of the whole growth".to_owned());
+        }
+        if self.is_root && !self.is_of_one_class() {
+            self.confidence = Confidence::Low;
+            self.score *= 0.1;
+            self.reasons.push("is a root, which holds things of all kinds".to_owned());
+        }
+    }
+
+    /// Whether most items are of one class.
+    fn is_of_one_class(&self) -> bool {
+        let most = self.growth.by_class.values().map(|class| class.item_count).max().unwrap_or(0);
+        most * 2 > self.growth.item_count
+    }
+
+    /// Whether each interval brought a fair part of the growth; unknown with two snapshots.
+    fn is_steady(&self) -> Option<bool> {
+        let intervals = self.series.len() as i64;
+        if intervals < 2 {
+            return None;
+        }
+        let fair = (self.growth.bytes / intervals / 5).max(1);
+        let mut before = 0;
+        Some(self.series.iter().all(|&now| {
+            let gained = now - before;
+            before = now;
+            gained >= fair
+        }))
+    }
+
+    /// The classes of what was gained, most bytes first.
+    pub(super) fn collected<H: HeapView>(
+        &self,
+        last: &H,
+        naming: &Naming<'_, H>,
+        names: &Names,
+    ) -> Vec<Collected> {
+        let mut classes: Vec<_> = self
+            .growth
+            .by_class
+            .iter()
+            .filter(|(_, class)| class.count > 0 && (class.bytes > 0 || class.item_count > 0))
+            .collect();
+        // Items first: they are what the owner collects, the rest is what they consist of.
+        classes.sort_by_key(|(number, class)| {
+            (std::cmp::Reverse(class.item_count > 0), std::cmp::Reverse(class.bytes), **number)
+        });
+        classes
+            .into_iter()
+            .take(MAX_CLASSES)
+            .map(|(&number, class)| Collected {
+                class: names.name(number).to_owned(),
+                count: class.count,
+                bytes: class.bytes,
+                example_id: class.example.map(|node| last.id(node)),
+                example_text: class.example.and_then(|node| text_of(last, node)),
+                example_place: class.example.and_then(|node| naming.place_within(node)),
+            })
+            .collect()
+    }
+}
+
+/// The beginning of a string; one that was put together is read piece by piece from its first.
+fn text_of(heap: &impl HeapView, node: u32) -> Option<String> {
+    const MAX_CHARS: usize = 60;
+    const MAX_PIECES: usize = 1000;
+    if !heap.kind(node).is_string() {
+        return None;
+    }
+    let mut text = String::new();
+    let mut room = MAX_CHARS;
+    let mut rest = vec![node];
+    let mut pieces = 0;
+    while let Some(piece) = rest.pop() {
+        pieces += 1;
+        if room == 0 || pieces > MAX_PIECES {
+            break;
+        }
+        if heap.kind(piece) == NodeKind::CONS_STRING {
+            rest.extend(["second", "first"].iter().filter_map(|name| field(heap, piece, &[name])));
+            continue;
+        }
+        for character in heap.name(piece).chars().take(room) {
+            text.push(character);
+            room -= 1;
+        }
+    }
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,61 @@
+//! The summary: one line for each class.
+
+use crate::devtools::Heap;
+use crate::devtools::node_set::NodeSet;
+
+/// What the objects of a class come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Aggregate {
+    /// The class.
+    pub class: u32,
+    /// Objects; those without bytes of their own do not count.
+    pub object_count: u64,
+    /// The least distance of an object.
+    pub distance: i32,
+    /// Bytes of the objects themselves.
+    pub self_bytes: u64,
+    /// Bytes that would be freed with the objects; one below another of the same class counts once.
+    pub retained_bytes: u64,
+}
+
+/// One for each class that has objects, by descending retained size, then by name. `only` restricts the objects.
+pub(crate) fn aggregates(heap: &Heap, only: Option<&NodeSet>) -> Vec<Aggregate> {
+    let classes = heap.classes();
+    let snapshot = heap.snapshot();
+    let distances = heap.distances();
+    let mut all: Vec<Aggregate> = (0..classes.count())
+        .map(|class| Aggregate { class, object_count: 0, distance: i32::MAX, self_bytes: 0, retained_bytes: 0 })
+        .collect();
+    let is_counted = |node: u32| snapshot.self_bytes(node) != 0 && only.is_none_or(|only| only.contains(node));
+    for node in 0..snapshot.node_count() {
+        if is_counted(node) {
+            let aggregate = &mut all[classes.of_node(node) as usize];
+            aggregate.object_count += 1;
+            aggregate.distance = aggregate.distance.min(distances[node as usize]);
+            aggregate.self_bytes = aggregate.self_bytes.saturating_add(snapshot.self_bytes(node));
+        }
+    }
+    add_retained(heap, &mut all, is_counted);
+    all.retain(|aggregate| aggregate.object_count > 0);
+    all.sort_by(|left, right| {
+        let names = || classes.get(left.class).name.cmp(&classes.get(right.class).name);
+        right.retained_bytes.cmp(&left.retained_bytes).then_with(names)
+    });
+    all
+}
+
+/// Adds the retained sizes of objects that no counted object of the same class dominates.
+fn add_retained(heap: &Heap, all: &mut [Aggregate], is_counted: impl Fn(u32) -> bool) {
+    let classes = heap.classes();
+    let retained = heap.retained();
+    let intervals = heap.dominator_intervals();
+    // Walks the dominator tree from the top; below an object of the class, up to here, others of it do not count.
+    let mut covered_until = vec![0u32; all.len()];
+    for (position, &node) in (0..).zip(intervals.walk()) {
+        let class = classes.of_node(node) as usize;
+        if position >= covered_until[class] && is_counted(node) {
+            all[class].retained_bytes = all[class].retained_bytes.saturating_add(retained[node as usize]);
+            covered_until[class] = position + intervals.subtree_count(node);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! How far each object is from the global objects, or else from the root.
+
+use crate::devtools::name_set::NameSet;
+use crate::devtools::page_objects::is_user_root;
+use crate::devtools::weak_map_edges::WeakMapEdges;
+use crate::{EdgeKind, NodeKind, Snapshot};
+
+/// Distances from here on count from the root: no global object leads there. DevTools shows a dash.
+pub const BASE_SYSTEM_DISTANCE: i32 = 100_000_000;
+/// The distance of what cannot be reached at all.
+pub const NO_DISTANCE: i32 = -5;
+
+/// Walks in breadth from the user roots, then from the root; `is_ignored` nodes are not entered.
+pub(crate) fn distances(snapshot: &Snapshot, weak_maps: &WeakMapEdges, is_ignored: impl Fn(u32) -> bool) -> Vec<i32> {
+    let mut walk = Walk {
+        snapshot,
+        weak_maps,
+        native_contexts: NameSet::of(&snapshot.strings, |text| text == b"system / NativeContext"),
+        function_maps: NameSet::of(&snapshot.strings, |text| text == b"sloppy_function_map"),
+        descriptors: NameSet::of(&snapshot.strings, |text| text == b"(map descriptors)"),
+        is_pending: vec![false; weak_maps.pair_count() as usize],
+        distance: vec![NO_DISTANCE; snapshot.node_count() as usize],
+        queue: Vec::new(),
+        is_ignored,
+    };
+    let root = snapshot.root;
+    for &node in snapshot.graph.targets_of(root) {
+        if is_user_root(snapshot, node) {
+            walk.distance[node as usize] = 1;
+            walk.queue.push(node);
+        }
+    }
+    let has_user_roots = !walk.queue.is_empty();
+    walk.run();
+    walk.distance[root as usize] = if has_user_roots { BASE_SYSTEM_DISTANCE } else { 0 };
+    walk.queue.push(root);
+    walk.run();
+    walk.distance
+}
+
+struct Walk<'a, F> {
+    snapshot: &'a Snapshot,
+    weak_maps: &'a WeakMapEdges,
+    native_contexts: NameSet,
+    function_maps: NameSet,
+    descriptors: NameSet,
+    /// Of this pair one edge was met.
+    is_pending: Vec<bool>,
+    distance: Vec<i32>,
+    queue: Vec<u32>,
+    is_ignored: F,
+}
+
+/// What edges of a node are followed besides those that are weak.
+#[derive(PartialEq)]
+enum Source {
+    Usual,
+    NativeContext,
+    Descriptors,
+}
+
+impl<F: Fn(u32) -> bool> Walk<'_, F> {
+    fn run(&mut self) {
+        let snapshot = self.snapshot;
+        let mut head = 0;
+        while head < self.queue.len() {
+            let node = self.queue[head];
+            head += 1;
+            let next = self.distance[node as usize] + 1;
+            let source = match snapshot.kind(node) {
+                NodeKind::HIDDEN if self.native_contexts.contains(snapshot.name_number(node)) => Source::NativeContext,
+                NodeKind::ARRAY if self.descriptors.contains(snapshot.name_number(node)) => Source::Descriptors,
+                _ => Source::Usual,
+            };
+            for edge in snapshot.graph.edges(node) {
+                let target = snapshot.graph.target(edge);
+                if self.distance[target as usize] == NO_DISTANCE && self.is_followed(&source, edge, target) {
+                    self.distance[target as usize] = next;
+                    self.queue.push(target);
+                }
+            }
+        }
+        self.queue.clear();
+    }
+
+    fn is_followed(&mut self, source: &Source, edge: u32, target: u32) -> bool {
+        let kind = self.snapshot.edge_kind(edge);
+        let name = self.snapshot.edge_name_number(edge);
+        if kind == EdgeKind::WEAK || (self.is_ignored)(target) {
+            return false;
+        }
+        match source {
+            Source::NativeContext if kind.has_string_name() && self.function_maps.contains(name) => false,
+            // A map's descriptors are shared with other maps, and those of another map say nothing about this one.
+            Source::Descriptors => {
+                let index = if kind.has_string_name() { leading_number(self.snapshot.strings.get(name)) } else { Some(name) };
+                index.is_some_and(|index| index < 2 || index % 3 != 1) || index.is_none()
+            }
+            // An entry's value is as far as the farther of its key and its table: the second edge that is met.
+            _ if kind == EdgeKind::INTERNAL => match self.weak_maps.get(name) {
+                Some(edge) => {
+                    let pending = &mut self.is_pending[edge.pair as usize];
+                    *pending = !*pending;
+                    !*pending
+                }
+                None => true,
+            },
+            _ => true,
+        }
+    }
+}
+
+/// What JavaScript's `parseInt` makes of a name; `None` for NaN.
+fn leading_number(text: &[u8]) -> Option<u32> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&text[..digits]).ok()?.parse().ok()
+}

@@ -1,0 +1,92 @@
+//! Strings with the same text.
+
+use std::borrow::Cow;
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
+
+use crate::devtools::Heap;
+use crate::devtools::node_set::NodeSet;
+use crate::{EdgeKind, NodeKind, Snapshot};
+
+/// Strings that are there more than once.
+#[derive(Debug)]
+pub struct DuplicateStrings {
+    /// Groups of nodes with the same text, each of two nodes at least.
+    pub groups: Vec<Vec<u32>>,
+}
+
+/// What makes two strings the same: the text; where V8 cut it off, length and hash as well.
+type Key<'a> = (Cow<'a, [u8]>, Option<(Option<u64>, Option<u64>)>);
+
+impl DuplicateStrings {
+    /// Looks at all strings of the heap.
+    pub fn of(heap: &Heap) -> Self {
+        let snapshot = heap.snapshot();
+        let mut first_of: FxHashMap<Key<'_>, u32> = FxHashMap::default();
+        let mut groups: Vec<Vec<u32>> = Vec::new();
+        let mut group_of_first: FxHashMap<u32, usize> = FxHashMap::default();
+        for node in 0..snapshot.node_count() {
+            let kind = snapshot.kind(node);
+            if !matches!(kind, NodeKind::STRING | NodeKind::CONS_STRING)
+                || snapshot.self_bytes(node) == 0
+                || is_flat(heap, node)
+            {
+                continue;
+            }
+            let whole = is_truncated(snapshot, node)
+                .then(|| (number_of(snapshot, node, b"length"), number_of(snapshot, node, b"hash")));
+            match first_of.entry((heap.display_name(node), whole)) {
+                Entry::Vacant(entry) => {
+                    entry.insert(node);
+                }
+                Entry::Occupied(entry) => {
+                    let group = *group_of_first.entry(*entry.get()).or_insert_with(|| {
+                        groups.push(vec![*entry.get()]);
+                        groups.len() - 1
+                    });
+                    groups[group].push(node);
+                }
+            }
+        }
+        Self { groups }
+    }
+
+    /// All nodes of all groups.
+    pub(crate) fn nodes(&self, node_count: u32) -> NodeSet {
+        let mut nodes = NodeSet::new(node_count);
+        for &node in self.groups.iter().flatten() {
+            nodes.insert(node);
+        }
+        nodes
+    }
+}
+
+/// A concatenated string that V8 has put together in one of its parts; the other is empty.
+fn is_flat(heap: &Heap, node: u32) -> bool {
+    let snapshot = heap.snapshot();
+    snapshot.kind(node) == NodeKind::CONS_STRING
+        && snapshot.graph().edges(node).any(|edge| {
+            snapshot.edge_kind(edge) == EdgeKind::INTERNAL
+                && matches!(snapshot.strings().get(snapshot.edge_name_number(edge)), b"first" | b"second")
+                && heap.display_name(snapshot.graph().target(edge)).is_empty()
+        })
+}
+
+fn is_truncated(snapshot: &Snapshot, node: u32) -> bool {
+    let value = snapshot.target_of(node, EdgeKind::INTERNAL, b"truncated").and_then(|flag| value_of(snapshot, flag, b"bool"));
+    value == Some(b"true")
+}
+
+fn number_of(snapshot: &Snapshot, node: u32, name: &[u8]) -> Option<u64> {
+    let number = snapshot.target_of(node, EdgeKind::INTERNAL, name)?;
+    std::str::from_utf8(value_of(snapshot, number, b"int")?).ok()?.parse().ok()
+}
+
+/// The text of the value of a number node of that name.
+fn value_of<'a>(snapshot: &'a Snapshot, node: u32, name: &[u8]) -> Option<&'a [u8]> {
+    if snapshot.kind(node) != NodeKind::NUMBER || snapshot.name(node) != name {
+        return None;
+    }
+    Some(snapshot.name(snapshot.target_of(node, EdgeKind::INTERNAL, b"value")?))
+}

@@ -1,0 +1,47 @@
+//! Which edges count for dominators: those that keep their target alive.
+
+use crate::devtools::node_set::NodeSet;
+use crate::devtools::page_objects::page_objects;
+use crate::devtools::weak_map_edges::WeakMapEdges;
+use crate::{EdgeKind, Snapshot};
+
+/// The rule, for [`heapr_graph::Dominators::of`].
+pub(crate) struct EssentialEdges<'a> {
+    snapshot: &'a Snapshot,
+    weak_maps: &'a WeakMapEdges,
+    page_objects: &'a NodeSet,
+}
+
+impl<'a> EssentialEdges<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, weak_maps: &'a WeakMapEdges, page_objects: &'a NodeSet) -> Self {
+        Self { snapshot, weak_maps, page_objects }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, edge: u32, from: u32, to: u32) -> bool {
+        let kind = self.snapshot.edges.kind(edge);
+        if kind == EdgeKind::WEAK || from == to {
+            return false;
+        }
+        // Key and table hold a value together; the key's edge says more, so the table's does not count.
+        if kind == EdgeKind::INTERNAL {
+            let pair = self.weak_maps.get(self.snapshot.edges.names[edge as usize]);
+            if pair.is_some_and(|pair| pair.table_id == self.snapshot.id(from)) {
+                return false;
+            }
+        }
+        if from == self.snapshot.root {
+            return true;
+        }
+        // What the debugger holds besides the page is the page's.
+        let is_from_outside = self.page_objects.contains(to) && !self.page_objects.contains(from);
+        kind != EdgeKind::SHORTCUT && !is_from_outside
+    }
+}
+
+/// The same rule for a snapshot that is no [`crate::devtools::Heap`] yet.
+pub(crate) fn keeps_alive(snapshot: &Snapshot) -> impl Fn(u32, u32, u32) -> bool + '_ {
+    let weak_maps = WeakMapEdges::of(&snapshot.strings);
+    let page_objects = page_objects(snapshot);
+    move |edge, from, to| EssentialEdges::new(snapshot, &weak_maps, &page_objects).contains(edge, from, to)
+}

@@ -1,0 +1,191 @@
+//! A snapshot with all that follows from it.
+
+use std::sync::OnceLock;
+
+use heapr_graph::{DominatorTree, Dominators, Retainers, retained_bytes};
+
+use crate::devtools::aggregates::{Aggregate, aggregates};
+use crate::devtools::classes::{Class, Classes};
+use crate::devtools::distances::distances;
+use crate::devtools::dom_states::spread_dom_states;
+use crate::devtools::dominator_intervals::DominatorIntervals;
+use crate::devtools::essential_edges::EssentialEdges;
+use crate::devtools::filters::Filter;
+use crate::devtools::interfaces::InterfaceDefinition;
+use crate::devtools::node_set::NodeSet;
+use crate::devtools::page_objects::{has_user_roots, page_objects};
+use crate::devtools::shallow_sizes::{move_to_owners, owners};
+use crate::devtools::statistics::{Statistics, statistics};
+use crate::devtools::weak_map_edges::WeakMapEdges;
+use crate::{Result, Snapshot};
+
+/// Whether V8 was asked to show its own objects. The two kinds of snapshots have other sizes, distances and roots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaptureMode {
+    /// As `v8.writeHeapSnapshot()` does it.
+    Default,
+    /// With `exposeInternals`, as DevTools itself does it now.
+    ExposeInternals,
+}
+
+/// A snapshot as DevTools shows it. What costs time is computed when it is first asked for.
+#[derive(Debug)]
+pub struct Heap {
+    snapshot: Snapshot,
+    mode: CaptureMode,
+    pub(crate) weak_maps: WeakMapEdges,
+    page_objects: OnceLock<NodeSet>,
+    distances: OnceLock<Vec<i32>>,
+    classes: OnceLock<Classes>,
+    dominators: OnceLock<Dominators>,
+    retained: OnceLock<Vec<u64>>,
+    intervals: OnceLock<DominatorIntervals>,
+    dominator_tree: OnceLock<DominatorTree>,
+    retainers: OnceLock<Retainers>,
+}
+
+impl Heap {
+    /// Prepares a snapshot: states of DOM nodes and sizes that count for other objects.
+    pub fn new(snapshot: Snapshot) -> Result<Self> {
+        let mut heap = Self::begin(snapshot)?;
+        if let Some(owners) = owners(&heap.snapshot) {
+            move_to_owners(&mut heap.snapshot, &owners);
+        }
+        Ok(heap)
+    }
+
+    /// The same, with distances, classes, dominators and retained sizes computed on two threads.
+    pub fn with_summary(snapshot: Snapshot) -> Result<Self> {
+        let mut heap = Self::begin(snapshot)?;
+        let owners = std::thread::scope(|scope| {
+            let shared = &heap;
+            let rest = scope.spawn(|| {
+                let owners = owners(&shared.snapshot);
+                shared.distances();
+                shared.classes();
+                owners
+            });
+            shared.dominators();
+            shared.dominator_intervals();
+            rest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        if let Some(owners) = owners {
+            move_to_owners(&mut heap.snapshot, &owners);
+        }
+        heap.retained();
+        Ok(heap)
+    }
+
+    fn begin(mut snapshot: Snapshot) -> Result<Self> {
+        spread_dom_states(&mut snapshot)?;
+        let mode = if has_user_roots(&snapshot) { CaptureMode::Default } else { CaptureMode::ExposeInternals };
+        let weak_maps = WeakMapEdges::of(&snapshot.strings);
+        Ok(Self {
+            snapshot,
+            mode,
+            weak_maps,
+            page_objects: OnceLock::new(),
+            distances: OnceLock::new(),
+            classes: OnceLock::new(),
+            dominators: OnceLock::new(),
+            retained: OnceLock::new(),
+            intervals: OnceLock::new(),
+            dominator_tree: OnceLock::new(),
+            retainers: OnceLock::new(),
+        })
+    }
+
+    /// The snapshot. Its sizes are those that count for each object, and detached nodes have names that say so.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// How the snapshot was taken.
+    pub fn mode(&self) -> CaptureMode {
+        self.mode
+    }
+
+    /// What belongs to the page or the program.
+    pub fn page_objects(&self) -> &NodeSet {
+        self.page_objects.get_or_init(|| page_objects(&self.snapshot))
+    }
+
+    /// The distance of each node; see [`crate::devtools::BASE_SYSTEM_DISTANCE`], [`crate::devtools::NO_DISTANCE`].
+    pub fn distances(&self) -> &[i32] {
+        self.distances.get_or_init(|| distances(&self.snapshot, &self.weak_maps, |_| false))
+    }
+
+    /// The classes.
+    pub fn classes(&self) -> &Classes {
+        self.classes.get_or_init(|| Classes::of(&self.snapshot, None))
+    }
+
+    /// The immediate dominators.
+    pub fn dominators(&self) -> &Dominators {
+        self.dominators.get_or_init(|| {
+            let essential = EssentialEdges::new(&self.snapshot, &self.weak_maps, self.page_objects());
+            Dominators::of(&self.snapshot.graph, self.snapshot.root, |edge, from, to| essential.contains(edge, from, to))
+        })
+    }
+
+    /// Whether an edge keeps its target alive, in the sense of [`Self::dominators`].
+    pub fn is_essential_edge(&self, edge: u32, from: u32, to: u32) -> bool {
+        EssentialEdges::new(&self.snapshot, &self.weak_maps, self.page_objects()).contains(edge, from, to)
+    }
+
+    /// Bytes that would be freed with each node.
+    pub fn retained(&self) -> &[u64] {
+        self.retained.get_or_init(|| retained_bytes(self.dominators(), |node| self.snapshot.self_bytes(node)))
+    }
+
+    /// The nodes in an order of the dominator tree.
+    pub(crate) fn dominator_intervals(&self) -> &DominatorIntervals {
+        self.intervals.get_or_init(|| DominatorIntervals::of(self.dominators()))
+    }
+
+    /// The dominator tree from the top down.
+    pub fn dominator_tree(&self) -> &DominatorTree {
+        self.dominator_tree.get_or_init(|| DominatorTree::of(self.dominators()))
+    }
+
+    /// The edges by target.
+    pub fn retainers(&self) -> &Retainers {
+        self.retainers.get_or_init(|| Retainers::of(&self.snapshot.graph))
+    }
+
+    /// The summary: a line for each class, of all objects or of those that pass `filter`.
+    pub fn aggregates(&self, filter: Option<&Filter>) -> Vec<Aggregate> {
+        let only = filter.map(|filter| filter.nodes(self));
+        self.aggregates_of(only.as_ref())
+    }
+
+    /// The summary of some objects, or of all.
+    pub fn aggregates_of(&self, only: Option<&NodeSet>) -> Vec<Aggregate> {
+        aggregates(self, only)
+    }
+
+    /// Objects and bytes of each class that has any, plain objects by other interfaces than the snapshot's own.
+    pub fn class_sizes(&self, interfaces: &[InterfaceDefinition]) -> Vec<(Class, u64, u64)> {
+        let classes = Classes::of(&self.snapshot, Some(interfaces));
+        let mut sizes = vec![(0u64, 0u64); classes.count() as usize];
+        for node in 0..self.snapshot.node_count() {
+            let bytes = self.snapshot.self_bytes(node);
+            if bytes != 0 {
+                let size = &mut sizes[classes.of_node(node) as usize];
+                *size = (size.0 + 1, size.1.saturating_add(bytes));
+            }
+        }
+        let named = (0..).zip(sizes).filter(|&(_, (count, _))| count > 0);
+        named.map(|(class, (count, bytes))| (classes.get(class).clone(), count, bytes)).collect()
+    }
+
+    /// What kinds of things fill the heap.
+    pub fn statistics(&self) -> Statistics {
+        statistics(self)
+    }
+
+    /// The greatest id of an object of JavaScript: what came later has a greater one.
+    pub fn max_js_id(&self) -> u64 {
+        (0..self.snapshot.node_count()).map(|node| self.snapshot.id(node)).filter(|id| id % 2 == 1).max().unwrap_or(0)
+    }
+}

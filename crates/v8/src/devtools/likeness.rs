@@ -1,0 +1,56 @@
+//! Whether two snapshots are of the same isolate: only then do ids mean the same objects.
+
+use rustc_hash::FxHashMap;
+
+use crate::devtools::Heap;
+use crate::{NodeKind, Snapshot};
+
+/// How a sample of the first snapshot's strings and functions fares in the second.
+///
+/// Neither changes its text or name, and no id is given out twice: in one isolate all that are found again are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Likeness {
+    /// Looked for.
+    pub sampled_count: u64,
+    /// Ids that the second snapshot has, too.
+    pub found_count: u64,
+    /// Of these, how many have the same kind and name there.
+    pub equal_count: u64,
+}
+
+/// So many samples tell.
+const SAMPLES: u32 = 20_000;
+
+impl Likeness {
+    /// Looks for objects of `before` in `after`.
+    pub fn of(before: &Heap, after: &Heap) -> Self {
+        let (before, after) = (before.snapshot(), after.snapshot());
+        let telling: Vec<u32> = (0..before.node_count()).filter(|&node| is_telling(before, node)).collect();
+        let step = (telling.len() / SAMPLES as usize).max(1);
+        let samples: FxHashMap<u64, u32> =
+            telling.iter().step_by(step).map(|&node| (before.id(node), node)).collect();
+        let mut likeness = Self { sampled_count: samples.len() as u64, found_count: 0, equal_count: 0 };
+        for node in 0..after.node_count() {
+            if let Some(&sample) = samples.get(&after.id(node)) {
+                likeness.found_count += 1;
+                let is_equal = before.kind(sample) == after.kind(node) && before.name(sample) == after.name(node);
+                likeness.equal_count += u64::from(is_equal);
+            }
+        }
+        likeness
+    }
+
+    /// Whether the snapshots are of one isolate. Too few samples say yes.
+    pub fn is_same_isolate(&self) -> bool {
+        if self.sampled_count < 20 {
+            return true;
+        }
+        // A program may drop most of what it had; but what is there must be the same, up to a string that became
+        // another kind of string.
+        self.found_count * 100 >= self.sampled_count && self.equal_count * 100 >= self.found_count * 90
+    }
+}
+
+fn is_telling(snapshot: &Snapshot, node: u32) -> bool {
+    matches!(snapshot.kind(node), NodeKind::STRING | NodeKind::CLOSURE) && !snapshot.name(node).is_empty()
+}

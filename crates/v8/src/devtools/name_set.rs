@@ -1,0 +1,20 @@
+//! The numbers of all strings that meet a condition: a test of a node's name without looking at the text each time.
+
+use crate::Strings;
+
+/// A set of string numbers.
+#[derive(Debug)]
+pub(crate) struct NameSet {
+    is_in: Vec<bool>,
+}
+
+impl NameSet {
+    pub(crate) fn of(strings: &Strings, mut is_wanted: impl FnMut(&[u8]) -> bool) -> Self {
+        Self { is_in: (0..strings.count()).map(|number| is_wanted(strings.get(number))).collect() }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, number: u32) -> bool {
+        self.is_in.get(number as usize).copied().unwrap_or(false)
+    }
+}

@@ -1,0 +1,65 @@
+//! What is wrong with a snapshot beyond what reading it shows.
+
+use heapr_graph::reachable;
+
+use crate::format::Problem;
+use crate::kinds::NodeKind;
+use crate::Snapshot;
+
+impl Snapshot {
+    /// Looks at everything; what reading already found comes first.
+    pub fn check(&self) -> Vec<Problem> {
+        let mut problems = self.problems().to_vec();
+        problems.extend(self.unknown_kinds());
+        problems.extend(self.node_names_outside());
+        problems.extend(self.edge_names_outside());
+        problems.extend(self.repeated_ids());
+        problems.extend(self.unreachable());
+        problems.extend(self.bad_trace());
+        problems
+    }
+
+    fn unknown_kinds(&self) -> Option<Problem> {
+        let mut unknown = (0..self.node_count()).filter(|&node| self.kind(node) == NodeKind::UNKNOWN);
+        let first_node = unknown.next()?;
+        Some(Problem::UnknownKind { count: 1 + unknown.count() as u64, first_node })
+    }
+
+    fn node_names_outside(&self) -> Option<Problem> {
+        let string_count = self.strings().count();
+        let mut outside = (0..self.node_count()).filter(|&node| self.name_number(node) >= string_count);
+        let first = outside.next()?;
+        let count = 1 + outside.count() as u64;
+        Some(Problem::NameOutside { what: "node", count, first, name: self.name_number(first) })
+    }
+
+    fn edge_names_outside(&self) -> Option<Problem> {
+        let string_count = self.strings().count();
+        let mut outside = (0..self.edge_count())
+            .filter(|&edge| self.edge_name_number(edge) >= string_count && self.edge_kind(edge).has_string_name());
+        let first = outside.next()?;
+        let count = 1 + outside.count() as u64;
+        Some(Problem::NameOutside { what: "edge", count, first, name: self.edge_name_number(first) })
+    }
+
+    fn repeated_ids(&self) -> Option<Problem> {
+        let mut ids: Vec<u64> = (0..self.node_count()).map(|node| self.id(node)).collect();
+        ids.sort_unstable();
+        let mut repeated = ids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        let id = repeated.next()?;
+        Some(Problem::RepeatedId { count: 1 + repeated.count() as u64, id })
+    }
+
+    fn unreachable(&self) -> Option<Problem> {
+        let reached = reachable(self.graph(), [self.root()], |_, _, _| true);
+        let first_node = reached.iter().position(|&is_reached| !is_reached)? as u32;
+        let count = reached.iter().filter(|&&is_reached| !is_reached).count() as u64;
+        Some(Problem::Unreachable { count, first_node })
+    }
+
+    fn bad_trace(&self) -> Option<Problem> {
+        let trace = self.trace()?;
+        let is_bad = trace.nodes.iter().any(|node| node.function_index as usize >= trace.functions.len());
+        is_bad.then_some(Problem::BadTrace { what: "a node of the tree has a function that is not in the list" })
+    }
+}

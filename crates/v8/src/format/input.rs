@@ -1,0 +1,151 @@
+//! Where the text comes from: a file, a compressed file, a pipe.
+
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The uncompressed text of a snapshot.
+pub(crate) struct Input {
+    reader: Reader,
+    /// Bytes taken from the file (of a compressed one: compressed bytes).
+    taken: Arc<AtomicU64>,
+    length: Option<u64>,
+}
+
+enum Reader {
+    /// Can be read from any offset.
+    File(File),
+    Stream(Box<dyn Read + Send>),
+}
+
+/// Counts what is taken from the file below the decompression.
+struct Counting<R> {
+    reader: R,
+    taken: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(into)?;
+        self.taken.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+impl Input {
+    /// Opens a file; `-` is standard input. Compression is recognized by the first bytes.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            return Self::stream(io::stdin(), None);
+        }
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        }
+        if !metadata.is_file() {
+            return Self::stream(file, None);
+        }
+        let mut magic = [0; 4];
+        let mut first = &file;
+        let count = read_full(&mut first, &mut magic)?;
+        let mut file = file;
+        file.seek(SeekFrom::Start(0))?;
+        if is_compressed(&magic[..count]) {
+            return Self::stream(file, Some(metadata.len()));
+        }
+        Ok(Self { reader: Reader::File(file), taken: Arc::default(), length: Some(metadata.len()) })
+    }
+
+    /// Text from any reader, which may be compressed; `length` is for the progress.
+    pub(crate) fn stream(reader: impl Read + Send + 'static, length: Option<u64>) -> io::Result<Self> {
+        let taken = Arc::new(AtomicU64::new(0));
+        let mut reader = Counting { reader, taken: Arc::clone(&taken) };
+        let mut magic = [0; 4];
+        let count = read_full(&mut reader, &mut magic)?;
+        let compressed = is_compressed(&magic[..count]);
+        let whole = BufReader::with_capacity(1 << 18, Cursor::new(magic[..count].to_vec()).chain(reader));
+        let reader: Box<dyn Read + Send> = if !compressed {
+            Box::new(whole)
+        } else if magic.starts_with(&GZIP) {
+            Box::new(flate2::bufread::MultiGzDecoder::new(whole))
+        } else {
+            Box::new(zstd::stream::read::Decoder::with_buffer(whole)?)
+        };
+        Ok(Self { reader: Reader::Stream(reader), taken, length })
+    }
+
+    /// The most text that can follow, where that is known.
+    pub(crate) fn text_limit(&self) -> Option<u64> {
+        match self.reader {
+            Reader::File(_) => self.length,
+            Reader::Stream(_) => None,
+        }
+    }
+
+    /// Bytes taken and the length of the file.
+    pub(crate) fn progress(&self) -> (u64, Option<u64>) {
+        (self.taken.load(Ordering::Relaxed), self.length)
+    }
+
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.reader {
+            Reader::File(file) => {
+                let count = read_full(file, into)?;
+                self.taken.fetch_add(count as u64, Ordering::Relaxed);
+                Ok(count)
+            }
+            Reader::Stream(reader) => read_full(reader, into),
+        }
+    }
+
+    pub(crate) fn can_seek(&self) -> bool {
+        matches!(self.reader, Reader::File(_))
+    }
+
+    pub(crate) fn seek(&mut self, offset: u64) -> io::Result<()> {
+        match &mut self.reader {
+            Reader::File(file) => file.seek(SeekFrom::Start(offset)).map(drop),
+            Reader::Stream(_) => Err(io::Error::from(io::ErrorKind::NotSeekable)),
+        }
+    }
+
+    /// Writes `begun` and all that follows to a file without a name and goes on with that.
+    pub(crate) fn spool(&mut self, begun: &[u8]) -> io::Result<()> {
+        let mut file = tempfile::tempfile()?;
+        file.write_all(begun)?;
+        if let Reader::Stream(reader) = &mut self.reader {
+            io::copy(reader, &mut file)?;
+        }
+        self.length = Some(file.stream_position()?);
+        self.taken = Arc::default();
+        file.seek(SeekFrom::Start(0))?;
+        self.reader = Reader::File(file);
+        Ok(())
+    }
+}
+
+fn is_compressed(magic: &[u8]) -> bool {
+    magic.starts_with(&GZIP) || magic.starts_with(&ZSTD)
+}
+
+/// Reads until `into` is full or the text ends.
+fn read_full(reader: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < into.len() {
+        match reader.read(&mut into[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // A compressed file that breaks off gives what it has; the text then ends inside something, which is told.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}

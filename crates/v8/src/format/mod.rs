@@ -1,0 +1,32 @@
+//! The `.heapsnapshot` format: text in, columns out.
+
+mod allocation_trace;
+mod check;
+mod digits;
+mod edge_columns;
+mod input;
+mod locations;
+mod meta;
+mod node_columns;
+mod problem;
+mod reader;
+mod scanner;
+mod section;
+mod string_text;
+mod strings;
+pub(crate) mod writer;
+
+pub use allocation_trace::{AllocationTrace, TimeSample, TraceFunction, TraceNode};
+pub use locations::{Location, Locations};
+pub use meta::Meta;
+pub use problem::Problem;
+pub use reader::ReadOptions;
+pub use string_text::{compare_utf16, utf16_length, utf16_prefix, utf16_units};
+pub use strings::Strings;
+
+pub(crate) use edge_columns::EdgeColumns;
+pub(crate) use node_columns::NodeColumns;
+pub(crate) use reader::{read_path, read_stream};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,365 @@
+//! Walks over the text of a snapshot: single tokens, and blocks of whole rows of numbers.
+
+use memchr::{memchr, memchr_iter, memchr2, memrchr};
+
+use crate::format::digits::{Block, FRONT};
+use crate::format::input::Input;
+use crate::format::string_text::{Escapes, push_unescaped};
+use crate::{Error, Result};
+
+/// Text is read in pieces of this size: small enough for the cache between reading and decoding.
+const BLOCK_BYTES: usize = 256 << 10;
+/// No row of numbers is as long as this, unless it is all white space.
+const ROW_LIMIT_BYTES: usize = 16 << 20;
+
+/// A window that moves over the text.
+pub(crate) struct Scanner {
+    input: Input,
+    buffer: Vec<u8>,
+    position: usize,
+    /// Where `buffer` begins in the text.
+    buffer_offset: u64,
+    is_ended: bool,
+}
+
+/// What a block of rows holds.
+pub(crate) struct TakenRows {
+    pub(crate) number_count: usize,
+    /// The list's `]` follows, or the text is at its end.
+    pub(crate) is_last: bool,
+    /// The text ended before the list did.
+    pub(crate) is_truncated: bool,
+}
+
+impl Scanner {
+    pub(crate) fn new(input: Input) -> Self {
+        Self { input, buffer: Vec::new(), position: 0, buffer_offset: 0, is_ended: false }
+    }
+
+    pub(crate) fn offset(&self) -> u64 {
+        self.buffer_offset + self.position as u64
+    }
+
+    pub(crate) fn input(&self) -> &Input {
+        &self.input
+    }
+
+    /// Makes the whole text readable from any offset and begins anew.
+    pub(crate) fn make_seekable(&mut self) -> Result<()> {
+        if !self.input.can_seek() {
+            let offset = self.offset();
+            self.input.spool(&self.buffer).map_err(|source| Error::Io { offset, source })?;
+        }
+        self.seek(0)
+    }
+
+    pub(crate) fn can_seek(&self) -> bool {
+        self.input.can_seek()
+    }
+
+    /// Nothing was thrown away yet.
+    pub(crate) fn has_all(&self) -> bool {
+        self.buffer_offset == 0
+    }
+
+    pub(crate) fn seek(&mut self, offset: u64) -> Result<()> {
+        self.input.seek(offset).map_err(|source| Error::Io { offset, source })?;
+        self.buffer.clear();
+        self.position = 0;
+        self.buffer_offset = offset;
+        self.is_ended = false;
+        Ok(())
+    }
+
+    /// Reads more text behind the buffer; `false` at the end.
+    fn fill(&mut self) -> Result<bool> {
+        if self.is_ended {
+            return Ok(false);
+        }
+        self.buffer_offset += self.position as u64;
+        self.buffer.drain(..self.position);
+        self.position = 0;
+        let kept = self.buffer.len();
+        self.buffer.resize(kept + BLOCK_BYTES, 0);
+        let offset = self.buffer_offset + kept as u64;
+        let count =
+            self.input.read(&mut self.buffer[kept..]).map_err(|source| Error::Io { offset, source })?;
+        self.buffer.truncate(kept + count);
+        self.is_ended = count < BLOCK_BYTES;
+        Ok(count > 0)
+    }
+
+    /// The next byte that is not white space, not taken.
+    pub(crate) fn peek(&mut self) -> Result<Option<u8>> {
+        loop {
+            while let Some(&byte) = self.buffer.get(self.position) {
+                if byte > b' ' {
+                    return Ok(Some(byte));
+                }
+                self.position += 1;
+            }
+            if !self.fill()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Takes the byte that [`Self::peek`] saw.
+    pub(crate) fn skip_byte(&mut self) {
+        self.position = (self.position + 1).min(self.buffer.len());
+    }
+
+    pub(crate) fn expect(&mut self, byte: u8, expected: &'static str) -> Result<()> {
+        match self.peek()? {
+            Some(found) if found == byte => {
+                self.skip_byte();
+                Ok(())
+            }
+            found => Err(Error::Unexpected { offset: self.offset(), expected, found }),
+        }
+    }
+
+    /// Takes `byte` if it is next.
+    pub(crate) fn take_if(&mut self, byte: u8) -> Result<bool> {
+        let is_next = self.peek()? == Some(byte);
+        if is_next {
+            self.skip_byte();
+        }
+        Ok(is_next)
+    }
+
+    /// Takes a string and appends what it means to `text`; `false` if the text ends inside it.
+    pub(crate) fn string(&mut self, text: &mut Vec<u8>) -> Result<bool> {
+        self.expect(b'"', "a string")?;
+        let mut escapes = Escapes::default();
+        loop {
+            let rest = &self.buffer[self.position..];
+            match memchr2(b'"', b'\\', rest) {
+                None => {
+                    if !rest.is_empty() {
+                        escapes = Escapes::default();
+                    }
+                    text.extend_from_slice(rest);
+                    self.position = self.buffer.len();
+                    if !self.fill()? {
+                        return Ok(false);
+                    }
+                }
+                Some(at) => {
+                    if at > 0 {
+                        escapes = Escapes::default();
+                    }
+                    text.extend_from_slice(&rest[..at]);
+                    let byte = rest[at];
+                    self.position += at;
+                    if byte == b'"' {
+                        self.position += 1;
+                        return Ok(true);
+                    }
+                    // `\u1234` is the longest.
+                    while self.buffer.len() - self.position < 6 && self.fill()? {}
+                    let taken = push_unescaped(&self.buffer[self.position..], &mut escapes, text)
+                        .ok_or_else(|| {
+                            let found = self.buffer.get(self.position + 1).copied();
+                            Error::Unexpected { offset: self.offset() + 1, expected: "an escape", found }
+                        })?;
+                    self.position += taken;
+                }
+            }
+        }
+    }
+
+    /// Takes a number; signs, fractions and exponents are passed over.
+    pub(crate) fn number(&mut self) -> Result<u64> {
+        self.take_if(b'-')?;
+        match self.peek()? {
+            Some(b'0'..=b'9') => {}
+            found => return Err(Error::Unexpected { offset: self.offset(), expected: "a number", found }),
+        }
+        let mut value = 0u64;
+        let mut is_whole = true;
+        loop {
+            match self.buffer.get(self.position) {
+                Some(&digit @ b'0'..=b'9') => {
+                    if is_whole {
+                        value = value.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+                    }
+                }
+                Some(b'.' | b'e' | b'E' | b'+' | b'-') => is_whole = false,
+                Some(_) => return Ok(value),
+                None => {
+                    if !self.fill()? {
+                        return Ok(value);
+                    }
+                    continue;
+                }
+            }
+            self.position += 1;
+        }
+    }
+
+    /// Takes one value of any kind; `keep` receives its text. `false` if the text ends inside it.
+    pub(crate) fn value(&mut self, mut keep: Option<&mut Vec<u8>>, limit_bytes: usize) -> Result<bool> {
+        let begin = self.offset();
+        let mut depth = 0u64;
+        let mut text = Vec::new();
+        loop {
+            let Some(byte) = self.peek()? else { return Ok(false) };
+            match byte {
+                b'"' => {
+                    text.clear();
+                    if !self.string(&mut text)? {
+                        return Ok(false);
+                    }
+                    if let Some(keep) = keep.as_deref_mut() {
+                        // Only names of fields stand here; quoting them again is enough.
+                        keep.extend_from_slice(
+                            serde_json::Value::from(String::from_utf8_lossy(&text)).to_string().as_bytes(),
+                        );
+                    }
+                }
+                b'[' | b'{' | b']' | b'}' | b',' | b':' => {
+                    match byte {
+                        b'[' | b'{' => depth += 1,
+                        b']' | b'}' if depth > 0 => depth -= 1,
+                        _ if depth > 0 => {}
+                        _ => {
+                            return Err(Error::Unexpected {
+                                offset: self.offset(),
+                                expected: "a value",
+                                found: Some(byte),
+                            });
+                        }
+                    }
+                    self.skip_byte();
+                    if let Some(keep) = keep.as_deref_mut() {
+                        keep.push(byte);
+                    }
+                }
+                _ => loop {
+                    // A number or a word.
+                    match self.buffer.get(self.position) {
+                        Some(&byte)
+                            if byte > b' '
+                                && !matches!(byte, b'[' | b'{' | b']' | b'}' | b',' | b':' | b'"') =>
+                        {
+                            if let Some(keep) = keep.as_deref_mut() {
+                                keep.push(byte);
+                            }
+                            self.position += 1;
+                        }
+                        Some(_) => break,
+                        None => {
+                            if !self.fill()? {
+                                return Ok(depth == 0);
+                            }
+                        }
+                    }
+                },
+            }
+            if keep.as_ref().is_some_and(|keep| keep.len() > limit_bytes) {
+                return Err(Error::HeaderTooLong { offset: begin, limit_bytes });
+            }
+            if depth == 0 {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Passes over a list of numbers without looking at them; stands behind its `]`. `false` if the text ends before.
+    pub(crate) fn skip_numbers(&mut self) -> Result<bool> {
+        loop {
+            match memchr(b']', &self.buffer[self.position..]) {
+                Some(at) => {
+                    self.position += at + 1;
+                    return Ok(true);
+                }
+                None => {
+                    self.position = self.buffer.len();
+                    if !self.fill()? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Moves the next whole rows of a list of numbers into `block`; behind the last ones, the `]` is taken too.
+    pub(crate) fn rows(&mut self, stride: usize, block: &mut Block) -> Result<TakenRows> {
+        block.begin(self.offset());
+        block.bytes.extend_from_slice(&self.buffer[self.position..]);
+        self.buffer_offset += self.buffer.len() as u64;
+        self.buffer.clear();
+        self.position = 0;
+        let mut searched = FRONT;
+        loop {
+            if let Some(at) = memchr(b']', &block.bytes[searched..]) {
+                let end = searched + at;
+                self.give_back(block, end + 1);
+                block.bytes.truncate(end);
+                let text = block.text();
+                let number_count = match memchr_iter(b',', text).count() {
+                    0 if text.iter().all(|&byte| byte <= b' ') => 0,
+                    commas => commas + 1,
+                };
+                return Ok(TakenRows { number_count, is_last: true, is_truncated: false });
+            }
+            searched = block.bytes.len();
+            if self.is_ended || block.text().len() >= BLOCK_BYTES {
+                let commas = memchr_iter(b',', block.text()).count();
+                if commas >= stride || self.is_ended {
+                    let surplus = commas % stride;
+                    let end = match commas - surplus {
+                        0 => FRONT,
+                        _ => behind_last_row(&block.bytes, surplus),
+                    };
+                    if self.is_ended {
+                        self.buffer_offset = block.offset + (block.bytes.len() - FRONT) as u64;
+                        block.bytes.truncate(end);
+                    } else {
+                        self.give_back(block, end);
+                    }
+                    let number_count = commas - surplus;
+                    return Ok(TakenRows {
+                        number_count,
+                        is_last: self.is_ended,
+                        is_truncated: self.is_ended,
+                    });
+                }
+                if block.text().len() > ROW_LIMIT_BYTES {
+                    return Err(Error::Unexpected {
+                        offset: block.offset,
+                        expected: "a row of numbers",
+                        found: block.text().first().copied(),
+                    });
+                }
+            }
+            let kept = block.bytes.len();
+            let wanted = (BLOCK_BYTES + FRONT).saturating_sub(kept).max(BLOCK_BYTES / 4);
+            block.bytes.resize(kept + wanted, 0);
+            let offset = block.offset + (kept - FRONT) as u64;
+            let count =
+                self.input.read(&mut block.bytes[kept..]).map_err(|source| Error::Io { offset, source })?;
+            block.bytes.truncate(kept + count);
+            self.is_ended = count < wanted;
+        }
+    }
+
+    /// What stands in `block` from `end` on becomes the buffer again.
+    fn give_back(&mut self, block: &mut Block, end: usize) {
+        self.buffer_offset = block.offset + (end - FRONT) as u64;
+        self.buffer.clear();
+        self.buffer.extend_from_slice(&block.bytes[end..]);
+        self.position = 0;
+        block.bytes.truncate(end);
+    }
+}
+
+/// The position behind the comma that ends the last whole row, `surplus` numbers before the last comma.
+fn behind_last_row(bytes: &[u8], surplus: usize) -> usize {
+    let mut end = bytes.len();
+    for _ in 0..surplus {
+        end = memrchr(b',', &bytes[..end]).unwrap_or(FRONT);
+    }
+    memrchr(b',', &bytes[..end]).map_or(FRONT, |at| at + 1)
+}

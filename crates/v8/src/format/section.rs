@@ -1,0 +1,151 @@
+//! Reads a long list of numbers on several threads.
+//!
+//! ```text
+//!            one at a time                          all at once
+//!  +-----------------------------------+   +------------------------------+
+//!  | read a block, count its commas,   |-->| decode the numbers,          |
+//!  | cut it behind a row, cut off that |   | spread them over the columns |
+//!  | many rows of the columns          |   |                              |
+//!  +-----------------------------------+   +------------------------------+
+//! ```
+//!
+//! The first part is a tenth of the second's time, so a few cores are kept busy; and the text is read once, in order,
+//! so that it may as well come from a pipe.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::format::digits::{BadDigits, Block, Numbers};
+use crate::format::scanner::Scanner;
+use crate::{Error, Result};
+
+/// Mutable columns of some rows.
+pub(crate) trait Rows: Send + Sized {
+    /// How many rows these are.
+    fn row_count(&self) -> usize;
+    /// The first `count` rows, the others.
+    fn split_at(self, count: usize) -> (Self, Self);
+    /// Spreads `numbers` over the columns; `first_row` is the number of the first row in the whole section.
+    fn store(self, numbers: &Numbers, stride: usize, first_row: usize) -> Result<()>;
+}
+
+/// What reading a section came to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SectionEnd {
+    /// Rows stored.
+    pub(crate) row_count: usize,
+    /// Rows that had no place in the columns.
+    pub(crate) surplus_count: usize,
+    /// The text ended before the list did.
+    pub(crate) is_truncated: bool,
+}
+
+struct Shared<'a, R> {
+    scanner: &'a mut Scanner,
+    rest: Option<R>,
+    end: SectionEnd,
+    is_done: bool,
+    failure: Option<Error>,
+}
+
+/// Reads the rest of the list that `scanner` stands in, behind its `[`.
+pub(crate) fn read_rows<R: Rows>(
+    scanner: &mut Scanner,
+    section: &'static str,
+    stride: usize,
+    columns: R,
+    thread_count: usize,
+    progress: &(dyn Fn(u64, Option<u64>) + Sync),
+) -> Result<SectionEnd> {
+    let end = SectionEnd { row_count: 0, surplus_count: 0, is_truncated: false };
+    let shared = Mutex::new(Shared { scanner, rest: Some(columns), end, is_done: false, failure: None });
+    let work = || {
+        let (mut block, mut numbers) = (Block::default(), Numbers::default());
+        loop {
+            let mut guard = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = &mut *guard;
+            if state.is_done {
+                return;
+            }
+            let taken = state.take(section, stride, &mut block);
+            let (part, first_row, number_count) = match taken {
+                Ok(taken) => taken,
+                Err(error) => {
+                    state.is_done = true;
+                    state.failure = Some(error);
+                    return;
+                }
+            };
+            let (done, all) = state.scanner.input().progress();
+            drop(guard);
+            progress(done, all);
+            if let Err(error) = decode_into(part, &mut block, &mut numbers, number_count, stride, first_row) {
+                let mut guard = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                guard.is_done = true;
+                // Of several, the first in the text: the one without which the others might not be.
+                guard.failure.get_or_insert(error);
+                return;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..thread_count {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let shared = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    shared.failure.map_or(Ok(shared.end), Err)
+}
+
+impl<R: Rows> Shared<'_, R> {
+    /// The next block with the columns that it fills, the first of its rows and how many numbers it holds.
+    fn take(&mut self, section: &'static str, stride: usize, block: &mut Block) -> Result<(R, usize, usize)> {
+        let taken = self.scanner.rows(stride, block)?;
+        self.is_done = taken.is_last;
+        self.end.is_truncated = taken.is_truncated;
+        if !taken.number_count.is_multiple_of(stride) {
+            let number_count = (self.end.row_count * stride + taken.number_count) as u64;
+            return Err(Error::RaggedRows { section, number_count, stride });
+        }
+        let rest = self.rest.take().ok_or(Error::NoMember { name: section })?;
+        let row_count = taken.number_count / stride;
+        let fitting = row_count.min(rest.row_count());
+        let (part, rest) = rest.split_at(fitting);
+        self.rest = Some(rest);
+        let first_row = self.end.row_count;
+        self.end.row_count += fitting;
+        self.end.surplus_count += row_count - fitting;
+        Ok((part, first_row, taken.number_count))
+    }
+}
+
+fn decode_into<R: Rows>(
+    part: R,
+    block: &mut Block,
+    numbers: &mut Numbers,
+    number_count: usize,
+    stride: usize,
+    first_row: usize,
+) -> Result<()> {
+    decode_exactly(block, numbers, number_count)?;
+    part.store(numbers, stride, first_row)
+}
+
+/// Decodes a block whose commas promise `number_count` numbers.
+pub(crate) fn decode_exactly(block: &mut Block, numbers: &mut Numbers, number_count: usize) -> Result<()> {
+    let text_bytes = block.text().len();
+    block.finish();
+    numbers.decode(block).map_err(|bad| match bad {
+        BadDigits::Byte { at, byte } => Error::BadByte { offset: block.offset + at as u64, byte },
+        BadDigits::TooLong { at } => Error::NumberTooLong { offset: block.offset + at as u64 },
+    })?;
+    if numbers.values().len() != number_count {
+        return Err(Error::NumbersMissing {
+            begin: block.offset,
+            end: block.offset + text_bytes as u64,
+            expected: number_count,
+            found: numbers.values().len(),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! JSON's escapes, and text that JavaScript may hold but Unicode may not.
+//!
+//! Strings are kept as WTF-8: UTF-8 where a lone surrogate is encoded in three bytes like any other number. JavaScript
+//! measures and compares strings by UTF-16 units, and so do the rules of DevTools.
+
+use std::cmp::Ordering;
+
+/// What the last escape of a string was: a high surrogate waits for the low one.
+#[derive(Debug, Default)]
+pub(crate) struct Escapes {
+    high: Option<u16>,
+}
+
+/// Appends the meaning of the escape at the beginning of `text`; how long it was. `None` if it is none.
+pub(crate) fn push_unescaped(text: &[u8], escapes: &mut Escapes, into: &mut Vec<u8>) -> Option<usize> {
+    let high = escapes.high.take();
+    let byte = match *text.get(1)? {
+        byte @ (b'"' | b'\\' | b'/') => byte,
+        b'b' => 8,
+        b'f' => 12,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'u' => {
+            let digits = text.get(2..6)?;
+            let mut unit = 0u16;
+            for &digit in digits {
+                unit = unit << 4 | char::from(digit).to_digit(16)? as u16;
+            }
+            match (high, unit) {
+                (Some(high), 0xdc00..=0xdfff) => {
+                    // The pair's first half was written as a lone one.
+                    into.truncate(into.len().saturating_sub(3));
+                    let code = 0x10000 + (u32::from(high - 0xd800) << 10) + u32::from(unit - 0xdc00);
+                    let mut encoded = [0; 4];
+                    into.extend_from_slice(char::from_u32(code)?.encode_utf8(&mut encoded).as_bytes());
+                }
+                _ => push_unit(unit, into),
+            }
+            escapes.high = (0xd800..0xdc00).contains(&unit).then_some(unit);
+            return Some(6);
+        }
+        _ => return None,
+    };
+    into.push(byte);
+    Some(2)
+}
+
+fn push_unit(unit: u16, into: &mut Vec<u8>) {
+    match unit {
+        0..0x80 => into.push(unit as u8),
+        0x80..0x800 => into.extend_from_slice(&[0xc0 | (unit >> 6) as u8, 0x80 | (unit & 0x3f) as u8]),
+        _ => into.extend_from_slice(&[
+            0xe0 | (unit >> 12) as u8,
+            0x80 | (unit >> 6 & 0x3f) as u8,
+            0x80 | (unit & 0x3f) as u8,
+        ]),
+    }
+}
+
+/// The UTF-16 units of WTF-8 text; bytes that are no text count as U+FFFD.
+pub fn utf16_units(text: &[u8]) -> impl Iterator<Item = u16> + '_ {
+    let mut at = 0;
+    let mut low = None;
+    std::iter::from_fn(move || {
+        if let Some(low) = low.take() {
+            return Some(low);
+        }
+        let rest = text.get(at..)?;
+        let (code, length) = code_point(rest)?;
+        at += length;
+        if code < 0x10000 {
+            return Some(code as u16);
+        }
+        low = Some(0xdc00 | (code & 0x3ff) as u16);
+        Some(0xd800 | ((code - 0x10000) >> 10) as u16)
+    })
+}
+
+fn code_point(text: &[u8]) -> Option<(u32, usize)> {
+    let first = *text.first()?;
+    let tail = |index: usize| {
+        text.get(index).filter(|&&byte| byte & 0xc0 == 0x80).map(|&byte| u32::from(byte & 0x3f))
+    };
+    let lead = u32::from(first);
+    let whole = match first {
+        0..0x80 => Some((lead, 1)),
+        0xc2..0xe0 => tail(1).map(|a| ((lead & 0x1f) << 6 | a, 2)),
+        0xe0..0xf0 => tail(1).zip(tail(2)).map(|(a, b)| ((lead & 0xf) << 12 | a << 6 | b, 3)),
+        0xf0..0xf5 => {
+            tail(1).zip(tail(2)).zip(tail(3)).map(|((a, b), c)| ((lead & 7) << 18 | a << 12 | b << 6 | c, 4))
+        }
+        _ => None,
+    };
+    Some(whole.filter(|&(code, _)| code < 0x11_0000).unwrap_or((0xfffd, 1)))
+}
+
+/// The length as JavaScript counts it.
+pub fn utf16_length(text: &[u8]) -> usize {
+    if text.is_ascii() { text.len() } else { utf16_units(text).count() }
+}
+
+/// The order of JavaScript's `<`.
+pub fn compare_utf16(left: &[u8], right: &[u8]) -> Ordering {
+    if left.is_ascii() && right.is_ascii() {
+        left.cmp(right)
+    } else {
+        utf16_units(left).cmp(utf16_units(right))
+    }
+}
+
+/// At most `limit` units from the beginning; never half a pair.
+pub fn utf16_prefix(text: &[u8], limit: usize) -> &[u8] {
+    if text.len() <= limit {
+        return text;
+    }
+    let (mut at, mut units) = (0, 0);
+    while let Some((code, length)) = text.get(at..).and_then(code_point) {
+        units += if code < 0x10000 { 1 } else { 2 };
+        if units > limit {
+            break;
+        }
+        at += length;
+    }
+    &text[..at]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_and_length_are_those_of_utf16() {
+        assert_eq!(compare_utf16("\u{1f600}".as_bytes(), "\u{fb01}".as_bytes()), Ordering::Less);
+        assert_eq!(compare_utf16(b"a", b"b"), Ordering::Less);
+        assert_eq!(utf16_length("a\u{1f600}\u{e4}".as_bytes()), 4);
+        assert_eq!(utf16_length(&[0xed, 0xa0, 0xbd, 0xff]), 2);
+        assert_eq!(utf16_prefix("a\u{1f600}b".as_bytes(), 2), b"a");
+        assert_eq!(utf16_prefix("a\u{1f600}b".as_bytes(), 3), "a\u{1f600}".as_bytes());
+    }
+}

@@ -1,0 +1,81 @@
+//! The string table.
+
+use std::borrow::Cow;
+
+use crate::{Error, Result};
+
+/// All strings in one piece of memory, as WTF-8 (see [`crate::utf16_units`]).
+#[derive(Debug, Default, Clone)]
+pub struct Strings {
+    text: Vec<u8>,
+    /// The lower 32 bits of each string's end.
+    ends: Vec<u32>,
+    /// The first string whose end lies behind each multiple of 4 GiB.
+    wraps: Vec<u32>,
+}
+
+impl Strings {
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.ends.len() as u32
+    }
+
+    /// The string of that number; the empty one if the number is too large.
+    #[inline]
+    pub fn get(&self, number: u32) -> &[u8] {
+        let Some(&low) = self.ends.get(number as usize) else { return &[] };
+        let begin = match number {
+            0 => 0,
+            _ => self.high(number - 1) | self.ends[number as usize - 1] as usize,
+        };
+        &self.text[begin..self.high(number) | low as usize]
+    }
+
+    /// The string as text to show; what is no Unicode becomes U+FFFD.
+    pub fn text(&self, number: u32) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.get(number))
+    }
+
+    /// The number of the first string with this text.
+    pub fn find(&self, text: &[u8]) -> Option<u32> {
+        (0..self.count()).find(|&number| self.get(number) == text)
+    }
+
+    /// Adds a string.
+    pub(crate) fn push(&mut self, text: &[u8]) -> Result<u32> {
+        self.text.extend_from_slice(text);
+        self.end_string()
+    }
+
+    /// Where the next string's text is appended, before [`Self::end_string`].
+    pub(crate) fn text_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.text
+    }
+
+    /// Ends the string that was appended.
+    pub(crate) fn end_string(&mut self) -> Result<u32> {
+        let number = u32::try_from(self.ends.len())
+            .ok()
+            .filter(|&number| number < u32::MAX)
+            .ok_or(Error::TooMany { what: "strings", count: self.ends.len() as u64 })?;
+        let end = self.text.len() as u64;
+        while (end >> 32) as usize > self.wraps.len() {
+            self.wraps.push(number);
+        }
+        self.ends.push(end as u32);
+        Ok(number)
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        self.text.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+
+    #[inline]
+    fn high(&self, number: u32) -> usize {
+        if self.wraps.is_empty() {
+            return 0;
+        }
+        self.wraps.partition_point(|&wrap| wrap <= number) << 32
+    }
+}

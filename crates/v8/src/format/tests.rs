@@ -1,0 +1,303 @@
+//! The reader against a naive model, and against files that nobody should have written.
+
+use std::io::Read;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::{EdgeKind, Error, NodeKind, Problem, ReadOptions, Result, Snapshot};
+
+/// Gives a few bytes at a time, as a pipe may do.
+struct Trickle {
+    text: Vec<u8>,
+    at: usize,
+    step: usize,
+}
+
+impl Read for Trickle {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.step.min(into.len()).min(self.text.len() - self.at);
+        into[..count].copy_from_slice(&self.text[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+fn read(text: &[u8]) -> Result<Snapshot> {
+    read_as(text, 2, usize::MAX)
+}
+
+fn read_as(text: &[u8], thread_count: usize, step: usize) -> Result<Snapshot> {
+    let options = ReadOptions { thread_count, ..ReadOptions::default() };
+    Snapshot::read(Trickle { text: text.to_vec(), at: 0, step }, &options)
+}
+
+fn read_file(text: &[u8]) -> Result<Snapshot> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut file, text).unwrap();
+    Snapshot::open(file.path(), &ReadOptions::default())
+}
+
+const NODE_FIELDS: [&str; 7] = ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"];
+const EDGE_FIELDS: [&str; 3] = ["type", "name_or_index", "to_node"];
+
+/// A snapshot as rows of fields by name; where a field stands in the file is chosen when it is written.
+#[derive(Debug, Clone)]
+struct Model {
+    /// kind, name, id, self size, edge count, detachedness
+    nodes: Vec<[u64; 6]>,
+    /// kind, name, target node
+    edges: Vec<[u64; 3]>,
+    strings: Vec<String>,
+    node_order: Vec<usize>,
+    edge_order: Vec<usize>,
+    members: Vec<usize>,
+    space: &'static str,
+}
+
+impl Model {
+    fn text(&self) -> String {
+        let node_fields: Vec<&str> = self.node_order.iter().map(|&at| NODE_FIELDS[at]).collect();
+        let edge_fields: Vec<&str> = self.edge_order.iter().map(|&at| EDGE_FIELDS[at]).collect();
+        let types = |fields: &[&str], names: Value| -> Value {
+            fields.iter().map(|&field| if field == "type" { names.clone() } else { json!("number") }).collect()
+        };
+        let header = json!({
+            "meta": {
+                "node_fields": node_fields,
+                "node_types": types(&node_fields, json!(["hidden", "object", "string", "synthetic", "of the future"])),
+                "edge_fields": edge_fields,
+                "edge_types": types(&edge_fields, json!(["element", "property", "weak"])),
+                "location_fields": ["object_index", "script_id", "line", "column"],
+            },
+            "node_count": self.nodes.len(),
+            "edge_count": self.edges.len(),
+        });
+        let list = |numbers: Vec<u64>| {
+            let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+            format!("[{0}{1}{0}]", self.space, numbers.join(&format!("{0},{0}", self.space)))
+        };
+        let node_row = |node: &[u64; 6]| {
+            let fields = [node[0], node[1], node[2], node[3], node[4], 0, node[5]];
+            self.node_order.iter().map(|&at| fields[at]).collect::<Vec<u64>>()
+        };
+        let edge_row = |edge: &[u64; 3]| {
+            let fields = [edge[0], edge[1], edge[2] * self.node_order.len() as u64];
+            self.edge_order.iter().map(|&at| fields[at]).collect::<Vec<u64>>()
+        };
+        let members = [
+            ("snapshot", header.to_string()),
+            ("nodes", list(self.nodes.iter().flat_map(node_row).collect())),
+            ("edges", list(self.edges.iter().flat_map(edge_row).collect())),
+            ("strings", json!(self.strings).to_string()),
+            ("unknown", json!([{ "a": [1, "]}", -2.5e3, null, true] }]).to_string()),
+        ];
+        let members: Vec<String> = self
+            .members
+            .iter()
+            .map(|&at| format!("{0}\"{1}\"{0}:{0}{2}{0}", self.space, members[at].0, members[at].1))
+            .collect();
+        format!("{0}{{{1}}}{0}", self.space, members.join(","))
+    }
+
+    fn assert_is(&self, snapshot: &Snapshot) {
+        const KINDS: [NodeKind; 4] = [NodeKind::HIDDEN, NodeKind::OBJECT, NodeKind::STRING, NodeKind::SYNTHETIC];
+        const EDGE_KINDS: [EdgeKind; 3] = [EdgeKind::ELEMENT, EdgeKind::PROPERTY, EdgeKind::WEAK];
+        assert_eq!(snapshot.node_count() as usize, self.nodes.len());
+        assert_eq!(snapshot.edge_count() as usize, self.edges.len());
+        for (at, node) in self.nodes.iter().enumerate() {
+            let at = at as u32;
+            match KINDS.get(node[0] as usize) {
+                Some(&kind) => assert_eq!(snapshot.kind(at), kind),
+                None => assert_eq!(snapshot.meta().node_kind_name(snapshot.kind(at)), "of the future"),
+            }
+            assert_eq!(snapshot.name(at), self.strings[node[1] as usize].as_bytes());
+            assert_eq!((snapshot.id(at), snapshot.self_bytes(at)), (node[2], node[3]));
+            assert_eq!(snapshot.graph().edges(at).len() as u64, node[4]);
+            assert_eq!(snapshot.dom_state(at) as u64, node[5]);
+        }
+        for (at, edge) in self.edges.iter().enumerate() {
+            let at = at as u32;
+            assert_eq!(snapshot.edge_kind(at), EDGE_KINDS[edge[0] as usize]);
+            assert_eq!(u64::from(snapshot.edge_name_number(at)), edge[1]);
+            assert_eq!(u64::from(snapshot.graph().target(at)), edge[2]);
+        }
+    }
+}
+
+fn models() -> impl Strategy<Value = Model> {
+    let sizes = prop_oneof![0u64..100, Just(u64::from(u32::MAX)), Just(5_000_000_000), 0u64..1 << 48];
+    let node = (0u64..5, 0u64..4, prop_oneof![0u64..1 << 20, 0u64..1 << 40], sizes, 0u64..4, 0u64..3);
+    let nodes = prop::collection::vec(node, 1..40);
+    let edges = prop::collection::vec((0u64..3, 0u64..4, 0u64..1 << 32), 160);
+    let strings = prop::collection::vec(any::<String>(), 4);
+    let node_order = Just((0..7).collect::<Vec<usize>>()).prop_shuffle();
+    let edge_order = Just((0..3).collect::<Vec<usize>>()).prop_shuffle();
+    let members = Just((0..5).collect::<Vec<usize>>()).prop_shuffle();
+    let space = prop::sample::select(vec!["", " ", "\n", "\r\n\t "]);
+    (nodes, edges, strings, node_order, edge_order, members, space).prop_map(
+        |(nodes, edges, strings, node_order, edge_order, members, space)| {
+            let nodes: Vec<[u64; 6]> = nodes.into_iter().map(|(a, b, c, d, e, f)| [a, b, c, d, e, f]).collect();
+            let edge_count: u64 = nodes.iter().map(|node| node[4]).sum();
+            let count = nodes.len() as u64;
+            let edges = edges.into_iter().take(edge_count as usize);
+            let edges = edges.map(|(kind, name, target)| [kind, name, target % count]).collect();
+            Model { nodes, edges, strings, node_order, edge_order, members, space }
+        },
+    )
+}
+
+fn small() -> String {
+    let model = Model {
+        nodes: vec![[3, 0, 1, 0, 2, 0], [1, 1, 3, 16, 1, 0], [2, 2, 5, 24, 0, 0]],
+        edges: vec![[0, 1, 1], [1, 3, 2], [1, 3, 2]],
+        strings: ["", "Object", "text", "field"].map(str::to_owned).to_vec(),
+        node_order: (0..7).collect(),
+        edge_order: (0..3).collect(),
+        members: vec![0, 1, 2, 4, 3],
+        space: "",
+    };
+    model.text()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_order_of_fields_members_and_any_white_space_is_read(model in models(), step in 1usize..5000) {
+        let text = model.text();
+        model.assert_is(&read_as(text.as_bytes(), 2, step).unwrap());
+        model.assert_is(&read_file(text.as_bytes()).unwrap());
+    }
+
+    #[test]
+    fn damaged_bytes_never_panic(model in models(), places in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6)) {
+        let mut text = model.text().into_bytes();
+        for (at, byte) in places {
+            let at = at % text.len();
+            text[at] = byte;
+        }
+        if let Ok(snapshot) = read(&text) {
+            use_everything(snapshot);
+        }
+    }
+
+    #[test]
+    fn a_file_that_breaks_off_is_read_or_refused(model in models(), cut in any::<usize>()) {
+        let text = model.text().into_bytes();
+        let cut = cut % text.len();
+        if let Ok(snapshot) = read(&text[..cut]) {
+            use_everything(snapshot);
+        }
+    }
+}
+
+/// Asks all that can be asked.
+fn use_everything(snapshot: Snapshot) {
+    use crate::devtools::{DuplicateStrings, Filter, Heap, NativeContexts, RetainersView, compare};
+    let _ = snapshot.check();
+    let mut written = Vec::new();
+    snapshot.write_anonymous(crate::Secrecy::TextsAndNames, &mut written).unwrap();
+    snapshot.write_retained_by(snapshot.node_count() - 1, &mut written).unwrap();
+    if snapshot.root() != 0 {
+        return;
+    }
+    let heap = Heap::with_summary(snapshot).unwrap();
+    heap.aggregates(None);
+    heap.aggregates(Some(&Filter::RetainedByContexts));
+    heap.statistics();
+    DuplicateStrings::of(&heap);
+    NativeContexts::of(&heap).sizes(&heap);
+    compare(&heap, &heap);
+    let view = RetainersView::new(&heap, &[heap.snapshot().node_count() / 2]);
+    for node in 0..heap.snapshot().node_count() {
+        view.edges_into(node);
+        heap.display_name(node);
+    }
+}
+
+#[test]
+fn every_prefix_of_a_snapshot_is_read_or_refused() {
+    let text = small();
+    for cut in 0..text.len() {
+        if let Ok(snapshot) = read(&text.as_bytes()[..cut]) {
+            assert!(cut == text.len() - 1 || !snapshot.problems().is_empty(), "{cut} bytes look whole");
+            use_everything(snapshot);
+        }
+    }
+    assert!(read(text.as_bytes()).unwrap().check().is_empty());
+    assert!(matches!(read(b""), Err(Error::Empty)));
+    assert!(matches!(read(b"{}"), Err(Error::NoMember { name: "snapshot" })));
+}
+
+#[test]
+fn errors_name_the_place_and_the_value() {
+    let text = small();
+    let at = text.find("\"nodes\":[").unwrap() + 9;
+    let broken = |from: &str, to: &str| read(text.replacen(from, to, 1).as_bytes()).unwrap_err().to_string();
+    assert_eq!(broken("\"nodes\":[3", "\"nodes\":[x"), format!("byte 'x' at offset {at} has no place in a list of numbers"));
+    assert_eq!(broken("\"nodes\":[3,", "\"nodes\":["), "\"nodes\" has 20 numbers, no multiple of 7");
+    assert_eq!(broken("\"edges\":[0,1,7", "\"edges\":[0,1,8"), "edge 0 goes to 8, where no node begins");
+    assert_eq!(broken("\"edges\":[0,1,7", "\"edges\":[0,1,70"), "edge 0 goes to node 10 of 3");
+    assert!(broken("\"edge_fields\"", "\"edge_felds\"").starts_with("the snapshot's meta data"));
+}
+
+#[test]
+fn counts_that_differ_from_the_header_are_told() {
+    let text = small();
+    let fewer = text.replacen("\"node_count\":3", "\"node_count\":9", 1);
+    let found = read_file(fewer.as_bytes()).unwrap();
+    assert_eq!(found.problems(), [Problem::CountDiffers { section: "nodes", promised: 9, found: 3 }]);
+    // A header that lies by a lot costs no memory.
+    let most = text.replacen("\"edge_count\":3", "\"edge_count\":4000000000", 1);
+    assert_eq!(read_file(most.as_bytes()).unwrap().edge_count(), 3);
+    assert!(read(text.replacen("\"node_count\":3", "\"node_count\":99999999999", 1).as_bytes()).is_err());
+}
+
+#[test]
+fn a_five_gigabyte_buffer_stays_one() {
+    let text = small().replacen(",24,", ",5000000000,", 1);
+    let heap = crate::devtools::Heap::with_summary(read(text.as_bytes()).unwrap()).unwrap();
+    assert_eq!(heap.snapshot().self_bytes(2), 5_000_000_000);
+    assert_eq!(heap.retained()[0], 5_000_000_016);
+    assert_eq!(heap.statistics().total_bytes, 5_000_000_016);
+}
+
+#[test]
+fn strings_keep_what_unicode_forbids() {
+    let text = small().replace("\"text\"", "\"\\ud83d\\ude00 \\ud83d \\u00e4\\n\\\"\"");
+    let snapshot = read(text.as_bytes()).unwrap();
+    assert_eq!(snapshot.name(2), b"\xf0\x9f\x98\x80 \xed\xa0\xbd \xc3\xa4\n\"");
+    let mut written = Vec::new();
+    snapshot.write_retained_by(2, &mut written).unwrap();
+    let again = read(&written).unwrap();
+    assert!((0..again.node_count()).any(|node| again.name(node) == snapshot.name(2)));
+}
+
+#[test]
+fn a_deep_chain_does_not_overflow_the_stack() {
+    let count = 1_000_000u64;
+    let nodes = (0..count).map(|at| [1, 1, 2 * at + 1, 8, u64::from(at + 1 < count), 0]).collect();
+    let edges = (1..count).map(|at| [1, 3, at]).collect();
+    let strings = ["", "Object", "text", "next"].map(str::to_owned).to_vec();
+    let order = (0..7).collect();
+    let model = Model { nodes, edges, strings, node_order: order, edge_order: vec![0, 1, 2], members: vec![0, 1, 2, 3], space: "" };
+    let heap = crate::devtools::Heap::with_summary(read(model.text().as_bytes()).unwrap()).unwrap();
+    assert_eq!(heap.retained()[0], 8 * count);
+    assert_eq!(heap.distances()[count as usize - 1], count as i32 - 1);
+}
+
+#[test]
+fn compressed_text_is_recognized() {
+    let text = small();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let zstd = zstd::encode_all(text.as_bytes(), 1).unwrap();
+    for packed in [&gzip, &zstd] {
+        assert_eq!(read(packed).unwrap().node_count(), 3);
+        assert_eq!(read_file(packed).unwrap().node_count(), 3);
+        // Cut off, it is as good as text that breaks off.
+        assert!(read(&packed[..packed.len() / 2]).is_err());
+    }
+}

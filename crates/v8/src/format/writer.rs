@@ -1,0 +1,189 @@
+//! Writes snapshots that DevTools opens.
+//!
+//! Whatever fields the file had that was read, the usual seven are written, and the types in our own order.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use crate::devtools::NodeSet;
+use crate::kinds::{EDGE_KINDS, EdgeKind, NODE_KINDS};
+use crate::Snapshot;
+
+/// What is changed on the way.
+pub(crate) trait Rewriting {
+    /// The number of the string that a node is named with.
+    fn node_name(&self, node: u32) -> u32;
+    /// The number of the string that an edge is named with; not asked for elements.
+    fn edge_name(&self, edge: u32) -> u32;
+    /// How many strings there are.
+    fn string_count(&self) -> u32;
+    /// The text of a string, WTF-8.
+    fn string(&self, number: u32) -> &[u8];
+}
+
+/// A snapshot, or a part of it.
+#[derive(Debug)]
+pub(crate) struct Part<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    /// The nodes that are written, the root among them; all without.
+    pub(crate) nodes: Option<&'a NodeSet>,
+    /// An edge from the root to this node takes the place of all edges of the root.
+    pub(crate) new_child: Option<u32>,
+}
+
+/// Numbers in a row.
+const NODE_FIELDS: u64 = 7;
+
+impl Part<'_> {
+    /// Writes it.
+    pub(crate) fn write(&self, rewriting: &impl Rewriting, out: &mut impl Write) -> io::Result<()> {
+        let snapshot = self.snapshot;
+        // The position of each node that is written, and the count of those.
+        let mut ordinals = vec![u32::MAX; snapshot.node_count() as usize];
+        let mut node_count = 0u32;
+        for node in self.written() {
+            ordinals[node as usize] = node_count;
+            node_count += 1;
+        }
+        let edges_of = |node: u32| self.edges_of(node, &ordinals);
+        let edge_count: u64 = self.written().map(|node| edges_of(node).count() as u64).sum();
+        write!(out, "{{\"snapshot\":{}", self.header(node_count, edge_count))?;
+        let mut line = Vec::new();
+
+        write!(out, ",\n\"nodes\":[")?;
+        for (at, node) in self.written().enumerate() {
+            line.clear();
+            let row = [
+                u64::from(self.kind_number(node)),
+                u64::from(rewriting.node_name(node)),
+                snapshot.id(node),
+                snapshot.self_bytes(node),
+                edges_of(node).count() as u64,
+                0,
+                snapshot.dom_state(node) as u64,
+            ];
+            push_row(&mut line, at == 0, &row);
+            out.write_all(&line)?;
+        }
+        write!(out, "],\n\"edges\":[")?;
+        let mut is_first = true;
+        for node in self.written() {
+            line.clear();
+            for (edge, target) in edges_of(node) {
+                let (kind, name) = match edge {
+                    Some(edge) => {
+                        let kind = snapshot.edge_kind(edge);
+                        let number = snapshot.edge_name_number(edge);
+                        (kind, if kind.has_string_name() { rewriting.edge_name(edge) } else { number })
+                    }
+                    None => (EdgeKind::ELEMENT, 1),
+                };
+                let to_node = u64::from(ordinals[target as usize]) * NODE_FIELDS;
+                push_row(&mut line, is_first, &[u64::from(kind.0.min(6)), u64::from(name), to_node]);
+                is_first = false;
+            }
+            out.write_all(&line)?;
+        }
+        write!(out, "],\n\"trace_function_infos\":[],\n\"trace_tree\":[],\n\"samples\":[],\n\"locations\":[")?;
+        let mut is_first = true;
+        for location in snapshot.locations().all().iter().filter(|place| ordinals[place.node as usize] != u32::MAX) {
+            line.clear();
+            let object = u64::from(ordinals[location.node as usize]) * NODE_FIELDS;
+            let row = [object, u64::from(location.script_id), u64::from(location.line), u64::from(location.column)];
+            push_row(&mut line, is_first, &row);
+            is_first = false;
+            out.write_all(&line)?;
+        }
+        write!(out, "],\n\"strings\":[")?;
+        for number in 0..rewriting.string_count() {
+            line.clear();
+            line.extend_from_slice(if number == 0 { b"" } else { b",\n" });
+            push_string(&mut line, rewriting.string(number));
+            out.write_all(&line)?;
+        }
+        write!(out, "]}}")
+    }
+
+    fn written(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.snapshot.node_count()).filter(|&node| self.nodes.is_none_or(|nodes| nodes.contains(node)))
+    }
+
+    /// Edges (none for the new one) with their targets, as far as these are written.
+    fn edges_of<'b>(&'b self, node: u32, ordinals: &'b [u32]) -> impl Iterator<Item = (Option<u32>, u32)> + 'b {
+        let graph = self.snapshot.graph();
+        let child = self.new_child.filter(|_| node == self.snapshot.root());
+        let edges = if child.is_some() { 0..0 } else { graph.edges(node) };
+        let kept = edges.map(|edge| (Some(edge), graph.target(edge)));
+        kept.filter(|&(_, target)| ordinals[target as usize] != u32::MAX).chain(child.map(|child| (None, child)))
+    }
+
+    fn kind_number(&self, node: u32) -> u8 {
+        self.snapshot.kind(node).number()
+    }
+
+    fn header(&self, node_count: u32, edge_count: u64) -> serde_json::Value {
+        let meta = self.snapshot.meta();
+        // Kinds that only this file knows keep their numbers behind the usual ones.
+        let mut kinds: Vec<&str> = NODE_KINDS.to_vec();
+        let most = self.written().map(|node| self.kind_number(node)).max().unwrap_or(0);
+        kinds.extend((NODE_KINDS.len() as u8..=most).map(|number| meta.node_kind_name(crate::NodeKind(number))));
+        json!({
+            "meta": {
+                "node_fields": ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"],
+                "node_types": [kinds, "string", "number", "number", "number", "number", "number"],
+                "edge_fields": ["type", "name_or_index", "to_node"],
+                "edge_types": [&EDGE_KINDS[..7], "string_or_number", "node"],
+                "trace_function_info_fields": ["function_id", "name", "script_name", "script_id", "line", "column"],
+                "trace_node_fields": ["id", "function_info_index", "count", "size", "children"],
+                "sample_fields": ["timestamp_us", "last_assigned_id"],
+                "location_fields": ["object_index", "script_id", "line", "column"],
+            },
+            "node_count": node_count,
+            "edge_count": edge_count,
+            "trace_function_count": 0,
+            "extra_native_bytes": if self.nodes.is_none() { meta.extra_native_bytes } else { 0 },
+        })
+    }
+}
+
+fn push_row(line: &mut Vec<u8>, is_first: bool, row: &[u64]) {
+    for (at, &value) in row.iter().enumerate() {
+        match at {
+            0 if is_first => {}
+            0 => line.extend_from_slice(b"\n,"),
+            _ => line.push(b','),
+        }
+        push_number(line, value);
+    }
+}
+
+fn push_number(line: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    line.extend_from_slice(&digits[at..]);
+}
+
+/// A JSON string; lone surrogates and what is no text become escapes.
+fn push_string(line: &mut Vec<u8>, text: &[u8]) {
+    line.push(b'"');
+    for unit in char::decode_utf16(crate::utf16_units(text)) {
+        match unit {
+            Ok('"') => line.extend_from_slice(b"\\\""),
+            Ok('\\') => line.extend_from_slice(b"\\\\"),
+            Ok('\n') => line.extend_from_slice(b"\\n"),
+            Ok(control) if control < ' ' => line.extend_from_slice(format!("\\u{:04x}", control as u32).as_bytes()),
+            Ok(character) => line.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+            Err(lone) => line.extend_from_slice(format!("\\u{:04x}", lone.unpaired_surrogate()).as_bytes()),
+        }
+    }
+    line.push(b'"');
+}

@@ -1,0 +1,104 @@
+//! The kinds of nodes and edges, and whether a DOM node is attached.
+
+/// What a node stands for. The numbers are ours: each file numbers its types in its own way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeKind(pub(crate) u8);
+
+/// V8's names, at the position of their number here.
+pub(crate) const NODE_KINDS: [&str; 16] = [
+    "hidden",
+    "array",
+    "string",
+    "object",
+    "code",
+    "closure",
+    "regexp",
+    "number",
+    "native",
+    "synthetic",
+    "concatenated string",
+    "sliced string",
+    "symbol",
+    "bigint",
+    "object shape",
+    "wasm object",
+];
+
+#[expect(missing_docs, reason = "the names say it")]
+impl NodeKind {
+    pub const HIDDEN: Self = Self(0);
+    pub const ARRAY: Self = Self(1);
+    pub const STRING: Self = Self(2);
+    pub const OBJECT: Self = Self(3);
+    pub const CODE: Self = Self(4);
+    pub const CLOSURE: Self = Self(5);
+    pub const REGEXP: Self = Self(6);
+    pub const NUMBER: Self = Self(7);
+    pub const NATIVE: Self = Self(8);
+    pub const SYNTHETIC: Self = Self(9);
+    pub const CONS_STRING: Self = Self(10);
+    pub const SLICED_STRING: Self = Self(11);
+    pub const SYMBOL: Self = Self(12);
+    pub const BIGINT: Self = Self(13);
+    pub const OBJECT_SHAPE: Self = Self(14);
+    pub const WASM_OBJECT: Self = Self(15);
+    /// A number that the file has no name for. Two bits of the byte belong to [`DomState`].
+    pub(crate) const UNKNOWN: Self = Self(63);
+
+    /// A string of any making.
+    pub fn is_string(self) -> bool {
+        matches!(self, Self::STRING | Self::CONS_STRING | Self::SLICED_STRING)
+    }
+
+    pub(crate) fn number(self) -> u8 {
+        self.0
+    }
+}
+
+/// What an edge stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EdgeKind(pub(crate) u8);
+
+/// V8's names, at the position of their number here; the last is DevTools' own.
+pub(crate) const EDGE_KINDS: [&str; 8] =
+    ["context", "element", "property", "internal", "hidden", "shortcut", "weak", "invisible"];
+
+#[expect(missing_docs, reason = "the names say it")]
+impl EdgeKind {
+    pub const CONTEXT: Self = Self(0);
+    pub const ELEMENT: Self = Self(1);
+    pub const PROPERTY: Self = Self(2);
+    pub const INTERNAL: Self = Self(3);
+    pub const HIDDEN: Self = Self(4);
+    pub const SHORTCUT: Self = Self(5);
+    pub const WEAK: Self = Self(6);
+    pub const INVISIBLE: Self = Self(7);
+    pub(crate) const UNKNOWN: Self = Self(8);
+
+    /// Whether the edge's name is a string; else it is a number.
+    pub fn has_string_name(self) -> bool {
+        !matches!(self, Self::ELEMENT | Self::HIDDEN)
+    }
+}
+
+/// Whether a DOM node hangs in its document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum DomState {
+    /// Not a DOM node, or nobody knows.
+    #[default]
+    Unknown,
+    /// In the document.
+    Attached,
+    /// Taken out of it.
+    Detached,
+}
+
+impl DomState {
+    pub(crate) fn from_number(number: u8) -> Self {
+        match number & 3 {
+            1 => Self::Attached,
+            2 => Self::Detached,
+            _ => Self::Unknown,
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The summary of a snapshot, kept in a file of its own, so that the second time it is there at once.
+//!
+//! It is small: one line for each class. Whether it still belongs to the snapshot is told by the snapshot's length, its
+//! time of change and a checksum over samples of its bytes.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::devtools::{CaptureMode, Heap, NodeSet, ScriptPaths, Statistics};
+
+/// What is printed of a snapshot as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredSummary {
+    /// Nodes of the snapshot.
+    pub node_count: u32,
+    /// Its edges.
+    pub edge_count: u32,
+    /// Whether V8 was asked to show its internal objects.
+    pub exposes_internals: bool,
+    /// What is wrong with the file.
+    pub problems: Vec<String>,
+    /// What kinds of things fill the heap.
+    pub statistics: Statistics,
+    /// By descending retained size.
+    pub classes: Vec<StoredClass>,
+}
+
+/// One line of the summary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredClass {
+    /// As DevTools shows it.
+    pub name: String,
+    /// DevTools' key of the class.
+    pub key: String,
+    /// `path:line:column` of the constructor, from 1.
+    pub place: Option<String>,
+    /// Objects.
+    pub object_count: u64,
+    /// Least distance.
+    pub distance: i32,
+    /// Bytes of the objects themselves.
+    pub self_bytes: u64,
+    /// Bytes that would be freed with them.
+    pub retained_bytes: u64,
+}
+
+impl StoredSummary {
+    /// Of a whole heap.
+    pub fn of(heap: &Heap) -> Self {
+        Self::of_some(heap, None)
+    }
+
+    /// With the classes of some objects only.
+    pub fn of_some(heap: &Heap, only: Option<&NodeSet>) -> Self {
+        let paths = ScriptPaths::of(heap.snapshot());
+        let classes = heap.aggregates_of(only).into_iter().map(|line| {
+            let class = heap.classes().get(line.class);
+            StoredClass {
+                name: class.name_text().into_owned(),
+                key: class.key(),
+                place: class.location.map(|(script_id, line, column)| paths.place_at(script_id, line, column)),
+                object_count: line.object_count,
+                distance: line.distance,
+                self_bytes: line.self_bytes,
+                retained_bytes: line.retained_bytes,
+            }
+        });
+        Self { classes: classes.collect(), ..Self::without_classes(heap) }
+    }
+
+    /// What needs no dominators.
+    pub fn without_classes(heap: &Heap) -> Self {
+        let snapshot = heap.snapshot();
+        Self {
+            node_count: snapshot.node_count(),
+            edge_count: snapshot.edge_count(),
+            exposes_internals: heap.mode() == CaptureMode::ExposeInternals,
+            problems: snapshot.problems().iter().map(ToString::to_string).collect(),
+            statistics: heap.statistics(),
+            classes: Vec::new(),
+        }
+    }
+}
+
+/// A directory with summaries of snapshots.
+#[derive(Debug, Clone)]
+pub struct SummaryStore {
+    directory: PathBuf,
+}
+
+/// Changes with the meaning of what is stored.
+const VERSION: u32 = 1;
+/// Summaries that are kept; beyond it the oldest go.
+const KEPT: usize = 500;
+/// No real summary is longer.
+const LIMIT_BYTES: u64 = 64 << 20;
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Stored<S> {
+    version: u32,
+    fingerprint: Fingerprint,
+    summary: S,
+}
+
+/// What a snapshot file looks like from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Fingerprint {
+    length: u64,
+    modified_s: i64,
+    modified_ns: i64,
+    checksum: u32,
+}
+
+impl SummaryStore {
+    /// Uses `directory`, which need not exist yet.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into() }
+    }
+
+    /// The summary of `snapshot`, if there is one and the file is still the same.
+    pub fn load(&self, snapshot: &Path) -> Option<StoredSummary> {
+        let file = File::open(self.entry(snapshot)?).ok()?;
+        let mut text = Vec::new();
+        file.take(LIMIT_BYTES).read_to_end(&mut text).ok()?;
+        let stored: Stored<StoredSummary> = serde_json::from_slice(&text).ok()?;
+        let is_current = stored.version == VERSION && Fingerprint::of(snapshot).is_ok_and(|now| now == stored.fingerprint);
+        is_current.then_some(stored.summary)
+    }
+
+    /// Keeps the summary of `snapshot`.
+    pub fn store(&self, snapshot: &Path, summary: &StoredSummary) -> io::Result<()> {
+        let Some(entry) = self.entry(snapshot) else { return Ok(()) };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        let stored = Stored { version: VERSION, fingerprint: Fingerprint::of(snapshot)?, summary };
+        let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(&self.directory)?;
+        file.write_all(&serde_json::to_vec(&stored)?)?;
+        file.persist(entry).map_err(|error| error.error)?;
+        self.forget_oldest()
+    }
+
+    /// Named after the snapshot's whole path.
+    fn entry(&self, snapshot: &Path) -> Option<PathBuf> {
+        let path = fs::canonicalize(snapshot).ok()?;
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        let hash = crc32fast::hash(path.as_os_str().as_encoded_bytes());
+        let start: String = name.chars().take(80).collect();
+        Some(self.directory.join(format!("{start}.{hash:08x}.json")))
+    }
+
+    fn forget_oldest(&self) -> io::Result<()> {
+        let mut entries: Vec<(std::time::SystemTime, PathBuf)> = fs::read_dir(&self.directory)?
+            .filter_map(|entry| {
+                let entry = entry.ok()?;
+                Some((entry.metadata().ok()?.modified().ok()?, entry.path()))
+            })
+            .collect();
+        entries.sort();
+        let surplus = entries.len().saturating_sub(KEPT);
+        for (_, path) in entries.into_iter().take(surplus) {
+            // Another heapr may have been faster.
+            let _ = fs::remove_file(path);
+        }
+        Ok(())
+    }
+}
+
+impl Fingerprint {
+    fn of(snapshot: &Path) -> io::Result<Self> {
+        const SAMPLES: u64 = 32;
+        const SAMPLE_BYTES: u64 = 4096;
+        // A pipe must not block here.
+        let file = File::options().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(snapshot)?;
+        let metadata = file.metadata()?;
+        let mut hasher = crc32fast::Hasher::new();
+        let mut sample = vec![0; SAMPLE_BYTES as usize];
+        let last = metadata.len().saturating_sub(SAMPLE_BYTES);
+        for at in 0..SAMPLES {
+            let offset = (u128::from(last) * u128::from(at) / u128::from(SAMPLES - 1)) as u64;
+            let count = file.read_at(&mut sample, offset)?;
+            hasher.update(&sample[..count]);
+        }
+        Ok(Self {
+            length: metadata.len(),
+            modified_s: metadata.mtime(),
+            modified_ns: metadata.mtime_nsec(),
+            checksum: hasher.finalize(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary() -> StoredSummary {
+        StoredSummary {
+            node_count: 3,
+            edge_count: 2,
+            exposes_internals: false,
+            problems: vec![],
+            statistics: Statistics { total_bytes: 5_000_000_000, ..Statistics::default() },
+            classes: vec![],
+        }
+    }
+
+    #[test]
+    fn a_summary_lasts_until_the_file_changes() {
+        let directory = tempfile::tempdir().unwrap();
+        let snapshot = directory.path().join("a.heapsnapshot");
+        fs::write(&snapshot, "something").unwrap();
+        let store = SummaryStore::new(directory.path().join("cache/heapr"));
+        assert_eq!(store.load(&snapshot), None);
+        store.store(&snapshot, &summary()).unwrap();
+        assert_eq!(store.load(&snapshot), Some(summary()));
+        let mode = fs::metadata(store.entry(&snapshot).unwrap()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        fs::write(&snapshot, "somethinG").unwrap();
+        assert_eq!(store.load(&snapshot), None);
+    }
+
+    #[test]
+    fn a_damaged_summary_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let snapshot = directory.path().join("a.heapsnapshot");
+        fs::write(&snapshot, "something").unwrap();
+        let store = SummaryStore::new(directory.path().join("cache"));
+        store.store(&snapshot, &summary()).unwrap();
+        let entry = store.entry(&snapshot).unwrap();
+        let text = fs::read(&entry).unwrap();
+        for cut in 0..text.len() {
+            fs::write(&entry, &text[..cut]).unwrap();
+            assert_eq!(store.load(&snapshot), None);
+        }
+    }
+}

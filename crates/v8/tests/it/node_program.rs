@@ -1,0 +1,73 @@
+//! Node, its packages, and the worker of DevTools.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Once;
+
+/// Where what npm installed stays between runs.
+fn cache() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("node")
+}
+
+fn oracle_file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle").join(name)
+}
+
+/// Node is there; a test without it says so and ends.
+pub(crate) fn has_node() -> bool {
+    let found = Command::new("node").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("there is no node: nothing tested");
+    }
+    found
+}
+
+/// Another version of Node, from the npm package that holds its binary.
+pub(crate) fn node_of_version(version: &str) -> PathBuf {
+    let directory = cache().join(format!("node-{version}"));
+    let binary = directory.join("node_modules/node/bin/node");
+    if !binary.exists() {
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("package.json"), "{ \"private\": true }\n").unwrap();
+        let package = format!("node@{version}");
+        run(Command::new("npm")
+            .args(["install", "--no-audit", "--no-fund", &package])
+            .current_dir(&directory));
+        // Where scripts of packages are not run, the binary stays in the package for the machine.
+        if !binary.exists() {
+            let install = directory.join("node_modules/node/installArchSpecificPackage.js");
+            run(Command::new("node").arg(install).current_dir(directory.join("node_modules/node")));
+        }
+    }
+    binary
+}
+
+/// Runs the exercise: two snapshots.
+pub(crate) fn exercise(node: &Path, name: &str, options: &[&str]) -> [PathBuf; 2] {
+    let directory = cache().join("snapshots");
+    std::fs::create_dir_all(&directory).unwrap();
+    let files = ["a", "b"].map(|which| directory.join(format!("{name}.{which}.heapsnapshot")));
+    run(Command::new(node).arg(oracle_file("exercise.js")).args(&files).args(options));
+    files
+}
+
+/// What the worker says about the snapshots.
+pub(crate) fn worker_lines(files: &[PathBuf]) -> Vec<String> {
+    static INSTALLED: Once = Once::new();
+    let directory = cache().join("devtools");
+    INSTALLED.call_once(|| run(Command::new("node").arg(oracle_file("install.js")).arg(&directory)));
+    let output = Command::new("node")
+        .arg("--max-old-space-size=8000")
+        .arg(oracle_file("numbers.mjs"))
+        .arg(&directory)
+        .args(files)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,51 @@
+//! What the header of a victim says.
+
+use heapr_v8::analysis::Suspect;
+
+use crate::program::victims;
+
+/// `// suspect: NAME`, `// place: FILE:LINE`, `// collects: CLASS at FILE:LINE`; names with `|` between them are
+/// alternatives, and all are beginnings or parts of what is printed.
+#[derive(Debug)]
+pub(crate) struct Expectation {
+    suspect: String,
+    place: Option<String>,
+    collects: Option<String>,
+}
+
+impl Expectation {
+    pub(crate) fn of(name: &str) -> Self {
+        let text = std::fs::read_to_string(victims().join(name)).expect("the victim is there");
+        let line = |key: &str| {
+            let start = format!("// {key}: ");
+            text.lines().find_map(|line| line.strip_prefix(&start)).map(str::to_owned)
+        };
+        let suspect = line("suspect").expect("every victim names its suspect");
+        Self { suspect, place: line("place"), collects: line("collects") }
+    }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.suspect == "none"
+    }
+
+    pub(crate) fn check(&self, first: &Suspect, context: &str) {
+        if self.is_nothing() {
+            return;
+        }
+        assert!(self.suspect.split('|').any(|name| first.name.starts_with(name)), "{context}");
+        if let Some(expected) = &self.place {
+            let place = first.place.as_ref().map(ToString::to_string).unwrap_or_default();
+            assert!(place.contains(expected.as_str()), "place {place}, expected {expected}\n{context}");
+        }
+        if let Some(expected) = &self.collects {
+            let (class, place) = expected.split_once(" at ").unwrap_or((expected, ""));
+            let found = first.collects.iter().any(|collected| {
+                let at =
+                    collected.example_place.as_ref().map(|(_, place)| place.to_string()).unwrap_or_default();
+                class.split('|').any(|class| class == collected.class) && at.contains(place)
+            });
+            assert!(found, "collects {:?}, expected {expected}\n{context}", first.collects);
+        }
+        assert!(first.path.len() > 1, "{context}\n{:?}", first.path);
+    }
+}

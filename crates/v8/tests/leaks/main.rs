@@ -1,0 +1,147 @@
+//! The programs of `victims/node`, run with the Node that is installed: rank 1 must be the owner that their header
+//! names. Without Node or npm on the machine nothing is tested, and the test says so.
+
+mod expectation;
+mod program;
+
+use std::path::PathBuf;
+
+use expectation::Expectation;
+use heapr_v8::analysis::{Confidence, Suspects, large_owners, suspects};
+use heapr_v8::devtools::Heap;
+use heapr_v8::{ReadOptions, Snapshot};
+use program::Program;
+
+/// When snapshots are taken.
+#[derive(Debug, Clone, Copy)]
+enum Course {
+    /// After a first round of work, and again after two more.
+    Warm,
+    /// Before anything was done, and after two rounds.
+    Cold,
+    /// Four times, the first before anything was done.
+    FourSnapshots,
+}
+
+fn open(files: &[PathBuf]) -> Vec<Heap> {
+    let options = ReadOptions::default();
+    files
+        .iter()
+        .map(|file| {
+            Heap::with_summary(Snapshot::open(file, &options).expect("the snapshot is whole"))
+                .expect("it is a heap")
+        })
+        .collect()
+}
+
+fn snapshots_of(name: &str, course: Course, directory: &tempfile::TempDir) -> Option<Vec<PathBuf>> {
+    let mut program = Program::start(name)?;
+    let rounds_before: &[usize] = match course {
+        Course::Warm => &[1, 2],
+        Course::Cold => &[0, 2],
+        Course::FourSnapshots => &[0, 2, 2, 3],
+    };
+    let mut files = Vec::new();
+    for (number, &rounds) in rounds_before.iter().enumerate() {
+        for _ in 0..rounds {
+            program.tell("work");
+        }
+        let file = directory.path().join(format!("{number}.heapsnapshot"));
+        program.tell(&format!("snapshot {}", file.display()));
+        files.push(file);
+    }
+    Some(files)
+}
+
+fn check(name: &str) {
+    let expectation = Expectation::of(name);
+    for course in [Course::Warm, Course::Cold, Course::FourSnapshots] {
+        let directory = tempfile::tempdir().expect("a directory for snapshots");
+        let Some(files) = snapshots_of(name, course, &directory) else { return };
+        let heaps = open(&files);
+        let found = suspects(&heaps.iter().collect::<Vec<_>>(), 5);
+        let shown = shown(&found);
+        assert!(found.doubts.is_empty(), "{name} {course:?}: {:?}", found.doubts);
+        match found.suspects.first() {
+            Some(first) => expectation.check(first, &format!("{name} {course:?}\n{shown}")),
+            None => assert!(expectation.is_nothing(), "{name} {course:?} found nothing"),
+        }
+        let first = found.suspects.first().map(|suspect| suspect.confidence);
+        match course {
+            Course::FourSnapshots if expectation.is_nothing() => {
+                assert!(first.is_none_or(|first| first == Confidence::Low), "{name}\n{shown}");
+            }
+            Course::FourSnapshots => assert_eq!(first, Some(Confidence::High), "{name}\n{shown}"),
+            // Filling a cache looks like a leak with two snapshots, one before and one after.
+            Course::Warm if expectation.is_nothing() => {
+                assert!(first.is_none_or(|first| first == Confidence::Low), "{name}\n{shown}");
+            }
+            Course::Warm | Course::Cold => assert!(first >= Some(Confidence::Medium), "{name}\n{shown}"),
+        }
+    }
+}
+
+fn shown(found: &Suspects) -> String {
+    found
+        .suspects
+        .iter()
+        .map(|suspect| {
+            format!(
+                "  {} [{:?}] {:+} B, {} objects, {:?}\n",
+                suspect.name,
+                suspect.confidence,
+                suspect.growth_bytes,
+                suspect.growth_count,
+                suspect.growth_bytes_at
+            )
+        })
+        .collect()
+}
+
+macro_rules! victims {
+    ($($test:ident: $file:literal;)*) => {
+        $(
+            #[test]
+            fn $test() {
+                check($file);
+            }
+        )*
+    };
+}
+
+victims! {
+    a_session_store_without_a_limit: "session_store.js";
+    an_array_filled_by_timers: "interval_array.js";
+    timers_that_are_never_cleared: "timers.js";
+    listeners_that_are_never_removed: "listeners.js";
+    closures_that_share_a_context: "closures.js";
+    a_promise_that_never_settles: "pending_promise.js";
+    a_map_used_as_a_cache: "map_cache.js";
+    a_string_that_grows: "growing_string.js";
+    an_array_on_the_global_object: "global_array.js";
+    a_store_of_an_async_context: "async_context.js";
+    a_set_in_a_worker: "worker_set.js";
+    many_owners_that_grow_a_little: "many_owners.js";
+    a_linked_list_that_grows_at_its_end: "linked_queue.js";
+    objects_in_two_collections: "two_holders.js";
+    a_program_that_keeps_nothing: "nothing_leaks.js";
+}
+
+#[test]
+fn one_snapshot_alone_shows_the_largest_collection_of_the_program() {
+    for (file, owner) in [
+        ("session_store.js", "MemoryStore.sessions"),
+        ("map_cache.js", "ResponseCache"),
+        ("linked_queue.js", "JobQueue"),
+        ("global_array.js", "globalThis.requestHistory"),
+        ("interval_array.js", "blowingUp"),
+        ("worker_set.js", "Deduplicator.seen"),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory for snapshots");
+        let Some(files) = snapshots_of(file, Course::Warm, &directory) else { return };
+        let heap = open(&files).pop().expect("two snapshots");
+        let naming = heapr_v8::analysis::Naming::of(&heap);
+        let found = large_owners(&heap, &naming, 3);
+        assert!(found[0].called.text.starts_with(owner), "{file}: {}", found[0].called.text);
+    }
+}

@@ -1,0 +1,88 @@
+//! A victim that runs and is told what to do.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
+
+/// The folder of the victims in the repository.
+pub(crate) fn victims() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims/node")
+}
+
+/// A copy of the victims with the packages that they need, made once; `None` without Node or npm.
+fn installed() -> Option<&'static Path> {
+    static INSTALLED: OnceLock<Option<PathBuf>> = OnceLock::new();
+    INSTALLED
+        .get_or_init(|| {
+            let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node-victims");
+            std::fs::create_dir_all(&copy).expect("the copy's folder");
+            for entry in std::fs::read_dir(victims()).expect("the victims are there") {
+                let entry = entry.expect("an entry of the folder");
+                if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                    std::fs::copy(entry.path(), copy.join(entry.file_name())).expect("a copy of a victim");
+                }
+            }
+            if copy.join("node_modules/express-session").is_dir() {
+                return Some(copy);
+            }
+            let npm = Command::new("npm")
+                .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"])
+                .current_dir(&copy)
+                .status();
+            match npm {
+                Ok(status) if status.success() => Some(copy),
+                _ => {
+                    eprintln!("npm cannot install the packages of the victims: nothing is tested");
+                    None
+                }
+            }
+        })
+        .as_deref()
+}
+
+#[derive(Debug)]
+pub(crate) struct Program {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Program {
+    /// Starts the victim; `HEAPR_TEST_NODE` names another Node than the installed one.
+    pub(crate) fn start(name: &str) -> Option<Self> {
+        let folder = installed()?;
+        let node = std::env::var_os("HEAPR_TEST_NODE").unwrap_or_else(|| "node".into());
+        let mut child = Command::new(node)
+            .arg(folder.join(name))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| eprintln!("node does not start: {error}: nothing is tested"))
+            .ok()?;
+        let input = child.stdin.take()?;
+        let output = BufReader::new(child.stdout.take()?);
+        let mut program = Self { child, input, output };
+        program.expect_line("ready");
+        Some(program)
+    }
+
+    /// Gives a command and waits until it is done.
+    pub(crate) fn tell(&mut self, command: &str) {
+        writeln!(self.input, "{command}").expect("the victim reads");
+        self.expect_line("done");
+    }
+
+    fn expect_line(&mut self, expected: &str) {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("the victim writes");
+        assert_eq!(line.trim_end(), expected);
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
