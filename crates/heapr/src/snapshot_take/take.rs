@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use super::capture::CaptureArguments;
-use super::file_name::Destination;
+use super::file_name::{Destination, latest_of};
 use super::hold::Held;
 use super::{by_signal, interrupt};
 
@@ -87,6 +87,7 @@ fn by_inspector(
     written: &mut Vec<Value>,
 ) -> anyhow::Result<()> {
     let mut held = Held::new(pid, true);
+    let mut paths = Vec::new();
     let outcome = (|| {
         loop {
             for captured in held.capture(&arguments.capture, destination, is_cancelled)? {
@@ -94,12 +95,22 @@ fn by_inspector(
                     println!("{}", captured.path.display());
                 }
                 written.push(captured.json());
+                paths.push(captured.path);
             }
             if !arguments.again || !wait_for_enter(&mut held, is_cancelled)? {
                 return Ok(());
             }
         }
     })();
+    if let Some(earlier) = latest_of(pid, destination.directory(), &paths)
+        .filter(|_| outcome.is_ok() && !arguments.capture.open().is_quiet())
+    {
+        eprintln!(
+            "heapr: objects have other ids now than in {}, because V8 numbers them anew in each inspector session: snapshots \
+             to be compared object by object are taken in one run, with --again or by `heapr snapshot every`",
+            earlier.display()
+        );
+    }
     outcome.and(held.close())
 }
 
