@@ -4,9 +4,9 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
+use crate::Result;
 use crate::devtools::Heap;
 use crate::format::{SamplingProfile, first_member};
-use crate::Result;
 
 /// A function. Two of the same name at different places are two.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -88,7 +88,11 @@ impl CallTree {
         let mut tree = Self { is_sampled: true, ..Self::default() };
         let mut numbers = FxHashMap::default();
         for node in profile.nodes {
-            let own = Allocations { live_count: node.sample_count, live_bytes: node.self_bytes, ..Allocations::default() };
+            let own = Allocations {
+                live_count: node.sample_count,
+                live_bytes: node.self_bytes,
+                ..Allocations::default()
+            };
             let function = tree.function(&mut numbers, node.function);
             tree.nodes.push(CallNode { function, parent: node.parent, own });
         }
@@ -104,17 +108,19 @@ impl CallTree {
             let sum = live.entry(u64::from(snapshot.trace_node_id(node))).or_default();
             *sum = (sum.0 + 1, sum.1.saturating_add(snapshot.self_bytes(node)));
         }
-        let mut tree = Self::default();
-        let mut numbers = FxHashMap::default();
+        let text = |number: u32| snapshot.strings().text(number).into_owned();
+        // One for each of the file's functions: V8 knows several of one name without a place.
+        let functions = trace.functions.iter().map(|info| CallFunction {
+            name: named(text(info.name)),
+            script: text(info.script_name),
+            line: info.line,
+            column: info.column,
+        });
+        let mut tree = Self { functions: functions.collect(), ..Self::default() };
+        let unknown = tree.functions.len() as u32;
+        tree.functions
+            .push(CallFunction { name: "(unknown function)".to_owned(), ..CallFunction::default() });
         for node in &trace.nodes {
-            let info = trace.functions.get(node.function_index as usize).copied().unwrap_or_default();
-            let text = |number: u32| snapshot.strings().text(number).into_owned();
-            let called = CallFunction {
-                name: named(text(info.name)),
-                script: text(info.script_name),
-                line: info.line,
-                column: info.column,
-            };
             let (live_count, live_bytes) = live.get(&node.id).copied().unwrap_or_default();
             let own = Allocations {
                 allocated_count: node.allocation_count,
@@ -122,8 +128,11 @@ impl CallTree {
                 live_count,
                 live_bytes,
             };
-            let function = tree.function(&mut numbers, called);
-            tree.nodes.push(CallNode { function, parent: node.parent, own });
+            tree.nodes.push(CallNode {
+                function: node.function_index.min(unknown),
+                parent: node.parent,
+                own,
+            });
         }
         Some(tree)
     }
@@ -157,7 +166,11 @@ impl CallTree {
             whole[self.nodes[at].parent as usize].add(&below);
         }
         let mut lines: Vec<FunctionAllocations> = (0..self.functions.len() as u32)
-            .map(|function| FunctionAllocations { function, own: Allocations::default(), whole: Allocations::default() })
+            .map(|function| FunctionAllocations {
+                function,
+                own: Allocations::default(),
+                whole: Allocations::default(),
+            })
             .collect();
         let is_outermost = self.outermost();
         for (at, node) in self.nodes.iter().enumerate() {
@@ -168,7 +181,9 @@ impl CallTree {
             }
         }
         lines.sort_by(|left, right| {
-            let amounts = |line: &FunctionAllocations| (line.own.live_bytes, line.own.allocated_bytes, line.whole.live_bytes);
+            let amounts = |line: &FunctionAllocations| {
+                (line.own.live_bytes, line.own.allocated_bytes, line.whole.live_bytes)
+            };
             amounts(right).cmp(&amounts(left)).then(left.function.cmp(&right.function))
         });
         lines

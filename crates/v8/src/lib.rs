@@ -3,9 +3,9 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+mod call_tree;
 pub mod capture;
 pub mod devtools;
-mod call_tree;
 mod error;
 mod format;
 mod kinds;

@@ -29,7 +29,8 @@ pub(crate) fn run(arguments: AllocationsArguments) -> anyhow::Result<ExitCode> {
 
 /// Whether the file is a sampling profile; a pipe is none.
 pub(crate) fn is_profile(file: &Path) -> bool {
-    std::fs::metadata(file).is_ok_and(|metadata| metadata.is_file()) && CallTree::is_profile(file).unwrap_or(false)
+    std::fs::metadata(file).is_ok_and(|metadata| metadata.is_file())
+        && CallTree::is_profile(file).unwrap_or(false)
 }
 
 fn read(file: &Path) -> anyhow::Result<CallTree> {
@@ -97,23 +98,26 @@ pub(crate) fn samples(file: &Path) -> anyhow::Result<Vec<Sample>> {
         file: function.script.clone(),
         line: function.line,
     };
-    let samples = (0..).zip(&tree.nodes).filter(|(_, node)| node.own != Default::default()).map(|(at, node)| Sample {
-        frames: tree.stack(at).map(frame).collect(),
-        metrics: Metrics {
-            outstanding_bytes: node.own.live_bytes,
-            outstanding_count: node.own.live_count,
-            total_bytes: node.own.allocated_bytes,
-            total_count: node.own.allocated_count,
-            ..Metrics::default()
-        },
-    });
+    let samples =
+        (0..).zip(&tree.nodes).filter(|(_, node)| node.own != Default::default()).map(|(at, node)| Sample {
+            frames: tree.stack(at).map(frame).collect(),
+            metrics: Metrics {
+                outstanding_bytes: node.own.live_bytes,
+                outstanding_count: node.own.live_count,
+                total_bytes: node.own.allocated_bytes,
+                total_count: node.own.allocated_count,
+                ..Metrics::default()
+            },
+        });
     Ok(samples.collect())
 }
 
 /// Whether the file is one of the kinds that [`samples`] reads: JSON, which no trace is.
 pub(crate) fn is_v8_file(file: &Path) -> bool {
     let has_json_name = file.extension().is_some_and(|extension| {
-        ["heapprofile", "heaptimeline", "heapsnapshot"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+        ["heapprofile", "heaptimeline", "heapsnapshot"]
+            .iter()
+            .any(|known| extension.eq_ignore_ascii_case(known))
     });
     has_json_name || is_profile(file)
 }

@@ -26,6 +26,7 @@ pub(crate) fn take(
     is_cancelled: &AtomicBool,
 ) -> anyhow::Result<PathBuf> {
     let process = Process::examine(pid)?;
+    signal.check(&process, is_forced)?;
     let what = format!("process {pid}");
     // Nobody can be asked for the size of the heap; it is no larger than what the process has in memory.
     let heap_bytes = anonymous_bytes(pid);

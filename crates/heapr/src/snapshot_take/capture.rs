@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use heapr_v8::capture::{
-    Closing, Inspector, OpenOptions, Process, SnapshotOptions, SnapshotProgress, TakenSnapshot, Worker,
-    resident_bytes,
+    Closing, Estimate, Inspector, OpenOptions, Process, Runtime, SnapshotOptions, SnapshotProgress,
+    TakenSnapshot, Worker, resident_bytes,
 };
 use serde_json::json;
 
@@ -101,8 +101,7 @@ pub(crate) struct Captured {
     heap_used_bytes: u64,
     taken: TakenSnapshot,
     extra_bytes: u64,
-    estimated_pause: Duration,
-    estimated_extra_bytes: u64,
+    estimate: Estimate,
 }
 
 impl Captured {
@@ -117,18 +116,23 @@ impl Captured {
             "pause_us": micros(self.taken.pause),
             "first_byte_us": micros(self.taken.until_first_byte),
             "extra_memory_bytes": self.extra_bytes,
-            "estimated_pause_us": micros(self.estimated_pause),
-            "estimated_extra_memory_bytes": self.estimated_extra_bytes,
+            "estimated_pause_us": micros(self.estimate.pause),
+            "estimated_extra_memory_bytes": self.estimate.extra_bytes,
+            "estimated_extra_memory_max_bytes": self.estimate.extra_max_bytes,
         })
     }
 
-    fn tell(&self) {
+    fn tell(&self, runtime: Runtime) {
+        // A browser's pages live in processes of their own.
+        let memory = match runtime {
+            Runtime::Chrome | Runtime::Electron => String::new(),
+            _ => format!(", memory grew by {}", quantity::bytes(self.extra_bytes)),
+        };
         eprintln!(
-            "heapr: {}: {}, the thread stood still for {}, memory grew by {}",
+            "heapr: {}: {}, the thread stood still for {}{memory}",
             self.path.display(),
             quantity::bytes(self.taken.bytes),
             preflight::seconds(self.taken.pause),
-            quantity::bytes(self.extra_bytes),
         );
     }
 }
@@ -214,11 +218,10 @@ fn capture_one(
         heap_used_bytes: usage.used_bytes,
         taken,
         extra_bytes,
-        estimated_pause: estimate.pause,
-        estimated_extra_bytes: estimate.extra_bytes,
+        estimate,
     };
     if !is_quiet {
-        captured.tell();
+        captured.tell(inspector.process().runtime);
     }
     Ok(captured)
 }

@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
         next += period;
         // A snapshot that took longer than the period moves the next one; none are taken back to back.
         next = next.max(Instant::now() + period / 2);
-        sleep_until(next, &is_cancelled, &all);
+        sleep_until(next, &is_cancelled, &mut all);
     }
     for watched in &mut all {
         watched.held.close()?;
@@ -132,10 +132,17 @@ fn look(
     Ok(())
 }
 
-/// Sleeps in short pieces: Ctrl-C is heard, and the end of the last process, too.
-fn sleep_until(time: Instant, is_cancelled: &AtomicBool, all: &[Watched]) {
+/// Sleeps in short pieces: Ctrl-C is heard, and a process that wants to end is let go at once.
+fn sleep_until(time: Instant, is_cancelled: &AtomicBool, all: &mut [Watched]) {
     const PIECE: Duration = Duration::from_millis(100);
     while Instant::now() < time && !is_cancelled.load(Ordering::Relaxed) {
+        for watched in all.iter_mut().filter(|watched| !watched.has_ended) {
+            if watched.held.listen(Instant::now() + PIECE / 10, is_cancelled) {
+                watched.has_ended = true;
+                // Nothing can be closed any more, and nothing needs to be.
+                let _ = watched.held.close();
+            }
+        }
         if all.iter().all(|watched| watched.has_ended) {
             return;
         }

@@ -59,6 +59,18 @@ impl Destination {
     }
 }
 
+/// The latest snapshot of a process in a directory, apart from some.
+pub(crate) fn latest_of(pid: u32, directory: &Path, apart_from: &[PathBuf]) -> Option<PathBuf> {
+    let is_of_process = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let parts: Vec<&str> = name.split('.').collect();
+        matches!(parts[..], ["Heap", _, _, of_pid, _, _, "heapsnapshot"] if of_pid == pid.to_string())
+    };
+    let paths = std::fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
+    let other = |path: &PathBuf| !apart_from.iter().any(|apart| apart.file_name() == path.file_name());
+    paths.filter(is_of_process).filter(other).max()
+}
+
 fn name(start: &str, time: &str, pid: u32, thread_number: u32, number: u32, extension: &str) -> String {
     format!("{start}.{time}.{pid}.{thread_number}.{number:03}.{extension}")
 }
@@ -83,6 +95,22 @@ mod tests {
             std::fs::write(&path, "").unwrap();
             assert!(!may_replace && names.insert(path));
         }
+    }
+
+    #[test]
+    fn only_snapshots_of_the_process_are_its_latest() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| {
+            std::fs::write(directory.path().join(name), "").unwrap();
+            directory.path().join(name)
+        };
+        assert_eq!(latest_of(7, directory.path(), &[]), None);
+        let old = file("Heap.20260101.000000.7.0.001.heapsnapshot");
+        let new = file("Heap.20260102.000000.7.0.001.heapsnapshot");
+        file("Heap.20260103.000000.77.0.001.heapsnapshot");
+        file("Heap.20260103.000000.7.0.001.heapprofile");
+        assert_eq!(latest_of(7, directory.path(), &[]), Some(new.clone()));
+        assert_eq!(latest_of(7, directory.path(), &[new]), Some(old));
     }
 
     #[test]

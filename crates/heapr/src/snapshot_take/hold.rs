@@ -5,6 +5,7 @@
 //! process at a time, because Node processes all want the same port.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use heapr_v8::capture::Inspector;
 
@@ -57,6 +58,11 @@ impl Held {
             Some(inspector) => close(inspector),
             None => Ok(()),
         }
+    }
+
+    /// Listens for a while to a process whose session is kept; says whether it is about to end.
+    pub(crate) fn listen(&mut self, until: Instant, is_cancelled: &AtomicBool) -> bool {
+        self.inspector.as_mut().is_some_and(|inspector| inspector.rest(until, is_cancelled).is_err())
     }
 
     /// After an error: the session is of no use any more.

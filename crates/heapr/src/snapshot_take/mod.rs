@@ -17,8 +17,8 @@ mod take;
 use std::process::ExitCode;
 
 pub(crate) use every::EveryArguments;
-pub(crate) use output_file::OutputFile;
 pub(crate) use node::{NodeArguments, run as run_node};
+pub(crate) use output_file::OutputFile;
 pub(crate) use take::TakeArguments;
 
 /// The commands of `heapr snapshot` that take some.

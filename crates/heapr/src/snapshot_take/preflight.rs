@@ -25,12 +25,13 @@ pub(crate) fn check(
         rustix::fs::statvfs(directory).ok().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     if !is_quiet {
         eprintln!(
-            "heapr: {what}: {} of heap in use, {} resident; the thread will stand still for up to {}, and take up to {} more \
+            "heapr: {what}: {} of heap in use, {} resident; the thread will stand still for about {}, and take {} to {} more \
              ({} free); the file: up to {}",
             quantity::bytes(usage.used_bytes),
             quantity::bytes(resident_bytes(pid)),
             seconds(estimate.pause),
             quantity::bytes(estimate.extra_bytes),
+            quantity::bytes(estimate.extra_max_bytes),
             quantity::bytes(room.free_bytes),
             quantity::bytes(estimate.file_bytes),
         );
@@ -61,7 +62,7 @@ pub(crate) fn seconds(duration: std::time::Duration) -> String {
 fn told(danger: &Danger) -> String {
     match danger {
         Danger::Memory { extra_bytes, free_bytes, limited_by } => format!(
-            "the snapshot may take {} of memory, but {} has only {} left, so the process would likely be killed",
+            "the snapshot will likely take {} of memory, but {} has only {} left, so the process would likely be killed",
             quantity::bytes(*extra_bytes),
             match limited_by {
                 MemoryLimit::Machine => "the machine".to_owned(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use heapr_v8::capture::SnapshotSignal;
@@ -10,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use super::capture::CaptureArguments;
-use super::file_name::Destination;
+use super::file_name::{Destination, latest_of};
 use super::hold::Held;
 use super::{by_signal, interrupt};
 
@@ -86,6 +87,7 @@ fn by_inspector(
     written: &mut Vec<Value>,
 ) -> anyhow::Result<()> {
     let mut held = Held::new(pid, true);
+    let mut paths = Vec::new();
     let outcome = (|| {
         loop {
             for captured in held.capture(&arguments.capture, destination, is_cancelled)? {
@@ -93,12 +95,22 @@ fn by_inspector(
                     println!("{}", captured.path.display());
                 }
                 written.push(captured.json());
+                paths.push(captured.path);
             }
-            if !arguments.again || !wait_for_enter(is_cancelled)? {
+            if !arguments.again || !wait_for_enter(&mut held, is_cancelled)? {
                 return Ok(());
             }
         }
     })();
+    if let Some(earlier) = latest_of(pid, destination.directory(), &paths)
+        .filter(|_| outcome.is_ok() && !arguments.capture.open().is_quiet())
+    {
+        eprintln!(
+            "heapr: objects have other ids now than in {}, because V8 numbers them anew in each inspector session: snapshots \
+             to be compared object by object are taken in one run, with --again or by `heapr snapshot every`",
+            earlier.display()
+        );
+    }
     outcome.and(held.close())
 }
 
@@ -130,12 +142,17 @@ fn by_signal(
     Ok(())
 }
 
-/// Whether a line came on stdin; no, if it ended or the user wanted to stop.
-fn wait_for_enter(is_cancelled: &AtomicBool) -> anyhow::Result<bool> {
+/// Whether a line came on stdin; no, if it ended, or the process did, or the user wanted to stop.
+fn wait_for_enter(held: &mut Held, is_cancelled: &AtomicBool) -> anyhow::Result<bool> {
+    const LOOK: Duration = Duration::from_millis(10);
     const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     eprintln!("heapr: Enter takes another one, Ctrl-C ends");
     let stdin = std::io::stdin();
     while !is_cancelled.load(Ordering::Relaxed) {
+        if held.listen(Instant::now() + LOOK, is_cancelled) {
+            eprintln!("heapr: process {} ends", held.pid);
+            return Ok(false);
+        }
         let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
         match poll(&mut waiting, Some(&TICK)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}

@@ -10,6 +10,7 @@
 //! is loaded late) ranks low, because it gains few objects of many classes; with three or more snapshots also because
 //! it does not go on.
 
+mod chains;
 mod growth;
 mod holders;
 mod late_owners;
@@ -159,13 +160,16 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
             .map(|&node| to_last.earlier[node as usize])
             .filter(|&node| node != NOT_THERE)
             .collect();
-        let mut growth = growth::growth_between(*first, *later, with_first, &late, &mut names);
+        let mut classes = Classes::of(*later);
+        let ownership = Ownership::of(*later, &with_first.earlier, &late, &mut classes, &mut names);
+        let mut growth = growth::growth_between(*first, *later, with_first, &late, &ownership, &mut names);
         holders::move_to_holders(*later, with_first, &mut growth, &mut names);
+        chains::move_to_lists(*later, &ownership, &mut growth, &mut names);
         let of_last: FxHashMap<Holding, Growth> = growth
             .into_iter()
-            .filter_map(|(Holding { owner, field }, growth)| {
+            .filter_map(|(Holding { owner, field, .. }, growth)| {
                 let owner = to_last.later[owner as usize];
-                (owner != NOT_THERE).then_some((Holding { owner, field }, growth))
+                (owner != NOT_THERE).then_some((Holding::new(owner, field), growth))
             })
             .collect();
         series.push(of_last);

@@ -60,6 +60,7 @@ pub(crate) struct Connection {
     address: SocketAddr,
     process: Process,
     last_id: u64,
+    is_ending: bool,
 }
 
 impl fmt::Debug for Connection {
@@ -91,7 +92,19 @@ impl Connection {
             },
         )?;
         socket.get_ref().set_read_timeout(Some(TICK)).map_err(|error| broke(error.into()))?;
-        Ok(Self { socket, address, process: process.clone(), last_id: 0 })
+        Ok(Self { socket, address, process: process.clone(), last_id: 0, is_ending: false })
+    }
+
+    /// Asks Node to say when it wants to exit: it then waits until all sessions are closed. Browsers refuse it, and do
+    /// not wait; the answer is not waited for.
+    pub(crate) fn watch_for_end(&mut self) -> Result<()> {
+        self.send(&Isolate::Main, "NodeRuntime.notifyWhenWaitingForDisconnect", &json!({ "enabled": true }))
+            .map(drop)
+    }
+
+    /// Whether the process has said that it waits for the end of this session in order to exit.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending
     }
 
     /// Sends a request and returns its number.
@@ -154,7 +167,7 @@ impl Connection {
         }
     }
 
-    /// Hands events on for some time, or until the flag is raised.
+    /// Hands events on for some time, or until the flag is raised, or the process wants to exit.
     pub(crate) fn listen(
         &mut self,
         isolate: &Isolate,
@@ -163,7 +176,7 @@ impl Connection {
         on_event: OnEvent<'_>,
     ) -> Result<()> {
         let patience = Patience { silence_max: Duration::MAX, deadline: Some(until), is_cancelled };
-        while Instant::now() < until && !is_cancelled.load(Ordering::Relaxed) {
+        while Instant::now() < until && !is_cancelled.load(Ordering::Relaxed) && !self.is_ending {
             let received =
                 self.receive("", patience, &mut |from, message| match (&message.method, message.params) {
                     (Some(event), Some(params)) if from == *isolate => on_event(event, params),
@@ -186,6 +199,7 @@ impl Connection {
     ) -> Result<()> {
         let text = self.next_text(method, patience)?;
         let message = Message::parse(&text)?;
+        self.is_ending |= message.method.as_deref() == Some("NodeRuntime.waitingForDisconnect");
         let worker_params = match (&message.method, message.params) {
             (Some(event), Some(params)) if event == "NodeWorker.receivedMessageFromWorker" => Some(params),
             _ => None,
@@ -238,7 +252,16 @@ impl Connection {
 
     /// A connection that ends because its process did says so.
     fn ended(&self, otherwise: Error) -> Error {
-        if self.process.is_alive() { otherwise } else { Error::ProcessEnded { pid: self.process.pid } }
+        // Sockets are closed before a process is gone, and freeing a large heap takes a while.
+        const DYING: Duration = Duration::from_millis(500);
+        let started = Instant::now();
+        while self.process.is_alive() {
+            if started.elapsed() >= DYING {
+                return otherwise;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Error::ProcessEnded { pid: self.process.pid }
     }
 }
 

@@ -12,15 +12,18 @@
 //!     19 MB         4.4 s          0.24 GB        29 MB      Node 16 and 18
 //!     61 MB        37.1 s          0.84 GB       106 MB      Node 16 and 18: with the square of the heap
 //! ```
-//! Heaps of long strings and buffers cost a fraction of it: these are upper bounds, which is what a refusal needs.
+//! Heaps of long strings and buffers cost a fraction of it, heaps of the smallest objects (35 bytes each, on a machine
+//! with more to do) took 17 times their size, so memory is told as a range. Its lower end decides on a refusal.
 
 use std::time::Duration;
 
 use super::inspector::HeapUsage;
 use super::memory::{MemoryLimit, MemoryRoom};
 
-/// Memory on top, in tenths of the heap in use.
-const EXTRA_TENTHS: u64 = 135;
+/// Memory on top for objects of usual size, in tenths of the heap in use.
+const EXTRA_TENTHS: u64 = 100;
+/// The same for the smallest ones.
+const EXTRA_TENTHS_MAX: u64 = 175;
 /// Memory on top for the smallest heap: V8's own objects, and the thread that sends.
 const EXTRA_BASE_BYTES: u64 = 32 << 20;
 /// File size, in tenths of the heap in use.
@@ -35,13 +38,15 @@ const FIRST_FAST_NODE: u32 = 20;
 /// Before the memory is used up to the last byte, others get killed.
 const RESERVE_BYTES: u64 = 64 << 20;
 
-/// An upper bound of the costs.
+/// The costs, for a heap of small objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
     /// So long the thread does nothing else.
     pub pause: Duration,
-    /// Memory that the process takes in addition, and gives back afterwards.
+    /// Memory that the process likely takes in addition (and gives back afterwards).
     pub extra_bytes: u64,
+    /// Memory that it takes in addition at most.
+    pub extra_max_bytes: u64,
     /// Size of the file.
     pub file_bytes: u64,
 }
@@ -68,7 +73,7 @@ pub enum Danger {
     },
 }
 
-/// What a snapshot of such a heap can cost at most; the version of Node counts where it is known.
+/// What a snapshot of such a heap costs; the version of Node counts where it is known.
 pub fn estimate(usage: HeapUsage, node_major: Option<u32>) -> Estimate {
     let tenths = |tenths: u64| (usage.used_bytes / 10).saturating_mul(tenths);
     let used_bytes = u128::from(usage.used_bytes);
@@ -80,6 +85,7 @@ pub fn estimate(usage: HeapUsage, node_major: Option<u32>) -> Estimate {
     Estimate {
         pause: Duration::from_micros(u64::try_from(pause_us).unwrap_or(u64::MAX)),
         extra_bytes: tenths(EXTRA_TENTHS).saturating_add(EXTRA_BASE_BYTES),
+        extra_max_bytes: tenths(EXTRA_TENTHS_MAX).saturating_add(EXTRA_BASE_BYTES),
         file_bytes: tenths(FILE_TENTHS).saturating_add(FILE_BASE_BYTES),
     }
 }
@@ -115,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_bounds_what_was_measured() {
+    fn the_estimate_holds_for_what_was_measured() {
         // (Node, heap, pause, memory on top, file)
         for (major, heap, pause_ms, extra, file) in [
             (24, 64, 2_900, 765, 100),
@@ -123,20 +129,22 @@ mod tests {
             (20, 588, 50_900, 5_451, 1017),
             (16, 19, 4_400, 237, 29),
             (18, 61, 37_100, 840, 106),
+            (20, 77, 7_700, 1_336, 161),
         ] {
             let estimate = of_heap_in(heap * MEGABYTE, major);
             let what = format!("{heap} MB in Node {major}: {estimate:?}");
             assert!((pause_ms..pause_ms * 5 / 2).contains(&estimate.pause.as_millis()), "{what}");
-            assert!((extra * MEGABYTE..extra * MEGABYTE * 8 / 5).contains(&estimate.extra_bytes), "{what}");
+            let range = estimate.extra_bytes * 9 / 10..estimate.extra_max_bytes;
+            assert!(range.contains(&(extra * MEGABYTE)), "{what}");
             assert!((file * MEGABYTE..file * MEGABYTE * 2).contains(&estimate.file_bytes), "{what}");
         }
     }
 
     #[test]
-    fn a_heap_that_does_not_fit_fourteen_times_is_a_danger() {
+    fn a_heap_that_does_not_fit_ten_times_is_a_danger() {
         let room = |free_bytes| MemoryRoom { free_bytes, limited_by: MemoryLimit::Machine };
         assert_eq!(dangers(of_heap(100 * MEGABYTE), &room(2000 * MEGABYTE), Some(1000 * MEGABYTE)), []);
-        let found = dangers(of_heap(100 * MEGABYTE), &room(1200 * MEGABYTE), Some(100 * MEGABYTE));
+        let found = dangers(of_heap(100 * MEGABYTE), &room(1000 * MEGABYTE), Some(100 * MEGABYTE));
         assert!(matches!(found[..], [Danger::Memory { .. }, Danger::Disk { .. }]), "{found:?}");
     }
 

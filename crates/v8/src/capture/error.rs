@@ -22,6 +22,12 @@ pub enum Error {
         /// The process id.
         pid: u32,
     },
+    /// The process is about to end, and waits for us to leave.
+    #[error("process {pid} is ending")]
+    ProcessEnding {
+        /// The process id.
+        pid: u32,
+    },
     /// `/proc/PID/fd` and the like are closed to us.
     #[error(
         "process {pid} belongs to user {uid} and cannot be looked into: run heapr as that user or as root"

@@ -115,10 +115,11 @@ impl Inspector {
         }
         refuse_without_signal(process, options)?;
         let (listener, is_ours) = open_by_signal(process, &before, options, is_cancelled)?;
-        let mut inspector = Self::connect(process, listener, options, is_ours);
+        let inspector = Self::connect(process, listener, options, is_ours);
         if inspector.is_err() && is_ours {
-            // The port is ours to close, so the handshake is tried once more.
-            inspector = Self::connect(process, listener, options, is_ours);
+            // The port is ours to close, whatever was wrong with the target.
+            let any = OpenOptions { target: None, ..options.clone() };
+            let _ = Self::connect(process, listener, &any, is_ours).map(Self::close);
         }
         if is_cancelled.load(Ordering::Relaxed) {
             inspector?.close();
@@ -140,9 +141,10 @@ impl Inspector {
             target.socket_url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..]));
         let path = path
             .ok_or_else(|| Error::NotAnInspector { address, what: "a target without an address".into() })?;
-        let connection = Connection::open(process, network::connect(process, address)?, address, path)?;
+        let mut connection = Connection::open(process, network::connect(process, address)?, address, path)?;
         let node_major = version(process, address).ok().and_then(|version| version.node_major());
         let process = process.clone();
+        connection.watch_for_end()?;
         Ok(Self { process, listener, target, connection, wait: options.wait, must_close, node_major })
     }
 
@@ -242,6 +244,13 @@ impl Inspector {
         )
     }
 
+    /// Keeps the session for a while. Returns early, with an error, if the process ends: Node waits at its exit until
+    /// the last session is closed, so the inspector must be dropped then.
+    pub fn rest(&mut self, until: Instant, is_cancelled: &AtomicBool) -> Result<()> {
+        self.connection.listen(&Isolate::Main, until, is_cancelled, &mut |_, _| Ok(()))?;
+        if self.connection.is_ending() { Err(Error::ProcessEnding { pid: self.process.pid }) } else { Ok(()) }
+    }
+
     /// Ends the session, and closes the port if we opened it.
     pub fn close(mut self) -> Closing {
         self.close_port()
@@ -251,8 +260,14 @@ impl Inspector {
         if !std::mem::take(&mut self.must_close) {
             return Closing::WasOpenBefore;
         }
-        // From a timer: called right away, it would wait for this very request. The timer keeps nothing alive.
-        const CLOSE: &str = "setTimeout(() => process._debugEnd(), 50).unref(); 0";
+        if self.connection.is_ending() {
+            // No timer runs any more; the port goes with the process.
+            return Closing::Closed;
+        }
+        // From a timer: called right away, it would wait for this very request. The timer keeps nothing alive. And once
+        // more when the event loop has polled: a thread that was busy when SIGUSR1 came has opened the port from an
+        // interrupt, and opens it a second time from the event that is still under way.
+        const CLOSE: &str = "setTimeout(() => { process._debugEnd(); setImmediate(() => process._debugEnd()); }, 50).unref(); 0";
         let params = json!({ "expression": CLOSE, "silent": true, "returnByValue": true });
         let never = AtomicBool::new(false);
         let deadline = Some(Instant::now() + CLOSE_TIME);

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, Result};
+use super::listening::{Listener, listeners_of};
 
 /// What runs a process's JavaScript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +119,11 @@ impl Process {
         start_ticks(&directory) == self.start_ticks && self.start_ticks != 0 && !is_zombie
     }
 
+    /// The TCP sockets that it listens on.
+    pub fn listeners(&self) -> Result<Vec<Listener>> {
+        listeners_of(self)
+    }
+
     /// Whether it has a handler for a signal; without one, most signals end a process.
     pub fn catches(&self, signal: rustix::process::Signal) -> bool {
         self.caught_signals & (1 << (signal.as_raw() - 1)) != 0
@@ -156,8 +162,8 @@ impl Process {
             scripts < 2
         });
         let of_command_line: Vec<&str> = of_command_line.collect();
-        let of_environment: Vec<&str> =
-            self.node_options.as_deref().unwrap_or("").split_whitespace().collect();
+        let of_environment = split_node_options(self.node_options.as_deref().unwrap_or(""));
+        let of_environment = of_environment.iter().map(String::as_str).collect();
         for arguments in [of_command_line, of_environment] {
             for (at, argument) in arguments.iter().enumerate() {
                 match argument.strip_prefix(name).map(|rest| (rest, rest.strip_prefix('='))) {
@@ -172,6 +178,27 @@ impl Process {
         }
         None
     }
+}
+
+/// As Node reads `NODE_OPTIONS`: quotes hold blanks together, and inside of them a backslash takes the next as it is.
+fn split_node_options(text: &str) -> Vec<String> {
+    let mut options = Vec::new();
+    let mut option = None;
+    let mut is_quoted = false;
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' => {
+                is_quoted = !is_quoted;
+                option.get_or_insert_with(String::new);
+            }
+            ' ' if !is_quoted => options.extend(option.take()),
+            '\\' if is_quoted => option.get_or_insert_with(String::new).extend(characters.next()),
+            character => option.get_or_insert_with(String::new).push(character),
+        }
+    }
+    options.extend(option);
+    options
 }
 
 /// The field of `/proc/PID/status` that stands after `NAME:`.
@@ -241,7 +268,7 @@ fn runtime(executable: &Path, directory: &Path) -> Runtime {
     ]) {
         Runtime::Chrome
     } else if maps_name(directory, b"libnode.so")
-        || executable_holds(&directory.join("exe"), b"node_module_register")
+        || executable_holds(&directory.join("exe"), &exported_by_node())
     {
         Runtime::Node
     } else {
@@ -256,7 +283,13 @@ fn maps_name(directory: &Path, name: &[u8]) -> bool {
 /// Executables are searched up to here: single-file Node programs have about 100 MB.
 const SEARCHED_BYTES_MAX: u64 = 512 << 20;
 
-/// Whether a name is found in the executable: Node exports it to its add-ons, under whatever file name it runs.
+/// A name in the symbol table of every Node: it is exported to add-ons, under whatever file name Node runs. Put together
+/// only here, because otherwise heapr's own executable would hold it.
+fn exported_by_node() -> Vec<u8> {
+    [&b"\0node_"[..], b"module_", b"register\0"].concat()
+}
+
+/// Whether some bytes are found in the executable.
 fn executable_holds(path: &Path, name: &[u8]) -> bool {
     let Ok(file) = fs::File::open(path) else { return false };
     let mut file = file.take(SEARCHED_BYTES_MAX);
@@ -284,4 +317,52 @@ pub(crate) fn below_root(pid: u32, path: &Path) -> PathBuf {
     let relative = path.as_os_str().as_bytes().strip_prefix(b"/").unwrap_or(path.as_os_str().as_bytes());
     inside.push(Path::new(std::ffi::OsStr::from_bytes(relative)));
     inside
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(arguments: &[&str], node_options: Option<&str>) -> Process {
+        let mut process = Process::examine(std::process::id()).unwrap();
+        process.arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        process.node_options = node_options.map(str::to_owned);
+        process
+    }
+
+    #[test]
+    fn options_are_found_where_node_finds_them() {
+        let option = |arguments: &[&str], environment| with(arguments, environment).option("--inspect-port");
+        assert_eq!(option(&["node", "--inspect-port=17", "a.js"], None).as_deref(), Some("17"));
+        assert_eq!(option(&["node", "--inspect-port", "17", "a.js"], None).as_deref(), Some("17"));
+        assert_eq!(option(&["node", "-r", "x", "--inspect-port=17"], None).as_deref(), Some("17"));
+        assert_eq!(option(&["node", "a.js"], Some("--a --inspect-port=17")).as_deref(), Some("17"));
+        assert_eq!(option(&["node", "--inspect-portal=17", "a.js"], None), None);
+        assert_eq!(option(&["node", "a.js", "b", "--inspect-port=17"], None), None);
+        assert_eq!(option(&[], Some("")), None);
+    }
+
+    #[test]
+    fn quotes_hold_blanks_together() {
+        let split = |text| split_node_options(text);
+        assert_eq!(split(r#"--a  "--b=c d" --e="f\"g""#), ["--a", "--b=c d", "--e=f\"g"]);
+        assert_eq!(split(r#"\a "\"#), ["\\a", ""]);
+    }
+
+    #[test]
+    fn this_process_is_no_node() {
+        let process = Process::examine(std::process::id()).unwrap();
+        assert_eq!((process.runtime, process.inner_pid), (Runtime::Unknown, std::process::id()));
+        assert!(process.is_alive() && !process.is_in_other_network);
+    }
+
+    #[test]
+    fn threads_and_processes_that_are_not_there_are_told() {
+        assert!(matches!(Process::examine(u32::MAX), Err(Error::NoProcess { .. })));
+        let thread = std::thread::spawn(|| {
+            let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+            Process::examine(thread)
+        });
+        assert!(matches!(thread.join().unwrap(), Err(Error::NoProcess { .. })));
+    }
 }

@@ -72,6 +72,19 @@ pub struct SignalFile {
 }
 
 impl SnapshotSignal {
+    /// Whether the process was started for it: to another program the signal may mean anything.
+    pub fn check(self, process: &Process, is_sure: bool) -> Result<()> {
+        let given = process.option("--heapsnapshot-signal");
+        if is_sure || given.as_deref().and_then(Self::parse) == Some(self) {
+            return Ok(());
+        }
+        Err(Error::NoSnapshotSignal {
+            pid: process.pid,
+            signal: self.name(),
+            given: given.unwrap_or_default(),
+        })
+    }
+
     /// Sends the signal and waits until the file is whole, or until `wait` has passed without one appearing.
     ///
     /// Unless `is_sure`, the process must have been started with `--heapsnapshot-signal`: to another program the signal
@@ -85,14 +98,7 @@ impl SnapshotSignal {
         is_cancelled: &AtomicBool,
     ) -> Result<SignalFile> {
         let pid = process.pid;
-        let given = process.option("--heapsnapshot-signal");
-        if !is_sure && given.as_deref().and_then(Self::parse) != Some(self) {
-            return Err(Error::NoSnapshotSignal {
-                pid,
-                signal: self.name(),
-                given: given.unwrap_or_default(),
-            });
-        }
+        self.check(process, is_sure)?;
         let directories = directories(process);
         let before: HashSet<_> =
             directories.iter().flat_map(|directory| files_in(directory, process)).collect();

@@ -6,6 +6,7 @@ mod digits;
 mod edge_columns;
 mod input;
 mod locations;
+mod members;
 mod meta;
 mod node_columns;
 mod problem;
@@ -27,8 +28,8 @@ pub use strings::Strings;
 
 pub(crate) use edge_columns::EdgeColumns;
 pub(crate) use node_columns::NodeColumns;
-pub(crate) use sampling_profile::{SamplingProfile, first_member};
 pub(crate) use reader::{read_path, read_stream};
+pub(crate) use sampling_profile::{SamplingProfile, first_member};
 
 #[cfg(test)]
 mod tests;

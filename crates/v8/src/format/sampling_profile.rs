@@ -200,7 +200,10 @@ mod tests {
         assert_eq!(parents, [0, 0, 0, 2]);
         let node = &profile.nodes[1];
         assert_eq!((node.self_bytes, node.sample_count), (96, 2));
-        assert_eq!((node.function.name.as_str(), node.function.line, node.function.column), ("(anonymous function)", 5, 1));
+        assert_eq!(
+            (node.function.name.as_str(), node.function.line, node.function.column),
+            ("(anonymous function)", 5, 1)
+        );
         assert_eq!(profile.nodes[0].function.line, 0);
     }
 
@@ -214,7 +217,8 @@ mod tests {
     #[test]
     fn calls_of_any_depth_are_read() {
         let depth = 100_000;
-        let text = format!("{{\"head\":{}{{\"id\":0}}{}}}", "{\"children\":[".repeat(depth), "]}".repeat(depth));
+        let text =
+            format!("{{\"head\":{}{{\"id\":0}}{}}}", "{\"children\":[".repeat(depth), "]}".repeat(depth));
         assert_eq!(read(&text).unwrap().nodes.len(), depth + 1);
     }
 }

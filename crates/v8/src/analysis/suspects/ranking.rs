@@ -53,7 +53,7 @@ pub(super) fn ranked_groups<H: HeapView>(
     let Some(final_growth) = series.last() else { return Vec::new() };
     let mut groups: FxHashMap<String, Group> = FxHashMap::default();
     for (&holding, growth) in final_growth {
-        let Holding { owner, field } = holding;
+        let Holding { owner, field, .. } = holding;
         let called = naming.call(owner);
         let field = (field != NONE).then(|| names.name(field));
         let name = full_name(&called, field);

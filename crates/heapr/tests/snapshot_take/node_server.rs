@@ -1,0 +1,192 @@
+//! A Node program under test, and heapr run on it.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Nothing here takes longer on an idle machine than a tenth of it.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+
+/// A server that keeps `objects` objects, answers every request with `hello`, and says on which port it listens.
+pub(crate) const SERVER: &str = "
+    class Thing { constructor(i) { this.name = 'thing ' + i; this.inner = { i }; } }
+    globalThis.kept = Array.from({ length: +process.env.OBJECTS || 0 }, (_, i) => new Thing(i));
+    const server = require('http').createServer((request, response) => response.end('hello'));
+    server.listen(0, '127.0.0.1', () => console.log('port ' + server.address().port));
+";
+
+/// Whether there is a Node to test with.
+pub(crate) fn has_node() -> bool {
+    let has =
+        Command::new("node").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !has {
+        eprintln!("no node in the path: not tested");
+    }
+    has
+}
+
+/// A running program; killed when it is dropped.
+pub(crate) struct Program {
+    pub(crate) child: Child,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Program {
+    /// Starts Node on a script, and waits until it has written a line.
+    pub(crate) fn node(options: &[&str], script: &str, environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new("node");
+        command.args(options).arg("app.js").envs(environment.iter().copied());
+        Self::start(command, script)
+    }
+
+    /// Starts a command beside which the script lies as `app.js`.
+    pub(crate) fn start(mut command: Command, script: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("app.js"), script).unwrap();
+        let out = File::create(folder.path().join("out")).unwrap();
+        let child = command
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(out.try_clone().unwrap())
+            .stderr(out)
+            .spawn()
+            .unwrap();
+        let mut program = Self { child, folder };
+        let started = Instant::now();
+        while !program.output().contains('\n') {
+            assert!(started.elapsed() < LIMIT && program.is_alive(), "{}", program.output());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        program
+    }
+
+    /// A server with so many objects, whose inspector may take any port.
+    pub(crate) fn server(objects: u32) -> Self {
+        Self::node(&["--inspect-port=0"], SERVER, &[("OBJECTS", &objects.to_string())])
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn output(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("out")).unwrap()
+    }
+
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// The port that the program said it listens on.
+    pub(crate) fn port(&self) -> u16 {
+        let output = self.output();
+        let port = output.lines().find_map(|line| line.strip_prefix("port ")?.parse().ok());
+        port.unwrap_or_else(|| panic!("no port in {output}"))
+    }
+
+    /// The ports that it really listens on.
+    pub(crate) fn listening(&self) -> Vec<u16> {
+        let process = heapr_v8::capture::Process::examine(self.pid()).unwrap();
+        process.listeners().unwrap().iter().map(|listener| listener.bound_to.port()).collect()
+    }
+
+    /// Waits until it listens on nothing but its own port: the thread may be busy until then.
+    pub(crate) fn wait_until_closed(&self) {
+        let started = Instant::now();
+        while self.listening() != [self.port()] {
+            assert!(started.elapsed() < LIMIT, "{:?} listen\n{}", self.listening(), self.output());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Heapr with its arguments, in the folder of the program.
+    pub(crate) fn heapr(&self, arguments: &[&str]) -> Outcome {
+        self.finish(self.spawn_heapr(arguments))
+    }
+
+    /// Heapr, started.
+    pub(crate) fn spawn_heapr(&self, arguments: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_heapr"))
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Waits for it.
+    pub(crate) fn finish(&self, mut child: Child) -> Outcome {
+        let started = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            if started.elapsed() > LIMIT {
+                let _ = child.kill();
+                panic!("heapr was not done after {LIMIT:?}: {:?}", child.wait_with_output());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Outcome { status: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// Names in the folder that begin with `Heap`, hidden ones, too.
+    pub(crate) fn heap_files(&self) -> Vec<String> {
+        let names = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.retain(|name| name.trim_start_matches('.').starts_with("Heap"));
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What heapr did.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) status: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// One request to a server; its answer.
+pub(crate) fn request(port: u16) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    write!(stream, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// The ids of all objects of a class, in the order of the file.
+pub(crate) fn ids_of(path: &Path, class: &str) -> Vec<u64> {
+    let snapshot: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let fields = snapshot["snapshot"]["meta"]["node_fields"].as_array().unwrap();
+    let at = |name: &str| fields.iter().position(|field| field == name).unwrap();
+    let (kind, name, id) = (at("type"), at("name"), at("id"));
+    let kinds = snapshot["snapshot"]["meta"]["node_types"][kind].as_array().unwrap();
+    let object = kinds.iter().position(|kind| kind == "object").unwrap() as u64;
+    let strings = snapshot["strings"].as_array().unwrap();
+    let nodes: Vec<u64> =
+        snapshot["nodes"].as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).collect();
+    assert_eq!(
+        nodes.len() as u64,
+        snapshot["snapshot"]["node_count"].as_u64().unwrap() * fields.len() as u64
+    );
+    nodes
+        .chunks_exact(fields.len())
+        .filter(|node| node[kind] == object && strings[node[name] as usize] == class)
+        .map(|node| node[id])
+        .collect()
+}

@@ -1,0 +1,118 @@
+//! `heapr node`: started ready, sampled, recorded.
+
+use std::process::Command;
+
+use crate::node_server::{Program, SERVER, has_node};
+
+const ALLOCATOR: &str = "
+    globalThis.kept = [];
+    function growing() { for (let i = 0; i < 2000; i++) kept.push({ name: 'growing ' + i, more: new Array(10).fill(i) }); }
+    setInterval(growing, 20);
+    console.log('ready');";
+
+fn json(program: &Program, name: &str) -> serde_json::Value {
+    let text = std::fs::read(program.folder.path().join(name)).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+#[test]
+fn a_sampled_profile_names_the_function_that_allocates() {
+    if !has_node() {
+        return;
+    }
+    let program = Program::node(&["--inspect-port=0"], ALLOCATOR, &[]);
+    let pid = program.pid().to_string();
+    let outcome = program.heapr(&["node", "sample", &pid, "-d", "2", "--interval", "4K", "-q"]);
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+    assert!(outcome.stdout.trim_end().ends_with(".heapprofile"), "{}", outcome.stdout);
+    let profile = json(&program, outcome.stdout.trim_end());
+    assert!(!profile["samples"].as_array().unwrap().is_empty());
+    assert!(profile["head"].to_string().contains("\"growing\""), "{profile:#}");
+    assert_eq!(program.listening(), [0_u16; 0]);
+}
+
+#[test]
+fn an_interrupt_ends_the_sampling_and_keeps_the_profile() {
+    if !has_node() {
+        return;
+    }
+    let program = Program::node(&["--inspect-port=0"], ALLOCATOR, &[]);
+    let pid = program.pid().to_string();
+    let heapr = program.spawn_heapr(&["node", "sample", &pid, "-d", "1000", "-o", "p.heapprofile"]);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    Command::new("kill").args(["-INT", &heapr.id().to_string()]).status().unwrap();
+    let outcome = program.finish(heapr);
+    assert_eq!(outcome.status, Some(0), "{outcome:?}");
+    assert!(json(&program, "p.heapprofile")["head"].is_object());
+    assert_eq!(program.listening(), [0_u16; 0]);
+}
+
+#[test]
+fn a_timeline_holds_stacks_and_samples() {
+    if !has_node() {
+        return;
+    }
+    let program = Program::node(&["--inspect-port=0"], ALLOCATOR, &[]);
+    let pid = program.pid().to_string();
+    let outcome = program.heapr(&["node", "timeline", &pid, "-d", "1", "-o", "t.heaptimeline"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    let timeline = json(&program, "t.heaptimeline");
+    for part in ["trace_function_infos", "trace_tree", "samples"] {
+        assert!(!timeline[part].as_array().unwrap().is_empty(), "{part}");
+    }
+    assert_eq!(program.listening(), [0_u16; 0]);
+}
+
+#[test]
+fn a_program_started_ready_opens_no_port_and_writes_on_the_signal() {
+    if !has_node() {
+        return;
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapr"));
+    command.args(["node", "-q", "-o", "near the limit", "--", "sh", "-c", "exec node app.js"]);
+    let server = Program::start(command, SERVER);
+    assert_eq!(server.listening(), [server.port()]);
+    let outcome = server.heapr(&["snapshot", "take", "--signal", "USR2", "-q", &server.pid().to_string()]);
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+    assert_eq!(server.heap_files(), [outcome.stdout.trim_end()]);
+}
+
+#[test]
+fn a_heap_that_runs_full_leaves_a_snapshot_behind() {
+    if !has_node() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = "const kept = []; for (;;) kept.push({ a: [1, 2, 3] });";
+    std::fs::write(folder.path().join("app.js"), script).unwrap();
+    let status = Command::new(env!("CARGO_BIN_EXE_heapr"))
+        .args(["node", "-q", "-o", "near", "--", "node", "--max-old-space-size=20", "app.js"])
+        .current_dir(folder.path())
+        .stderr(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert!(!status.success());
+    let files: Vec<_> = std::fs::read_dir(folder.path().join("near")).unwrap().collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    assert!(files[0].as_ref().unwrap().metadata().unwrap().len() > 1 << 20);
+}
+
+#[test]
+fn the_status_of_the_program_is_passed_through() {
+    let run = |program: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heapr"));
+        let folder = tempfile::tempdir().unwrap();
+        command
+            .args(["node", "-q", "-o"])
+            .arg(folder.path())
+            .arg("--")
+            .args(program)
+            .output()
+            .unwrap()
+            .status
+            .code()
+    };
+    assert_eq!(run(&["sh", "-c", "exit 7"]), Some(7));
+    assert_eq!(run(&["no-such-program"]), Some(127));
+    assert_eq!(run(&["/etc/passwd"]), Some(126));
+}
