@@ -107,7 +107,8 @@ fn every_list_prints_in_every_format() {
         }
     }
     let shapes = text(&heapr("shapes", &files[..1], &["--top", "1000"]));
-    assert!(shapes.contains("Order {number, text}"), "{shapes}");
+    // Small integers are not in a snapshot.
+    assert!(shapes.contains("Order {text}"), "{shapes}");
     let collections = text(&heapr("collections", &files[..1], &[]));
     assert!(collections.contains("Ledger.orders"), "{collections}");
 }

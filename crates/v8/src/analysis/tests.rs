@@ -79,6 +79,20 @@ fn objects_that_were_numbered_anew_are_recognized_by_their_places() {
 }
 
 #[test]
+fn ids_in_names_are_no_part_of_a_place() {
+    let with_scope = |entry_count: u32, id: u32| {
+        let mut heap = program(entry_count, 0, id);
+        let scope = heap.node("object", &format!("system / Context / scope @{id}"), 40);
+        heap.edge(1, "element", "2", scope);
+        let list = heap.node("object", "History", 24);
+        heap.edge(scope, "context", "list", list);
+        (heap.open(1), list)
+    };
+    let ((before, old), (after, new)) = (with_scope(5, 3), with_scope(6, 9));
+    assert_eq!(Matching::of(&before, &after).later[old as usize], new);
+}
+
+#[test]
 fn a_heap_that_did_not_change_has_no_suspects() {
     let (before, after) = (program(20, 30, 7).open(1), program(20, 30, 7).open(1));
     let matching = Matching::of(&before, &after);
