@@ -35,3 +35,6 @@ pub use shapes::{Shape, shapes};
 pub use strings::{DuplicatedString, duplicated_strings};
 pub use suspects::{Collected, Confidence, Doubt, Suspect, Suspects, suspects};
 pub use unreachable::{Unreachable, unreachable};
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ mod export;
 mod filter_arguments;
 pub(crate) mod heap_file;
 mod limit;
+mod native_contexts;
 mod object;
 mod query;
 mod retainers;
@@ -38,6 +39,8 @@ pub(crate) enum SnapshotCommand {
     Statistics(Box<statistics::StatisticsArguments>),
     /// Compare two snapshots by class; with more of them, the course of each class
     Diff(Box<diff::DiffArguments>),
+    /// List whose objects fill the heap, where pages or vm contexts share it
+    NativeContexts(Box<native_contexts::NativeContextsArguments>),
     /// List what an object refers to
     Containment(Box<containment::ContainmentArguments>),
     /// List what refers to an object, and the shortest ways to it from a root
@@ -65,6 +68,7 @@ pub(crate) fn run(command: SnapshotCommand) -> anyhow::Result<ExitCode> {
         SnapshotCommand::Allocations(arguments) => allocations::run(*arguments),
         SnapshotCommand::Statistics(arguments) => statistics::run(*arguments),
         SnapshotCommand::Diff(arguments) => diff::run(*arguments),
+        SnapshotCommand::NativeContexts(arguments) => native_contexts::run(*arguments),
         SnapshotCommand::Containment(arguments) => containment::run(*arguments),
         SnapshotCommand::Retainers(arguments) => retainers::run(*arguments),
         SnapshotCommand::Dominators(arguments) => dominators::run(*arguments),

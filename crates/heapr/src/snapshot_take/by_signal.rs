@@ -12,13 +12,14 @@ use heapr_v8::capture::{HeapUsage, Process, SignalFile, SnapshotSignal, anonymou
 
 use super::file_name::Destination;
 use super::output_file::OutputFile;
-use super::preflight;
+use super::{preflight, prepared};
 use crate::report::quantity;
 
-/// Has the process write a snapshot, and moves it to where it is wanted.
+/// Has the process write a snapshot, and moves it to where it is wanted. Without a signal that is asked for, the one
+/// that it was prepared for is sent.
 pub(crate) fn take(
     pid: u32,
-    signal: SnapshotSignal,
+    signal: Option<SnapshotSignal>,
     is_forced: bool,
     wait: Duration,
     destination: &Destination,
@@ -26,13 +27,19 @@ pub(crate) fn take(
     is_cancelled: &AtomicBool,
 ) -> anyhow::Result<PathBuf> {
     let process = Process::examine(pid)?;
-    signal.check(&process, is_forced)?;
+    let prepared = prepared::find(&process).filter(|(of, _)| signal.is_none_or(|signal| signal == *of));
+    let Some(signal) = signal.or(prepared.as_ref().map(|(signal, _)| *signal)) else {
+        anyhow::bail!("process {pid} has not been prepared for snapshots by a signal");
+    };
+    let is_sure = is_forced || prepared.is_some();
+    signal.check(&process, is_sure)?;
+    let directory = prepared.as_ref().map(|(_, directory)| directory.as_path());
     let what = format!("process {pid}");
     // Nobody can be asked for the size of the heap; it is no larger than what the process has in memory.
     let heap_bytes = anonymous_bytes(pid);
     let usage = HeapUsage { used_bytes: heap_bytes, total_bytes: heap_bytes };
     preflight::check(pid, &what, usage, None, destination.directory(), is_forced, is_quiet)?;
-    let written = signal.take(&process, is_forced, wait, &mut |_| {}, is_cancelled)?;
+    let written = signal.take(&process, is_sure, directory, wait, &mut |_| {}, is_cancelled)?;
     let path = fetch(&written, destination)?;
     if !is_quiet {
         eprintln!(

@@ -79,6 +79,11 @@ impl CaptureArguments {
         self.workers
     }
 
+    /// Whether something is asked for that a program does not write by itself.
+    pub(crate) fn needs_inspector(&self) -> bool {
+        self.gc || self.numeric_values || self.expose_internals || self.workers || self.open.target.is_some()
+    }
+
     pub(crate) fn is_forced(&self) -> bool {
         self.force
     }

@@ -7,11 +7,13 @@ mod file_name;
 mod hold;
 mod interrupt;
 mod node;
+mod node_prepare;
 mod node_run;
 mod node_sample;
 mod node_timeline;
 mod output_file;
 mod preflight;
+mod prepared;
 mod take;
 
 use std::process::ExitCode;

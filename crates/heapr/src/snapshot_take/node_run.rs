@@ -31,7 +31,8 @@ pub(crate) struct RunArguments {
     program: Vec<OsString>,
 }
 
-fn parse_signal(name: &str) -> Result<SnapshotSignal, String> {
+/// Reads the name of a signal.
+pub(crate) fn parse_signal(name: &str) -> Result<SnapshotSignal, String> {
     SnapshotSignal::parse(name).ok_or_else(|| "Node takes SIGUSR1 or SIGUSR2".to_owned())
 }
 
@@ -75,9 +76,14 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
 }
 
 fn default_directory() -> Option<PathBuf> {
+    Some(state_directory()?.join("snapshots"))
+}
+
+/// Where heapr keeps what outlives a command: `heapr` in `$XDG_STATE_HOME`, or in `~/.local/state`.
+pub(crate) fn state_directory() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-    Some(state.join("heapr/snapshots"))
+    Some(state.join("heapr"))
 }
 
 /// What is there already goes last, and so wins.

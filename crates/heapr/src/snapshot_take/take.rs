@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use heapr_v8::capture::SnapshotSignal;
+use heapr_v8::capture::{Process, SnapshotSignal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use super::capture::CaptureArguments;
 use super::file_name::{Destination, latest_of};
 use super::hold::Held;
-use super::{by_signal, interrupt};
+use super::{by_signal, interrupt, prepared};
 
 /// Arguments of `heapr snapshot take`.
 #[derive(Debug, clap::Args)]
@@ -63,9 +63,10 @@ pub(crate) fn run(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
         if is_cancelled.load(Ordering::Relaxed) {
             break;
         }
-        let outcome = match arguments.signal {
-            Some(signal) => by_signal(pid, signal, &arguments, &destination, &is_cancelled, &mut written),
-            None => by_inspector(pid, &arguments, &destination, &is_cancelled, &mut written),
+        let outcome = if arguments.signal.is_some() || is_prepared(pid, &arguments) {
+            by_signal(pid, &arguments, &destination, &is_cancelled, &mut written)
+        } else {
+            by_inspector(pid, &arguments, &destination, &is_cancelled, &mut written)
         };
         if let Err(error) = outcome {
             // The other processes are no worse for it.
@@ -77,6 +78,12 @@ pub(crate) fn run(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
         println!("{:#}", json!({ "schema": "heapr-snapshot-take-1", "snapshots": written }));
     }
     Ok(status)
+}
+
+/// Whether the process writes snapshots by itself, and such a one will do.
+fn is_prepared(pid: u32, arguments: &TakeArguments) -> bool {
+    let needs_inspector = arguments.again || arguments.capture.needs_inspector();
+    !needs_inspector && Process::examine(pid).is_ok_and(|process| prepared::find(&process).is_some())
 }
 
 fn by_inspector(
@@ -107,7 +114,7 @@ fn by_inspector(
     {
         eprintln!(
             "heapr: objects have other ids now than in {}, because V8 numbers them anew in each inspector session: snapshots \
-             to be compared object by object are taken in one run, with --again or by `heapr snapshot every`",
+             to be compared object by object are taken in one run, with --again or by `heapr snapshot every`, or after `heapr node prepare {pid}`",
             earlier.display()
         );
     }
@@ -116,7 +123,6 @@ fn by_inspector(
 
 fn by_signal(
     pid: u32,
-    signal: SnapshotSignal,
     arguments: &TakeArguments,
     destination: &Destination,
     is_cancelled: &AtomicBool,
@@ -126,7 +132,7 @@ fn by_signal(
     let is_forced = arguments.capture.is_forced();
     let path = by_signal::take(
         pid,
-        signal,
+        arguments.signal,
         is_forced,
         open.options().wait,
         destination,

@@ -112,6 +112,7 @@ impl Program {
         Command::new(env!("CARGO_BIN_EXE_heapr"))
             .args(arguments)
             .current_dir(self.folder.path())
+            .env("XDG_STATE_HOME", self.folder.path().join("state"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -107,3 +107,30 @@ fn a_process_that_wants_to_end_is_let_go() {
         assert_eq!(outcome.stdout.lines().count(), 1, "{arguments:?}: {outcome:?}");
     }
 }
+
+#[test]
+fn a_prepared_process_keeps_its_ids_from_one_command_to_the_next() {
+    if !has_node() {
+        return;
+    }
+    for working_directory in ["", "process.chdir('/proc/self');"] {
+        let script = format!("{working_directory} {}", crate::node_server::SERVER);
+        let mut server = Program::node(&["--inspect-port=0"], &script, &[("OBJECTS", "1000")]);
+        let pid = server.pid().to_string();
+        let prepared = server.heapr(&["node", "prepare", "-q", &pid]);
+        assert_eq!((prepared.status, prepared.stderr.as_str()), (Some(0), ""));
+        server.wait_until_closed();
+        let names = [(); 3].map(|()| {
+            let outcome = server.heapr(&["snapshot", "take", "-q", &pid]);
+            assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+            outcome.stdout.trim_end().to_owned()
+        });
+        let ids = names.each_ref().map(|name| ids_of(&server.folder.path().join(name), "Thing"));
+        assert_eq!(ids[0].len(), 1000);
+        assert!(ids[0] == ids[1] && ids[1] == ids[2]);
+        assert_eq!(server.listening(), [server.port()]);
+        let again = server.heapr(&["node", "prepare", "-q", &pid]);
+        assert!(again.stderr.contains("has a handler for SIGUSR2 already"), "{}", again.stderr);
+        assert!(server.is_alive());
+    }
+}

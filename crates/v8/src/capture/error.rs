@@ -226,6 +226,14 @@ pub enum Error {
         /// The one that it was started with, if any.
         given: String,
     },
+    /// The program has a handler for the signal already.
+    #[error("process {pid} has a handler for {signal} already: choose the other of SIGUSR1 and SIGUSR2")]
+    SignalTaken {
+        /// The process id.
+        pid: u32,
+        /// The signal.
+        signal: &'static str,
+    },
     /// The signal was sent and no file appeared.
     #[error(
         "process {pid} wrote no snapshot within {waited_s} s of {signal} into {directories}: is its main thread blocked?"

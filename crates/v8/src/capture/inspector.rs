@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,8 @@ use super::message::parse_value;
 use super::network;
 use super::process::{Process, Runtime};
 use super::profile::{self, SamplingOptions};
+use super::signal_file::SnapshotSignal;
+use super::signal_handler;
 use super::snapshot::{self, SnapshotOptions, SnapshotProgress, TakenSnapshot};
 use super::worker::{self, Worker};
 
@@ -205,6 +208,12 @@ impl Inspector {
         is_cancelled: &AtomicBool,
     ) -> Result<TakenSnapshot> {
         snapshot::take(&mut self.connection, &isolate(worker), options, sink, on_progress, is_cancelled)
+    }
+
+    /// Has the program write a snapshot whenever it gets the signal from now on, as if it had been started with
+    /// `--heapsnapshot-signal`. Returns the directory that it writes to, as it sees it.
+    pub fn prepare(&mut self, signal: SnapshotSignal, is_cancelled: &AtomicBool) -> Result<PathBuf> {
+        signal_handler::install(&mut self.connection, &self.process, signal, self.wait, is_cancelled)
     }
 
     /// Samples the allocations of the main thread until the time is over or the flag is raised, and returns the profile

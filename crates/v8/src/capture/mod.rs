@@ -32,6 +32,7 @@ mod network;
 mod process;
 mod profile;
 mod signal_file;
+mod signal_handler;
 mod snapshot;
 mod unescape;
 mod worker;

@@ -110,6 +110,11 @@ impl Process {
         })
     }
 
+    /// When it started, in clock ticks after boot: with the pid it names the process for ever.
+    pub fn start_ticks(&self) -> u64 {
+        self.start_ticks
+    }
+
     /// Whether the process that was examined is still there (and not another one with its id).
     pub fn is_alive(&self) -> bool {
         let directory = PathBuf::from(format!("/proc/{}", self.pid));

@@ -52,7 +52,7 @@ impl SnapshotSignal {
         }
     }
 
-    fn signal(self) -> Signal {
+    pub(crate) fn signal(self) -> Signal {
         match self {
             Self::Usr1 => Signal::USR1,
             Self::Usr2 => Signal::USR2,
@@ -87,19 +87,23 @@ impl SnapshotSignal {
 
     /// Sends the signal and waits until the file is whole, or until `wait` has passed without one appearing.
     ///
+    /// The file is also looked for in `directory`, a path as the process sees it.
+    ///
     /// Unless `is_sure`, the process must have been started with `--heapsnapshot-signal`: to another program the signal
     /// may mean anything.
     pub fn take(
         self,
         process: &Process,
         is_sure: bool,
+        directory: Option<&Path>,
         wait: Duration,
         on_progress: &mut dyn FnMut(SnapshotProgress),
         is_cancelled: &AtomicBool,
     ) -> Result<SignalFile> {
         let pid = process.pid;
         self.check(process, is_sure)?;
-        let directories = directories(process);
+        let mut directories = directories(process);
+        directories.extend(directory.map(|directory| below_root(pid, directory)));
         let before: HashSet<_> =
             directories.iter().flat_map(|directory| files_in(directory, process)).collect();
         const ADVICE: &str = "start it with --heapsnapshot-signal, or under `heapr node`";

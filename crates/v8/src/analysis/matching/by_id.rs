@@ -1,8 +1,8 @@
 //! Objects by their ids.
 
-use heapr_graph::{Compared, compare_sorted};
+use rustc_hash::FxHashMap;
 
-use super::{HeapView, MatchedBy, Matching};
+use super::{HeapView, MatchedBy, Matching, NOT_THERE};
 use crate::NodeKind;
 
 /// What the ids of two snapshots have in common; only those of JavaScript's own objects, which are odd.
@@ -37,35 +37,79 @@ impl Evidence {
 /// The matching, if the ids are of one numbering.
 pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Option<Matching> {
     let mut matching = Matching::nothing(before, after, MatchedBy::Id);
-    let (old, new) = (by_id(before), by_id(after));
-    let greatest =
-        |ids: &[(u64, u32)]| ids.iter().rev().map(|&(id, _)| id).find(|id| id % 2 == 1).unwrap_or(0);
-    let (greatest_old, greatest_new) = (greatest(&old), greatest(&new));
+    let old_nodes = NodesById::of(before);
+    let (greatest_old, greatest_new) = (greatest_own_id(before), greatest_own_id(after));
     let mut evidence = Evidence::default();
-    for step in compare_sorted(old, new, |(id, _)| id, |(id, _)| id) {
-        match step {
-            Compared::Both((id, a), (_, b)) => {
-                let is_same_kind = before.kind(a) == after.kind(b);
-                if is_same_kind {
-                    matching.pair(a, b);
-                }
-                // What the embedder made changes its name: a DOM node that is taken out of its document, for one.
-                if id % 2 == 1 && before.kind(a) != NodeKind::NATIVE && after.kind(b) != NodeKind::NATIVE {
-                    let is_same_name = before.name(a) == after.name(b);
-                    evidence.both_count += 1;
-                    evidence.alike_count += u64::from(is_same_kind && is_same_name);
-                }
-            }
-            Compared::Deleted((id, _)) => evidence.died_count += u64::from(id % 2 == 1 && id < greatest_new),
-            Compared::New((id, _)) => evidence.risen_count += u64::from(id % 2 == 1 && id < greatest_old),
+    let mut found_count = 0;
+    for b in 0..after.graph().node_count() {
+        let id = after.id(b);
+        let is_own = is_own_id(id);
+        let Some(a) = old_nodes.get(id) else {
+            evidence.risen_count += u64::from(is_own && id < greatest_old);
+            continue;
+        };
+        found_count += u64::from(is_own);
+        let is_same_kind = before.kind(a) == after.kind(b);
+        // A damaged file may give an id twice.
+        if is_same_kind && matching.later[a as usize] == NOT_THERE {
+            matching.pair(a, b);
+        }
+        // What the embedder made changes its name: a DOM node that is taken out of its document, for one.
+        if is_own && before.kind(a) != NodeKind::NATIVE && after.kind(b) != NodeKind::NATIVE {
+            let is_same_name = before.name(a) == after.name(b);
+            evidence.both_count += 1;
+            evidence.alike_count += u64::from(is_same_kind && is_same_name);
         }
     }
+    let passed = (0..before.graph().node_count()).map(|node| before.id(node));
+    let passed_count = passed.filter(|&id| is_own_id(id) && id <= greatest_new).count() as u64;
+    evidence.died_count = passed_count.saturating_sub(found_count);
     evidence.is_one_numbering().then_some(matching)
 }
 
-fn by_id(heap: &impl HeapView) -> Vec<(u64, u32)> {
-    let mut nodes: Vec<(u64, u32)> =
-        (0..heap.graph().node_count()).map(|node| (heap.id(node), node)).collect();
-    nodes.sort_unstable();
-    nodes
+/// JavaScript's own objects have odd ids.
+fn is_own_id(id: u64) -> bool {
+    id % 2 == 1
+}
+
+fn greatest_own_id(heap: &impl HeapView) -> u64 {
+    (0..heap.graph().node_count()).map(|node| heap.id(node)).filter(|&id| is_own_id(id)).max().unwrap_or(0)
+}
+
+/// The node of each id: own ids are given one after the other and fill a table, the others are far apart.
+struct NodesById {
+    /// By half of the own id.
+    table: Vec<u32>,
+    rest: FxHashMap<u64, u32>,
+}
+
+/// A process that lived long has given most of its ids to objects that are gone; beyond so many table entries for each
+/// node a hash table is smaller.
+const MAX_ENTRIES_PER_NODE: u64 = 6;
+
+impl NodesById {
+    fn of(heap: &impl HeapView) -> Self {
+        let node_count = heap.graph().node_count();
+        let entry_count = greatest_own_id(heap) / 2 + 1;
+        let is_dense = entry_count <= u64::from(node_count).saturating_mul(MAX_ENTRIES_PER_NODE);
+        let mut table = vec![NOT_THERE; if is_dense { entry_count as usize } else { 0 }];
+        let mut rest = FxHashMap::default();
+        for node in 0..node_count {
+            let id = heap.id(node);
+            match table.get_mut((id / 2) as usize) {
+                Some(slot) if is_own_id(id) => *slot = node,
+                _ => {
+                    rest.insert(id, node);
+                }
+            }
+        }
+        Self { table, rest }
+    }
+
+    fn get(&self, id: u64) -> Option<u32> {
+        match self.table.get((id / 2) as usize) {
+            Some(&node) if is_own_id(id) => (node != NOT_THERE).then_some(node),
+            _ => self.rest.get(&id).copied(),
+        }
+    }
 }

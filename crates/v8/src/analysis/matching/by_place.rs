@@ -76,7 +76,8 @@ type Keyed = (u64, u32, u32);
 
 impl<'a, H: HeapView> Hashed<'a, H> {
     fn of(heap: &'a H) -> Self {
-        Self { heap, strings: (0..heap.string_count()).map(|index| hash_of(&*heap.string(index))).collect() }
+        let strings = (0..heap.string_count()).map(|index| hash_of_name(&heap.string(index))).collect();
+        Self { heap, strings }
     }
 
     fn string(&self, index: u32) -> u64 {
@@ -113,6 +114,19 @@ impl<'a, H: HeapView> Hashed<'a, H> {
         }
         edges.sort_unstable();
     }
+}
+
+/// The hash of a name without the ids in it: `system / Context / scope @33063`, `… pair in WeakMap (table @5)`.
+fn hash_of_name(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (number, part) in name.split('@').enumerate() {
+        if number > 0 {
+            hasher.write_u8(b'@');
+        }
+        let rest = if number > 0 { part.trim_start_matches(|c: char| c.is_ascii_digit()) } else { part };
+        hasher.write(rest.as_bytes());
+    }
+    hasher.finish()
 }
 
 fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
