@@ -36,7 +36,7 @@ int main(void) {
     MUST(sigaction(SIGSEGV, &action, NULL) == 0);
     for (volatile int i = 0; i < 30; i++) {
         if (sigsetjmp(back, 1) == 0)
-            victim_recurse(300 + i * 112);
+            victim_recurse(1500 + i * 112);
         victim_after();
     }
     puts("done");

@@ -5,7 +5,7 @@
 // collects: Span at async_context.js:20
 'use strict';
 
-const { AsyncLocalStorage } = require('node:async_hooks');
+const { AsyncLocalStorage } = require('async_hooks');
 
 const context = new AsyncLocalStorage();
 

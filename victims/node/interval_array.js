@@ -5,7 +5,7 @@
 // collects: (concatenated string)
 'use strict';
 
-const http = require('node:http');
+const http = require('http');
 
 const blowingUp = [];
 
@@ -22,7 +22,7 @@ const server = http
   })
   .listen(0, '127.0.0.1', () => {
     const { port } = server.address();
-    const { spawn } = require('node:child_process');
+    const { spawn } = require('child_process');
     require('./rounds')(
       () =>
         new Promise((resolve) => {

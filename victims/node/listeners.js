@@ -5,7 +5,7 @@
 // collects: Function at listeners.js:21
 'use strict';
 
-const { EventEmitter } = require('node:events');
+const { EventEmitter } = require('events');
 
 class PriceFeed extends EventEmitter {
   constructor() {

@@ -3,7 +3,7 @@
 // suspect: none
 'use strict';
 
-const { EventEmitter } = require('node:events');
+const { EventEmitter } = require('events');
 
 class Request extends EventEmitter {
   constructor(number) {

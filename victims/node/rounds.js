@@ -2,8 +2,8 @@
 // Each answers with a line on standard output, so that a test can go in steps.
 'use strict';
 
-const readline = require('node:readline');
-const v8 = require('node:v8');
+const readline = require('readline');
+const v8 = require('v8');
 
 module.exports = function rounds(work) {
   const lines = readline.createInterface({ input: process.stdin });

@@ -5,7 +5,7 @@
 // collects: (concatenated string)|(string)
 'use strict';
 
-const http = require('node:http');
+const http = require('http');
 const express = require('express');
 const session = require('express-session');
 
@@ -19,7 +19,7 @@ app.get('/', (request, response) => {
 // The visitors come from another process, so that their side leaves nothing in this heap.
 const server = http.createServer(app).listen(0, '127.0.0.1', () => {
   const { port } = server.address();
-  const { spawn } = require('node:child_process');
+  const { spawn } = require('child_process');
   require('./rounds')(
     () =>
       new Promise((resolve) => {

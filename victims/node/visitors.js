@@ -1,7 +1,7 @@
 // Asks `http://127.0.0.1:PORT/` COUNT times, one after another, without cookies.
 'use strict';
 
-const http = require('node:http');
+const http = require('http');
 
 const [port, count] = process.argv.slice(2).map(Number);
 const agent = new http.Agent({ keepAlive: true, maxSockets: 4 });

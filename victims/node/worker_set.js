@@ -5,18 +5,18 @@
 // collects: (string)
 'use strict';
 
-const { Worker, isMainThread, parentPort } = require('node:worker_threads');
+const { Worker, isMainThread, parentPort } = require('worker_threads');
 
 if (isMainThread) {
   const worker = new Worker(__filename);
-  const readline = require('node:readline');
+  const readline = require('readline');
   readline.createInterface({ input: process.stdin }).on('line', (line) => {
     if (line === 'exit') process.exit(0);
     worker.postMessage(line);
   });
   worker.on('message', (message) => console.log(message));
 } else {
-  const v8 = require('node:v8');
+  const v8 = require('v8');
 
   class Deduplicator {
     constructor() {

@@ -32,6 +32,7 @@ mod modules;
 mod process;
 mod real;
 mod rules;
+mod shortcut;
 mod stack;
 mod start;
 mod thread;

@@ -1,7 +1,13 @@
 //! The rule cache: from the address that a frame returns to, to how it is unwound; shared by all threads.
 //!
-//! Insert-only and lock-free like the stack tree, so that an entry never changes under a reader. It is thrown away as a
-//! whole when code was unloaded.
+//! ```text
+//! entries (8 bytes)                         distinct rules (8 bytes)
+//! [return address:48 | number:16]    -->    [rule]
+//! ```
+//!
+//! A program has some thousand call sites but only some hundred different rules, so that eight bytes an entry do, and eight
+//! entries share a cache line. Insert-only and lock-free like the stack tree, so that an entry never changes under a
+//! reader. The entries are thrown away as a whole when code was unloaded; the rules stay.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
@@ -10,17 +16,12 @@ use heapr_ring::sys;
 use crate::modules;
 use crate::x86_64::Rule;
 
-/// Entries of the first table (256 KiB). Growth doubles it.
+/// Entries of the first table (128 KiB). Growth doubles it.
 const FIRST_CAPACITY: usize = 1 << 14;
-
-#[derive(Debug)]
-#[repr(C, align(16))]
-struct Entry {
-    /// The return address; claimed with compare-exchange from 0.
-    return_address: AtomicU64,
-    /// The rule; 0 until it is stored, once.
-    rule: AtomicU64,
-}
+/// Places for distinct rules: as many as a number can name. The memory is touched where rules are.
+const RULES_MAX: usize = 1 << 16;
+/// Return addresses above this are not cached: no program on x86-64 has any (57-bit addresses are handed out on request only).
+const ADDRESS_MAX: u64 = 1 << 48;
 
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -31,19 +32,21 @@ struct Table {
 
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(core::ptr::null_mut());
 static GROWING: AtomicU32 = AtomicU32::new(0);
+/// The distinct rules, open-addressing by their bits; 0: free.
+static RULES: [AtomicU64; RULES_MAX] = [const { AtomicU64::new(0) }; RULES_MAX];
 
 impl Table {
     #[inline(always)]
-    fn entries(&self) -> &[Entry] {
+    fn entries(&self) -> &[AtomicU64] {
         // SAFETY: `allocate` maps the head and `capacity` entries behind it, zeroed; tables are never unmapped.
         unsafe {
-            let first = core::ptr::from_ref(self).add(1).cast::<Entry>();
+            let first = core::ptr::from_ref(self).add(1).cast::<AtomicU64>();
             core::slice::from_raw_parts(first, self.capacity as usize)
         }
     }
 
     fn allocate(capacity: usize) -> Option<&'static Self> {
-        let bytes = size_of::<Self>().wrapping_add(capacity.checked_mul(size_of::<Entry>())?);
+        let bytes = size_of::<Self>().wrapping_add(capacity.checked_mul(size_of::<AtomicU64>())?);
         let table = sys::map_anonymous(bytes, false).ok()?.cast::<Self>();
         // SAFETY: a fresh mapping of at least one head, never unmapped.
         unsafe {
@@ -59,24 +62,23 @@ fn current() -> Option<&'static Table> {
 }
 
 #[inline(always)]
-fn hash(return_address: u64) -> usize {
-    (return_address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
+fn hash(word: u64) -> usize {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
 }
 
 /// The rule for a frame that returns to `return_address`, if it is cached.
 #[inline(always)]
 pub(crate) fn cached(return_address: u64) -> Option<Rule> {
-    let table = current()?;
-    let entries = table.entries();
+    let entries = current()?.entries();
     let mask = entries.len().wrapping_sub(1);
     let mut place = hash(return_address) & mask;
     loop {
-        let entry = entries.get(place)?;
-        let found = entry.return_address.load(Acquire);
-        if found == return_address {
-            return Rule::from_bits(entry.rule.load(Acquire));
+        // Acquire: pairs with the Release in `insert`; the rule that the entry names is there.
+        let entry = entries.get(place)?.load(Acquire);
+        if entry >> 16 == return_address {
+            return Rule::from_bits(RULES.get(entry as usize % RULES_MAX)?.load(Relaxed));
         }
-        if found == 0 {
+        if entry == 0 {
             return None;
         }
         place = place.wrapping_add(1) & mask;
@@ -88,31 +90,46 @@ pub(crate) fn cached(return_address: u64) -> Option<Rule> {
 #[inline(never)]
 pub(crate) fn look_up(return_address: u64, recorder: &mut dyn modules::ModuleSink) -> Rule {
     let rule = modules::rule_for(return_address, recorder);
-    if let Some(table) = table_with_room() {
-        insert(table, return_address, rule.bits());
+    if return_address < ADDRESS_MAX
+        && let Some(number) = number_of(rule.bits())
+        && let Some(table) = table_with_room()
+    {
+        insert(table, return_address << 16 | number as u64);
     }
     rule
 }
 
-fn insert(table: &Table, return_address: u64, rule: u64) {
+/// The number of a rule, which gets one if it is new. `None`: there are too many.
+fn number_of(rule: u64) -> Option<usize> {
+    let first = hash(rule);
+    // Rules beyond the numbers' range are looked up each time: a few probes, not the whole table.
+    for step in 0..64 {
+        let number = first.wrapping_add(step) % RULES_MAX;
+        let place = RULES.get(number)?;
+        match place.compare_exchange(0, rule, Relaxed, Relaxed) {
+            Ok(_) => return Some(number),
+            Err(known) if known == rule => return Some(number),
+            Err(_) => {}
+        }
+    }
+    None
+}
+
+fn insert(table: &Table, entry: u64) {
     let entries = table.entries();
     let mask = entries.len().wrapping_sub(1);
-    let mut place = hash(return_address) & mask;
+    let mut place = hash(entry >> 16) & mask;
     for _ in 0..entries.len() {
-        let Some(entry) = entries.get(place) else { return };
-        let found = match entry.return_address.compare_exchange(0, return_address, AcqRel, Acquire) {
+        let Some(slot) = entries.get(place) else { return };
+        // Release: pairs with the Acquire in `cached`; two threads store the same entry.
+        match slot.compare_exchange(0, entry, Release, Relaxed) {
             Ok(_) => {
                 table.used.fetch_add(1, Relaxed);
-                return_address
+                return;
             }
-            Err(found) => found,
-        };
-        if found == return_address {
-            // Release: pairs with the Acquire in `cached`. Two threads store the same rule.
-            entry.rule.store(rule, Release);
-            return;
+            Err(known) if known >> 16 == entry >> 16 => return,
+            Err(_) => place = place.wrapping_add(1) & mask,
         }
-        place = place.wrapping_add(1) & mask;
     }
 }
 
@@ -132,9 +149,9 @@ fn table_with_room() -> Option<&'static Table> {
         answer = Table::allocate(capacity);
         if let Some(larger) = answer {
             for entry in table.map_or(&[][..], Table::entries) {
-                let (address, rule) = (entry.return_address.load(Acquire), entry.rule.load(Acquire));
-                if address != 0 && rule != 0 {
-                    insert(larger, address, rule);
+                let entry = entry.load(Acquire);
+                if entry != 0 {
+                    insert(larger, entry);
                 }
             }
             // Release: pairs with the Acquire in `current`.
@@ -164,8 +181,7 @@ pub(crate) fn forget_all() {
     let reused = unsafe { place.swap(old, AcqRel).as_ref() };
     if let Some(table) = reused {
         for entry in table.entries() {
-            entry.return_address.store(0, Relaxed);
-            entry.rule.store(0, Relaxed);
+            entry.store(0, Relaxed);
         }
         table.used.store(0, Relaxed);
     }

@@ -20,6 +20,7 @@ use heapr_ring::sys;
 use crate::bounds::StackRange;
 use crate::events::{self, Records};
 use crate::process::AGENT;
+use crate::shortcut::{self, Shortcuts};
 use crate::thread::Scope;
 use crate::x86_64::{Rule, Step};
 use crate::{modules, rules, tree, verify};
@@ -34,7 +35,8 @@ const WORDS_PER_FRAME: usize = 3;
 const CUT_MEMO: usize = 64;
 
 /// Where a stack begins: the state right after the hooked function will have returned.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub(crate) struct Start {
     /// Return address of the hooked call.
     pub(crate) pc: usize,
@@ -52,20 +54,38 @@ pub(crate) struct Frame {
     pub(crate) pc: usize,
     sp: usize,
     bp: usize,
-    node: u32,
-    words_end: u32,
     /// [`tree::path_hash`] of the path to it.
-    hash: u32,
+    pub(crate) hash: u64,
+    words_end: u32,
     /// It was interrupted by a signal at `pc - 1`.
     is_exact: bool,
+}
+
+impl Frame {
+    #[inline(always)]
+    pub(crate) fn state(&self) -> Start {
+        Start { pc: self.pc, sp: self.sp, bp: self.bp }
+    }
 }
 
 /// A stack word that a rule has read.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Word {
-    address: usize,
+pub(crate) struct Word {
+    pub(crate) address: usize,
     value: usize,
+}
+
+impl Word {
+    /// Whether the word has the value that was read.
+    ///
+    /// # Safety
+    /// 1. The address is readable.
+    #[inline(always)]
+    pub(crate) unsafe fn is_unchanged(&self) -> bool {
+        // SAFETY: (1).
+        unsafe { read(self.address) == self.value }
+    }
 }
 
 /// The kept stack of a level, and room for the frames being unwound. All zero: nothing kept.
@@ -78,6 +98,10 @@ pub(crate) struct Kept {
     fresh_words: *mut Word,
     capacity: usize,
     depth: usize,
+    /// The node of the kept stack.
+    node: u32,
+    /// Null at first, and at the levels of signal handlers.
+    shortcuts: *mut Shortcuts,
     code_epoch: u32,
     capture_count: u32,
     /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.
@@ -191,7 +215,8 @@ pub(crate) fn capture(scope: &mut Scope, start: Start) -> u32 {
             // SAFETY: the words lie on the current stack, outwards of its stack pointer.
             && unsafe { kept.first_change(top.words_end as usize) } == 0
         {
-            return finish(scope, top.node, start);
+            let node = kept.node;
+            return finish(scope, node, start);
         }
     }
     capture_anew(scope, start, range)
@@ -245,12 +270,15 @@ fn finish_specially(scope: &mut Scope, node: u32, start: Start, verify_every: u3
     {
         return cut;
     }
-    let (mut cut, mut hash) = (tree::ROOT, 0);
+    let (mut cut, mut hash) = (tree::ROOT, tree::ROOT_HASH);
     for index in kept.depth.wrapping_sub(max_frames)..kept.depth {
         // SAFETY: below the depth.
         let pc = unsafe { kept.frame(index).pc };
-        hash = tree::path_hash(hash, pc as u64);
-        cut = tree::intern(cut, pc as u64, modules::salt(), hash);
+        hash = tree::path_hash(hash, pc as u64, modules::salt());
+        let Some(node) = tree::find(hash).or_else(|| tree::add(cut, pc as u64, hash)) else {
+            return tree::ROOT;
+        };
+        cut = node;
     }
     if let Some(memo) = kept.cut_memo.get_mut(place) {
         *memo = (node, cut);
@@ -282,6 +310,9 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
             kept.code_epoch = epoch;
         }
     }
+    if let Some(node) = by_shortcut(scope, start, first_range) {
+        return finish(scope, node, start);
+    }
     // Frames kept so far that may still be met: `base` of them.
     let mut base = scope.level().kept.depth;
     let mut fresh = 0_usize;
@@ -290,6 +321,7 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
     let mut is_cut = false;
     let mut state = start;
     let mut is_signal_caller = false;
+    let mut has_signal = false;
     loop {
         let kept = &mut scope.level().kept;
         // SAFETY: base is at most depth.
@@ -357,15 +389,15 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
                 pc: state.pc,
                 sp: state.sp,
                 bp: state.bp,
-                node: 0,
-                words_end: fresh_words.wrapping_sub(words_before) as u32,
                 hash: 0,
+                words_end: fresh_words.wrapping_sub(words_before) as u32,
                 is_exact: is_signal_caller,
             };
         }
         fresh += 1;
         unwound = unwound.wrapping_add(1);
         is_signal_caller = rule.is_signal_frame();
+        has_signal |= is_signal_caller;
         match outcome {
             Outcome::Caller { pc, sp, bp } => {
                 if !range.contains(sp) {
@@ -386,6 +418,9 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
         }
     }
     let node = enter_fresh(scope, base, fresh, fresh_words);
+    if !is_cut && !has_signal {
+        keep_shortcut(scope, start, base, fresh, fresh_words);
+    }
     if let Some(slot) = slot(scope) {
         events::add(&slot.stack_count, 1);
         events::add(&slot.frames_unwound, unwound);
@@ -394,6 +429,77 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
         }
     }
     finish(scope, node, start)
+}
+
+/// The node of the stack that begins at `start`, if a recent stack went from there to a frame of the kept one.
+#[inline(always)]
+fn by_shortcut(scope: &mut Scope, start: Start, range: StackRange) -> Option<u32> {
+    let kept = &mut scope.level().kept;
+    // SAFETY: null, or a table of this level alone, which is never unmapped.
+    let shortcuts = unsafe { kept.shortcuts.as_ref() }?;
+    // SAFETY: the stack pointer lies in `range` (an empty one has no upper end, and nothing is found); `depth` frames are kept.
+    let found = unsafe { shortcuts.find(start, kept.code_epoch, range.high, kept.frames, kept.depth) }?;
+    // SAFETY: the base was found among the kept frames.
+    let mut words_end = unsafe { kept.frame(found.base_index).words_end };
+    let depth = found.base_index.wrapping_add(1).wrapping_add(found.frames.len());
+    // SAFETY: the base lies on the current stack, and its words outwards of it.
+    if depth > kept.capacity || unsafe { kept.first_change(words_end as usize) } != 0 {
+        return None;
+    }
+    let mut index = found.base_index;
+    let mut rest = found.words;
+    let node = found.node;
+    for frame in found.frames.iter().rev() {
+        // The words lie innermost first, as the frames do.
+        let (inner, own) = rest.split_at_checked(rest.len().checked_sub(frame.words_end as usize)?)?;
+        rest = inner;
+        index = index.wrapping_add(1);
+        // SAFETY: the depth is within the capacity, for which there are WORDS_PER_FRAME words a frame.
+        unsafe {
+            for word in own {
+                *kept.words.add(words_end as usize) = *word;
+                words_end = words_end.wrapping_add(1);
+            }
+            *kept.frame(index) = Frame { words_end, ..*frame };
+        }
+    }
+    kept.depth = depth;
+    kept.node = node;
+    Some(node)
+}
+
+/// Keeps the way that the stack took over `fresh` frames down to the `base` kept ones, if it is a short one.
+#[inline(always)]
+fn keep_shortcut(scope: &mut Scope, start: Start, base: usize, fresh: usize, fresh_words: usize) {
+    let is_outermost_level = scope.depth() == 0;
+    let kept = &mut scope.level().kept;
+    if base == 0
+        || fresh == 0
+        || fresh > shortcut::FRAMES_MAX
+        || fresh_words > shortcut::WORDS_MAX
+        || kept.is_unprovable
+        || kept.depth != base.wrapping_add(fresh)
+        || !is_outermost_level
+    {
+        return;
+    }
+    if kept.shortcuts.is_null() {
+        let Some(shortcuts) = Shortcuts::allocate() else { return };
+        kept.shortcuts = shortcuts;
+    }
+    // SAFETY: a table of this level alone; the fresh arrays hold `fresh` frames and `fresh_words` words; the kept frames from
+    // `base` on are the same frames, outermost first, with their hashes.
+    unsafe {
+        let fresh_frames = core::slice::from_raw_parts(kept.fresh, fresh);
+        let words = core::slice::from_raw_parts(kept.fresh_words, fresh_words);
+        let kept_frames = core::slice::from_raw_parts(kept.frames.add(base), fresh);
+        let frames = fresh_frames
+            .iter()
+            .zip(kept_frames.iter().rev())
+            .map(|(fresh, kept)| Frame { words_end: fresh.words_end, ..*kept });
+        let base = (kept.frame(base - 1).state(), kept.frame(base - 1).hash, base - 1);
+        (*kept.shortcuts).keep(start, kept.code_epoch, base, kept.node, frames, words);
+    }
 }
 
 /// The counters of this level, if it has a slot yet.
@@ -481,12 +587,9 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
     }
     // SAFETY: base + fresh frames, each with at most WORDS_PER_FRAME words, fit the capacity.
     unsafe {
-        let (mut node, mut words_end, mut hash) = match base.checked_sub(1) {
-            Some(top) => {
-                let top = kept.frame(top);
-                (top.node, top.words_end, top.hash)
-            }
-            None => (tree::ROOT, 0, 0),
+        let (mut words_end, mut hash) = match base.checked_sub(1) {
+            Some(top) => (kept.frame(top).words_end, kept.frame(top).hash),
+            None => (0, tree::ROOT_HASH),
         };
         let mut source_end = fresh_words;
         for number in 0..fresh {
@@ -498,16 +601,50 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
                 *kept.words.add(words_end as usize + offset) = *kept.fresh_words.add(source_end + offset);
             }
             words_end = words_end.wrapping_add(count as u32);
-            hash = tree::path_hash(hash, frame.pc as u64);
-            tree::prefetch(hash);
+            hash = tree::path_hash(hash, frame.pc as u64, salt);
             *kept.frame(base.wrapping_add(number)) = Frame { words_end, hash, ..frame };
         }
-        for number in base..base.wrapping_add(fresh) {
-            let frame = kept.frame(number);
-            node = tree::intern(node, frame.pc as u64, salt, frame.hash);
-            frame.node = node;
-        }
         kept.depth = base.wrapping_add(fresh);
-        node
     }
+    kept.node = match kept.depth {
+        0 => tree::ROOT,
+        depth => {
+            // SAFETY: below the depth.
+            let hash = unsafe { kept.frame(depth - 1).hash };
+            // SAFETY: null, or a table of this level alone, which is never unmapped.
+            let known = match unsafe { kept.shortcuts.as_mut() } {
+                Some(shortcuts) => shortcuts.node(hash),
+                None => tree::find(hash),
+            };
+            known.unwrap_or_else(|| add_nodes(kept))
+        }
+    };
+    if kept.node == tree::ROOT {
+        // The next such stack is counted as lost again.
+        kept.depth = 0;
+    }
+    kept.node
+}
+
+/// Makes the nodes of the kept stack that do not exist yet, and gives the innermost one's.
+#[cold]
+#[inline(never)]
+fn add_nodes(kept: &Kept) -> u32 {
+    let mut first_new = kept.depth;
+    let mut node = tree::ROOT;
+    while let Some(index) = first_new.checked_sub(1) {
+        // SAFETY: below the depth.
+        if let Some(known) = tree::find(unsafe { kept.frame(index).hash }) {
+            node = known;
+            break;
+        }
+        first_new = index;
+    }
+    for index in first_new..kept.depth {
+        // SAFETY: below the depth.
+        let (pc, hash) = unsafe { (kept.frame(index).pc, kept.frame(index).hash) };
+        let Some(added) = tree::add(node, pc as u64, hash) else { return tree::ROOT };
+        node = added;
+    }
+    node
 }

@@ -1,14 +1,15 @@
-//! The stack tree: (caller's node, return address) -> node, shared by the threads of a process.
+//! The stack tree: hash of a path -> node, shared by the threads of a process.
 //!
 //! Each node is written once into a node block of the pool, where the recorder reads it; this table only finds its
 //! number again. It is open-addressing, insert-only and lock-free: a lookup that hits writes nothing. When it is
 //! half full one thread copies it into one of twice the size; the others go on with the old one meanwhile, and a node
 //! that they insert there is at worst numbered twice, which the reader of the trace does not mind.
 //!
-//! **Placement.** An entry's place comes from a hash over the whole path to the root, which grows frame by frame without
-//! looking anything up. So the places of all new frames of a stack are known before the first is looked up, and are
-//! fetched into the cache together; were the place to depend on the parent's number, each lookup would have to wait
-//! for the one before it (half of the agent's time on clang, where the table has 830,000 nodes).
+//! **A path is known by its hash**: 64 bits over all its return addresses, grown frame by frame without looking anything up.
+//! So only the innermost frame of a stack is looked up; the nodes between are needed only when a new one is made below
+//! them. (Looking up frame by frame, each by its parent's number, was half of the agent's time on clang, where the
+//! table has 920,000 nodes and each lookup misses the caches.) Two of a million paths have the same hash with a
+//! probability of 3 in 10^8.
 //!
 //! Memory: 16 bytes an entry, 32 to 64 bytes a node in the worst case, never freed (a lookup may be under way in an old
 //! table; all old ones together are as large as the current).
@@ -29,14 +30,13 @@ const HUGE_FROM_BYTES: usize = 4 << 20;
 /// The unknown node, also the root.
 pub(crate) const ROOT: u32 = 0;
 
-/// One entry: `key` is stored last; an entry with `links` but no `key` yet is passed over.
+/// One entry: `hash` is stored last; an entry with a node but no hash yet is passed over.
 #[derive(Debug)]
 #[repr(C, align(16))]
 struct Entry {
-    /// Salt in the upper 8 bits, return address below.
-    key: AtomicU64,
-    /// Parent (high 32 bits), node (low 32 bits).
-    links: AtomicU64,
+    /// Never 0 once it is stored.
+    hash: AtomicU64,
+    node: AtomicU32,
 }
 
 /// A table's head; the entries follow in the same mapping.
@@ -71,67 +71,61 @@ impl Table {
     }
 }
 
-/// Hash of a path: of the caller's path and the frame's return address. The empty path's is 0.
+/// The empty path's hash.
+pub(crate) const ROOT_HASH: u64 = 0;
+
+/// Hash of a path: of the caller's path and the frame's return address. `salt`: modules that have been at the same
+/// addresses one after the other are told apart.
 #[inline(always)]
-pub(crate) fn path_hash(caller: u32, return_address: u64) -> u32 {
-    let mixed = (return_address ^ u64::from(caller).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-        .wrapping_mul(0xd6e8_feb8_6659_fd93);
-    (mixed >> 32) as u32
+pub(crate) fn path_hash(caller: u64, return_address: u64, salt: u64) -> u64 {
+    let frame = (return_address & NODE_ADDRESS_MASK) | salt << 56;
+    let product = u128::from(caller ^ 0x9e37_79b9_7f4a_7c15)
+        * u128::from(frame.wrapping_mul(0xd6e8_feb8_6659_fd93) | 1);
+    // Of the folded product each bit depends on all bits of both factors.
+    ((product >> 64) as u64 ^ product as u64).wrapping_add(frame).max(1)
 }
 
-/// Fetches the place of a path into the cache.
+/// The node of a path, if it has one.
 #[inline(always)]
-pub(crate) fn prefetch(hash: u32) {
-    let Some(local) = AGENT.fork_local() else { return };
-    // SAFETY: null, or a table published below, which is never unmapped.
-    if let Some(table) = unsafe { local.tree_table.load(Acquire).as_ref() } {
-        let entries = table.entries();
-        if let Some(entry) = entries.get(hash as usize & entries.len().wrapping_sub(1)) {
-            crate::x86_64::prefetch(core::ptr::from_ref(entry).cast());
-        }
+pub(crate) fn find(hash: u64) -> Option<u32> {
+    if hash == ROOT_HASH {
+        return Some(ROOT);
     }
+    let local = AGENT.fork_local()?;
+    // SAFETY: null, or a table published below, which is never unmapped.
+    let table = unsafe { local.tree_table.load(Acquire).as_ref() }?;
+    let entries = table.entries();
+    let mask = entries.len().wrapping_sub(1);
+    let mut place = hash as usize & mask;
+    for _ in 0..entries.len() {
+        let entry = entries.get(place)?;
+        // Acquire: pairs with the Release in `insert`; the node of an entry with a hash is complete.
+        let found = entry.hash.load(Acquire);
+        if found == hash {
+            return Some(entry.node.load(Relaxed));
+        }
+        if found == 0 && entry.node.load(Relaxed) == 0 {
+            return None;
+        }
+        place = place.wrapping_add(1) & mask;
+    }
+    None
 }
 
-/// The node for a frame that returns to `return_address` and whose caller is `parent`; `hash`: of the path to it.
-/// [`ROOT`] if it is new and cannot be written (counted).
-#[inline]
-pub(crate) fn intern(parent: u32, return_address: u64, salt: u64, hash: u32) -> u32 {
-    let Some(local) = AGENT.fork_local() else { return ROOT };
-    let key = (return_address & NODE_ADDRESS_MASK) | salt << 56;
-    // SAFETY: null, or a table published below, which is never unmapped.
-    if let Some(table) = unsafe { local.tree_table.load(Acquire).as_ref() } {
-        let entries = table.entries();
-        let mask = entries.len().wrapping_sub(1);
-        let mut place = hash as usize & mask;
-        for _ in 0..entries.len() {
-            let Some(entry) = entries.get(place) else { break };
-            // Acquire: pairs with the Release in `insert`; the links of an entry with a key are complete.
-            let found = entry.key.load(Acquire);
-            let links = entry.links.load(Relaxed);
-            if found == key && (links >> 32) as u32 == parent {
-                return links as u32;
-            }
-            if found == 0 && links == 0 {
-                break;
-            }
-            place = place.wrapping_add(1) & mask;
-        }
-    }
-    add(local, parent, return_address, key, hash)
-}
-
+/// Makes the node of a path that has none, for a frame that returns to `return_address` and whose caller is `parent`.
+/// `None`: it cannot be written (counted).
 #[cold]
 #[inline(never)]
-fn add(local: &ForkLocal, parent: u32, return_address: u64, key: u64, hash: u32) -> u32 {
-    let Some(pool) = AGENT.pool() else { return ROOT };
+pub(crate) fn add(parent: u32, return_address: u64, hash: u64) -> Option<u32> {
+    let (local, pool) = (AGENT.fork_local()?, AGENT.pool()?);
     let Some(node) = write_node(local, pool, parent, return_address) else {
         AGENT.count(|slot| &slot.stacks_lost);
-        return ROOT;
+        return None;
     };
     if let Some(table) = table_with_room(local) {
-        insert(table, key, parent, node, hash);
+        insert(table, hash, node);
     }
-    node
+    Some(node)
 }
 
 /// Writes a node into its block. The recorder may read it from the moment that an event names it.
@@ -184,9 +178,15 @@ fn table_with_room(local: &ForkLocal) -> Option<&'static Table> {
     let answer = match unsafe { larger.map(|larger| &*larger) } {
         Some(larger) => {
             if let Some(table) = table {
-                copy(table, larger, local.node_count.load(Relaxed));
+                for entry in table.entries() {
+                    // Acquire: as in `find`.
+                    let hash = entry.hash.load(Acquire);
+                    if hash != 0 {
+                        insert(larger, hash, entry.node.load(Relaxed));
+                    }
+                }
             }
-            // Release: pairs with the Acquire in `intern`.
+            // Release: pairs with the Acquire in `find`.
             local.tree_table.store(core::ptr::from_ref(larger).cast_mut(), Release);
             Some(larger)
         }
@@ -197,57 +197,15 @@ fn table_with_room(local: &ForkLocal) -> Option<&'static Table> {
     answer
 }
 
-/// A node while a table is copied.
-#[repr(C)]
-struct Copied {
-    key: u64,
-    parent: u32,
-    hash: u32,
-}
-
-/// Copies a table into a larger one. The hashes are made anew from the root down: a caller's number is always lower than
-/// its callee's, so one pass in order of the numbers does it. Without memory for that pass the larger table starts
-/// empty, and what is in use is numbered a second time.
-fn copy(table: &Table, larger: &Table, node_count: u32) {
-    let bytes = (node_count as usize).wrapping_mul(size_of::<Copied>());
-    let Ok(memory) = sys::map_anonymous(bytes, false) else { return };
-    // SAFETY: a fresh zeroed mapping of that size, unmapped at the end of this function; zero is a valid `Copied`.
-    let nodes = unsafe { core::slice::from_raw_parts_mut(memory.cast::<Copied>(), node_count as usize) };
-    for entry in table.entries() {
-        let (key, links) = (entry.key.load(Acquire), entry.links.load(Relaxed));
-        if let Some(node) = nodes.get_mut(links as u32 as usize)
-            && key != 0
-        {
-            *node = Copied { key, parent: (links >> 32) as u32, hash: 0 };
-        }
-    }
-    for number in 1..nodes.len() {
-        let Some(&Copied { key, parent, .. }) = nodes.get(number) else { break };
-        if key == 0 {
-            continue;
-        }
-        let caller = nodes.get(parent as usize).map_or(0, |caller| caller.hash);
-        let hash = path_hash(caller, key & NODE_ADDRESS_MASK);
-        if let Some(node) = nodes.get_mut(number) {
-            node.hash = hash;
-        }
-        insert(larger, key, parent, number as u32, hash);
-    }
-    // SAFETY: `nodes` is not used after this.
-    unsafe { sys::unmap(memory, bytes) };
-}
-
-fn insert(table: &Table, key: u64, parent: u32, node: u32, hash: u32) {
+fn insert(table: &Table, hash: u64, node: u32) {
     let entries = table.entries();
     let mask = entries.len().wrapping_sub(1);
     let mut place = hash as usize & mask;
-    let links = u64::from(parent) << 32 | u64::from(node);
     for _ in 0..entries.len() {
         let Some(entry) = entries.get(place) else { return };
-        if entry.links.load(Relaxed) == 0 && entry.links.compare_exchange(0, links, Relaxed, Relaxed).is_ok()
-        {
-            // Release: pairs with the Acquire in `intern`.
-            entry.key.store(key, Release);
+        if entry.node.load(Relaxed) == 0 && entry.node.compare_exchange(0, node, Relaxed, Relaxed).is_ok() {
+            // Release: pairs with the Acquire in `find`.
+            entry.hash.store(hash, Release);
             table.used.fetch_add(1, Relaxed);
             return;
         }

@@ -1,42 +1,70 @@
 //! The live blocks, by process, heap and address, laid out as the heap itself is.
 //!
 //! ```text
-//! directory (hash)                 groups                      records
-//! (owner, address / 512,   -->  32 slots of 16 bytes    -->  size, time, stack, thread
-//!  address % 16)                of heap: record number       (24 bytes, free ones reused, last freed first)
+//! directory (hash)              regions               groups                       records
+//! (owner, address / 32 KiB, --> 64 parts of 512  -->  32 slots of 16 bytes    -->  size, time, stack, thread
+//!  address % 16)                bytes: group          of heap: record number       (24 bytes; the last freed is
+//!                                                                                  the next to be used)
 //! ```
 //!
-//! An allocator hands out neighbours one after the other, and programs free neighbours together: a group's slots share two
-//! cache lines, four neighbouring groups share a line of the directory, and records taken one after the other lie one after
-//! the other. (A plain hash table of blocks took 220 ns an event, in cache and page misses alone, on a program with a
-//! million live blocks; two thirds of the recorder's time.) A block costs 24 bytes, its share of a group (128 bytes to 512
-//! of heap) and of the directory; blocks of 512 bytes and more cost about 190.
+//! An allocator hands out neighbours one after the other, and programs free neighbours together: neighbours share cache
+//! lines at each level, and records taken one after the other lie one after the other. (A plain hash table of blocks took
+//! 220 ns an event, in cache and page misses alone, on a program with a million live blocks: two thirds of the recorder's
+//! time.) A block costs 24 bytes and its share of a group (144 bytes to 512 of heap) and of a region (272 bytes to 32 KiB);
+//! alone in its region, 440.
 //!
-//! Empty groups stay until the directory is full; then they are swept out, or, if there are few, it grows.
+//! Empty groups stay until there are twice as many groups as at the last sweep; then they and their regions are given back.
+//!
+//! What still misses the caches is looked up for many events at once ([`BlockTable::hint`], [`BlockTable::soon`]): the processor waits for
+//! all of those loads together instead of for one after the other.
 
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
 
 /// Smallest directory.
-const FIRST_CAPACITY: usize = 1 << 8;
+const FIRST_CAPACITY: usize = 1 << 6;
+/// Fewest groups that are worth a sweep.
+const SWEPT_MIN: usize = 1 << 10;
 /// Slots of a group.
 const SLOT_COUNT: usize = 32;
+/// Groups of a region.
+const PART_COUNT: usize = 64;
 /// Top bit of a record's thread: born of a realloc.
 const IS_REALLOC: u32 = 1 << 31;
 
 /// A place of the directory: 16 bytes.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// Address / 512 in the upper bits, address % 16 in the lower four.
+    /// As a group's key, without the part.
     key: u64,
-    /// Process + 1 (24 bits), heap (8 bits); 0: no group.
+    /// Process + 1 (24 bits), heap (8 bits); 0: no region.
     owner: u32,
-    group: u32,
+    region: u32,
 }
 
-const NO_PLACE: Place = Place { key: 0, owner: 0, group: 0 };
+const NO_PLACE: Place = Place { key: 0, owner: 0, region: 0 };
+
+/// Group numbers + 1; 0: no group.
+type Region = [u32; PART_COUNT];
 
 /// Record numbers + 1; 0: no block.
 type Group = [u32; SLOT_COUNT];
+
+/// What a group covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Home {
+    key: u64,
+    owner: u32,
+    block_count: u32,
+}
+
+/// The group that an address probably belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hint(u32);
+
+impl Hint {
+    /// Nothing is known.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Record {
@@ -74,12 +102,22 @@ fn owner(process: ProcessIndex, heap: HeapId) -> u32 {
     process.0.wrapping_add(1) << 8 | u32::from(heap.0)
 }
 
+/// Address / 512 in the upper bits, address % 16 in the lower four: blocks of other alignments have groups of their own.
 fn key(address: u64) -> u64 {
     address >> 9 << 4 | address & 15
 }
 
 fn slot(address: u64) -> usize {
     (address >> 4) as usize % SLOT_COUNT
+}
+
+/// The part of its region that a group with this key is.
+fn part(key: u64) -> usize {
+    (key >> 4) as usize % PART_COUNT
+}
+
+fn region_key(key: u64) -> u64 {
+    key & !(0x3f << 4)
 }
 
 fn address(key: u64, slot: usize) -> u64 {
@@ -90,25 +128,30 @@ fn address(key: u64, slot: usize) -> u64 {
 #[derive(Debug)]
 pub(crate) struct BlockTable {
     directory: Vec<Place>,
-    place_count: usize,
+    regions: Vec<Region>,
+    free_regions: Vec<u32>,
     groups: Vec<Group>,
+    /// By group; an owner of 0: the group is not in use.
+    homes: Vec<Home>,
     free_groups: Vec<u32>,
+    /// Groups in use when the next sweep is due.
+    sweep_at: usize,
     records: Vec<Record>,
     free_records: Vec<u32>,
-    /// The group that was found last.
-    last: Place,
 }
 
 impl BlockTable {
     pub(crate) fn new() -> Self {
         Self {
             directory: vec![NO_PLACE; FIRST_CAPACITY],
-            place_count: 0,
+            regions: Vec::new(),
+            free_regions: Vec::new(),
             groups: Vec::new(),
+            homes: Vec::new(),
             free_groups: Vec::new(),
+            sweep_at: SWEPT_MIN,
             records: Vec::new(),
             free_records: Vec::new(),
-            last: NO_PLACE,
         }
     }
 
@@ -116,17 +159,21 @@ impl BlockTable {
         self.records.len() - self.free_records.len()
     }
 
-    /// The place of a group, or the one where it belongs.
+    /// Whether all of it lies in the second-level cache anyway (1 MiB and more on today's processors): there is nothing to gain
+    /// from looking blocks up in advance.
+    pub(crate) fn is_small(&self) -> bool {
+        const RECORDS: usize = 1 << 13;
+        self.records.len() < RECORDS
+    }
+
+    /// The place of a region, or the one where it belongs.
     #[inline(always)]
     fn find(&self, owner: u32, key: u64) -> Result<usize, usize> {
+        let key = region_key(key);
         let mask = self.directory.len() - 1;
-        // The lowest two bits of address / 512 stay as they are: four neighbours share a cache line. Folding the
-        // product's halves makes its low bits depend on the whole key.
-        let product =
-            u128::from(key >> 6 ^ (key & 15) << 60 ^ u64::from(owner).wrapping_mul(0xd6e8_feb8_6659_fd93))
-                * 0x9e37_79b9_7f4a_7c15;
-        let hash = (product >> 64) as u64 ^ product as u64;
-        let mut place = (hash << 2 | key >> 4 & 3) as usize & mask;
+        // Folding the product's halves makes its low bits depend on the whole key.
+        let product = u128::from(key ^ u64::from(owner) << 40) * 0x9e37_79b9_7f4a_7c15;
+        let mut place = ((product >> 64) as u64 ^ product as u64) as usize & mask;
         loop {
             let found = &self.directory[place];
             if found.owner == 0 {
@@ -141,41 +188,93 @@ impl BlockTable {
 
     /// The group of an address, if it has one.
     #[inline(always)]
-    fn group(&mut self, owner: u32, key: u64) -> Option<usize> {
-        if self.last.key == key && self.last.owner == owner {
-            return Some(self.last.group as usize);
+    fn group(&self, owner: u32, key: u64) -> Option<usize> {
+        let place = self.find(owner, key).ok()?;
+        let region = &self.regions[self.directory[place].region as usize];
+        (region[part(key)] as usize).checked_sub(1)
+    }
+
+    #[inline(always)]
+    fn hinted_group(&self, owner: u32, key: u64, hint: Hint) -> Option<usize> {
+        let hinted = hint.0 as usize;
+        if self.homes.get(hinted).is_some_and(|home| home.key == key && home.owner == owner) {
+            return Some(hinted);
         }
-        self.last = self.directory[self.find(owner, key).ok()?];
-        Some(self.last.group as usize)
+        self.group(owner, key)
+    }
+
+    /// Looks up where a block is.
+    #[inline(always)]
+    pub(crate) fn hint(&self, process: ProcessIndex, heap: HeapId, address: u64) -> Hint {
+        self.group(owner(process, heap), key(address)).map_or(Hint::NONE, |group| Hint(group as u32))
+    }
+
+    /// Pulls what is known of a block into the caches; the number of its record plus one, 0 for none.
+    #[inline(always)]
+    pub(crate) fn soon(&self, hint: Hint, address: u64) -> u32 {
+        match (self.groups.get(hint.0 as usize), self.homes.get(hint.0 as usize)) {
+            // The home is read only for the sake of the caches: its owner is never 0 here.
+            (Some(group), Some(home)) if home.owner != 0 => group[slot(address)],
+            _ => 0,
+        }
+    }
+
+    /// The stack of a record that [`BlockTable::soon`] has named.
+    #[inline(always)]
+    pub(crate) fn stack_of(&self, number: u32) -> StackIndex {
+        let record = self.records.get((number as usize).wrapping_sub(1));
+        record.map_or(StackIndex::EMPTY, |record| StackIndex(record.stack))
     }
 
     #[inline]
     fn add_group(&mut self, owner: u32, key: u64) -> usize {
-        // At most 5/8 full: with linear probing a miss then looks at four places on average.
-        if self.place_count * 8 >= self.directory.len() * 5 {
+        if self.groups.len() - self.free_groups.len() >= self.sweep_at {
             self.sweep();
         }
+        let home = Home { key, owner, block_count: 0 };
         let group = match self.free_groups.pop() {
-            Some(group) => group,
+            Some(group) => {
+                self.homes[group as usize] = home;
+                group
+            }
             None => {
                 self.groups.push([0; SLOT_COUNT]);
+                self.homes.push(home);
                 (self.groups.len() - 1) as u32
             }
         };
-        let place = match self.find(owner, key) {
-            Ok(place) | Err(place) => place,
-        };
-        self.last = Place { key, owner, group };
-        self.directory[place] = self.last;
-        self.place_count += 1;
+        let region = self.region_to_fill(owner, key);
+        self.regions[region][part(key)] = group + 1;
         group as usize
     }
 
+    fn region_to_fill(&mut self, owner: u32, key: u64) -> usize {
+        let place = match self.find(owner, key) {
+            Ok(place) => return self.directory[place].region as usize,
+            Err(place) => place,
+        };
+        let region = match self.free_regions.pop() {
+            Some(region) => region,
+            None => {
+                self.regions.push([0; PART_COUNT]);
+                (self.regions.len() - 1) as u32
+            }
+        };
+        self.directory[place] = Place { key: region_key(key), owner, region };
+        // At most 5/8 full: with linear probing a miss then looks at four places on average.
+        if (self.regions.len() - self.free_regions.len()) * 8 >= self.directory.len() * 5 {
+            let places: Vec<Place> =
+                self.directory.iter().filter(|place| place.owner != 0).copied().collect();
+            self.lay(&places, self.directory.len() * 2);
+        }
+        region as usize
+    }
+
     /// Puts a block in; gives back the one that was live at its address.
-    #[inline]
-    pub(crate) fn insert(&mut self, block: &Block) -> Option<Block> {
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, block: &Block, hint: Hint) -> Option<Block> {
         let (owner, key) = (owner(block.process, block.heap), key(block.address_avma));
-        let group = match self.group(owner, key) {
+        let group = match self.hinted_group(owner, key, hint) {
             Some(group) => group,
             None => self.add_group(owner, key),
         };
@@ -185,6 +284,7 @@ impl BlockTable {
             let old = std::mem::replace(&mut self.records[*number as usize - 1], record);
             return Some(old.block(owner, block.address_avma));
         }
+        self.homes[group].block_count += 1;
         match self.free_records.pop() {
             Some(free) => {
                 self.records[free as usize] = record;
@@ -199,38 +299,53 @@ impl BlockTable {
     }
 
     /// Takes a block out.
-    #[inline]
-    pub(crate) fn remove(&mut self, process: ProcessIndex, heap: HeapId, address: u64) -> Option<Block> {
+    #[inline(always)]
+    pub(crate) fn remove(
+        &mut self,
+        process: ProcessIndex,
+        heap: HeapId,
+        address: u64,
+        hint: Hint,
+    ) -> Option<Block> {
         let owner = owner(process, heap);
-        let group = self.group(owner, key(address))?;
+        let group = self.hinted_group(owner, key(address), hint)?;
         let number = &mut self.groups[group][slot(address)];
         let record = std::mem::take(number).checked_sub(1)?;
+        self.homes[group].block_count -= 1;
         self.free_records.push(record);
         Some(self.records[record as usize].block(owner, address))
     }
 
-    /// Drops empty groups; doubles the directory if that is not enough.
+    /// Gives back groups without blocks and regions without groups.
     #[cold]
     fn sweep(&mut self) {
-        let groups = &self.groups;
-        let is_empty = |place: &Place| groups[place.group as usize].iter().all(|&number| number == 0);
-        let places: Vec<Place> = self.directory.iter().filter(|place| place.owner != 0).copied().collect();
-        let (empty, kept): (Vec<Place>, Vec<Place>) = places.into_iter().partition(is_empty);
-        let mut capacity = self.directory.len();
-        // Half of what may be used at most: the next sweep is as far away as this one's work was large.
-        while kept.len() * 16 > capacity * 5 {
-            capacity *= 2;
+        let mut kept = Vec::with_capacity(self.regions.len() - self.free_regions.len());
+        for place in self.directory.iter().filter(|place| place.owner != 0) {
+            let region = &mut self.regions[place.region as usize];
+            for group in &mut *region {
+                let Some(number) = group.checked_sub(1) else { continue };
+                let home = &mut self.homes[number as usize];
+                if home.block_count == 0 {
+                    home.owner = 0;
+                    self.free_groups.push(number);
+                    *group = 0;
+                }
+            }
+            if region.iter().all(|&group| group == 0) {
+                self.free_regions.push(place.region);
+            } else {
+                kept.push(*place);
+            }
         }
-        self.free_groups.extend(empty.iter().map(|place| place.group));
-        self.lay(capacity, &kept);
+        self.lay(&kept, self.directory.len());
+        // The next sweep is as far away as this one's work was large.
+        self.sweep_at = SWEPT_MIN.max((self.groups.len() - self.free_groups.len()) * 2);
     }
 
     /// Makes the directory anew.
-    fn lay(&mut self, capacity: usize, kept: &[Place]) {
-        self.last = NO_PLACE;
+    fn lay(&mut self, places: &[Place], capacity: usize) {
         self.directory = vec![NO_PLACE; capacity];
-        self.place_count = kept.len();
-        for place in kept {
+        for place in places {
             if let Err(free) = self.find(place.owner, place.key) {
                 self.directory[free] = *place;
             }
@@ -239,10 +354,12 @@ impl BlockTable {
 
     /// All live blocks, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Block> + '_ {
-        self.directory.iter().filter(|place| place.owner != 0).flat_map(|place| {
-            self.groups[place.group as usize].iter().enumerate().filter_map(|(slot, &number)| {
+        // By group, not by directory: groups and records lie in the order in which they were first used.
+        let used = self.homes.iter().zip(&self.groups).filter(|(home, _)| home.block_count != 0);
+        used.flat_map(|(home, group)| {
+            group.iter().enumerate().filter_map(|(slot, &number)| {
                 let record = &self.records[number.checked_sub(1)? as usize];
-                Some(record.block(place.owner, address(place.key, slot)))
+                Some(record.block(home.owner, address(home.key, slot)))
             })
         })
     }
@@ -250,19 +367,19 @@ impl BlockTable {
     /// Takes out the blocks of a process.
     pub(crate) fn remove_process(&mut self, process: ProcessIndex) {
         let gone = process.0.wrapping_add(1) & 0xff_ffff;
-        let places = self.directory.iter().filter(|place| place.owner != 0).copied();
-        let (dropped, kept): (Vec<Place>, Vec<Place>) = places.partition(|place| place.owner >> 8 == gone);
-        if kept.is_empty() {
+        for (home, group) in self.homes.iter_mut().zip(&mut self.groups) {
+            if home.owner >> 8 == gone {
+                let numbers = group.iter().filter_map(|number| number.checked_sub(1));
+                self.free_records.extend(numbers);
+                *group = [0; SLOT_COUNT];
+                home.block_count = 0;
+            }
+        }
+        if self.len() == 0 {
             *self = Self::new();
-            return;
+        } else {
+            self.sweep();
         }
-        for place in dropped {
-            let group = &mut self.groups[place.group as usize];
-            self.free_records.extend(group.iter().filter(|&&number| number != 0).map(|&number| number - 1));
-            *group = [0; SLOT_COUNT];
-            self.free_groups.push(place.group);
-        }
-        self.lay(self.directory.len(), &kept);
     }
 }
 
@@ -278,5 +395,62 @@ mod tests {
                 assert_eq!(address(key(wanted), slot(wanted)), wanted);
             }
         }
+    }
+
+    /// Blocks that come and go all over the address space, against a plain map: through sweeps, growth and the ends of processes.
+    #[test]
+    fn it_holds_what_a_plain_map_holds() {
+        let mut table = BlockTable::new();
+        let mut model = std::collections::HashMap::new();
+        let mut random = 7_u64;
+        let mut next = || {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random
+        };
+        for step in 0..300_000_u64 {
+            let (process, heap) = (ProcessIndex((next() % 3) as u32), HeapId((next() % 2) as u8));
+            // Each phase has places of its own, near one another in one and far apart in the next.
+            let phase = step / 30_000;
+            let shift = if phase.is_multiple_of(2) { 4 } else { 13 };
+            let address = (phase << 40) + ((next() % 5_000) << shift) + (next() % 2) * 8;
+            if next() % 3 == 0 {
+                let block = Block {
+                    process,
+                    heap,
+                    address_avma: address,
+                    size_bytes: next(),
+                    stack: StackIndex(step as u32),
+                    thread: ThreadIndex((step % 9) as u32),
+                    alloc_ns: step,
+                    is_realloc: step.is_multiple_of(5),
+                };
+                let hint = table.hint(process, heap, address);
+                let there = model
+                    .get(&(process, heap, address))
+                    .map_or(StackIndex::EMPTY, |block: &Block| block.stack);
+                assert_eq!(table.stack_of(table.soon(hint, address)), there);
+                assert_eq!(table.insert(&block, hint), model.insert((process, heap, address), block));
+            } else {
+                // A hint may be of another time and another address.
+                let hint = Hint((next() % 2_000) as u32);
+                assert_eq!(
+                    table.remove(process, heap, address, hint),
+                    model.remove(&(process, heap, address))
+                );
+            }
+            if step % 70_000 == 69_999 {
+                table.remove_process(process);
+                model.retain(|key, _| key.0 != process);
+            }
+            assert_eq!(table.len(), model.len());
+        }
+        let key = |block: &Block| (block.process, block.heap, block.address_avma);
+        let mut found: Vec<Block> = table.iter().collect();
+        let mut expected: Vec<Block> = model.into_values().collect();
+        found.sort_by_key(key);
+        expected.sort_by_key(key);
+        assert_eq!(found, expected);
     }
 }

@@ -16,13 +16,13 @@ use heapr_trace::{Block, Event, HeapId, ProcessIndex, StackIndex, StackTotals, S
 
 use crate::ledger::{Cause, Death, Observer};
 
-/// Live bytes and count, and what they were at the last peak.
+/// Live bytes and count, and what they were at the last peak. (The ledger can hold 2^32 blocks.)
 #[derive(Debug, Clone, Copy, Default)]
 struct Live {
     bytes: u64,
-    count: u64,
     peak_bytes: u64,
-    peak_count: u64,
+    count: u32,
+    peak_count: u32,
     epoch: u32,
 }
 
@@ -38,11 +38,13 @@ impl Live {
 
     fn at_peak(mut self, epoch: u32) -> (u64, u64) {
         self.settle(epoch);
-        (self.peak_bytes, self.peak_count)
+        (self.peak_bytes, u64::from(self.peak_count))
     }
 }
 
+/// One cache line.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
 struct StackState {
     live: Live,
     total_count: u64,
@@ -51,6 +53,8 @@ struct StackState {
     temporary_count: u32,
     process: ProcessIndex,
 }
+
+const _: () = assert!(size_of::<StackState>() == 64);
 
 /// An [`Observer`] that makes a [`Summary`].
 #[derive(Debug, Default)]
@@ -172,7 +176,7 @@ impl SummaryBuilder {
                 total_bytes: state.total_bytes,
                 realloc_count: u64::from(state.realloc_count),
                 temporary_count: u64::from(state.temporary_count),
-                outstanding_count: state.live.count,
+                outstanding_count: u64::from(state.live.count),
                 outstanding_bytes: state.live.bytes,
                 peak_count,
                 peak_bytes,
@@ -191,6 +195,11 @@ impl SummaryBuilder {
 }
 
 impl Observer for SummaryBuilder {
+    #[inline(always)]
+    fn soon(&self, stack: StackIndex) -> u64 {
+        self.stacks.get(stack.0 as usize).map_or(0, |state| state.live.bytes)
+    }
+
     #[inline]
     fn born(&mut self, block: &Block) {
         let epoch = self.epoch;
@@ -199,7 +208,7 @@ impl Observer for SummaryBuilder {
         let state = self.stack(block);
         state.live.settle(epoch);
         state.live.bytes = state.live.bytes.wrapping_add(size_bytes);
-        state.live.count += 1;
+        state.live.count = state.live.count.wrapping_add(1);
         state.total_count += 1;
         state.total_bytes = state.total_bytes.wrapping_add(size_bytes);
         state.realloc_count = state.realloc_count.saturating_add(u32::from(block.is_realloc));

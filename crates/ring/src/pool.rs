@@ -60,6 +60,8 @@ pub struct PoolProperties {
     pub buffer_bytes: usize,
     /// Number of buffers, at most 65,536. Memory is used only for buffers that were in use at some time.
     pub buffer_count: usize,
+    /// Buffers that get their memory at once.
+    pub allocated_count: usize,
 }
 
 /// A mapped pool. Never unmapped in an agent (its threads may be anywhere); unmapped on drop in the recorder if
@@ -84,11 +86,14 @@ impl Pool {
     /// # Errors
     /// Sizes out of bounds, or the kernel refused memory.
     pub fn create(properties: PoolProperties) -> Result<(Self, Descriptor), PoolError> {
-        let PoolProperties { buffer_bytes, buffer_count } = properties;
+        let PoolProperties { buffer_bytes, buffer_count, allocated_count } = properties;
         check_sizes(buffer_bytes, buffer_count)?;
         let bytes = pool_bytes(buffer_count, buffer_bytes);
         let descriptor = sys::memfd_sealed(bytes)
             .map_err(|errno| PoolError::System { call: "memfd_create or its sealing", errno })?;
+        let allocated_bytes = allocated_count.min(buffer_count).saturating_mul(buffer_bytes);
+        sys::allocate(&descriptor, buffers_offset(buffer_count), allocated_bytes)
+            .map_err(|errno| PoolError::System { call: "fallocate of the shared buffers", errno })?;
         let base = sys::map_shared(&descriptor, bytes)
             .map_err(|errno| PoolError::System { call: "mmap of the shared buffers", errno })?;
         let pool =

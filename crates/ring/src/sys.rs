@@ -173,6 +173,19 @@ pub fn memfd_sealed(bytes: usize) -> Result<Descriptor, i32> {
     Ok(descriptor)
 }
 
+/// Gives a part of a file its memory now instead of when it is first written.
+///
+/// # Errors
+/// The kernel's: `ENOMEM` or `ENOSPC` if there is not enough.
+pub fn allocate(descriptor: &Descriptor, offset: usize, bytes: usize) -> Result<(), i32> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: a plain call on a descriptor of ours.
+    answer(unsafe { syscall6(number::FALLOCATE, [descriptor.0 as usize, 0, offset, bytes, 0, 0]) })
+        .map(|_| ())
+}
+
 /// The seals of a descriptor (`F_GET_SEALS`).
 ///
 /// # Errors

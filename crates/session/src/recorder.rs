@@ -202,8 +202,7 @@ impl Recorder {
 
     /// Makes everything so far readable after a crash.
     pub(crate) fn flush(&mut self) {
-        let outcome = self.sink.writer.flush();
-        self.sink.keep(outcome);
+        self.sink.flush();
     }
 
     /// Notes who had ended before this round's scan: only they have certainly been read to their end after it.

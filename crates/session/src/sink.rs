@@ -14,6 +14,9 @@ const CHECKPOINT_EVENTS_MIN: u64 = 2_000_000;
 /// …and this many times the live blocks, so that checkpoints add at most about a tenth to the file.
 const CHECKPOINT_EVENTS_PER_BLOCK: u64 = 16;
 
+/// Events kept back until the ledger and the file take them together: 16 KiB, a third of the first-level cache.
+const PENDING_MAX: usize = 256;
+
 /// Ledger and file.
 #[derive(Debug)]
 pub(crate) struct Sink {
@@ -21,6 +24,7 @@ pub(crate) struct Sink {
     pub(crate) ledger: Ledger,
     pub(crate) summary: SummaryBuilder,
     pub(crate) event_count: u64,
+    pending: Vec<(Event, ProcessIndex)>,
     events_since_checkpoint: u64,
     pub(crate) last_ns: u64,
     /// The first error of the file; events go on being counted, not written.
@@ -36,6 +40,7 @@ impl Sink {
             ledger: Ledger::new(),
             summary: SummaryBuilder::new(),
             event_count: 0,
+            pending: Vec::with_capacity(PENDING_MAX),
             events_since_checkpoint: 0,
             last_ns: 0,
             write_error: None,
@@ -48,12 +53,27 @@ impl Sink {
         self.last_ns = event.time_ns;
         self.event_count += 1;
         self.events_since_checkpoint += 1;
-        self.ledger.apply(event, process, &mut self.summary);
-        if self.write_error.is_none()
-            && let Err(error) = self.writer.event(event)
-        {
-            self.write_error = Some(error);
+        self.pending.push((*event, process));
+        if self.pending.len() >= PENDING_MAX {
+            self.take_pending();
         }
+    }
+
+    /// Hands on the events that were kept back.
+    fn take_pending(&mut self) {
+        self.ledger.apply_all(&self.pending, &mut self.summary);
+        if self.write_error.is_none() {
+            let outcome = self.pending.iter().try_for_each(|(event, _)| self.writer.event(event));
+            self.write_error = outcome.err();
+        }
+        self.pending.clear();
+    }
+
+    /// Makes everything so far readable after a crash.
+    pub(crate) fn flush(&mut self) {
+        self.take_pending();
+        let outcome = self.writer.flush();
+        self.keep(outcome);
     }
 
     /// Writes a checkpoint if one is due.
@@ -63,6 +83,7 @@ impl Sink {
             return;
         }
         self.events_since_checkpoint = 0;
+        self.take_pending();
         let outcome = self.writer.checkpoint(self.last_ns, self.ledger.live_blocks());
         self.keep(outcome);
     }
@@ -78,6 +99,7 @@ impl Sink {
 
     /// Ends the file and gives back its summary.
     pub(crate) fn finish(mut self, duration_ns: u64) -> (Summary, Option<heapr_trace::Error>) {
+        self.take_pending();
         let mut summary = self.summary.finish();
         summary.event_count = self.event_count;
         summary.duration_ns = duration_ns;

@@ -26,7 +26,7 @@ pub use detached::{Detached, detached};
 pub use fanout::{Fanout, fanout};
 pub use heap_view::{EdgeName, HeapView};
 pub use large_owners::{LargeOwner, large_owners};
-pub use matching::{Matching, NOT_THERE};
+pub use matching::{MatchedBy, Matching, NOT_THERE};
 pub use naming::{Called, Naming};
 pub use path::{PathStep, edge_in_words, path_from_root};
 pub use retaining_paths::{RetainingPaths, retaining_paths};
@@ -35,3 +35,6 @@ pub use shapes::{Shape, shapes};
 pub use strings::{DuplicatedString, duplicated_strings};
 pub use suspects::{Collected, Confidence, Doubt, Suspect, Suspects, suspects};
 pub use unreachable::{Unreachable, unreachable};
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+mod call_tree;
 pub mod capture;
 pub mod devtools;
 mod error;
@@ -12,6 +13,7 @@ mod rewrite;
 mod snapshot;
 mod stored_summary;
 
+pub use call_tree::{Allocations, CallFunction, CallNode, CallTree, FunctionAllocations};
 pub use error::{Error, Result};
 pub use format::{
     AllocationTrace, Location, Locations, Meta, Problem, ReadOptions, Strings, TimeSample, TraceFunction,

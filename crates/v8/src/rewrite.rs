@@ -54,7 +54,8 @@ struct Anonymous<'a> {
 
 impl<'a> Anonymous<'a> {
     fn of(snapshot: &'a Snapshot, secrecy: Secrecy) -> Self {
-        let mut table = TextTable { snapshot, kept: FxHashMap::default(), hidden: FxHashMap::default(), texts: vec![] };
+        let mut table =
+            TextTable { snapshot, kept: FxHashMap::default(), hidden: FxHashMap::default(), texts: vec![] };
         let hides_names = secrecy == Secrecy::TextsAndNames;
         let scripts = if hides_names { script_nodes(snapshot) } else { FxHashSet::default() };
         // The table begins with a string that nothing is named with.
@@ -71,7 +72,9 @@ impl<'a> Anonymous<'a> {
                     Some(Secret::All) => table.hidden(number),
                     Some(Secret::Digits) => table.digits(number),
                     Some(Secret::Attributes(end)) => table.element(number, end),
-                    None if hides_names && is_of_program && !is_of_engine(snapshot.name(node)) => table.hidden(number),
+                    None if hides_names && is_of_program && !is_of_engine(snapshot.name(node)) => {
+                        table.hidden(number)
+                    }
                     None => table.kept(number),
                 }
             })
@@ -79,11 +82,14 @@ impl<'a> Anonymous<'a> {
         let mut edge_names = vec![u32::MAX; snapshot.strings().count() as usize];
         for edge in 0..snapshot.edge_count() {
             let (kind, number) = (snapshot.edge_kind(edge), snapshot.edge_name_number(edge));
-            let Some(slot) = edge_names.get_mut(number as usize).filter(|slot| kind.has_string_name() && **slot == u32::MAX)
+            let Some(slot) = edge_names
+                .get_mut(number as usize)
+                .filter(|slot| kind.has_string_name() && **slot == u32::MAX)
             else {
                 continue;
             };
-            let is_kept = !hides_names || matches!(snapshot.strings().get(number), b"__proto__" | b"constructor");
+            let is_kept =
+                !hides_names || matches!(snapshot.strings().get(number), b"__proto__" | b"constructor");
             *slot = if is_kept || !is_of_program(kind) { table.kept(number) } else { table.hidden(number) };
         }
         Self { snapshot, node_names, edge_names, texts: table.texts }
@@ -132,7 +138,9 @@ fn secret_text(snapshot: &Snapshot, node: u32) -> Option<Secret> {
             b"true" | b"false" | b"" => None,
             _ => Some(Secret::Digits),
         },
-        NodeKind::STRING | NodeKind::CONS_STRING | NodeKind::SLICED_STRING | NodeKind::REGEXP => Some(Secret::All),
+        NodeKind::STRING | NodeKind::CONS_STRING | NodeKind::SLICED_STRING | NodeKind::REGEXP => {
+            Some(Secret::All)
+        }
         NodeKind::SYMBOL | NodeKind::BIGINT if !is_of_engine(name) => Some(Secret::All),
         NodeKind::NATIVE if name.starts_with(b"<") => memchr::memchr(b' ', name).map(Secret::Attributes),
         _ => None,
@@ -141,7 +149,10 @@ fn secret_text(snapshot: &Snapshot, node: u32) -> Option<Secret> {
 
 /// Names that V8 and its embedder give.
 fn is_of_engine(name: &[u8]) -> bool {
-    name.is_empty() || [&b"("[..], b"system / ", b"Node / ", b"symbol", b"bigint"].iter().any(|known| name.starts_with(known))
+    name.is_empty()
+        || [&b"("[..], b"system / ", b"Node / ", b"symbol", b"bigint"]
+            .iter()
+            .any(|known| name.starts_with(known))
 }
 
 fn script_nodes(snapshot: &Snapshot) -> FxHashSet<u32> {
@@ -219,7 +230,8 @@ impl<'a> NeededNames<'a> {
         for node in nodes.nodes() {
             need(snapshot.name_number(node));
             for edge in snapshot.graph().edges(node) {
-                if snapshot.edge_kind(edge).has_string_name() && nodes.contains(snapshot.graph().target(edge)) {
+                if snapshot.edge_kind(edge).has_string_name() && nodes.contains(snapshot.graph().target(edge))
+                {
                     need(snapshot.edge_name_number(edge));
                 }
             }

@@ -5,7 +5,9 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -62,7 +64,9 @@ impl StoredSummary {
             StoredClass {
                 name: class.name_text().into_owned(),
                 key: class.key(),
-                place: class.location.map(|(script_id, line, column)| paths.place_at(script_id, line, column)),
+                place: class
+                    .location
+                    .map(|(script_id, line, column)| paths.place_at(script_id, line, column)),
                 object_count: line.object_count,
                 distance: line.distance,
                 self_bytes: line.self_bytes,
@@ -127,7 +131,8 @@ impl SummaryStore {
         let mut text = Vec::new();
         file.take(LIMIT_BYTES).read_to_end(&mut text).ok()?;
         let stored: Stored<StoredSummary> = serde_json::from_slice(&text).ok()?;
-        let is_current = stored.version == VERSION && Fingerprint::of(snapshot).is_ok_and(|now| now == stored.fingerprint);
+        let is_current =
+            stored.version == VERSION && Fingerprint::of(snapshot).is_ok_and(|now| now == stored.fingerprint);
         is_current.then_some(stored.summary)
     }
 
@@ -136,7 +141,9 @@ impl SummaryStore {
         let Some(entry) = self.entry(snapshot) else { return Ok(()) };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let stored = Stored { version: VERSION, fingerprint: Fingerprint::of(snapshot)?, summary };
-        let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(&self.directory)?;
+        let mut file = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(0o600))
+            .tempfile_in(&self.directory)?;
         file.write_all(&serde_json::to_vec(&stored)?)?;
         file.persist(entry).map_err(|error| error.error)?;
         self.forget_oldest()
@@ -173,7 +180,10 @@ impl Fingerprint {
         const SAMPLES: u64 = 32;
         const SAMPLE_BYTES: u64 = 4096;
         // A pipe must not block here.
-        let file = File::options().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(snapshot)?;
+        let file = File::options()
+            .read(true)
+            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+            .open(snapshot)?;
         let metadata = file.metadata()?;
         let mut hasher = crc32fast::Hasher::new();
         let mut sample = vec![0; SAMPLE_BYTES as usize];

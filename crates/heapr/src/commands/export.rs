@@ -1,4 +1,4 @@
-//! `heapr export`: a trace in another tool's format.
+//! `heapr export`: a trace, or a profile of Node's heap, in another tool's format.
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -11,11 +11,12 @@ use crate::commands::report::open;
 use crate::export::{Sample, SampleFrame, collapsed, flamegraph, pprof, speedscope};
 use crate::report::filter_arguments::FilterArguments;
 use crate::report::names::{NameArguments, TraceNames};
+use crate::snapshot::allocations;
 
 /// Arguments of `heapr export`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArguments {
-    /// The trace
+    /// The trace; also a sampling profile or an allocation timeline of Node
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Format
@@ -51,6 +52,10 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
         let names: Vec<&str> = SortKey::ALL.iter().map(|&(name, _)| name).collect();
         anyhow::anyhow!("--value {}: it is one of {}", arguments.value, names.join(", "))
     })?;
+    if allocations::is_v8_file(&arguments.file) {
+        let samples = allocations::samples(&arguments.file)?;
+        return write(&arguments, &samples, (0, 0), sort);
+    }
     let trace = open(&arguments.file)?;
     let query = Query {
         filter: arguments.filters.filter(trace.session().start_unix_ns)?,
@@ -69,6 +74,16 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
             samples.push(Sample { frames, metrics: group.metrics });
         }
     }
+    write(&arguments, &samples, (trace.session().start_unix_ns, trace.duration_ns()), sort)
+}
+
+/// Writes the stacks; `times` are start and duration in ns.
+fn write(
+    arguments: &ExportArguments,
+    samples: &[Sample],
+    times: (u64, u64),
+    sort: SortKey,
+) -> anyhow::Result<ExitCode> {
     let mut out: Box<dyn Write> = match &arguments.output {
         None => Box::new(BufWriter::new(std::io::stdout().lock())),
         Some(path) => {
@@ -79,12 +94,10 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     };
     let title = format!("{} ({})", arguments.file.display(), sort.name());
     match arguments.to {
-        Target::Collapsed => collapsed::write(&mut out, &samples, sort)?,
-        Target::Pprof => {
-            pprof::write(&mut out, &samples, trace.session().start_unix_ns, trace.duration_ns(), sort)?
-        }
-        Target::Speedscope => speedscope::write(&mut out, &samples, sort, &title)?,
-        Target::Flamegraph => flamegraph::write(&mut out, &samples, sort, &title)?,
+        Target::Collapsed => collapsed::write(&mut out, samples, sort)?,
+        Target::Pprof => pprof::write(&mut out, samples, times.0, times.1, sort)?,
+        Target::Speedscope => speedscope::write(&mut out, samples, sort, &title)?,
+        Target::Flamegraph => flamegraph::write(&mut out, samples, sort, &title)?,
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)

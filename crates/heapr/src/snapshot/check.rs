@@ -33,7 +33,8 @@ pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<ExitCode> {
         }
         Err(error) => {
             // A file that is not there is our error, not a finding about it.
-            let is_io = |cause: &(dyn std::error::Error + 'static)| cause.downcast_ref::<std::io::Error>().is_some();
+            let is_io =
+                |cause: &(dyn std::error::Error + 'static)| cause.downcast_ref::<std::io::Error>().is_some();
             if error.chain().any(is_io) {
                 return Err(error);
             }

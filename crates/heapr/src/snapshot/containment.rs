@@ -37,8 +37,11 @@ pub(crate) fn run(arguments: ContainmentArguments) -> anyhow::Result<ExitCode> {
     let heap = open(&arguments.file, Wanted::Everything)?;
     let snapshot = heap.snapshot();
     let node = arguments.object.map_or(Ok(snapshot.root()), |object| object.node(&heap))?;
-    let mut edges: Vec<u32> =
-        snapshot.graph().edges(node).filter(|&edge| snapshot.edge_kind(edge) != EdgeKind::INVISIBLE).collect();
+    let mut edges: Vec<u32> = snapshot
+        .graph()
+        .edges(node)
+        .filter(|&edge| snapshot.edge_kind(edge) != EdgeKind::INVISIBLE)
+        .collect();
     if arguments.sort == EdgeOrder::Retained {
         edges.sort_by_key(|&edge| std::cmp::Reverse(heap.retained()[snapshot.graph().target(edge) as usize]));
     }
@@ -71,7 +74,8 @@ pub(crate) fn run(arguments: ContainmentArguments) -> anyhow::Result<ExitCode> {
             ]
         }),
     );
-    let title = format!("{} @{}", crate::snapshot::heap_file::one_line(&heap.display_text(node)), snapshot.id(node));
+    let title =
+        format!("{} @{}", crate::snapshot::heap_file::one_line(&heap.display_text(node)), snapshot.id(node));
     sheet.print(arguments.output.format, &[title, String::new()])?;
     Ok(ExitCode::SUCCESS)
 }

@@ -48,7 +48,8 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
         let of_class = all.filter(|line| {
             limit.class == TOTAL || line.class.name_text() == limit.class || line.class.key() == limit.class
         });
-        of_class.fold((0, 0), |(objects, bytes), line| (objects + line.count_delta(), bytes + line.bytes_delta()))
+        of_class
+            .fold((0, 0), |(objects, bytes), line| (objects + line.count_delta(), bytes + line.bytes_delta()))
     };
     Ok(exit_status(&arguments.fail_if_growth, grown))
 }
@@ -59,7 +60,9 @@ pub(crate) fn exit_status(limits: &[Limit], grown: impl Fn(&Limit) -> (i64, i64)
     for limit in limits {
         let (objects, bytes) = grown(limit);
         let finding = match limit.amount {
-            Amount::Bytes(allowed) if i128::from(bytes) > i128::from(allowed) => signed_bytes(i128::from(bytes)),
+            Amount::Bytes(allowed) if i128::from(bytes) > i128::from(allowed) => {
+                signed_bytes(i128::from(bytes))
+            }
             Amount::Objects(allowed) if i128::from(objects) > i128::from(allowed) => {
                 format!("{} objects", signed_count(i128::from(objects)))
             }
@@ -122,7 +125,8 @@ fn print_classes(
     sheet.rows(
         arguments.output.top(),
         comparison.classes.iter().map(|line| {
-            let place = line.class.location.map(|(script_id, line, column)| paths.place_at(script_id, line, column));
+            let place =
+                line.class.location.map(|(script_id, line, column)| paths.place_at(script_id, line, column));
             vec![
                 Cell::Text(line.class.name_text().into_owned()),
                 place.map_or(Cell::Nothing, Cell::Text),
@@ -160,7 +164,8 @@ fn print_objects(
         "heapr.snapshot.diff-objects/1",
         &[("change", "Change"), ("id", "Id"), ("name", "Object"), ("shallow_bytes", "Shallow")],
     );
-    let named = comparison.classes.iter().filter(|line| line.class.name_text() == class || line.class.key() == class);
+    let named =
+        comparison.classes.iter().filter(|line| line.class.name_text() == class || line.class.key() == class);
     let mut found = false;
     for line in named {
         found = true;

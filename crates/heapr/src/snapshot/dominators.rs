@@ -53,9 +53,14 @@ pub(crate) fn run(arguments: DominatorsArguments) -> anyhow::Result<ExitCode> {
     for &node in chain.iter().rev() {
         let name = one_line(&heap.display_text(node));
         let retained = bytes(heap.retained()[node as usize]);
-        title.push(format!("  {} @{}  {retained}", if name.is_empty() { "(root)" } else { &name }, snapshot.id(node)));
+        title.push(format!(
+            "  {} @{}  {retained}",
+            if name.is_empty() { "(root)" } else { &name },
+            snapshot.id(node)
+        ));
     }
     title.extend([String::new(), "keeps alive itself:".to_owned(), String::new()]);
-    sheet.print(arguments.output.format, if arguments.output.format == Format::Text { &title } else { &[] })?;
+    sheet
+        .print(arguments.output.format, if arguments.output.format == Format::Text { &title } else { &[] })?;
     Ok(ExitCode::SUCCESS)
 }

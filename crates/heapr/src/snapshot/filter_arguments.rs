@@ -58,11 +58,18 @@ impl FilterArguments {
             filters.push(Filter::NativeContext(ContextOwner::One(context.node(heap)?)));
         }
         let max_id = |file: &Option<PathBuf>| -> anyhow::Result<Option<u64>> {
-            Ok(file.as_deref().map(|file| open(file, Wanted::Classes)).transpose()?.map(|heap| heap.max_js_id()))
+            Ok(file
+                .as_deref()
+                .map(|file| open(file, Wanted::Classes))
+                .transpose()?
+                .map(|heap| heap.max_js_id()))
         };
         let (after, before) = (max_id(&self.allocated_after)?, max_id(&self.allocated_before)?);
         if after.is_some() || before.is_some() {
-            filters.push(Filter::AllocatedBetween(after.unwrap_or(0), before.unwrap_or_else(|| heap.max_js_id())));
+            filters.push(Filter::AllocatedBetween(
+                after.unwrap_or(0),
+                before.unwrap_or_else(|| heap.max_js_id()),
+            ));
         }
         let mut sets = filters.iter().map(|filter| filter.nodes(heap));
         let Some(first) = sets.next() else { return Ok(None) };

@@ -25,8 +25,9 @@ impl std::str::FromStr for Limit {
 
     fn from_str(text: &str) -> Result<Self, String> {
         // Names of classes may contain the sign; amounts never do.
-        let (class, amount) =
-            text.rsplit_once('=').ok_or_else(|| format!("{text:?} is no limit: CLASS=10M (bytes) or CLASS=100 (objects)"))?;
+        let (class, amount) = text
+            .rsplit_once('=')
+            .ok_or_else(|| format!("{text:?} is no limit: CLASS=10M (bytes) or CLASS=100 (objects)"))?;
         let amount = match amount.parse() {
             Ok(objects) => Amount::Objects(objects),
             Err(_) => Amount::Bytes(parse_bytes(amount).map_err(|error| format!("{error:#}"))?),

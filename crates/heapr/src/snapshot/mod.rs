@@ -1,5 +1,6 @@
 //! `heapr snapshot`: V8 heap snapshots. One file for each command.
 
+pub(crate) mod allocations;
 mod anonymize;
 mod check;
 mod containment;
@@ -9,6 +10,7 @@ mod export;
 mod filter_arguments;
 pub(crate) mod heap_file;
 mod limit;
+mod native_contexts;
 mod object;
 mod query;
 mod retainers;
@@ -31,10 +33,14 @@ pub(crate) enum SnapshotCommand {
     Analysis(snapshot_analysis::AnalysisCommand),
     /// List the classes of a snapshot: count, distance, shallow and retained size
     Summary(Box<summary::SummaryArguments>),
+    /// List what the functions of a program allocated, from a sampling profile or an allocation timeline
+    Allocations(Box<allocations::AllocationsArguments>),
     /// Print what kinds of things fill the heap: code, strings, arrays, buffers
     Statistics(Box<statistics::StatisticsArguments>),
     /// Compare two snapshots by class; with more of them, the course of each class
     Diff(Box<diff::DiffArguments>),
+    /// List whose objects fill the heap, where pages or vm contexts share it
+    NativeContexts(Box<native_contexts::NativeContextsArguments>),
     /// List what an object refers to
     Containment(Box<containment::ContainmentArguments>),
     /// List what refers to an object, and the shortest ways to it from a root
@@ -59,8 +65,10 @@ pub(crate) fn run(command: SnapshotCommand) -> anyhow::Result<ExitCode> {
         SnapshotCommand::Taking(command) => snapshot_take::run(command),
         SnapshotCommand::Analysis(command) => snapshot_analysis::run(command),
         SnapshotCommand::Summary(arguments) => summary::run(*arguments),
+        SnapshotCommand::Allocations(arguments) => allocations::run(*arguments),
         SnapshotCommand::Statistics(arguments) => statistics::run(*arguments),
         SnapshotCommand::Diff(arguments) => diff::run(*arguments),
+        SnapshotCommand::NativeContexts(arguments) => native_contexts::run(*arguments),
         SnapshotCommand::Containment(arguments) => containment::run(*arguments),
         SnapshotCommand::Retainers(arguments) => retainers::run(*arguments),
         SnapshotCommand::Dominators(arguments) => dominators::run(*arguments),

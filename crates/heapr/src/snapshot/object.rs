@@ -31,7 +31,13 @@ pub(crate) fn run(arguments: ObjectArguments) -> anyhow::Result<ExitCode> {
     let snapshot = heap.snapshot();
     let mut sheet = Sheet::new(
         "heapr.snapshot.object/1",
-        &[("field", "Field"), ("edge_type", "Type"), ("id", "Id"), ("value", "Value"), ("retained_bytes", "Retained")],
+        &[
+            ("field", "Field"),
+            ("edge_type", "Type"),
+            ("id", "Id"),
+            ("value", "Value"),
+            ("retained_bytes", "Retained"),
+        ],
     );
     let mut title = Vec::new();
     for (key, heading, fact) in facts(&heap, node) {
@@ -53,7 +59,8 @@ pub(crate) fn run(arguments: ObjectArguments) -> anyhow::Result<ExitCode> {
             ]
         }),
     );
-    sheet.print(arguments.output.format, if arguments.output.format == Format::Text { &title } else { &[] })?;
+    sheet
+        .print(arguments.output.format, if arguments.output.format == Format::Text { &title } else { &[] })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -65,11 +72,14 @@ struct Fact {
 fn facts(heap: &Heap, node: u32) -> Vec<(&'static str, &'static str, Fact)> {
     let snapshot = heap.snapshot();
     let text = |text: String| Fact { value: text.clone().into(), text: one_line(&text) };
-    let size = |amount: u64| Fact { value: amount.into(), text: format!("{} ({} B)", bytes(amount), count(amount)) };
+    let size =
+        |amount: u64| Fact { value: amount.into(), text: format!("{} ({} B)", bytes(amount), count(amount)) };
     let class = heap.classes().get(heap.classes().of_node(node));
     let distance = heap.distances()[node as usize];
     let distance_text = match distance {
-        BASE_SYSTEM_DISTANCE.. => format!("{} from the root; no global object leads here", distance - BASE_SYSTEM_DISTANCE),
+        BASE_SYSTEM_DISTANCE.. => {
+            format!("{} from the root; no global object leads here", distance - BASE_SYSTEM_DISTANCE)
+        }
         ..0 => "none: not reachable".to_owned(),
         _ => distance.to_string(),
     };
@@ -82,10 +92,14 @@ fn facts(heap: &Heap, node: u32) -> Vec<(&'static str, &'static str, Fact)> {
         ("shallow_bytes", "shallow size", size(snapshot.self_bytes(node))),
         ("retained_bytes", "retained size", size(heap.retained()[node as usize])),
         ("distance", "distance", Fact { value: distance.into(), text: distance_text }),
-        ("dominator_id", "dominated by", Fact {
-            value: snapshot.id(dominator).into(),
-            text: format!("@{} {}", snapshot.id(dominator), one_line(&heap.display_text(dominator))),
-        }),
+        (
+            "dominator_id",
+            "dominated by",
+            Fact {
+                value: snapshot.id(dominator).into(),
+                text: format!("@{} {}", snapshot.id(dominator), one_line(&heap.display_text(dominator))),
+            },
+        ),
     ];
     if let Some(location) = snapshot.locations().of(node) {
         facts.push(("place", "made in", text(ScriptPaths::of(snapshot).place(location))));
@@ -96,10 +110,14 @@ fn facts(heap: &Heap, node: u32) -> Vec<(&'static str, &'static str, Fact)> {
     }
     if snapshot.trace_node_id(node) != 0 {
         let trace_node_id = snapshot.trace_node_id(node);
-        facts.push(("trace_node_id", "allocated at", Fact {
-            value: trace_node_id.into(),
-            text: format!("node {trace_node_id} of the allocation trace"),
-        }));
+        facts.push((
+            "trace_node_id",
+            "allocated at",
+            Fact {
+                value: trace_node_id.into(),
+                text: format!("node {trace_node_id} of the allocation trace"),
+            },
+        ));
     }
     facts
 }
@@ -111,7 +129,9 @@ fn value_text(heap: &Heap, node: u32) -> String {
         return format!("\"{}\"", heap.display_text(node));
     }
     match snapshot.target_of(node, EdgeKind::INTERNAL, b"value") {
-        Some(value) if snapshot.kind(node) == heapr_v8::NodeKind::NUMBER => snapshot.name_text(value).into_owned(),
+        Some(value) if snapshot.kind(node) == heapr_v8::NodeKind::NUMBER => {
+            snapshot.name_text(value).into_owned()
+        }
         _ => heap.display_text(node),
     }
 }

@@ -103,7 +103,10 @@ fn matching(heap: &Heap, wanted: &QueryArguments) -> Vec<u32> {
                 if snapshot.edge_kind(edge).has_string_name() {
                     properties.get(number as usize).copied().unwrap_or(false)
                 } else {
-                    wanted.property.as_ref().is_some_and(|pattern| pattern.is_match(number.to_string().as_bytes()))
+                    wanted
+                        .property
+                        .as_ref()
+                        .is_some_and(|pattern| pattern.is_match(number.to_string().as_bytes()))
                 }
             })
         })
@@ -114,11 +117,15 @@ fn matching(heap: &Heap, wanted: &QueryArguments) -> Vec<u32> {
             is_within(snapshot.self_bytes(node), wanted.min_shallow, wanted.max_shallow)
                 && is_within(heap.retained()[node as usize], wanted.min_retained, wanted.max_retained)
                 && (!wanted.detached || snapshot.dom_state(node) == DomState::Detached)
-                && wanted.kind.as_ref().is_none_or(|name| snapshot.meta().node_kind_name(kind).eq_ignore_ascii_case(name))
+                && wanted
+                    .kind
+                    .as_ref()
+                    .is_none_or(|name| snapshot.meta().node_kind_name(kind).eq_ignore_ascii_case(name))
                 && classes.as_ref().is_none_or(|classes| classes[heap.classes().of_node(node) as usize])
                 && wanted.name.as_ref().is_none_or(|pattern| pattern.is_match(&heap.display_name(node)))
                 && wanted.text.as_ref().is_none_or(|pattern| {
-                    (kind.is_string() || kind == NodeKind::SYMBOL) && pattern.is_match(&heap.display_name(node))
+                    (kind.is_string() || kind == NodeKind::SYMBOL)
+                        && pattern.is_match(&heap.display_name(node))
                 })
                 && has_property(node)
         })

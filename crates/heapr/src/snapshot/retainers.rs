@@ -35,7 +35,8 @@ pub(crate) struct RetainersArguments {
 pub(crate) fn run(arguments: RetainersArguments) -> anyhow::Result<ExitCode> {
     let heap = open(&arguments.file, Wanted::Everything)?;
     let node = arguments.object.node(&heap)?;
-    let ignored = arguments.ignore.iter().map(|object| object.node(&heap)).collect::<anyhow::Result<Vec<u32>>>()?;
+    let ignored =
+        arguments.ignore.iter().map(|object| object.node(&heap)).collect::<anyhow::Result<Vec<u32>>>()?;
     let naming = Naming::of(&heap);
     let set: HashSet<u32> = ignored.iter().copied().collect();
     let found = retaining_paths(&heap, &naming, node, &set, arguments.paths);
@@ -43,7 +44,10 @@ pub(crate) fn run(arguments: RetainersArguments) -> anyhow::Result<ExitCode> {
     let mut sheet = direct(&heap, &view, node, arguments.output.top());
     sheet.fact("id", heap.snapshot().id(node));
     sheet.fact("name", heap.display_text(node));
-    sheet.fact("paths", found.paths.iter().map(|path| path.iter().map(json_step).collect()).collect::<Vec<Value>>());
+    sheet.fact(
+        "paths",
+        found.paths.iter().map(|path| path.iter().map(json_step).collect()).collect::<Vec<Value>>(),
+    );
     sheet.fact("is_cut", found.is_cut);
     let mut title = vec![format!("{} @{}", one_line(&heap.display_text(node)), heap.snapshot().id(node))];
     for (at, path) in found.paths.iter().enumerate() {
@@ -54,13 +58,15 @@ pub(crate) fn run(arguments: RetainersArguments) -> anyhow::Result<ExitCode> {
         title.extend([String::new(), "no way leads here from a root".to_owned()]);
     }
     title.extend([String::new(), "referred to by:".to_owned(), String::new()]);
-    sheet.print(arguments.output.format, if arguments.output.format == Format::Text { &title } else { &[] })?;
+    sheet
+        .print(arguments.output.format, if arguments.output.format == Format::Text { &title } else { &[] })?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn text_step(step: &PathStep) -> String {
     let place = step.place.as_ref().map_or_else(String::new, |place| format!("  {place}"));
-    let held = if step.held_as.is_empty() { String::new() } else { format!("{} -> ", one_line(&step.held_as)) };
+    let held =
+        if step.held_as.is_empty() { String::new() } else { format!("{} -> ", one_line(&step.held_as)) };
     format!("  {held}{} @{}{place}", one_line(&step.name), step.id)
 }
 

@@ -30,7 +30,10 @@ pub(crate) fn run(arguments: StatisticsArguments) -> anyhow::Result<ExitCode> {
         None => StoredSummary::without_classes(&open(&arguments.file, Wanted::Classes)?),
     };
     let found = summary.statistics;
-    let mut sheet = Sheet::new("heapr.snapshot.statistics/1", &[("kind", "Kind"), ("bytes", "Bytes"), ("share", "Share")]);
+    let mut sheet = Sheet::new(
+        "heapr.snapshot.statistics/1",
+        &[("kind", "Kind"), ("bytes", "Bytes"), ("share", "Share")],
+    );
     let lines = [
         ("code", "code", found.code_bytes),
         ("strings", "strings", found.string_bytes),
@@ -48,7 +51,11 @@ pub(crate) fn run(arguments: StatisticsArguments) -> anyhow::Result<ExitCode> {
         usize::MAX,
         lines.iter().map(|&(key, heading, bytes)| {
             let share = percent(bytes, found.total_bytes);
-            vec![Cell::Text(if is_text { heading } else { key }.to_owned()), Cell::Bytes(bytes), Cell::Text(share)]
+            vec![
+                Cell::Text(if is_text { heading } else { key }.to_owned()),
+                Cell::Bytes(bytes),
+                Cell::Text(share),
+            ]
         }),
     );
     sheet.print(arguments.format, &[headline(&summary), String::new()])?;

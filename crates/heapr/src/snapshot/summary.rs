@@ -8,6 +8,7 @@ use heapr_v8::{StoredClass, StoredSummary};
 
 use crate::commands::report::Format;
 use crate::report::quantity::{bytes, count, plural};
+use crate::snapshot::allocations;
 use crate::snapshot::filter_arguments::FilterArguments;
 use crate::snapshot::heap_file::{Wanted, open};
 use crate::snapshot::limit::{Amount, Limit, TOTAL};
@@ -52,6 +53,9 @@ pub(crate) enum Order {
 
 /// Runs the command.
 pub(crate) fn run(arguments: SummaryArguments) -> anyhow::Result<ExitCode> {
+    if allocations::is_profile(&arguments.file) {
+        return allocations::print(&arguments.file, &arguments.output);
+    }
     let is_whole = arguments.class.is_none() && arguments.filters.is_empty();
     if is_whole && let Some(summary) = summary_file::load(&arguments.file) {
         return finish(&arguments, &summary);
@@ -81,9 +85,12 @@ fn finish(arguments: &SummaryArguments, summary: &StoredSummary) -> anyhow::Resu
 fn exit_status(limits: &[Limit], summary: &StoredSummary) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for limit in limits {
-        let of_class = || summary.classes.iter().filter(|line| line.name == limit.class || line.key == limit.class);
+        let of_class =
+            || summary.classes.iter().filter(|line| line.name == limit.class || line.key == limit.class);
         let (found, allowed, shown): (u64, u64, fn(u64) -> String) = match limit.amount {
-            Amount::Bytes(allowed) if limit.class == TOTAL => (summary.statistics.total_bytes, allowed, bytes),
+            Amount::Bytes(allowed) if limit.class == TOTAL => {
+                (summary.statistics.total_bytes, allowed, bytes)
+            }
             Amount::Bytes(allowed) => (of_class().map(|line| line.retained_bytes).sum(), allowed, bytes),
             Amount::Objects(allowed) => {
                 let is_total = limit.class == TOTAL;
@@ -154,7 +161,12 @@ pub(crate) fn headline(summary: &StoredSummary) -> String {
     )
 }
 
-fn print_objects(arguments: &SummaryArguments, heap: &Heap, class: &str, only: Option<&NodeSet>) -> anyhow::Result<()> {
+fn print_objects(
+    arguments: &SummaryArguments,
+    heap: &Heap,
+    class: &str,
+    only: Option<&NodeSet>,
+) -> anyhow::Result<()> {
     let classes = heap.classes();
     let wanted = classes.named(class);
     if wanted.is_empty() {
@@ -181,8 +193,12 @@ pub(crate) fn sort_objects(heap: &Heap, nodes: &mut [u32], order: Order) {
     let snapshot = heap.snapshot();
     let at = |node: u32| node as usize;
     match order {
-        Order::Retained => nodes.sort_by_key(|&node| (std::cmp::Reverse(heap.retained()[at(node)]), snapshot.id(node))),
-        Order::Shallow => nodes.sort_by_key(|&node| (std::cmp::Reverse(snapshot.self_bytes(node)), snapshot.id(node))),
+        Order::Retained => {
+            nodes.sort_by_key(|&node| (std::cmp::Reverse(heap.retained()[at(node)]), snapshot.id(node)))
+        }
+        Order::Shallow => {
+            nodes.sort_by_key(|&node| (std::cmp::Reverse(snapshot.self_bytes(node)), snapshot.id(node)))
+        }
         Order::Count => nodes.sort_by_key(|&node| snapshot.id(node)),
         Order::Distance => nodes.sort_by_key(|&node| (heap.distances()[at(node)], snapshot.id(node))),
         Order::Name => nodes.sort_by_cached_key(|&node| (heap.display_text(node), snapshot.id(node))),

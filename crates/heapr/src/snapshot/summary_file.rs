@@ -28,7 +28,8 @@ fn store_for(file: &Path) -> Option<SummaryStore> {
     if !metadata.is_file() || metadata.len() < LEAST_BYTES {
         return None;
     }
-    let absolute = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute =
+        |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     Some(SummaryStore::new(cache.join("heapr/snapshots")))
 }

@@ -48,7 +48,13 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
     Ok(exit_status(&arguments.fail_if_growth, grown))
 }
 
-fn add(courses: &mut HashMap<Class, Course>, heap: &Heap, interfaces: &[InterfaceDefinition], at: usize, all: usize) {
+fn add(
+    courses: &mut HashMap<Class, Course>,
+    heap: &Heap,
+    interfaces: &[InterfaceDefinition],
+    at: usize,
+    all: usize,
+) {
     for (class, object_count, self_bytes) in heap.class_sizes(interfaces) {
         courses.entry(class).or_insert_with(|| vec![(0, 0); all])[at] = (object_count, self_bytes);
     }
@@ -84,7 +90,9 @@ fn print(arguments: &DiffArguments, lines: &[(Class, Course)], warnings: &[Strin
             let (objects, size) = delta(course);
             vec![
                 Cell::Text(class.name_text().into_owned()),
-                Cell::Text(joined(&|&(objects, _)| if is_text { count(objects) } else { objects.to_string() })),
+                Cell::Text(joined(&|&(objects, _)| {
+                    if is_text { count(objects) } else { objects.to_string() }
+                })),
                 Cell::Text(joined(&|&(_, size)| if is_text { bytes(size) } else { size.to_string() })),
                 Cell::SignedCount(objects),
                 Cell::SignedBytes(size),

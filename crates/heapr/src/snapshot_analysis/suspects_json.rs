@@ -14,9 +14,10 @@ pub(super) fn value(files: &[PathBuf], found: &Suspects) -> Value {
         .doubts
         .iter()
         .map(|doubt| match *doubt {
-            Doubt::OtherProcess { snapshot, kept_percent } => {
-                json!({ "doubt": "other-process", "snapshot": snapshot, "kept_percent": kept_percent })
+            Doubt::OtherProgram { snapshot, kept_percent } => {
+                json!({ "doubt": "other-program", "snapshot": snapshot, "kept_percent": kept_percent })
             }
+            Doubt::OtherNumbering { snapshot } => json!({ "doubt": "other-numbering", "snapshot": snapshot }),
             Doubt::OtherCaptureMode { snapshot } => {
                 json!({ "doubt": "other-capture-mode", "snapshot": snapshot })
             }

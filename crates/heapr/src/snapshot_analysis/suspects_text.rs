@@ -38,9 +38,14 @@ fn doubt_in_words(files: &[PathBuf], doubt: Doubt) -> String {
         |snapshot: usize| files.get(snapshot).map(|file| file.display().to_string()).unwrap_or_default();
     let first = name(0);
     match doubt {
-        Doubt::OtherProcess { snapshot, kept_percent } => format!(
-            "{} has only {kept_percent} % of the objects of {first}: they are of different processes or threads, and \
+        Doubt::OtherProgram { snapshot, kept_percent } => format!(
+            "{} has only {kept_percent} % of the objects of {first}: they are of different programs or threads, and \
              what follows means little",
+            name(snapshot)
+        ),
+        Doubt::OtherNumbering { snapshot } => format!(
+            "{} numbers its objects otherwise than {first} (each connection to a process, and each process, has its \
+             own ids): they were matched by their places",
             name(snapshot)
         ),
         Doubt::OtherCaptureMode { snapshot } => format!(

@@ -57,6 +57,7 @@ pub(crate) mod number {
     pub(crate) const GETPID: usize = 39;
     pub(crate) const KILL: usize = 62;
     pub(crate) const FCNTL: usize = 72;
+    pub(crate) const FALLOCATE: usize = 285;
     pub(crate) const FTRUNCATE: usize = 77;
     pub(crate) const GETPPID: usize = 110;
     pub(crate) const SIGALTSTACK: usize = 131;

@@ -23,10 +23,6 @@ impl Names {
         number
     }
 
-    pub(super) fn find(&self, name: &str) -> Option<u32> {
-        self.numbers.get(name).copied()
-    }
-
     pub(super) fn name(&self, number: u32) -> &str {
         &self.names[number as usize]
     }

@@ -1,5 +1,8 @@
 //! The likely suspects of one snapshot alone: objects that have collected very many of a kind.
 
+use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
+
 use rustc_hash::FxHashMap;
 
 use super::classes::{Classes, Names};
@@ -62,9 +65,16 @@ pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -
     }
     let mut main: FxHashMap<u32, (u64, u32)> = FxHashMap::default();
     for ((holder, class), count) in by_class {
-        let best = main.entry(holder).or_insert((0, u32::MAX));
-        if (count, std::cmp::Reverse(class)) > (best.0, std::cmp::Reverse(best.1)) {
-            *best = (count, class);
+        // Of as many objects as strings the objects say more.
+        let rank = |count: u64, class: u32| (count, !names.name(class).starts_with('('), Reverse(class));
+        match main.entry(holder) {
+            Entry::Occupied(mut best) if rank(count, class) > rank(best.get().0, best.get().1) => {
+                best.insert((count, class));
+            }
+            Entry::Occupied(_) => {}
+            Entry::Vacant(none) => {
+                none.insert((count, class));
+            }
         }
     }
     let mut owners: Vec<(f64, u32)> = main

@@ -1,40 +1,42 @@
 //! The same object in two snapshots.
+//!
+//! V8 gives every object an id and keeps it, but only as long as the inspector stays connected: a snapshot that was
+//! taken over another connection numbers all objects anew, and so does another process. Ids then pair what has nothing
+//! in common. So it is looked at whether the ids can be of one numbering; where they cannot, objects are matched by the way
+//! that leads to them.
+
+mod by_id;
+mod by_place;
 
 use super::HeapView;
 
 /// The ordinal of a node that the other snapshot does not have.
 pub const NOT_THERE: u32 = u32::MAX;
 
-/// Which node of one snapshot is which of another, by id.
+/// How objects were recognized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MatchedBy {
+    /// By their ids, which belong to one numbering.
+    Id,
+    /// By the names on the way from the root, because the ids are of two numberings.
+    Place,
+}
+
+/// Which node of one snapshot is which of another.
 #[derive(Debug, Clone)]
 pub struct Matching {
     /// For each node of the earlier snapshot its node in the later one, or [`NOT_THERE`].
     pub later: Vec<u32>,
     /// For each node of the later snapshot its node in the earlier one, or [`NOT_THERE`].
     pub earlier: Vec<u32>,
+    /// How they were found.
+    pub matched_by: MatchedBy,
 }
 
 impl Matching {
-    /// Matches the nodes of two snapshots of one isolate.
-    ///
-    /// Nodes of the embedder get their ids anew now and then; one whose kind or name differs is not the same.
+    /// Matches the nodes of two snapshots.
     pub fn of(before: &impl HeapView, after: &impl HeapView) -> Self {
-        let mut old = ordinals_by_id(before);
-        let mut new = ordinals_by_id(after);
-        old.sort_unstable();
-        new.sort_unstable();
-        let mut later = vec![NOT_THERE; old.len()];
-        let mut earlier = vec![NOT_THERE; new.len()];
-        let pairs = heapr_graph::compare_sorted(old, new, |(id, _)| id, |(id, _)| id);
-        for step in pairs {
-            if let heapr_graph::Compared::Both((_, a), (_, b)) = step
-                && before.kind(a) == after.kind(b)
-            {
-                later[a as usize] = b;
-                earlier[b as usize] = a;
-            }
-        }
-        Self { later, earlier }
+        by_id::matched(before, after).unwrap_or_else(|| by_place::matched(before, after))
     }
 
     /// The share of the earlier snapshot's nodes that the later one has, in percent.
@@ -42,8 +44,23 @@ impl Matching {
         let kept = self.later.iter().filter(|&&node| node != NOT_THERE).count() as u64;
         (kept * 100 / (self.later.len() as u64).max(1)) as u32
     }
-}
 
-fn ordinals_by_id(heap: &impl HeapView) -> Vec<(u64, u32)> {
-    (0..heap.graph().node_count()).map(|node| (heap.id(node), node)).collect()
+    /// A snapshot and itself.
+    pub(super) fn identity(node_count: u32) -> Self {
+        let all: Vec<u32> = (0..node_count).collect();
+        Self { later: all.clone(), earlier: all, matched_by: MatchedBy::Id }
+    }
+
+    fn nothing(before: &impl HeapView, after: &impl HeapView, matched_by: MatchedBy) -> Self {
+        Self {
+            later: vec![NOT_THERE; before.graph().node_count() as usize],
+            earlier: vec![NOT_THERE; after.graph().node_count() as usize],
+            matched_by,
+        }
+    }
+
+    fn pair(&mut self, before: u32, after: u32) {
+        self.later[before as usize] = after;
+        self.earlier[after as usize] = before;
+    }
 }

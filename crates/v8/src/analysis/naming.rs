@@ -51,6 +51,11 @@ impl<'a, H: HeapView> Naming<'a, H> {
         Self { heap, scripts: heap.script_paths() }
     }
 
+    /// The heap whose objects are named.
+    pub fn heap(&self) -> &'a H {
+        self.heap
+    }
+
     /// The name of `node`.
     pub fn call(&self, node: u32) -> Called {
         let mut fields = Vec::new();

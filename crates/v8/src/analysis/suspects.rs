@@ -10,6 +10,7 @@
 //! is loaded late) ranks low, because it gains few objects of many classes; with three or more snapshots also because
 //! it does not go on.
 
+mod chains;
 mod growth;
 mod holders;
 mod late_owners;
@@ -20,10 +21,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::classes::{Classes, Names};
 use super::heap_view::HeapView;
-use super::matching::Matching;
+use super::matching::{MatchedBy, Matching, NOT_THERE};
 use super::naming::Naming;
 use super::path::{PathStep, path_from_root};
 use super::scripts::Place;
+use growth::{Growth, Holding};
 use ownership::Ownership;
 use ranking::Group;
 
@@ -92,12 +94,18 @@ pub enum Confidence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Doubt {
-    /// So few objects are in both snapshots that they are of different processes.
-    OtherProcess {
+    /// So few objects are in both snapshots that they are of different programs or threads.
+    OtherProgram {
         /// The number of the later snapshot, from 0.
         snapshot: usize,
         /// How many of the first snapshot's nodes it has, in percent.
         kept_percent: u32,
+    },
+    /// The ids are of another numbering: the snapshots were taken over two connections or of two processes, and
+    /// objects were recognized by their places.
+    OtherNumbering {
+        /// The number of the later snapshot, from 0.
+        snapshot: usize,
     },
     /// One shows V8's internal objects and one does not.
     OtherCaptureMode {
@@ -106,7 +114,7 @@ pub enum Doubt {
     },
 }
 
-/// The suspects of two or more snapshots of one isolate, and what casts doubt on them.
+/// The suspects of two or more snapshots, and what casts doubt on them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspects {
     /// The likeliest first.
@@ -117,7 +125,7 @@ pub struct Suspects {
     pub growth_bytes: i64,
 }
 
-/// Fewer common nodes than this are a coincidence of ids.
+/// Snapshots of one program have more than this in common, whatever it did in between.
 const LEAST_KEPT_PERCENT: u32 = 20;
 
 /// Ranks the owners that grew from the first of `heaps` to the last; `top` suspects at most.
@@ -128,73 +136,105 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
     let ([first, .., last], true) = (heaps, heaps.len() >= 2) else { return found };
     let naming = Naming::of(*last);
     let mut names = Names::default();
-    let late = owners_since(*first, *last, &mut names);
+    let whole = Matching::of(*first, *last);
+    let late = owners_since(*last, &whole, &mut names);
+    // Each snapshot with the last, so that an owner has one number in all of them: its node in the last.
+    let mut with_last = vec![whole];
     let mut series = Vec::new();
     for (number, later) in heaps.iter().enumerate().skip(1) {
-        let matching = Matching::of(*first, *later);
-        let kept_percent = matching.kept_percent();
-        if kept_percent < LEAST_KEPT_PERCENT {
-            found.doubts.push(Doubt::OtherProcess { snapshot: number, kept_percent });
-        }
-        if first.shows_internals() != later.shows_internals() {
-            found.doubts.push(Doubt::OtherCaptureMode { snapshot: number });
-        }
-        let late: FxHashSet<u32> =
-            (0..later.graph().node_count()).filter(|&node| late.contains(&later.id(node))).collect();
-        let mut growth = growth::growth_between(*first, *later, &matching, &late, &mut names);
-        holders::move_to_holders(*later, &matching, &mut growth, &mut names);
-        let by_id: FxHashMap<(u64, u32), growth::Growth> = growth
-            .into_iter()
-            .map(|(holding, growth)| ((later.id(holding.owner), holding.field), growth))
+        let is_last = number + 1 == heaps.len();
+        let owned;
+        let with_first = if is_last {
+            &with_last[0]
+        } else {
+            owned = Matching::of(*first, *later);
+            &owned
+        };
+        found.doubts.extend(doubts(*first, *later, with_first, number));
+        let to_last = match is_last {
+            true => Matching::identity(last.graph().node_count()),
+            false => Matching::of(*later, *last),
+        };
+        let late: FxHashSet<u32> = late
+            .iter()
+            .map(|&node| to_last.earlier[node as usize])
+            .filter(|&node| node != NOT_THERE)
             .collect();
-        series.push(by_id);
+        let mut classes = Classes::of(*later);
+        let ownership = Ownership::of(*later, &with_first.earlier, &late, &mut classes, &mut names);
+        let mut growth = growth::growth_between(*first, *later, with_first, &late, &ownership, &mut names);
+        holders::move_to_holders(*later, with_first, &mut growth, &mut names);
+        chains::move_to_lists(*later, &ownership, &mut growth, &mut names);
+        let of_last: FxHashMap<Holding, Growth> = growth
+            .into_iter()
+            .filter_map(|(Holding { owner, field, .. }, growth)| {
+                let owner = to_last.later[owner as usize];
+                (owner != NOT_THERE).then_some((Holding::new(owner, field), growth))
+            })
+            .collect();
+        series.push(of_last);
+        with_last.push(to_last);
     }
     found.growth_bytes = series.last().map_or(0, |all| all.values().map(|growth| growth.bytes).sum());
     let groups = ranking::ranked_groups(*last, &naming, &names, &series, top);
-    found.suspects = groups.into_iter().map(|group| finished(heaps, *last, &naming, &names, group)).collect();
+    found.suspects =
+        groups.into_iter().map(|group| finished(heaps, &with_last, &naming, &names, group)).collect();
     found
 }
 
-/// The ids of the owners that came after the first snapshot; the same in all comparisons, so that these add up.
-fn owners_since<H: HeapView>(first: &H, last: &H, names: &mut Names) -> FxHashSet<u64> {
-    let matching = Matching::of(first, last);
+fn doubts<H: HeapView>(first: &H, later: &H, matching: &Matching, snapshot: usize) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    let kept_percent = matching.kept_percent();
+    if kept_percent < LEAST_KEPT_PERCENT {
+        doubts.push(Doubt::OtherProgram { snapshot, kept_percent });
+    } else if matching.matched_by == MatchedBy::Place {
+        doubts.push(Doubt::OtherNumbering { snapshot });
+    }
+    if first.shows_internals() != later.shows_internals() {
+        doubts.push(Doubt::OtherCaptureMode { snapshot });
+    }
+    doubts
+}
+
+/// The owners that came after the first snapshot, in the last; the same in all comparisons, so that these add up.
+fn owners_since<H: HeapView>(last: &H, matching: &Matching, names: &mut Names) -> FxHashSet<u32> {
     let mut classes = Classes::of(last);
     let ownership = Ownership::of(last, &matching.earlier, &FxHashSet::default(), &mut classes, names);
     late_owners::late_owners(last, &matching.earlier, &ownership, &mut classes, names)
-        .into_iter()
-        .map(|node| last.id(node))
-        .collect()
 }
 
 fn finished<H: HeapView>(
     heaps: &[&H],
-    last: &H,
+    with_last: &[Matching],
     naming: &Naming<'_, H>,
     names: &Names,
     group: Group,
 ) -> Suspect {
+    let last = naming.heap();
     let owner = group.owner;
-    let owner_id = last.id(owner);
     let collects = group.collected(last, naming, names);
+    let retained_bytes_at = heaps
+        .iter()
+        .zip(with_last)
+        .map(|(heap, to_last)| match to_last.earlier[owner as usize] {
+            NOT_THERE => None,
+            node => Some(heap.retained_bytes(node)),
+        })
+        .collect();
     Suspect {
         name: group.name,
         owner_count: group.owner_count,
-        owner_id,
+        owner_id: last.id(owner),
         owner_class: naming.own_name(owner),
         place: group.place,
         growth_bytes: group.growth.bytes,
         growth_count: group.count,
         growth_bytes_at: group.series,
-        retained_bytes_at: heaps.iter().map(|heap| retained_by_id(*heap, owner_id)).collect(),
+        retained_bytes_at,
         collects,
         also_held_by: group.also_held_by.iter().map(|&node| naming.call(node).text).collect(),
         path: path_from_root(last, naming, owner),
         confidence: group.confidence,
         reasons: group.reasons,
     }
-}
-
-fn retained_by_id(heap: &impl HeapView, id: u64) -> Option<u64> {
-    let node = (0..heap.graph().node_count()).find(|&node| heap.id(node) == id)?;
-    Some(heap.retained_bytes(node))
 }

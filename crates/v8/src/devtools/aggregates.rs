@@ -24,9 +24,16 @@ pub(crate) fn aggregates(heap: &Heap, only: Option<&NodeSet>) -> Vec<Aggregate> 
     let snapshot = heap.snapshot();
     let distances = heap.distances();
     let mut all: Vec<Aggregate> = (0..classes.count())
-        .map(|class| Aggregate { class, object_count: 0, distance: i32::MAX, self_bytes: 0, retained_bytes: 0 })
+        .map(|class| Aggregate {
+            class,
+            object_count: 0,
+            distance: i32::MAX,
+            self_bytes: 0,
+            retained_bytes: 0,
+        })
         .collect();
-    let is_counted = |node: u32| snapshot.self_bytes(node) != 0 && only.is_none_or(|only| only.contains(node));
+    let is_counted =
+        |node: u32| snapshot.self_bytes(node) != 0 && only.is_none_or(|only| only.contains(node));
     for node in 0..snapshot.node_count() {
         if is_counted(node) {
             let aggregate = &mut all[classes.of_node(node) as usize];

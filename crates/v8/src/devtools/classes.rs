@@ -6,11 +6,14 @@ use crate::devtools::class_names::{ClassName, class_name_of_name, class_name_rul
 use crate::devtools::interfaces::{InterfaceDefinition, PlainObjects};
 use crate::{Location, NodeKind, Snapshot};
 
+/// Script, line and column, the latter two from 0.
+pub type ConstructorPlace = (u32, u32, u32);
+
 /// A class: a name, and for constructors of the same name the place that tells them apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Class {
     /// Script, line and column of the constructor (from 0).
-    pub location: Option<(u32, u32, u32)>,
+    pub location: Option<ConstructorPlace>,
     /// As DevTools shows it, WTF-8.
     pub name: Vec<u8>,
 }
@@ -90,7 +93,8 @@ impl Classes {
 #[derive(Default)]
 struct ClassTable {
     names: FxHashMap<Vec<u8>, u32>,
-    numbers: FxHashMap<(u32, Option<(u32, u32, u32)>), u32>,
+    /// By the name's number and the constructor's place.
+    numbers: FxHashMap<(u32, Option<ConstructorPlace>), u32>,
 }
 
 impl ClassTable {

@@ -3,8 +3,8 @@
 use heapr_graph::{Compared, compare_sorted};
 use rustc_hash::FxHashMap;
 
-use crate::devtools::classes::{Class, Classes};
 use crate::devtools::Heap;
+use crate::devtools::classes::{Class, Classes};
 
 /// The objects of one class.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,29 +75,36 @@ pub fn compare(before: &Heap, after: &Heap) -> Comparison {
         let next = numbers.len() as u32;
         *numbers.entry(class.clone()).or_insert(next)
     };
-    let numbers_before: Vec<u32> = (0..classes_before.count()).map(|class| number(classes_before.get(class))).collect();
-    let numbers_after: Vec<u32> = (0..after.classes().count()).map(|class| number(after.classes().get(class))).collect();
+    let numbers_before: Vec<u32> =
+        (0..classes_before.count()).map(|class| number(classes_before.get(class))).collect();
+    let numbers_after: Vec<u32> =
+        (0..after.classes().count()).map(|class| number(after.classes().get(class))).collect();
     let mut by_number: Vec<Option<ClassDifference>> = vec![None; numbers.len()];
     for (class, &number) in &numbers {
         by_number[number as usize] = classes.remove(class);
     }
     let (sorted_before, sorted_after) = std::thread::scope(|scope| {
-        let first = scope.spawn(|| sorted(before, |node| numbers_before[classes_before.of_node(node) as usize]));
+        let first =
+            scope.spawn(|| sorted(before, |node| numbers_before[classes_before.of_node(node) as usize]));
         let second = sorted(after, |node| numbers_after[after.classes().of_node(node) as usize]);
         (first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), second)
     });
-    for compared in compare_sorted(sorted_before, sorted_after, |entry| (entry.0, entry.1), |entry| (entry.0, entry.1)) {
+    for compared in
+        compare_sorted(sorted_before, sorted_after, |entry| (entry.0, entry.1), |entry| (entry.0, entry.1))
+    {
         match compared {
             Compared::New((class, _, node)) => {
                 if let Some(difference) = &mut by_number[class as usize] {
                     difference.new_count += 1;
-                    difference.new_bytes = difference.new_bytes.saturating_add(after.snapshot().self_bytes(node));
+                    difference.new_bytes =
+                        difference.new_bytes.saturating_add(after.snapshot().self_bytes(node));
                 }
             }
             Compared::Deleted((class, _, node)) => {
                 if let Some(difference) = &mut by_number[class as usize] {
                     difference.deleted_count += 1;
-                    difference.deleted_bytes = difference.deleted_bytes.saturating_add(before.snapshot().self_bytes(node));
+                    difference.deleted_bytes =
+                        difference.deleted_bytes.saturating_add(before.snapshot().self_bytes(node));
                 }
             }
             Compared::Both(_, _) => kept_count += 1,

@@ -11,7 +11,11 @@ pub const BASE_SYSTEM_DISTANCE: i32 = 100_000_000;
 pub const NO_DISTANCE: i32 = -5;
 
 /// Walks in breadth from the user roots, then from the root; `is_ignored` nodes are not entered.
-pub(crate) fn distances(snapshot: &Snapshot, weak_maps: &WeakMapEdges, is_ignored: impl Fn(u32) -> bool) -> Vec<i32> {
+pub(crate) fn distances(
+    snapshot: &Snapshot,
+    weak_maps: &WeakMapEdges,
+    is_ignored: impl Fn(u32) -> bool,
+) -> Vec<i32> {
     let mut walk = Walk {
         snapshot,
         weak_maps,
@@ -68,8 +72,12 @@ impl<F: Fn(u32) -> bool> Walk<'_, F> {
             head += 1;
             let next = self.distance[node as usize] + 1;
             let source = match snapshot.kind(node) {
-                NodeKind::HIDDEN if self.native_contexts.contains(snapshot.name_number(node)) => Source::NativeContext,
-                NodeKind::ARRAY if self.descriptors.contains(snapshot.name_number(node)) => Source::Descriptors,
+                NodeKind::HIDDEN if self.native_contexts.contains(snapshot.name_number(node)) => {
+                    Source::NativeContext
+                }
+                NodeKind::ARRAY if self.descriptors.contains(snapshot.name_number(node)) => {
+                    Source::Descriptors
+                }
                 _ => Source::Usual,
             };
             for edge in snapshot.graph.edges(node) {
@@ -93,7 +101,11 @@ impl<F: Fn(u32) -> bool> Walk<'_, F> {
             Source::NativeContext if kind.has_string_name() && self.function_maps.contains(name) => false,
             // A map's descriptors are shared with other maps, and those of another map say nothing about this one.
             Source::Descriptors => {
-                let index = if kind.has_string_name() { leading_number(self.snapshot.strings.get(name)) } else { Some(name) };
+                let index = if kind.has_string_name() {
+                    leading_number(self.snapshot.strings.get(name))
+                } else {
+                    Some(name)
+                };
                 index.is_some_and(|index| index < 2 || index % 3 != 1) || index.is_none()
             }
             // An entry's value is as far as the farther of its key and its table: the second edge that is met.

@@ -74,7 +74,9 @@ fn is_flat(heap: &Heap, node: u32) -> bool {
 }
 
 fn is_truncated(snapshot: &Snapshot, node: u32) -> bool {
-    let value = snapshot.target_of(node, EdgeKind::INTERNAL, b"truncated").and_then(|flag| value_of(snapshot, flag, b"bool"));
+    let value = snapshot
+        .target_of(node, EdgeKind::INTERNAL, b"truncated")
+        .and_then(|flag| value_of(snapshot, flag, b"bool"));
     value == Some(b"true")
 }
 

@@ -13,7 +13,11 @@ pub(crate) struct EssentialEdges<'a> {
 }
 
 impl<'a> EssentialEdges<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot, weak_maps: &'a WeakMapEdges, page_objects: &'a NodeSet) -> Self {
+    pub(crate) fn new(
+        snapshot: &'a Snapshot,
+        weak_maps: &'a WeakMapEdges,
+        page_objects: &'a NodeSet,
+    ) -> Self {
         Self { snapshot, weak_maps, page_objects }
     }
 

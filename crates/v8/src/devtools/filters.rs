@@ -50,11 +50,14 @@ impl Filter {
             Self::DuplicatedStrings => DuplicateStrings::of(heap).nodes(node_count),
             Self::RetainedByContexts => {
                 let names = NameSet::of(snapshot.strings(), |name| {
-                    name.strip_prefix(b"system / Context").is_some_and(|rest| rest.is_empty() || rest.starts_with(b" / "))
+                    name.strip_prefix(b"system / Context")
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with(b" / "))
                 });
                 unreached(heap, |_, _, to| !names.contains(snapshot.name_number(to)))
             }
-            Self::RetainedByDetachedNodes => unreached(heap, |_, _, to| snapshot.dom_state(to) != DomState::Detached),
+            Self::RetainedByDetachedNodes => {
+                unreached(heap, |_, _, to| snapshot.dom_state(to) != DomState::Detached)
+            }
             Self::RetainedByConsole => {
                 let names = NameSet::of(snapshot.strings(), |name| name.ends_with(b" / DevTools console"));
                 unreached(heap, |edge, from, _| {

@@ -78,7 +78,8 @@ impl Heap {
 
     fn begin(mut snapshot: Snapshot) -> Result<Self> {
         spread_dom_states(&mut snapshot)?;
-        let mode = if has_user_roots(&snapshot) { CaptureMode::Default } else { CaptureMode::ExposeInternals };
+        let mode =
+            if has_user_roots(&snapshot) { CaptureMode::Default } else { CaptureMode::ExposeInternals };
         let weak_maps = WeakMapEdges::of(&snapshot.strings);
         Ok(Self {
             snapshot,
@@ -124,7 +125,9 @@ impl Heap {
     pub fn dominators(&self) -> &Dominators {
         self.dominators.get_or_init(|| {
             let essential = EssentialEdges::new(&self.snapshot, &self.weak_maps, self.page_objects());
-            Dominators::of(&self.snapshot.graph, self.snapshot.root, |edge, from, to| essential.contains(edge, from, to))
+            Dominators::of(&self.snapshot.graph, self.snapshot.root, |edge, from, to| {
+                essential.contains(edge, from, to)
+            })
         })
     }
 
@@ -186,6 +189,10 @@ impl Heap {
 
     /// The greatest id of an object of JavaScript: what came later has a greater one.
     pub fn max_js_id(&self) -> u64 {
-        (0..self.snapshot.node_count()).map(|node| self.snapshot.id(node)).filter(|id| id % 2 == 1).max().unwrap_or(0)
+        (0..self.snapshot.node_count())
+            .map(|node| self.snapshot.id(node))
+            .filter(|id| id % 2 == 1)
+            .max()
+            .unwrap_or(0)
     }
 }

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
 
+use crate::devtools::name_set::NameSet;
 use crate::format::{compare_utf16, utf16_length};
 use crate::{EdgeKind, NodeKind, Snapshot};
-use crate::devtools::name_set::NameSet;
 
 /// Properties that make an interface, and its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,16 +88,25 @@ impl PlainObjects {
         let least = LEAST_COUNT.max(total / LEAST_SHARE);
         // Stable: of equally frequent ones the first in the snapshot.
         candidates.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
-        candidates.into_iter().take_while(|&(_, count)| count as f64 >= least).map(|(definition, _)| definition).collect()
+        candidates
+            .into_iter()
+            .take_while(|&(_, count)| count as f64 >= least)
+            .map(|(definition, _)| definition)
+            .collect()
     }
 
     /// For each shape the definition that fits it best.
-    pub(crate) fn best_matches(&self, snapshot: &Snapshot, definitions: &[InterfaceDefinition]) -> Vec<Option<usize>> {
+    pub(crate) fn best_matches(
+        &self,
+        snapshot: &Snapshot,
+        definitions: &[InterfaceDefinition],
+    ) -> Vec<Option<usize>> {
         let tree = PropertyTree::of(definitions);
         self.shapes
             .iter()
             .map(|shape| {
-                let mut properties: Vec<&[u8]> = shape.iter().map(|&name| snapshot.strings.get(name)).collect();
+                let mut properties: Vec<&[u8]> =
+                    shape.iter().map(|&name| snapshot.strings.get(name)).collect();
                 properties.sort_by(|left, right| compare_utf16(left, right));
                 tree.best_match(&properties)
             })
@@ -188,7 +197,10 @@ impl<'a> PropertyTree<'a> {
                         steps.push(Step::default());
                         let from = &mut steps[step];
                         from.next.insert(property, next);
-                        if from.greatest.is_none_or(|greatest| compare_utf16(greatest, property) == Ordering::Less) {
+                        if from
+                            .greatest
+                            .is_none_or(|greatest| compare_utf16(greatest, property) == Ordering::Less)
+                        {
                             from.greatest = Some(property);
                         }
                         next
@@ -204,7 +216,9 @@ impl<'a> PropertyTree<'a> {
     fn best_match(&self, properties: &[&[u8]]) -> Option<usize> {
         let mut best = self.steps[0].ends;
         let mut states = vec![0];
-        for &property in properties {
+        for (at, &property) in properties.iter().enumerate() {
+            // In a tree each step is reached from one other; only a property that stands twice leads to one again.
+            let is_repeated = at > 0 && properties[at - 1] == property;
             let mut reached = Vec::new();
             states.retain(|&state| {
                 let step: &Step<'_> = &self.steps[state];
@@ -212,8 +226,7 @@ impl<'a> PropertyTree<'a> {
                 step.greatest.is_some_and(|greatest| compare_utf16(property, greatest) == Ordering::Less)
             });
             for state in reached {
-                // A property that stands twice must not make a state stand twice.
-                if !states.contains(&state) {
+                if !is_repeated || !states.contains(&state) {
                     states.push(state);
                 }
                 best = match (best, self.steps[state].ends) {
@@ -234,7 +247,10 @@ mod tests {
     fn definitions(all: &[&[&str]]) -> Vec<InterfaceDefinition> {
         let bytes = |text: &&str| text.as_bytes().to_vec();
         all.iter()
-            .map(|names| InterfaceDefinition { name: Vec::new(), properties: names.iter().map(bytes).collect() })
+            .map(|names| InterfaceDefinition {
+                name: Vec::new(),
+                properties: names.iter().map(bytes).collect(),
+            })
             .collect()
     }
 
@@ -242,7 +258,8 @@ mod tests {
     fn the_definition_with_the_most_properties_wins_then_the_first() {
         let definitions = definitions(&[&["a", "b"], &["b", "a"], &["c", "b", "a"], &["d"], &["a", "c"]]);
         let tree = PropertyTree::of(&definitions);
-        let matched = |names: &[&str]| tree.best_match(&names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>());
+        let matched =
+            |names: &[&str]| tree.best_match(&names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>());
         assert_eq!(matched(&["a", "b"]), Some(0));
         assert_eq!(matched(&["a", "b", "c", "d"]), Some(2));
         assert_eq!(matched(&["a", "c", "d"]), Some(4));

@@ -33,7 +33,8 @@ impl Likeness {
         for node in 0..after.node_count() {
             if let Some(&sample) = samples.get(&after.id(node)) {
                 likeness.found_count += 1;
-                let is_equal = before.kind(sample) == after.kind(node) && before.name(sample) == after.name(node);
+                let is_equal =
+                    before.kind(sample) == after.kind(node) && before.name(sample) == after.name(node);
                 likeness.equal_count += u64::from(is_equal);
             }
         }

@@ -25,10 +25,11 @@ mod retainers_view;
 mod script_paths;
 mod shallow_sizes;
 mod statistics;
+mod time_samples;
 mod weak_map_edges;
 
 pub use aggregates::Aggregate;
-pub use classes::{Class, Classes};
+pub use classes::{Class, Classes, ConstructorPlace};
 pub use comparison::{ClassDifference, Comparison, ObjectDifference, compare, compare_class};
 pub use distances::{BASE_SYSTEM_DISTANCE, NO_DISTANCE};
 pub use duplicate_strings::DuplicateStrings;
@@ -41,5 +42,6 @@ pub use node_set::NodeSet;
 pub use retainers_view::{BASE_UNREACHABLE_DISTANCE, RetainersView};
 pub use script_paths::ScriptPaths;
 pub use statistics::Statistics;
+pub use time_samples::LiveSample;
 
 pub(crate) use essential_edges::keeps_alive;

@@ -127,7 +127,8 @@ impl NativeContexts {
 
 fn is_context_name(name: &[u8]) -> bool {
     let name = name.strip_prefix(b"Detached ").unwrap_or(name);
-    name.strip_prefix(b"system / NativeContext").is_some_and(|rest| rest.is_empty() || rest.starts_with(b" / "))
+    name.strip_prefix(b"system / NativeContext")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(b" / "))
 }
 
 /// Object to map, map of maps to context: how V8 itself finds an object's context.
@@ -139,7 +140,8 @@ struct Links {
 impl Links {
     fn of(snapshot: &Snapshot, is_context: impl Fn(u32) -> bool) -> Self {
         let graph = snapshot.graph();
-        let (map_name, context_name) = (snapshot.strings().find(b"map"), snapshot.strings().find(b"native_context"));
+        let (map_name, context_name) =
+            (snapshot.strings().find(b"map"), snapshot.strings().find(b"native_context"));
         let mut map = vec![NO_OWNER; graph.node_count() as usize];
         let mut context = map.clone();
         for node in 0..graph.node_count() {

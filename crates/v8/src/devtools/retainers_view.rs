@@ -2,10 +2,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::devtools::distances::{NO_DISTANCE, distances};
-use crate::devtools::Heap;
-use crate::format::compare_utf16;
 use crate::EdgeKind;
+use crate::devtools::Heap;
+use crate::devtools::distances::{NO_DISTANCE, distances};
+use crate::format::compare_utf16;
 
 /// Distances from here on belong to what only ignored objects hold.
 pub const BASE_UNREACHABLE_DISTANCE: i32 = 200_000_000;
@@ -78,7 +78,8 @@ impl<'a> RetainersView<'a> {
         let snapshot = self.heap.snapshot();
         let mut lost: FxHashMap<u32, FxHashSet<u32>> = FxHashMap::default();
         let pair_of = |edge: u32| {
-            let name = (snapshot.edge_kind(edge) == EdgeKind::INTERNAL).then(|| snapshot.edge_name_number(edge))?;
+            let name =
+                (snapshot.edge_kind(edge) == EdgeKind::INTERNAL).then(|| snapshot.edge_name_number(edge))?;
             Some(self.heap.weak_maps.get(name)?.pair)
         };
         for node in (0..snapshot.node_count()).filter(|&node| distances[node as usize] == NO_DISTANCE) {

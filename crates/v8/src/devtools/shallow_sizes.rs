@@ -38,7 +38,11 @@ pub(crate) fn owners(snapshot: &Snapshot) -> Option<Owners> {
             for edge in graph.edges(node) {
                 let target = graph.target(edge);
                 let slot = &mut owners[target as usize];
-                if *slot == target || *slot == owner || *slot == SEVERAL || snapshot.edge_kind(edge) == EdgeKind::WEAK {
+                if *slot == target
+                    || *slot == owner
+                    || *slot == SEVERAL
+                    || snapshot.edge_kind(edge) == EdgeKind::WEAK
+                {
                     continue;
                 }
                 *slot = if *slot == UNVISITED { owner } else { SEVERAL };
@@ -52,7 +56,11 @@ pub(crate) fn owners(snapshot: &Snapshot) -> Option<Owners> {
 /// Moves the sizes.
 pub(crate) fn move_to_owners(snapshot: &mut Snapshot, owners: &Owners) {
     for (node, &owner) in (0..).zip(&owners.0) {
-        if owner == node || owner >= SEVERAL || snapshot.kind(owner) == NodeKind::SYNTHETIC || owner == snapshot.root {
+        if owner == node
+            || owner >= SEVERAL
+            || snapshot.kind(owner) == NodeKind::SYNTHETIC
+            || owner == snapshot.root
+        {
             continue;
         }
         let bytes = snapshot.self_bytes(node);

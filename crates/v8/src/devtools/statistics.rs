@@ -63,9 +63,12 @@ pub(crate) fn statistics(heap: &Heap) -> Statistics {
             _ if arrays.contains(name) => {
                 let mut edges = snapshot.graph.edges(node);
                 let held = edges.find(|&edge| {
-                    snapshot.edge_kind(edge) == EdgeKind::INTERNAL && elements.contains(snapshot.edge_name_number(edge))
+                    snapshot.edge_kind(edge) == EdgeKind::INTERNAL
+                        && elements.contains(snapshot.edge_name_number(edge))
                 });
-                let held = held.map(|edge| snapshot.graph.target(edge)).filter(|&target| is_shared[target as usize] == 1);
+                let held = held
+                    .map(|edge| snapshot.graph.target(edge))
+                    .filter(|&target| is_shared[target as usize] == 1);
                 let held_bytes = held.map_or(0, |target| snapshot.self_bytes(target));
                 found.js_array_bytes = found.js_array_bytes.saturating_add(held_bytes);
                 &mut found.js_array_bytes

@@ -91,9 +91,18 @@ mod tests {
         assert_eq!(parse(name), Some((31, &name[2..])));
         let strange = b"1 / part of key (a) -> value (b @3) -> value (c @37) pair in WeakMap (table @31)";
         assert_eq!(parse(strange), Some((31, &strange[1..])));
-        assert_eq!(parse(b"12 / part of key (Object) -> value (Array @37) pair in WeakMap (table @31)"), None);
-        assert_eq!(parse(b" / part of key (Object @35) -> value (Array @37) pair in WeakMap (table @31)"), None);
-        assert_eq!(parse(b"12 / part of key (Object @35) -> value (Array @37) pair in WeakMap (table @)"), None);
+        assert_eq!(
+            parse(b"12 / part of key (Object) -> value (Array @37) pair in WeakMap (table @31)"),
+            None
+        );
+        assert_eq!(
+            parse(b" / part of key (Object @35) -> value (Array @37) pair in WeakMap (table @31)"),
+            None
+        );
+        assert_eq!(
+            parse(b"12 / part of key (Object @35) -> value (Array @37) pair in WeakMap (table @)"),
+            None
+        );
         assert_eq!(parse(b"12"), None);
     }
 }

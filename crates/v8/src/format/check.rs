@@ -1,10 +1,8 @@
 //! What is wrong with a snapshot beyond what reading it shows.
 
-use heapr_graph::reachable;
-
+use crate::Snapshot;
 use crate::format::Problem;
 use crate::kinds::NodeKind;
-use crate::Snapshot;
 
 impl Snapshot {
     /// Looks at everything; what reading already found comes first.
@@ -14,7 +12,6 @@ impl Snapshot {
         problems.extend(self.node_names_outside());
         problems.extend(self.edge_names_outside());
         problems.extend(self.repeated_ids());
-        problems.extend(self.unreachable());
         problems.extend(self.bad_trace());
         problems
     }
@@ -35,8 +32,9 @@ impl Snapshot {
 
     fn edge_names_outside(&self) -> Option<Problem> {
         let string_count = self.strings().count();
-        let mut outside = (0..self.edge_count())
-            .filter(|&edge| self.edge_name_number(edge) >= string_count && self.edge_kind(edge).has_string_name());
+        let mut outside = (0..self.edge_count()).filter(|&edge| {
+            self.edge_name_number(edge) >= string_count && self.edge_kind(edge).has_string_name()
+        });
         let first = outside.next()?;
         let count = 1 + outside.count() as u64;
         Some(Problem::NameOutside { what: "edge", count, first, name: self.edge_name_number(first) })
@@ -50,16 +48,11 @@ impl Snapshot {
         Some(Problem::RepeatedId { count: 1 + repeated.count() as u64, id })
     }
 
-    fn unreachable(&self) -> Option<Problem> {
-        let reached = reachable(self.graph(), [self.root()], |_, _, _| true);
-        let first_node = reached.iter().position(|&is_reached| !is_reached)? as u32;
-        let count = reached.iter().filter(|&&is_reached| !is_reached).count() as u64;
-        Some(Problem::Unreachable { count, first_node })
-    }
-
     fn bad_trace(&self) -> Option<Problem> {
         let trace = self.trace()?;
         let is_bad = trace.nodes.iter().any(|node| node.function_index as usize >= trace.functions.len());
-        is_bad.then_some(Problem::BadTrace { what: "a node of the tree has a function that is not in the list" })
+        is_bad.then_some(Problem::BadTrace {
+            what: "a node of the tree has a function that is not in the list",
+        })
     }
 }

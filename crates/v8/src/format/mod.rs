@@ -6,10 +6,12 @@ mod digits;
 mod edge_columns;
 mod input;
 mod locations;
+mod members;
 mod meta;
 mod node_columns;
 mod problem;
 mod reader;
+mod sampling_profile;
 mod scanner;
 mod section;
 mod string_text;
@@ -27,6 +29,7 @@ pub use strings::Strings;
 pub(crate) use edge_columns::EdgeColumns;
 pub(crate) use node_columns::NodeColumns;
 pub(crate) use reader::{read_path, read_stream};
+pub(crate) use sampling_profile::{SamplingProfile, first_member};
 
 #[cfg(test)]
 mod tests;

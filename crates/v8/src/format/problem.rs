@@ -66,13 +66,6 @@ pub enum Problem {
         /// The smallest such id.
         id: u64,
     },
-    /// Nodes that no way leads to from the root.
-    Unreachable {
-        /// How many.
-        count: u64,
-        /// The first of them.
-        first_node: u32,
-    },
     /// Locations of nodes that do not exist.
     LocationOutside {
         /// How many.
@@ -118,9 +111,6 @@ impl fmt::Display for Problem {
             }
             Self::RepeatedId { count, id } => {
                 write!(f, "{count} nodes have the id of another one, the smallest is @{id}")
-            }
-            Self::Unreachable { count, first_node } => {
-                write!(f, "{count} nodes cannot be reached from the root, the first is node {first_node}")
             }
             Self::LocationOutside { count, object_index } => {
                 write!(f, "{count} locations belong to no node; the first has object_index {object_index}")

@@ -6,9 +6,9 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
+use crate::Snapshot;
 use crate::devtools::NodeSet;
 use crate::kinds::{EDGE_KINDS, EdgeKind, NODE_KINDS};
-use crate::Snapshot;
 
 /// What is changed on the way.
 pub(crate) trait Rewriting {
@@ -85,12 +85,18 @@ impl Part<'_> {
             }
             out.write_all(&line)?;
         }
-        write!(out, "],\n\"trace_function_infos\":[],\n\"trace_tree\":[],\n\"samples\":[],\n\"locations\":[")?;
+        write!(
+            out,
+            "],\n\"trace_function_infos\":[],\n\"trace_tree\":[],\n\"samples\":[],\n\"locations\":["
+        )?;
         let mut is_first = true;
-        for location in snapshot.locations().all().iter().filter(|place| ordinals[place.node as usize] != u32::MAX) {
+        for location in
+            snapshot.locations().all().iter().filter(|place| ordinals[place.node as usize] != u32::MAX)
+        {
             line.clear();
             let object = u64::from(ordinals[location.node as usize]) * NODE_FIELDS;
-            let row = [object, u64::from(location.script_id), u64::from(location.line), u64::from(location.column)];
+            let row =
+                [object, u64::from(location.script_id), u64::from(location.line), u64::from(location.column)];
             push_row(&mut line, is_first, &row);
             is_first = false;
             out.write_all(&line)?;
@@ -110,12 +116,17 @@ impl Part<'_> {
     }
 
     /// Edges (none for the new one) with their targets, as far as these are written.
-    fn edges_of<'b>(&'b self, node: u32, ordinals: &'b [u32]) -> impl Iterator<Item = (Option<u32>, u32)> + 'b {
+    fn edges_of<'b>(
+        &'b self,
+        node: u32,
+        ordinals: &'b [u32],
+    ) -> impl Iterator<Item = (Option<u32>, u32)> + 'b {
         let graph = self.snapshot.graph();
         let child = self.new_child.filter(|_| node == self.snapshot.root());
         let edges = if child.is_some() { 0..0 } else { graph.edges(node) };
         let kept = edges.map(|edge| (Some(edge), graph.target(edge)));
-        kept.filter(|&(_, target)| ordinals[target as usize] != u32::MAX).chain(child.map(|child| (None, child)))
+        kept.filter(|&(_, target)| ordinals[target as usize] != u32::MAX)
+            .chain(child.map(|child| (None, child)))
     }
 
     fn kind_number(&self, node: u32) -> u8 {
@@ -127,7 +138,9 @@ impl Part<'_> {
         // Kinds that only this file knows keep their numbers behind the usual ones.
         let mut kinds: Vec<&str> = NODE_KINDS.to_vec();
         let most = self.written().map(|node| self.kind_number(node)).max().unwrap_or(0);
-        kinds.extend((NODE_KINDS.len() as u8..=most).map(|number| meta.node_kind_name(crate::NodeKind(number))));
+        kinds.extend(
+            (NODE_KINDS.len() as u8..=most).map(|number| meta.node_kind_name(crate::NodeKind(number))),
+        );
         json!({
             "meta": {
                 "node_fields": ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"],
@@ -180,7 +193,9 @@ fn push_string(line: &mut Vec<u8>, text: &[u8]) {
             Ok('"') => line.extend_from_slice(b"\\\""),
             Ok('\\') => line.extend_from_slice(b"\\\\"),
             Ok('\n') => line.extend_from_slice(b"\\n"),
-            Ok(control) if control < ' ' => line.extend_from_slice(format!("\\u{:04x}", control as u32).as_bytes()),
+            Ok(control) if control < ' ' => {
+                line.extend_from_slice(format!("\\u{:04x}", control as u32).as_bytes())
+            }
             Ok(character) => line.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
             Err(lone) => line.extend_from_slice(format!("\\u{:04x}", lone.unpaired_surrogate()).as_bytes()),
         }

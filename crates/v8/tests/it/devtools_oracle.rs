@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::node_program::{exercise, has_node, node_of_version, worker_lines};
+use heapr_v8::{CallTree, FunctionAllocations};
+
+use crate::node_program::{
+    chromium_page, exercise, has_node, node_of_version, timeline_and_profile, worker_lines,
+};
 use crate::oracle_lines::{lines, open};
 
 /// Compares all lines, in whatever order; lists of edges in their order, too.
@@ -63,6 +67,49 @@ fn a_snapshot_with_numeric_values_has_the_numbers_of_devtools() {
 #[test]
 fn a_snapshot_as_devtools_takes_it_has_the_numbers_of_devtools() {
     check("both", Path::new("node"), &["--expose-internals", "--numeric-values"]);
+}
+
+#[test]
+fn a_page_in_chromium_has_the_numbers_of_devtools() {
+    if !has_node() {
+        return;
+    }
+    for (name, options) in [
+        ("chromium", &[][..]),
+        ("chromium-internals", &["--expose-internals"]),
+        ("chromium-both", &["--expose-internals", "--numeric-values"]),
+    ] {
+        assert_same(name, &chromium_page(name, options));
+    }
+}
+
+#[test]
+fn an_allocation_timeline_has_the_numbers_of_devtools() {
+    if has_node() {
+        let [timeline, _] = timeline_and_profile();
+        assert_same("timeline", &[timeline.clone(), timeline]);
+    }
+}
+
+#[test]
+fn a_sampling_profile_has_the_bytes_of_its_samples() {
+    if !has_node() {
+        return;
+    }
+    let [_, profile] = timeline_and_profile();
+    assert!(CallTree::is_profile(&profile).unwrap());
+    let tree = CallTree::read_profile(&profile).unwrap();
+    let text: serde_json::Value = serde_json::from_slice(&std::fs::read(&profile).unwrap()).unwrap();
+    let samples = text["samples"].as_array().unwrap();
+    let counted: u64 = tree.nodes.iter().map(|node| node.own.live_count).sum();
+    assert_eq!(counted, samples.len() as u64);
+    let is_recursive =
+        |line: &FunctionAllocations| tree.functions[line.function as usize].name == "recursive";
+    let recursive = tree.by_function().into_iter().find(is_recursive).unwrap();
+    // 200 calls that go 20 deep and keep an array each time; however deep, each byte counts once.
+    assert!(recursive.own.live_bytes > 50_000, "{recursive:?}");
+    let all: u64 = tree.nodes.iter().map(|node| node.own.live_bytes).sum();
+    assert!((recursive.own.live_bytes..=all).contains(&recursive.whole.live_bytes), "{recursive:?}");
 }
 
 #[test]

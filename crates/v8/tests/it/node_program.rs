@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Once;
+use std::sync::{Mutex, Once, PoisonError};
 
 /// Where what npm installed stays between runs.
 fn cache() -> PathBuf {
@@ -48,6 +48,29 @@ pub(crate) fn exercise(node: &Path, name: &str, options: &[&str]) -> [PathBuf; 2
     std::fs::create_dir_all(&directory).unwrap();
     let files = ["a", "b"].map(|which| directory.join(format!("{name}.{which}.heapsnapshot")));
     run(Command::new(node).arg(oracle_file("exercise.js")).args(&files).args(options));
+    files
+}
+
+/// A page in Chromium: two snapshots.
+pub(crate) fn chromium_page(name: &str, options: &[&str]) -> [PathBuf; 2] {
+    // One browser at a time; the first installs it.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let files =
+        ["a", "b"].map(|which| cache().join("snapshots").join(format!("{name}.{which}.heapsnapshot")));
+    std::fs::create_dir_all(cache().join("snapshots")).unwrap();
+    let program = oracle_file("chromium.js");
+    run(Command::new("node").arg(program).arg(cache().join("chromium")).args(&files).args(options));
+    files
+}
+
+/// An allocation timeline and a sampling profile.
+pub(crate) fn timeline_and_profile() -> [PathBuf; 2] {
+    static MADE: Once = Once::new();
+    let directory = cache().join("snapshots");
+    std::fs::create_dir_all(&directory).unwrap();
+    let files = ["a.heaptimeline", "a.heapprofile"].map(|name| directory.join(name));
+    MADE.call_once(|| run(Command::new("node").arg(oracle_file("timeline.js")).args(&files)));
     files
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use heapr_v8::devtools::{
     Aggregate, ContextOwner, DuplicateStrings, Filter, Heap, NativeContexts, RetainersView, compare,
 };
-use heapr_v8::{EdgeKind, ReadOptions, Snapshot};
+use heapr_v8::{CallFunction, CallTree, EdgeKind, ReadOptions, Snapshot};
 
 /// As in `numbers.mjs`.
 const SAMPLE: usize = 97;
@@ -20,6 +20,7 @@ pub(crate) fn lines(before: &Heap, after: Option<&Heap>) -> Vec<String> {
     lines.summary();
     lines.contexts();
     lines.strings();
+    lines.allocations();
     lines.nodes();
     lines.without_ignored();
     let mut all = lines.lines;
@@ -119,6 +120,31 @@ impl Lines<'_> {
             let self_bytes: u64 = group.iter().map(|&node| heap.snapshot().self_bytes(node)).sum();
             let retained: u64 = group.iter().map(|&node| heap.retained()[node as usize]).sum();
             self.put(&[&"duplicate", &heap.display_text(group[0]), &group.len(), &self_bytes, &retained]);
+        }
+    }
+
+    fn allocations(&mut self) {
+        let heap = self.heap;
+        let Some(tree) = CallTree::of_timeline(heap) else { return };
+        for line in tree.by_function() {
+            let CallFunction { name, script, line: at, column } = &tree.functions[line.function as usize];
+            let own = line.own;
+            if own.allocated_count > 0 {
+                self.put(&[
+                    &"allocation",
+                    name,
+                    script,
+                    at,
+                    column,
+                    &own.allocated_count,
+                    &own.allocated_bytes,
+                    &own.live_count,
+                    &own.live_bytes,
+                ]);
+            }
+        }
+        for sample in heap.live_bytes_of_samples() {
+            self.put(&[&"sample", &sample.last_assigned_id, &sample.timestamp_us, &sample.live_bytes]);
         }
     }
 

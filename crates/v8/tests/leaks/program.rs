@@ -54,6 +54,8 @@ impl Program {
         let folder = installed()?;
         let node = std::env::var_os("HEAPR_TEST_NODE").unwrap_or_else(|| "node".into());
         let mut child = Command::new(node)
+            // Several victims run at once: each opens its inspector wherever there is room.
+            .arg("--inspect-port=0")
             .arg(folder.join(name))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -65,6 +67,11 @@ impl Program {
         let mut program = Self { child, input, output };
         program.expect_line("ready");
         Some(program)
+    }
+
+    /// The process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Gives a command and waits until it is done.

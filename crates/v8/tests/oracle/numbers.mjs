@@ -89,6 +89,13 @@ function putSnapshot(snapshot) {
       putRetainers('retainer', snapshot, node);
     }
   }
+  if (snapshot.profile.snapshot.trace_function_count) {
+    for (const top of snapshot.allocationTracesTops()) {
+      put('allocation', top.name || '(anonymous function)', top.scriptName, top.line, top.column, top.count, top.size, top.liveCount, top.liveSize);
+    }
+    const { lastAssignedIds, sizes, timestamps } = snapshot.getSamples();
+    lastAssignedIds.forEach((id, i) => put('sample', id, Math.round(timestamps[i] * 1000), sizes[i]));
+  }
   // The retainers view with a few objects ignored.
   const ignored = [];
   for (let ordinal = 1000; ordinal < snapshot.nodeCount && ignored.length < 40; ordinal += 1009) ignored.push(ordinal * snapshot.nodeFieldCount);

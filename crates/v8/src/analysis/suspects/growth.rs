@@ -6,7 +6,7 @@ use super::super::classes::{Classes, Names};
 use super::super::heap_view::HeapView;
 use super::super::matching::{Matching, NOT_THERE};
 use super::super::storage::is_storage;
-use super::ownership::{NONE, Ownership};
+use super::ownership::{NONE, Ownership, is_collection};
 use crate::NodeKind;
 
 /// An owner and the field by which it holds what it gained; [`NONE`] for the content of a collection.
@@ -15,6 +15,14 @@ pub(super) struct Holding {
     /// The node in the later snapshot.
     pub(super) owner: u32,
     pub(super) field: u32,
+    /// The class of the items where the owner is only their common ancestor; [`NONE`] otherwise.
+    pub(super) item_class: u32,
+}
+
+impl Holding {
+    pub(super) fn new(owner: u32, field: u32) -> Self {
+        Self { owner, field, item_class: NONE }
+    }
 }
 
 /// What came minus what went.
@@ -80,20 +88,19 @@ pub(super) struct ClassGrowth {
 /// How many items of each owner are kept to look at what else holds them.
 const ITEMS_KEPT: usize = 500;
 
-/// The growth of every owner between two snapshots of one isolate; `late` are the nodes of the later one that own
-/// although the earlier one lacks them.
+/// The growth of every owner between two snapshots; `late` are the nodes of the later one that own although the earlier
+/// one lacks them, `ownership` is that of the later one.
 pub(super) fn growth_between<H: HeapView>(
     before: &H,
     after: &H,
     matching: &Matching,
     late: &FxHashSet<u32>,
+    ownership: &Ownership,
     names: &mut Names,
 ) -> FxHashMap<Holding, Growth> {
     let mut all: FxHashMap<Holding, Growth> = FxHashMap::default();
 
     let mut classes = Classes::of(after);
-    let ownership = Ownership::of(after, &matching.earlier, late, &mut classes, names);
-    let tops = chain_tops(after, &ownership, &mut classes, names);
     for &node in after.dominators().order() {
         let index = node as usize;
         if matching.earlier[index] != NOT_THERE {
@@ -101,7 +108,7 @@ pub(super) fn growth_between<H: HeapView>(
             let was = before.self_bytes(matching.earlier[index]);
             let is = after.self_bytes(node);
             if was != is && counts(after, node) {
-                let holding = Holding { owner: ownership.owner[index], field: NONE };
+                let holding = Holding::new(ownership.owner[index], NONE);
                 all.entry(holding).or_default().bytes += is as i64 - was as i64;
             }
             continue;
@@ -110,7 +117,7 @@ pub(super) fn growth_between<H: HeapView>(
             continue;
         }
         if late.contains(&node) {
-            let holding = Holding { owner: node, field: NONE };
+            let holding = Holding::new(node, NONE);
             all.entry(holding).or_default().bytes += after.self_bytes(node) as i64;
         }
         if ownership.item[index] == NONE {
@@ -118,7 +125,7 @@ pub(super) fn growth_between<H: HeapView>(
         }
         let item = ownership.item[index];
         let class = classes.class(after, names, node);
-        let holding = chained_holding(after, &ownership, &tops, &mut classes, names, item);
+        let holding = holding_of(after, ownership, &mut classes, names, item);
         let growth = all.entry(holding).or_default();
         let bytes = after.self_bytes(node) as i64;
         growth.bytes += bytes;
@@ -138,11 +145,9 @@ pub(super) fn growth_between<H: HeapView>(
             of_class.is_example_item = is_item;
         }
     }
-    drop((ownership, tops));
 
     let mut classes = Classes::of(before);
     let ownership = Ownership::of(before, &matching.later, &FxHashSet::default(), &mut classes, names);
-    let tops = chain_tops(before, &ownership, &mut classes, names);
     for &node in before.dominators().order() {
         let index = node as usize;
         if matching.later[index] != NOT_THERE || !counts(before, node) || ownership.item[index] == NONE {
@@ -150,13 +155,13 @@ pub(super) fn growth_between<H: HeapView>(
         }
         let item = ownership.item[index];
         let class = classes.class(before, names, node);
-        let was = chained_holding(before, &ownership, &tops, &mut classes, names, item);
+        let was = holding_of(before, &ownership, &mut classes, names, item);
         // Owners are nodes that both snapshots have, but for the root, which is matched by what it is.
         let owner = match matching.later[was.owner as usize] {
             NOT_THERE => after.dominators().root(),
             owner => owner,
         };
-        let growth = all.entry(Holding { owner, field: was.field }).or_default();
+        let growth = all.entry(Holding { owner, ..was }).or_default();
         let bytes = before.self_bytes(node) as i64;
         growth.bytes -= bytes;
         let of_class = growth.by_class.entry(class).or_default();
@@ -183,59 +188,16 @@ fn counts(heap: &impl HeapView, node: u32) -> bool {
     }
 }
 
-/// For each owner the owner to blame when what it gained is of its own class: the links of a list hang from one
-/// another, and it is the list that grows.
-fn chain_tops<H: HeapView>(
+fn holding_of<H: HeapView>(
     heap: &H,
     ownership: &Ownership,
-    classes: &mut Classes,
-    names: &mut Names,
-) -> Vec<u32> {
-    let dominators = heap.dominators();
-    let mut tops: Vec<u32> = vec![NONE; ownership.owner.len()];
-    for &node in dominators.order() {
-        if ownership.owner[node as usize] != node {
-            continue;
-        }
-        let above = ownership.owner[dominators.idom(node) as usize];
-        let is_link = above != node
-            && heap.kind(node) == heap.kind(above)
-            && classes.class(heap, names, node) == classes.class(heap, names, above);
-        tops[node as usize] = if is_link { tops[above as usize] } else { node };
-    }
-    tops
-}
-
-fn chained_holding<H: HeapView>(
-    heap: &H,
-    ownership: &Ownership,
-    tops: &[u32],
     classes: &mut Classes,
     names: &mut Names,
     item: u32,
 ) -> Holding {
     let owner = ownership.owner[item as usize];
-    let top = tops[owner as usize];
-    let root = heap.dominators().root();
-    let is_same = |classes: &mut Classes, names: &mut Names| {
-        heap.kind(owner) == heap.kind(item)
-            && classes.class(heap, names, owner) == classes.class(heap, names, item)
-    };
-    if owner == root || !is_same(classes, names) {
-        return Holding { owner, field: ownership.field[item as usize] };
-    }
-    // Nested arrays and plain objects share a class and are no chain.
-    if crate::analysis::naming::is_generic_class(&heap.name(owner)) {
-        return Holding { owner, field: ownership.field[item as usize] };
-    }
-    let list = ownership.owner[heap.dominators().idom(top) as usize];
-    let field = heap.graph().edges(list).find(|&edge| heap.graph().target(edge) == top);
-    let field = match field {
-        Some(edge) if !super::ownership::is_collection(heap, list) => match heap.edge_name(edge) {
-            crate::analysis::EdgeName::Name(name) => names.number(&name),
-            crate::analysis::EdgeName::Index(_) => NONE,
-        },
-        _ => NONE,
-    };
-    Holding { owner: list, field }
+    let field = ownership.field(item);
+    let is_direct = field != NONE || is_collection(heap, owner);
+    let item_class = if is_direct { NONE } else { classes.class(heap, names, item) };
+    Holding { owner, field, item_class }
 }

@@ -8,7 +8,7 @@ use super::super::heap_view::HeapView;
 use super::super::matching::{Matching, NOT_THERE};
 use super::super::storage::is_storage;
 use super::growth::{Growth, Holding};
-use super::ownership::{NONE, is_collection};
+use super::ownership::{NONE, has_field_name, is_collection};
 use crate::{EdgeKind, NodeKind};
 
 /// Fewer items than this are not looked at: nothing can be said of what holds most of them.
@@ -18,7 +18,7 @@ const MAX_RETAINERS: usize = 64;
 /// A holder of at least this share of the items is their owner.
 const LEAST_SHARE_PERCENT: usize = 60;
 
-/// Moves growth from common ancestors to the holders of the items.
+/// Moves growth from common ancestors to the holders of the items, one class of items at a time.
 pub(super) fn move_to_holders<H: HeapView>(
     heap: &H,
     matching: &Matching,
@@ -27,19 +27,21 @@ pub(super) fn move_to_holders<H: HeapView>(
 ) {
     let mut moves: Vec<(Holding, Holding, Vec<u32>)> = Vec::new();
     let mut classes = Classes::of(heap);
-    for (&holding, growth) in all.iter() {
-        let is_direct = holding.field != NONE || is_collection(heap, holding.owner);
-        if is_direct || growth.new_items.len() < LEAST_ITEMS {
+    for (&holding, growth) in all.iter().filter(|(holding, _)| holding.item_class != NONE) {
+        let stays = Holding::new(holding.owner, NONE);
+        let enough = growth.new_items.len() >= LEAST_ITEMS;
+        let holders =
+            if enough { holders_of(heap, matching, &growth.new_items, holding.owner) } else { Vec::new() };
+        let Some(&(holder, _)) = holders.first() else {
+            moves.push((holding, stays, Vec::new()));
             continue;
-        }
-        let holders = holders_of(heap, matching, &growth.new_items, holding.owner);
-        let Some(&(holder, _)) = holders.first() else { continue };
+        };
         let field = match is_collection(heap, holder) {
             true => NONE,
             false => field_to(heap, holder, growth, &mut classes, names),
         };
         let others = holders[1..].iter().map(|&(other, _)| other).collect();
-        moves.push((holding, Holding { owner: holder, field }, others));
+        moves.push((holding, Holding::new(holder, field), others));
     }
     moves.sort_by_key(|(from, ..)| *from);
     for (from, to, also_held_by) in moves {
@@ -101,9 +103,6 @@ fn field_to<H: HeapView>(
     let items = &growth.new_items;
     heap.graph()
         .edges(holder)
-        .find(|&edge| {
-            items.contains(&heap.graph().target(edge))
-                && matches!(heap.edge_kind(edge), EdgeKind::PROPERTY | EdgeKind::CONTEXT | EdgeKind::INTERNAL)
-        })
+        .find(|&edge| items.contains(&heap.graph().target(edge)) && has_field_name(heap, edge))
         .map_or(NONE, |edge| classes.string(heap, names, heap.edge_name_index(edge)))
 }

@@ -52,7 +52,7 @@ pub(super) fn late_owners<H: HeapView>(
             *heaviest = node;
         }
         if ownership.item[node as usize] == node {
-            let holding = (ownership.owner[node as usize], ownership.field[node as usize]);
+            let holding = (ownership.owner[node as usize], ownership.field(node));
             *growth_of.entry(holding).or_default() += heap.retained_bytes(node);
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn late_owners<H: HeapView>(
             continue;
         }
         let owner = ownership.owner[item as usize];
-        let of_holding = growth_of.get(&(owner, ownership.field[item as usize])).copied().unwrap_or(0);
+        let of_holding = growth_of.get(&(owner, ownership.field(item))).copied().unwrap_or(0);
         if heap.kind(owner) != NodeKind::SYNTHETIC && bytes < of_holding / 100 * LEAST_SHARE_PERCENT {
             continue;
         }

@@ -26,8 +26,10 @@ pub(super) struct Ownership {
     pub(super) owner: Vec<u32>,
     /// The topmost unshared node above (or the node itself) that its owner holds; `NONE` for nodes that both have.
     pub(super) item: Vec<u32>,
-    /// The number of the field by which the owner refers to an item directly, `NONE` for the content of a collection.
-    pub(super) field: Vec<u32>,
+    /// The node below the owner on the way down the dominator tree to each node.
+    branch: Vec<u32>,
+    /// The number of the field by which an owner refers to a branch.
+    field_of_branch: Vec<u32>,
 }
 
 impl Ownership {
@@ -45,9 +47,11 @@ impl Ownership {
         let node_count = graph.node_count() as usize;
         let mut owner = vec![NONE; node_count];
         let mut item = vec![NONE; node_count];
+        let mut branch = vec![NONE; node_count];
         let root = dominators.root();
         for &node in dominators.order() {
             let idom = dominators.idom(node);
+            branch[node as usize] = if owner[idom as usize] == idom { node } else { branch[idom as usize] };
             let is_shared = other[node as usize] != NOT_THERE || node == root || late.contains(&node);
             if is_shared {
                 owner[node as usize] =
@@ -60,24 +64,36 @@ impl Ownership {
             item[node as usize] = if is_top { node } else { above };
         }
 
-        let mut field = vec![NONE; node_count];
+        let mut field_of_branch = vec![NONE; node_count];
         for node in 0..graph.node_count() {
             if owner[node as usize] != node || is_collection(heap, node) {
                 continue;
             }
             for edge in graph.edges(node) {
-                let target = graph.target(edge) as usize;
-                if item[target] != target as u32 || owner[target] != node || field[target] != NONE {
-                    continue;
-                }
-                if matches!(heap.edge_kind(edge), EdgeKind::PROPERTY | EdgeKind::CONTEXT | EdgeKind::INTERNAL)
-                {
-                    field[target] = classes.string(heap, names, heap.edge_name_index(edge));
+                let target = graph.target(edge);
+                let is_branch = branch[target as usize] == target && dominators.idom(target) == node;
+                if is_branch && field_of_branch[target as usize] == NONE && has_field_name(heap, edge) {
+                    field_of_branch[target as usize] =
+                        classes.string(heap, names, heap.edge_name_index(edge));
                 }
             }
         }
-        Self { owner, item, field }
+        Self { owner, item, branch, field_of_branch }
     }
+
+    /// The field by which the owner above `node` holds what leads to it; `NONE` for the content of a collection, and
+    /// where the owner does not refer to it itself.
+    pub(super) fn field(&self, node: u32) -> u32 {
+        match self.branch[node as usize] {
+            NONE => NONE,
+            branch => self.field_of_branch[branch as usize],
+        }
+    }
+}
+
+/// Whether an edge is a field that a programmer gave a name.
+pub(super) fn has_field_name(heap: &impl HeapView, edge: u32) -> bool {
+    matches!(heap.edge_kind(edge), EdgeKind::PROPERTY | EdgeKind::CONTEXT | EdgeKind::INTERNAL)
 }
 
 pub(super) fn can_own(heap: &impl HeapView, node: u32) -> bool {

@@ -1,12 +1,14 @@
 //! From owners to suspects: owners of one kind together, the likeliest leak first.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 
 use super::super::classes::Names;
 use super::super::heap_view::{HeapView, field};
 use super::super::naming::{Called, Naming};
 use super::super::scripts::Place;
-use super::growth::Growth;
+use super::growth::{Growth, Holding};
 use super::ownership::NONE;
 use super::{Collected, Confidence};
 use crate::NodeKind;
@@ -45,19 +47,13 @@ pub(super) fn ranked_groups<H: HeapView>(
     last: &H,
     naming: &Naming<'_, H>,
     names: &Names,
-    series: &[FxHashMap<(u64, u32), Growth>],
+    series: &[FxHashMap<Holding, Growth>],
     top: usize,
 ) -> Vec<Group> {
     let Some(final_growth) = series.last() else { return Vec::new() };
-    let ordinals: FxHashMap<u64, u32> = {
-        let wanted: rustc_hash::FxHashSet<u64> = final_growth.keys().map(|&(id, _)| id).collect();
-        (0..last.graph().node_count())
-            .filter_map(|node| Some((last.id(node), node)).filter(|(id, _)| wanted.contains(id)))
-            .collect()
-    };
     let mut groups: FxHashMap<String, Group> = FxHashMap::default();
-    for (&(id, field), growth) in final_growth {
-        let Some(&owner) = ordinals.get(&id) else { continue };
+    for (&holding, growth) in final_growth {
+        let Holding { owner, field, .. } = holding;
         let called = naming.call(owner);
         let field = (field != NONE).then(|| names.name(field));
         let name = full_name(&called, field);
@@ -82,17 +78,14 @@ pub(super) fn ranked_groups<H: HeapView>(
         if growth.bytes > 0 {
             group.owner_count += 1;
         }
-        if (growth.bytes, std::cmp::Reverse(id))
-            > (group.owner_bytes, std::cmp::Reverse(last.id(group.owner)))
-        {
+        if (growth.bytes, Reverse(owner)) > (group.owner_bytes, Reverse(group.owner)) {
             group.owner = owner;
             group.owner_bytes = growth.bytes;
             group.place = called.place;
             group.also_held_by = growth.also_held_by();
         }
         for (at, growth_then) in series.iter().enumerate() {
-            group.series[at] +=
-                growth_then.get(&(id, field_number(names, field))).map_or(0, |then| then.bytes);
+            group.series[at] += growth_then.get(&holding).map_or(0, |then| then.bytes);
         }
         group.growth.add(growth.clone());
     }
@@ -104,10 +97,6 @@ pub(super) fn ranked_groups<H: HeapView>(
     groups.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name)));
     groups.truncate(top);
     groups
-}
-
-fn field_number(names: &Names, field: Option<&str>) -> u32 {
-    field.and_then(|field| names.find(field)).unwrap_or(NONE)
 }
 
 /// The owner's name with the field by which it holds what it gained.
@@ -224,9 +213,8 @@ impl Group {
             .filter(|(_, class)| class.count > 0 && (class.bytes > 0 || class.item_count > 0))
             .collect();
         // Items first: they are what the owner collects, the rest is what they consist of.
-        classes.sort_by_key(|(number, class)| {
-            (std::cmp::Reverse(class.item_count > 0), std::cmp::Reverse(class.bytes), **number)
-        });
+        classes
+            .sort_by_key(|(number, class)| (Reverse(class.item_count > 0), Reverse(class.bytes), **number));
         classes
             .into_iter()
             .take(MAX_CLASSES)

@@ -1,0 +1,257 @@
+//! The commands of `heapr snapshot` that read files, on small snapshots whose numbers can be counted by hand.
+//!
+//! ```text
+//!  root @1 --shortcut--> global @3 --.cache--> Cache @5 --.items--> Array @7 --[0]..--> Item @101, @103, …
+//! ```
+#![forbid(unsafe_code)]
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+/// A snapshot with that many items.
+fn snapshot(items: u64) -> String {
+    let mut nodes: Vec<[u64; 6]> =
+        vec![[2, 0, 1, 0, 1, 0], [0, 1, 3, 100, 1, 0], [0, 2, 5, 24, 1, 0], [0, 3, 7, 16, items, 0]];
+    let mut edges: Vec<[u64; 3]> = vec![[2, 1, 6], [1, 5, 12], [1, 6, 18]];
+    for item in 0..items {
+        nodes.push([0, 4, 101 + 2 * item, 40, 0, 0]);
+        edges.push([0, item, (4 + item) * 6]);
+    }
+    let nodes: Vec<u64> = nodes.concat();
+    let edges: Vec<u64> = edges.concat();
+    let whole = json!({
+        "snapshot": {
+            "meta": {
+                "node_fields": ["type", "name", "id", "self_size", "edge_count", "detachedness"],
+                "node_types": [["object", "string", "synthetic"], "string", "number", "number", "number", "number"],
+                "edge_fields": ["type", "name_or_index", "to_node"],
+                "edge_types": [["element", "property", "shortcut"], "string_or_number", "node"],
+                "location_fields": ["object_index", "script_id", "line", "column"],
+            },
+            "node_count": 4 + items,
+            "edge_count": 3 + items,
+        },
+        "nodes": nodes,
+        "edges": edges,
+        "locations": [12, 9, 4, 2],
+        "strings": ["", "global", "Cache", "Array", "Item", "cache", "items"],
+    });
+    // The header has to come first where the text cannot be read twice.
+    let header = whole["snapshot"].to_string();
+    let rest = ["nodes", "edges", "locations", "strings"].map(|name| format!("\"{name}\":{}", whole[name]));
+    format!("{{\"snapshot\":{header},{}}}", rest.join(","))
+}
+
+struct Files(tempfile::TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, items: u64) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, snapshot(items)).unwrap();
+        path
+    }
+}
+
+fn heapr(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapr"));
+    command.arg("snapshot");
+    for argument in arguments {
+        command.arg(argument.as_ref());
+    }
+    command.output().unwrap()
+}
+
+fn json_of(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> Value {
+    let mut arguments = arguments.to_vec();
+    arguments.extend([&"--format" as &dyn AsRef<std::ffi::OsStr>, &"json"]);
+    let output = heapr(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text_of(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> String {
+    let output = heapr(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn row<'a>(sheet: &'a Value, key: &str, value: &str) -> &'a Value {
+    sheet["rows"].as_array().unwrap().iter().find(|row| row[key] == value).unwrap()
+}
+
+#[test]
+fn the_summary_counts_by_class() {
+    let files = Files::new();
+    let summary = json_of(&[&"summary", &files.write("a.heapsnapshot", 10)]);
+    assert_eq!(summary["schema"], "heapr.snapshot.summary/1");
+    assert_eq!(summary["total_bytes"], 540);
+    let items = row(&summary, "class", "Item");
+    assert_eq!((&items["object_count"], &items["distance"]), (&json!(10), &json!(4)));
+    assert_eq!((&items["shallow_bytes"], &items["retained_bytes"]), (&json!(400), &json!(400)));
+    let cache = row(&summary, "class", "Cache");
+    assert_eq!((&cache["retained_bytes"], &cache["place"]), (&json!(440), &json!("script 9:5:3")));
+}
+
+#[test]
+fn text_shows_the_largest_first_and_csv_has_a_head_line() {
+    let files = Files::new();
+    let file = files.write("a.heapsnapshot", 3);
+    let text = text_of(&[&"summary", &file, &"--top", &"2"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("7 nodes, 6 edges, 260 B in all"), "{text}");
+    assert!(lines[3].starts_with("global") && lines[4].starts_with("Cache"), "{text}");
+    assert!(lines[5].contains("2 more lines"), "{text}");
+    let csv = text_of(&[&"summary", &file, &"--class", &"Item", &"--format", &"csv"]);
+    assert_eq!(csv.lines().next().unwrap(), "id,name,class,distance,shallow_bytes,retained_bytes");
+    assert_eq!(csv.lines().nth(1).unwrap(), "101,Item,Item,4,40,40");
+}
+
+#[test]
+fn a_comparison_tells_what_is_new() {
+    let files = Files::new();
+    let (a, b, c) = (
+        files.write("a.heapsnapshot", 3),
+        files.write("b.heapsnapshot", 5),
+        files.write("c.heapsnapshot", 9),
+    );
+    let diff = json_of(&[&"diff", &a, &b]);
+    let items = row(&diff, "class", "Item");
+    assert_eq!((&items["new_count"], &items["bytes_delta"]), (&json!(2), &json!(80)));
+    assert_eq!(diff["rows"].as_array().unwrap().len(), 1);
+    let objects = json_of(&[&"diff", &a, &b, &"--class", &"Item"]);
+    assert_eq!(
+        objects["rows"][0],
+        json!({ "change": "new", "id": 107, "name": "Item", "shallow_bytes": 40 })
+    );
+    let trend = json_of(&[&"diff", &a, &b, &c]);
+    let items = row(&trend, "class", "Item");
+    assert_eq!((&items["object_counts"], &items["course"]), (&json!("3 5 9"), &json!("grows each time")));
+}
+
+#[test]
+fn limits_decide_the_exit_status() {
+    let files = Files::new();
+    let (a, b) = (files.write("a.heapsnapshot", 3), files.write("b.heapsnapshot", 5));
+    let status = |limit: &str| heapr(&[&"diff", &a, &b, &"--fail-if-growth", &limit]).status.code();
+    assert_eq!(
+        [status("Item=2"), status("Item=1"), status("Item=80B"), status("Item=79B")],
+        [Some(0), Some(1), Some(0), Some(1)]
+    );
+    assert_eq!([status("(total)=1K"), status("(total)=1")], [Some(0), Some(1)]);
+    let status = |limit: &str| heapr(&[&"summary", &a, &"--fail-if-retained", &limit]).status.code();
+    assert_eq!([status("Cache=160B"), status("Cache=159B"), status("Item=3")], [Some(0), Some(1), Some(0)]);
+}
+
+#[test]
+fn an_object_its_holders_and_its_dominators_are_found() {
+    let files = Files::new();
+    let file = files.write("a.heapsnapshot", 2);
+    let object = json_of(&[&"object", &file, &"@5"]);
+    assert_eq!((&object["class"], &object["retained_bytes"]), (&json!("Cache"), &json!(120)));
+    assert_eq!(object["rows"][0]["field"], ".items");
+    let retainers = json_of(&[&"retainers", &file, &"@103"]);
+    assert_eq!(retainers["rows"][0]["edge"], "[1]");
+    let path: Vec<&Value> =
+        retainers["paths"][0].as_array().unwrap().iter().map(|step| &step["id"]).collect();
+    assert_eq!(path, [&json!(3), &json!(5), &json!(7), &json!(103)]);
+    let dominators = json_of(&[&"dominators", &file, &"7"]);
+    assert_eq!(dominators["dominated_count"], 2);
+    assert_eq!(dominators["chain"].as_array().unwrap().len(), 4);
+    let contained = json_of(&[&"containment", &file]);
+    assert_eq!(contained["rows"][0]["name"], "global");
+    let found = json_of(&[&"query", &file, &"--class", &"^item$", &"--max-shallow", &"40"]);
+    assert_eq!(found["object_count"], 2);
+    let output = heapr(&[&"object", &file, &"@4711"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no object @4711"));
+}
+
+#[test]
+fn exported_and_anonymous_snapshots_can_be_read_again() {
+    let files = Files::new();
+    let file = files.write("a.heapsnapshot", 4);
+    let part = files.path("part.heapsnapshot");
+    text_of(&[&"export", &file, &"@7", &"-o", &part]);
+    assert!(text_of(&[&"check", &part]).contains("no problem found"));
+    let summary = json_of(&[&"summary", &part]);
+    assert_eq!((&summary["node_count"], &summary["total_bytes"]), (&json!(6), &json!(176)));
+    let anonymous = files.path("anonymous.heapsnapshot");
+    text_of(&[&"anonymize", &file, &"--names", &"-o", &anonymous]);
+    let text = std::fs::read_to_string(&anonymous).unwrap();
+    assert!(!text.contains("items") && !text.contains("Cache"), "{text}");
+    assert_eq!(json_of(&[&"summary", &anonymous])["total_bytes"], 300);
+    // Neither writes over a file.
+    assert_eq!(heapr(&[&"export", &file, &"@7", &"-o", &part]).status.code(), Some(2));
+}
+
+#[test]
+fn check_finds_what_is_wrong_and_where() {
+    let files = Files::new();
+    let file = files.write("a.heapsnapshot", 4);
+    assert!(text_of(&[&"check", &file]).contains("no problem found"));
+    let text = snapshot(4);
+    let broken = |name: &str, text: &str| -> String {
+        let path = files.path(name);
+        std::fs::write(&path, text).unwrap();
+        let output = heapr(&[&"check", &path]);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let cut = text.find("\"locations\"").unwrap() - 10;
+    assert!(broken("cut", &text[..cut]).contains(&format!("the file ends at offset {cut} inside \"edges\"")));
+    let at = text.find("\"nodes\":[2").unwrap() + 9;
+    assert!(
+        broken("byte", &text.replacen("\"nodes\":[2", "\"nodes\":[#", 1))
+            .contains(&format!("'#' at offset {at}"))
+    );
+    assert!(broken("empty", "").contains("the file is empty"));
+    assert_eq!(heapr(&[&"check", &files.path("none")]).status.code(), Some(2));
+}
+
+#[test]
+fn standard_input_is_read() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_heapr"))
+        .args(["snapshot", "statistics", "-", "--format", "csv"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(snapshot(2).as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("total,220,100.0 %"));
+}
+
+#[test]
+fn the_summary_of_a_large_file_is_kept_until_the_file_changes() {
+    let files = Files::new();
+    let summary = |file: &Path| {
+        let output = Command::new(env!("CARGO_BIN_EXE_heapr"))
+            .args(["snapshot", "summary", "--format", "json"])
+            .arg(file)
+            .env("XDG_CACHE_HOME", files.path("cache"))
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let small = files.write("small.heapsnapshot", 3);
+    summary(&small);
+    assert!(!files.path("cache").exists());
+    let large = files.write("large.heapsnapshot", 500_000);
+    let first = summary(&large);
+    assert_eq!(std::fs::read_dir(files.path("cache/heapr/snapshots")).unwrap().count(), 1);
+    assert_eq!(summary(&large), first);
+    std::fs::write(&large, snapshot(500_001)).unwrap();
+    assert_ne!(summary(&large), first);
+}

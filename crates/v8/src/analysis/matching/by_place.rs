@@ -1,0 +1,136 @@
+//! Objects by the way that leads to them from the root.
+//!
+//! ```text
+//!  root = root                               two nodes that are the same ...
+//!    .cache = .cache          by name        ... refer by one name to nodes of one kind and class: the same, too
+//!      [0] [1] [2] = [0] [1]  by order       ... and without names, in order among those of one class
+//! ```
+//!
+//! Names say more than positions: all that names alone lead to is matched before the next list is looked at. In a
+//! collection that lost its first and gained new last objects the wrong ones are matched, but as many as were kept.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::super::storage::is_storage;
+use super::{HeapView, MatchedBy, Matching, NOT_THERE};
+use crate::{EdgeKind, NodeKind};
+
+pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Matching {
+    let (before, after) = (Hashed::of(before), Hashed::of(after));
+    let mut matching = Matching::nothing(before.heap, after.heap, MatchedBy::Place);
+    let roots = (before.heap.dominators().root(), after.heap.dominators().root());
+    matching.pair(roots.0, roots.1);
+    let mut by_name = VecDeque::from([roots]);
+    let mut by_order = VecDeque::new();
+    let (mut old_edges, mut new_edges) = (Vec::new(), Vec::new());
+    loop {
+        let (pair, is_by_name) = match by_name.pop_front() {
+            Some(pair) => (pair, true),
+            None => match by_order.pop_front() {
+                Some(pair) => (pair, false),
+                None => return matching,
+            },
+        };
+        before.keyed_targets(pair.0, is_by_name, &mut old_edges);
+        after.keyed_targets(pair.1, is_by_name, &mut new_edges);
+        let (mut old, mut new) = (old_edges.iter().peekable(), new_edges.iter().peekable());
+        while let (Some(&&(old_key, _, a)), Some(&&(new_key, _, b))) = (old.peek(), new.peek()) {
+            if old_key < new_key {
+                old.next();
+                continue;
+            }
+            if old_key > new_key {
+                new.next();
+                continue;
+            }
+            // One that has its partner already takes no other one's.
+            let (is_old_free, is_new_free) =
+                (matching.later[a as usize] == NOT_THERE, matching.earlier[b as usize] == NOT_THERE);
+            if is_old_free && is_new_free {
+                matching.pair(a, b);
+                by_name.push_back((a, b));
+            }
+            let is_pair = matching.later[a as usize] == b;
+            if is_pair || !is_old_free {
+                old.next();
+            }
+            if is_pair || !is_new_free {
+                new.next();
+            }
+        }
+        if is_by_name {
+            by_order.push_back(pair);
+        }
+    }
+}
+
+/// A heap with what makes names comparable: their hashes.
+struct Hashed<'a, H> {
+    heap: &'a H,
+    strings: Vec<u64>,
+}
+
+/// Key, position among the node's edges, target.
+type Keyed = (u64, u32, u32);
+
+impl<'a, H: HeapView> Hashed<'a, H> {
+    fn of(heap: &'a H) -> Self {
+        let strings = (0..heap.string_count()).map(|index| hash_of_name(&heap.string(index))).collect();
+        Self { heap, strings }
+    }
+
+    fn string(&self, index: u32) -> u64 {
+        self.strings.get(index as usize).copied().unwrap_or(0)
+    }
+
+    /// The edges of `node` that have names that mean something, or those that have none, by key and position.
+    fn keyed_targets(&self, node: u32, is_by_name: bool, edges: &mut Vec<Keyed>) {
+        edges.clear();
+        let graph = self.heap.graph();
+        for edge in graph.edges(node) {
+            let kind = self.heap.edge_kind(edge);
+            if kind == EdgeKind::WEAK {
+                continue;
+            }
+            let target = graph.target(edge);
+            let name = self.heap.edge_name_index(edge);
+            // In a store even named edges are named by position, and positions change when the store grows; below a
+            // root the names are those of the roots.
+            let is_root = self.heap.kind(target) == NodeKind::SYNTHETIC;
+            let is_named = kind.has_string_name() && !is_storage(self.heap, node);
+            if (is_named || is_root) != is_by_name {
+                continue;
+            }
+            let class = (self.heap.kind(target), self.string(self.heap.name_index(target)));
+            let key = if is_named && !is_root {
+                // A text that changes (a counter, a state) is still the value of that field.
+                let class = if class.0.is_string() { (class.0, 0) } else { class };
+                hash_of(&(kind, self.string(name), class))
+            } else {
+                hash_of(&class)
+            };
+            edges.push((key, edge, target));
+        }
+        edges.sort_unstable();
+    }
+}
+
+/// The hash of a name without the ids in it: `system / Context / scope @33063`, `… pair in WeakMap (table @5)`.
+fn hash_of_name(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (number, part) in name.split('@').enumerate() {
+        if number > 0 {
+            hasher.write_u8(b'@');
+        }
+        let rest = if number > 0 { part.trim_start_matches(|c: char| c.is_ascii_digit()) } else { part };
+        hasher.write(rest.as_bytes());
+    }
+    hasher.finish()
+}
+
+fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

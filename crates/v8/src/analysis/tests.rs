@@ -1,0 +1,234 @@
+//! Heaps made by hand, and random ones.
+
+mod made_heap;
+
+use made_heap::MadeHeap;
+use proptest::prelude::*;
+
+use super::{
+    HeapView, MatchedBy, Matching, NOT_THERE, Naming, detached, duplicated_strings, shapes, suspects,
+};
+
+/// A program with a cache in a variable, a class that has a list, and noise of `noise` objects.
+fn program(entry_count: u32, job_count: u32, noise: u32) -> MadeHeap {
+    let mut heap = MadeHeap::new();
+    let global = heap.node("object", "global", 40);
+    heap.edge(0, "shortcut", "2", global);
+    let module = heap.node("object", "system / Context", 48);
+    let function = heap.node("closure", "handle", 64);
+    heap.edge(global, "property", "handle", function);
+    heap.edge(function, "internal", "context", module);
+    for number in 0..noise {
+        let object = heap.node("object", &format!("Noise{number}"), 16);
+        heap.edge(global, "property", &format!("noise{number}"), object);
+    }
+    let cache = heap.node("object", "Map", 32);
+    heap.edge(module, "context", "cache", cache);
+    let table = heap.node("array", "", 16 * u64::from(entry_count) + 16);
+    heap.edge(cache, "internal", "table", table);
+    for number in 0..entry_count {
+        let value = heap.node("object", "Response", 100);
+        heap.edge(table, "internal", &(number + entry_count).to_string(), value);
+        let body = heap.node("string", &format!("body {number}"), 50);
+        heap.edge(value, "property", "body", body);
+    }
+    let queue = heap.node("object", "Queue", 24);
+    heap.edge(module, "context", "queue", queue);
+    let mut last = None;
+    for _ in 0..job_count {
+        let job = heap.node("object", "Job", 40);
+        match last {
+            None => heap.edge(queue, "property", "first", job),
+            Some(last) => heap.edge(last, "property", "next", job),
+        }
+        last = Some(job);
+    }
+    heap
+}
+
+#[test]
+fn a_cache_that_grows_is_named_by_its_variable() {
+    let (before, after) = (program(20, 5, 3).open(1), program(60, 5, 3).open(1));
+    let found = suspects(&[&before, &after], 3);
+    assert_eq!(found.suspects[0].name, "cache (variable in a function)", "{found:#?}");
+    assert_eq!(found.suspects[0].growth_count, 40);
+    assert_eq!(found.growth_bytes, 40 * (100 + 50 + 16));
+}
+
+#[test]
+fn a_list_that_grows_at_its_end_is_named_by_what_holds_its_first_link() {
+    let (before, after) = (program(5, 20, 3).open(1), program(5, 60, 3).open(1));
+    let found = suspects(&[&before, &after], 3);
+    assert_eq!(found.suspects[0].name, "Queue.first", "{found:#?}");
+    assert_eq!(found.suspects[0].growth_count, 40);
+}
+
+#[test]
+fn objects_that_were_numbered_anew_are_recognized_by_their_places() {
+    // Twelve objects more in front of the others: their ids shift.
+    let (before, after) = (program(20, 30, 0).open(1), program(50, 30, 12).open(1));
+    let matching = Matching::of(&before, &after);
+    assert_eq!(matching.matched_by, MatchedBy::Place);
+    assert!(matching.later.iter().all(|&node| node != NOT_THERE));
+    for (old, &new) in matching.later.iter().enumerate() {
+        assert_eq!(before.name(old as u32), after.name(new));
+    }
+    let found = suspects(&[&before, &after], 3);
+    assert_eq!(found.suspects[0].name, "cache (variable in a function)", "{found:#?}");
+    assert_eq!(found.suspects[0].growth_count, 30);
+}
+
+#[test]
+fn ids_in_names_are_no_part_of_a_place() {
+    let with_scope = |entry_count: u32, id: u32| {
+        let mut heap = program(entry_count, 0, id);
+        let scope = heap.node("object", &format!("system / Context / scope @{id}"), 40);
+        heap.edge(1, "element", "2", scope);
+        let list = heap.node("object", "History", 24);
+        heap.edge(scope, "context", "list", list);
+        (heap.open(1), list)
+    };
+    let ((before, old), (after, new)) = (with_scope(5, 3), with_scope(6, 9));
+    assert_eq!(Matching::of(&before, &after).later[old as usize], new);
+}
+
+#[test]
+fn a_heap_that_did_not_change_has_no_suspects() {
+    let (before, after) = (program(20, 30, 7).open(1), program(20, 30, 7).open(1));
+    let matching = Matching::of(&before, &after);
+    assert_eq!(matching.matched_by, MatchedBy::Id);
+    assert_eq!(matching.kept_percent(), 100);
+    let found = suspects(&[&before, &after], 3);
+    assert!(found.suspects.is_empty() && found.growth_bytes == 0, "{found:#?}");
+}
+
+#[test]
+fn long_lists_overflow_no_stack() {
+    let (before, after) = (program(1, 100_000, 0).open(1), program(1, 300_000, 0).open(1));
+    let found = suspects(&[&before, &after], 1);
+    assert_eq!(found.suspects[0].name, "Queue.first");
+    assert_eq!(found.suspects[0].growth_count, 200_000);
+    assert!(found.suspects[0].path.len() < 10);
+}
+
+#[test]
+fn copies_of_strings_waste_all_but_one() {
+    let mut heap = MadeHeap::new();
+    for bytes in [32, 32, 40] {
+        let copy = heap.node("string", "the same", bytes);
+        heap.edge(0, "element", "1", copy);
+    }
+    let found = duplicated_strings(&heap.open(1), 5);
+    assert_eq!((found.len(), found[0].count, found[0].wasted_bytes), (1, 3, 72));
+}
+
+#[test]
+fn shapes_do_not_depend_on_the_order_of_fields() {
+    let mut heap = MadeHeap::new();
+    for fields in [["a", "b"], ["b", "a"], ["a", "c"]] {
+        let object = heap.node("object", "Object", 24);
+        heap.edge(0, "element", "1", object);
+        for field in fields {
+            let value = heap.node("string", field, 8);
+            heap.edge(object, "property", field, value);
+        }
+    }
+    let found = shapes(&heap.open(1), 5);
+    assert_eq!(found.iter().map(|shape| shape.count).collect::<Vec<_>>(), [2, 1]);
+}
+
+#[test]
+fn the_top_of_a_detached_tree_is_listed_once() {
+    let mut heap = MadeHeap::new();
+    let holder = heap.node("object", "History", 24);
+    heap.edge(0, "element", "1", holder);
+    let list = heap.detached("<ul>", 100);
+    heap.edge(holder, "property", "list", list);
+    for _ in 0..3 {
+        let row = heap.detached("<li>", 50);
+        heap.edge(list, "element", "1", row);
+    }
+    let found = detached(&heap.open(1), 5);
+    assert_eq!((found.len(), found[0].detached_count, found[0].retained_bytes), (1, 4, 250));
+}
+
+#[test]
+fn an_object_without_a_name_of_its_own_is_called_after_its_holder() {
+    let mut heap = MadeHeap::new();
+    let store = heap.node("object", "Store", 24);
+    heap.edge(0, "shortcut", "1", store);
+    let by_key = heap.node("object", "Object", 24);
+    heap.edge(store, "property", "byKey", by_key);
+    let list = heap.node("object", "Array", 24);
+    heap.edge(by_key, "property", "orders", list);
+    let elements = heap.node("array", "", 24);
+    heap.edge(list, "internal", "elements", elements);
+    let entry = heap.node("object", "Object", 24);
+    heap.edge(elements, "internal", "7", entry);
+    let heap = heap.open(1);
+    let naming = Naming::of(&heap);
+    assert_eq!(naming.call(store).text, "Store");
+    assert_eq!(naming.call(list).text, "Store.byKey.orders");
+    assert_eq!(naming.call(entry).text, "Store.byKey.orders[…]");
+}
+
+prop_compose! {
+    /// Nodes of a few kinds and names with edges among them, and a part of them again.
+    fn two_heaps()(
+        kinds in proptest::collection::vec((0..5usize, 0..4usize, 0..100u64), 1..40),
+        edges in proptest::collection::vec((0..40u32, 0..3usize, 0..5usize, 0..40u32), 0..120),
+        gone in proptest::collection::vec(proptest::bool::weighted(0.2), 40),
+        fresh in proptest::collection::vec(proptest::bool::weighted(0.2), 40),
+    ) -> (MadeHeap, MadeHeap) {
+        let make = |missing: &[bool]| {
+            let mut heap = MadeHeap::new();
+            let mut nodes = vec![0];
+            for (at, &(kind, name, bytes)) in kinds.iter().enumerate() {
+                let kind = ["object", "array", "string", "closure", "code"][kind];
+                let name = ["Object", "Store", "Item", "system / Context"][name];
+                nodes.push(heap.node_with_id(kind, name, bytes, 2 * at as u64 + 11, missing[at]));
+            }
+            for &(from, kind, name, to) in &edges {
+                let at = |number: u32| nodes[number as usize % nodes.len()];
+                let (kind, name) = (["property", "internal", "context"][kind], ["a", "b", "c", "d", "e"][name]);
+                heap.edge(at(from), kind, name, at(to));
+            }
+            heap
+        };
+        (make(&gone), make(&fresh))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn all_growth_is_somebodys((before, after) in two_heaps()) {
+        let (before, after) = (before.open(1), after.open(1));
+        let found = suspects(&[&before, &after], 100);
+        let sum = |heap: &crate::devtools::Heap| -> i64 {
+            (0..heap.graph().node_count())
+                .filter(|&node| heap.kind(node) != crate::NodeKind::CODE)
+                .map(|node| heap.self_bytes(node) as i64)
+                .sum()
+        };
+        prop_assert_eq!(found.growth_bytes, sum(&after) - sum(&before));
+        let growing: i64 = found.suspects.iter().map(|suspect| suspect.growth_bytes).sum();
+        prop_assert!(growing >= found.growth_bytes);
+    }
+
+    #[test]
+    fn a_matching_is_one_to_one_whichever_way_it_was_found((before, after) in two_heaps()) {
+        let (before, after) = (before.open(1), after.open(1));
+        let matching = Matching::of(&before, &after);
+        for (old, &new) in matching.later.iter().enumerate() {
+            if new != NOT_THERE {
+                prop_assert_eq!(matching.earlier[new as usize], old as u32);
+                prop_assert_eq!(before.kind(old as u32), after.kind(new));
+            }
+        }
+        for (new, &old) in matching.earlier.iter().enumerate() {
+            prop_assert!(old == NOT_THERE || matching.later[old as usize] == new as u32);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! A heap written down node by node, as the file that V8 would write.
+
+use serde_json::json;
+
+use crate::devtools::Heap;
+use crate::{ReadOptions, Snapshot};
+
+const NODE_KINDS: [&str; 15] = [
+    "hidden",
+    "array",
+    "string",
+    "object",
+    "code",
+    "closure",
+    "regexp",
+    "number",
+    "native",
+    "synthetic",
+    "concatenated string",
+    "sliced string",
+    "symbol",
+    "bigint",
+    "object shape",
+];
+const EDGE_KINDS: [&str; 7] = ["context", "element", "property", "internal", "hidden", "shortcut", "weak"];
+
+/// Nodes in order; the first is the root.
+#[derive(Debug)]
+pub(super) struct MadeHeap {
+    strings: Vec<String>,
+    /// Kind, name, id, bytes, detachedness.
+    nodes: Vec<(usize, usize, u64, u64, u64)>,
+    /// Source, kind, name or index, target.
+    edges: Vec<(u32, usize, usize, u32)>,
+}
+
+/// A node that a heap was told to leave out.
+const LEFT_OUT: u32 = u32::MAX;
+
+impl MadeHeap {
+    pub(super) fn new() -> Self {
+        let mut heap = Self { strings: vec!["<dummy>".to_owned()], nodes: Vec::new(), edges: Vec::new() };
+        heap.node_with_id("synthetic", "", 0, 1, false);
+        heap
+    }
+
+    pub(super) fn node(&mut self, kind: &str, name: &str, bytes: u64) -> u32 {
+        let id = 2 * self.nodes.len() as u64 + 9;
+        self.node_with_id(kind, name, bytes, id, false)
+    }
+
+    pub(super) fn node_with_id(
+        &mut self,
+        kind: &str,
+        name: &str,
+        bytes: u64,
+        id: u64,
+        is_left_out: bool,
+    ) -> u32 {
+        if is_left_out {
+            return LEFT_OUT;
+        }
+        let kind = NODE_KINDS.iter().position(|&known| known == kind).expect("a kind of V8's");
+        let name = self.string(name);
+        self.nodes.push((kind, name, id, bytes, 0));
+        self.nodes.len() as u32 - 1
+    }
+
+    pub(super) fn detached(&mut self, name: &str, bytes: u64) -> u32 {
+        let node = self.node("native", name, bytes);
+        self.nodes[node as usize].4 = 2;
+        node
+    }
+
+    /// An edge; for elements the name is the index.
+    pub(super) fn edge(&mut self, from: u32, kind: &str, name: &str, to: u32) {
+        if from == LEFT_OUT || to == LEFT_OUT {
+            return;
+        }
+        let kind_number = EDGE_KINDS.iter().position(|&known| known == kind).expect("a kind of V8's");
+        let name = match kind {
+            "element" | "hidden" => name.parse().expect("an index"),
+            _ => self.string(name),
+        };
+        self.edges.push((from, kind_number, name, to));
+    }
+
+    fn string(&mut self, text: &str) -> usize {
+        // A map would be faster; the last one is what is asked for most in long lists.
+        if self.strings.last().is_some_and(|last| last == text) {
+            return self.strings.len() - 1;
+        }
+        if let Some(at) = self.strings.iter().take(64).position(|known| known == text) {
+            return at;
+        }
+        self.strings.push(text.to_owned());
+        self.strings.len() - 1
+    }
+
+    /// Written and read again on so many threads.
+    pub(super) fn open(mut self, thread_count: usize) -> Heap {
+        self.edges.sort_by_key(|&(from, ..)| from);
+        let mut edge_counts = vec![0u32; self.nodes.len()];
+        for &(from, ..) in &self.edges {
+            edge_counts[from as usize] += 1;
+        }
+        let nodes: Vec<u64> = self
+            .nodes
+            .iter()
+            .zip(&edge_counts)
+            .flat_map(|(&(kind, name, id, bytes, detachedness), &edge_count)| {
+                [kind as u64, name as u64, id, bytes, u64::from(edge_count), 0, detachedness]
+            })
+            .collect();
+        let edges: Vec<u64> = self
+            .edges
+            .iter()
+            .flat_map(|&(_, kind, name, to)| [kind as u64, name as u64, u64::from(to) * 7])
+            .collect();
+        let fields = ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"];
+        let (node_types, edge_types) =
+            (json!([NODE_KINDS, "string"]), json!([EDGE_KINDS, "string_or_number", "node"]));
+        let meta = json!({
+            "node_fields": fields,
+            "node_types": node_types,
+            "edge_fields": ["type", "name_or_index", "to_node"],
+            "edge_types": edge_types,
+            "location_fields": ["object_index", "script_id", "line", "column"],
+        });
+        let (node_count, edge_count) = (self.nodes.len(), self.edges.len());
+        let head = json!({ "meta": meta, "node_count": node_count, "edge_count": edge_count, "trace_function_count": 0 });
+        // In the order that V8 writes; serde_json would sort the keys.
+        let text = format!(
+            "{{\"snapshot\":{head},\"nodes\":{},\"edges\":{},\"trace_function_infos\":[],\"trace_tree\":[],\
+             \"samples\":[],\"locations\":[],\"strings\":{}}}",
+            json!(nodes),
+            json!(edges),
+            json!(self.strings)
+        );
+        let options = ReadOptions { thread_count, ..ReadOptions::default() };
+        let snapshot = Snapshot::read(std::io::Cursor::new(text.into_bytes()), &options).expect("a snapshot");
+        Heap::with_summary(snapshot).expect("a heap")
+    }
+}

@@ -1,0 +1,246 @@
+//! Allocations by the functions that made them: of a timeline (every one) or of a sampling profile (some of them).
+
+use std::path::Path;
+
+use rustc_hash::FxHashMap;
+
+use crate::Result;
+use crate::devtools::Heap;
+use crate::format::{SamplingProfile, first_member};
+
+/// A function. Two of the same name at different places are two.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct CallFunction {
+    /// `(anonymous function)` where it has none.
+    pub name: String,
+    /// Path or URL of its script; empty for functions of the engine.
+    pub script: String,
+    /// From 1; 0 if there is none.
+    pub line: u32,
+    /// From 1; 0 if there is none.
+    pub column: u32,
+}
+
+/// What was allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Allocations {
+    /// Objects made; not known of a sampling profile.
+    pub allocated_count: u64,
+    /// Bytes of them.
+    pub allocated_bytes: u64,
+    /// Objects that are still there; of a sampling profile, samples.
+    pub live_count: u64,
+    /// Bytes of them.
+    pub live_bytes: u64,
+}
+
+impl Allocations {
+    fn add(&mut self, other: &Self) {
+        self.allocated_count = self.allocated_count.saturating_add(other.allocated_count);
+        self.allocated_bytes = self.allocated_bytes.saturating_add(other.allocated_bytes);
+        self.live_count = self.live_count.saturating_add(other.live_count);
+        self.live_bytes = self.live_bytes.saturating_add(other.live_bytes);
+    }
+}
+
+/// A stack of calls: a function, called from another node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallNode {
+    /// Position in [`CallTree::functions`].
+    pub function: u32,
+    /// The caller's position, always a smaller one; the root's is itself.
+    pub parent: u32,
+    /// Made by the function itself in this stack.
+    pub own: Allocations,
+}
+
+/// All stacks with what was allocated in them.
+#[derive(Debug, Clone, Default)]
+pub struct CallTree {
+    /// The functions.
+    pub functions: Vec<CallFunction>,
+    /// Callers before callees; the first is the root.
+    pub nodes: Vec<CallNode>,
+    /// Whether only samples were taken.
+    pub is_sampled: bool,
+}
+
+/// A function with all its stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FunctionAllocations {
+    /// Position in [`CallTree::functions`].
+    pub function: u32,
+    /// Made by the function itself.
+    pub own: Allocations,
+    /// Made by it and by what it called; recursion counts once.
+    pub whole: Allocations,
+}
+
+impl CallTree {
+    /// Whether the file is a sampling profile (`.heapprofile`).
+    pub fn is_profile(path: &Path) -> Result<bool> {
+        Ok(matches!(&first_member(path)?[..], b"head" | b"startTime" | b"endTime"))
+    }
+
+    /// Reads a sampling profile.
+    pub fn read_profile(path: &Path) -> Result<Self> {
+        let profile = SamplingProfile::open(path)?;
+        let mut tree = Self { is_sampled: true, ..Self::default() };
+        let mut numbers = FxHashMap::default();
+        for node in profile.nodes {
+            let own = Allocations {
+                live_count: node.sample_count,
+                live_bytes: node.self_bytes,
+                ..Allocations::default()
+            };
+            let function = tree.function(&mut numbers, node.function);
+            tree.nodes.push(CallNode { function, parent: node.parent, own });
+        }
+        Ok(tree)
+    }
+
+    /// Of a heap timeline; `None` for a snapshot without an allocation trace.
+    pub fn of_timeline(heap: &Heap) -> Option<Self> {
+        let snapshot = heap.snapshot();
+        let trace = snapshot.trace().filter(|trace| !trace.nodes.is_empty())?;
+        let mut live: FxHashMap<u64, (u64, u64)> = FxHashMap::default();
+        for node in 0..snapshot.node_count() {
+            let sum = live.entry(u64::from(snapshot.trace_node_id(node))).or_default();
+            *sum = (sum.0 + 1, sum.1.saturating_add(snapshot.self_bytes(node)));
+        }
+        let text = |number: u32| snapshot.strings().text(number).into_owned();
+        // One for each of the file's functions: V8 knows several of one name without a place.
+        let functions = trace.functions.iter().map(|info| CallFunction {
+            name: named(text(info.name)),
+            script: text(info.script_name),
+            line: info.line,
+            column: info.column,
+        });
+        let mut tree = Self { functions: functions.collect(), ..Self::default() };
+        let unknown = tree.functions.len() as u32;
+        tree.functions
+            .push(CallFunction { name: "(unknown function)".to_owned(), ..CallFunction::default() });
+        for node in &trace.nodes {
+            let (live_count, live_bytes) = live.get(&node.id).copied().unwrap_or_default();
+            let own = Allocations {
+                allocated_count: node.allocation_count,
+                allocated_bytes: node.allocated_bytes,
+                live_count,
+                live_bytes,
+            };
+            tree.nodes.push(CallNode {
+                function: node.function_index.min(unknown),
+                parent: node.parent,
+                own,
+            });
+        }
+        Some(tree)
+    }
+
+    fn function(&mut self, numbers: &mut FxHashMap<CallFunction, u32>, function: CallFunction) -> u32 {
+        if let Some(&known) = numbers.get(&function) {
+            return known;
+        }
+        let number = self.functions.len() as u32;
+        self.functions.push(function.clone());
+        numbers.insert(function, number);
+        number
+    }
+
+    /// The functions of a node's stack, innermost first, without the root.
+    pub fn stack(&self, node: u32) -> impl Iterator<Item = &CallFunction> + '_ {
+        let mut at = node;
+        std::iter::from_fn(move || {
+            let here = self.nodes.get(at as usize).filter(|here| here.parent < at)?;
+            at = here.parent;
+            self.functions.get(here.function as usize)
+        })
+    }
+
+    /// One line for each function, the most live bytes first.
+    pub fn by_function(&self) -> Vec<FunctionAllocations> {
+        // From the leaves up: what each stack comes to with all it called.
+        let mut whole: Vec<Allocations> = self.nodes.iter().map(|node| node.own).collect();
+        for at in (1..self.nodes.len()).rev() {
+            let below = whole[at];
+            whole[self.nodes[at].parent as usize].add(&below);
+        }
+        let mut lines: Vec<FunctionAllocations> = (0..self.functions.len() as u32)
+            .map(|function| FunctionAllocations {
+                function,
+                own: Allocations::default(),
+                whole: Allocations::default(),
+            })
+            .collect();
+        let is_outermost = self.outermost();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let line = &mut lines[node.function as usize];
+            line.own.add(&node.own);
+            if is_outermost[at] {
+                line.whole.add(&whole[at]);
+            }
+        }
+        lines.sort_by(|left, right| {
+            let amounts = |line: &FunctionAllocations| {
+                (line.own.live_bytes, line.own.allocated_bytes, line.whole.live_bytes)
+            };
+            amounts(right).cmp(&amounts(left)).then(left.function.cmp(&right.function))
+        });
+        lines
+    }
+
+    /// For each stack whether no caller in it is the same function.
+    fn outermost(&self) -> Vec<bool> {
+        // How many stacks of each function are open, on a walk in depth.
+        let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
+        for (at, node) in self.nodes.iter().enumerate().skip(1) {
+            children[node.parent as usize].push(at as u32);
+        }
+        let mut is_outermost = vec![false; self.nodes.len()];
+        let mut open = vec![0u32; self.functions.len()];
+        let mut walk = if self.nodes.is_empty() { Vec::new() } else { vec![(0u32, false)] };
+        while let Some((at, is_left)) = walk.pop() {
+            let count = &mut open[self.nodes[at as usize].function as usize];
+            if is_left {
+                *count -= 1;
+                continue;
+            }
+            is_outermost[at as usize] = *count == 0;
+            *count += 1;
+            walk.push((at, true));
+            walk.extend(children[at as usize].iter().map(|&child| (child, false)));
+        }
+        is_outermost
+    }
+}
+
+/// As DevTools calls functions without a name.
+pub(crate) fn named(name: String) -> String {
+    if name.is_empty() { "(anonymous function)".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recursion_counts_once() {
+        let function = |name: &str| CallFunction { name: name.to_owned(), ..CallFunction::default() };
+        let node = |function, parent, live_bytes| CallNode {
+            function,
+            parent,
+            own: Allocations { live_bytes, ..Allocations::default() },
+        };
+        // root -> f -> g -> f
+        let tree = CallTree {
+            functions: ["(root)", "f", "g"].map(function).to_vec(),
+            nodes: vec![node(0, 0, 0), node(1, 0, 1), node(2, 1, 10), node(1, 2, 100)],
+            is_sampled: false,
+        };
+        let lines = tree.by_function();
+        let amounts: Vec<_> =
+            lines.iter().map(|line| (line.function, line.own.live_bytes, line.whole.live_bytes)).collect();
+        assert_eq!(amounts, [(1, 101, 111), (2, 10, 110), (0, 0, 111)]);
+        assert_eq!(tree.stack(3).map(|function| function.name.as_str()).collect::<Vec<_>>(), ["f", "g", "f"]);
+    }
+}
