@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use heapr_graph::{DominatorTree, Dominators};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::devtools::{NodeSet, keeps_alive};
+use crate::devtools::{NodeSet, keeps_alive, without_names};
 use crate::format::writer::{Part, Rewriting};
 use crate::kinds::{EdgeKind, NodeKind};
 use crate::{Snapshot, utf16_length};
@@ -47,8 +47,8 @@ impl Snapshot {
 struct Anonymous<'a> {
     snapshot: &'a Snapshot,
     node_names: Vec<u32>,
-    /// New number of each string that names an edge.
-    edge_names: Vec<u32>,
+    /// New number of each string that names an edge, for edges that the engine names and for those of the program.
+    edge_names: [Vec<u32>; 2],
     texts: Vec<Vec<u8>>,
 }
 
@@ -72,6 +72,10 @@ impl<'a> Anonymous<'a> {
                     Some(Secret::All) => table.hidden(number),
                     Some(Secret::Digits) => table.digits(number),
                     Some(Secret::Attributes(end)) => table.element(number, end),
+                    Some(Secret::Address(end)) => table.text(snapshot.name(node)[..end].to_vec()),
+                    None if hides_names && snapshot.name(node).starts_with(CODE_OF) => {
+                        table.text(b"(code)".to_vec())
+                    }
                     None if hides_names && is_of_program && !is_of_engine(snapshot.name(node)) => {
                         table.hidden(number)
                     }
@@ -79,15 +83,21 @@ impl<'a> Anonymous<'a> {
                 }
             })
             .collect();
-        let mut edge_names = vec![u32::MAX; snapshot.strings().count() as usize];
+        let unnamed = vec![u32::MAX; snapshot.strings().count() as usize];
+        let mut edge_names = [unnamed.clone(), unnamed];
         for edge in 0..snapshot.edge_count() {
             let (kind, number) = (snapshot.edge_kind(edge), snapshot.edge_name_number(edge));
-            let Some(slot) = edge_names
+            let Some(slot) = edge_names[usize::from(is_of_program(kind))]
                 .get_mut(number as usize)
                 .filter(|slot| kind.has_string_name() && **slot == u32::MAX)
             else {
                 continue;
             };
+            // An entry of a WeakMap shows the names of its key and value, which may be texts.
+            if let Some(bare) = without_names(snapshot.strings().get(number)) {
+                *slot = table.text(bare);
+                continue;
+            }
             let is_kept =
                 !hides_names || matches!(snapshot.strings().get(number), b"__proto__" | b"constructor");
             *slot = if is_kept || !is_of_program(kind) { table.kept(number) } else { table.hidden(number) };
@@ -108,7 +118,8 @@ impl Rewriting for Anonymous<'_> {
 
     fn edge_name(&self, edge: u32) -> u32 {
         let number = self.snapshot.edge_name_number(edge);
-        self.edge_names.get(number as usize).copied().filter(|&name| name != u32::MAX).unwrap_or(0)
+        let names = &self.edge_names[usize::from(is_of_program(self.snapshot.edge_kind(edge)))];
+        names.get(number as usize).copied().filter(|&name| name != u32::MAX).unwrap_or(0)
     }
 
     fn string_count(&self) -> u32 {
@@ -127,7 +138,14 @@ enum Secret {
     Digits,
     /// All behind the name of the element, which ends there.
     Attributes(usize),
+    /// The address of a page, from there on.
+    Address(usize),
 }
+
+/// How V8 begins the names of a function's code.
+const CODE_OF: &[u8] = b"(code for ";
+/// How older versions name an element outside of the document.
+const DETACHED: &[u8] = b"Detached <";
 
 fn secret_text(snapshot: &Snapshot, node: u32) -> Option<Secret> {
     let name = snapshot.name(node);
@@ -143,6 +161,15 @@ fn secret_text(snapshot: &Snapshot, node: u32) -> Option<Secret> {
         }
         NodeKind::SYMBOL | NodeKind::BIGINT if !is_of_engine(name) => Some(Secret::All),
         NodeKind::NATIVE if name.starts_with(b"<") => memchr::memchr(b' ', name).map(Secret::Attributes),
+        NodeKind::NATIVE if name.starts_with(DETACHED) => {
+            memchr::memchr(b' ', &name[DETACHED.len()..]).map(|at| Secret::Attributes(DETACHED.len() + at))
+        }
+        // `Window / https://…`
+        NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::HIDDEN | NodeKind::SYNTHETIC => {
+            memchr::memmem::find(name, b"://")
+                .and_then(|_| memchr::memmem::find(name, b" / "))
+                .map(Secret::Address)
+        }
         _ => None,
     }
 }
@@ -166,8 +193,8 @@ fn script_nodes(snapshot: &Snapshot) -> FxHashSet<u32> {
 struct TextTable<'a> {
     snapshot: &'a Snapshot,
     kept: FxHashMap<Vec<u8>, u32>,
-    /// By the old number.
-    hidden: FxHashMap<u32, u32>,
+    /// By the old text.
+    hidden: FxHashMap<&'a [u8], u32>,
     texts: Vec<Vec<u8>>,
 }
 
@@ -192,14 +219,14 @@ impl TextTable<'_> {
         if old.is_empty() {
             return self.text(Vec::new());
         }
-        if let Some(&known) = self.hidden.get(&number) {
+        if let Some(&known) = self.hidden.get(old) {
             return known;
         }
         let mut text = format!("s{}", self.hidden.len()).into_bytes();
         text.resize(text.len().max(utf16_length(old)), b'x');
         self.texts.push(text);
         let new = (self.texts.len() - 1) as u32;
-        self.hidden.insert(number, new);
+        self.hidden.insert(old, new);
         new
     }
 

@@ -45,3 +45,4 @@ pub use statistics::Statistics;
 pub use time_samples::LiveSample;
 
 pub(crate) use essential_edges::keeps_alive;
+pub(crate) use weak_map_edges::without_names;

@@ -73,6 +73,20 @@ fn parse(name: &[u8]) -> Option<(u64, &[u8])> {
     (has_key && is_line).then_some((table, shared))
 }
 
+/// Such a name with the ids alone: names of keys and values may be texts of the program.
+pub(crate) fn without_names(name: &[u8]) -> Option<Vec<u8>> {
+    let (table, shared) = parse(name)?;
+    let number = String::from_utf8_lossy(&name[..name.len() - shared.len()]);
+    // `KEY @1) -> value (VALUE @2) pair in WeakMap (table @3)`; the ids are those at the borders.
+    let (pair, _) = split_id(shared.strip_suffix(b")")?)?;
+    let (pair, value) = split_id(pair.strip_suffix(b") pair in WeakMap (table")?)?;
+    let (_, key) = memchr::memmem::find_iter(pair, b") -> value (").find_map(|at| split_id(&pair[..at]))?;
+    let text = format!(
+        "{number} / part of key (key @{key}) -> value (value @{value}) pair in WeakMap (table @{table})"
+    );
+    Some(text.into_bytes())
+}
+
 /// Splits `… @123` before the blank.
 fn split_id(text: &[u8]) -> Option<(&[u8], u64)> {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
@@ -104,5 +118,8 @@ mod tests {
             None
         );
         assert_eq!(parse(b"12"), None);
+        let bare = b"12 / part of key (key @35) -> value (value @37) pair in WeakMap (table @31)";
+        assert_eq!(without_names(name).unwrap(), bare);
+        assert_eq!(parse(bare).map(|(table, _)| table), Some(31));
     }
 }

@@ -11,7 +11,7 @@ use crate::node_program::{
 use crate::oracle_lines::{lines, open};
 
 /// Compares all lines, in whatever order; lists of edges in their order, too.
-fn assert_same(name: &str, files: &[PathBuf; 2]) {
+pub(crate) fn assert_same(name: &str, files: &[PathBuf; 2]) {
     let [before, after] = [open(&files[0]), open(&files[1])];
     let ours = lines(&before, Some(&after));
     let theirs = worker_lines(files);

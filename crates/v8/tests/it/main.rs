@@ -3,3 +3,4 @@
 mod devtools_oracle;
 mod node_program;
 mod oracle_lines;
+mod real_snapshots;

@@ -34,6 +34,7 @@ function make(round, count) {
     kept.sets.add(Symbol(`symbol ${i % 11}`));
     const key = { key: n };
     kept.keys.push(key);
+    if (i % 9 === 0) kept.weak.set(kept.points[kept.points.length - 1], `held weakly ${i}`);
     kept.weak.set(key, [n, { held: `weakly ${i}` }]);
     kept.strings.push(`text ${i % 13}`.repeat(3).slice(0, -1), 'ä€😀'.repeat(2) + n);
     kept.cons.push(`left ${n} `.padEnd(20) + `right ${i % 3}`.padEnd(20));

@@ -1,0 +1,89 @@
+//! What DevTools does not do: telling processes apart, paths of scripts, snapshots made of snapshots.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use heapr_v8::devtools::{CaptureMode, Likeness, ScriptPaths};
+use heapr_v8::{NodeKind, ReadOptions, Secrecy, Snapshot};
+
+use crate::devtools_oracle::assert_same;
+use crate::node_program::{exercise, has_node};
+use crate::oracle_lines::open;
+
+fn snapshots(name: &str, options: &[&str]) -> [PathBuf; 2] {
+    exercise(Path::new("node"), name, options)
+}
+
+#[test]
+fn snapshots_of_one_process_are_told_from_those_of_two() {
+    if !has_node() {
+        return;
+    }
+    let one = snapshots("likeness-one", &[]).map(|file| open(&file));
+    let other = snapshots("likeness-other", &["--expose-internals"]).map(|file| open(&file));
+    assert!(Likeness::of(&one[0], &one[1]).is_same_isolate());
+    assert!(Likeness::of(&other[0], &other[1]).is_same_isolate());
+    for (before, after) in [(&one[0], &other[0]), (&one[0], &other[1]), (&other[0], &one[1])] {
+        let likeness = Likeness::of(before, after);
+        assert!(!likeness.is_same_isolate(), "{likeness:?}");
+    }
+    assert_eq!((one[0].mode(), other[0].mode()), (CaptureMode::Default, CaptureMode::ExposeInternals));
+}
+
+#[test]
+fn a_constructor_has_the_path_of_its_script() {
+    if !has_node() {
+        return;
+    }
+    for (name, options) in [("paths", &[][..]), ("paths-internals", &["--expose-internals"])] {
+        let heap = open(&snapshots(name, options)[0]);
+        let snapshot = heap.snapshot();
+        let is_point =
+            |node: &u32| snapshot.kind(*node) == NodeKind::OBJECT && snapshot.name(*node) == b"Point";
+        let place_of = |node| snapshot.locations().of(node);
+        let place = (0..snapshot.node_count()).filter(is_point).find_map(place_of).unwrap();
+        let text = ScriptPaths::of(snapshot).place(place);
+        let wanted = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/exercise.js");
+        assert!(text.starts_with(&format!("{}:", wanted.display())), "{text}");
+        // Line and column of the constructor, from 1.
+        let source = std::fs::read_to_string(wanted).unwrap();
+        let line = text.rsplit(':').nth(1).unwrap().parse::<usize>().unwrap();
+        assert!(source.lines().nth(line - 1).unwrap().contains("constructor("), "{text}");
+    }
+}
+
+#[test]
+fn anonymous_snapshots_and_parts_of_snapshots_open_in_devtools() {
+    if !has_node() {
+        return;
+    }
+    let files = snapshots("rewritten", &[]);
+    let directory = tempfile::tempdir().unwrap();
+    let rewritten = |name: &str, rewrite: &dyn Fn(&Snapshot, &mut Vec<u8>)| {
+        let files = files.clone().map(|file| {
+            let snapshot = Snapshot::open(&file, &ReadOptions::default()).unwrap();
+            let mut text = Vec::new();
+            rewrite(&snapshot, &mut text);
+            let path =
+                directory.path().join(format!("{name}.{}", file.file_name().unwrap().to_string_lossy()));
+            std::fs::File::create(&path).unwrap().write_all(&text).unwrap();
+            path
+        });
+        assert_same(name, &files);
+        files
+    };
+    let anonymous = rewritten("anonymous", &|snapshot, text| {
+        snapshot.write_anonymous(Secrecy::TextsAndNames, text).unwrap();
+    });
+    let text = std::fs::read_to_string(&anonymous[0]).unwrap();
+    for secret in ["exercise.js", "left 1000", "odd, name", "\"Point\"", "for Point", "weakly 5", "weakly 9"]
+    {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    rewritten("part", &|snapshot, text| {
+        // The global object: nearly everything hangs from it.
+        let global = snapshot.graph().targets_of(snapshot.root()).iter().copied();
+        let global = global.into_iter().find(|&node| snapshot.kind(node) == NodeKind::OBJECT).unwrap();
+        snapshot.write_retained_by(global, text).unwrap();
+    });
+}
