@@ -10,6 +10,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("binutils", "nm"),
     ("gcc", "gcc"),
     ("g++", "g++"),
+    ("chromium", "chromium"),
     ("clang", "clang++"),
     ("gdb", "gdb"),
     ("git", "git"),

@@ -1,10 +1,12 @@
 //! Measurements; docs/performance.md says on which machine and what came out.
 
+mod billion;
 mod inputs;
 mod measured_run;
 mod overhead;
 mod reports;
 mod scaling;
+mod snapshots;
 mod table;
 
 use anyhow::{Context as _, bail};
@@ -17,6 +19,9 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["overhead", options @ ..] => print(&overhead::run(&overhead::Options::parse(options)?)?),
         ["scaling"] => print(&scaling::run()?),
         ["report"] => print(&reports::run()?),
+        ["billion"] => print(&billion::run(None)?),
+        ["billion", events] => print(&billion::run(Some(events))?),
+        ["snapshots"] => print(&snapshots::run()?),
         ["all"] => write_all(),
         _ => bail!("{}", crate::USAGE),
     }
@@ -33,7 +38,13 @@ fn write_all() -> anyhow::Result<()> {
     let path = crate::root().join("docs/performance.md");
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let (kept, _) = text.split_once(MARKER).context("docs/performance.md has lost its marker line")?;
-    let parts = [machine()?, overhead::run(&overhead::Options::default())?, scaling::run()?, reports::run()?];
+    let parts = [
+        machine()?,
+        overhead::run(&overhead::Options::default())?,
+        scaling::run()?,
+        reports::run()?,
+        snapshots::run()?,
+    ];
     std::fs::write(&path, format!("{kept}{MARKER}\n{}", parts.join("\n"))).context("docs/performance.md")
 }
 

@@ -53,7 +53,12 @@ fn llvm(program: &Program, svmas: &[u64]) -> Vec<Vec<Place>> {
 
 /// What two demanglers write alike: without spaces, and without the hash of Rust's older names, which only one leaves in.
 /// Names that llvm leaves escaped (`$LT$`) are not compared.
+/// Neither is what one of them says of the compiler's own copies of a function (`.llvm.123`, `.cold`).
 fn comparable(name: &str) -> String {
+    let name = match name.find(".llvm.") {
+        Some(place) => name.get(..place).unwrap_or(name).trim_end_matches(['(', ' ']),
+        None => name,
+    };
     let name = match name.rsplit_once("::h") {
         Some((before, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
             before

@@ -1,6 +1,5 @@
 //! The way into a process: the inspector that is open, or the one that Node opens on SIGUSR1.
 
-use std::collections::HashSet;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,23 +11,18 @@ use serde_json::json;
 
 use super::connection::{Connection, Isolate, OnEvent, Patience};
 use super::error::{Error, Result};
-use super::http;
-use super::listening::{Listener, listeners_in_network_of, listeners_of, owner_of};
+use super::listening::{Listener, listeners_of};
 use super::message::parse_value;
 use super::network;
+use super::port::{LAST_WAIT, LOOK_EVERY, find_open, open_by_signal, refuse_without_signal, version};
 use super::process::{Process, Runtime};
 use super::profile::{self, SamplingOptions};
 use super::signal_file::SnapshotSignal;
 use super::signal_handler;
 use super::snapshot::{self, SnapshotOptions, SnapshotProgress, TakenSnapshot};
+use super::target::{Target, choose, targets};
 use super::worker::{self, Worker};
 
-/// Node's own choice.
-const DEFAULT_PORT: u16 = 9229;
-/// Between two looks for the port.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// After Ctrl-C, the port that our signal opens is still waited for so long, in order to close it.
-const LAST_WAIT: Duration = Duration::from_secs(2);
 /// So long the thread may take to hear that it shall close its port. Busy for longer (with a snapshot that was given
 /// up, say), it does so when it is done: requests that it has received outlive their connection.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
@@ -48,25 +42,6 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self { may_signal: true, wait: Duration::from_secs(30), target: None }
     }
-}
-
-/// Something that can be inspected.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Target {
-    /// The inspector's name for it.
-    #[serde(default)]
-    pub id: String,
-    /// `node`, `page`, `worker` …
-    #[serde(rename = "type", default)]
-    pub kind: String,
-    /// For people.
-    #[serde(default)]
-    pub title: String,
-    /// The script, or the page.
-    #[serde(default)]
-    pub url: String,
-    #[serde(rename = "webSocketDebuggerUrl", default)]
-    socket_url: String,
 }
 
 /// What the isolate says of its heap.
@@ -111,9 +86,7 @@ impl Inspector {
         }
         network::can_reach(process)?;
         let before = listeners_of(process)?;
-        let is_expected = |listener: &&Listener| expected_ports(process).contains(&listener.bound_to.port());
-        let open = before.iter().filter(is_expected).find(|listener| is_inspector(process, listener));
-        if let Some(listener) = open.or_else(|| open_anywhere(process, &before)) {
+        if let Some(listener) = find_open(process, &before) {
             return Self::connect(process, *listener, options, false);
         }
         refuse_without_signal(process, options)?;
@@ -311,172 +284,4 @@ impl Drop for Inspector {
 
 fn isolate(worker: Option<&Worker>) -> Isolate {
     worker.map_or(Isolate::Main, |worker| Isolate::Worker(worker.session_id.clone()))
-}
-
-/// The ports that an inspector of this process would have, by its options.
-fn expected_ports(process: &Process) -> Vec<u16> {
-    let names = [
-        "--inspect-port",
-        "--debug-port",
-        "--inspect",
-        "--inspect-brk",
-        "--inspect-wait",
-        "--remote-debugging-port",
-    ];
-    let mut ports: Vec<u16> = names
-        .iter()
-        .filter_map(|name| process.option(name))
-        .filter_map(|value| value.rsplit(':').next()?.parse().ok())
-        .collect();
-    ports.push(DEFAULT_PORT);
-    ports
-}
-
-/// Port 0 means any: then, and only then, everything on loopback is asked whether it is the inspector.
-fn open_anywhere<'a>(process: &Process, listeners: &'a [Listener]) -> Option<&'a Listener> {
-    if !expected_ports(process).contains(&0) {
-        return None;
-    }
-    listeners
-        .iter()
-        .filter(|listener| listener.bound_to.ip().is_loopback())
-        .find(|listener| is_inspector(process, listener))
-}
-
-/// `/json/version`. A program may answer any path with anything, but nobody has a protocol version by chance.
-#[derive(Deserialize)]
-struct Version {
-    #[serde(rename = "Browser", default)]
-    program: String,
-    #[serde(rename = "Protocol-Version")]
-    _protocol: String,
-}
-
-impl Version {
-    /// 20 for `node.js/v20.20.2`.
-    fn node_major(&self) -> Option<u32> {
-        self.program.strip_prefix("node.js/v")?.split('.').next()?.parse().ok()
-    }
-}
-
-fn version(process: &Process, address: SocketAddr) -> Result<Version> {
-    let body = http::get(network::connect(process, address)?, address, "/json/version")?;
-    serde_json::from_slice(&body).map_err(|error| Error::NotAnInspector { address, what: error.to_string() })
-}
-
-fn is_inspector(process: &Process, listener: &Listener) -> bool {
-    version(process, listener.address()).is_ok()
-}
-
-fn targets(process: &Process, address: SocketAddr) -> Result<Vec<Target>> {
-    let body = http::get(network::connect(process, address)?, address, "/json/list")?;
-    serde_json::from_slice(&body).map_err(|error| Error::NotAnInspector { address, what: error.to_string() })
-}
-
-/// The one that was asked for; else the only one; else the only page.
-fn choose(process: &Process, mut targets: Vec<Target>, wanted: Option<&str>) -> Result<Target> {
-    targets.retain(|target| !target.socket_url.is_empty());
-    if let Some(wanted) = wanted {
-        if let Some(at) = targets.iter().position(|target| target.id == wanted) {
-            return Ok(targets.swap_remove(at));
-        }
-        targets.retain(|target| target.url.contains(wanted) || target.title.contains(wanted));
-    } else if targets.len() > 1 {
-        targets.retain(|target| target.kind == "page" || target.kind == "node");
-    }
-    match targets.len() {
-        0 => Err(Error::NoTarget { pid: process.pid, wanted: wanted.unwrap_or("page").to_owned() }),
-        1 => Ok(targets.swap_remove(0)),
-        _ => Err(Error::ChooseTarget {
-            pid: process.pid,
-            targets: targets
-                .iter()
-                .map(|target| format!("{} ({})", target.id, shortened(&target.url)))
-                .collect(),
-        }),
-    }
-}
-
-/// The URL of a page may hold the page.
-fn shortened(url: &str) -> String {
-    const CHARACTERS: usize = 80;
-    if url.chars().count() <= CHARACTERS {
-        url.to_owned()
-    } else {
-        url.chars().take(CHARACTERS).chain(['…']).collect()
-    }
-}
-
-fn refuse_without_signal(process: &Process, options: &OpenOptions) -> Result<()> {
-    let pid = process.pid;
-    match process.runtime {
-        Runtime::Deno => return Err(Error::NeedsPort { pid, runtime: "Deno", option: "--inspect" }),
-        Runtime::Chrome => {
-            return Err(Error::NeedsPort { pid, runtime: "Chrome", option: "--remote-debugging-port=9222" });
-        }
-        Runtime::Bun => return Err(Error::Bun { pid }),
-        Runtime::Unknown => return Err(Error::NotV8 { pid, program: process.program.clone() }),
-        Runtime::Node | Runtime::Electron => {}
-    }
-    if !options.may_signal {
-        return Err(Error::SignalForbidden { pid });
-    }
-    // Before the signal, because a port that failed to open leaves a message in the program's log, and nothing else.
-    let port = *expected_ports(process).first().unwrap_or(&DEFAULT_PORT);
-    let taken = listeners_in_network_of(pid).into_iter().find(|listener| {
-        let ip = listener.bound_to.ip();
-        listener.bound_to.port() == port && (ip.is_loopback() && ip.is_ipv4() || ip.is_unspecified())
-    });
-    match taken {
-        Some(other) => {
-            let owner = owner_of(other.inode).unwrap_or_else(|| "another process".into());
-            Err(Error::PortTaken { pid, port, owner })
-        }
-        None => Ok(()),
-    }
-}
-
-fn open_by_signal(
-    process: &Process,
-    before: &[Listener],
-    options: &OpenOptions,
-    is_cancelled: &AtomicBool,
-) -> Result<(Listener, bool)> {
-    const ADVICE: &str = "it was started with --disable-sigusr1, or is still starting, or is no Node; start it with \
-                          --inspect or under `heapr node`";
-    if is_cancelled.load(Ordering::Relaxed) {
-        return Err(Error::Cancelled);
-    }
-    process.send(rustix::process::Signal::USR1, "SIGUSR1", ADVICE)?;
-    let known: HashSet<u64> = before.iter().map(|listener| listener.inode).collect();
-    let mut deadline = Instant::now() + options.wait;
-    let mut refused = HashSet::new();
-    while Instant::now() < deadline {
-        if is_cancelled.load(Ordering::Relaxed) {
-            deadline = deadline.min(Instant::now() + LAST_WAIT);
-        }
-        for listener in listeners_of(process)? {
-            if known.contains(&listener.inode) || refused.contains(&listener.inode) {
-                continue;
-            }
-            if is_inspector(process, &listener) {
-                return Ok((listener, true));
-            }
-            // The program may open a port of its own just now; it is asked once.
-            refused.insert(listener.inode);
-        }
-        if !process.is_alive() {
-            return Err(Error::ProcessEnded { pid: process.pid });
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
-    // Opened by inspector.open(port) in the program: SIGUSR1 does nothing then.
-    if let Some(listener) = before
-        .iter()
-        .filter(|listener| listener.bound_to.ip().is_loopback())
-        .find(|listener| is_inspector(process, listener))
-    {
-        return Ok((*listener, false));
-    }
-    Err(Error::PortDidNotOpen { pid: process.pid, waited_s: options.wait.as_secs() })
 }

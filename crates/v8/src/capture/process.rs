@@ -247,6 +247,8 @@ fn differs(a: &Path, b: &Path) -> bool {
 
 fn runtime(executable: &Path, directory: &Path) -> Runtime {
     let name = program_name(executable).to_ascii_lowercase();
+    // Bun's package names it so on every system.
+    let name = name.strip_suffix(".exe").unwrap_or(&name).to_owned();
     let is = |names: &[&str]| names.contains(&name.as_str());
     let beside = |file: &str| {
         // In a container the path is only valid below the process's own root.

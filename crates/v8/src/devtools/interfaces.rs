@@ -216,7 +216,9 @@ impl<'a> PropertyTree<'a> {
     fn best_match(&self, properties: &[&[u8]]) -> Option<usize> {
         let mut best = self.steps[0].ends;
         let mut states = vec![0];
-        for &property in properties {
+        for (at, &property) in properties.iter().enumerate() {
+            // In a tree each step is reached from one other; only a property that stands twice leads to one again.
+            let is_repeated = at > 0 && properties[at - 1] == property;
             let mut reached = Vec::new();
             states.retain(|&state| {
                 let step: &Step<'_> = &self.steps[state];
@@ -224,8 +226,7 @@ impl<'a> PropertyTree<'a> {
                 step.greatest.is_some_and(|greatest| compare_utf16(property, greatest) == Ordering::Less)
             });
             for state in reached {
-                // A property that stands twice must not make a state stand twice.
-                if !states.contains(&state) {
+                if !is_repeated || !states.contains(&state) {
                     states.push(state);
                 }
                 best = match (best, self.steps[state].ends) {

@@ -205,9 +205,6 @@ fn use_everything(snapshot: Snapshot) {
     let mut written = Vec::new();
     snapshot.write_anonymous(crate::Secrecy::TextsAndNames, &mut written).unwrap();
     snapshot.write_retained_by(snapshot.node_count() - 1, &mut written).unwrap();
-    if snapshot.root() != 0 {
-        return;
-    }
     let heap = Heap::with_summary(snapshot).unwrap();
     heap.aggregates(None);
     heap.aggregates(Some(&Filter::RetainedByContexts));

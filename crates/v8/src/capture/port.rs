@@ -1,0 +1,161 @@
+//! The port of an inspector: found by the options of the process, or opened by SIGUSR1.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::error::{Error, Result};
+use super::http;
+use super::inspector::OpenOptions;
+use super::listening::{Listener, listeners_in_network_of, listeners_of, owner_of};
+use super::network;
+use super::process::{Process, Runtime};
+
+/// Node's own choice.
+const DEFAULT_PORT: u16 = 9229;
+/// Between two looks for the port.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// After Ctrl-C, the port that our signal opens is still waited for so long, in order to close it.
+pub(crate) const LAST_WAIT: Duration = Duration::from_secs(2);
+/// Options that open a port at the start.
+const OPENING: [&str; 4] = ["--inspect", "--inspect-brk", "--inspect-wait", "--remote-debugging-port"];
+/// Options that only say which port a signal will open.
+const CHOOSING: [&str; 2] = ["--inspect-port", "--debug-port"];
+
+/// The ports that an inspector of this process would have, by its options.
+fn expected_ports(process: &Process) -> Vec<u16> {
+    let mut ports = ports_of(process, &CHOOSING);
+    ports.extend(ports_of(process, &OPENING));
+    ports.push(DEFAULT_PORT);
+    ports
+}
+
+/// `PORT` or `HOST:PORT`; what follows an option without a value is the script.
+fn ports_of(process: &Process, options: &[&str]) -> Vec<u16> {
+    let values = options.iter().filter_map(|option| process.option(option));
+    values.filter_map(|value| value.rsplit(':').next()?.parse().ok()).collect()
+}
+
+/// The inspector that is open already.
+pub(crate) fn find_open<'a>(process: &Process, listeners: &'a [Listener]) -> Option<&'a Listener> {
+    let expected = expected_ports(process);
+    let is_expected = |listener: &&Listener| expected.contains(&listener.bound_to.port());
+    let open = listeners.iter().filter(is_expected).find(|listener| is_inspector(process, listener));
+    open.or_else(|| open_anywhere(process, listeners))
+}
+
+/// Port 0 means any: then, and only then, everything on loopback is asked whether it is the inspector. The program's own
+/// servers are spared otherwise.
+fn open_anywhere<'a>(process: &Process, listeners: &'a [Listener]) -> Option<&'a Listener> {
+    if !ports_of(process, &OPENING).contains(&0) {
+        return None;
+    }
+    listeners
+        .iter()
+        .filter(|listener| listener.bound_to.ip().is_loopback())
+        .find(|listener| is_inspector(process, listener))
+}
+
+/// `/json/version`. A program may answer any path with anything, but nobody has a protocol version by chance.
+#[derive(Deserialize)]
+pub(crate) struct Version {
+    #[serde(rename = "Browser", default)]
+    program: String,
+    #[serde(rename = "Protocol-Version")]
+    _protocol: String,
+}
+
+impl Version {
+    /// 20 for `node.js/v20.20.2`.
+    pub(crate) fn node_major(&self) -> Option<u32> {
+        self.program.strip_prefix("node.js/v")?.split('.').next()?.parse().ok()
+    }
+}
+
+pub(crate) fn version(process: &Process, address: SocketAddr) -> Result<Version> {
+    let body = http::get(network::connect(process, address)?, address, "/json/version")?;
+    serde_json::from_slice(&body).map_err(|error| Error::NotAnInspector { address, what: error.to_string() })
+}
+
+fn is_inspector(process: &Process, listener: &Listener) -> bool {
+    version(process, listener.address()).is_ok()
+}
+
+/// Whether the signal may be sent: before it is, because a port that fails to open leaves a message in the program's
+/// log, and nothing else.
+pub(crate) fn refuse_without_signal(process: &Process, options: &OpenOptions) -> Result<()> {
+    let pid = process.pid;
+    match process.runtime {
+        Runtime::Deno => return Err(Error::NeedsPort { pid, runtime: "Deno", option: "--inspect" }),
+        Runtime::Chrome => {
+            return Err(Error::NeedsPort { pid, runtime: "Chrome", option: "--remote-debugging-port=9222" });
+        }
+        Runtime::Bun => return Err(Error::Bun { pid }),
+        Runtime::Unknown => return Err(Error::NotV8 { pid, program: process.program.clone() }),
+        Runtime::Node | Runtime::Electron => {}
+    }
+    if !options.may_signal {
+        return Err(Error::SignalForbidden { pid });
+    }
+    let port = *expected_ports(process).first().unwrap_or(&DEFAULT_PORT);
+    let taken = listeners_in_network_of(pid).into_iter().find(|listener| {
+        let ip = listener.bound_to.ip();
+        listener.bound_to.port() == port && (ip.is_loopback() && ip.is_ipv4() || ip.is_unspecified())
+    });
+    match taken {
+        Some(other) => {
+            let owner = owner_of(other.inode).unwrap_or_else(|| "another process".into());
+            Err(Error::PortTaken { pid, port, owner })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Sends the signal and waits for the port; says whether it is ours to close.
+pub(crate) fn open_by_signal(
+    process: &Process,
+    before: &[Listener],
+    options: &OpenOptions,
+    is_cancelled: &AtomicBool,
+) -> Result<(Listener, bool)> {
+    const ADVICE: &str = "it was started with --disable-sigusr1, or is still starting, or is no Node; start it with \
+                          --inspect or under `heapr node`";
+    if is_cancelled.load(Ordering::Relaxed) {
+        return Err(Error::Cancelled);
+    }
+    process.send(rustix::process::Signal::USR1, "SIGUSR1", ADVICE)?;
+    let known: HashSet<u64> = before.iter().map(|listener| listener.inode).collect();
+    let mut deadline = Instant::now() + options.wait;
+    let mut refused = HashSet::new();
+    while Instant::now() < deadline {
+        if is_cancelled.load(Ordering::Relaxed) {
+            deadline = deadline.min(Instant::now() + LAST_WAIT);
+        }
+        for listener in listeners_of(process)? {
+            if known.contains(&listener.inode) || refused.contains(&listener.inode) {
+                continue;
+            }
+            if is_inspector(process, &listener) {
+                return Ok((listener, true));
+            }
+            // The program may open a port of its own just now; it is asked once.
+            refused.insert(listener.inode);
+        }
+        if !process.is_alive() {
+            return Err(Error::ProcessEnded { pid: process.pid });
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    // Opened by inspector.open(port) in the program: SIGUSR1 does nothing then.
+    if let Some(listener) = before
+        .iter()
+        .filter(|listener| listener.bound_to.ip().is_loopback())
+        .find(|listener| is_inspector(process, listener))
+    {
+        return Ok((*listener, false));
+    }
+    Err(Error::PortDidNotOpen { pid: process.pid, waited_s: options.wait.as_secs() })
+}
