@@ -55,6 +55,22 @@ fn a_program_with_a_handler_of_its_own_lives_on() {
 }
 
 #[test]
+fn a_signal_that_node_was_told_to_use_otherwise_is_not_sent() {
+    if !has_node() {
+        return;
+    }
+    let server = Program::node(&["--heapsnapshot-signal=SIGUSR1"], crate::node_server::SERVER, &[]);
+    let pid = server.pid().to_string();
+    refused(
+        &server.heapr(&["snapshot", "take", &pid]),
+        &["--heapsnapshot-signal=SIGUSR1", "--signal SIGUSR1"],
+    );
+    assert_eq!(server.heap_files(), [""; 0]);
+    let outcome = server.heapr(&["snapshot", "take", "-q", "--signal", "SIGUSR1", &pid]);
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
 fn a_taken_port_is_told_before_any_signal() {
     if !has_node() {
         return;

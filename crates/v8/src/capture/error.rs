@@ -92,6 +92,17 @@ pub enum Error {
         /// The process id.
         pid: u32,
     },
+    /// SIGUSR1 does something else in this process.
+    #[error(
+        "process {pid} was started with {option}=SIGUSR1, so that the signal opens no inspector port: use \
+         `heapr snapshot take --signal SIGUSR1 {pid}` if it writes a snapshot, or start it with --inspect"
+    )]
+    SignalMeansElse {
+        /// The process id.
+        pid: u32,
+        /// The option of Node.
+        option: &'static str,
+    },
     /// The kernel refuses the signal.
     #[error("cannot send {signal} to process {pid}: {source}")]
     Signal {

@@ -97,6 +97,11 @@ pub(crate) fn refuse_without_signal(process: &Process, options: &OpenOptions) ->
         Runtime::Unknown => return Err(Error::NotV8 { pid, program: process.program.clone() }),
         Runtime::Node | Runtime::Electron => {}
     }
+    for option in ["--heapsnapshot-signal", "--report-signal"] {
+        if process.option(option).as_deref() == Some("SIGUSR1") {
+            return Err(Error::SignalMeansElse { pid, option });
+        }
+    }
     if !options.may_signal {
         return Err(Error::SignalForbidden { pid });
     }
