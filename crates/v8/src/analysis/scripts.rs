@@ -27,12 +27,15 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Whether a script of that name comes with the runtime.
+/// Whether a script of that name comes with the runtime: Node's have `node:` before their name, until Node 14 no more
+/// than a file name (`net.js`); those of a program have a path or a URL.
 pub(super) fn is_of_the_runtime(script: &str) -> bool {
-    ["node:", "ext:", "internal/", "native ", "extensions::", "chrome-extension:", "devtools:", "bun:"]
-        .iter()
-        .any(|prefix| script.starts_with(prefix))
-        || script.is_empty()
+    let is_bare = !script.contains(['/', '\\']) && script.ends_with(".js");
+    let has_prefix =
+        ["node:", "ext:", "internal/", "native ", "extensions::", "chrome-extension:", "devtools:", "bun:"]
+            .iter()
+            .any(|prefix| script.starts_with(prefix));
+    script.is_empty() || is_bare || has_prefix
 }
 
 /// The place of a location.

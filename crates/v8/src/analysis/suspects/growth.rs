@@ -181,7 +181,7 @@ fn counts(heap: &impl HeapView, node: u32) -> bool {
         NodeKind::CODE | NodeKind::OBJECT_SHAPE | NodeKind::SYNTHETIC => false,
         NodeKind::HIDDEN => {
             let name = heap.name(node);
-            name == "system / PromiseReaction" || !name.starts_with("system /") && !name.starts_with('(')
+            name == "system / PromiseReaction" || !name.starts_with("system") && !name.starts_with('(')
         }
         NodeKind::NATIVE => !heap.name(node).starts_with("Node / "),
         _ => true,

@@ -12,7 +12,7 @@ use super::super::heap_view::HeapView;
 use super::super::matching::NOT_THERE;
 use super::super::storage::is_storage;
 use super::ownership::{NONE, Ownership, can_own};
-use crate::NodeKind;
+use crate::{EdgeKind, NodeKind};
 
 /// Smaller items are not looked into.
 const LEAST_BYTES: u64 = 4096;
@@ -22,7 +22,7 @@ const LEAST_SHARE_PERCENT: u64 = 50;
 const GO_ON_PERCENT: u64 = 70;
 /// An owner collects at least so many things.
 const LEAST_CHILDREN: u32 = 5;
-/// A class met that often on the way down makes a chain, which is one thing.
+/// A class that holds the next object by the same field that often makes a chain, which is one thing.
 const CHAIN_LINKS: u32 = 3;
 
 /// The new nodes of `heap` that count as owners.
@@ -83,17 +83,10 @@ fn descend<H: HeapView>(
     classes: &mut Classes,
     names: &mut Names,
 ) -> Option<u32> {
-    let mut met: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut met: FxHashMap<(u32, EdgeKind, u32), u32> = FxHashMap::default();
     let mut at = item;
     let mut last_owner = None;
     loop {
-        if !is_storage(heap, at) {
-            let times = met.entry(classes.class(heap, names, at)).or_default();
-            *times += 1;
-            if *times >= CHAIN_LINKS {
-                return None;
-            }
-        }
         if can_own(heap, at) {
             last_owner = Some(at);
         }
@@ -103,6 +96,16 @@ fn descend<H: HeapView>(
                 >= u128::from(heap.retained_bytes(at)) * u128::from(GO_ON_PERCENT);
         if !goes_on {
             break;
+        }
+        // Functions hold contexts everywhere; that makes no chain.
+        let edge = heap.graph().edges(at).find(|&edge| heap.graph().target(edge) == child);
+        if let Some(edge) = edge.filter(|_| heap.kind(at) != NodeKind::CLOSURE && !is_storage(heap, at)) {
+            let link = (classes.class(heap, names, at), heap.edge_kind(edge), heap.edge_name_index(edge));
+            let times = met.entry(link).or_default();
+            *times += 1;
+            if *times >= CHAIN_LINKS {
+                return None;
+            }
         }
         at = child;
     }
