@@ -88,8 +88,10 @@ pub(crate) fn doubts(before: &Path, before_heap: &Heap, after: &Path, after_heap
     let likeness = Likeness::of(before_heap, after_heap);
     if !likeness.is_same_isolate() {
         doubts.push(format!(
-            "{names} are not of the same process (or of different threads of it): of {} with the same id, {} are the same; \
-             what is new and what is deleted means nothing",
+            "{names} number their objects differently (V8 does so anew after each connection of an inspector, and for each \
+             thread and process): of {} with the same id, {} are the same; the difference of a class is right, what of it is new \
+             and what is deleted means nothing; take both in one connection (snapshot take --again), or use snapshot suspects, \
+             which matches objects by their places",
             plural(likeness.found_count, "string or function"),
             likeness.equal_count
         ));
