@@ -104,7 +104,7 @@ fn snapshots(folder: &Path, units: u32) -> anyhow::Result<(String, String)> {
 /// memlab's command, from npm; its browser is not needed.
 fn memlab(folder: &Path) -> anyhow::Result<PathBuf> {
     let place = folder.join("memlab");
-    let command = place.join("node_modules/memlab/bin/memlab.js");
+    let command = place.join("node_modules/.bin/memlab");
     if !command.exists() {
         std::fs::create_dir_all(&place).with_context(|| place.display().to_string())?;
         crate::run(Command::new("npm").current_dir(&place).args([
