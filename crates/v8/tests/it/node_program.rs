@@ -1,8 +1,10 @@
 //! Node, its packages, and the worker of DevTools.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
 
 /// Where what npm installed stays between runs.
 fn cache() -> PathBuf {
@@ -60,7 +62,17 @@ pub(crate) fn chromium_page(name: &str, options: &[&str]) -> [PathBuf; 2] {
         ["a", "b"].map(|which| cache().join("snapshots").join(format!("{name}.{which}.heapsnapshot")));
     std::fs::create_dir_all(cache().join("snapshots")).unwrap();
     let program = oracle_file("chromium.js");
-    run(Command::new("node").arg(program).arg(cache().join("chromium")).args(&files).args(options));
+    // Its status when the browser hangs, which it does now and then.
+    const HUNG: Option<i32> = Some(3);
+    for _ in 0..5 {
+        let mut command = Command::new("node");
+        command.arg(&program).arg(cache().join("chromium")).args(&files).args(options);
+        let output = output_in_time(&mut command);
+        if output.status.code() != HUNG {
+            assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+            break;
+        }
+    }
     files
 }
 
@@ -79,18 +91,35 @@ pub(crate) fn worker_lines(files: &[PathBuf]) -> Vec<String> {
     static INSTALLED: Once = Once::new();
     let directory = cache().join("devtools");
     INSTALLED.call_once(|| run(Command::new("node").arg(oracle_file("install.js")).arg(&directory)));
-    let output = Command::new("node")
-        .arg("--max-old-space-size=8000")
-        .arg(oracle_file("numbers.mjs"))
-        .arg(&directory)
-        .args(files)
-        .output()
-        .unwrap();
+    let output = output_in_time(
+        Command::new("node")
+            .arg("--max-old-space-size=8000")
+            .arg(oracle_file("numbers.mjs"))
+            .arg(&directory)
+            .args(files),
+    );
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
 fn run(command: &mut Command) {
-    let output = command.output().unwrap();
+    let output = output_in_time(command);
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Runs a command that may hang: it is killed after ten minutes.
+fn output_in_time(command: &mut Command) -> Output {
+    const LIMIT: Duration = Duration::from_secs(600);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let id = child.id().to_string();
+    let (done, ended) = channel::<()>();
+    let watch = std::thread::spawn(move || {
+        if ended.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+            let _ = Command::new("kill").args(["-9", &id]).status();
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(done);
+    watch.join().unwrap();
+    output
 }
