@@ -1,6 +1,6 @@
 //! What is added up, and what results are sorted by.
 
-use heapr_trace::StackTotals;
+use heapr_trace::{StackTotals, Totals};
 
 /// Amounts of a set of allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,6 +34,21 @@ impl Metrics {
         self.outstanding_bytes = self.outstanding_bytes.saturating_add(other.outstanding_bytes);
         self.peak_count += other.peak_count;
         self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
+    }
+
+    /// The amounts of a heap, or of all.
+    #[must_use]
+    pub fn of_totals(totals: &Totals) -> Self {
+        Self {
+            total_count: totals.alloc_count,
+            total_bytes: totals.alloc_bytes,
+            realloc_count: totals.realloc_count,
+            temporary_count: totals.temporary_count,
+            outstanding_count: totals.outstanding_count,
+            outstanding_bytes: totals.outstanding_bytes,
+            peak_count: totals.peak_count,
+            peak_bytes: totals.peak_bytes,
+        }
     }
 
     /// The amounts of a file's stack.

@@ -14,10 +14,3 @@ pub(crate) mod trampolines;
 pub use byte_reader::SEGMENTS_MAX;
 pub use call_frame::EhFrameHdr;
 pub use rule::{Rule, Step, rule_for};
-
-/// Fetches the cache line at `address`, which need not be mapped.
-#[inline(always)]
-pub(crate) fn prefetch(address: *const u8) {
-    // SAFETY: a prefetch never faults.
-    unsafe { core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(address.cast()) };
-}

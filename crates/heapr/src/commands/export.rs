@@ -1,13 +1,12 @@
 //! `heapr export`: a trace, or a profile of Node's heap, in another tool's format.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use heapr_query::{Action, Answer, GroupBy, Query, SortKey};
 
-use crate::commands::report::open;
+use crate::commands::report::{open, output};
 use crate::export::{Sample, SampleFrame, collapsed, flamegraph, pprof, speedscope};
 use crate::report::filter_arguments::FilterArguments;
 use crate::report::names::{NameArguments, TraceNames};
@@ -84,14 +83,7 @@ fn write(
     times: (u64, u64),
     sort: SortKey,
 ) -> anyhow::Result<ExitCode> {
-    let mut out: Box<dyn Write> = match &arguments.output {
-        None => Box::new(BufWriter::new(std::io::stdout().lock())),
-        Some(path) => {
-            let file =
-                std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            Box::new(BufWriter::new(file))
-        }
-    };
+    let mut out = output(arguments.output.as_deref())?;
     let title = format!("{} ({})", arguments.file.display(), sort.name());
     match arguments.to {
         Target::Collapsed => collapsed::write(&mut out, samples, sort)?,

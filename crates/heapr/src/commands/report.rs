@@ -110,14 +110,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     drop(bar);
     let mut subject = subject(&file, &trace, arguments.filters.words());
     subject.damage.extend(report.damage.iter().map(damage_text));
-    let mut out: Box<dyn Write> = match &arguments.output {
-        None => Box::new(BufWriter::new(std::io::stdout().lock())),
-        Some(path) => {
-            let file =
-                std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            Box::new(BufWriter::new(file))
-        }
-    };
+    let mut out = output(arguments.output.as_deref())?;
     match (arguments.format, arguments.layout) {
         (Format::Json, _) => json::write_json(&mut out, &subject, &report)?,
         (Format::Csv, _) => csv::write_csv(&mut out, &subject, &report, arguments.totals)?,
@@ -181,6 +174,13 @@ pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
         is_cut_short: !trace.is_complete(),
         filters,
     }
+}
+
+/// Where a command writes: a file, or standard output.
+pub(crate) fn output(path: Option<&Path>) -> anyhow::Result<Box<dyn Write>> {
+    let Some(path) = path else { return Ok(Box::new(BufWriter::new(std::io::stdout().lock()))) };
+    let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(Box::new(BufWriter::new(file)))
 }
 
 fn damage_text(damage: &Damage) -> String {

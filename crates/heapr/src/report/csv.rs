@@ -21,20 +21,10 @@ pub(crate) fn write_csv(
     is_totals_only: bool,
 ) -> io::Result<()> {
     writeln!(out, "{HEAD}")?;
-    let heap_metrics = |totals: &heapr_trace::Totals| Metrics {
-        total_count: totals.alloc_count,
-        total_bytes: totals.alloc_bytes,
-        realloc_count: totals.realloc_count,
-        temporary_count: totals.temporary_count,
-        outstanding_count: totals.outstanding_count,
-        outstanding_bytes: totals.outstanding_bytes,
-        peak_count: totals.peak_count,
-        peak_bytes: totals.peak_bytes,
-    };
-    line(out, ["totals", ""], 1, 0, "TOTAL", &heap_metrics(&report.totals))?;
+    line(out, ["totals", ""], 1, 0, "TOTAL", &Metrics::of_totals(&report.totals))?;
     for (at, row) in report.by_heap.iter().enumerate() {
         let name = format!("{} {}", subject.process(row.process), heap_name(row.heap));
-        line(out, ["heaps", ""], at + 1, 0, &name, &heap_metrics(&row.totals))?;
+        line(out, ["heaps", ""], at + 1, 0, &name, &Metrics::of_totals(&row.totals))?;
     }
     for histogram in &report.histograms {
         let (action, unit) = match histogram.of {

@@ -174,27 +174,12 @@ fn write_ranking_extent(
 ) -> io::Result<()> {
     let shown = ranking.groups.len();
     if shown < ranking.group_count {
-        let whole = sort.of(&whole_of(report));
+        let whole = sort.of(&Metrics::of_totals(&report.totals));
         let rest = sort.of(&ranking.rest);
         let share = percent(whole.saturating_sub(rest), whole);
         writeln!(out, ": top {} of {}, {share}", count(shown as u64), count(ranking.group_count as u64))
     } else {
         writeln!(out, ": {}", count(shown as u64))
-    }
-}
-
-/// The totals, as metrics.
-pub(crate) fn whole_of(report: &Report<'_>) -> Metrics {
-    let totals = &report.totals;
-    Metrics {
-        total_count: totals.alloc_count,
-        total_bytes: totals.alloc_bytes,
-        realloc_count: totals.realloc_count,
-        temporary_count: totals.temporary_count,
-        outstanding_count: totals.outstanding_count,
-        outstanding_bytes: totals.outstanding_bytes,
-        peak_count: totals.peak_count,
-        peak_bytes: totals.peak_bytes,
     }
 }
 
@@ -205,7 +190,7 @@ fn write_stacks(
     sort: SortKey,
     options: TextOptions,
 ) -> io::Result<()> {
-    let whole = sort.of(&whole_of(report));
+    let whole = sort.of(&Metrics::of_totals(&report.totals));
     for (at, group) in ranking.groups.iter().enumerate() {
         let metrics = &group.metrics;
         writeln!(out)?;
@@ -281,7 +266,7 @@ fn write_ranking(
     sort: SortKey,
     width: usize,
 ) -> io::Result<()> {
-    let whole = sort.of(&whole_of(report));
+    let whole = sort.of(&Metrics::of_totals(&report.totals));
     let is_wide = width >= 100;
     let mut columns = vec![
         ("%", Align::Right),

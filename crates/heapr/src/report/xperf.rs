@@ -8,7 +8,7 @@ use heapr_query::{Answer, GroupBy, Metrics, Ranking, Report};
 
 use super::frame_text::frame_name;
 use super::subject::Subject;
-use super::text::{group_name, whole_of};
+use super::text::group_name;
 
 /// Between the blocks.
 const RULE: &str = "---------------------------------------------------------------------";
@@ -20,7 +20,7 @@ pub(crate) fn write_xperf(
     report: &Report<'_>,
     is_totals_only: bool,
 ) -> io::Result<()> {
-    let whole = whole_of(report);
+    let whole = Metrics::of_totals(&report.totals);
     if is_totals_only {
         return write_block(out, "GLOBAL ALLOCATIONS:", &whole);
     }

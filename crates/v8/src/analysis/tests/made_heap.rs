@@ -3,25 +3,9 @@
 use serde_json::json;
 
 use crate::devtools::Heap;
+use crate::kinds::NODE_KINDS;
 use crate::{ReadOptions, Snapshot};
 
-const NODE_KINDS: [&str; 15] = [
-    "hidden",
-    "array",
-    "string",
-    "object",
-    "code",
-    "closure",
-    "regexp",
-    "number",
-    "native",
-    "synthetic",
-    "concatenated string",
-    "sliced string",
-    "symbol",
-    "bigint",
-    "object shape",
-];
 const EDGE_KINDS: [&str; 7] = ["context", "element", "property", "internal", "hidden", "shortcut", "weak"];
 
 /// Nodes in order; the first is the root.
