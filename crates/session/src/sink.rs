@@ -7,7 +7,7 @@ use std::path::Path;
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_trace::{Event, ProcessIndex, Summary, TraceWriter};
 
-use crate::Error;
+use crate::{Error, LoggingMode};
 
 /// A checkpoint is written when this many events have come since the last…
 const CHECKPOINT_EVENTS_MIN: u64 = 2_000_000;
@@ -25,6 +25,8 @@ pub(crate) struct Sink {
     pub(crate) summary: SummaryBuilder,
     pub(crate) event_count: u64,
     pending: Vec<(Event, ProcessIndex)>,
+    /// Events go into the file, not only into the ledger.
+    keeps_events: bool,
     events_since_checkpoint: u64,
     pub(crate) last_ns: u64,
     /// The first error of the file; events go on being counted, not written.
@@ -32,7 +34,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    pub(crate) fn create(path: &Path, overwrite: bool) -> Result<Self, Error> {
+    pub(crate) fn create(path: &Path, overwrite: bool, mode: LoggingMode) -> Result<Self, Error> {
         let writer = TraceWriter::create(path, overwrite)
             .map_err(|source| Error::Output { path: path.to_owned(), source })?;
         Ok(Self {
@@ -41,6 +43,7 @@ impl Sink {
             summary: SummaryBuilder::new(),
             event_count: 0,
             pending: Vec::with_capacity(PENDING_MAX),
+            keeps_events: mode != LoggingMode::Snapshot,
             events_since_checkpoint: 0,
             last_ns: 0,
             write_error: None,
@@ -62,7 +65,7 @@ impl Sink {
     /// Hands on the events that were kept back.
     fn take_pending(&mut self) {
         self.ledger.apply_all(&self.pending, &mut self.summary);
-        if self.write_error.is_none() {
+        if self.keeps_events && self.write_error.is_none() {
             let outcome = self.pending.iter().try_for_each(|(event, _)| self.writer.event(event));
             self.write_error = outcome.err();
         }
@@ -79,7 +82,7 @@ impl Sink {
     /// Writes a checkpoint if one is due.
     pub(crate) fn checkpoint_if_due(&mut self) {
         let due = CHECKPOINT_EVENTS_MIN.max(self.ledger.live_count() as u64 * CHECKPOINT_EVENTS_PER_BLOCK);
-        if self.events_since_checkpoint < due {
+        if !self.keeps_events || self.events_since_checkpoint < due {
             return;
         }
         self.events_since_checkpoint = 0;
