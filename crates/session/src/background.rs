@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Sender};
 use serde::{Deserialize, Serialize};
 
 use crate::control::claim::NameClaim;
-use crate::control::{Listener, Order};
+use crate::control::{Answer, Listener, Order};
 use crate::worker::{Ended, Worker};
 use crate::{Error, Session, SessionName, SessionProperties, SessionSummary};
 
@@ -36,7 +36,6 @@ pub struct ProgramCommand {
 /// A session that has begun: its targets are traced, its name is taken, its socket answers once it runs.
 #[derive(Debug)]
 pub struct BackgroundSession {
-    // In order of their ends: the socket is closed, then the name is given back.
     worker: Worker,
     listener: Listener,
     claim: NameClaim,
@@ -81,14 +80,15 @@ impl BackgroundSession {
     #[must_use]
     pub fn run(self, stop: &AtomicBool) -> Option<SessionSummary> {
         let Self { worker, listener, claim, orders } = self;
-        let ended = worker.run(stop);
-        drop(listener);
-        drop(orders);
+        let Ended { summary, report, order } = worker.run(stop);
+        // Who hears that the session has ended may start the next one of this name.
         drop(claim);
-        match ended {
-            Ended::Stopped(summary) => Some(*summary),
-            Ended::Cancelled => None,
+        if let Some(order) = order {
+            let _ = order.answer.send(Answer::Stopped(report));
         }
+        listener.finish();
+        drop(orders);
+        summary
     }
 
     /// Where orders can be sent from the same process.

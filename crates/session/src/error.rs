@@ -51,6 +51,16 @@ pub enum Error {
         /// Which and why.
         what: String,
     },
+    /// The buffers would take more memory than there is.
+    #[error(
+        "not enough memory: the buffers that are there from the start need {needed_mib} MiB, and {available_mib} MiB are free: lower --min-buffers or --buffer-size"
+    )]
+    OutOfMemory {
+        /// What they need.
+        needed_mib: u64,
+        /// What there is.
+        available_mib: u64,
+    },
     /// No place for a session's socket.
     #[error(
         "found no directory for the sessions' sockets ({reasons}): set XDG_RUNTIME_DIR to one that is this user's alone"
@@ -117,6 +127,7 @@ impl Error {
             | Self::BadName { .. }
             | Self::InvalidProperties { .. } => FailureKind::Invalid,
             Self::Output { .. } => FailureKind::Output,
+            Self::OutOfMemory { .. } => FailureKind::OutOfMemory,
             Self::SessionExists { .. } => FailureKind::AlreadyExists,
             Self::NoSuchProcess { .. } => FailureKind::NoSuchProcess,
             Self::NotTraceable { .. } => FailureKind::NotTraceable,

@@ -66,6 +66,7 @@ impl Session {
     /// The file cannot be made, the buffers cannot, or there is no place for the agent.
     pub fn start(properties: SessionProperties) -> Result<Self, Error> {
         properties.check()?;
+        check_memory(&properties)?;
         let agent = agent_file()?;
         let (pool, descriptor) = Pool::create(PoolProperties {
             buffer_bytes: properties.buffer_bytes,
@@ -250,6 +251,17 @@ impl Session {
             process_count,
             write_error,
         }
+    }
+}
+
+/// Shared memory that is allocated beyond what there is ends with the kernel's choice of a process to kill.
+fn check_memory(properties: &SessionProperties) -> Result<(), Error> {
+    let needed_bytes = properties.min_buffers.saturating_mul(properties.buffer_bytes) as u64;
+    match system_facts::available_bytes() {
+        Some(available_bytes) if needed_bytes > available_bytes => {
+            Err(Error::OutOfMemory { needed_mib: needed_bytes >> 20, available_mib: available_bytes >> 20 })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -25,11 +25,12 @@ pub(crate) struct Worker {
 
 /// How a worker ended.
 #[derive(Debug)]
-pub(crate) enum Ended {
-    /// The file is complete.
-    Stopped(Box<SessionSummary>),
-    /// The file was removed.
-    Cancelled,
+pub(crate) struct Ended {
+    /// `None`: it was cancelled, and the file was removed.
+    pub(crate) summary: Option<SessionSummary>,
+    pub(crate) report: StopReport,
+    /// The order that ended it, to be answered when the name is free again.
+    pub(crate) order: Option<Order>,
 }
 
 impl Worker {
@@ -160,9 +161,6 @@ impl Worker {
             wait_status: self.wait_status,
             write_error: summary.write_error.as_ref().map(ToString::to_string),
         };
-        if let Some(order) = order {
-            let _ = order.answer.send(Answer::Stopped(report));
-        }
-        if is_cancel { Ended::Cancelled } else { Ended::Stopped(Box::new(summary)) }
+        Ended { summary: (!is_cancel).then_some(summary), report, order }
     }
 }

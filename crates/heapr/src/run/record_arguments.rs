@@ -83,12 +83,6 @@ impl RecordArguments {
             "--flush-timer takes seconds above 0, not {}",
             self.flush_timer
         );
-        anyhow::ensure!(
-            (1..=self.max_buffers).contains(&self.min_buffers),
-            "--min-buffers {} is not between 1 and --max-buffers {}",
-            self.min_buffers,
-            self.max_buffers
-        );
         properties.buffer_bytes = self.buffer_size.saturating_mul(1024);
         properties.min_buffers = self.min_buffers;
         properties.max_buffers = self.max_buffers;

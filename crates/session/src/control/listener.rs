@@ -3,7 +3,8 @@
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -19,9 +20,14 @@ const CLIENTS_MAX: usize = 16;
 /// A request must be whole, and its answer taken, within this time each.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// At its end a listener waits this long for answers to be taken.
+const FAREWELL: Duration = Duration::from_secs(2);
+
 /// The listening thread; ends when dropped.
 #[derive(Debug)]
 pub(crate) struct Listener {
+    /// Orders whose answers are not written yet.
+    open_orders: Arc<AtomicUsize>,
     /// Closed to end the thread.
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
@@ -35,10 +41,20 @@ impl Listener {
     pub(crate) fn start(socket: UnixListener, orders: Sender<Order>) -> std::io::Result<Self> {
         socket.set_nonblocking(true)?;
         let (stop, stopped) = UnixStream::pair()?;
+        let open_orders = Arc::new(AtomicUsize::new(0));
+        let desk = Desk { orders, open_orders: Arc::clone(&open_orders) };
         let thread = thread::Builder::new()
             .name("heapr-control".to_owned())
-            .spawn(move || accept_all(&socket, &stopped, &orders))?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+            .spawn(move || accept_all(&socket, &stopped, &desk))?;
+        Ok(Self { open_orders, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Ends it when those who have been answered have their answers.
+    pub(crate) fn finish(self) {
+        let deadline = Instant::now() + FAREWELL;
+        while self.open_orders.load(Acquire) > 0 && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -51,7 +67,14 @@ impl Drop for Listener {
     }
 }
 
-fn accept_all(socket: &UnixListener, stopped: &UnixStream, orders: &Sender<Order>) {
+/// Where orders are handed in.
+#[derive(Debug, Clone)]
+struct Desk {
+    orders: Sender<Order>,
+    open_orders: Arc<AtomicUsize>,
+}
+
+fn accept_all(socket: &UnixListener, stopped: &UnixStream, desk: &Desk) {
     let client_count = Arc::new(AtomicUsize::new(0));
     loop {
         let mut watched =
@@ -77,9 +100,9 @@ fn accept_all(socket: &UnixListener, stopped: &UnixStream, orders: &Sender<Order
             continue;
         }
         client_count.fetch_add(1, Relaxed);
-        let (orders, count) = (orders.clone(), Arc::clone(&client_count));
+        let (desk, count) = (desk.clone(), Arc::clone(&client_count));
         let serving = thread::Builder::new().name("heapr-client".to_owned()).spawn(move || {
-            serve(&client, &orders);
+            serve(&client, &desk);
             count.fetch_sub(1, Relaxed);
         });
         if serving.is_err() {
@@ -95,12 +118,21 @@ fn is_allowed(client: &UnixStream) -> bool {
 }
 
 /// One request, one answer: then the connection is closed.
-fn serve(client: &UnixStream, orders: &Sender<Order>) {
-    let answer = match read_line(client, REQUEST_BYTES_MAX, PATIENCE) {
-        Ok(line) => answer(&line, orders, client),
+fn serve(client: &UnixStream, desk: &Desk) {
+    let line = read_line(client, REQUEST_BYTES_MAX, PATIENCE);
+    desk.open_orders.fetch_add(1, AcqRel);
+    let answer = match line {
+        Ok(line) => answer(&line, &desk.orders, client),
         Err(reason) => Some(refused(format!("the request {reason}"))),
     };
-    let Some(answer) = answer else { return };
+    if let Some(answer) = answer {
+        write_answer(client, answer);
+    }
+    // Release: pairs with the Acquire in `finish`.
+    desk.open_orders.fetch_sub(1, AcqRel);
+}
+
+fn write_answer(client: &UnixStream, answer: Answer) {
     let line = AnswerLine { heapr: PROTOCOL_VERSION, answer };
     if let Ok(mut text) = serde_json::to_vec(&line) {
         text.push(b'\n');
