@@ -14,6 +14,7 @@ mod chunk;
 mod error;
 mod events;
 mod model;
+mod node_times;
 mod payload;
 mod reader;
 mod source;
