@@ -26,11 +26,12 @@ mod properties;
 mod recorder;
 mod session;
 mod sink;
+mod statistics;
 mod system_facts;
 mod translate;
 
 pub use clock::ClockSource;
 pub use error::Error;
 pub use properties::{OnFull, SessionProperties, StackEvents};
-pub use recorder::Statistics;
 pub use session::{Session, SessionSummary};
+pub use statistics::Statistics;

@@ -13,8 +13,9 @@ use heapr_wire::{
 
 use crate::agent_file::agent_file;
 use crate::clock::{Clock, ClockSource};
-use crate::recorder::{Recorder, Statistics};
+use crate::recorder::Recorder;
 use crate::sink::Sink;
+use crate::statistics::Statistics;
 use crate::{Error, OnFull, SessionProperties, system_facts};
 
 /// Longest sleep between two rounds while events come. At 20 million events a second 20 ms are some 150 buffers of 64 KiB, and
