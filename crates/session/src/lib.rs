@@ -20,6 +20,8 @@ mod agent_file;
 mod clock;
 mod error;
 mod merge;
+mod native_snapshot;
+mod native_snapshot_rules;
 mod process_facts;
 mod process_state;
 mod properties;
@@ -32,6 +34,8 @@ mod translate;
 
 pub use clock::ClockSource;
 pub use error::Error;
+pub use native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
+pub use native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
 pub use properties::{OnFull, SessionProperties, StackEvents};
 pub use session::{Session, SessionSummary};
 pub use statistics::Statistics;
