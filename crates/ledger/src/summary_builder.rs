@@ -85,6 +85,12 @@ impl SummaryBuilder {
         Self { epoch: 1, ..Self::default() }
     }
 
+    /// The totals so far by process and heap.
+    #[must_use]
+    pub fn by_heap(&self) -> &[(ProcessIndex, HeapId, Totals)] {
+        &self.by_heap
+    }
+
     /// The totals so far.
     #[must_use]
     pub fn totals(&self) -> Totals {

@@ -19,8 +19,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use heapr_ring::Pool;
 use heapr_ring::reader;
 use heapr_trace::{Loss, Thread};
+use heapr_wire::DisableReason;
 
 use self::snapshots::Snapshots;
+use crate::ProcessStatus;
 use crate::clock::Clock;
 use crate::merge::Stream;
 use crate::process_state::ProcessState;
@@ -101,6 +103,31 @@ impl Recorder {
         self.processes.len()
     }
 
+    /// The newest images, those that live first.
+    pub(crate) fn process_statuses(&self, most: usize) -> Vec<ProcessStatus> {
+        let totals = self.sink.summary.by_heap();
+        let alive = self.processes.iter().rev().filter(|process| !process.has_ended);
+        let ended = self.processes.iter().rev().filter(|process| process.has_ended);
+        let status = |process: &ProcessState| {
+            let slot = self.pool.process_slot(process.slot);
+            let slot =
+                slot.filter(|slot| !process.has_ended && slot.generation.load(Relaxed) == process.generation);
+            let reason = slot.map_or(0, |slot| slot.disable_reason.load(Relaxed));
+            let own = totals.iter().filter(|(index, _, _)| *index == process.index);
+            ProcessStatus {
+                pid: process.pid,
+                executable: process.executable.clone(),
+                is_alive: !process.has_ended,
+                disabled: DisableReason::from_number_untrusted(reason)
+                    .filter(|&reason| reason != DisableReason::None)
+                    .map(|reason| disable_text(reason).to_owned()),
+                live_count: own.clone().map(|(_, _, totals)| totals.outstanding_count).sum(),
+                live_bytes: own.map(|(_, _, totals)| totals.outstanding_bytes).sum(),
+            }
+        };
+        alive.chain(ended).take(most).map(status).collect()
+    }
+
     /// One round. Returns the number of events taken.
     pub(crate) fn round(&mut self) -> u64 {
         let before = self.sink.event_count;
@@ -130,6 +157,7 @@ impl Recorder {
         self.is_final = true;
         self.round();
         // Those that were asked for are of processes that live: before these count as ended.
+        self.request_last_snapshot();
         self.finish_snapshots();
         let now_ns = self.clock.now_ns();
         self.keep_house(now_ns);
@@ -202,5 +230,18 @@ impl Recorder {
         let control = self.pool.control();
         statistics.loss.processes_refused = u64::from(control.processes_refused.load(Relaxed));
         statistics
+    }
+}
+
+fn disable_text(reason: DisableReason) -> &'static str {
+    match reason {
+        DisableReason::None => "",
+        DisableReason::SessionClosed => "the session was closed",
+        DisableReason::RecorderDied => "the recorder was thought dead",
+        DisableReason::BadPool => "its shared buffers belong to another build of heapr",
+        DisableReason::NoProcessSlot => "too many processes were traced",
+        DisableReason::NoMemory => "it had no memory for the agent",
+        DisableReason::NotFollowed => "children are not followed",
+        DisableReason::NoAllocator => "its allocator's functions were not found",
     }
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_trace::{Event, ProcessIndex, Summary, TraceWriter};
 
-use crate::Error;
 use crate::native_snapshot::{ActiveSnapshot, SnapshotReport};
+use crate::{Error, LoggingMode};
 
 /// A checkpoint is written when this many events have come since the last…
 const CHECKPOINT_EVENTS_MIN: u64 = 2_000_000;
@@ -26,6 +26,8 @@ pub(crate) struct Sink {
     pub(crate) summary: SummaryBuilder,
     pub(crate) event_count: u64,
     pending: Vec<(Event, ProcessIndex)>,
+    /// Events go into the file, not only into the ledger.
+    keeps_events: bool,
     events_since_checkpoint: u64,
     snapshot: Option<ActiveSnapshot>,
     pub(crate) last_ns: u64,
@@ -34,7 +36,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    pub(crate) fn create(path: &Path, overwrite: bool) -> Result<Self, Error> {
+    pub(crate) fn create(path: &Path, overwrite: bool, mode: LoggingMode) -> Result<Self, Error> {
         let writer = TraceWriter::create(path, overwrite)
             .map_err(|source| Error::Output { path: path.to_owned(), source })?;
         Ok(Self {
@@ -43,6 +45,7 @@ impl Sink {
             summary: SummaryBuilder::new(),
             event_count: 0,
             pending: Vec::with_capacity(PENDING_MAX),
+            keeps_events: mode != LoggingMode::Snapshot,
             events_since_checkpoint: 0,
             snapshot: None,
             last_ns: 0,
@@ -65,7 +68,7 @@ impl Sink {
     /// Hands on the events that were kept back.
     fn take_pending(&mut self) {
         self.ledger.apply_all(&self.pending, &mut self.summary);
-        if self.write_error.is_none() {
+        if self.keeps_events && self.write_error.is_none() {
             let outcome = self.pending.iter().try_for_each(|(event, _)| self.writer.event(event));
             self.write_error = outcome.err();
         }
@@ -82,6 +85,11 @@ impl Sink {
         snapshot.cut_at(self.last_ns, self.event_count);
         self.ledger.begin_cut();
         self.snapshot = Some(snapshot);
+    }
+
+    /// Whether events go into the file.
+    pub(crate) fn keeps_events(&self) -> bool {
+        self.keeps_events
     }
 
     /// Whether a snapshot is being taken.
@@ -117,7 +125,7 @@ impl Sink {
     /// Writes a checkpoint if one is due.
     pub(crate) fn checkpoint_if_due(&mut self) {
         let due = CHECKPOINT_EVENTS_MIN.max(self.ledger.live_count() as u64 * CHECKPOINT_EVENTS_PER_BLOCK);
-        if self.events_since_checkpoint < due {
+        if !self.keeps_events || self.events_since_checkpoint < due {
             return;
         }
         self.events_since_checkpoint = 0;

@@ -33,6 +33,8 @@ pub(super) struct Snapshots {
     last_ticket: u64,
     /// Requests of rules that found the queue full.
     left_out_count: u64,
+    /// Processes that have ended and whose blocks are still in the ledger.
+    ended: Vec<ProcessIndex>,
     /// Out-of-memory kills that the kernel had counted at the last look.
     oom_kills: u64,
 }
@@ -95,12 +97,16 @@ impl Recorder {
     pub(crate) fn advance_snapshots(&mut self) {
         let now_ns = self.clock.now_ns();
         let mut due = Vec::new();
-        for state in &mut self.snapshots.rules {
+        // At the end only what was asked for by then is taken.
+        for state in self.snapshots.rules.iter_mut().filter(|_| !self.is_final) {
             due.extend(state.at_time(now_ns));
         }
         due.into_iter().for_each(|request| self.queue_by_rule(request));
         if !self.sink.has_snapshot() {
-            let Some((ticket, request)) = self.snapshots.waiting.pop_front() else { return };
+            let Some((ticket, request)) = self.snapshots.waiting.pop_front() else {
+                self.forget_ended();
+                return;
+            };
             self.cut(ticket, request);
         }
         let began = Instant::now();
@@ -123,6 +129,23 @@ impl Recorder {
     pub(crate) fn finish_snapshots(&mut self) {
         while self.has_snapshots_to_take() {
             self.advance_snapshots();
+        }
+    }
+
+    /// Asks for the snapshot with which a session that keeps nothing but the live heap ends.
+    pub(super) fn request_last_snapshot(&mut self) {
+        let lives = self.processes.iter().any(|process| !process.has_ended && !process.is_done);
+        if lives && !self.sink.keeps_events() {
+            let request = SnapshotRequest { name: "stop".to_owned(), ..SnapshotRequest::default() };
+            self.snapshots.waiting.push_back((None, request));
+        }
+    }
+
+    /// Drops the blocks of ended processes where no event will ask for them: the recorder's memory is bounded by what is live.
+    fn forget_ended(&mut self) {
+        let ended = std::mem::take(&mut self.snapshots.ended);
+        if !self.sink.keeps_events() {
+            ended.into_iter().for_each(|process| self.sink.ledger.drop_process(process));
         }
     }
 
@@ -198,6 +221,7 @@ impl Recorder {
     pub(super) fn snapshot_at_end_of(&mut self, place: usize) {
         let process = &self.processes[place];
         let (pid, image) = (process.pid, process.index);
+        self.snapshots.ended.push(image);
         if !process.has_ended || !self.snapshots.rules.iter().any(|state| state.at_exit_of(pid)) {
             return;
         }
