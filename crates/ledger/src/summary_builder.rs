@@ -116,6 +116,13 @@ impl SummaryBuilder {
         sum
     }
 
+    /// Live bytes of a process, over its heaps.
+    #[must_use]
+    pub fn live_bytes_of(&self, process: ProcessIndex) -> u64 {
+        let of_it = self.by_heap.iter().filter(|(owner, _, _)| *owner == process);
+        of_it.fold(0, |sum, (_, _, totals)| sum.saturating_add(totals.outstanding_bytes))
+    }
+
     #[inline(always)]
     fn heap(&mut self, process: ProcessIndex, heap: HeapId) -> &mut Totals {
         let place = match self.malloc_places.get(process.0 as usize) {

@@ -23,6 +23,21 @@ pub enum Error {
         /// Why.
         source: heapr_trace::Error,
     },
+    /// A snapshot of a process that the session does not know.
+    #[error("process {pid} is not recorded by this session: name one that `status` lists")]
+    NotRecorded {
+        /// As asked.
+        pid: u32,
+    },
+    /// A snapshot of a session that records no more.
+    #[error("the recording has ended because the file is as large as it may be: no snapshot can be taken")]
+    RecordingEnded,
+    /// More snapshots were asked for than are taken.
+    #[error("{waiting} snapshots wait to be taken: ask again when some are done")]
+    TooManySnapshots {
+        /// How many.
+        waiting: usize,
+    },
     /// No place for the agent.
     #[error(
         "found no directory from which programs could load the agent ({reasons}): set XDG_RUNTIME_DIR to one that is private and not mounted noexec"

@@ -23,6 +23,8 @@ mod control;
 mod error;
 mod heap_trace;
 mod merge;
+mod native_snapshot;
+mod native_snapshot_rules;
 mod process_facts;
 mod process_state;
 mod properties;
@@ -46,6 +48,8 @@ pub use control::{
 };
 pub use error::Error;
 pub use heap_trace::HeapTrace;
+pub use native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
+pub use native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
 pub use properties::{LoggingMode, OnFull, SessionProperties, StackEvents};
 pub use session::{Session, SessionSummary};
 pub use session_name::SessionName;

@@ -10,6 +10,7 @@
 
 mod housekeeping;
 mod scan;
+mod snapshots;
 mod take;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use heapr_ring::reader;
 use heapr_trace::{Loss, Thread};
 use heapr_wire::DisableReason;
 
+use self::snapshots::Snapshots;
 use crate::ProcessStatus;
 use crate::clock::Clock;
 use crate::merge::Stream;
@@ -50,6 +52,9 @@ pub(crate) struct Recorder {
     statistics: Statistics,
     next_housekeeping_ns: u64,
     is_final: bool,
+    snapshots: Snapshots,
+    /// All events up to this time have been taken.
+    watermark_ns: u64,
 }
 
 /// A thread's entry in the file, and what was last told of it.
@@ -75,6 +80,8 @@ impl Recorder {
             statistics: Statistics::default(),
             next_housekeeping_ns: 0,
             is_final: false,
+            snapshots: Snapshots::default(),
+            watermark_ns: 0,
         }
     }
 
@@ -132,6 +139,7 @@ impl Recorder {
         self.clock.anchor();
         let watermark = if self.is_final { u64::MAX } else { self.watermark(now_ticks, now_ns) };
         self.merge(watermark);
+        self.watermark_ns = if self.is_final { now_ns } else { self.clock.ns(watermark).min(now_ns) };
         let freed_count = self.free_used_up();
         reader::finish_round(&self.pool, claimed_count.saturating_sub(freed_count), freed_count > 0);
         self.statistics.buffers_claimed_max =
@@ -148,6 +156,9 @@ impl Recorder {
     pub(crate) fn drain(&mut self) {
         self.is_final = true;
         self.round();
+        // Those that were asked for are of processes that live: before these count as ended.
+        self.request_last_snapshot();
+        self.finish_snapshots();
         let now_ns = self.clock.now_ns();
         self.keep_house(now_ns);
         for place in 0..self.processes.len() {
@@ -163,6 +174,7 @@ impl Recorder {
             let last = self.streams.len() - 1;
             self.retire_stream(last);
         }
+        self.finish_snapshots();
         let loss = self.statistics().loss;
         let whole = Loss { events_lost: 0, stacks_lost: 0, ..loss };
         if whole != Loss::default() {
@@ -191,6 +203,10 @@ impl Recorder {
         ];
         for (name, value) in named {
             let outcome = self.sink.writer.statistic(name, value);
+            self.sink.keep(outcome);
+        }
+        if self.snapshots_left_out() > 0 {
+            let outcome = self.sink.writer.statistic("snapshots_left_out", self.snapshots_left_out());
             self.sink.keep(outcome);
         }
         self.sink.finish(duration_ns)

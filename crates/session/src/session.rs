@@ -13,6 +13,8 @@ use heapr_wire::{
 
 use crate::agent_file::agent_file;
 use crate::clock::{Clock, ClockSource};
+use crate::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotTicket};
+use crate::native_snapshot_rules::SnapshotRule;
 use crate::recorder::Recorder;
 use crate::sink::Sink;
 use crate::statistics::Statistics;
@@ -55,6 +57,8 @@ pub struct SessionSummary {
     pub wall: Duration,
     /// Process images recorded.
     pub process_count: usize,
+    /// Snapshots whose reports nobody has taken before.
+    pub snapshots: Vec<SnapshotReport>,
     /// The file could not be written to its end; it can be read up to there.
     pub write_error: Option<heapr_trace::Error>,
 }
@@ -115,6 +119,7 @@ impl Session {
             return;
         }
         let taken = self.recorder.round();
+        self.recorder.advance_snapshots();
         self.end_if_full();
         let now_ns = self.recorder.clock().now_ns();
         if now_ns >= self.next_flush_ns {
@@ -123,12 +128,55 @@ impl Session {
         }
         // More has come during the round than fits a few buffers, or somebody waits: no sleep.
         let has_waiters = self.recorder.pool().control().waiter_count.load(Relaxed) != 0;
-        if taken >= EVENTS_WITHOUT_SLEEP || has_waiters {
+        if taken >= EVENTS_WITHOUT_SLEEP || has_waiters || self.recorder.has_snapshots_to_take() {
             return;
         }
         self.is_busy = taken > 0;
         let longest = if self.is_busy { ROUND_BUSY } else { ROUND_IDLE };
         reader::sleep(self.recorder.pool(), longest.as_nanos() as u64);
+    }
+
+    /// Asks for a snapshot of live heaps; [`Session::step`] takes it in slices, without stopping anything.
+    ///
+    /// # Errors
+    /// A process is not recorded by this session, or too many snapshots wait.
+    pub fn request_snapshot(&mut self, request: SnapshotRequest) -> Result<SnapshotTicket, Error> {
+        self.check_is_recording()?;
+        self.recorder.request_snapshot(request)
+    }
+
+    fn check_is_recording(&self) -> Result<(), Error> {
+        if self.is_full { Err(Error::RecordingEnded) } else { Ok(()) }
+    }
+
+    /// Takes a snapshot now, and goes on recording meanwhile.
+    ///
+    /// # Errors
+    /// As [`Session::request_snapshot`].
+    pub fn snapshot(&mut self, request: SnapshotRequest) -> Result<SnapshotReport, Error> {
+        let ticket = self.request_snapshot(request)?;
+        loop {
+            self.recorder.round();
+            self.recorder.advance_snapshots();
+            if let Some(report) = self.recorder.take_report_of(ticket) {
+                return Ok(report);
+            }
+        }
+    }
+
+    /// The oldest report of a snapshot that was taken, by request or rule; each comes once.
+    pub fn take_snapshot_report(&mut self) -> Option<SnapshotReport> {
+        self.recorder.take_snapshot_report()
+    }
+
+    /// Takes snapshots by this rule from now on.
+    pub fn add_snapshot_rule(&mut self, rule: SnapshotRule) {
+        self.recorder.add_snapshot_rule(rule);
+    }
+
+    /// Drops the rules for which the answer is no.
+    pub fn retain_snapshot_rules(&mut self, is_kept: impl FnMut(&SnapshotRule) -> bool) {
+        self.recorder.retain_snapshot_rules(is_kept);
     }
 
     /// One round without sleep.
@@ -243,12 +291,14 @@ impl Session {
         let duration_ns = self.recorder.clock().now_ns();
         let statistics = self.recorder.statistics();
         let process_count = self.recorder.process_count();
+        let snapshots = std::iter::from_fn(|| self.recorder.take_snapshot_report()).collect();
         let (summary, write_error) = self.recorder.finish(duration_ns, statistics);
         SessionSummary {
             summary,
             statistics,
             wall: Duration::from_nanos(duration_ns),
             process_count,
+            snapshots,
             write_error,
         }
     }

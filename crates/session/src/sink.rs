@@ -7,6 +7,7 @@ use std::path::Path;
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_trace::{Event, ProcessIndex, Summary, TraceWriter};
 
+use crate::native_snapshot::{ActiveSnapshot, SnapshotReport};
 use crate::{Error, LoggingMode};
 
 /// A checkpoint is written when this many events have come since the last…
@@ -28,6 +29,7 @@ pub(crate) struct Sink {
     /// Events go into the file, not only into the ledger.
     keeps_events: bool,
     events_since_checkpoint: u64,
+    snapshot: Option<ActiveSnapshot>,
     pub(crate) last_ns: u64,
     /// The first error of the file; events go on being counted, not written.
     pub(crate) write_error: Option<heapr_trace::Error>,
@@ -45,6 +47,7 @@ impl Sink {
             pending: Vec::with_capacity(PENDING_MAX),
             keeps_events: mode != LoggingMode::Snapshot,
             events_since_checkpoint: 0,
+            snapshot: None,
             last_ns: 0,
             write_error: None,
         })
@@ -70,6 +73,46 @@ impl Sink {
             self.write_error = outcome.err();
         }
         self.pending.clear();
+        if self.ledger.has_put_aside() {
+            self.take_slice(0);
+        }
+    }
+
+    /// Cuts: what is live now is the snapshot. `reached_ns`: nothing comes any more of before.
+    pub(crate) fn begin_snapshot(&mut self, mut snapshot: ActiveSnapshot, reached_ns: u64) {
+        self.take_pending();
+        self.last_ns = self.last_ns.max(reached_ns);
+        snapshot.cut_at(self.last_ns, self.event_count);
+        self.ledger.begin_cut();
+        self.snapshot = Some(snapshot);
+    }
+
+    /// Whether events go into the file.
+    pub(crate) fn keeps_events(&self) -> bool {
+        self.keeps_events
+    }
+
+    /// Whether a snapshot is being taken.
+    pub(crate) fn has_snapshot(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
+    /// Writes some more of the snapshot; its report, if that was all.
+    pub(crate) fn snapshot_slice(&mut self, group_count: usize) -> Option<SnapshotReport> {
+        if !self.take_slice(group_count) {
+            return None;
+        }
+        let report = self.snapshot.take()?.finish(&mut self.writer);
+        Some(report)
+    }
+
+    fn take_slice(&mut self, group_count: usize) -> bool {
+        let Some(snapshot) = &mut self.snapshot else {
+            self.ledger.abandon_cut();
+            return false;
+        };
+        let writer = &mut self.writer;
+        self.ledger.cut_slice(group_count, |block| snapshot.add(block, writer))
     }
 
     /// Makes everything so far readable after a crash.

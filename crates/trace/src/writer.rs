@@ -265,6 +265,30 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
+    /// Writes a part of a snapshot, and empties it. Parts are numbered from 0; between two of them anything else may be
+    /// written.
+    pub fn snapshot_part(
+        &mut self,
+        number: u32,
+        part: u32,
+        time_ns: u64,
+        blocks: &mut SnapshotColumns,
+    ) -> Result<()> {
+        let count = blocks.count();
+        let (payload, raw_bytes) = self.packer.pack(&blocks.streams(number, part));
+        blocks.clear();
+        self.packed_chunk(ChunkKind::SnapshotBlocks, &payload, raw_bytes, count, time_ns, time_ns)
+    }
+
+    /// Ends a snapshot whose parts are written: from here on the file has it.
+    pub fn snapshot(&mut self, snapshot: &Snapshot) -> Result<()> {
+        // What the blocks refer to comes before it.
+        self.write_definitions()?;
+        let mut bytes = Vec::new();
+        snapshot.put(&mut bytes);
+        self.chunk(ChunkKind::Snapshots, &[&bytes], 1, snapshot.time_ns, snapshot.time_ns)
+    }
+
     /// Writes everything so far, so that it can be read if nothing more comes.
     pub fn flush(&mut self) -> Result<()> {
         self.write_events()?;

@@ -54,6 +54,7 @@ impl Recorder {
             }
         }
         self.look_at_threads(now_ns);
+        self.look_at_sizes();
     }
 
     /// Names, ends, and slots of threads.
@@ -154,6 +155,7 @@ impl Recorder {
         }
         self.process_by_slot.remove(&(process.slot, process.generation));
         process.forget();
+        self.snapshot_at_end_of(place);
     }
 
     /// Adds a thread's counters to the totals, and its loss to the file.
