@@ -88,6 +88,12 @@ impl Ledger {
         }
     }
 
+    /// A ledger that knows the same processes, without blocks.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self { forked: self.forked.clone(), ..Self::new() }
+    }
+
     /// Puts in blocks that are live already, as from a checkpoint.
     pub fn load(&mut self, blocks: impl IntoIterator<Item = Block>) {
         for block in blocks {

@@ -35,7 +35,7 @@ impl Session {
             events_late: statistics.loss.events_late,
             records_invalid: statistics.loss.records_invalid,
             processes_refused: statistics.loss.processes_refused,
-            events_dropped: 0,
+            events_dropped: recorder.sink.writer.dropped_event_count(),
             file_bytes: recorder.sink.writer.written_bytes(),
             live_count: totals.outstanding_count,
             live_bytes: totals.outstanding_bytes,

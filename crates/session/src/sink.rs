@@ -37,8 +37,11 @@ pub(crate) struct Sink {
 
 impl Sink {
     pub(crate) fn create(path: &Path, overwrite: bool, mode: LoggingMode) -> Result<Self, Error> {
-        let writer = TraceWriter::create(path, overwrite)
+        let mut writer = TraceWriter::create(path, overwrite)
             .map_err(|source| Error::Output { path: path.to_owned(), source })?;
+        if let LoggingMode::Memory { bytes } = mode {
+            writer.keep_window(bytes);
+        }
         Ok(Self {
             writer,
             ledger: Ledger::new(),
@@ -125,7 +128,8 @@ impl Sink {
     /// Writes a checkpoint if one is due.
     pub(crate) fn checkpoint_if_due(&mut self) {
         let due = CHECKPOINT_EVENTS_MIN.max(self.ledger.live_count() as u64 * CHECKPOINT_EVENTS_PER_BLOCK);
-        if !self.keeps_events || self.events_since_checkpoint < due {
+        let is_due = self.keeps_events && self.events_since_checkpoint >= due;
+        if !is_due && !self.writer.window_wants_checkpoint() {
             return;
         }
         self.events_since_checkpoint = 0;
@@ -146,8 +150,14 @@ impl Sink {
     /// Ends the file and gives back its summary.
     pub(crate) fn finish(mut self, duration_ns: u64) -> (Summary, Option<heapr_trace::Error>) {
         self.take_pending();
-        let mut summary = self.summary.finish();
-        summary.event_count = self.event_count;
+        let mut summary = match self.end_window() {
+            Some(summary) => summary,
+            None => {
+                let mut summary = self.summary.finish();
+                summary.event_count = self.event_count;
+                summary
+            }
+        };
         summary.duration_ns = duration_ns;
         if self.write_error.is_none()
             && let Err(error) = self.writer.finish(&summary)
@@ -155,5 +165,30 @@ impl Sink {
             self.write_error = Some(error);
         }
         (summary, self.write_error)
+    }
+
+    /// Writes a circular trace's window, and counts what it holds: that is what its readers will find in it.
+    fn end_window(&mut self) -> Option<Summary> {
+        let mut ledger = self.ledger.emptied();
+        let mut summary = SummaryBuilder::new();
+        let ended = self.writer.end_window(|event, process| ledger.apply(event, process, &mut summary));
+        let window = match ended {
+            Ok(window) => window?,
+            Err(error) => {
+                self.keep(Err(error));
+                return None;
+            }
+        };
+        if window.dropped_event_count > 0 {
+            for (name, value) in
+                [("window_start_ns", window.start_ns), ("events_before_window", window.dropped_event_count)]
+            {
+                let outcome = self.writer.statistic(name, value);
+                self.keep(outcome);
+            }
+        }
+        let mut summary = summary.finish();
+        summary.event_count = window.event_count;
+        Some(summary)
     }
 }

@@ -24,6 +24,7 @@ mod stacks;
 mod summary;
 mod symbols;
 mod tables;
+mod window;
 mod writer;
 
 pub use chunk::{ChunkInfo, ChunkKind, FORMAT_VERSION};
@@ -34,4 +35,4 @@ pub use snapshot::{Snapshot, SnapshotColumns, SnapshotProcess, SnapshotTrigger};
 pub use source::ReadAt;
 pub use stacks::StackTable;
 pub use symbols::embed_symbols;
-pub use writer::TraceWriter;
+pub use writer::{TraceWriter, WindowEnd};
