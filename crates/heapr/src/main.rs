@@ -10,6 +10,7 @@ mod report;
 mod run;
 mod snapshot;
 mod snapshot_analysis;
+mod snapshot_native;
 mod snapshot_take;
 
 use std::process::ExitCode;
