@@ -11,6 +11,7 @@ mod run;
 mod sessions;
 mod snapshot;
 mod snapshot_analysis;
+mod snapshot_native;
 mod snapshot_take;
 
 use std::process::ExitCode;

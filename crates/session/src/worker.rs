@@ -1,13 +1,19 @@
 //! The loop of a session that is controlled from outside: rounds of the recorder, and between them the orders.
 
+use std::collections::HashMap;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use crate::control::{Answer, Failure, Order, Request, StopReport, Update, UpdateReport};
-use crate::{Error, Session, SessionSummary};
+use crate::control::{
+    Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport, Update, UpdateReport,
+};
+use crate::{
+    Error, SNAPSHOT_INTERVAL_MIN, Session, SessionSummary, SnapshotRequest, SnapshotRule, SnapshotScope,
+    SnapshotTicket, SnapshotWhen,
+};
 
 /// Processes are looked at this often: one that has ended is shown as such.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -20,6 +26,8 @@ pub(crate) struct Worker {
     child: Option<Child>,
     wait_status: Option<i32>,
     attached: Vec<u32>,
+    /// Who waits for which snapshot.
+    snapshots: HashMap<SnapshotTicket, Sender<Answer>>,
     next_look: Instant,
 }
 
@@ -35,7 +43,15 @@ pub(crate) struct Ended {
 
 impl Worker {
     pub(crate) fn new(session: Session, orders: Receiver<Order>, child: Option<Child>) -> Self {
-        Self { session, orders, child, wait_status: None, attached: Vec::new(), next_look: Instant::now() }
+        Self {
+            session,
+            orders,
+            child,
+            wait_status: None,
+            attached: Vec::new(),
+            snapshots: HashMap::new(),
+            next_look: Instant::now(),
+        }
     }
 
     /// Attaches to the processes that a session begins with.
@@ -54,14 +70,11 @@ impl Worker {
         loop {
             self.session.step();
             self.look_at_processes();
+            self.report_snapshots();
             loop {
                 match self.orders.try_recv() {
                     Ok(order) if order.is_last() => return self.end(Some(order)),
-                    Ok(order) => {
-                        let answer = self.obey(order.request);
-                        // Who asked may have gone.
-                        let _ = order.answer.send(answer);
-                    }
+                    Ok(order) => self.take(order),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return self.end(None),
                 }
@@ -89,6 +102,70 @@ impl Worker {
         }
     }
 
+    fn take(&mut self, order: Order) {
+        let Order { request, answer } = order;
+        let reply = match request {
+            Request::Snapshot { name, pids } => {
+                let scope = SnapshotScope::of_pids(&pids);
+                match self.session.request_snapshot(SnapshotRequest {
+                    name,
+                    scope,
+                    ..SnapshotRequest::default()
+                }) {
+                    // It is taken between the next rounds, and answered then.
+                    Ok(ticket) => {
+                        self.snapshots.insert(ticket, answer);
+                        return;
+                    }
+                    Err(error) => Answer::Failed(Failure::from(&error)),
+                }
+            }
+            request => self.obey(request),
+        };
+        // Who asked may have gone.
+        let _ = answer.send(reply);
+    }
+
+    fn report_snapshots(&mut self) {
+        while let Some(report) = self.session.take_snapshot_report() {
+            let waiting = report.ticket.and_then(|ticket| self.snapshots.remove(&ticket));
+            let Some(waiting) = waiting else { continue };
+            let snapshot = report.snapshot;
+            let answer = match report.write_error {
+                Some(error) => Answer::Failed(Failure::new(FailureKind::Output, error)),
+                None => Answer::Snapshot(SnapshotTaken {
+                    number: snapshot.number,
+                    output: self.session.properties().output.clone().into_os_string(),
+                    time_ns: snapshot.time_ns,
+                    process_count: snapshot.processes.len() as u64,
+                    block_count: snapshot.block_count,
+                    block_bytes: snapshot.block_bytes,
+                    export_ns: snapshot.export_ns,
+                    notes: snapshot.notes,
+                }),
+            };
+            let _ = waiting.send(answer);
+        }
+    }
+
+    /// At an interval from now on, in place of an earlier one of the same processes; `None`: no more.
+    fn snapshot_every(&mut self, interval_ms: Option<u64>, pids: Vec<u32>) -> Answer {
+        let interval = interval_ms.map(Duration::from_millis);
+        if interval.is_some_and(|interval| interval < SNAPSHOT_INTERVAL_MIN) {
+            let least_ms = SNAPSHOT_INTERVAL_MIN.as_millis();
+            let message = format!("snapshots at an interval below {least_ms} ms are not possible");
+            return Answer::Failed(Failure::new(FailureKind::Invalid, message));
+        }
+        let is_turned_off = |rule: &SnapshotRule| {
+            matches!(rule.when, SnapshotWhen::Every { .. }) && (rule.pids == pids || pids.is_empty())
+        };
+        self.session.retain_snapshot_rules(|rule| !is_turned_off(rule));
+        if let Some(interval) = interval {
+            self.session.add_snapshot_rule(SnapshotRule { when: SnapshotWhen::Every { interval }, pids });
+        }
+        Answer::Done
+    }
+
     fn obey(&mut self, request: Request) -> Answer {
         match request {
             Request::Status => {
@@ -102,7 +179,8 @@ impl Worker {
                 Answer::Done
             }
             Request::Update(update) => Answer::Updated(self.update(&update)),
-            Request::Stop | Request::Cancel => Answer::Done,
+            Request::SnapshotEvery { interval_ms, pids } => self.snapshot_every(interval_ms, pids),
+            Request::Snapshot { .. } | Request::Stop | Request::Cancel => Answer::Done,
         }
     }
 

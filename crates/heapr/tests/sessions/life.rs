@@ -150,3 +150,56 @@ fn the_recording_ends_when_the_file_is_full_and_the_program_runs_on() {
     let bytes = info["file_bytes"].as_u64().unwrap();
     assert!((1 << 20..5 << 20).contains(&bytes), "{bytes} bytes");
 }
+
+#[test]
+fn a_circular_session_keeps_the_newest_events_and_all_that_is_live() {
+    let stage = Stage::new();
+    let steady = stage.steady(0);
+    let mut arguments = vec!["start", "ring", "-o", "ring.heapr", "--memory", "1M", "--"];
+    arguments.extend(steady.iter().map(String::as_str));
+    stage.heapr(&arguments).ok();
+    let status =
+        stage.wait_for("ring", "dropped events", |status| status["events_dropped"].as_u64() > Some(100_000));
+    assert_eq!(status["mode"], "memory");
+    assert!(status["file_bytes"].as_u64() < Some(3 << 20), "{status}");
+    stage.release();
+    stage.wait_for("ring", "the program's end", |status| status["live_process_count"] == 0);
+    let stopped = stage.heapr(&["stop", "ring"]).ok();
+    assert!(stopped.stderr.contains("circular"), "{}", stopped.stderr);
+    let info = stage.json(&["info", "ring.heapr"]);
+    let statistics = &info["statistics"];
+    assert!(statistics["events_before_window"].as_u64() > Some(100_000), "{info}");
+    assert!(info["event_count"].as_u64() < Some(2_000_000), "{}", info["event_count"]);
+    // What was allocated at the very beginning, with its stack; by the summary, and by a replay of the file.
+    for extra in [&[][..], &["--size", "1", "1000000"]] {
+        let groups = |frame: &str| {
+            let arguments =
+                [&["report", "ring.heapr", "--stacks", "--require-frames", frame], extra].concat();
+            let report = stage.json(&arguments);
+            report["groups"][0].clone()
+        };
+        let early = groups("early_alloc");
+        assert_eq!((&early["outstanding_count"], &early["total_count"]), (&10.into(), &10.into()), "{early}");
+        let steady = groups("steady_alloc");
+        assert_eq!(steady["outstanding_count"], 1000, "{steady}");
+        assert!(steady["total_count"].as_u64() > Some(10_000), "{steady}");
+    }
+}
+
+#[test]
+fn a_session_in_snapshot_mode_keeps_no_events_and_knows_what_is_live() {
+    let stage = Stage::new();
+    let steady = stage.steady(0);
+    let mut arguments = vec!["start", "live", "-o", "live.heapr", "--mode", "snapshot", "--"];
+    arguments.extend(steady.iter().map(String::as_str));
+    stage.heapr(&arguments).ok();
+    stage.wait_for("live", "events", |status| status["event_count"].as_u64() > Some(300_000));
+    stage.release();
+    stage.wait_for("live", "the program's end", |status| status["live_process_count"] == 0);
+    stage.heapr(&["stop", "live"]).ok();
+    let info = stage.json(&["info", "live.heapr"]);
+    assert_eq!(info["event_count"], 0);
+    assert!(info["file_bytes"].as_u64() < Some(200_000), "{}", info["file_bytes"]);
+    let report = stage.json(&["report", "live.heapr", "--stacks", "--require-frames", "early_alloc"]);
+    assert_eq!(report["groups"][0]["outstanding_count"], 10, "{report}");
+}
