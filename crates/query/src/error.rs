@@ -59,6 +59,14 @@ pub enum Error {
         /// Those that there are.
         present: String,
     },
+    /// The trace has no such snapshot.
+    #[error("no snapshot {number} in this trace; it has {present}")]
+    NoSuchSnapshot {
+        /// As asked.
+        number: u32,
+        /// How many there are.
+        present: usize,
+    },
     /// No thread of the trace matches.
     #[error("no thread {thread:?} in this trace")]
     NoSuchThread {

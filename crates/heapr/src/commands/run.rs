@@ -7,7 +7,8 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context;
-use heapr_session::{Session, SessionProperties};
+use heapr_session::{Session, SessionProperties, SnapshotRequest};
+use heapr_trace::SnapshotTrigger;
 use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 
@@ -15,6 +16,7 @@ use crate::run::output_error::explain;
 use crate::run::program::{self, Traceability};
 use crate::run::record_arguments::RecordArguments;
 use crate::run::summary;
+use crate::snapshot_native::rule_arguments::SnapshotRuleArguments;
 
 /// Arguments of `heapr run`.
 #[derive(Debug, clap::Args)]
@@ -30,9 +32,22 @@ pub(crate) struct RunArguments {
     quiet: bool,
     #[command(flatten)]
     record: RecordArguments,
+    #[command(flatten)]
+    snapshots: SnapshotRuleArguments,
+    /// Take a snapshot when heapr gets this signal, instead of passing it on to the program
+    #[arg(long, value_name = "USR1|USR2", value_parser = parse_signal, help_heading = "Snapshots of the live heap")]
+    snapshot_signal: Option<i32>,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     program: Vec<std::ffi::OsString>,
+}
+
+fn parse_signal(text: &str) -> Result<i32, String> {
+    match text.to_ascii_uppercase().trim_start_matches("SIG") {
+        "USR1" => Ok(SIGUSR1),
+        "USR2" => Ok(SIGUSR2),
+        _ => Err(format!("{text:?} is neither USR1 nor USR2")),
+    }
 }
 
 /// Runs the command.
@@ -63,6 +78,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH,
     ])
     .context("cannot watch for signals")?;
+    arguments.snapshots.rules().into_iter().for_each(|rule| session.add_snapshot_rule(rule));
     command.envs(session.environment_for_target());
     let child = match command.spawn() {
         Ok(child) => child,
@@ -73,7 +89,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }));
         }
     };
-    let status = record(&mut session, child, &mut signals, arguments.quiet)?;
+    let status = record(&mut session, child, &mut signals, &arguments)?;
     let ended = session.stop();
     if let Some(error) = &ended.write_error {
         eprintln!("heapr: {} is incomplete: {error}", output.display());
@@ -101,11 +117,11 @@ fn record(
     session: &mut Session,
     mut child: Child,
     signals: &mut Signals,
-    is_quiet: bool,
+    arguments: &RunArguments,
 ) -> anyhow::Result<ExitStatus> {
     let pid = child.id();
     let mut status = None;
-    let mut has_told = is_quiet;
+    let mut has_told = arguments.quiet;
     let mut ended = std::time::Instant::now();
     let mut next_look = ended;
     loop {
@@ -114,6 +130,10 @@ fn record(
             eprintln!("heapr: {error}; the program runs on, the file can be read up to here");
         }
         for signal in signals.pending() {
+            if arguments.snapshot_signal == Some(signal) {
+                request_snapshot(session, signal);
+                continue;
+            }
             let is_of_terminal = signal == SIGINT || signal == SIGQUIT || signal == SIGWINCH;
             if status.is_some() && is_of_terminal && signal != SIGWINCH {
                 return status.context("the program has ended");
@@ -155,6 +175,13 @@ fn record(
                 session.live_process_count()
             );
         }
+    }
+}
+
+fn request_snapshot(session: &mut Session, signal: i32) {
+    let trigger = SnapshotTrigger::Signal { signal: u64::from(signal.unsigned_abs()) };
+    if let Err(error) = session.request_snapshot(SnapshotRequest { trigger, ..SnapshotRequest::default() }) {
+        eprintln!("heapr: no snapshot: {error}");
     }
 }
 

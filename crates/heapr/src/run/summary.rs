@@ -69,6 +69,11 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     }
     writeln!(text, "heapr: wrote {}; more with", output.display())?;
     writeln!(text, "  heapr report {}", output.display())?;
+    let snapshot_count = trace.snapshots().len();
+    if snapshot_count > 0 {
+        let taken = plural(snapshot_count as u64, "snapshot");
+        writeln!(text, "  heapr snapshot summary {}   ({taken})", output.display())?;
+    }
     eprint!("{text}");
     Ok(())
 }
