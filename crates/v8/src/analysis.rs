@@ -24,7 +24,7 @@ pub use closures::{ContextOfVariables, Variable, contexts_of_variables};
 pub use collections::{Collection, CollectionOrder, collections};
 pub use detached::{Detached, detached};
 pub use fanout::{Fanout, fanout};
-pub use heap_view::{EdgeName, HeapView};
+pub use heap_view::HeapView;
 pub use large_owners::{LargeOwner, large_owners};
 pub use matching::{MatchedBy, Matching, NOT_THERE};
 pub use naming::{Called, Naming};

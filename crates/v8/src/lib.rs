@@ -12,6 +12,7 @@ mod kinds;
 mod rewrite;
 mod snapshot;
 mod stored_summary;
+pub mod view;
 
 pub use call_tree::{Allocations, CallFunction, CallNode, CallTree, FunctionAllocations};
 pub use error::{Error, Result};

@@ -66,6 +66,11 @@ impl Classes {
         self.classes.len() as u32
     }
 
+    /// All of them, by their numbers.
+    pub fn all(&self) -> &[Class] {
+        &self.classes
+    }
+
     /// The class of that number.
     pub fn get(&self, class: u32) -> &Class {
         &self.classes[class as usize]

@@ -31,6 +31,7 @@ mod weak_map_edges;
 pub use aggregates::Aggregate;
 pub use classes::{Class, Classes, ConstructorPlace};
 pub use comparison::{ClassDifference, Comparison, ObjectDifference, compare, compare_class};
+pub use display_name::{display_name, display_text, edge_text};
 pub use distances::{BASE_SYSTEM_DISTANCE, NO_DISTANCE};
 pub use duplicate_strings::DuplicateStrings;
 pub use filters::Filter;
