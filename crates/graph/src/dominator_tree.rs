@@ -46,6 +46,16 @@ impl DominatorTree {
         &self.children[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
     }
 
+    /// The position of each node's first child in [`Self::all_children`], and their count.
+    pub fn first_children(&self) -> &[u32] {
+        &self.first
+    }
+
+    /// The children of all nodes, by node; all nodes but the root.
+    pub fn all_children(&self) -> &[u32] {
+        &self.children
+    }
+
     /// How many nodes `node` dominates, itself included.
     pub fn subtree_count(&self, node: u32) -> u32 {
         self.end[node as usize] - self.position[node as usize]

@@ -5,9 +5,9 @@ mod made_heap;
 use made_heap::MadeHeap;
 use proptest::prelude::*;
 
-use super::{
-    HeapView, MatchedBy, Matching, NOT_THERE, Naming, detached, duplicated_strings, shapes, suspects,
-};
+use crate::view::Objects;
+
+use super::{MatchedBy, Matching, NOT_THERE, Naming, detached, duplicated_strings, shapes, suspects};
 
 /// A program with a cache in a variable, a class that has a list, and noise of `noise` objects.
 fn program(entry_count: u32, job_count: u32, noise: u32) -> MadeHeap {

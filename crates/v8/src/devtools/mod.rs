@@ -46,4 +46,5 @@ pub use statistics::Statistics;
 pub use time_samples::LiveSample;
 
 pub(crate) use essential_edges::keeps_alive;
+pub(crate) use interfaces::PlainObjects;
 pub(crate) use weak_map_edges::without_names;
