@@ -14,7 +14,7 @@ use crate::devtools::{CaptureMode, Heap, NodeSet, ScriptPaths, Statistics};
 use crate::index::Fingerprint;
 
 /// What is printed of a snapshot as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredSummary {
     /// Nodes of the snapshot.
     pub node_count: u32,

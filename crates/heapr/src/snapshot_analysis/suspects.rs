@@ -40,7 +40,7 @@ pub(super) fn run(arguments: SuspectsArguments) -> anyhow::Result<ExitCode> {
         anyhow::ensure!(limit.is_none(), "--fail-if-growth needs two snapshots");
         return single::run(heap, arguments.top, arguments.format);
     }
-    let found = analysis::suspects(&heaps.iter().collect::<Vec<_>>(), arguments.top);
+    let found = analysis::suspects(&heaps.iter().map(|heap| &**heap).collect::<Vec<_>>(), arguments.top);
     let mut out = BufWriter::new(std::io::stdout().lock());
     match arguments.format {
         Format::Text => suspects_text::write(&mut out, &arguments.files, &found)?,

@@ -8,6 +8,7 @@ mod blocks;
 mod fingerprint;
 mod heap_columns;
 mod layout;
+mod loaded_heap;
 mod store;
 mod stored_graph;
 mod writer;

@@ -61,9 +61,7 @@ impl IndexStore {
 
     /// The view of `snapshot` from its index.
     pub fn view(&self, snapshot: &Path) -> Option<SnapshotView> {
-        let stored = self.open(snapshot)?;
-        let summary = stored.summary()?;
-        Some(SnapshotView::new(Arc::new(stored), summary))
+        Some(SnapshotView::new(Arc::new(self.open(snapshot)?)))
     }
 
     /// Writes the index of `snapshot`, which `heap` was read from when it looked like `read`; whether there was room for it.

@@ -64,11 +64,6 @@ impl StoredGraph {
         }))
     }
 
-    /// The summary that was stored with it.
-    pub fn summary(&self) -> Option<StoredSummary> {
-        serde_json::from_slice(&self.blocks.all_bytes(Column::Summary)).ok()
-    }
-
     pub(super) fn interfaces(&self) -> Vec<InterfaceDefinition> {
         self.json(Column::Interfaces)
     }
@@ -412,6 +407,10 @@ impl Objects for StoredGraph {
 
     fn script_paths(&self) -> ScriptPaths {
         ScriptPaths::from_paths(self.json(Column::ScriptPaths))
+    }
+
+    fn summarize(&self) -> StoredSummary {
+        self.json(Column::Summary)
     }
 
     fn damage(&self) -> Option<String> {

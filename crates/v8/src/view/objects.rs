@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::devtools::{CaptureMode, Class, Heap, ScriptPaths};
-use crate::{DomState, EdgeKind, Location, Meta, NodeKind};
+use crate::{DomState, EdgeKind, Location, Meta, NodeKind, StoredSummary};
 
 /// What an edge is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,6 +128,9 @@ pub trait Objects: Send + Sync {
     fn visit_edges(&self, nodes: Range<u32>, visit: &mut dyn FnMut(u32, EdgeKind, u32));
     /// The paths of the scripts that locations speak of.
     fn script_paths(&self) -> ScriptPaths;
+
+    /// What the snapshot comes to as a whole: in memory computed each time.
+    fn summarize(&self) -> StoredSummary;
 
     /// What went wrong while an index file was read; answers given since then may be empty.
     fn damage(&self) -> Option<String> {
@@ -327,5 +330,9 @@ impl Objects for Heap {
 
     fn script_paths(&self) -> ScriptPaths {
         ScriptPaths::of(self.snapshot())
+    }
+
+    fn summarize(&self) -> StoredSummary {
+        StoredSummary::of(self)
     }
 }

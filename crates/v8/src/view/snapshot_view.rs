@@ -1,7 +1,7 @@
 //! The view of one snapshot.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::analysis::{Naming, RetainingPaths, retaining_paths};
 use crate::devtools::{Heap, RetainersView, ScriptPaths};
@@ -17,7 +17,7 @@ use crate::{DomState, EdgeKind, Error, Result, StoredSummary};
 #[derive(Clone)]
 pub struct SnapshotView {
     objects: Arc<dyn Objects>,
-    summary: Arc<StoredSummary>,
+    summary: Arc<OnceLock<StoredSummary>>,
 }
 
 /// What comes first among the fields of an object.
@@ -48,19 +48,18 @@ pub struct ObjectDetails {
 
 impl std::fmt::Debug for SnapshotView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SnapshotView").field("node_count", &self.summary.node_count).finish_non_exhaustive()
+        f.debug_struct("SnapshotView").field("node_count", &self.objects.node_count()).finish_non_exhaustive()
     }
 }
 
 impl SnapshotView {
     /// The view of a snapshot in memory.
-    pub fn of_heap(heap: Heap) -> Self {
-        let summary = StoredSummary::of(&heap);
-        Self::new(Arc::new(heap), summary)
+    pub fn of_heap(heap: Arc<Heap>) -> Self {
+        Self::new(heap)
     }
 
-    pub(crate) fn new(objects: Arc<dyn Objects>, summary: StoredSummary) -> Self {
-        Self { objects, summary: Arc::new(summary) }
+    pub(crate) fn new(objects: Arc<dyn Objects>) -> Self {
+        Self { objects, summary: Arc::default() }
     }
 
     /// Single facts, for what has no method here.
@@ -69,8 +68,9 @@ impl SnapshotView {
     }
 
     /// Classes by descending retained size, statistics, counts, problems of the file.
-    pub fn summary(&self) -> &StoredSummary {
-        &self.summary
+    pub fn summary(&self) -> Result<&StoredSummary> {
+        let summary = self.summary.get_or_init(|| self.objects.summarize());
+        self.unless_damaged(summary)
     }
 
     /// The root, from which all objects hang.
@@ -143,7 +143,16 @@ impl SnapshotView {
 
     /// The fields of others that refer to an object, in DevTools' order: the nearest to a root first.
     pub fn retainers(&self, node: u32, page: Page) -> Result<Listed<FieldRow>> {
-        let view = RetainersView::whole(self.objects());
+        self.retainers_ignoring(&RetainersView::whole(self.objects()), node, page)
+    }
+
+    /// The same as `view` has them, which may ignore some objects.
+    pub fn retainers_ignoring<H: Objects + ?Sized>(
+        &self,
+        view: &RetainersView<'_, H>,
+        node: u32,
+        page: Page,
+    ) -> Result<Listed<FieldRow>> {
         let (edges, total_count) = view.some_edges_into(node, page.first, page.count);
         let rows = edges
             .into_iter()
