@@ -3,12 +3,12 @@
 use std::ops::Deref;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context as _;
 use heapr_v8::devtools::Heap;
 use heapr_v8::view::{Objects as _, SnapshotView};
-use heapr_v8::{ReadOptions, Snapshot};
+use heapr_v8::{ReadOptions, Snapshot, StoredSummary};
 
 use crate::report::progress_bar::ProgressBar;
 use crate::snapshot::index_cache::{self, PendingIndex};
@@ -36,10 +36,16 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Snapshot> {
 /// A heap, and its index if one is to be written when the heap is no longer needed.
 pub(crate) struct OpenedHeap {
     heap: Arc<Heap>,
+    summary: OnceLock<StoredSummary>,
     index: Option<PendingIndex>,
 }
 
 impl OpenedHeap {
+    /// Its summary.
+    pub(crate) fn summary(&self) -> &StoredSummary {
+        self.summary.get_or_init(|| StoredSummary::of(&self.heap))
+    }
+
     /// The heap, for a view of it.
     pub(crate) fn shared(&self) -> Arc<Heap> {
         Arc::clone(&self.heap)
@@ -57,7 +63,7 @@ impl Deref for OpenedHeap {
 impl Drop for OpenedHeap {
     fn drop(&mut self) {
         if let Some(index) = self.index.take() {
-            index.write(&self.heap);
+            index.write(&self.heap, self.summary());
         }
     }
 }
@@ -68,7 +74,7 @@ pub(crate) fn open(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
         let problems = stored.summarize().problems;
         if let Some(heap) = Heap::load(Arc::new(stored)) {
             tell_problems(file, &problems);
-            return Ok(OpenedHeap { heap: Arc::new(heap), index: None });
+            return Ok(OpenedHeap { heap: Arc::new(heap), summary: OnceLock::new(), index: None });
         }
     }
     open_file(file, wanted)
@@ -82,7 +88,8 @@ fn open_file(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
         Wanted::Classes => Heap::new(snapshot),
         Wanted::Everything => Heap::with_summary(snapshot),
     };
-    Ok(OpenedHeap { heap: Arc::new(heap.with_context(|| file.display().to_string())?), index })
+    let heap = Arc::new(heap.with_context(|| file.display().to_string())?);
+    Ok(OpenedHeap { heap, summary: OnceLock::new(), index })
 }
 
 fn tell_problems(file: &Path, problems: &[String]) {

@@ -2,10 +2,9 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use heapr_v8::devtools::Heap;
-use heapr_v8::{Fingerprint, IndexStore};
+use heapr_v8::{Fingerprint, IndexStore, StoredSummary};
 
 use crate::report::quantity::parse_bytes;
 
@@ -55,12 +54,11 @@ impl PendingIndex {
 
     /// Writes it. Whoever reads our output need not wait for that: the output ends before. A cache that cannot be written
     /// is no reason to fail.
-    pub(crate) fn write(self, heap: &Arc<Heap>) {
+    pub(crate) fn write(self, heap: &Heap, summary: &StoredSummary) {
         let _ = std::io::stdout().flush();
         if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {
             let _ = rustix::stdio::dup2_stdout(nowhere);
         }
-        let summary = heapr_v8::StoredSummary::of(heap);
-        let _ = self.store.store(&self.file, &self.fingerprint, heap, &summary);
+        let _ = self.store.store(&self.file, &self.fingerprint, heap, summary);
     }
 }

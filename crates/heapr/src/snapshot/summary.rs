@@ -66,9 +66,8 @@ pub(crate) fn run(arguments: SummaryArguments) -> anyhow::Result<ExitCode> {
     }
     let heap = open(&arguments.file, Wanted::Everything)?;
     if is_whole {
-        let summary = StoredSummary::of(&heap);
-        let status = finish(&arguments, &summary)?;
-        summary_file::store(&arguments.file, &summary);
+        let status = finish(&arguments, heap.summary())?;
+        summary_file::store(&arguments.file, heap.summary());
         return Ok(status);
     }
     let only = arguments.filters.nodes(&heap)?;

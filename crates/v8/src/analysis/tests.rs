@@ -207,7 +207,7 @@ proptest! {
         let (before, after) = (before.open(1), after.open(1));
         let found = suspects(&[&before, &after], 100);
         let sum = |heap: &crate::devtools::Heap| -> i64 {
-            (0..heap.graph().node_count())
+            (0..heap.node_count())
                 .filter(|&node| heap.kind(node) != crate::NodeKind::CODE)
                 .map(|node| heap.self_bytes(node) as i64)
                 .sum()

@@ -184,6 +184,11 @@ impl Heap {
         })
     }
 
+    /// The edges by target, if they were asked for already.
+    pub(crate) fn computed_retainers(&self) -> Option<&Retainers> {
+        self.retainers.get()
+    }
+
     /// The summary: a line for each class, of all objects or of those that pass `filter`.
     pub fn aggregates(&self, filter: Option<&Filter>) -> Vec<Aggregate> {
         let only = filter.map(|filter| filter.nodes(self));

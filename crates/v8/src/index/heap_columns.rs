@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 
 use crate::StoredSummary;
+use heapr_graph::{DominatorTree, Retainers};
+
 use crate::devtools::{CaptureMode, Heap, PlainObjects, ScriptPaths};
 use crate::index::fingerprint::Fingerprint;
 use crate::index::layout::{Column, Directory};
@@ -18,18 +20,24 @@ pub(super) fn write(
 ) -> io::Result<File> {
     let mut writer = ColumnWriter::new(file)?;
     let snapshot = heap.snapshot();
+    // One thread computes while the other one writes; what is written is dropped before the next is computed.
     std::thread::scope(|scope| {
-        let derived = scope.spawn(|| {
-            heap.retainers();
-            heap.dominator_tree();
-            PlainObjects::of(snapshot)
-        });
+        let retainers =
+            scope.spawn(|| heap.computed_retainers().is_none().then(|| Retainers::of(snapshot.graph())));
         write_nodes(&mut writer, heap)?;
+        let retainers = joined(retainers);
+        if let Some(retainers) = retainers.as_ref().or(heap.computed_retainers()) {
+            writer.numbers(Column::FirstRetainers, retainers.first_edges_into().iter().copied())?;
+            writer.numbers(Column::Retainers, retainers.all_edges().iter().copied())?;
+        }
+        drop(retainers);
+        let derived = scope.spawn(|| (DominatorTree::rows(heap.dominators()), PlainObjects::of(snapshot)));
         write_edges(&mut writer, heap)?;
         write_names(&mut writer, heap)?;
         writer.bytes(Column::Summary, &serde_json::to_vec(summary)?)?;
-        let plain = derived.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        write_derived(&mut writer, heap, &plain)
+        let (tree, plain) = joined(derived);
+        write_tree(&mut writer, heap, tree)?;
+        write_shapes(&mut writer, &plain)
     })?;
     writer.finish(Directory {
         fingerprint,
@@ -118,14 +126,21 @@ fn write_names(writer: &mut ColumnWriter, heap: &Heap) -> io::Result<()> {
     writer.bytes(Column::ScriptPaths, &serde_json::to_vec(ScriptPaths::of(snapshot).all())?)
 }
 
-fn write_derived(writer: &mut ColumnWriter, heap: &Heap, plain: &PlainObjects) -> io::Result<()> {
-    let (retainers, tree) = (heap.retainers(), heap.dominator_tree());
-    writer.numbers(Column::FirstRetainers, retainers.first_edges_into().iter().copied())?;
-    writer.numbers(Column::Retainers, retainers.all_edges().iter().copied())?;
-    writer.numbers(Column::FirstDominated, tree.first_children().iter().copied())?;
-    writer.numbers(Column::Dominated, tree.all_children().iter().copied())?;
-    let nodes = 0..heap.snapshot().node_count();
-    writer.numbers(Column::DominatedCounts, nodes.map(|node| tree.subtree_count(node)))?;
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn write_tree(
+    writer: &mut ColumnWriter,
+    heap: &Heap,
+    (first, dominated): (Vec<u32>, Vec<u32>),
+) -> io::Result<()> {
+    writer.numbers(Column::FirstDominated, first)?;
+    writer.numbers(Column::Dominated, dominated)?;
+    writer.numbers(Column::DominatedCounts, heap.dominator_intervals().subtree_counts().iter().copied())
+}
+
+fn write_shapes(writer: &mut ColumnWriter, plain: &PlainObjects) -> io::Result<()> {
     writer.numbers(Column::Shapes, plain.shape_of.iter().flat_map(|&(node, shape)| [node, shape]))?;
     let mut end = 0u32;
     let ends = plain.shapes.iter().map(|shape| {

@@ -13,6 +13,9 @@ mod store;
 mod stored_graph;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 pub use fingerprint::Fingerprint;
 pub use store::IndexStore;
 pub use stored_graph::StoredGraph;
