@@ -26,7 +26,7 @@ pub use detached::{Detached, detached};
 pub use fanout::{Fanout, fanout};
 pub use heap_view::HeapView;
 pub use large_owners::{LargeOwner, large_owners};
-pub use matching::{MatchedBy, Matching, NOT_THERE};
+pub use matching::{MatchedBy, Matching, NOT_THERE, Numbering};
 pub use naming::{Called, Naming};
 pub use path::{PathStep, edge_in_words, path_from_root};
 pub use retaining_paths::{RetainingPaths, retaining_paths};

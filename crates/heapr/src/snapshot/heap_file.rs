@@ -18,7 +18,9 @@ use crate::snapshot::index_cache::{self, PendingIndex};
 pub(crate) enum Wanted {
     /// Classes and sizes.
     Classes,
-    /// Distances and retained sizes as well: computed at once, on two threads.
+    /// Distances and retained sizes: for several large files that are in memory together.
+    Dominators,
+    /// Classes and all sizes, and an index for the next time: computed at once, on two threads.
     Everything,
 }
 
@@ -86,6 +88,7 @@ fn open_file(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
     tell_problems(file, &snapshot.problems().iter().map(ToString::to_string).collect::<Vec<_>>());
     let heap = match wanted {
         Wanted::Classes => Heap::new(snapshot),
+        Wanted::Dominators => Heap::with_dominators(snapshot),
         Wanted::Everything => Heap::with_summary(snapshot),
     };
     let heap = Arc::new(heap.with_context(|| file.display().to_string())?);

@@ -5,13 +5,12 @@ use std::sync::{Arc, OnceLock};
 use heapr_graph::{DominatorTree, Dominators, Retainers, retained_bytes};
 
 use crate::devtools::aggregates::{Aggregate, aggregates};
-use crate::devtools::classes::{Class, Classes};
+use crate::devtools::classes::Classes;
 use crate::devtools::distances::distances;
 use crate::devtools::dom_states::spread_dom_states;
 use crate::devtools::dominator_intervals::DominatorIntervals;
 use crate::devtools::essential_edges::EssentialEdges;
 use crate::devtools::filters::Filter;
-use crate::devtools::interfaces::InterfaceDefinition;
 use crate::devtools::node_set::NodeSet;
 use crate::devtools::page_objects::{has_user_roots, page_objects};
 use crate::devtools::shallow_sizes::{move_to_owners, owners};
@@ -75,6 +74,27 @@ impl Heap {
         if let Some(owners) = owners {
             move_to_owners(&mut heap.snapshot, &owners);
         }
+        heap.retained();
+        Ok(heap)
+    }
+
+    /// The same, with distances, dominators and retained sizes: what an analysis of several snapshots needs.
+    pub fn with_dominators(snapshot: Snapshot) -> Result<Self> {
+        let mut heap = Self::begin(snapshot)?;
+        let owners = std::thread::scope(|scope| {
+            let shared = &heap;
+            let rest = scope.spawn(|| {
+                let owners = owners(&shared.snapshot);
+                shared.distances();
+                owners
+            });
+            shared.dominators();
+            rest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        if let Some(owners) = owners {
+            move_to_owners(&mut heap.snapshot, &owners);
+        }
+        heap.page_objects.take();
         heap.retained();
         Ok(heap)
     }
@@ -198,21 +218,6 @@ impl Heap {
     /// The summary of some objects, or of all.
     pub fn aggregates_of(&self, only: Option<&NodeSet>) -> Vec<Aggregate> {
         aggregates(self, only)
-    }
-
-    /// Objects and bytes of each class that has any, plain objects by other interfaces than the snapshot's own.
-    pub fn class_sizes(&self, interfaces: &[InterfaceDefinition]) -> Vec<(Class, u64, u64)> {
-        let classes = Classes::of(&self.snapshot, Some(interfaces));
-        let mut sizes = vec![(0u64, 0u64); classes.count() as usize];
-        for node in 0..self.snapshot.node_count() {
-            let bytes = self.snapshot.self_bytes(node);
-            if bytes != 0 {
-                let size = &mut sizes[classes.of_node(node) as usize];
-                *size = (size.0 + 1, size.1.saturating_add(bytes));
-            }
-        }
-        let named = (0..).zip(sizes).filter(|&(_, (count, _))| count > 0);
-        named.map(|(class, (count, bytes))| (classes.get(class).clone(), count, bytes)).collect()
     }
 
     /// What kinds of things fill the heap.
