@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use heapr_trace::{StackIndex, Trace};
+use heapr_trace::{Damage, StackIndex, Summary, Trace};
 
 use super::event_table::{EventTable, TableLimit};
 use super::scan::Scan;
@@ -44,13 +44,29 @@ pub struct Explorer {
     tree: OnceLock<SymbolTree>,
     /// `None` inside: there are too many events for a table.
     table: OnceLock<Option<EventTable>>,
+    /// The file's own.
+    summary: OnceLock<Option<Summary>>,
+    /// Where the file has none: what it would be, and what of the events could not be used.
+    replayed_summary: OnceLock<(Summary, Vec<Damage>)>,
+}
+
+/// Whether a filter asks for nothing that a summary does not hold.
+fn is_plain(filter: &Filter) -> bool {
+    let nothing = Filter { required_frames: filter.required_frames.clone(), ..Filter::default() };
+    *filter == nothing
 }
 
 impl Explorer {
     /// Names and events are not read yet.
     #[must_use]
     pub fn new(trace: Arc<Trace>) -> Self {
-        Self { trace, tree: OnceLock::new(), table: OnceLock::new() }
+        Self {
+            trace,
+            tree: OnceLock::new(),
+            table: OnceLock::new(),
+            summary: OnceLock::new(),
+            replayed_summary: OnceLock::new(),
+        }
     }
 
     /// The trace.
@@ -94,21 +110,27 @@ impl Explorer {
     /// Whether a filter is answered from the file's summary, without events.
     #[must_use]
     pub fn needs_no_events(&self, filter: &Filter, found: Found) -> bool {
-        let is_plain = |filter: &Filter| {
-            let Filter { pids, heaps, threads, range, lifetime, size, at, is_temporary_only, .. } = filter;
-            pids.is_empty()
-                && heaps.is_empty()
-                && threads.is_empty()
-                && range.is_none()
-                && lifetime.is_none()
-                && size.is_none()
-                && at.is_none()
-                && !is_temporary_only
-                && filter.allocation_type.is_none()
-        };
-        is_plain(filter)
-            && found == Found::default()
-            && self.trace.summary_totals().is_ok_and(|summary| summary.is_some())
+        is_plain(filter) && found == Found::default() && self.summary.get_or_init(|| self.stored()).is_some()
+    }
+
+    /// The file's own summary, if it has a whole one.
+    fn stored(&self) -> Option<Summary> {
+        self.trace.summary().ok().flatten()
+    }
+
+    /// The file's summary, or what it would be.
+    fn summary(&self, damage: &mut Vec<Damage>) -> Result<&Summary> {
+        if let Some(summary) = self.summary.get_or_init(|| self.stored()) {
+            return Ok(summary);
+        }
+        if let Some((summary, known)) = self.replayed_summary.get() {
+            damage.clone_from(known);
+            return Ok(summary);
+        }
+        let mut replay = Replay { trace: &self.trace, progress: &mut |_, _| {}, damage: Vec::new() };
+        let summary = replay.summary()?;
+        damage.clone_from(&replay.damage);
+        Ok(&self.replayed_summary.get_or_init(|| (summary, replay.damage)).0)
     }
 
     pub(super) fn tree(&self) -> &SymbolTree {
@@ -143,13 +165,11 @@ impl Explorer {
         filter.check()?;
         let choice = Choice::new(filter, self.trace.processes(), self.trace.threads())?;
         let has_required = self.has_required(filter);
-        if self.needs_no_events(filter, found)
-            && let Some(selection) = self.select_summary(has_required.as_deref())
-        {
-            return Ok(selection);
+        if is_plain(filter) && found == Found::default() {
+            return self.select_summary(has_required.as_deref());
         }
         if let Some(table) = self.table() {
-            let file_peak = self.trace.summary_totals().ok().flatten();
+            let file_peak = self.summary.get_or_init(|| self.stored()).as_ref();
             let scan = Scan {
                 table,
                 filter,
@@ -178,11 +198,11 @@ impl Explorer {
         Ok(Selection::of_replay(collected, replay.damage))
     }
 
-    /// From the summary; nothing if it is damaged.
-    fn select_summary(&self, has_required: Option<&[bool]>) -> Option<Selection> {
-        let summary = self.trace.summary().ok().flatten()?;
-        let mut rows = summary.by_stack;
-        let (mut totals, mut by_heap) = (summary.totals, summary.by_heap);
+    fn select_summary(&self, has_required: Option<&[bool]>) -> Result<Selection> {
+        let mut damage = Vec::new();
+        let summary = self.summary(&mut damage)?;
+        let mut rows = summary.by_stack.clone();
+        let (mut totals, mut by_heap) = (summary.totals, summary.by_heap.clone());
         if let Some(has_required) = has_required {
             rows.retain(|row| has_required.get(row.stack.0 as usize).copied().unwrap_or(false));
             let mut sums = RowSums::default();
@@ -193,11 +213,11 @@ impl Explorer {
         let mut by_heap: Vec<HeapRow> =
             by_heap.into_iter().map(|(process, heap, totals)| HeapRow { process, heap, totals }).collect();
         by_heap.sort_by_key(|row| (row.process, row.heap));
-        Some(Selection {
+        Ok(Selection {
             totals,
             by_heap,
             histograms: Vec::new(),
-            damage: Vec::new(),
+            damage,
             rows: RowSource::Memory(Rows { totals: rows, threads: Vec::new() }),
             thread_rows: None,
         })
@@ -306,16 +326,6 @@ impl Explorer {
             GroupKey::Frame(Some((_, frame))) => is_set.get(frame.0 as usize).copied().unwrap_or(false),
             _ => false,
         });
-    }
-
-    /// Whether a stack by names holds a frame.
-    pub(super) fn stacks_with(&self, frame: FrameNumber) -> Vec<bool> {
-        let tree = self.tree();
-        let mut is_set = vec![false; tree.frames.len()];
-        if let Some(place) = is_set.get_mut(frame.0 as usize) {
-            *place = true;
-        }
-        tree.stacks_with(&is_set)
     }
 }
 

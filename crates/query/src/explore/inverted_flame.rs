@@ -100,10 +100,6 @@ fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery) -> FlameTr
     let mut waiting = BinaryHeap::from([Waiting { value, number: std::cmp::Reverse(0), places }]);
     let mut node_count = 1;
     while let Some(Waiting { number: std::cmp::Reverse(number), mut places, .. }) = waiting.pop() {
-        if nodes.len() >= query.nodes_max {
-            nodes[number].left_out = sum(&places);
-            continue;
-        }
         places.sort_unstable_by_key(|place| (tree.frames[place.node as usize], place.node));
         for alike in places.chunk_by(|a, b| tree.frames[a.node as usize] == tree.frames[b.node as usize]) {
             let (value, place) = (sum(alike), alike[0]);
@@ -112,7 +108,7 @@ fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery) -> FlameTr
                 continue;
             }
             node_count += 1;
-            if value < least {
+            if value < least || nodes.len() >= query.nodes_max {
                 nodes[number].left_out = nodes[number].left_out.saturating_add(value);
                 continue;
             }
