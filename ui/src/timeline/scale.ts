@@ -23,7 +23,7 @@ export function amountStep(most: number, ticks: number, isBytes: boolean): numbe
   const rough = most / ticks;
   if (!isBytes) return timeStep(most, ticks, 1);
   const unit = 1024 ** Math.max(0, Math.floor(Math.log(rough) / Math.log(1024)));
-  for (const factor of [1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 200, 250, 256, 500, 512, 1024]) {
+  for (const factor of [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]) {
     if (unit * factor >= rough) return unit * factor;
   }
   return unit * 1024;

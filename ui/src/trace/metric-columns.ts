@@ -17,8 +17,8 @@ const AMOUNTS: Amount[] = [
   { key: 'peak_bytes', title: 'At peak', help: 'Bytes held at the peak of all that is counted', sort: 'peak' },
   { key: 'total_bytes', title: 'Total', help: 'Bytes allocated in all', sort: 'st' },
   { key: 'total_count', title: 'Allocs', help: 'Allocations in all', sort: 'stc' },
-  { key: 'temporary_count', title: 'Temporary', help: 'Freed by their thread before it allocated again', sort: 'temporary' },
-  { key: 'realloc_count', title: 'Reallocs', help: 'Allocations that came out of a realloc', sort: 'src' },
+  { key: 'temporary_count', title: 'Temporary', help: 'Freed by their thread before it allocated again', sort: 'temporary', isExtra: true },
+  { key: 'realloc_count', title: 'Reallocs', help: 'Allocations that came out of a realloc', sort: 'src', isExtra: true },
   { key: 'peak_count', title: 'Blocks at peak', help: 'Blocks held at the peak', isExtra: true },
 ];
 
@@ -35,11 +35,11 @@ function amountText(key: keyof Metrics, value: number): string {
 export function metricColumns<Row extends Metrics>(sort: string, whole: Metrics | null): Column<Row>[] {
   const ranked = metricOf(sort);
   const share: Column<Row> = {
-    key: 'percent', title: '%', help: `Share of ${AMOUNTS.find((amount) => amount.key === ranked)?.title ?? ''}`, isNumber: true, width: 4.2,
+    key: 'percent', title: '%', help: `Share of ${AMOUNTS.find((amount) => amount.key === ranked)?.title ?? ''}`, isNumber: true, width: 4,
     text: (row) => (whole ? formatPercent(row[ranked], whole[ranked]).replace(' %', '') : ''),
   };
   return [share, ...AMOUNTS.map((amount): Column<Row> => ({
-    key: amount.key, title: amount.title, help: amount.help, isNumber: true, width: amount.key.endsWith('_bytes') ? 6.3 : 5.6,
+    key: amount.key, title: amount.title, help: amount.help, isNumber: true, width: 6.8,
     ...(amount.sort !== undefined ? { sort: amount.sort } : {}), ...(amount.isExtra ? { isExtra: true } : {}),
     text: (row) => amountText(amount.key, row[amount.key]),
     exact: (row) => (amount.key.endsWith('_bytes') ? exactBytes(row[amount.key]) : formatCount(row[amount.key])),

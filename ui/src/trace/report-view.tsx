@@ -86,10 +86,10 @@ function GroupName({ group, by }: { group: Group; by: ReportBy }) {
   if (!first) return <span class="quiet">(no frames)</span>;
   if (by === 'images') return <FrameName frame={{ ...first, symbol: first.module ?? '(no module)', module: null }} showsPlace={false} />;
   return (
-    <>
+    <span class="stack-name">
       <FrameName frame={first} showsPlace={by === 'frames'} />
-      {by === 'stacks' && second && <span class="quiet"> ← {second.symbol ?? frameName(second)}{group.frame_count > 2 ? ` … ${group.frame_count} frames` : ''}</span>}
-    </>
+      {by === 'stacks' && second && <span class="quiet">← {second.symbol ?? frameName(second)}{group.frame_count > 2 ? ` … ${group.frame_count} frames` : ''}</span>}
+    </span>
   );
 }
 

@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+import type { PathStep } from '../api/types';
+import { pathLayout } from './path-layout';
+
+const step = (id: number, held_as = ''): PathStep => ({ id, name: `o${id}`, held_as, place: null });
+
+describe('the picture of retaining paths', () => {
+  it('shares the objects that several ways have', () => {
+    const layout = pathLayout([[step(1), step(2), step(3, '.a'), step(9, '.x')], [step(1), step(4), step(9, '.y')]]);
+    expect(layout.boxes.map((box) => box.step.id).sort()).toEqual([1, 2, 3, 4, 9]);
+    expect(layout.arrows).toHaveLength(5);
+    expect(layout.columns).toBe(4);
+    expect(layout.rows).toBe(2);
+  });
+
+  it('every arrow leads to the right', () => {
+    const layout = pathLayout([[step(1), step(2), step(9)], [step(1), step(5), step(6), step(2), step(9)]]);
+    for (const arrow of layout.arrows) expect(arrow.to.column).toBeGreaterThan(arrow.from.column);
+  });
+
+  it('ends on ways that lie', () => {
+    expect(pathLayout([[step(1), step(2), step(1)], [step(2), step(2)]]).boxes).toHaveLength(2);
+    expect(pathLayout([]).columns).toBe(0);
+  });
+});
