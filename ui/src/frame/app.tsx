@@ -44,7 +44,7 @@ export function App() {
 
   return (
     <div class="page">
-      <header class="bar">
+      <header class="top-bar">
         <h1 title={version ? `heapr ${version}` : 'heapr'}>heapr</h1>
         <nav class="files" aria-label="Files">
           {(files ?? []).map((candidate) => (

@@ -71,7 +71,7 @@ interface HeapColumnOptions {
 
 export function heapColumns({ title, totalBytes, isSorted = false }: HeapColumnOptions): Column<HeapRow>[] {
   const size = (key: 'shallow_bytes' | 'retained_bytes', head: string, help: string, sort: string): Column<HeapRow> => ({
-    key, title: head, help, isNumber: true, width: 9.5, ...(isSorted ? { sort } : {}),
+    key, title: head, help, isNumber: true, width: 10.8, ...(isSorted ? { sort } : {}),
     text: (row) => formatBytes(row[key] ?? 0), exact: (row) => exactBytes(row[key] ?? 0), raw: (row) => row[key] ?? 0,
     cell: (row) => (
       <>
