@@ -63,8 +63,21 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let outcome = match arguments.command {
+    let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    let native = snapshot_native::run_if_native(&words);
+    let outcome = native.unwrap_or_else(|| run(Arguments::parse_from(words)));
+    match outcome {
+        Ok(status) => status,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("heapr: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    match arguments.command {
         Command::Run(arguments) => commands::run::run(*arguments),
         Command::Start(arguments) => sessions::start(*arguments),
         Command::Status(arguments) => sessions::status(&arguments),
@@ -80,14 +93,6 @@ fn main() -> ExitCode {
         Command::Symbolize(arguments) => commands::symbolize::run(*arguments),
         Command::Snapshot(command) => snapshot::run(command),
         Command::Node(arguments) => snapshot_take::run_node(*arguments),
-    };
-    match outcome {
-        Ok(status) => status,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("heapr: {error:#}");
-            ExitCode::from(2)
-        }
     }
 }
 

@@ -110,6 +110,11 @@ impl FilterArguments {
         })
     }
 
+    /// The snapshot that is asked for, as it was given.
+    pub(crate) fn snapshot(&self) -> Option<&str> {
+        self.snapshot.as_deref()
+    }
+
     /// The frames to be removed.
     pub(crate) fn cull_list(&self) -> anyhow::Result<CullList> {
         let mut list = if self.no_default_cull { CullList::empty() } else { CullList::built_in() };
