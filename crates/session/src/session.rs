@@ -82,6 +82,8 @@ impl Session {
         let clock = Clock::start(source);
         let start_unix_ns = unix_ns();
         describe(&mut sink, &properties, source, start_unix_ns);
+        // Whoever is killed from here on leaves a file that opens.
+        sink.flush();
         open_pool(&pool, &clock, source, &properties);
         Ok(Self {
             recorder: Recorder::new(pool, clock, sink),

@@ -124,10 +124,17 @@ fn record(
     let mut has_told = arguments.quiet;
     let mut ended = std::time::Instant::now();
     let mut next_look = ended;
+    let mut has_told_full = false;
     loop {
         session.step();
         if let Some(error) = session.take_write_error() {
             eprintln!("heapr: {error}; the program runs on, the file can be read up to here");
+        }
+        if session.is_full() && !has_told_full {
+            has_told_full = true;
+            eprintln!(
+                "heapr: the file has the size of --max-file: recording has ended, the program runs on untraced"
+            );
         }
         for signal in signals.pending() {
             if arguments.snapshot_signal == Some(signal) {
