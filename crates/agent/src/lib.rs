@@ -27,6 +27,7 @@ mod events;
 mod exec;
 mod foreign;
 mod hooks;
+mod injected;
 mod kept_stack;
 mod link_map;
 mod modules;

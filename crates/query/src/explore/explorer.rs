@@ -13,7 +13,7 @@ use crate::code_table::CodeTable;
 use crate::collector::RowSums;
 use crate::cull_list::CullList;
 use crate::error::Result;
-use crate::filter::Filter;
+use crate::filter::{Filter, Moment};
 use crate::frames::{FrameId, FrameView};
 use crate::histogram::HistogramOf;
 use crate::metrics::SortKey;
@@ -168,7 +168,9 @@ impl Explorer {
         if is_plain(filter) && found == Found::default() {
             return self.select_summary(has_required.as_deref());
         }
-        if let Some(table) = self.table() {
+        // What a snapshot holds stands in the file on its own.
+        let is_of_snapshot = matches!(filter.at, Some(Moment::Snapshot { .. }));
+        if let Some(table) = self.table().filter(|_| !is_of_snapshot) {
             let file_peak = self.summary.get_or_init(|| self.stored()).as_ref();
             let scan = Scan {
                 table,

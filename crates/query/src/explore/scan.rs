@@ -126,6 +126,8 @@ impl Scan<'_> {
                 };
                 self.live(from, to, time_ns, Some(bytes))
             }
+            // `Explorer::select` leaves snapshots to the replay.
+            Some(Moment::Snapshot { number }) => Err(Error::NoSuchSnapshot { number, present: 0 }),
             None => self.born(from, to, range),
         }
     }

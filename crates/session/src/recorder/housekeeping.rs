@@ -20,6 +20,22 @@ impl Recorder {
         }
     }
 
+    /// Takes note of a process that was attached to, and of its id as we see it.
+    pub(crate) fn process_attached(&mut self, slot: u32, generation: u32, pid: u32) {
+        self.outer_pids.insert((slot, generation), pid);
+        self.find_processes();
+    }
+
+    /// Takes note that a process writes no more: it was detached from.
+    pub(crate) fn process_detached(&mut self, slot: u32, generation: u32) {
+        self.find_processes();
+        if let Some(&place) = self.process_by_slot.get(&(slot, generation))
+            && let Some(process) = self.processes.get_mut(place)
+        {
+            process.has_ended = true;
+        }
+    }
+
     /// Looks at once whether the processes live.
     pub(crate) fn look_for_ends(&mut self) {
         for process in self.processes.iter_mut().filter(|process| !process.has_ended) {
