@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::control::claim::NameClaim;
 use crate::control::{Answer, Listener, Order};
 use crate::worker::{Ended, Worker};
-use crate::{Error, Session, SessionName, SessionProperties, SessionSummary};
+use crate::{Error, Session, SessionName, SessionProperties, SessionSummary, SnapshotRule};
 
 /// What a session is to begin with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,16 @@ pub struct StartRequest {
     pub program: Option<ProgramCommand>,
     /// Processes to attach to.
     pub pids: Vec<u32>,
+    /// When snapshots are taken without being asked for.
+    pub snapshot_rules: Vec<SnapshotRule>,
+}
+
+impl StartRequest {
+    /// A session without targets.
+    #[must_use]
+    pub fn new(properties: SessionProperties) -> Self {
+        Self { properties, program: None, pids: Vec::new(), snapshot_rules: Vec::new() }
+    }
 }
 
 /// A program and its arguments.
@@ -40,6 +50,7 @@ pub struct BackgroundSession {
     listener: Listener,
     claim: NameClaim,
     orders: Sender<Order>,
+    remarks: Vec<String>,
 }
 
 impl BackgroundSession {
@@ -49,12 +60,13 @@ impl BackgroundSession {
     /// # Errors
     /// What failed; see [`Error::kind`].
     pub fn begin(request: StartRequest) -> Result<Self, Error> {
-        let StartRequest { properties, program, pids } = request;
+        let StartRequest { properties, program, pids, snapshot_rules } = request;
         let name = SessionName::new(&properties.name)?;
         properties.check()?;
         let claim = NameClaim::new(&name)?;
         let output = properties.output.clone();
-        let session = Session::start(properties)?;
+        let mut session = Session::start(properties)?;
+        snapshot_rules.into_iter().for_each(|rule| session.add_snapshot_rule(rule));
         Self::begin_with(session, claim, program, &pids).inspect_err(|_| {
             let _ = std::fs::remove_file(&output);
         })
@@ -72,14 +84,20 @@ impl BackgroundSession {
             Listener::start(socket, orders.clone()).map_err(|source| Error::Recorder { source })?;
         let child = program.map(|program| start_program(&session, &program)).transpose()?;
         let mut worker = Worker::new(session, receiver, child);
-        worker.attach_all(pids)?;
-        Ok(Self { worker, listener, claim, orders })
+        let remarks = worker.attach_all(pids)?;
+        Ok(Self { worker, listener, claim, orders, remarks })
+    }
+
+    /// What there is to say about the processes that it has begun with.
+    #[must_use]
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// Records until it is stopped or cancelled by an order, or `stop` is set. `None`: cancelled.
     #[must_use]
     pub fn run(self, stop: &AtomicBool) -> Option<SessionSummary> {
-        let Self { worker, listener, claim, orders } = self;
+        let Self { worker, listener, claim, orders, remarks: _ } = self;
         let Ended { summary, report, order } = worker.run(stop);
         // Who hears that the session has ended may start the next one of this name.
         drop(claim);

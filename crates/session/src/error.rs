@@ -99,20 +99,6 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// No such process.
-    #[error("there is no process {pid}")]
-    NoSuchProcess {
-        /// Its id.
-        pid: u32,
-    },
-    /// A process cannot be traced.
-    #[error("cannot trace process {pid}: {reason}")]
-    NotTraceable {
-        /// Its id.
-        pid: u32,
-        /// Why, and what to do instead.
-        reason: String,
-    },
     /// The program of a session could not be started.
     #[error("cannot run {program}: {source}")]
     Program {
@@ -151,11 +137,30 @@ impl Error {
             Self::Output { .. } => FailureKind::Output,
             Self::OutOfMemory { .. } => FailureKind::OutOfMemory,
             Self::SessionExists { .. } => FailureKind::AlreadyExists,
-            Self::NoSuchProcess { .. } => FailureKind::NoSuchProcess,
-            Self::NotTraceable { .. } => FailureKind::NotTraceable,
+            Self::Inject { source } => kind_of_attach(source),
+            Self::NotRecorded { .. } => FailureKind::NoSuchProcess,
+            Self::RecordingEnded | Self::TooManySnapshots { .. } => FailureKind::Other,
             Self::Session(failure) => failure.kind,
             Self::Recorder { source } if source.raw_os_error() == Some(ENOMEM) => FailureKind::OutOfMemory,
             _ => FailureKind::Other,
         }
+    }
+}
+
+fn kind_of_attach(error: &heapr_inject::Error) -> FailureKind {
+    use heapr_inject::Error as Inject;
+    match error {
+        Inject::NoSuchProcess { .. } | Inject::Zombie { .. } | Inject::Ended { .. } => {
+            FailureKind::NoSuchProcess
+        }
+        Inject::NotPermitted { .. } => FailureKind::NoPermission,
+        Inject::RemoteCall { errno: ENOMEM, .. } => FailureKind::OutOfMemory,
+        Inject::AlreadyTraced { .. }
+        | Inject::AlreadyAttached { .. }
+        | Inject::NotAttached { .. }
+        | Inject::Unsupported { .. }
+        | Inject::NoQuietMoment { .. }
+        | Inject::Malformed { .. } => FailureKind::NotTraceable,
+        _ => FailureKind::Other,
     }
 }

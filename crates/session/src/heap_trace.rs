@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
-use crate::control::{Answer, Failure, FailureKind, Order, Request, Update, UpdateReport};
+use crate::control::{Answer, Failure, FailureKind, Order, Request, SnapshotTaken, Update, UpdateReport};
 use crate::{
     BackgroundSession, Error, SessionProperties, SessionStatus, SessionSummary, StackEvents, StartRequest,
 };
@@ -56,7 +56,7 @@ impl HeapTrace {
         stack_events: StackEvents,
     ) -> Result<Self, Error> {
         let properties = SessionProperties { name: name.to_owned(), stacks: stack_events, ..properties };
-        Self::start_request(StartRequest { properties, program: None, pids: pids.to_vec() })
+        Self::start_request(StartRequest { pids: pids.to_vec(), ..StartRequest::new(properties) })
     }
 
     /// As [`HeapTrace::start`], with a program that is started with the session and traced from its first instruction.
@@ -72,7 +72,8 @@ impl HeapTrace {
     /// let mut properties = SessionProperties::new(folder.path().join("trace.heapr"));
     /// properties.name = "doc-program".to_owned();
     /// let program = ProgramCommand { path: "/bin/true".into(), arguments: vec!["true".into()] };
-    /// let trace = HeapTrace::start_request(StartRequest { properties, program: Some(program), pids: vec![] })?;
+    /// let request = StartRequest { program: Some(program), ..StartRequest::new(properties) };
+    /// let trace = HeapTrace::start_request(request)?;
     /// while trace.query()?.live_process_count > 0 || trace.query()?.process_count == 0 {
     ///     std::thread::sleep(std::time::Duration::from_millis(5));
     /// }
@@ -153,6 +154,43 @@ impl HeapTrace {
     /// The session has ended.
     pub fn mark(&mut self, text: &str) -> Result<(), Error> {
         self.ask(Request::Mark(text.to_owned())).map(|_| ())
+    }
+
+    /// Takes a snapshot of the live heaps of some processes, or of all (`pids` empty), without stopping them.
+    ///
+    /// # Errors
+    /// The session has ended, or does not know a process.
+    ///
+    /// ```
+    /// use heapr_session::{HeapTrace, LoggingMode, ProgramCommand, SessionProperties, StartRequest};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// let mut properties = SessionProperties::new(folder.path().join("snapshots.heapr"));
+    /// properties.name = "doc-snapshot".to_owned();
+    /// // No stream of events: only the live heap, and snapshots of it.
+    /// properties.mode = LoggingMode::Snapshot;
+    /// let program = ProgramCommand { path: "/bin/sleep".into(), arguments: vec!["sleep".into(), "60".into()] };
+    /// let mut trace = HeapTrace::start_request(StartRequest {
+    ///     program: Some(program),
+    ///     ..StartRequest::new(properties)
+    /// })?;
+    /// while trace.query()?.event_count == 0 {
+    ///     std::thread::sleep(std::time::Duration::from_millis(5));
+    /// }
+    /// let snapshot = trace.snapshot("first", &[])?;
+    /// assert_eq!(snapshot.process_count, 1);
+    /// let sleeping = trace.query()?.processes[0].pid;
+    /// std::process::Command::new("kill").arg(sleeping.to_string()).status()?;
+    /// trace.stop()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn snapshot(&mut self, name: &str, pids: &[u32]) -> Result<SnapshotTaken, Error> {
+        match self.ask(Request::Snapshot { name: name.to_owned(), pids: pids.to_vec() })? {
+            Answer::Snapshot(taken) => Ok(taken),
+            _ => Err(ended().into()),
+        }
     }
 
     /// Ends the session: what is in the buffers is taken, the file is completed, the processes run on as they were.

@@ -45,7 +45,7 @@ pub use background::{BackgroundSession, ProgramCommand, StartRequest};
 pub use clock::ClockSource;
 pub use control::{
     Answer, ClientError, Failure, FailureKind, PROTOCOL_VERSION, Request, SessionClient, SessionEntry,
-    StopReport, Update, UpdateReport, sessions,
+    SnapshotTaken, StopReport, Update, UpdateReport, sessions,
 };
 pub use error::Error;
 pub use heap_trace::HeapTrace;

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use heapr_trace::{ProcessIndex, SnapshotTrigger};
+use serde::{Deserialize, Serialize};
 
 use crate::native_snapshot::{SnapshotRequest, SnapshotScope};
 
@@ -15,7 +16,8 @@ const REARM_PERCENT: u64 = 90;
 const GROWTH_FLOOR_BYTES: u64 = 1 << 20;
 
 /// What a rule waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SnapshotWhen {
     /// Time: at each interval since the rule was made.
     Every {
@@ -37,7 +39,7 @@ pub enum SnapshotWhen {
 }
 
 /// Takes snapshots without being asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotRule {
     /// When.
     pub when: SnapshotWhen,

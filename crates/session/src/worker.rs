@@ -1,13 +1,19 @@
 //! The loop of a session that is controlled from outside: rounds of the recorder, and between them the orders.
 
+use std::collections::HashMap;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use crate::control::{Answer, Failure, Order, Request, StopReport, Update, UpdateReport};
-use crate::{Error, Session, SessionSummary};
+use crate::control::{
+    Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport, Update, UpdateReport,
+};
+use crate::{
+    Error, InjectError, SNAPSHOT_INTERVAL_MIN, Session, SessionSummary, SnapshotRequest, SnapshotRule,
+    SnapshotScope, SnapshotTicket, SnapshotWhen,
+};
 
 /// Processes are looked at this often: one that has ended is shown as such.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -20,6 +26,8 @@ pub(crate) struct Worker {
     child: Option<Child>,
     wait_status: Option<i32>,
     attached: Vec<u32>,
+    /// Who waits for which snapshot.
+    snapshots: HashMap<SnapshotTicket, Sender<Answer>>,
     next_look: Instant,
 }
 
@@ -35,18 +43,40 @@ pub(crate) struct Ended {
 
 impl Worker {
     pub(crate) fn new(session: Session, orders: Receiver<Order>, child: Option<Child>) -> Self {
-        Self { session, orders, child, wait_status: None, attached: Vec::new(), next_look: Instant::now() }
+        Self {
+            session,
+            orders,
+            child,
+            wait_status: None,
+            attached: Vec::new(),
+            snapshots: HashMap::new(),
+            next_look: Instant::now(),
+        }
     }
 
     /// Attaches to the processes that a session begins with.
     ///
     /// # Errors
-    /// The first that fails; those before it are attached.
-    pub(crate) fn attach_all(&mut self, pids: &[u32]) -> Result<(), Error> {
+    /// The first that fails; those before it are let go again.
+    pub(crate) fn attach_all(&mut self, pids: &[u32]) -> Result<Vec<String>, Error> {
+        let mut remarks = Vec::new();
         for &pid in pids {
-            self.attach(pid)?;
+            match self.attach(pid) {
+                Ok(remark) => remarks.push(format!("process {pid} is traced: {remark}")),
+                Err(error) => {
+                    self.detach_all();
+                    return Err(error);
+                }
+            }
         }
-        Ok(())
+        Ok(remarks)
+    }
+
+    /// Lets all go. One that has ended meanwhile, or cannot be stopped now, goes on untraced once the session is closed.
+    fn detach_all(&mut self) {
+        for pid in std::mem::take(&mut self.attached) {
+            let _: Result<(), Error> = self.detach(pid);
+        }
     }
 
     /// Records until an order or `stop` ends it, or nobody is left who could give orders.
@@ -54,14 +84,11 @@ impl Worker {
         loop {
             self.session.step();
             self.look_at_processes();
+            self.report_snapshots();
             loop {
                 match self.orders.try_recv() {
                     Ok(order) if order.is_last() => return self.end(Some(order)),
-                    Ok(order) => {
-                        let answer = self.obey(order.request);
-                        // Who asked may have gone.
-                        let _ = order.answer.send(answer);
-                    }
+                    Ok(order) => self.take(order),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return self.end(None),
                 }
@@ -89,6 +116,70 @@ impl Worker {
         }
     }
 
+    fn take(&mut self, order: Order) {
+        let Order { request, answer } = order;
+        let reply = match request {
+            Request::Snapshot { name, pids } => {
+                let scope = SnapshotScope::of_pids(&pids);
+                match self.session.request_snapshot(SnapshotRequest {
+                    name,
+                    scope,
+                    ..SnapshotRequest::default()
+                }) {
+                    // It is taken between the next rounds, and answered then.
+                    Ok(ticket) => {
+                        self.snapshots.insert(ticket, answer);
+                        return;
+                    }
+                    Err(error) => Answer::Failed(Failure::from(&error)),
+                }
+            }
+            request => self.obey(request),
+        };
+        // Who asked may have gone.
+        let _ = answer.send(reply);
+    }
+
+    fn report_snapshots(&mut self) {
+        while let Some(report) = self.session.take_snapshot_report() {
+            let waiting = report.ticket.and_then(|ticket| self.snapshots.remove(&ticket));
+            let Some(waiting) = waiting else { continue };
+            let snapshot = report.snapshot;
+            let answer = match report.write_error {
+                Some(error) => Answer::Failed(Failure::new(FailureKind::Output, error)),
+                None => Answer::Snapshot(SnapshotTaken {
+                    number: snapshot.number,
+                    output: self.session.properties().output.clone().into_os_string(),
+                    time_ns: snapshot.time_ns,
+                    process_count: snapshot.processes.len() as u64,
+                    block_count: snapshot.block_count,
+                    block_bytes: snapshot.block_bytes,
+                    export_ns: snapshot.export_ns,
+                    notes: snapshot.notes,
+                }),
+            };
+            let _ = waiting.send(answer);
+        }
+    }
+
+    /// At an interval from now on, in place of an earlier one of the same processes; `None`: no more.
+    fn snapshot_every(&mut self, interval_ms: Option<u64>, pids: Vec<u32>) -> Answer {
+        let interval = interval_ms.map(Duration::from_millis);
+        if interval.is_some_and(|interval| interval < SNAPSHOT_INTERVAL_MIN) {
+            let least_ms = SNAPSHOT_INTERVAL_MIN.as_millis();
+            let message = format!("snapshots at an interval below {least_ms} ms are not possible");
+            return Answer::Failed(Failure::new(FailureKind::Invalid, message));
+        }
+        let is_turned_off = |rule: &SnapshotRule| {
+            matches!(rule.when, SnapshotWhen::Every { .. }) && (rule.pids == pids || pids.is_empty())
+        };
+        self.session.retain_snapshot_rules(|rule| !is_turned_off(rule));
+        if let Some(interval) = interval {
+            self.session.add_snapshot_rule(SnapshotRule { when: SnapshotWhen::Every { interval }, pids });
+        }
+        Answer::Done
+    }
+
     fn obey(&mut self, request: Request) -> Answer {
         match request {
             Request::Status => {
@@ -102,7 +193,8 @@ impl Worker {
                 Answer::Done
             }
             Request::Update(update) => Answer::Updated(self.update(&update)),
-            Request::Stop | Request::Cancel => Answer::Done,
+            Request::SnapshotEvery { interval_ms, pids } => self.snapshot_every(interval_ms, pids),
+            Request::Snapshot { .. } | Request::Stop | Request::Cancel => Answer::Done,
         }
     }
 
@@ -129,23 +221,38 @@ impl Worker {
         report
     }
 
+    /// Attaches; gives what there is to say about it.
     fn attach(&mut self, pid: u32) -> Result<String, Error> {
-        if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
-            return Err(Error::NoSuchProcess { pid });
+        let is_recorded = self
+            .session
+            .status()
+            .processes
+            .iter()
+            .any(|process| process.pid == pid && process.is_alive && process.disabled.is_none());
+        if is_recorded {
+            return Err(InjectError::AlreadyAttached { pid }.into());
         }
+        let report = self.session.attach(pid)?;
         self.attached.push(pid);
-        Err(Error::NotTraceable { pid, reason: "attaching is not built in".to_owned() })
+        let mut remark = format!(
+            "it stood still for {:.1} ms ({} threads, {} modules)",
+            report.pause.as_secs_f64() * 1e3,
+            report.thread_count,
+            report.module_count
+        );
+        for (function, reason) in &report.not_hooked {
+            remark += &format!("; {function} is not recorded: {reason}");
+        }
+        Ok(remark)
     }
 
     fn detach(&mut self, pid: u32) -> Result<(), Error> {
         self.attached.retain(|&attached| attached != pid);
-        Err(Error::NotTraceable { pid, reason: "it was not attached to".to_owned() })
+        self.session.detach(pid).map(|_| ())
     }
 
     fn end(mut self, order: Option<Order>) -> Ended {
-        for pid in std::mem::take(&mut self.attached) {
-            let _ = self.detach(pid);
-        }
+        self.detach_all();
         let output = self.session.properties().output.clone();
         let summary = self.session.stop();
         let is_cancel = order.as_ref().is_some_and(|order| order.request == Request::Cancel);

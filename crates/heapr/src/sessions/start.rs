@@ -13,6 +13,7 @@ use heapr_session::{Failure, FailureKind, ProgramCommand, SessionName, SessionPr
 use super::recorder_process::{Beginning, SUBCOMMAND};
 use crate::run::program::{self, Traceability};
 use crate::run::record_arguments::RecordArguments;
+use crate::snapshot_native::rule_arguments::SnapshotRuleArguments;
 
 /// Arguments of `heapr start`.
 #[derive(Debug, clap::Args)]
@@ -34,6 +35,8 @@ pub(crate) struct StartArguments {
     quiet: bool,
     #[command(flatten)]
     record: RecordArguments,
+    #[command(flatten)]
+    snapshots: SnapshotRuleArguments,
     /// A program to start with the session, and its arguments; its standard input is empty
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -58,7 +61,8 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
         None => None,
         Some((name, _)) => Some(find_program(name, &here, &arguments.program)?),
     };
-    let request = StartRequest { properties, program, pids: arguments.pids.clone() };
+    let snapshot_rules = arguments.snapshots.rules();
+    let request = StartRequest { properties, program, pids: arguments.pids.clone(), snapshot_rules };
     let beginning = begin(&request)?;
     if !arguments.quiet {
         eprintln!(

@@ -150,3 +150,98 @@ fn the_recording_ends_when_the_file_is_full_and_the_program_runs_on() {
     let bytes = info["file_bytes"].as_u64().unwrap();
     assert!((1 << 20..5 << 20).contains(&bytes), "{bytes} bytes");
 }
+
+#[test]
+fn a_circular_session_keeps_the_newest_events_and_all_that_is_live() {
+    let stage = Stage::new();
+    let steady = stage.steady(0);
+    let mut arguments = vec!["start", "ring", "-o", "ring.heapr", "--memory", "1M", "--"];
+    arguments.extend(steady.iter().map(String::as_str));
+    stage.heapr(&arguments).ok();
+    let status =
+        stage.wait_for("ring", "dropped events", |status| status["events_dropped"].as_u64() > Some(100_000));
+    assert_eq!(status["mode"], "memory");
+    assert!(status["file_bytes"].as_u64() < Some(3 << 20), "{status}");
+    stage.release();
+    stage.wait_for("ring", "the program's end", |status| status["live_process_count"] == 0);
+    let stopped = stage.heapr(&["stop", "ring"]).ok();
+    assert!(stopped.stderr.contains("circular"), "{}", stopped.stderr);
+    let info = stage.json(&["info", "ring.heapr"]);
+    let statistics = &info["statistics"];
+    assert!(statistics["events_before_window"].as_u64() > Some(100_000), "{info}");
+    // What was allocated at the very beginning, with its stack; by the summary, and by a replay of the file.
+    for extra in [&[][..], &["--size", "1", "1000000"]] {
+        let groups = |frame: &str| {
+            let arguments =
+                [&["report", "ring.heapr", "--stacks", "--require-frames", frame], extra].concat();
+            let report = stage.json(&arguments);
+            report["groups"][0].clone()
+        };
+        let early = groups("early_alloc");
+        assert_eq!((&early["outstanding_count"], &early["total_count"]), (&10.into(), &10.into()), "{early}");
+        let steady = groups("steady_alloc");
+        assert_eq!(steady["outstanding_count"], 1000, "{steady}");
+        assert!(steady["total_count"].as_u64() > Some(10_000), "{steady}");
+    }
+}
+
+#[test]
+fn a_session_in_snapshot_mode_keeps_no_events_and_knows_what_is_live() {
+    let stage = Stage::new();
+    let steady = stage.steady(0);
+    let mut arguments = vec!["start", "live", "-o", "live.heapr", "--mode", "snapshot", "--"];
+    arguments.extend(steady.iter().map(String::as_str));
+    stage.heapr(&arguments).ok();
+    stage.wait_for("live", "events", |status| status["event_count"].as_u64() > Some(300_000));
+    stage.release();
+    stage.wait_for("live", "the program's end", |status| status["live_process_count"] == 0);
+    stage.heapr(&["stop", "live"]).ok();
+    let info = stage.json(&["info", "live.heapr"]);
+    assert_eq!(info["event_count"], 0);
+    assert!(info["file_bytes"].as_u64() < Some(200_000), "{}", info["file_bytes"]);
+    let report = stage.json(&["report", "live.heapr", "--stacks", "--require-frames", "early_alloc"]);
+    assert_eq!(report["groups"][0]["outstanding_count"], 10, "{report}");
+}
+
+#[test]
+fn a_session_on_a_running_program_lets_it_go_unharmed() {
+    let stage = Stage::new();
+    let mut first = stage.spawn_steady(200);
+    let mut second = stage.spawn_steady(200);
+    let [first_pid, second_pid] = [&first, &second].map(|child| child.id().to_string());
+    let started = stage.heapr(&["start", "att", "-o", "att.heapr", "--pid", &first_pid]).ok();
+    assert!(started.stderr.contains("is traced: it stood still for"), "{}", started.stderr);
+    stage.wait_for("att", "the first events", |status| status["event_count"].as_u64() > Some(5000));
+    stage.heapr(&["update", "att", "--add-pid", &second_pid]).ok();
+    stage.wait_for("att", "the second process", |status| status["live_process_count"] == 2);
+    // Twice is refused, and the session goes on.
+    stage.heapr(&["update", "att", "--add-pid", &second_pid]).fails_with(&["already"]);
+    stage.heapr(&["update", "att", "--remove-pid", &first_pid]).ok();
+    stage.wait_for("att", "the end of the first", |status| status["live_process_count"] == 1);
+    let maps = std::fs::read_to_string(format!("/proc/{first_pid}/maps")).unwrap();
+    assert!(!maps.contains("heapr-agent"), "{maps}");
+    stage.heapr(&["stop", "att", "-q"]).ok();
+    // Another session can have it.
+    stage.heapr(&["start", "again", "-o", "again.heapr", "--pid", &first_pid]).ok();
+    stage.wait_for("again", "the first events", |status| status["event_count"].as_u64() > Some(1000));
+    stage.heapr(&["stop", "again", "-q"]).ok();
+    stage.release();
+    for child in [&mut first, &mut second] {
+        assert_eq!(child.wait().unwrap().code(), Some(7));
+    }
+    let report = stage.json(&["report", "att.heapr", "--stacks", "--require-frames", "steady_alloc"]);
+    assert!(report["groups"][0]["total_count"].as_u64() > Some(2000), "{report}");
+}
+
+#[test]
+fn one_process_that_cannot_be_traced_lets_none_be_traced() {
+    let stage = Stage::new();
+    let mut child = stage.spawn_steady(200);
+    let pids = format!("{},4000000", child.id());
+    stage.heapr(&["start", "att", "-o", "att.heapr", "--pid", &pids]).fails_with(&["no process 4000000"]);
+    assert!(!stage.path("att.heapr").exists());
+    assert_eq!(stage.runtime_files(), Vec::<String>::new());
+    stage.heapr(&["start", "att", "-o", "att.heapr", "--pid", &child.id().to_string()]).ok();
+    stage.release();
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+}

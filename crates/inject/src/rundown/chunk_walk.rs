@@ -92,7 +92,7 @@ pub(super) fn walk_chunks(
                 contradictions.push(Contradiction { chunk_avma, size_bytes, recorded_bytes });
             }
         }
-        if size_bytes == cache::CHUNK_BYTES && looks_used {
+        if cache::CHUNK_BYTES.contains(&size_bytes) && looks_used {
             window.look_at_cache(chunk_avma, is_first, caches);
         }
         segment.push(size_bytes, looks_used);

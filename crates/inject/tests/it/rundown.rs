@@ -20,7 +20,11 @@ fn compare(holder: &Holder, rundown: &Rundown, label: &str) -> usize {
         match account.live.get(&block.address_avma) {
             Some(usable_bytes) => assert_eq!(block.usable_bytes, *usable_bytes, "{label}: {block:x?}"),
             None => {
-                assert!(!account.freed.contains(&block.address_avma), "{label}: {block:x?} is free");
+                assert!(
+                    !account.freed.contains(&block.address_avma),
+                    "{label}: {block:x?} is free; {:?}",
+                    rundown.findings()
+                );
                 unaccounted += 1;
             }
         }

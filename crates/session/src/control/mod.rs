@@ -22,5 +22,5 @@ pub use client::{ClientError, SessionClient, SessionEntry, sessions};
 pub(crate) use listener::Listener;
 pub(crate) use protocol::Order;
 pub use protocol::{
-    Answer, Failure, FailureKind, PROTOCOL_VERSION, Request, StopReport, Update, UpdateReport,
+    Answer, Failure, FailureKind, PROTOCOL_VERSION, Request, SnapshotTaken, StopReport, Update, UpdateReport,
 };

@@ -26,6 +26,20 @@ pub enum Request {
     Mark(String),
     /// Change what is recorded.
     Update(Update),
+    /// Take a snapshot of live heaps; answered when it is in the file.
+    Snapshot {
+        /// A name to find it by; may be empty.
+        name: String,
+        /// Of which processes; empty: all.
+        pids: Vec<u32>,
+    },
+    /// Take snapshots at an interval from now on, in place of an earlier one for the same processes.
+    SnapshotEvery {
+        /// The interval; `None`: no more.
+        interval_ms: Option<u64>,
+        /// Of which processes; empty: all.
+        pids: Vec<u32>,
+    },
     /// End the session and its file.
     Stop,
     /// End the session and remove its file.
@@ -54,6 +68,27 @@ pub struct UpdateReport {
     pub detached: Vec<u32>,
     /// What failed, by process.
     pub failed: Vec<(u32, Failure)>,
+}
+
+/// A snapshot that is in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotTaken {
+    /// Its number in the file, from 1.
+    pub number: u32,
+    /// The trace file.
+    pub output: OsString,
+    /// Its moment, since the session's start.
+    pub time_ns: u64,
+    /// Processes in it.
+    pub process_count: u64,
+    /// Live blocks.
+    pub block_count: u64,
+    /// Bytes asked for in them.
+    pub block_bytes: u64,
+    /// How long taking it out took; the processes ran on meanwhile.
+    pub export_ns: u64,
+    /// What it does not show, and why.
+    pub notes: Vec<String>,
 }
 
 /// What a session ended with; the rest is in the file.
@@ -86,6 +121,8 @@ pub enum Answer {
     Status(Box<SessionStatus>),
     /// What came of an update.
     Updated(UpdateReport),
+    /// A snapshot was taken.
+    Snapshot(SnapshotTaken),
     /// The session has ended.
     Stopped(StopReport),
     /// It was not done.
