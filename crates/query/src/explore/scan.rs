@@ -126,6 +126,11 @@ impl Scan<'_> {
                 };
                 self.live(from, to, time_ns, Some(bytes))
             }
+            Some(Moment::Snapshot { .. }) => Err(Error::Contradiction {
+                first: "a snapshot",
+                second: "a scan of events",
+                reason: "its blocks stand in chunks of their own",
+            }),
             None => self.born(from, to, range),
         }
     }
