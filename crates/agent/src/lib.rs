@@ -26,6 +26,7 @@ mod bounds;
 mod events;
 mod exec;
 mod foreign;
+mod heaps;
 mod hooks;
 mod kept_stack;
 mod link_map;
