@@ -59,13 +59,14 @@ pub enum ChunkKind {
     StackTotals = 17,
     Snapshots = 18,
     SnapshotBlocks = 19,
+    HeapNames = 20,
 }
 
 impl ChunkKind {
     /// The kind of this number; later versions may have more.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        const KINDS: [ChunkKind; 19] = [
+        const KINDS: [ChunkKind; 20] = [
             ChunkKind::System,
             ChunkKind::Session,
             ChunkKind::Processes,
@@ -85,6 +86,7 @@ impl ChunkKind {
             ChunkKind::StackTotals,
             ChunkKind::Snapshots,
             ChunkKind::SnapshotBlocks,
+            ChunkKind::HeapNames,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

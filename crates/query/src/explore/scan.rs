@@ -126,8 +126,11 @@ impl Scan<'_> {
                 };
                 self.live(from, to, time_ns, Some(bytes))
             }
-            // `Explorer::select` leaves snapshots to the replay.
-            Some(Moment::Snapshot { number }) => Err(Error::NoSuchSnapshot { number, present: 0 }),
+            Some(Moment::Snapshot { .. }) => Err(Error::Contradiction {
+                first: "a snapshot",
+                second: "a scan of events",
+                reason: "its blocks stand in chunks of their own",
+            }),
             None => self.born(from, to, range),
         }
     }
