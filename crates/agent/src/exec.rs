@@ -33,16 +33,8 @@ static AGENT_PATH: AtomicUsize = AtomicUsize::new(0);
 
 /// Keeps what a child needs. `session`: the variable's value.
 pub(crate) fn start(session: &[u8]) {
-    if SESSION_NAME.len().saturating_add(session.len()) >= SESSION_BYTES_MAX {
+    if !keep_session(session) {
         return;
-    }
-    let mut text = SESSION_NAME.iter().chain(session).copied();
-    for place in &SESSION {
-        let mut word = [0_u8; 8];
-        for (byte, source) in word.iter_mut().zip(&mut text) {
-            *byte = source;
-        }
-        place.store(usize::from_ne_bytes(word), Relaxed);
     }
     link_map::for_each_module(&mut |info| {
         let is_agent = info.contains(start as *const () as usize);
@@ -53,19 +45,41 @@ pub(crate) fn start(session: &[u8]) {
     });
 }
 
+/// As [`start`], with the agent's path: zero-terminated, in memory that stays.
+pub(crate) fn start_with(session: &[u8], agent_path: *const c_char) {
+    if keep_session(session) {
+        AGENT_PATH.store(agent_path as usize, Release);
+    }
+}
+
+fn keep_session(session: &[u8]) -> bool {
+    if SESSION_NAME.len().saturating_add(session.len()) >= SESSION_BYTES_MAX {
+        return false;
+    }
+    let mut text = SESSION_NAME.iter().chain(session).copied();
+    for place in &SESSION {
+        let mut word = [0_u8; 8];
+        for (byte, source) in word.iter_mut().zip(&mut text) {
+            *byte = source;
+        }
+        place.store(usize::from_ne_bytes(word), Relaxed);
+    }
+    true
+}
+
 /// Room for a completed environment.
-struct Completed {
+pub(crate) struct Completed {
     entries: [*const c_char; ENTRIES_MAX + 3],
     preload: [u8; PRELOAD_BYTES_MAX],
 }
 
 impl Completed {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { entries: [core::ptr::null(); ENTRIES_MAX + 3], preload: [0; PRELOAD_BYTES_MAX] }
     }
 
     /// `environment`, or a copy of it that leads to the session. It borrows from both.
-    fn complete(&mut self, environment: Strings) -> Strings {
+    pub(crate) fn complete(&mut self, environment: Strings) -> Strings {
         let path = AGENT_PATH.load(Acquire) as *const c_char;
         let is_followed = AGENT.is_active()
             && AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_NO_FOLLOW == 0);
@@ -130,7 +144,7 @@ impl Completed {
 }
 
 /// The program's `environ`; an empty environment if it has none.
-fn own_environment() -> Strings {
+pub(crate) fn own_environment() -> Strings {
     static EMPTY: [AtomicUsize; 1] = [AtomicUsize::new(0)];
     let variable = link_map::find_anywhere(b"environ") as *const Strings;
     if variable.is_null() {

@@ -27,6 +27,8 @@ mod events;
 mod exec;
 mod foreign;
 mod hooks;
+mod injected;
+mod kept_stack;
 mod link_map;
 mod modules;
 mod process;

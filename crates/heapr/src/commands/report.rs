@@ -83,7 +83,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     )?;
     let trace = open(&file)?;
     let mut query = Query {
-        filter: arguments.filters.filter(trace.session().start_unix_ns)?,
+        filter: arguments.filters.filter(&trace)?,
         cull: arguments.filters.cull_list()?,
         actions: arguments.actions.actions()?,
         histograms: arguments
