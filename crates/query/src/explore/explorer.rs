@@ -14,6 +14,7 @@ use crate::collector::RowSums;
 use crate::cull_list::CullList;
 use crate::error::Result;
 use crate::filter::{Filter, Moment};
+use crate::frame_pattern::FramePattern;
 use crate::frames::{FrameId, FrameView};
 use crate::histogram::HistogramOf;
 use crate::metrics::SortKey;
@@ -105,6 +106,12 @@ impl Explorer {
     #[must_use]
     pub fn table(&self) -> Option<&EventTable> {
         self.table.get()?.as_ref()
+    }
+
+    /// Chunks of events that could not be used, as far as is known.
+    #[must_use]
+    pub fn event_damage(&self) -> &[Damage] {
+        self.table().map_or(&[], |table| &table.damage)
     }
 
     /// Whether a filter is answered from the file's summary, without events.
@@ -317,6 +324,15 @@ impl Explorer {
         (0..frames.len() as u32)
             .map(|frame| has(frames.symbol(FrameId(frame))) || has(frames.module(FrameId(frame))))
             .collect()
+    }
+
+    /// The first frame that a pattern matches.
+    #[must_use]
+    pub fn frame_matching(&self, pattern: &FramePattern) -> Option<FrameNumber> {
+        let frames = &self.tree().frames;
+        let matches =
+            |&frame: &u32| pattern.matches(frames.module(FrameId(frame)), frames.symbol(FrameId(frame)));
+        (0..frames.len() as u32).find(matches).map(FrameNumber)
     }
 
     /// Keeps the groups of a ranking of stacks, frames or images one of whose frames is set (by frame number).
