@@ -11,6 +11,7 @@ mod run;
 mod snapshot;
 mod snapshot_analysis;
 mod snapshot_take;
+mod view;
 
 use std::process::ExitCode;
 
@@ -36,6 +37,8 @@ enum Command {
     Info(Box<commands::info::InfoArguments>),
     /// Write a trace in another tool's format.
     Export(Box<commands::export::ExportArguments>),
+    /// Show traces and snapshots on a page in the browser.
+    View(Box<view::ViewArguments>),
     /// Embed the symbols in a trace, so that it can be read on another machine.
     Symbolize(Box<commands::symbolize::SymbolizeArguments>),
     /// Take heap snapshots of running processes, read and compare them.
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Diff(arguments) => commands::diff::run(*arguments),
         Command::Info(arguments) => commands::info::run(*arguments),
         Command::Export(arguments) => commands::export::run(*arguments),
+        Command::View(arguments) => view::run(*arguments),
         Command::Symbolize(arguments) => commands::symbolize::run(*arguments),
         Command::Snapshot(command) => snapshot::run(command),
         Command::Node(arguments) => snapshot_take::run_node(*arguments),

@@ -65,6 +65,9 @@ pub enum Error {
         /// As asked.
         thread: String,
     },
+    /// Who asked does not want the answer any more.
+    #[error("the query was given up")]
+    GivenUp,
     /// No frame of the trace matches a pattern that `--callers` needs.
     #[error("no frame of the selected stacks matches {pattern:?}")]
     NoSuchFrame {

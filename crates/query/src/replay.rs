@@ -123,6 +123,8 @@ impl Replay<'_, '_> {
             }
         }
         ledger.live_blocks().for_each(|block| collector.is_live_at_end(&block, time_ns));
+        // Where the replay begins is chance: what it saw on the way to the moment is no answer.
+        collector.forget_oddities();
         let mut collected = collector.finish();
         collected.set_peak_time(time_ns);
         Ok(collected)
