@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { plural } from '../format';
 import { copyText } from '../frame/clipboard';
 import { Message } from '../frame/message';
+import { isDrawnDark } from '../frame/theme';
 import { type Column, rowsAsText } from './columns';
 import type { LazyTree } from './lazy-tree';
 import { scrollTo, scrollWindow } from './scroll-window';
@@ -171,7 +172,7 @@ export function Table<Row>(props: TableProps<Row>) {
     const at = tree.at(index);
     const row = at?.row;
     const isSelected = (index >= low && index <= high && low >= 0) || (row !== undefined && props.selected === props.rowKey(row));
-    const inputs = [row, at?.depth, at?.isOpen, isSelected, index === cursor, block, rowPx, pool, columns, hidden, tree, props.rowClass];
+    const inputs: unknown[] = [isDrawnDark(), row, at?.depth, at?.isOpen, isSelected, index === cursor, block, rowPx, pool, columns, hidden, tree, props.rowClass];
     const old = kept.get(index);
     if (old && old.inputs.every((input, place) => input === inputs[place])) {
       rows.push(old.node);
