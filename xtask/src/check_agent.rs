@@ -25,6 +25,8 @@ const EXPORTS: &[&str] = &[
     "realloc",
     "reallocarray",
     "valloc",
+    // What an injector must know of the agent.
+    "heapr_injection",
     // Code that goes away must not be mistaken for what is loaded at its address next.
     "dlclose",
     // A program started with an environment of its own making is followed: these add what the loader needs.

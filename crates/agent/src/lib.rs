@@ -27,6 +27,7 @@ mod events;
 mod exec;
 mod foreign;
 mod hooks;
+mod injected;
 mod link_map;
 mod modules;
 mod process;

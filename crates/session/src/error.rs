@@ -21,6 +21,13 @@ pub enum Error {
         /// Why.
         source: heapr_trace::Error,
     },
+    /// A process could not be attached to or detached from.
+    #[error("{source}")]
+    Inject {
+        /// Why.
+        #[from]
+        source: heapr_inject::Error,
+    },
     /// No place for the agent.
     #[error(
         "found no directory from which programs could load the agent ({reasons}): set XDG_RUNTIME_DIR to one that is private and not mounted noexec"

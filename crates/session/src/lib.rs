@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod agent_file;
+mod attach;
 mod clock;
 mod error;
 mod merge;
@@ -31,6 +32,7 @@ mod translate;
 
 pub use clock::ClockSource;
 pub use error::Error;
+pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError};
 pub use properties::{OnFull, SessionProperties, StackEvents};
 pub use recorder::Statistics;
 pub use session::{Session, SessionSummary};

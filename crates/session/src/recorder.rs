@@ -70,6 +70,8 @@ pub(crate) struct Recorder {
     processes: Vec<ProcessState>,
     /// (slot, generation) of a live process -> its place in `processes`.
     process_by_slot: HashMap<(u32, u32), usize>,
+    /// (slot, generation) -> process id as we see it, where it is known.
+    outer_pids: HashMap<(u32, u32), u32>,
     streams: Vec<Stream>,
     stream_by_slot: HashMap<(u32, u32), usize>,
     threads: Vec<ThreadState>,
@@ -95,6 +97,7 @@ impl Recorder {
             sink,
             processes: Vec::new(),
             process_by_slot: HashMap::new(),
+            outer_pids: HashMap::new(),
             streams: Vec::new(),
             stream_by_slot: HashMap::new(),
             threads: Vec::new(),
@@ -168,6 +171,22 @@ impl Recorder {
         }
     }
 
+    /// Takes note of a process that was attached to, and of its id as we see it.
+    pub(crate) fn process_attached(&mut self, slot: u32, generation: u32, pid: u32) {
+        self.outer_pids.insert((slot, generation), pid);
+        self.find_processes();
+    }
+
+    /// Takes note that a process writes no more: it was detached from.
+    pub(crate) fn process_detached(&mut self, slot: u32, generation: u32) {
+        self.find_processes();
+        if let Some(&place) = self.process_by_slot.get(&(slot, generation))
+            && let Some(process) = self.processes.get_mut(place)
+        {
+            process.has_ended = true;
+        }
+    }
+
     /// Looks at once whether the processes live.
     pub(crate) fn look_for_ends(&mut self) {
         for process in self.processes.iter_mut().filter(|process| !process.has_ended) {
@@ -237,7 +256,8 @@ impl Recorder {
 
     fn add_process(&mut self, index: u32, generation: u32) {
         let Some(slot) = self.pool.process_slot(index) else { return };
-        let pid = slot.pid.load(Relaxed);
+        let inner_pid = slot.pid.load(Relaxed);
+        let pid = self.outer_pids.get(&(index, generation)).copied().unwrap_or(inner_pid);
         let parent_slot = slot.parent_slot.load(Relaxed);
         let is_fork = slot.origin.load(Relaxed) == ORIGIN_FORK && parent_slot != NO_SLOT;
         let parent = self

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"heaprpl\x01");
 
 /// A number that differs between builds whose layout or records differ. Change it with every change of this crate.
-pub const BUILD_ID: u64 = 0x2026_1121_0000_0001;
+pub const BUILD_ID: u64 = 0x2026_1121_0000_0002;
 
 /// Process images that can be traced at the same time.
 pub const PROCESS_SLOT_COUNT: usize = 2048;
@@ -126,6 +126,8 @@ pub const PROCESS_DISABLED: u32 = 3;
 pub const ORIGIN_EXEC: u32 = 1;
 /// [`ProcessSlot::origin`]: the image came by fork of the process in `parent_slot`.
 pub const ORIGIN_FORK: u32 = 2;
+/// [`ProcessSlot::origin`]: the agent was loaded into the running image.
+pub const ORIGIN_ATTACH: u32 = 3;
 
 /// No slot (process or thread).
 pub const NO_SLOT: u32 = u32::MAX;

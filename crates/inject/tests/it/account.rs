@@ -94,8 +94,8 @@ impl Holder {
     }
 
     /// Its process.
-    pub(crate) fn pid(&self) -> i32 {
-        self.child.id() as i32
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 }
 
