@@ -13,7 +13,7 @@ use super::locate::{MainHeap, Plan};
 use super::mappings;
 use super::page_cache::PageCache;
 use super::parameters::Parameters;
-use super::resync;
+use super::resync::{self, Before};
 use super::segment::Segment;
 use super::thread_caches::CacheCandidates;
 use crate::maps::{self, Mapping};
@@ -125,7 +125,8 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
         };
         if let (Some(start_avma), Some(end_avma)) = (brk_start_avma, brk_end_avma) {
             let start_avma = start_avma.next_multiple_of(ALIGNMENT_BYTES);
-            let piece = Piece { start_avma, end_avma, top_avma: arena.top_avma, is_main: true };
+            let top_avma = arena.top_avma;
+            let piece = Piece { start_avma, end_avma, top_avma, is_main: true, begins_arena: true };
             self.piece(piece, number);
         }
         let is_top_in_brk = maps::find(self.mappings, arena.top_avma).is_some_and(|mapping| is_brk(&mapping));
@@ -146,6 +147,7 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
                 end_avma: heap.end_avma,
                 top_avma: arena.top_avma,
                 is_main: false,
+                begins_arena: heap.is_first,
             };
             self.piece(piece, number);
         }
@@ -177,7 +179,7 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
                 }
                 WalkEnd::Corrupt { chunk_avma, size_field } => {
                     let rest = Piece { start_avma: chunk_avma + HEADER_BYTES, ..piece };
-                    let resumed_avma = resync::first_consistent(self.memory, &rest);
+                    let resumed_avma = resync::first_consistent(self.memory, &rest, Before::DamagedChunks);
                     let end_avma = piece.end_avma;
                     self.findings.push(Finding::CorruptSize {
                         chunk_avma,
@@ -195,7 +197,9 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
             };
             match again_avma {
                 // Each round begins further on, so this ends.
-                Some(again_avma) if again_avma > piece.start_avma => piece.start_avma = again_avma,
+                Some(again_avma) if again_avma > piece.start_avma => {
+                    piece = Piece { start_avma: again_avma, begins_arena: false, ..piece };
+                }
                 _ => return,
             }
         }
@@ -206,7 +210,7 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
         if rest.start_avma == rest.top_avma {
             return Some(rest.start_avma);
         }
-        resync::first_consistent(self.memory, rest)
+        resync::first_consistent(self.memory, rest, Before::ForeignMemory)
     }
 
     fn contradicted(&mut self, contradictions: Vec<Contradiction>) {
