@@ -30,6 +30,9 @@ const EXPORTS: &[&str] = &[
     // Code that goes away must not be mistaken for what is loaded at its address next.
     "dlclose",
     // A program started with an environment of its own making is followed: these add what the loader needs.
+    "execl",
+    "execle",
+    "execlp",
     "execv",
     "execve",
     "execveat",

@@ -12,9 +12,10 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use heapr_wire::{FLAG_STACK_ALLOC, FLAG_STACK_FREE, FLAG_STACK_REALLOC, HEAP_MALLOC, HEAP_MMAP};
 
 use crate::events;
+use crate::kept_stack::Start;
 use crate::process::AGENT;
 use crate::real::{MMAP, MREMAP, REAL};
-use crate::stack::{self, Start};
+use crate::stack;
 use crate::thread::Scope;
 use crate::x86_64::trampolines;
 use crate::{modules, tree};

@@ -57,13 +57,15 @@ pub enum ChunkKind {
     Symbols = 15,
     Index = 16,
     StackTotals = 17,
+    Snapshots = 18,
+    SnapshotBlocks = 19,
 }
 
 impl ChunkKind {
     /// The kind of this number; later versions may have more.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        const KINDS: [ChunkKind; 17] = [
+        const KINDS: [ChunkKind; 19] = [
             ChunkKind::System,
             ChunkKind::Session,
             ChunkKind::Processes,
@@ -81,6 +83,8 @@ impl ChunkKind {
             ChunkKind::Symbols,
             ChunkKind::Index,
             ChunkKind::StackTotals,
+            ChunkKind::Snapshots,
+            ChunkKind::SnapshotBlocks,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

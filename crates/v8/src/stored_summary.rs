@@ -5,17 +5,16 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::devtools::{CaptureMode, Heap, NodeSet, ScriptPaths, Statistics};
+use crate::index::Fingerprint;
 
 /// What is printed of a snapshot as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredSummary {
     /// Nodes of the snapshot.
     pub node_count: u32,
@@ -97,7 +96,7 @@ pub struct SummaryStore {
 }
 
 /// Changes with the meaning of what is stored.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Summaries that are kept; beyond it the oldest go.
 const KEPT: usize = 500;
 /// No real summary is longer.
@@ -108,15 +107,6 @@ struct Stored<S> {
     version: u32,
     fingerprint: Fingerprint,
     summary: S,
-}
-
-/// What a snapshot file looks like from outside.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Fingerprint {
-    length: u64,
-    modified_s: i64,
-    modified_ns: i64,
-    checksum: u32,
 }
 
 impl SummaryStore {
@@ -172,33 +162,6 @@ impl SummaryStore {
             let _ = fs::remove_file(path);
         }
         Ok(())
-    }
-}
-
-impl Fingerprint {
-    fn of(snapshot: &Path) -> io::Result<Self> {
-        const SAMPLES: u64 = 32;
-        const SAMPLE_BYTES: u64 = 4096;
-        // A pipe must not block here.
-        let file = File::options()
-            .read(true)
-            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
-            .open(snapshot)?;
-        let metadata = file.metadata()?;
-        let mut hasher = crc32fast::Hasher::new();
-        let mut sample = vec![0; SAMPLE_BYTES as usize];
-        let last = metadata.len().saturating_sub(SAMPLE_BYTES);
-        for at in 0..SAMPLES {
-            let offset = (u128::from(last) * u128::from(at) / u128::from(SAMPLES - 1)) as u64;
-            let count = file.read_at(&mut sample, offset)?;
-            hasher.update(&sample[..count]);
-        }
-        Ok(Self {
-            length: metadata.len(),
-            modified_s: metadata.mtime(),
-            modified_ns: metadata.mtime_nsec(),
-            checksum: hasher.finalize(),
-        })
     }
 }
 

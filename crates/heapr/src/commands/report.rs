@@ -83,7 +83,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     )?;
     let trace = open(&file)?;
     let mut query = Query {
-        filter: arguments.filters.filter(trace.session().start_unix_ns)?,
+        filter: arguments.filters.filter(&trace)?,
         cull: arguments.filters.cull_list()?,
         actions: arguments.actions.actions()?,
         histograms: arguments
@@ -142,6 +142,10 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Trace> {
     Trace::open(file).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))
 }
 
+fn statistic(trace: &Trace, name: &str) -> Option<u64> {
+    trace.statistics().iter().find(|statistic| statistic.name == name).map(|statistic| statistic.value)
+}
+
 /// What a report says of the trace itself.
 pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
     let mut loss = Loss::default();
@@ -172,6 +176,7 @@ pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
         loss,
         damage: trace.damage().iter().map(damage_text).collect(),
         is_cut_short: !trace.is_complete(),
+        window_start_ns: statistic(trace, "window_start_ns"),
         filters,
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Subject {
     pub(crate) damage: Vec<String>,
     /// The recording did not end in order: there is no summary.
     pub(crate) is_cut_short: bool,
+    /// A circular trace that has thrown events away: since when it has all of them.
+    pub(crate) window_start_ns: Option<u64>,
     /// The filters, in the words of the command line; empty: none.
     pub(crate) filters: String,
 }
@@ -72,6 +74,12 @@ impl Subject {
         counted(loss.events_late, "events came late: their times were corrected");
         counted(loss.records_invalid, "records made no sense and were left out");
         counted(loss.processes_refused, "processes could not be traced");
+        if let Some(start_ns) = self.window_start_ns {
+            warnings.push(format!(
+                "a circular trace: all events from {} on; before, only the allocations of what was still live then",
+                super::quantity::duration(start_ns)
+            ));
+        }
         warnings.extend(self.damage.iter().map(|damage| format!("damaged file: {damage}")));
         if self.is_cut_short {
             warnings.push(

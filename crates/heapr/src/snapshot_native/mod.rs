@@ -1,0 +1,67 @@
+//! Snapshots of native heaps: taking, reading and comparing those in `.heapr` files.
+//!
+//! `heapr snapshot summary`, `diff` and `suspects` are commands of two kinds of files with options of their own. Which one is
+//! meant, the first bytes of the files tell, before the options are read.
+
+mod diff;
+pub(crate) mod find;
+mod line_table;
+pub(crate) mod rule_arguments;
+mod series;
+mod summary;
+mod suspects;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// The commands that read native snapshots.
+#[derive(Debug, Parser)]
+#[command(name = "heapr snapshot", version, propagate_version = true)]
+struct NativeArguments {
+    #[command(subcommand)]
+    command: NativeCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum NativeCommand {
+    /// List the snapshots of a trace, and the stacks, frames or images of one with their ages
+    Summary(Box<summary::SummaryArguments>),
+    /// Compare two snapshots of native heaps: new, gone, grown
+    Diff(Box<diff::DiffArguments>),
+    /// List the stacks whose live bytes grow steadily over three or more snapshots
+    Suspects(Box<suspects::SuspectsArguments>),
+}
+
+/// Commands that both kinds of files have.
+const COMMANDS: [&str; 3] = ["summary", "diff", "suspects"];
+
+/// Runs `heapr snapshot COMMAND …` if it is of traces: `None` if not.
+pub(crate) fn run_if_native(words: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
+    let [_, group, command, rest @ ..] = words else { return None };
+    let is_ours = group == "snapshot" && COMMANDS.iter().any(|known| command == known);
+    if !is_ours || !rest.iter().any(|word| is_trace(word)) {
+        return None;
+    }
+    let words = [OsString::from("heapr snapshot"), command.clone()].into_iter().chain(rest.iter().cloned());
+    Some(match NativeArguments::parse_from(words).command {
+        NativeCommand::Summary(arguments) => summary::run(&arguments),
+        NativeCommand::Diff(arguments) => diff::run(&arguments),
+        NativeCommand::Suspects(arguments) => suspects::run(&arguments),
+    })
+}
+
+/// Whether a word names a file that begins as a trace does.
+fn is_trace(word: &OsStr) -> bool {
+    let path = Path::new(word);
+    // Only plain files: a pipe would lose what is read of it here.
+    if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return false;
+    }
+    let mut magic = [0; 8];
+    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"HEAPRTRC"
+}

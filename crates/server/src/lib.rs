@@ -1,0 +1,2 @@
+//! The local page's HTTP API.
+#![forbid(unsafe_code)]
