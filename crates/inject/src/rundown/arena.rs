@@ -176,6 +176,8 @@ pub(super) struct SubHeap {
     pub(super) first_chunk_avma: u64,
     /// Behind its last accessible byte.
     pub(super) end_avma: u64,
+    /// Whether it holds the arena itself.
+    pub(super) is_first: bool,
 }
 
 /// The heaps of `arena`, newest first (that one holds top).
@@ -218,7 +220,7 @@ pub(super) fn sub_heaps(
         } else {
             behind_header_avma
         };
-        heaps.push(SubHeap { start_avma, first_chunk_avma, end_avma: start_avma + size_bytes });
+        heaps.push(SubHeap { start_avma, first_chunk_avma, end_avma: start_avma + size_bytes, is_first });
         start_avma = previous_avma;
     }
     heaps

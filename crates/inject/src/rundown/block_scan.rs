@@ -112,7 +112,13 @@ impl Scan {
             return 0;
         }
         for pieces in main_pieces {
-            let piece = Piece { start_avma: page_avma, end_avma, top_avma: pieces.top_avma, is_main: true };
+            let piece = Piece {
+                start_avma: page_avma,
+                end_avma,
+                top_avma: pieces.top_avma,
+                is_main: true,
+                begins_arena: false,
+            };
             let mut segment = Segment::new(page_avma, pieces.arena);
             let mut contradictions = Vec::new();
             let mut own_caches = CacheCandidates::default();

@@ -2,7 +2,8 @@
 
 use super::heap_memory::HeapMemory;
 use super::layout::{ALIGNMENT_BYTES, Layout, PAGE_BYTES, cache, half, word};
-use super::mappings::Mapping;
+use super::mappings;
+use crate::maps::Mapping;
 
 /// What the walk takes from `mp_`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +77,7 @@ fn is_plausible(bytes: &[u8], layout: &Layout, mappings: &[Mapping]) -> bool {
     let brk_start_avma = parameters.brk_start_avma;
     let is_in_brk = mappings
         .iter()
-        .any(|heap| heap.name == "[heap]" && (heap.start_avma..=heap.end_avma).contains(&brk_start_avma));
+        .any(|heap| mappings::is_brk(heap) && (heap.start_avma..=heap.end_avma).contains(&brk_start_avma));
     parameters.mapped_bytes.is_multiple_of(PAGE_BYTES)
         && (parameters.mapped_count == 0) == (parameters.mapped_bytes == 0)
         && parameters.mapped_bytes <= most_mapped_bytes
