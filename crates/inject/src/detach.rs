@@ -28,7 +28,10 @@ pub(crate) const SYS_MUNMAP: u64 = 11;
 const LIMIT: Duration = Duration::from_secs(5);
 const STOP_LIMIT: Duration = Duration::from_millis(200);
 const SETTLE_LIMIT: Duration = Duration::from_millis(30);
-const PAUSE_BETWEEN: Duration = Duration::from_millis(5);
+/// Tries that are made however long each takes: on a busy machine threads come out of the agent slowly.
+const TRIES_MIN: u32 = 40;
+/// Between two tries; twice as long each time, up to the second.
+const PAUSE_BETWEEN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(80));
 
 /// The record of an attach in the target; `None` if there is none.
 fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Record>> {
@@ -79,6 +82,7 @@ fn remove(
     };
     let gadgets = crate::plan::gadgets(pid, memory)?;
     let mut is_restored = false;
+    let mut pause = PAUSE_BETWEEN.0;
     let begin = Instant::now();
     let mut ranges = vec![(record.start_avma, record.start_avma + record.bytes)];
     ranges.extend(record.islands.iter().map(|&(start, bytes)| (start, start + bytes)));
@@ -104,7 +108,7 @@ fn remove(
             }
             report.pause = report.pause.max(stopped.resume());
         }
-        if begin.elapsed() > LIMIT {
+        if begin.elapsed() > LIMIT && report.try_count >= TRIES_MIN {
             if !is_restored {
                 let reason = "a thread did not stop".to_owned();
                 return Err(Error::NoQuietMoment { pid, seconds: LIMIT.as_secs(), reason });
@@ -113,7 +117,8 @@ fn remove(
             return Ok(report);
         }
         between_tries();
-        std::thread::sleep(PAUSE_BETWEEN);
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(PAUSE_BETWEEN.1);
     }
 }
 

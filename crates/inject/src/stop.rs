@@ -152,6 +152,10 @@ impl Stopped {
             if busy.is_empty() && !self.seize_new()? {
                 return Ok(true);
             }
+            // Those that wait in the kernel may wait for a lock that one of the others holds.
+            let (waiting, running): (Vec<u32>, Vec<u32>) =
+                busy.iter().partition(|&&tid| self.is_in_call(tid));
+            let busy = if running.is_empty() { waiting } else { running };
             for group in busy.chunks(TOGETHER) {
                 if Instant::now() > deadline {
                     return Ok(false);
@@ -166,6 +170,10 @@ impl Stopped {
             }
             self.read_registers()?;
         }
+    }
+
+    fn is_in_call(&self, tid: u32) -> bool {
+        self.threads.iter().any(|thread| thread.tid == tid && thread.registers.system_call().is_some())
     }
 
     /// Lets some of the stopped threads run.

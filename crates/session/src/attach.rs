@@ -19,6 +19,12 @@ impl Session {
     /// # Errors
     /// There is no such process, it may not be traced, it cannot be hooked, or it gave no good moment. It runs on as it was.
     pub fn attach(&mut self, pid: u32) -> Result<AttachReport, Error> {
+        self.attach_failing_at(pid, None)
+    }
+
+    /// For tests: as [`Self::attach`], but step `fail_at` fails.
+    #[doc(hidden)]
+    pub fn attach_failing_at(&mut self, pid: u32, fail_at: Option<u32>) -> Result<AttachReport, Error> {
         let is_same_namespace = inner_pid(pid) == pid;
         let session = format!("{}:{}", std::process::id(), self.descriptor.number());
         let agent_path = Some(self.agent.as_path()).filter(|path| sees_file(pid, path));
@@ -31,7 +37,7 @@ impl Session {
                 session: if is_same_namespace { &session } else { "" },
                 agent_path,
                 hooks_mmap: flags & FLAG_HOOK_MMAP != 0,
-                fail_at: None,
+                fail_at,
             },
             &mut |_memory, _is_quiet| {},
         )?;

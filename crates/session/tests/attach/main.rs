@@ -1,0 +1,23 @@
+//! Attaching to running programs, and detaching.
+
+mod failures;
+mod programs;
+mod refusals;
+mod victim;
+
+use heapr_session::{Session, SessionProperties};
+
+/// A session with a file in a folder of its own.
+pub(crate) fn session() -> (Session, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let properties = SessionProperties::new(folder.path().join("trace.heapr"));
+    (Session::start(properties).unwrap(), folder)
+}
+
+/// Runs the recorder for a while.
+pub(crate) fn record_for(session: &mut Session, milliseconds: u64) {
+    let end = std::time::Instant::now() + std::time::Duration::from_millis(milliseconds);
+    while std::time::Instant::now() < end {
+        session.step();
+    }
+}

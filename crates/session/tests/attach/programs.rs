@@ -1,0 +1,107 @@
+//! Programs that go on as if nothing had been, and what is recorded of them.
+
+use std::process::Command;
+
+use crate::victim::{Victim, build};
+use crate::{record_for, session};
+
+fn counts_of_two_rounds(victim: &mut Victim) -> (u64, u64, u64, u64) {
+    let (mut session, _folder) = session();
+    let pid = victim.pid();
+    let report = session.attach(pid).unwrap();
+    assert!(report.hooks.iter().any(|name| name == "malloc"), "{report:?}");
+    assert!(!report.was_allocator_busy && report.not_hooked.is_empty(), "{report:?}");
+    for _ in 0..2 {
+        victim.say("go\n");
+        assert_eq!(victim.line(), "done");
+    }
+    let detached = session.detach(pid).unwrap();
+    assert_eq!((detached.hooks_removed, detached.bytes_left), (report.hooks.len(), 0));
+    // Not recorded any more.
+    victim.say("go\n");
+    assert_eq!(victim.line(), "done");
+    let summary = session.stop().summary;
+    let totals = summary.totals;
+    (totals.alloc_count, totals.realloc_count, totals.outstanding_count, summary.event_count)
+}
+
+#[test]
+fn counts_are_exact_from_the_moment_of_attaching() {
+    let mut victim = Victim::of("counted", &[]);
+    let before = (victim.mapping_count(), victim.descriptors());
+    // 1180 allocations, 30 reallocations, 1170 frees a round.
+    let expected = (2 * 1210, 2 * 30, 2 * 10, 2 * (1180 + 30 + 1170));
+    assert_eq!(counts_of_two_rounds(&mut victim), expected);
+    // And again: the agent that left is no hindrance.
+    assert_eq!(counts_of_two_rounds(&mut victim), expected);
+    assert_eq!(victim.descriptors(), before.1, "no descriptor is left");
+    // Code pages that were written are mappings of their own at most.
+    assert!(victim.mapping_count() <= before.0 + 1, "{} {}", victim.mapping_count(), before.0);
+}
+
+#[test]
+fn threads_in_system_calls_and_in_a_handler_see_nothing() {
+    let mut victim = Victim::of("blocked", &[]);
+    for _ in 0..3 {
+        let (mut session, _folder) = session();
+        session.attach(victim.pid()).unwrap();
+        record_for(&mut session, 50);
+        session.detach(victim.pid()).unwrap();
+        drop(session.stop());
+    }
+    victim.say("go\n");
+    assert_eq!(victim.line(), "ok");
+}
+
+fn rounds(victim: &mut Victim, count: usize) -> u64 {
+    let mut event_count = 0;
+    for _ in 0..count {
+        let (mut session, _folder) = session();
+        session.attach(victim.pid()).unwrap();
+        record_for(&mut session, 200);
+        session.detach(victim.pid()).unwrap();
+        event_count += session.stop().summary.event_count;
+        victim.goes_on();
+    }
+    event_count
+}
+
+#[test]
+fn many_threads_go_on() {
+    assert!(rounds(&mut Victim::of("threads", &["16"]), 2) > 1000);
+}
+
+#[test]
+fn a_program_that_forks_all_the_time_goes_on() {
+    assert!(rounds(&mut Victim::of("forks", &[]), 3) > 0);
+}
+
+#[test]
+fn a_program_that_loads_libraries_all_the_time_goes_on() {
+    assert!(rounds(&mut Victim::of("plugins", &[]), 3) > 0);
+}
+
+#[test]
+fn a_program_in_namespaces_of_its_own_is_recorded() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", "--net", "--mount"]).arg(build("counted", &[]));
+    let mut victim = Victim::start(command);
+    let children = format!("/proc/{0}/task/{0}/children", victim.pid());
+    let pid: u32 = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
+    let (mut session, _folder) = session();
+    let report = session.attach(pid).unwrap();
+    assert_eq!(report.inner_pid, 1);
+    victim.say("go\n");
+    assert_eq!(victim.line(), "done");
+    // The recorder does not take the process, whose own id means another here, for ended.
+    record_for(&mut session, 300);
+    victim.say("go\n");
+    assert_eq!(victim.line(), "done");
+    session.look_for_ends();
+    assert_eq!(session.live_process_count(), 1);
+    session.detach(pid).unwrap();
+    assert_eq!(session.stop().summary.event_count, 2 * (1180 + 30 + 1170));
+}
