@@ -37,7 +37,7 @@ impl Caller {
     }
 
     #[inline(always)]
-    fn sp(self) -> usize {
+    pub(crate) fn sp(self) -> usize {
         self.entry_sp as usize
     }
 
@@ -51,7 +51,7 @@ impl Caller {
 
 /// The node of the caller's stack, if events of this kind carry stacks.
 #[inline(always)]
-fn stack_for(scope: &mut Scope, caller: Caller, flag: u32) -> u32 {
+pub(crate) fn stack_for(scope: &mut Scope, caller: Caller, flag: u32) -> u32 {
     let Some(pool) = AGENT.pool() else { return tree::ROOT };
     if pool.control().flags.load(Relaxed) & flag == 0 {
         return tree::ROOT;

@@ -26,6 +26,7 @@ mod bounds;
 mod events;
 mod exec;
 mod foreign;
+mod heaps;
 mod hooks;
 mod injected;
 mod kept_stack;

@@ -5,6 +5,8 @@
 //!
 //! A process is killed by nobody here, and this process may be killed at any moment: see `remote` for how a borrowed thread
 //! finds home by itself.
+//!
+//! [`rundown`] walks glibc's heap of a stopped process and lists the blocks that were allocated before anybody watched.
 
 mod attach;
 mod detach;

@@ -80,8 +80,10 @@ const LOWEST_AVMA: u64 = 0x1_0000;
 /// Highest address of the lower half with four page-table levels.
 const HIGHEST_AVMA: u64 = 0x7fff_ffff_f000;
 
-/// The free range of `bytes` that is nearest to `near_avma`, so that all of it lies within `distance` of it. Below a mapping
-/// before above: above an executable its heap grows, and below the main stack the stack does.
+/// Room that is left for a heap or a stack to grow.
+const GROWTH_BYTES: u64 = 1 << 30;
+
+/// The free range of `bytes` that is nearest to `near_avma`, so that all of it lies within `distance` of it.
 #[must_use]
 pub(crate) fn room_near(mappings: &[Mapping], near_avma: u64, bytes: u64, distance: u64) -> Option<u64> {
     let mut best: Option<(u64, u64)> = None;
@@ -92,12 +94,15 @@ pub(crate) fn room_near(mappings: &[Mapping], near_avma: u64, bytes: u64, distan
         .map(|mapping| (mapping.start_avma, mapping.name.as_str()))
         .chain(std::iter::once((HIGHEST_AVMA, "")));
     for ((_, gap_start, below), (gap_end, above)) in ends.zip(starts) {
-        // The heap grows into the gap above it, a stack into the gap below it.
-        if below == "[heap]" || above.starts_with("[stack") || gap_end < gap_start.saturating_add(bytes) {
+        // The heap grows into the gap above it, a stack into the gap below it: both keep their distance.
+        let gap_start = if below == "[heap]" { gap_start.saturating_add(GROWTH_BYTES) } else { gap_start };
+        let gap_end = gap_end.min(HIGHEST_AVMA);
+        let gap_end =
+            if above.starts_with("[stack") { gap_end.saturating_sub(GROWTH_BYTES) } else { gap_end };
+        if gap_end < gap_start.saturating_add(bytes) {
             continue;
         }
-        let from_top = gap_end - bytes;
-        for start in [from_top, gap_start] {
+        for start in [gap_end - bytes, gap_start] {
             let farthest = near_avma.abs_diff(start).max(near_avma.abs_diff(start + bytes));
             if farthest <= distance && best.is_none_or(|(least, _)| farthest < least) {
                 best = Some((farthest, start));

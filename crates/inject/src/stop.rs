@@ -141,39 +141,55 @@ impl Stopped {
         mut is_busy: impl FnMut(&StoppedThread) -> bool,
     ) -> Result<bool> {
         /// Longer than any call of an allocator takes on a processor.
-        const MOMENT: Duration = Duration::from_micros(100);
+        const MOMENT: Duration = Duration::from_micros(60);
+        /// More threads at a time than processors would not get anywhere in a moment.
+        const TOGETHER: usize = 2;
         let deadline = Instant::now() + limit;
         loop {
             let busy: Vec<u32> =
                 self.threads.iter().filter(|thread| is_busy(thread)).map(|thread| thread.tid).collect();
-            if busy.is_empty() {
-                // What they did meanwhile may have made threads.
-                if !self.seize_new()? {
-                    return Ok(true);
-                }
-            } else if Instant::now() > deadline {
-                return Ok(false);
+            // What they did meanwhile may have made threads.
+            if busy.is_empty() && !self.seize_new()? {
+                return Ok(true);
             }
-            for seized in self.seized.iter_mut().filter(|seized| busy.contains(&seized.tid)) {
-                self.pause = self.pause.max(seized.since.elapsed());
-                seized.is_stopped = false;
-                drop(ptrace::go_on(seized.tid, 0));
-            }
-            if !busy.is_empty() {
-                std::thread::sleep(MOMENT);
-            }
-            for seized in self.seized.iter_mut().filter(|seized| busy.contains(&seized.tid)) {
-                seized.since = Instant::now();
-                drop(ptrace::interrupt(seized.tid));
-            }
-            while !self.wait_once()? {
-                if Instant::now() > deadline + limit {
+            for group in busy.chunks(TOGETHER) {
+                if Instant::now() > deadline {
                     return Ok(false);
                 }
-                std::thread::sleep(POLL);
+                self.run_for(group, MOMENT);
+                if !self.wait_until(deadline + limit)? {
+                    return Ok(false);
+                }
+            }
+            if !self.wait_until(deadline + limit)? {
+                return Ok(false);
             }
             self.read_registers()?;
         }
+    }
+
+    /// Lets some of the stopped threads run.
+    fn run_for(&mut self, group: &[u32], moment: Duration) {
+        for seized in self.seized.iter_mut().filter(|seized| group.contains(&seized.tid)) {
+            self.pause = self.pause.max(seized.since.elapsed());
+            seized.is_stopped = false;
+            drop(ptrace::go_on(seized.tid, 0));
+        }
+        std::thread::sleep(moment);
+        for seized in self.seized.iter_mut().filter(|seized| group.contains(&seized.tid)) {
+            seized.since = Instant::now();
+            drop(ptrace::interrupt(seized.tid));
+        }
+    }
+
+    fn wait_until(&mut self, deadline: Instant) -> Result<bool> {
+        while !self.wait_once()? {
+            if Instant::now() > deadline {
+                return Ok(false);
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(true)
     }
 
     /// Lets all go on. Returns the longest time that one stood still.

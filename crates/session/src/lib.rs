@@ -26,6 +26,7 @@ mod heap_trace;
 mod merge;
 mod native_snapshot;
 mod native_snapshot_rules;
+mod own_heaps;
 mod process_facts;
 mod process_state;
 mod properties;

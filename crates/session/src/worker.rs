@@ -11,8 +11,8 @@ use crate::control::{
     Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport, Update, UpdateReport,
 };
 use crate::{
-    Error, SNAPSHOT_INTERVAL_MIN, Session, SessionSummary, SnapshotRequest, SnapshotRule, SnapshotScope,
-    SnapshotTicket, SnapshotWhen,
+    Error, InjectError, SNAPSHOT_INTERVAL_MIN, Session, SessionSummary, SnapshotRequest, SnapshotRule,
+    SnapshotScope, SnapshotTicket, SnapshotWhen,
 };
 
 /// Processes are looked at this often: one that has ended is shown as such.
@@ -223,6 +223,15 @@ impl Worker {
 
     /// Attaches; gives what there is to say about it.
     fn attach(&mut self, pid: u32) -> Result<String, Error> {
+        let is_recorded = self
+            .session
+            .status()
+            .processes
+            .iter()
+            .any(|process| process.pid == pid && process.is_alive && process.disabled.is_none());
+        if is_recorded {
+            return Err(InjectError::AlreadyAttached { pid }.into());
+        }
         let report = self.session.attach(pid)?;
         self.attached.push(pid);
         let mut remark = format!(

@@ -45,6 +45,7 @@ pub struct TraceWriter<W: Write> {
     rss_samples: Pending<RssSample>,
     losses: Pending<LossEntry>,
     statistics: Pending<Statistic>,
+    heap_names: Pending<HeapName>,
     /// Circular logging: events and checkpoints wait here.
     window: Option<EventWindow>,
     /// By thread, for the window's end.
@@ -132,6 +133,7 @@ impl<W: Write> TraceWriter<W> {
             rss_samples: Pending::default(),
             losses: Pending::default(),
             statistics: Pending::default(),
+            heap_names: Pending::default(),
             window: None,
             thread_processes: Vec::new(),
             has_failed: false,
@@ -309,6 +311,12 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
+    /// Adds a name of a program's own heap.
+    pub fn heap_name(&mut self, name: &HeapName) -> Result<()> {
+        self.heap_names.add(name);
+        Ok(())
+    }
+
     /// Adds a number about the recording.
     pub fn statistic(&mut self, name: &str, value: u64) -> Result<()> {
         self.statistics.add(&Statistic { name: name.to_owned(), value });
@@ -414,7 +422,7 @@ impl<W: Write> TraceWriter<W> {
 
     /// Writes the definitions that the next events may use, and the small tables.
     fn write_definitions(&mut self) -> Result<()> {
-        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 8] = [
+        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 9] = [
             (ChunkKind::Processes, take_pending(&mut self.processes)),
             (ChunkKind::Threads, take_pending(&mut self.threads)),
             (ChunkKind::Modules, take_pending(&mut self.modules)),
@@ -423,6 +431,7 @@ impl<W: Write> TraceWriter<W> {
             (ChunkKind::RssSamples, take_pending(&mut self.rss_samples)),
             (ChunkKind::Losses, take_pending(&mut self.losses)),
             (ChunkKind::Statistics, take_pending(&mut self.statistics)),
+            (ChunkKind::HeapNames, take_pending(&mut self.heap_names)),
         ];
         for (kind, (bytes, count)) in &mut tables {
             if *count > 0 {

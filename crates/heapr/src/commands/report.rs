@@ -173,6 +173,7 @@ pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
             .iter()
             .map(|thread| ThreadName { tid: thread.tid, name: thread.name.clone(), process: thread.process })
             .collect(),
+        heap_names: trace.heap_names().to_vec(),
         loss,
         damage: trace.damage().iter().map(damage_text).collect(),
         is_cut_short: !trace.is_complete(),

@@ -17,7 +17,7 @@ pub(crate) struct FilterArguments {
     /// Only this process; may be given several times
     #[arg(long, value_name = "PID", num_args = 1..)]
     pid: Vec<u32>,
-    /// Only this heap: malloc, mmap, or a number
+    /// Only this heap: malloc, mmap, the name of one of the program's own, or a number
     #[arg(long, value_name = "HEAP")]
     heap: Vec<String>,
     /// Only allocations of this thread: its id, or its name with `*`
@@ -90,7 +90,7 @@ impl FilterArguments {
         };
         Ok(Filter {
             pids: self.pid.clone(),
-            heaps: self.heap.iter().map(|text| parse_heap(text)).collect::<anyhow::Result<_>>()?,
+            heaps: parse_heaps(trace, &self.heap)?,
             threads: self
                 .thread
                 .iter()
@@ -155,12 +155,23 @@ impl FilterArguments {
     }
 }
 
-fn parse_heap(text: &str) -> anyhow::Result<HeapId> {
-    match text {
-        "malloc" => Ok(HeapId::MALLOC),
-        "mmap" => Ok(HeapId::MMAP),
-        number => Ok(HeapId(
-            number.parse().with_context(|| format!("--heap {text}: neither malloc, mmap nor a number"))?,
-        )),
+/// Numbers of heaps; a name stands for all that had it.
+fn parse_heaps(trace: &Trace, texts: &[String]) -> anyhow::Result<Vec<HeapId>> {
+    let mut heaps = Vec::new();
+    for text in texts {
+        let named = trace.heap_names().iter().filter(|name| name.name == *text).map(|name| name.heap);
+        let before = heaps.len();
+        heaps.extend(named);
+        if heaps.len() > before {
+            continue;
+        }
+        heaps.push(match text.as_str() {
+            "malloc" => HeapId::MALLOC,
+            "mmap" => HeapId::MMAP,
+            number => HeapId(number.parse().with_context(|| {
+                format!("--heap {text}: neither malloc, mmap, a number nor the name of a heap of this trace")
+            })?),
+        });
     }
+    Ok(heaps)
 }

@@ -1,7 +1,9 @@
 //! What a report says about the trace itself: taken from the file once, so that printing needs no file.
 
 use heapr_query::file_name;
-use heapr_trace::{HeapId, Loss, ProcessIndex, ThreadIndex};
+use heapr_trace::{HeapId, HeapName, Loss, ProcessIndex, ThreadIndex};
+
+use super::frame_text::printable;
 
 /// A process, as reports name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub(crate) struct Subject {
     pub(crate) duration_ns: u64,
     pub(crate) processes: Vec<ProcessName>,
     pub(crate) threads: Vec<ThreadName>,
+    /// Names that programs gave to heaps of their own, in turn.
+    pub(crate) heap_names: Vec<HeapName>,
     /// Over all processes.
     pub(crate) loss: Loss,
     /// One line each.
@@ -46,6 +50,17 @@ impl Subject {
         match self.processes.get(process.0 as usize) {
             Some(known) => format!("{} ({})", known.name, known.pid),
             None => format!("process #{}", process.0),
+        }
+    }
+
+    /// `malloc`, `mmap`, the name that the program gave, `heap 2`. A number that had several names in turn has all of them.
+    pub(crate) fn heap(&self, process: ProcessIndex, heap: HeapId) -> String {
+        let is_its = |name: &&HeapName| (name.process, name.heap) == (process, heap) && !name.name.is_empty();
+        let mut names = self.heap_names.iter().filter(is_its);
+        let Some(first) = names.next() else { return heap_name(heap) };
+        match names.count() {
+            0 => printable(&first.name),
+            more => format!("{} and {more} more", printable(&first.name)),
         }
     }
 
@@ -98,7 +113,7 @@ pub(crate) fn executable_name(executable: &str, command_line: &[String]) -> Stri
 }
 
 /// `malloc`, `mmap`, `heap 2`.
-pub(crate) fn heap_name(heap: HeapId) -> String {
+fn heap_name(heap: HeapId) -> String {
     match heap {
         HeapId::MALLOC => "malloc".to_owned(),
         HeapId::MMAP => "mmap".to_owned(),

@@ -4,12 +4,15 @@
 //! meant, the first bytes of the files tell, before the options are read.
 
 mod diff;
+mod every;
 pub(crate) mod find;
 mod line_table;
 pub(crate) mod rule_arguments;
 mod series;
 mod summary;
 mod suspects;
+mod take;
+mod watchers;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,6 +21,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+use heapr_v8::capture::{Process, Runtime};
 
 /// The commands that read native snapshots.
 #[derive(Debug, Parser)]
@@ -35,16 +39,25 @@ enum NativeCommand {
     Diff(Box<diff::DiffArguments>),
     /// List the stacks whose live bytes grow steadily over three or more snapshots
     Suspects(Box<suspects::SuspectsArguments>),
+    /// Take a snapshot of the live heap of running processes
+    Take(Box<take::TakeArguments>),
+    /// Take snapshots of the live heap at intervals, or no more
+    Every(Box<every::EveryArguments>),
 }
 
 /// Commands that both kinds of files have.
-const COMMANDS: [&str; 3] = ["summary", "diff", "suspects"];
+const READING: [&str; 3] = ["summary", "diff", "suspects"];
+/// Commands that both kinds of processes have.
+const TAKING: [&str; 2] = ["take", "every"];
 
 /// Runs `heapr snapshot COMMAND …` if it is of traces: `None` if not.
 pub(crate) fn run_if_native(words: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
     let [_, group, command, rest @ ..] = words else { return None };
-    let is_ours = group == "snapshot" && COMMANDS.iter().any(|known| command == known);
-    if !is_ours || !rest.iter().any(|word| is_trace(word)) {
+    let is_one_of = |known: &[&str]| known.iter().any(|known| command == known);
+    let is_ours = group == "snapshot"
+        && (is_one_of(&READING) && rest.iter().any(|word| is_trace(word))
+            || is_one_of(&TAKING) && is_of_native_processes(command, rest));
+    if !is_ours {
         return None;
     }
     let words = [OsString::from("heapr snapshot"), command.clone()].into_iter().chain(rest.iter().cloned());
@@ -52,7 +65,23 @@ pub(crate) fn run_if_native(words: &[OsString]) -> Option<anyhow::Result<ExitCod
         NativeCommand::Summary(arguments) => summary::run(&arguments),
         NativeCommand::Diff(arguments) => diff::run(&arguments),
         NativeCommand::Suspects(arguments) => suspects::run(&arguments),
+        NativeCommand::Take(arguments) => take::run(&arguments),
+        NativeCommand::Every(arguments) => every::run(&arguments),
     })
+}
+
+/// Whether snapshots of native heaps are asked for: by an option that only they have, or because no process runs JavaScript.
+fn is_of_native_processes(command: &OsStr, words: &[OsString]) -> bool {
+    let has = |option: &str| words.iter().any(|word| word == option);
+    if has("--native") || (command == "take" && has("--keep")) || has("--off") {
+        return true;
+    }
+    let is_interval_first = command == "every";
+    let numbers = words.iter().filter_map(|word| word.to_str()?.parse::<u32>().ok());
+    let mut runtimes =
+        numbers.skip(usize::from(is_interval_first)).filter_map(|pid| Process::examine(pid).ok()).peekable();
+    // What JavaScript a program of unknown make runs, its inspector would tell: native heaps are the common case.
+    runtimes.peek().is_some() && runtimes.all(|process| process.runtime == Runtime::Unknown)
 }
 
 /// Whether a word names a file that begins as a trace does.

@@ -87,6 +87,14 @@ impl Recorder {
         let mut state = ProcessState::new(file_index, index, generation, pid);
         state.executable = executable;
         state.entry = Some(entry);
+        if let Some(parent) = self.processes.iter().find(|process| Some(process.index) == parent) {
+            let (own_heaps, names) = parent.own_heaps.for_child(file_index, now_ns);
+            state.own_heaps = own_heaps;
+            for name in names {
+                let outcome = self.sink.writer.heap_name(&name);
+                self.sink.keep(outcome);
+            }
+        }
         self.process_by_slot.insert((index, generation), self.processes.len());
         self.processes.push(state);
     }
