@@ -13,7 +13,7 @@ pub const SNAPSHOT_INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// A process must fall below this share of a size before passing it counts again.
 const REARM_PERCENT: u64 = 90;
 /// Growth is looked at from this many live bytes on: below, everything grows.
-const GROWTH_FLOOR_BYTES: u64 = 1 << 20;
+const GROWTH_FLOOR_BYTES: u64 = 64 << 10;
 
 /// What a rule waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub enum SnapshotWhen {
         /// The size.
         threshold_bytes: u64,
     },
-    /// The live bytes pass those at the rule's last snapshot by so much; the first is taken at a mebibyte.
+    /// The live bytes pass those at the rule's last snapshot by so much; the first is taken at 64 KiB.
     OnGrowth {
         /// Above 0.
         percent: u64,

@@ -7,6 +7,8 @@
 mod bounded_run;
 mod gdb_oracle;
 mod header;
+mod native_snapshots;
+mod own_heaps;
 mod passthrough;
 mod recording;
 mod signals;

@@ -1,0 +1,102 @@
+//! Snapshots of a native heap from `heapr run` to the commands that read them.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::bounded_run::{self, Outcome};
+use crate::header::Header;
+use crate::recording::{HEAPR, Recording, Settings, record};
+use crate::victim_build::{build, sources};
+
+fn grown(options: &[&str]) -> Recording {
+    let header = Header::read(&sources().join("grows.c"));
+    let program = build("grows.c", &header, &["-O1".to_owned()]);
+    let command = [program.to_str().unwrap().to_owned(), "12".to_owned()];
+    let recording = record(&command, &Settings { options, ..Settings::default() });
+    assert_eq!(recording.outcome.status, 0, "{}", recording.outcome.stderr);
+    recording
+}
+
+/// `heapr snapshot COMMAND FILE OPTIONS`.
+fn run(recording: &Recording, words: &[&str]) -> Outcome {
+    let mut heapr = Command::new(HEAPR);
+    heapr.args(["snapshot", words[0]]).arg(recording.file()).args(&words[1..]).args(["--format", "json"]);
+    bounded_run::run(heapr, recording.folder(), Duration::from_secs(60))
+}
+
+fn read(recording: &Recording, words: &[&str]) -> Value {
+    let outcome = run(recording, words);
+    assert_eq!(outcome.status, 0, "{words:?}: {}", outcome.stderr);
+    serde_json::from_str(&outcome.stdout).unwrap()
+}
+
+fn number(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().unwrap_or_else(|| panic!("no {key} in {value}"))
+}
+
+/// The line whose innermost frame is a function's.
+fn line<'a>(value: &'a Value, rows: &str, function: &str) -> &'a Value {
+    let is_it = |line: &&Value| {
+        line["frames"][0].as_str().is_some_and(|frame| frame.ends_with(&format!("!{function}")))
+    };
+    value[rows].as_array().unwrap().iter().find(is_it).unwrap_or_else(|| panic!("no {function} in {value}"))
+}
+
+#[test]
+fn snapshots_show_what_grows_and_how_fast() {
+    let recording = grown(&["--quiet", "--snapshot-every", "0.2", "--snapshot-at-exit"]);
+    let summary = read(&recording, &["summary"]);
+    let snapshots = summary["snapshots"].as_array().unwrap();
+    assert!(snapshots.len() >= 4, "{summary}");
+    let last = snapshots.last().unwrap();
+    assert_eq!(last["trigger"], "exit");
+    let leak = line(&summary, "rows", "victim_leak");
+    assert_eq!((number(leak, "blocks"), number(leak, "bytes")), (1200, 134_400));
+    assert_eq!(number(line(&summary, "rows", "victim_cache"), "blocks"), 1000);
+
+    // What a snapshot holds is what a replay of the events before it leaves live.
+    for snapshot in snapshots {
+        let chosen = number(snapshot, "number").to_string();
+        let by_snapshot = recording.json(&["report", "--totals", "--snapshot", &chosen]);
+        let time = format!("{}ns", number(snapshot, "time_ns"));
+        let by_replay = recording.json(&["report", "--totals", "--at", &time]);
+        for key in ["outstanding_bytes", "outstanding_count"] {
+            assert_eq!(by_snapshot["totals"][key], by_replay["totals"][key], "snapshot {chosen}");
+        }
+    }
+
+    // The cache is as large as before, and none of its blocks is the same.
+    let diff = read(&recording, &["diff", "--snapshots", "1", "last"]);
+    let cache = line(&diff, "rows", "victim_cache");
+    assert_eq!((cache["bytes_delta"].as_i64(), number(cache, "blocks_new")), (Some(0), 1000));
+    assert_eq!(number(cache, "blocks_gone"), 1000);
+    let leak = line(&diff, "rows", "victim_leak");
+    assert_eq!((number(leak, "bytes_gone"), leak["state"].as_str()), (0, Some("grown")));
+    assert!(
+        diff["rows"].as_array().unwrap().len() == 2,
+        "what was there from the start has not changed: {diff}"
+    );
+
+    let suspects = read(&recording, &["suspects"]);
+    let found = suspects["suspects"].as_array().unwrap();
+    let [suspect] = found.as_slice() else { panic!("one leak: {suspects}") };
+    assert!(suspect["frames"][0].as_str().unwrap().ends_with("!victim_leak"));
+    assert_ne!(suspect["sureness"], "low");
+    // 100 blocks of 112 bytes in a tenth of a second and the time that the round takes.
+    let per_hour = suspect["bytes_per_hour"].as_f64().unwrap();
+    assert!((40e6..420e6).contains(&per_hour), "{per_hour}");
+}
+
+#[test]
+fn growth_takes_snapshots_and_a_file_without_any_says_so() {
+    let recording = grown(&["--quiet", "--on-growth", "20"]);
+    let summary = read(&recording, &["summary"]);
+    let triggers = summary["snapshots"].as_array().unwrap();
+    assert!(!triggers.is_empty(), "{summary}");
+    assert!(triggers.iter().all(|snapshot| snapshot["trigger"] == "grown 20 %"), "{summary}");
+    let none = grown(&["--quiet"]);
+    let refused = run(&none, &["summary"]);
+    assert!(refused.status == 2 && refused.stderr.contains("--snapshot-every"), "{}", refused.stderr);
+}
