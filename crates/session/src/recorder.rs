@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use heapr_ring::Pool;
 use heapr_ring::reader;
-use heapr_trace::{Loss, Thread};
+use heapr_trace::{Loss, ProcessIndex, Thread};
 use heapr_wire::DisableReason;
 
 use self::snapshots::Snapshots;
@@ -106,9 +106,26 @@ impl Recorder {
         self.processes.len()
     }
 
+    /// Whether a process is recorded now: known, alive, and its agent has not given up.
+    pub(crate) fn records(&self, pid: u32) -> bool {
+        self.processes.iter().any(|process| {
+            let slot = self.pool.process_slot(process.slot);
+            let is_disabled = slot.is_some_and(|slot| {
+                slot.generation.load(Relaxed) == process.generation
+                    && slot.state.load(Relaxed) == heapr_wire::PROCESS_DISABLED
+            });
+            process.pid == pid && !process.has_ended && !is_disabled
+        })
+    }
+
     /// The newest images, those that live first.
     pub(crate) fn process_statuses(&self, most: usize) -> Vec<ProcessStatus> {
-        let totals = self.sink.summary.by_heap();
+        let mut live: HashMap<ProcessIndex, (u64, u64)> = HashMap::new();
+        for (process, _, totals) in self.sink.summary.by_heap() {
+            let (count, bytes) = live.entry(*process).or_default();
+            *count += totals.outstanding_count;
+            *bytes = bytes.saturating_add(totals.outstanding_bytes);
+        }
         let alive = self.processes.iter().rev().filter(|process| !process.has_ended);
         let ended = self.processes.iter().rev().filter(|process| process.has_ended);
         let status = |process: &ProcessState| {
@@ -116,7 +133,7 @@ impl Recorder {
             let slot =
                 slot.filter(|slot| !process.has_ended && slot.generation.load(Relaxed) == process.generation);
             let reason = slot.map_or(0, |slot| slot.disable_reason.load(Relaxed));
-            let own = totals.iter().filter(|(index, _, _)| *index == process.index);
+            let (live_count, live_bytes) = live.get(&process.index).copied().unwrap_or_default();
             ProcessStatus {
                 pid: process.pid,
                 executable: process.executable.clone(),
@@ -124,8 +141,8 @@ impl Recorder {
                 disabled: DisableReason::from_number_untrusted(reason)
                     .filter(|&reason| reason != DisableReason::None)
                     .map(|reason| disable_text(reason).to_owned()),
-                live_count: own.clone().map(|(_, _, totals)| totals.outstanding_count).sum(),
-                live_bytes: own.map(|(_, _, totals)| totals.outstanding_bytes).sum(),
+                live_count,
+                live_bytes,
             }
         };
         alive.chain(ended).take(most).map(status).collect()

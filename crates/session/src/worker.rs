@@ -18,6 +18,11 @@ use crate::{
 /// Processes are looked at this often: one that has ended is shown as such.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
+/// Orders taken between two rounds.
+const ORDERS_PER_ROUND: u32 = 16;
+/// Bytes of a marker's text, at most.
+const MARKER_BYTES_MAX: usize = 16 << 10;
+
 /// A session, the program that it started, and where its orders come from.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -85,7 +90,8 @@ impl Worker {
             self.session.step();
             self.look_at_processes();
             self.report_snapshots();
-            loop {
+            // Clients that ask without end must not keep the rounds waiting.
+            for _ in 0..ORDERS_PER_ROUND {
                 match self.orders.try_recv() {
                     Ok(order) if order.is_last() => return self.end(Some(order)),
                     Ok(order) => self.take(order),
@@ -186,6 +192,11 @@ impl Worker {
                 self.session.step_now();
                 Answer::Status(Box::new(self.session.status()))
             }
+            Request::Mark(text) if text.len() > MARKER_BYTES_MAX => {
+                let message =
+                    format!("a marker of {} bytes: at most {MARKER_BYTES_MAX} are possible", text.len());
+                Answer::Failed(Failure::new(FailureKind::Invalid, message))
+            }
             Request::Mark(text) => {
                 // What happened before the mark stands before it.
                 self.session.step_now();
@@ -223,13 +234,7 @@ impl Worker {
 
     /// Attaches; gives what there is to say about it.
     fn attach(&mut self, pid: u32) -> Result<String, Error> {
-        let is_recorded = self
-            .session
-            .status()
-            .processes
-            .iter()
-            .any(|process| process.pid == pid && process.is_alive && process.disabled.is_none());
-        if is_recorded {
+        if self.session.recorder().records(pid) {
             return Err(InjectError::AlreadyAttached { pid }.into());
         }
         let report = self.session.attach(pid)?;
