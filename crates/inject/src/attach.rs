@@ -455,9 +455,11 @@ impl Install<'_> {
                 }
             };
             let hook = &self.plan.hooks[number];
+            let own = (image_avma, self.plan.image.bytes.len() as u64);
+            let ranges: Vec<(u64, u64)> = hook.family.into_iter().chain([own]).collect();
             let island = &mut islands[near];
             let added = island
-                .add(&hook.prologue, image_avma + hook.trampoline, hook.family)
+                .add(&hook.prologue, image_avma + hook.trampoline, &ranges)
                 .and_then(|landing| Ok((landing, Island::jump_from(&hook.prologue, landing)?)));
             match added {
                 Ok((landing, new)) => {

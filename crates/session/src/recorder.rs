@@ -87,6 +87,8 @@ pub(crate) struct Recorder {
 struct ThreadState {
     entry: Thread,
     process: usize,
+    /// Its id as we see it; that in the entry is its own.
+    outer_tid: u32,
 }
 
 impl Recorder {
@@ -257,7 +259,11 @@ impl Recorder {
     fn add_process(&mut self, index: u32, generation: u32) {
         let Some(slot) = self.pool.process_slot(index) else { return };
         let inner_pid = slot.pid.load(Relaxed);
-        let pid = self.outer_pids.get(&(index, generation)).copied().unwrap_or(inner_pid);
+        let namespace = slot.namespace.load(Relaxed);
+        let is_elsewhere = namespace != 0 && namespace != process_facts::own_namespace();
+        let known = self.outer_pids.get(&(index, generation)).copied();
+        let outer = || if is_elsewhere { process_facts::outer_pid(inner_pid, namespace) } else { None };
+        let pid = known.or_else(outer).unwrap_or(inner_pid);
         let parent_slot = slot.parent_slot.load(Relaxed);
         let is_fork = slot.origin.load(Relaxed) == ORIGIN_FORK && parent_slot != NO_SLOT;
         let parent = self
@@ -296,6 +302,7 @@ impl Recorder {
         };
         self.sink.ledger.add_process(file_index, entry.origin);
         let mut state = ProcessState::new(file_index, index, generation, pid);
+        state.is_elsewhere = is_elsewhere || pid != inner_pid;
         state.executable = executable;
         state.entry = Some(entry);
         self.process_by_slot.insert((index, generation), self.processes.len());
@@ -391,10 +398,13 @@ impl Recorder {
     }
 
     fn add_thread(&mut self, process: usize, tid: u32, ticks: u64) -> ThreadIndex {
+        let pid = self.processes[process].pid;
+        let is_elsewhere = self.processes[process].is_elsewhere;
+        let outer_tid = if is_elsewhere { process_facts::outer_tid(pid, tid).unwrap_or(tid) } else { tid };
         let entry = Thread {
             process: self.processes[process].index,
             tid,
-            name: process_facts::thread_name(self.processes[process].pid, tid).unwrap_or_default(),
+            name: process_facts::thread_name(pid, outer_tid).unwrap_or_default(),
             start_ns: self.clock.recent_ns(ticks),
             end_ns: None,
         };
@@ -402,7 +412,7 @@ impl Recorder {
         if let Err(error) = self.sink.writer.add_thread(entry.clone()) {
             self.sink.keep(Err(error));
         }
-        self.threads.push(ThreadState { entry, process });
+        self.threads.push(ThreadState { entry, process, outer_tid });
         index
     }
 
@@ -569,7 +579,7 @@ impl Recorder {
             let has_said_so = is_ours && slot.is_some_and(|slot| slot.state.load(Acquire) == THREAD_ENDED);
             let thread = &mut self.threads[stream.thread.0 as usize];
             if !process.has_ended && !has_said_so {
-                match process_facts::thread_name(process.pid, thread.entry.tid) {
+                match process_facts::thread_name(process.pid, thread.outer_tid) {
                     Some(name) if name != thread.entry.name => {
                         thread.entry.name = name;
                         let outcome = self.sink.writer.update_thread(stream.thread, &thread.entry);

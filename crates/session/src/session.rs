@@ -15,7 +15,7 @@ use crate::agent_file::agent_file;
 use crate::clock::{Clock, ClockSource};
 use crate::recorder::{Recorder, Statistics};
 use crate::sink::Sink;
-use crate::{Error, OnFull, SessionProperties, system_facts};
+use crate::{Error, OnFull, SessionProperties, process_facts, system_facts};
 
 /// Longest sleep between two rounds while events come. At 20 million events a second 20 ms are some 150 buffers of 64 KiB, and
 /// half of the pool being claimed wakes the recorder anyway. (5 ms took 15 % more of the recorder's processor time on redis
@@ -220,6 +220,7 @@ fn open_pool(pool: &Pool, clock: &Clock, source: ClockSource, properties: &Sessi
     control.max_frames.store(properties.max_frames, Relaxed);
     control.verify_every.store(properties.verify_every, Relaxed);
     control.recorder_pid.store(std::process::id(), Relaxed);
+    control.recorder_namespace.store(process_facts::own_namespace(), Relaxed);
     control.start_ticks.store(clock.start_ticks(), Relaxed);
     // Release: whoever sees the state sees the rest.
     control.state.store(SESSION_RECORDING, Release);
