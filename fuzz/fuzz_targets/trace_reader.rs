@@ -16,6 +16,9 @@ fuzz_target!(|bytes: &[u8]| {
             let _ = trace.locate(node.process, node.return_address_avma, node.first_seen_ns);
         }
     }
+    for snapshot in trace.snapshots() {
+        let _ = trace.for_each_snapshot_block(snapshot, |_| {});
+    }
     let mut events = trace.events(0, u64::MAX);
     while let Ok(Some(_)) = events.next_batch() {}
 });

@@ -27,9 +27,18 @@ const EXPORTS: &[&str] = &[
     "valloc",
     // What an injector must know of the agent.
     "heapr_injection",
+    // What programs with pools of their own call if it is there: heapr_heap.h.
+    "heapr_heap_alloc",
+    "heapr_heap_create",
+    "heapr_heap_destroy",
+    "heapr_heap_free",
+    "heapr_heap_resize",
     // Code that goes away must not be mistaken for what is loaded at its address next.
     "dlclose",
     // A program started with an environment of its own making is followed: these add what the loader needs.
+    "execl",
+    "execle",
+    "execlp",
     "execv",
     "execve",
     "execveat",

@@ -4,7 +4,9 @@
 mod bench;
 mod check_agent;
 mod check_deps;
+mod header;
 mod packages;
+mod soak_kills;
 mod sources;
 
 use std::path::PathBuf;
@@ -16,8 +18,11 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   check-deps             dependency directions between the crates, where unsafe and printing may be
   check-agent [FILE]     what the built agent exports and imports; no panic is linked into it
+  header [--check]       crates/capi/heapr.h from the C API; or whether it is right
   packages               the system packages that build, tests and benchmarks need, one a line
   test [FILTER]          installs what the tests need (apt-get, only what is missing) and runs all of them
+  soak kills [ROUNDS [SEED]]
+                         recorder, command or program killed at random moments: nobody else is harmed
   bench overhead [--rounds N] [--only PROGRAM,…]
                          time added by heapr and by heaptrack, bytes per event
   bench scaling          the agent's time per event with one thread and with four
@@ -33,6 +38,9 @@ fn main() -> ExitCode {
         ["check-deps"] => check_deps::run(),
         ["check-agent"] => check_agent::run(None),
         ["check-agent", file] => check_agent::run(Some(file)),
+        ["header"] => header::run(false),
+        ["header", "--check"] => header::run(true),
+        ["soak", "kills", ref rest @ ..] => soak_kills::run(rest),
         ["packages"] => packages::print(),
         ["test", ref filter @ ..] => packages::install_missing().and_then(|()| test(filter)),
         ["bench", ref what @ ..] => bench::run(what),

@@ -179,6 +179,37 @@ pub(crate) fn unmap(scope: &mut Scope, heap: u8, address: usize, size: usize) {
     }
 }
 
+/// A heap of the program's own that now exists: its name in parts, then the heap.
+#[cold]
+pub(crate) fn heap_created(scope: &mut Scope, heap: u8, name: &[u8], handle: u64, node: u32) {
+    for (part, bytes) in name.chunks(16).enumerate() {
+        if !ensure_room(scope, 4) {
+            return;
+        }
+        let mut words = [0_u64; 2];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks(8)) {
+            let mut padded = [0; 8];
+            for (place, &byte) in padded.iter_mut().zip(bytes) {
+                *place = byte;
+            }
+            *word = u64::from_le_bytes(padded);
+        }
+        let [first, second] = words;
+        write(scope.level(), RecordKind::HeapName, [address_word(heap, part as u64), first, second]);
+    }
+    if ensure_room(scope, 3) {
+        write(scope.level(), RecordKind::HeapCreate, [address_word(heap, handle), u64::from(node)]);
+    }
+}
+
+/// A heap of the program's own that is about to be gone, with all its blocks.
+#[cold]
+pub(crate) fn heap_destroyed(scope: &mut Scope, heap: u8, handle: u64, node: u32) {
+    if ensure_room(scope, 3) {
+        write(scope.level(), RecordKind::HeapDestroy, [address_word(heap, handle), u64::from(node)]);
+    }
+}
+
 /// A call that failed.
 #[cold]
 pub(crate) fn failed(scope: &mut Scope, size: usize, node: u32) {

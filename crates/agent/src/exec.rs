@@ -68,18 +68,18 @@ fn keep_session(session: &[u8]) -> bool {
 }
 
 /// Room for a completed environment.
-struct Completed {
+pub(crate) struct Completed {
     entries: [*const c_char; ENTRIES_MAX + 3],
     preload: [u8; PRELOAD_BYTES_MAX],
 }
 
 impl Completed {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { entries: [core::ptr::null(); ENTRIES_MAX + 3], preload: [0; PRELOAD_BYTES_MAX] }
     }
 
     /// `environment`, or a copy of it that leads to the session. It borrows from both.
-    fn complete(&mut self, environment: Strings) -> Strings {
+    pub(crate) fn complete(&mut self, environment: Strings) -> Strings {
         let path = AGENT_PATH.load(Acquire) as *const c_char;
         let is_followed = AGENT.is_active()
             && AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_NO_FOLLOW == 0);
@@ -144,7 +144,7 @@ impl Completed {
 }
 
 /// The program's `environ`; an empty environment if it has none.
-fn own_environment() -> Strings {
+pub(crate) fn own_environment() -> Strings {
     static EMPTY: [AtomicUsize; 1] = [AtomicUsize::new(0)];
     let variable = link_map::find_anywhere(b"environ") as *const Strings;
     if variable.is_null() {

@@ -12,9 +12,10 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use heapr_wire::{FLAG_STACK_ALLOC, FLAG_STACK_FREE, FLAG_STACK_REALLOC, HEAP_MALLOC, HEAP_MMAP};
 
 use crate::events;
+use crate::kept_stack::Start;
 use crate::process::AGENT;
 use crate::real::{MMAP, MREMAP, REAL};
-use crate::stack::{self, Start};
+use crate::stack;
 use crate::thread::Scope;
 use crate::x86_64::trampolines;
 use crate::{modules, tree};
@@ -36,7 +37,7 @@ impl Caller {
     }
 
     #[inline(always)]
-    fn sp(self) -> usize {
+    pub(crate) fn sp(self) -> usize {
         self.entry_sp as usize
     }
 
@@ -50,7 +51,7 @@ impl Caller {
 
 /// The node of the caller's stack, if events of this kind carry stacks.
 #[inline(always)]
-fn stack_for(scope: &mut Scope, caller: Caller, flag: u32) -> u32 {
+pub(crate) fn stack_for(scope: &mut Scope, caller: Caller, flag: u32) -> u32 {
     let Some(pool) = AGENT.pool() else { return tree::ROOT };
     if pool.control().flags.load(Relaxed) & flag == 0 {
         return tree::ROOT;

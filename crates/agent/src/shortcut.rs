@@ -15,7 +15,7 @@
 
 use heapr_ring::sys;
 
-use crate::stack::{Frame, Start, Word};
+use crate::kept_stack::{Frame, Start, Word};
 use crate::tree;
 
 /// Frames of a way: longer ones are rare, and worth unwinding.

@@ -15,8 +15,8 @@ use heapr_ring::{sys, writer};
 use heapr_wire::{BufferHeader, ProcessSlot, THREAD_ENDED, ThreadSlot};
 
 use crate::bounds::KnownRanges;
+use crate::kept_stack::Kept;
 use crate::process::{AGENT, CLOCK_TSC, CLOCK_TSC_ORDERED};
-use crate::stack::Kept;
 use crate::x86_64::thread_pointer;
 use crate::{events, link_map};
 

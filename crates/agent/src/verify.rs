@@ -1,9 +1,9 @@
 //! The full unwind in use: for rules that need all registers, and to check the verified stacks (`HEAPR_VERIFY`).
 
 use crate::bounds::KnownRanges;
+use crate::kept_stack::{Frame, Start};
 use crate::modules;
 use crate::process::AGENT;
-use crate::stack::{Frame, Start};
 use crate::x86_64::full::{FullStep, Registers};
 
 /// Frames of the agent itself between here and the program.

@@ -8,9 +8,12 @@ mod export;
 mod info;
 mod report;
 mod run;
+mod sessions;
 mod snapshot;
 mod snapshot_analysis;
+mod snapshot_native;
 mod snapshot_take;
+mod view;
 
 use std::process::ExitCode;
 
@@ -28,6 +31,21 @@ struct Arguments {
 enum Command {
     /// Trace a program from its first instruction, then print where its memory is.
     Run(Box<commands::run::RunArguments>),
+    /// Start a session in the background, with a program or on running processes.
+    Start(Box<sessions::StartArguments>),
+    /// Show the sessions that run, or one of them in full.
+    Status(Box<sessions::StatusArguments>),
+    /// Change a session: its processes, which events carry stacks; flush its file.
+    Update(Box<sessions::UpdateArguments>),
+    /// Put a text into a session's trace, with the time.
+    Mark(Box<sessions::MarkArguments>),
+    /// End a session, complete its trace, and print where the memory is.
+    Stop(Box<sessions::StopArguments>),
+    /// End a session and keep nothing.
+    Cancel(Box<sessions::CancelArguments>),
+    /// The recorder of a session.
+    #[command(hide = true, name = "recorder-of-session")]
+    Recorder(Box<sessions::RecorderArguments>),
     /// Print the heap actions of a trace: totals, stacks, frames, images.
     Report(Box<commands::report::ReportArguments>),
     /// Compare two traces by stack, frame or image.
@@ -36,6 +54,8 @@ enum Command {
     Info(Box<commands::info::InfoArguments>),
     /// Write a trace in another tool's format.
     Export(Box<commands::export::ExportArguments>),
+    /// Show traces and snapshots on a page in the browser.
+    View(Box<view::ViewArguments>),
     /// Embed the symbols in a trace, so that it can be read on another machine.
     Symbolize(Box<commands::symbolize::SymbolizeArguments>),
     /// Take heap snapshots of running processes, read and compare them.
@@ -46,17 +66,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let outcome = match arguments.command {
-        Command::Run(arguments) => commands::run::run(*arguments),
-        Command::Report(arguments) => commands::report::run(*arguments),
-        Command::Diff(arguments) => commands::diff::run(*arguments),
-        Command::Info(arguments) => commands::info::run(*arguments),
-        Command::Export(arguments) => commands::export::run(*arguments),
-        Command::Symbolize(arguments) => commands::symbolize::run(*arguments),
-        Command::Snapshot(command) => snapshot::run(command),
-        Command::Node(arguments) => snapshot_take::run_node(*arguments),
-    };
+    let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    let native = snapshot_native::run_if_native(&words);
+    let outcome = native.unwrap_or_else(|| run(Arguments::parse_from(words)));
     match outcome {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -64,6 +76,27 @@ fn main() -> ExitCode {
             eprintln!("heapr: {error:#}");
             ExitCode::from(2)
         }
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        Command::Run(arguments) => commands::run::run(*arguments),
+        Command::Start(arguments) => sessions::start(*arguments),
+        Command::Status(arguments) => sessions::status(&arguments),
+        Command::Update(arguments) => sessions::update(*arguments),
+        Command::Mark(arguments) => sessions::mark(&arguments),
+        Command::Stop(arguments) => sessions::stop(*arguments),
+        Command::Cancel(arguments) => sessions::cancel(&arguments),
+        Command::Recorder(arguments) => sessions::record(&arguments),
+        Command::Report(arguments) => commands::report::run(*arguments),
+        Command::Diff(arguments) => commands::diff::run(*arguments),
+        Command::Info(arguments) => commands::info::run(*arguments),
+        Command::Export(arguments) => commands::export::run(*arguments),
+        Command::View(arguments) => view::run(*arguments),
+        Command::Symbolize(arguments) => commands::symbolize::run(*arguments),
+        Command::Snapshot(command) => snapshot::run(command),
+        Command::Node(arguments) => snapshot_take::run_node(*arguments),
     }
 }
 

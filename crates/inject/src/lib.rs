@@ -5,6 +5,8 @@
 //!
 //! A process is killed by nobody here, and this process may be killed at any moment: see `remote` for how a borrowed thread
 //! finds home by itself.
+//!
+//! [`rundown`] walks glibc's heap of a stopped process and lists the blocks that were allocated before anybody watched.
 
 mod attach;
 mod detach;
@@ -20,6 +22,7 @@ mod quiet;
 mod record;
 mod remote;
 mod report;
+pub mod rundown;
 mod stop;
 mod target;
 #[cfg(target_arch = "x86_64")]

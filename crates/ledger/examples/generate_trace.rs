@@ -115,10 +115,10 @@ fn stacks<W: std::io::Write>(
     while nodes.len() < 2_001 {
         // The newest are the likeliest parents: deep stacks, not a bush.
         let near = random.below(nodes.len().min(40) as u64) as usize;
-        let (parent, depth) = nodes[nodes.len() - 1 - near];
-        if depth >= 24 {
-            continue;
-        }
+        // A path that is deep enough is followed by one that begins at the root again.
+        let (parent, depth) =
+            nodes.get(nodes.len() - 1 - near).filter(|&&(_, depth)| depth < 24).unwrap_or(&nodes[0]);
+        let (parent, depth) = (*parent, *depth);
         let return_address_avma = 0x40_0000 + random.below(50_000) * 8;
         let stack = writer.add_stack(StackNode { parent, process, return_address_avma, first_seen_ns: 0 })?;
         nodes.push((stack, depth + 1));

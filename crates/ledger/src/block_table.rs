@@ -20,6 +20,8 @@
 
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
 
+use crate::cut::Cut;
+
 /// Smallest directory.
 const FIRST_CAPACITY: usize = 1 << 6;
 /// Fewest groups that are worth a sweep.
@@ -138,6 +140,7 @@ pub(crate) struct BlockTable {
     sweep_at: usize,
     records: Vec<Record>,
     free_records: Vec<u32>,
+    cut: Cut,
 }
 
 impl BlockTable {
@@ -152,6 +155,7 @@ impl BlockTable {
             sweep_at: SWEPT_MIN,
             records: Vec::new(),
             free_records: Vec::new(),
+            cut: Cut::default(),
         }
     }
 
@@ -278,6 +282,9 @@ impl BlockTable {
             Some(group) => group,
             None => self.add_group(owner, key),
         };
+        if self.cut.watches(group) {
+            self.put_aside(group, slot(block.address_avma));
+        }
         let record = Record::new(block);
         let number = &mut self.groups[group][slot(block.address_avma)];
         if *number != 0 {
@@ -309,11 +316,75 @@ impl BlockTable {
     ) -> Option<Block> {
         let owner = owner(process, heap);
         let group = self.hinted_group(owner, key(address), hint)?;
+        if self.cut.watches(group) {
+            self.put_aside(group, slot(address));
+        }
         let number = &mut self.groups[group][slot(address)];
         let record = std::mem::take(number).checked_sub(1)?;
         self.homes[group].block_count -= 1;
         self.free_records.push(record);
         Some(self.records[record as usize].block(owner, address))
+    }
+
+    /// Keeps what a slot holds for the cut, before it changes.
+    #[cold]
+    fn put_aside(&mut self, group: usize, slot: usize) {
+        if self.cut.mark(group, slot)
+            && let Some(block) = self.block_at(group, slot)
+        {
+            self.cut.put_aside.push(block);
+        }
+    }
+
+    fn block_at(&self, group: usize, slot: usize) -> Option<Block> {
+        let record = &self.records[self.groups[group][slot].checked_sub(1)? as usize];
+        let home = &self.homes[group];
+        Some(record.block(home.owner, address(home.key, slot)))
+    }
+
+    /// Begins a cut; one that is under way is given up.
+    pub(crate) fn begin_cut(&mut self) {
+        self.cut.begin(self.groups.len());
+    }
+
+    /// Gives up a cut.
+    pub(crate) fn abandon_cut(&mut self) {
+        self.cut = Cut::default();
+    }
+
+    /// Whether blocks were put aside that are not taken yet.
+    #[inline(always)]
+    pub(crate) fn has_put_aside(&self) -> bool {
+        !self.cut.put_aside.is_empty()
+    }
+
+    /// Shows blocks of the cut that it has not shown: those put aside, and those of the next `group_count` groups. Tells
+    /// whether that was all.
+    pub(crate) fn cut_slice(&mut self, group_count: usize, mut visit: impl FnMut(&Block)) -> bool {
+        self.cut.put_aside.iter().for_each(&mut visit);
+        self.cut.put_aside.clear();
+        let from = self.cut.from as usize;
+        let taken = group_count.min(self.cut.left as usize);
+        for number in from..from + taken {
+            let home = self.homes[number];
+            if home.block_count == 0 {
+                continue;
+            }
+            let changed = self.cut.changed[number];
+            for (slot, &record) in self.groups[number].iter().enumerate() {
+                if record != 0 && changed & 1 << slot == 0 {
+                    let record = &self.records[record as usize - 1];
+                    visit(&record.block(home.owner, address(home.key, slot)));
+                }
+            }
+        }
+        self.cut.from += taken as u32;
+        self.cut.left -= taken as u32;
+        let is_done = self.cut.is_done();
+        if is_done {
+            self.abandon_cut();
+        }
+        is_done
     }
 
     /// Gives back groups without blocks and regions without groups.
@@ -367,6 +438,13 @@ impl BlockTable {
     /// Takes out the blocks of a process.
     pub(crate) fn remove_process(&mut self, process: ProcessIndex) {
         let gone = process.0.wrapping_add(1) & 0xff_ffff;
+        if self.cut.left > 0 {
+            for group in self.cut.from as usize..(self.cut.from + self.cut.left) as usize {
+                if self.homes[group].owner >> 8 == gone {
+                    (0..SLOT_COUNT).for_each(|slot| self.put_aside(group, slot));
+                }
+            }
+        }
         for (home, group) in self.homes.iter_mut().zip(&mut self.groups) {
             if home.owner >> 8 == gone {
                 let numbers = group.iter().filter_map(|number| number.checked_sub(1));
@@ -375,7 +453,7 @@ impl BlockTable {
                 home.block_count = 0;
             }
         }
-        if self.len() == 0 {
+        if self.len() == 0 && self.cut.is_done() {
             *self = Self::new();
         } else {
             self.sweep();

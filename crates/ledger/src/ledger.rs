@@ -88,6 +88,12 @@ impl Ledger {
         }
     }
 
+    /// A ledger that knows the same processes, without blocks.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self { forked: self.forked.clone(), ..Self::new() }
+    }
+
     /// Puts in blocks that are live already, as from a checkpoint.
     pub fn load(&mut self, blocks: impl IntoIterator<Item = Block>) {
         for block in blocks {
@@ -104,6 +110,30 @@ impl Ledger {
     /// The live blocks, in no order.
     pub fn live_blocks(&self) -> impl Iterator<Item = Block> + '_ {
         self.blocks.iter()
+    }
+
+    /// Makes a cut: [`Ledger::cut_slice`] shows the blocks that are live now, whatever happens until then. A cut that is under
+    /// way is given up.
+    pub fn begin_cut(&mut self) {
+        self.blocks.begin_cut();
+    }
+
+    /// Gives up a cut.
+    pub fn abandon_cut(&mut self) {
+        self.blocks.abandon_cut();
+    }
+
+    /// Shows some more blocks of the cut: all that have changed since the last slice, and those of `group_count` more groups
+    /// (of up to 32 blocks each). Tells whether that was all.
+    pub fn cut_slice(&mut self, group_count: usize, visit: impl FnMut(&Block)) -> bool {
+        self.blocks.cut_slice(group_count, visit)
+    }
+
+    /// Whether blocks of the cut have changed since the last slice, and wait in memory.
+    #[inline]
+    #[must_use]
+    pub fn has_put_aside(&self) -> bool {
+        self.blocks.has_put_aside()
     }
 
     /// Forgets the blocks of a process that has ended (they stay outstanding in what an observer has counted).

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod block_table;
+mod cut;
 mod ledger;
 mod summary_builder;
 

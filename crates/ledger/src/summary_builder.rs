@@ -85,6 +85,12 @@ impl SummaryBuilder {
         Self { epoch: 1, ..Self::default() }
     }
 
+    /// The totals so far by process and heap.
+    #[must_use]
+    pub fn by_heap(&self) -> &[(ProcessIndex, HeapId, Totals)] {
+        &self.by_heap
+    }
+
     /// The totals so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
@@ -108,6 +114,13 @@ impl SummaryBuilder {
             sum.implied_frees += totals.implied_frees;
         }
         sum
+    }
+
+    /// Live bytes of a process, over its heaps.
+    #[must_use]
+    pub fn live_bytes_of(&self, process: ProcessIndex) -> u64 {
+        let of_it = self.by_heap.iter().filter(|(owner, _, _)| *owner == process);
+        of_it.fold(0, |sum, (_, _, totals)| sum.saturating_add(totals.outstanding_bytes))
     }
 
     #[inline(always)]

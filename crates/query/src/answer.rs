@@ -45,7 +45,7 @@ impl<'a, 't> Culled<'a, 't> {
     }
 
     /// Shows all counted rows with their culled stacks.
-    fn for_each(&self, mut visit: impl FnMut(&StackTotals, NamedStack)) -> Result<()> {
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&StackTotals, NamedStack)) -> Result<()> {
         let mut stacks = self.stacks.iter();
         self.rows.for_each(|row| {
             if let Some(&stack) = stacks.next().filter(|&&stack| stack != LEFT_OUT) {
@@ -67,7 +67,7 @@ impl<'a, 't> Culled<'a, 't> {
         })
     }
 
-    fn ranking(&self, by: GroupBy, sort: SortKey, top: usize) -> Result<Ranking> {
+    pub(crate) fn ranking(&self, by: GroupBy, sort: SortKey, top: usize) -> Result<Ranking> {
         let (group_of, keys) = match by {
             GroupBy::Stacks => {
                 let mut numbering = Numbering::new(self.tree.len());

@@ -269,6 +269,14 @@ impl<'a> Collector<'a> {
         self.choice.has_process(process)
     }
 
+    /// Forgets what is counted beside allocations.
+    pub(crate) fn forget_oddities(&mut self) {
+        self.unmatched_frees = 0;
+        self.inherited_frees = 0;
+        self.implied_frees = 0;
+        self.failed_count = 0;
+    }
+
     /// Bytes of the chosen blocks that are live now.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.level.live_bytes

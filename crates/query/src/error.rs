@@ -59,12 +59,23 @@ pub enum Error {
         /// Those that there are.
         present: String,
     },
+    /// The trace has no such snapshot.
+    #[error("no snapshot {number} in this trace; it has {present}")]
+    NoSuchSnapshot {
+        /// As asked.
+        number: u32,
+        /// How many there are.
+        present: usize,
+    },
     /// No thread of the trace matches.
     #[error("no thread {thread:?} in this trace")]
     NoSuchThread {
         /// As asked.
         thread: String,
     },
+    /// Who asked does not want the answer any more.
+    #[error("the query was given up")]
+    GivenUp,
     /// No frame of the trace matches a pattern that `--callers` needs.
     #[error("no frame of the selected stacks matches {pattern:?}")]
     NoSuchFrame {

@@ -67,6 +67,11 @@ pub enum Moment {
         /// Nanoseconds since the session's start.
         time_ns: u64,
     },
+    /// In a snapshot of the file: of its processes, and of what they held at its moment.
+    Snapshot {
+        /// Its number.
+        number: u32,
+    },
 }
 
 /// A thread, by id or by name.
@@ -126,6 +131,13 @@ impl Filter {
                 "--temporary",
                 "--type aofi|aofo",
                 "what is temporary lies inside the range",
+            );
+        }
+        if matches!(self.at, Some(Moment::Snapshot { .. })) && self.range.is_some() {
+            return contradiction(
+                "--snapshot",
+                "--range",
+                "a snapshot is of one moment; --lifetime chooses by age",
             );
         }
         if let (Some(Moment::At { time_ns }), Some(range)) = (self.at, self.range)

@@ -7,6 +7,7 @@
 //! | range | the events of the range | empty: what was allocated before does not count |
 //! | type `aofi`, `aofo` | from the last checkpoint before the range to its end | the checkpoint's |
 //! | at a time | from the last checkpoint before it to it | the checkpoint's |
+//! | in a snapshot | the snapshot's blocks | the snapshot's |
 //! | at the peak | as at a time; the peak's from the summary, or from a replay if it is of chosen processes or a range | the same |
 
 use heapr_ledger::{Cause, Ledger, Observer, SummaryBuilder};
@@ -14,7 +15,7 @@ use heapr_trace::{Block, Damage, Event, EventReader, ProcessIndex, StackIndex, S
 
 use crate::choice::Choice;
 use crate::collector::{Collected, Collector, Counted, Death};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::filter::{Filter, Moment, Span};
 use crate::query::Query;
 
@@ -73,6 +74,7 @@ impl Replay<'_, '_> {
                 let collector = new_collector(Counted::Live);
                 self.collect_live(collector, filter, peak.time_ns, Some(peak.bytes))
             }
+            Some(Moment::Snapshot { number }) => self.collect_snapshot(new_collector(Counted::Live), number),
             None => {
                 let counted = filter.allocation_type.map_or(Counted::Born, Counted::Type);
                 self.collect_born(new_collector(counted), filter, range)
@@ -102,6 +104,19 @@ impl Replay<'_, '_> {
         Ok(collector.finish())
     }
 
+    /// What a snapshot holds; the age of a block is its lifetime.
+    fn collect_snapshot(&mut self, mut collector: Collector<'_>, number: u32) -> Result<Collected> {
+        let present = self.trace.snapshots().len();
+        let snapshot = self.trace.snapshot(number).ok_or(Error::NoSuchSnapshot { number, present })?;
+        let time_ns = snapshot.time_ns;
+        let damage =
+            self.trace.for_each_snapshot_block(snapshot, |block| collector.is_live_at_end(block, time_ns))?;
+        self.damage.extend(damage);
+        let mut collected = collector.finish();
+        collected.set_peak_time(time_ns);
+        Ok(collected)
+    }
+
     /// What is live after the events at `time_ns` (with `until_bytes`: as soon as that many bytes are); with a range, of
     /// what was allocated in it.
     fn collect_live(
@@ -123,6 +138,8 @@ impl Replay<'_, '_> {
             }
         }
         ledger.live_blocks().for_each(|block| collector.is_live_at_end(&block, time_ns));
+        // Where the replay begins is chance: what it saw on the way to the moment is no answer.
+        collector.forget_oddities();
         let mut collected = collector.finish();
         collected.set_peak_time(time_ns);
         Ok(collected)

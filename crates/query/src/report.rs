@@ -104,26 +104,7 @@ impl Report<'_> {
     /// module, or none (a thread; no stack was taken).
     #[must_use]
     pub fn frames(&self, group: &Group) -> Vec<FrameView<'_>> {
-        match group.key {
-            GroupKey::Stack(stack) => self.tree.views(self.stacks, group.representative, stack),
-            GroupKey::Frame(Some((stack, frame))) => {
-                let mut views = self.tree.views(self.stacks, group.representative, stack);
-                views.truncate(1);
-                if views.is_empty() {
-                    views.push(self.tree.frames.view(frame));
-                }
-                views
-            }
-            GroupKey::Image(Some(module)) => vec![FrameView {
-                module: Some(self.tree.frames.names.get(module)),
-                symbol: None,
-                file: None,
-                line: None,
-                is_inlined: false,
-                offset: 0,
-            }],
-            GroupKey::Frame(None) | GroupKey::Image(None) | GroupKey::Thread(_) => Vec::new(),
-        }
+        frames_of_group(&self.tree, self.stacks, group)
     }
 
     /// The frame of a node of a tree, with its place in the source in one of the stacks that pass through it.
@@ -140,6 +121,34 @@ impl Report<'_> {
                     && (bare.symbol.is_some() || view.offset == bare.offset)
             })
             .unwrap_or_else(|| self.tree.frames.view(node.frame))
+    }
+}
+
+/// See [`Report::frames`].
+pub(crate) fn frames_of_group<'a>(
+    tree: &'a SymbolTree,
+    stacks: &dyn StackSource,
+    group: &Group,
+) -> Vec<FrameView<'a>> {
+    match group.key {
+        GroupKey::Stack(stack) => tree.views(stacks, group.representative, stack),
+        GroupKey::Frame(Some((stack, frame))) => {
+            let mut views = tree.views(stacks, group.representative, stack);
+            views.truncate(1);
+            if views.is_empty() {
+                views.push(tree.frames.view(frame));
+            }
+            views
+        }
+        GroupKey::Image(Some(module)) => vec![FrameView {
+            module: Some(tree.frames.names.get(module)),
+            symbol: None,
+            file: None,
+            line: None,
+            is_inlined: false,
+            offset: 0,
+        }],
+        GroupKey::Frame(None) | GroupKey::Image(None) | GroupKey::Thread(_) => Vec::new(),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::control::FailureKind;
+
 /// Why a session could not be started or went wrong.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -21,6 +23,21 @@ pub enum Error {
         /// Why.
         source: heapr_trace::Error,
     },
+    /// A snapshot of a process that the session does not know.
+    #[error("process {pid} is not recorded by this session: name one that `status` lists")]
+    NotRecorded {
+        /// As asked.
+        pid: u32,
+    },
+    /// A snapshot of a session that records no more.
+    #[error("the recording has ended because the file is as large as it may be: no snapshot can be taken")]
+    RecordingEnded,
+    /// More snapshots were asked for than are taken.
+    #[error("{waiting} snapshots wait to be taken: ask again when some are done")]
+    TooManySnapshots {
+        /// How many.
+        waiting: usize,
+    },
     /// A process could not be attached to or detached from.
     #[error("{source}")]
     Inject {
@@ -36,4 +53,114 @@ pub enum Error {
         /// What is wrong with each that was tried.
         reasons: String,
     },
+    /// A session's name cannot be one.
+    #[error("{name:?} cannot be a session's name: {reason}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The name is taken.
+    #[error("a session named {name} exists: stop it (heapr stop {name}), or give this one another name")]
+    SessionExists {
+        /// The name.
+        name: String,
+    },
+    /// A property makes no sense.
+    #[error("invalid properties: {what}")]
+    InvalidProperties {
+        /// Which and why.
+        what: String,
+    },
+    /// The buffers would take more memory than there is.
+    #[error(
+        "not enough memory: the buffers that are there from the start need {needed_mib} MiB, and {available_mib} MiB are free: lower --min-buffers or --buffer-size"
+    )]
+    OutOfMemory {
+        /// What they need.
+        needed_mib: u64,
+        /// What there is.
+        available_mib: u64,
+    },
+    /// No place for a session's socket.
+    #[error(
+        "found no directory for the sessions' sockets ({reasons}): set XDG_RUNTIME_DIR to one that is this user's alone"
+    )]
+    NoRuntimeDirectory {
+        /// What is wrong with each that was tried.
+        reasons: String,
+    },
+    /// A session's socket or lock could not be made.
+    #[error("cannot make {}: {source}", path.display())]
+    Control {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The program of a session could not be started.
+    #[error("cannot run {program}: {source}")]
+    Program {
+        /// Which.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A thread or process of the session could not be made.
+    #[error("cannot start the recorder: {source}")]
+    Recorder {
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A session that runs in another process, or a thread of this one, says what went wrong.
+    #[error(transparent)]
+    Session(#[from] crate::control::Failure),
+}
+
+const ENOMEM: i32 = 12;
+const ENOSPC: i32 = 28;
+
+impl Error {
+    /// The error in a word, as the API of a trace session has them.
+    #[must_use]
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::Pool { source: heapr_ring::PoolError::System { errno: ENOMEM | ENOSPC, .. } } => {
+                FailureKind::OutOfMemory
+            }
+            Self::Pool {
+                source: heapr_ring::PoolError::BufferSize { .. } | heapr_ring::PoolError::BufferCount { .. },
+            }
+            | Self::BadName { .. }
+            | Self::InvalidProperties { .. } => FailureKind::Invalid,
+            Self::Output { .. } => FailureKind::Output,
+            Self::OutOfMemory { .. } => FailureKind::OutOfMemory,
+            Self::SessionExists { .. } => FailureKind::AlreadyExists,
+            Self::Inject { source } => kind_of_attach(source),
+            Self::NotRecorded { .. } => FailureKind::NoSuchProcess,
+            Self::RecordingEnded | Self::TooManySnapshots { .. } => FailureKind::Other,
+            Self::Session(failure) => failure.kind,
+            Self::Recorder { source } if source.raw_os_error() == Some(ENOMEM) => FailureKind::OutOfMemory,
+            _ => FailureKind::Other,
+        }
+    }
+}
+
+fn kind_of_attach(error: &heapr_inject::Error) -> FailureKind {
+    use heapr_inject::Error as Inject;
+    match error {
+        Inject::NoSuchProcess { .. } | Inject::Zombie { .. } | Inject::Ended { .. } => {
+            FailureKind::NoSuchProcess
+        }
+        Inject::NotPermitted { .. } => FailureKind::NoPermission,
+        Inject::RemoteCall { errno: ENOMEM, .. } => FailureKind::OutOfMemory,
+        Inject::AlreadyTraced { .. }
+        | Inject::AlreadyAttached { .. }
+        | Inject::NotAttached { .. }
+        | Inject::Unsupported { .. }
+        | Inject::NoQuietMoment { .. }
+        | Inject::Malformed { .. } => FailureKind::NotTraceable,
+        _ => FailureKind::Other,
+    }
 }

@@ -18,21 +18,43 @@
 
 mod agent_file;
 mod attach;
+mod background;
 mod clock;
+mod control;
 mod error;
+mod heap_trace;
 mod merge;
+mod native_snapshot;
+mod native_snapshot_rules;
+mod own_heaps;
 mod process_facts;
 mod process_state;
 mod properties;
 mod recorder;
+mod runtime_directory;
 mod session;
+mod session_name;
+mod session_status;
 mod sink;
+mod statistics;
+mod status;
 mod system_facts;
 mod translate;
+mod worker;
 
+pub use background::{BackgroundSession, ProgramCommand, StartRequest};
 pub use clock::ClockSource;
+pub use control::{
+    Answer, ClientError, Failure, FailureKind, PROTOCOL_VERSION, Request, SessionClient, SessionEntry,
+    SnapshotTaken, StopReport, Update, UpdateReport, sessions,
+};
 pub use error::Error;
+pub use heap_trace::HeapTrace;
 pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError};
-pub use properties::{OnFull, SessionProperties, StackEvents};
-pub use recorder::Statistics;
+pub use native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
+pub use native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
+pub use properties::{LoggingMode, OnFull, SessionProperties, StackEvents};
 pub use session::{Session, SessionSummary};
+pub use session_name::SessionName;
+pub use statistics::Statistics;
+pub use status::{ProcessStatus, SessionState, SessionStatus};

@@ -163,7 +163,13 @@ pub(crate) fn order(head: &Head<'_>) -> (u64, bool) {
     let kind = RecordKind::of_untrusted(head.word0);
     let frees = matches!(
         kind,
-        Some(RecordKind::Free | RecordKind::FreeStack | RecordKind::ReallocPrepare | RecordKind::Unmap)
+        Some(
+            RecordKind::Free
+                | RecordKind::FreeStack
+                | RecordKind::ReallocPrepare
+                | RecordKind::Unmap
+                | RecordKind::HeapDestroy
+        )
     );
     (head.ticks, !frees)
 }

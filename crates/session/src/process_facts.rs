@@ -67,6 +67,13 @@ pub(crate) fn is_alive(pid: u32) -> bool {
     !matches!(state, None | Some(b'Z' | b'X'))
 }
 
+/// Out-of-memory kills since the machine was started; 0 where the kernel does not tell.
+pub(crate) fn oom_kills() -> u64 {
+    let counters = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let count = counters.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
 /// Resident set.
 pub(crate) fn rss_bytes(pid: u32) -> Option<u64> {
     let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;

@@ -6,6 +6,8 @@ use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content, RawNode};
 use heapr_trace::{ProcessIndex, StackIndex, ThreadIndex};
 
+use crate::own_heaps::OwnHeaps;
+
 /// Node numbers that one process can use: blocks of at most 65,536 nodes, 65,536 of them, but never more than this, so
 /// that a hostile number cannot make the recorder take memory.
 const NODES_MAX: usize = 1 << 28;
@@ -44,6 +46,8 @@ pub(crate) struct ProcessState {
     pub(crate) executable: String,
     /// Regions of the mmap heap: start -> (bytes, stack).
     pub(crate) regions: BTreeMap<u64, Region>,
+    /// Heaps that the program has of its own.
+    pub(crate) own_heaps: OwnHeaps,
 }
 
 /// A block whose realloc has begun and not come back.
@@ -93,6 +97,7 @@ impl ProcessState {
             entry: None,
             executable: String::new(),
             regions: BTreeMap::new(),
+            own_heaps: OwnHeaps::default(),
         }
     }
 

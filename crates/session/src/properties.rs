@@ -3,8 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use heapr_wire::{BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, BUFFER_COUNT_LIMIT};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
 /// What happens to an event when no buffer is free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnFull {
     /// The thread waits for the recorder.
     #[default]
@@ -14,7 +20,7 @@ pub enum OnFull {
 }
 
 /// Which events carry stacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackEvents {
     /// Allocations.
     pub alloc: bool,
@@ -35,6 +41,33 @@ impl Default for StackEvents {
 }
 
 impl StackEvents {
+    /// No event carries a stack.
+    pub const NONE: Self = Self { alloc: false, realloc: false, free: false, create: false, destroy: false };
+
+    /// Reads what [`StackEvents::to_text`] writes; also with `+`, with `Heap` before each word as Windows' tools have it
+    /// (`HeapAlloc+HeapRealloc`), and `none`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidProperties`] with the word that is none of the events.
+    pub fn from_text(text: &str) -> Result<Self, Error> {
+        let mut events = Self::NONE;
+        for word in text.split([',', '+']).filter(|word| !word.is_empty() && *word != "none") {
+            let lower = word.to_ascii_lowercase();
+            match lower.strip_prefix("heap").unwrap_or(&lower) {
+                "alloc" => events.alloc = true,
+                "realloc" => events.realloc = true,
+                "free" => events.free = true,
+                "create" => events.create = true,
+                "destroy" => events.destroy = true,
+                _ => {
+                    let what = format!("`{word}` is none of create, alloc, realloc, free, destroy, none");
+                    return Err(Error::InvalidProperties { what });
+                }
+            }
+        }
+        Ok(events)
+    }
+
     /// As on the command line: `alloc,realloc`.
     #[must_use]
     pub fn to_text(self) -> String {
@@ -49,12 +82,62 @@ impl StackEvents {
     }
 }
 
+/// What is kept of the events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoggingMode {
+    /// All of them, in the file.
+    #[default]
+    Trace,
+    /// The newest, in memory until the stop, and what was live when they begin: circular.
+    Memory {
+        /// Bytes of encoded events, at most (with the live blocks at their beginning).
+        bytes: u64,
+    },
+    /// None: only the live heap, its stacks, and snapshots of it.
+    Snapshot,
+}
+
+impl LoggingMode {
+    /// Its name in the file and in a status.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Memory { .. } => "memory",
+            Self::Snapshot => "snapshot",
+        }
+    }
+}
+
+/// Least room for a circular trace: some chunks of events.
+const MEMORY_BYTES_MIN: u64 = 1 << 20;
+/// Least size at which a file ends: its tables and a few chunks.
+const FILE_BYTES_MIN: u64 = 1 << 20;
+
+/// Files' names are bytes: JSON carries them as such.
+mod path_bytes {
+    use std::ffi::OsString;
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        path.as_os_str().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+        OsString::deserialize(deserializer).map(PathBuf::from)
+    }
+}
+
 /// The properties of a session.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionProperties {
     /// Its name.
     pub name: String,
     /// The trace file.
+    #[serde(with = "path_bytes")]
     pub output: PathBuf,
     /// Whether an existing file is replaced.
     pub overwrite: bool,
@@ -81,6 +164,10 @@ pub struct SessionProperties {
     pub follow: bool,
     /// Every Nth stack is compared with a full unwind; 0: none.
     pub verify_every: u32,
+    /// What is kept of the events.
+    pub mode: LoggingMode,
+    /// Recording ends when the file has about this size; the targets run on untraced.
+    pub max_file_bytes: Option<u64>,
 }
 
 impl SessionProperties {
@@ -102,6 +189,54 @@ impl SessionProperties {
             mmap: false,
             follow: true,
             verify_every: 0,
+            mode: LoggingMode::Trace,
+            max_file_bytes: None,
+        }
+    }
+
+    /// Checks what can be checked before anything is made.
+    ///
+    /// # Errors
+    /// [`Error::InvalidProperties`], which says what is wrong with which.
+    pub fn check(&self) -> Result<(), Error> {
+        let invalid = |what: String| Err(Error::InvalidProperties { what });
+        if !self.buffer_bytes.is_power_of_two()
+            || !(BUFFER_BYTES_MIN..=BUFFER_BYTES_MAX).contains(&self.buffer_bytes)
+        {
+            return invalid(format!(
+                "a buffer of {} bytes: it must be a power of two from {} KiB to {} KiB",
+                self.buffer_bytes,
+                BUFFER_BYTES_MIN >> 10,
+                BUFFER_BYTES_MAX >> 10
+            ));
+        }
+        if !(1..=BUFFER_COUNT_LIMIT).contains(&self.max_buffers) {
+            return invalid(format!("{} buffers: 1 to {BUFFER_COUNT_LIMIT} are possible", self.max_buffers));
+        }
+        if !(1..=self.max_buffers).contains(&self.min_buffers) {
+            return invalid(format!(
+                "{} buffers from the start: 1 to the largest number, {}, are possible",
+                self.min_buffers, self.max_buffers
+            ));
+        }
+        if self.flush_timer.is_zero() {
+            return invalid("a flush timer of 0".to_owned());
+        }
+        if let LoggingMode::Memory { bytes } = self.mode
+            && bytes < MEMORY_BYTES_MIN
+        {
+            return invalid(format!(
+                "{bytes} bytes of memory for events: at least {MEMORY_BYTES_MIN} are needed"
+            ));
+        }
+        match self.max_file_bytes {
+            Some(_) if self.mode != LoggingMode::Trace => {
+                invalid(format!("a largest file size in mode {}: only mode trace has one", self.mode.name()))
+            }
+            Some(bytes) if bytes < FILE_BYTES_MIN => {
+                invalid(format!("a file of at most {bytes} bytes: at least {FILE_BYTES_MIN} are needed"))
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -13,9 +13,12 @@ use heapr_wire::{
 
 use crate::agent_file::agent_file;
 use crate::clock::{Clock, ClockSource};
-use crate::recorder::{Recorder, Statistics};
+use crate::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotTicket};
+use crate::native_snapshot_rules::SnapshotRule;
+use crate::recorder::Recorder;
 use crate::sink::Sink;
-use crate::{Error, OnFull, SessionProperties, process_facts, system_facts};
+use crate::statistics::Statistics;
+use crate::{Error, OnFull, SessionProperties, StackEvents, process_facts, system_facts};
 
 /// Longest sleep between two rounds while events come. At 20 million events a second 20 ms are some 150 buffers of 64 KiB, and
 /// half of the pool being claimed wakes the recorder anyway. (5 ms took 15 % more of the recorder's processor time on redis
@@ -36,6 +39,11 @@ pub struct Session {
     flush_timer_ns: u64,
     is_busy: bool,
     has_told_error: bool,
+    properties: SessionProperties,
+    start_unix_ns: u64,
+    marker_count: u64,
+    /// The file has reached its largest size: the recorder is closed.
+    is_full: bool,
 }
 
 /// What a session recorded.
@@ -49,6 +57,8 @@ pub struct SessionSummary {
     pub wall: Duration,
     /// Process images recorded.
     pub process_count: usize,
+    /// Snapshots whose reports nobody has taken before.
+    pub snapshots: Vec<SnapshotReport>,
     /// The file could not be written to its end; it can be read up to there.
     pub write_error: Option<heapr_trace::Error>,
 }
@@ -59,16 +69,21 @@ impl Session {
     /// # Errors
     /// The file cannot be made, the buffers cannot, or there is no place for the agent.
     pub fn start(properties: SessionProperties) -> Result<Self, Error> {
+        properties.check()?;
+        check_memory(&properties)?;
         let agent = agent_file()?;
         let (pool, descriptor) = Pool::create(PoolProperties {
             buffer_bytes: properties.buffer_bytes,
             buffer_count: properties.max_buffers,
             allocated_count: properties.min_buffers,
         })?;
-        let mut sink = Sink::create(&properties.output, properties.overwrite)?;
+        let mut sink = Sink::create(&properties.output, properties.overwrite, properties.mode)?;
         let source = ClockSource::detect();
         let clock = Clock::start(source);
-        describe(&mut sink, &properties, source);
+        let start_unix_ns = unix_ns();
+        describe(&mut sink, &properties, source, start_unix_ns);
+        // Whoever is killed from here on leaves a file that opens.
+        sink.flush();
         open_pool(&pool, &clock, source, &properties);
         Ok(Self {
             recorder: Recorder::new(pool, clock, sink),
@@ -80,6 +95,10 @@ impl Session {
                 .max(10_000_000),
             is_busy: true,
             has_told_error: false,
+            properties,
+            start_unix_ns,
+            marker_count: 0,
+            is_full: false,
         })
     }
 
@@ -97,7 +116,13 @@ impl Session {
 
     /// One round, then sleep until there is something to do.
     pub fn step(&mut self) {
+        if self.is_full {
+            std::thread::sleep(ROUND_IDLE);
+            return;
+        }
         let taken = self.recorder.round();
+        self.recorder.advance_snapshots();
+        self.end_if_full();
         let now_ns = self.recorder.clock().now_ns();
         if now_ns >= self.next_flush_ns {
             self.next_flush_ns = now_ns + self.flush_timer_ns;
@@ -105,7 +130,7 @@ impl Session {
         }
         // More has come during the round than fits a few buffers, or somebody waits: no sleep.
         let has_waiters = self.recorder.pool().control().waiter_count.load(Relaxed) != 0;
-        if taken >= EVENTS_WITHOUT_SLEEP || has_waiters {
+        if taken >= EVENTS_WITHOUT_SLEEP || has_waiters || self.recorder.has_snapshots_to_take() {
             return;
         }
         self.is_busy = taken > 0;
@@ -113,9 +138,111 @@ impl Session {
         reader::sleep(self.recorder.pool(), longest.as_nanos() as u64);
     }
 
+    /// Asks for a snapshot of live heaps; [`Session::step`] takes it in slices, without stopping anything.
+    ///
+    /// # Errors
+    /// A process is not recorded by this session, or too many snapshots wait.
+    pub fn request_snapshot(&mut self, request: SnapshotRequest) -> Result<SnapshotTicket, Error> {
+        self.check_is_recording()?;
+        self.recorder.request_snapshot(request)
+    }
+
+    fn check_is_recording(&self) -> Result<(), Error> {
+        if self.is_full { Err(Error::RecordingEnded) } else { Ok(()) }
+    }
+
+    /// Takes a snapshot now, and goes on recording meanwhile.
+    ///
+    /// # Errors
+    /// As [`Session::request_snapshot`].
+    pub fn snapshot(&mut self, request: SnapshotRequest) -> Result<SnapshotReport, Error> {
+        let ticket = self.request_snapshot(request)?;
+        loop {
+            self.recorder.round();
+            self.recorder.advance_snapshots();
+            if let Some(report) = self.recorder.take_report_of(ticket) {
+                return Ok(report);
+            }
+        }
+    }
+
+    /// The oldest report of a snapshot that was taken, by request or rule; each comes once.
+    pub fn take_snapshot_report(&mut self) -> Option<SnapshotReport> {
+        self.recorder.take_snapshot_report()
+    }
+
+    /// Takes snapshots by this rule from now on.
+    pub fn add_snapshot_rule(&mut self, rule: SnapshotRule) {
+        self.recorder.add_snapshot_rule(rule);
+    }
+
+    /// Drops the rules for which the answer is no.
+    pub fn retain_snapshot_rules(&mut self, is_kept: impl FnMut(&SnapshotRule) -> bool) {
+        self.recorder.retain_snapshot_rules(is_kept);
+    }
+
     /// One round without sleep.
     pub fn step_now(&mut self) {
-        self.recorder.round();
+        if !self.is_full {
+            self.recorder.round();
+        }
+    }
+
+    /// Ends the recording when the file is as large as it may be. The targets go on untraced, at full speed.
+    fn end_if_full(&mut self) {
+        let written_bytes = self.recorder.sink.writer.written_bytes();
+        if self.properties.max_file_bytes.is_some_and(|most| written_bytes >= most) {
+            self.recorder.close();
+            self.recorder.flush();
+            self.is_full = true;
+        }
+    }
+
+    /// Whether the file has reached its largest size, so that nothing more is recorded.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Puts a text into the trace, at the present time.
+    pub fn mark(&mut self, text: &str) {
+        let time_ns = self.recorder.clock().now_ns();
+        let outcome =
+            self.recorder.sink.writer.marker(&heapr_trace::Marker { time_ns, text: text.to_owned() });
+        self.recorder.sink.keep(outcome);
+        self.marker_count += 1;
+    }
+
+    /// Chooses which events carry stacks from now on.
+    pub fn set_stacks(&mut self, stacks: StackEvents) {
+        self.properties.stacks = stacks;
+        let flags = &self.recorder.pool().control().flags;
+        // Nobody else writes the flags.
+        flags.store(flags.load(Relaxed) & !STACK_FLAGS | stack_flags(stacks), Relaxed);
+    }
+
+    /// Takes what has been published and brings the file to a state that can be read.
+    pub fn flush(&mut self) {
+        self.step_now();
+        self.recorder.flush();
+    }
+
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    pub(crate) fn start_unix_ns(&self) -> u64 {
+        self.start_unix_ns
+    }
+
+    pub(crate) fn marker_count(&self) -> u64 {
+        self.marker_count
+    }
+
+    /// The properties that it was started with, and what was changed of them since.
+    #[must_use]
+    pub fn properties(&self) -> &SessionProperties {
+        &self.properties
     }
 
     /// Looks at once which of the processes still live.
@@ -160,29 +287,63 @@ impl Session {
     /// Takes what is left, ends the file.
     #[must_use]
     pub fn stop(mut self) -> SessionSummary {
-        self.recorder.close();
+        if !self.is_full {
+            self.recorder.close();
+        }
         let duration_ns = self.recorder.clock().now_ns();
         let statistics = self.recorder.statistics();
         let process_count = self.recorder.process_count();
+        let snapshots = std::iter::from_fn(|| self.recorder.take_snapshot_report()).collect();
         let (summary, write_error) = self.recorder.finish(duration_ns, statistics);
         SessionSummary {
             summary,
             statistics,
             wall: Duration::from_nanos(duration_ns),
             process_count,
+            snapshots,
             write_error,
         }
     }
 }
 
-/// Writes what is known at the start into the file.
-fn describe(sink: &mut Sink, properties: &SessionProperties, source: ClockSource) {
+/// Shared memory that is allocated beyond what there is ends with the kernel's choice of a process to kill.
+fn check_memory(properties: &SessionProperties) -> Result<(), Error> {
+    let needed_bytes = properties.min_buffers.saturating_mul(properties.buffer_bytes) as u64;
+    match system_facts::available_bytes() {
+        Some(available_bytes) if needed_bytes > available_bytes => {
+            Err(Error::OutOfMemory { needed_mib: needed_bytes >> 20, available_mib: available_bytes >> 20 })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unix_ns() -> u64 {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_1970.as_nanos()).unwrap_or(0)
+}
+
+/// The flags that may change while a session runs.
+const STACK_FLAGS: u32 =
+    FLAG_STACK_ALLOC | FLAG_STACK_REALLOC | FLAG_STACK_FREE | FLAG_STACK_CREATE | FLAG_STACK_DESTROY;
+
+fn stack_flags(stacks: StackEvents) -> u32 {
+    let flags = [
+        (stacks.alloc, FLAG_STACK_ALLOC),
+        (stacks.realloc, FLAG_STACK_REALLOC),
+        (stacks.free, FLAG_STACK_FREE),
+        (stacks.create, FLAG_STACK_CREATE),
+        (stacks.destroy, FLAG_STACK_DESTROY),
+    ];
+    flags.into_iter().filter(|&(is_on, _)| is_on).fold(0, |all, (_, flag)| all | flag)
+}
+
+/// Writes what is known at the start into the file.
+fn describe(sink: &mut Sink, properties: &SessionProperties, source: ClockSource, start_unix_ns: u64) {
     let session = heapr_trace::Session {
         name: properties.name.clone(),
         heapr_version: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: properties.command_line.clone(),
-        start_unix_ns: u64::try_from(since_1970.as_nanos()).unwrap_or(0),
+        start_unix_ns,
         clock: source.name().to_owned(),
         buffer_bytes: properties.buffer_bytes as u32,
         min_buffers: properties.min_buffers as u32,
@@ -202,19 +363,14 @@ fn describe(sink: &mut Sink, properties: &SessionProperties, source: ClockSource
 
 /// Fills in the control page; with its state the agents may come.
 fn open_pool(pool: &Pool, clock: &Clock, source: ClockSource, properties: &SessionProperties) {
-    let stacks = properties.stacks;
     let flags = [
         (source == ClockSource::Tsc, FLAG_CLOCK_TSC),
         (properties.on_full == OnFull::Drop, FLAG_DROP_ON_FULL),
         (properties.mmap, FLAG_HOOK_MMAP),
         (!properties.follow, FLAG_NO_FOLLOW),
-        (stacks.alloc, FLAG_STACK_ALLOC),
-        (stacks.realloc, FLAG_STACK_REALLOC),
-        (stacks.free, FLAG_STACK_FREE),
-        (stacks.create, FLAG_STACK_CREATE),
-        (stacks.destroy, FLAG_STACK_DESTROY),
     ];
     let flags = flags.into_iter().filter(|&(is_on, _)| is_on).fold(0, |all, (_, flag)| all | flag);
+    let flags = flags | stack_flags(properties.stacks);
     let control = pool.control();
     control.flags.store(flags, Relaxed);
     control.max_frames.store(properties.max_frames, Relaxed);

@@ -7,7 +7,8 @@ use std::path::Path;
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_trace::{Event, ProcessIndex, Summary, TraceWriter};
 
-use crate::Error;
+use crate::native_snapshot::{ActiveSnapshot, SnapshotReport};
+use crate::{Error, LoggingMode};
 
 /// A checkpoint is written when this many events have come since the last…
 const CHECKPOINT_EVENTS_MIN: u64 = 2_000_000;
@@ -25,23 +26,31 @@ pub(crate) struct Sink {
     pub(crate) summary: SummaryBuilder,
     pub(crate) event_count: u64,
     pending: Vec<(Event, ProcessIndex)>,
+    /// Events go into the file, not only into the ledger.
+    keeps_events: bool,
     events_since_checkpoint: u64,
+    snapshot: Option<ActiveSnapshot>,
     pub(crate) last_ns: u64,
     /// The first error of the file; events go on being counted, not written.
     pub(crate) write_error: Option<heapr_trace::Error>,
 }
 
 impl Sink {
-    pub(crate) fn create(path: &Path, overwrite: bool) -> Result<Self, Error> {
-        let writer = TraceWriter::create(path, overwrite)
+    pub(crate) fn create(path: &Path, overwrite: bool, mode: LoggingMode) -> Result<Self, Error> {
+        let mut writer = TraceWriter::create(path, overwrite)
             .map_err(|source| Error::Output { path: path.to_owned(), source })?;
+        if let LoggingMode::Memory { bytes } = mode {
+            writer.keep_window(bytes);
+        }
         Ok(Self {
             writer,
             ledger: Ledger::new(),
             summary: SummaryBuilder::new(),
             event_count: 0,
             pending: Vec::with_capacity(PENDING_MAX),
+            keeps_events: mode != LoggingMode::Snapshot,
             events_since_checkpoint: 0,
+            snapshot: None,
             last_ns: 0,
             write_error: None,
         })
@@ -62,11 +71,51 @@ impl Sink {
     /// Hands on the events that were kept back.
     fn take_pending(&mut self) {
         self.ledger.apply_all(&self.pending, &mut self.summary);
-        if self.write_error.is_none() {
+        if self.keeps_events && self.write_error.is_none() {
             let outcome = self.pending.iter().try_for_each(|(event, _)| self.writer.event(event));
             self.write_error = outcome.err();
         }
         self.pending.clear();
+        if self.ledger.has_put_aside() {
+            self.take_slice(0);
+        }
+    }
+
+    /// Cuts: what is live now is the snapshot. `reached_ns`: nothing comes any more of before.
+    pub(crate) fn begin_snapshot(&mut self, mut snapshot: ActiveSnapshot, reached_ns: u64) {
+        self.take_pending();
+        self.last_ns = self.last_ns.max(reached_ns);
+        snapshot.cut_at(self.last_ns, self.event_count);
+        self.ledger.begin_cut();
+        self.snapshot = Some(snapshot);
+    }
+
+    /// Whether events go into the file.
+    pub(crate) fn keeps_events(&self) -> bool {
+        self.keeps_events
+    }
+
+    /// Whether a snapshot is being taken.
+    pub(crate) fn has_snapshot(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
+    /// Writes some more of the snapshot; its report, if that was all.
+    pub(crate) fn snapshot_slice(&mut self, group_count: usize) -> Option<SnapshotReport> {
+        if !self.take_slice(group_count) {
+            return None;
+        }
+        let report = self.snapshot.take()?.finish(&mut self.writer);
+        Some(report)
+    }
+
+    fn take_slice(&mut self, group_count: usize) -> bool {
+        let Some(snapshot) = &mut self.snapshot else {
+            self.ledger.abandon_cut();
+            return false;
+        };
+        let writer = &mut self.writer;
+        self.ledger.cut_slice(group_count, |block| snapshot.add(block, writer))
     }
 
     /// Makes everything so far readable after a crash.
@@ -79,7 +128,8 @@ impl Sink {
     /// Writes a checkpoint if one is due.
     pub(crate) fn checkpoint_if_due(&mut self) {
         let due = CHECKPOINT_EVENTS_MIN.max(self.ledger.live_count() as u64 * CHECKPOINT_EVENTS_PER_BLOCK);
-        if self.events_since_checkpoint < due {
+        let is_due = self.keeps_events && self.events_since_checkpoint >= due;
+        if !is_due && !self.writer.window_wants_checkpoint() {
             return;
         }
         self.events_since_checkpoint = 0;
@@ -100,8 +150,14 @@ impl Sink {
     /// Ends the file and gives back its summary.
     pub(crate) fn finish(mut self, duration_ns: u64) -> (Summary, Option<heapr_trace::Error>) {
         self.take_pending();
-        let mut summary = self.summary.finish();
-        summary.event_count = self.event_count;
+        let mut summary = match self.end_window() {
+            Some(summary) => summary,
+            None => {
+                let mut summary = self.summary.finish();
+                summary.event_count = self.event_count;
+                summary
+            }
+        };
         summary.duration_ns = duration_ns;
         if self.write_error.is_none()
             && let Err(error) = self.writer.finish(&summary)
@@ -109,5 +165,30 @@ impl Sink {
             self.write_error = Some(error);
         }
         (summary, self.write_error)
+    }
+
+    /// Writes a circular trace's window, and counts what it holds: that is what its readers will find in it.
+    fn end_window(&mut self) -> Option<Summary> {
+        let mut ledger = self.ledger.emptied();
+        let mut summary = SummaryBuilder::new();
+        let ended = self.writer.end_window(|event, process| ledger.apply(event, process, &mut summary));
+        let window = match ended {
+            Ok(window) => window?,
+            Err(error) => {
+                self.keep(Err(error));
+                return None;
+            }
+        };
+        if window.dropped_event_count > 0 {
+            for (name, value) in
+                [("window_start_ns", window.start_ns), ("events_before_window", window.dropped_event_count)]
+            {
+                let outcome = self.writer.statistic(name, value);
+                self.keep(outcome);
+            }
+        }
+        let mut summary = summary.finish();
+        summary.event_count = window.event_count;
+        Some(summary)
     }
 }

@@ -28,9 +28,18 @@ fn distribution() -> String {
 }
 
 fn memory_bytes() -> u64 {
-    let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    from_meminfo("MemTotal:").unwrap_or(0)
+}
+
+/// Memory that can be had without swapping, if the kernel says.
+pub(crate) fn available_bytes() -> Option<u64> {
+    from_meminfo("MemAvailable:")
+}
+
+fn from_meminfo(field: &str) -> Option<u64> {
+    let info = fs::read_to_string("/proc/meminfo").ok()?;
     let kib = info
         .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
+        .find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse::<u64>().ok())?;
+    kib.checked_mul(1024)
 }

@@ -4,10 +4,11 @@
 //! event. While a block is "in realloc" its address may be given to another thread, which proves that the block has
 //! moved: then the reallocation is written as two halves (see `heapr_trace::Action`).
 
-use heapr_trace::{Action, Event, HeapId, Mapping, Module, StackIndex, StackNode, ThreadIndex};
+use heapr_trace::{Action, Event, HeapId, Mapping, Module, ProcessIndex, StackIndex, StackNode, ThreadIndex};
 use heapr_wire::{ADDRESS_MASK, HEAP_MMAP, MODULE_MAIN, MODULE_UNLOADED, ModuleRecord, RecordKind};
 
 use crate::merge::Head;
+use crate::own_heaps::OwnHeaps;
 use crate::process_state::{InMotion, ProcessState, Region};
 use crate::sink::Sink;
 
@@ -78,6 +79,9 @@ pub(crate) fn translate(
         RecordKind::Free | RecordKind::FreeStack => {
             let node = if record.kind == RecordKind::FreeStack { record.word(2) as u32 } else { 0 };
             let Some(stack) = stack(process, sink, node, time_ns) else { return Outcome::Invalid };
+            if OwnHeaps::is_own(heap) {
+                process.own_heaps.removed(heap, address_avma);
+            }
             let action = Action::Free { address_avma, stack, is_moved_realloc: false };
             sink.event(&Event { time_ns, thread, heap: HeapId(heap), action }, process.index);
         }
@@ -105,9 +109,51 @@ pub(crate) fn translate(
         }
         RecordKind::Module => return module(record, time_ns, process, sink),
         RecordKind::Unmap => unmap(process, sink, time_ns, thread, address_avma, record.word(2)),
-        RecordKind::ThreadName | RecordKind::HeapCreate | RecordKind::HeapDestroy => {}
+        RecordKind::HeapName if OwnHeaps::is_own(heap) => {
+            let mut bytes = [0; 16];
+            let words = [record.word(2).to_le_bytes(), record.word(3).to_le_bytes()];
+            bytes.iter_mut().zip(words.as_flattened()).for_each(|(to, &from)| *to = from);
+            process.own_heaps.name_part(heap, address_avma, bytes);
+        }
+        RecordKind::HeapCreate if OwnHeaps::is_own(heap) => {
+            let (name, left) = process.own_heaps.created(process.index, heap, time_ns);
+            if let Some(name) = name {
+                let outcome = sink.writer.heap_name(&name);
+                sink.keep(outcome);
+            }
+            let freeing = Freeing { time_ns, thread, heap: HeapId(heap), stack: StackIndex::EMPTY };
+            free_all(process.index, sink, freeing, left);
+        }
+        RecordKind::HeapDestroy if OwnHeaps::is_own(heap) => {
+            let Some(stack) = stack(process, sink, record.word(2) as u32, time_ns) else {
+                return Outcome::Invalid;
+            };
+            let blocks = process.own_heaps.destroyed(heap);
+            let freeing = Freeing { time_ns, thread, heap: HeapId(heap), stack };
+            free_all(process.index, sink, freeing, blocks);
+        }
+        RecordKind::HeapName | RecordKind::HeapCreate | RecordKind::HeapDestroy => return Outcome::Invalid,
+        RecordKind::ThreadName => {}
     }
     Outcome::Done
+}
+
+/// The end of a heap.
+struct Freeing {
+    time_ns: u64,
+    thread: ThreadIndex,
+    heap: HeapId,
+    stack: StackIndex,
+}
+
+/// Frees the blocks of a heap that is gone: one event each, so that every replay sees the same.
+#[cold]
+fn free_all(process: ProcessIndex, sink: &mut Sink, freeing: Freeing, blocks: Vec<u64>) {
+    let Freeing { time_ns, thread, heap, stack } = freeing;
+    for address_avma in blocks {
+        let action = Action::Free { address_avma, stack, is_moved_realloc: false };
+        sink.event(&Event { time_ns, thread, heap, action }, process);
+    }
 }
 
 #[inline(always)]
@@ -146,6 +192,8 @@ fn alloc(
     if heap == HEAP_MMAP {
         unmap(process, sink, event.time_ns, event.thread, address_avma, size_bytes);
         process.regions.insert(address_avma, Region { size_bytes, stack });
+    } else if OwnHeaps::is_own(heap) {
+        process.own_heaps.added(heap, address_avma);
     }
     sink.event(&event, process.index);
 }
@@ -160,6 +208,9 @@ fn displace(process: &mut ProcessState, sink: &mut Sink, event: Event, heap: u8,
     });
     let Some(moved) = moved else { return };
     moved.is_displaced = true;
+    if OwnHeaps::is_own(heap) {
+        process.own_heaps.removed(heap, address_avma);
+    }
     let thread = moved.thread;
     let action = Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: true };
     sink.event(&Event { thread, action, ..event }, process.index);
@@ -181,6 +232,14 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
     let moving = moving.map(|place| process.reallocs.swap_remove(place));
     let is_displaced = moving.is_some_and(|moving| moving.is_displaced);
     let old = moving.filter(|moving| !moving.is_displaced).map(|moving| moving.address_avma);
+    if OwnHeaps::is_own(heap) {
+        if let Some(old) = old {
+            process.own_heaps.removed(heap, old);
+        }
+        if address_avma != 0 {
+            process.own_heaps.added(heap, address_avma);
+        }
+    }
     match (old, is_displaced) {
         // realloc(p, 0) that freed.
         (Some(old), _) if address_avma == 0 && size_bytes == 0 => {

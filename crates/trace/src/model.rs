@@ -371,6 +371,19 @@ pub struct Statistic {
     pub value: u64,
 }
 
+/// A name of a heap that a program has of its own. A number may have had several in turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeapName {
+    /// Whose.
+    pub process: ProcessIndex,
+    /// Which.
+    pub heap: HeapId,
+    /// As the program gave it; may be empty.
+    pub name: String,
+    /// When a heap of this number first had it.
+    pub first_ns: u64,
+}
+
 /// A loss and where it happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossEntry {

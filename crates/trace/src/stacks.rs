@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
+use crate::node_times::NodeTimes;
 use crate::{ProcessIndex, StackIndex, StackNode};
 
 /// Streams of a stack chunk: parents, processes, addresses, times.
@@ -14,7 +15,7 @@ const PROCESS_BITS: u32 = 16;
 /// Stands in `StackTable::addresses` for a node that does not fit there.
 const WIDE: u64 = u64::MAX;
 
-/// All nodes of a file: 20 bytes each.
+/// All nodes of a file: 16 bytes each.
 #[derive(Debug, Default, Clone)]
 pub struct StackTable {
     parents: Vec<u32>,
@@ -24,7 +25,7 @@ pub struct StackTable {
     /// process of a long build, an address that a damaged target made up).
     wide: HashMap<u32, (u32, u64)>,
     /// Exact: a library may be loaded and gone again within microseconds, and another take its addresses.
-    times: Vec<u64>,
+    times: NodeTimes,
 }
 
 impl StackTable {
@@ -61,7 +62,7 @@ impl StackTable {
             parent: StackIndex(*self.parents.get(place)?),
             process: ProcessIndex(process),
             return_address_avma,
-            first_seen_ns: *self.times.get(place)?,
+            first_seen_ns: self.times.get(place)?,
         })
     }
 
@@ -82,7 +83,7 @@ impl StackTable {
         let count = count.min(u32::MAX as usize - self.len());
         self.parents.resize(self.parents.len() + count, 0);
         self.addresses.resize(self.addresses.len() + count, 0);
-        self.times.resize(self.times.len() + count, 0);
+        (0..count).for_each(|_| self.times.push(0));
     }
 
     fn truncate(&mut self, count: usize) {

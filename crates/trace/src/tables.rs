@@ -282,6 +282,24 @@ impl Entry for Statistic {
     }
 }
 
+impl Entry for HeapName {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.put_varint(u64::from(self.process.0));
+        out.push(self.heap.0);
+        out.put_text(&self.name);
+        out.put_varint(self.first_ns);
+    }
+
+    fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            process: ProcessIndex(take.varint32()?),
+            heap: HeapId(take.u8()?),
+            name: take.text()?,
+            first_ns: take.varint()?,
+        })
+    }
+}
+
 impl Entry for Totals {
     fn put(&self, out: &mut Vec<u8>) {
         for count in [

@@ -12,11 +12,12 @@ use crate::chunk::{
     ITEMS_PER_CHUNK, trailer,
 };
 use crate::error::{Error, Result};
-use crate::events::{EVENTS_PER_CHUNK, EventColumns};
+use crate::events::{EVENTS_PER_CHUNK, EventColumns, EventDecoder};
 use crate::payload::Packer;
 use crate::stacks::StackColumns;
 use crate::summary::{put_summary, stack_total_columns};
 use crate::tables::Entry;
+use crate::window::{EventWindow, birth};
 use crate::*;
 
 /// Writes a trace, in the order in which things become known.
@@ -44,7 +45,23 @@ pub struct TraceWriter<W: Write> {
     rss_samples: Pending<RssSample>,
     losses: Pending<LossEntry>,
     statistics: Pending<Statistic>,
+    heap_names: Pending<HeapName>,
+    /// Circular logging: events and checkpoints wait here.
+    window: Option<EventWindow>,
+    /// By thread, for the window's end.
+    thread_processes: Vec<ProcessIndex>,
     has_failed: bool,
+}
+
+/// What a circular trace holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowEnd {
+    /// Before, only what was still live then is known; after, everything.
+    pub start_ns: u64,
+    /// Events that were thrown away.
+    pub dropped_event_count: u64,
+    /// Events in the file, with the allocations of the blocks that were live at the start.
+    pub event_count: u64,
 }
 
 /// Entries of a table that are not written yet.
@@ -116,14 +133,73 @@ impl<W: Write> TraceWriter<W> {
             rss_samples: Pending::default(),
             losses: Pending::default(),
             statistics: Pending::default(),
+            heap_names: Pending::default(),
+            window: None,
+            thread_processes: Vec::new(),
             has_failed: false,
         })
     }
 
-    /// Bytes written so far.
+    /// Bytes written so far, with those that a window holds.
     #[must_use]
     pub fn written_bytes(&self) -> u64 {
-        self.offset
+        self.offset + self.window.as_ref().map_or(0, EventWindow::held_bytes)
+    }
+
+    /// From now on holds events in memory, the newest in about so many bytes, until [`TraceWriter::end_window`].
+    pub fn keep_window(&mut self, limit_bytes: u64) {
+        self.window = Some(EventWindow::new(limit_bytes));
+    }
+
+    /// Whether a window needs a checkpoint before it can throw away older events.
+    #[must_use]
+    pub fn window_wants_checkpoint(&self) -> bool {
+        self.window.as_ref().is_some_and(EventWindow::wants_checkpoint)
+    }
+
+    /// Events that a window has thrown away.
+    #[must_use]
+    pub fn dropped_event_count(&self) -> u64 {
+        self.window.as_ref().map_or(0, EventWindow::dropped_event_count)
+    }
+
+    /// Writes a window into the file, showing each event and its process: first the allocations of what was live when the
+    /// window begins, then its events. `None`: there is no window.
+    pub fn end_window(&mut self, mut visit: impl FnMut(&Event, ProcessIndex)) -> Result<Option<WindowEnd>> {
+        if self.window.is_none() {
+            return Ok(None);
+        }
+        self.write_events()?;
+        let Some(window) = self.window.take() else { return Ok(None) };
+        let dropped_event_count = window.dropped_event_count();
+        let (blocks, chunks) = window.end()?;
+        let start_ns = match (dropped_event_count, chunks.front()) {
+            (1.., Some(first)) => first.header.first_ns,
+            _ => 0,
+        };
+        let mut event_count = blocks.len() as u64;
+        // Earlier than the last event of the recording: columns of their own.
+        self.events = EventColumns::new();
+        for block in &blocks {
+            let event = birth(block);
+            visit(&event, block.process);
+            self.event(&event)?;
+        }
+        drop(blocks);
+        self.write_events()?;
+        let mut decoder = EventDecoder::new();
+        let mut events = Vec::new();
+        for chunk in chunks {
+            events.clear();
+            chunk.events(&mut decoder, &mut events)?;
+            event_count += events.len() as u64;
+            for event in &events {
+                let process = self.thread_processes.get(event.thread.0 as usize);
+                visit(event, process.copied().unwrap_or_default());
+            }
+            self.write_chunk(&chunk.header, &chunk.payload)?;
+        }
+        Ok(Some(WindowEnd { start_ns, dropped_event_count, event_count }))
     }
 
     /// Writes the machine.
@@ -157,6 +233,7 @@ impl<W: Write> TraceWriter<W> {
     pub fn add_thread(&mut self, thread: Thread) -> Result<ThreadIndex> {
         let index = ThreadIndex(self.thread_count);
         self.thread_count += 1;
+        self.thread_processes.push(thread.process);
         self.threads.add(&(index, thread));
         Ok(index)
     }
@@ -234,6 +311,12 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
+    /// Adds a name of a program's own heap.
+    pub fn heap_name(&mut self, name: &HeapName) -> Result<()> {
+        self.heap_names.add(name);
+        Ok(())
+    }
+
     /// Adds a number about the recording.
     pub fn statistic(&mut self, name: &str, value: u64) -> Result<()> {
         self.statistics.add(&Statistic { name: name.to_owned(), value });
@@ -248,26 +331,63 @@ impl<W: Write> TraceWriter<W> {
         let parts = blocks.chunks(ITEMS_PER_CHUNK).collect::<Vec<_>>();
         let last = parts.len().saturating_sub(1);
         if parts.is_empty() {
-            let columns = block_columns(&[], 0, true, time_ns);
-            return self.chunk(
-                ChunkKind::Checkpoint,
-                &columns.each_ref().map(Vec::as_slice),
-                0,
-                time_ns,
-                time_ns,
-            );
+            self.checkpoint_part(&[], 0, true, time_ns)?;
         }
         for (part, blocks) in parts.into_iter().enumerate() {
-            let columns = block_columns(blocks, part as u32, part == last, time_ns);
-            let streams = columns.each_ref().map(Vec::as_slice);
-            self.chunk(ChunkKind::Checkpoint, &streams, blocks.len() as u32, time_ns, time_ns)?;
+            self.checkpoint_part(blocks, part as u32, part == last, time_ns)?;
+        }
+        if let Some(window) = &mut self.window {
+            window.trim();
         }
         Ok(())
     }
 
+    fn checkpoint_part(&mut self, blocks: &[Block], part: u32, is_last: bool, time_ns: u64) -> Result<()> {
+        let columns = block_columns(blocks, part, is_last, time_ns);
+        let (payload, raw_bytes) = self.packer.pack(&columns.each_ref().map(Vec::as_slice));
+        let count = blocks.len() as u32;
+        let header = chunk_header(ChunkKind::Checkpoint, &payload, raw_bytes, count, time_ns, time_ns);
+        match &mut self.window {
+            Some(window) => {
+                window.push(header, payload, Some(part));
+                Ok(())
+            }
+            None => self.write_chunk(&header, &payload),
+        }
+    }
+
+    /// Writes a part of a snapshot, and empties it. Parts are numbered from 0; between two of them anything else may be
+    /// written.
+    pub fn snapshot_part(
+        &mut self,
+        number: u32,
+        part: u32,
+        time_ns: u64,
+        blocks: &mut SnapshotColumns,
+    ) -> Result<()> {
+        let count = blocks.count();
+        let (payload, raw_bytes) = self.packer.pack(&blocks.streams(number, part));
+        blocks.clear();
+        let header = chunk_header(ChunkKind::SnapshotBlocks, &payload, raw_bytes, count, time_ns, time_ns);
+        self.write_chunk(&header, &payload)
+    }
+
+    /// Ends a snapshot whose parts are written: from here on the file has it.
+    pub fn snapshot(&mut self, snapshot: &Snapshot) -> Result<()> {
+        // What the blocks refer to comes before it.
+        self.write_definitions()?;
+        let mut bytes = Vec::new();
+        snapshot.put(&mut bytes);
+        self.chunk(ChunkKind::Snapshots, &[&bytes], 1, snapshot.time_ns, snapshot.time_ns)
+    }
+
     /// Writes everything so far, so that it can be read if nothing more comes.
     pub fn flush(&mut self) -> Result<()> {
-        self.write_events()?;
+        match self.window {
+            // Events stay in memory anyway: no reason to cut their chunks short.
+            Some(_) => self.write_definitions()?,
+            None => self.write_events()?,
+        }
         self.sink.flush().map_err(write_failed)
     }
 
@@ -302,7 +422,7 @@ impl<W: Write> TraceWriter<W> {
 
     /// Writes the definitions that the next events may use, and the small tables.
     fn write_definitions(&mut self) -> Result<()> {
-        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 8] = [
+        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 9] = [
             (ChunkKind::Processes, take_pending(&mut self.processes)),
             (ChunkKind::Threads, take_pending(&mut self.threads)),
             (ChunkKind::Modules, take_pending(&mut self.modules)),
@@ -311,6 +431,7 @@ impl<W: Write> TraceWriter<W> {
             (ChunkKind::RssSamples, take_pending(&mut self.rss_samples)),
             (ChunkKind::Losses, take_pending(&mut self.losses)),
             (ChunkKind::Statistics, take_pending(&mut self.statistics)),
+            (ChunkKind::HeapNames, take_pending(&mut self.heap_names)),
         ];
         for (kind, (bytes, count)) in &mut tables {
             if *count > 0 {
@@ -340,7 +461,15 @@ impl<W: Write> TraceWriter<W> {
         let (count, first_ns, last_ns) =
             (self.events.count as u32, self.events.first_ns, self.events.last_ns);
         self.events.clear();
-        self.packed_chunk(ChunkKind::Events, &payload, raw_bytes, count, first_ns, last_ns)
+        let header = chunk_header(ChunkKind::Events, &payload, raw_bytes, count, first_ns, last_ns);
+        match &mut self.window {
+            Some(window) => {
+                window.push(header, payload, None);
+                window.trim();
+                Ok(())
+            }
+            None => self.write_chunk(&header, &payload),
+        }
     }
 
     fn chunk(
@@ -352,28 +481,11 @@ impl<W: Write> TraceWriter<W> {
         last_ns: u64,
     ) -> Result<()> {
         let (payload, raw_bytes) = self.packer.pack(streams);
-        self.packed_chunk(kind, &payload, raw_bytes, count, first_ns, last_ns)
+        let header = chunk_header(kind, &payload, raw_bytes, count, first_ns, last_ns);
+        self.write_chunk(&header, &payload)
     }
 
-    fn packed_chunk(
-        &mut self,
-        kind: ChunkKind,
-        payload: &[u8],
-        raw_bytes: u32,
-        item_count: u32,
-        first_ns: u64,
-        last_ns: u64,
-    ) -> Result<()> {
-        let header = ChunkHeader {
-            kind: kind as u16,
-            flags: 0,
-            stored_bytes: payload.len() as u32,
-            raw_bytes,
-            item_count,
-            payload_crc: crc32fast::hash(payload),
-            first_ns,
-            last_ns,
-        };
+    fn write_chunk(&mut self, header: &ChunkHeader, payload: &[u8]) -> Result<()> {
         self.index.push(header.info(self.offset));
         self.write(&header.to_bytes())?;
         self.write(payload)
@@ -388,6 +500,26 @@ impl<W: Write> TraceWriter<W> {
             self.has_failed = true;
             write_failed(error)
         })
+    }
+}
+
+fn chunk_header(
+    kind: ChunkKind,
+    payload: &[u8],
+    raw_bytes: u32,
+    item_count: u32,
+    first_ns: u64,
+    last_ns: u64,
+) -> ChunkHeader {
+    ChunkHeader {
+        kind: kind as u16,
+        flags: 0,
+        stored_bytes: payload.len() as u32,
+        raw_bytes,
+        item_count,
+        payload_crc: crc32fast::hash(payload),
+        first_ns,
+        last_ns,
     }
 }
 

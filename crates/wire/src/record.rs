@@ -22,7 +22,10 @@
 //! | `Module` | n | total bytes of the record | see [`ModuleRecord`] | |
 //! | `ThreadName` | 4 | 16 bytes, zero padded | | |
 //! | `HeapCreate`, `HeapDestroy` | 3 | heap:8 handle:56 | node | |
+//! | `HeapName` | 4 | heap:8 part:56 | 16 bytes, zero padded | |
 //! | `Unmap` | 3 | heap:8 address:56 | bytes | |
+//!
+//! The parts of a heap's name, up to four, come before its `HeapCreate`. With `HeapDestroy` all its blocks are free.
 //!
 //! `Unmap` (the heap of mmap) names a range, which may cover a part of a mapping or several.
 //!
@@ -48,6 +51,7 @@ pub enum RecordKind {
     HeapCreate = 11,
     HeapDestroy = 12,
     Unmap = 13,
+    HeapName = 14,
 }
 
 impl RecordKind {
@@ -68,6 +72,7 @@ impl RecordKind {
             11 => Self::HeapCreate,
             12 => Self::HeapDestroy,
             13 => Self::Unmap,
+            14 => Self::HeapName,
             _ => return None,
         })
     }
@@ -79,7 +84,7 @@ impl RecordKind {
             Self::Free | Self::ReallocPrepare => 2,
             Self::Alloc | Self::FreeStack | Self::ReallocAbort | Self::AllocFailed => 3,
             Self::HeapCreate | Self::HeapDestroy | Self::Unmap => 3,
-            Self::AllocBig | Self::ReallocCommit | Self::ThreadName => 4,
+            Self::AllocBig | Self::ReallocCommit | Self::ThreadName | Self::HeapName => 4,
             Self::Module => 0,
         }
     }

@@ -2,6 +2,7 @@
 
 mod byte_reader;
 mod call_frame;
+mod exec_lists;
 mod expression;
 pub(crate) mod full;
 mod rule;

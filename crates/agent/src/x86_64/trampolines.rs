@@ -149,6 +149,35 @@ pub(crate) unsafe extern "C" fn mmap64() {
     naked_asm!(".cfi_startproc", "jmp qword ptr [rip + {slots}]", ".cfi_endproc", slots = sym MAPPING_SLOTS);
 }
 
+macro_rules! heap_trampolines {
+    ($($name:ident, $target:path, $sp:literal, $bp:literal;)*) => {$(
+        /// The function of this name in `heapr_heap.h`.
+        ///
+        /// # Safety
+        /// As the header documents it.
+        #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub(crate) unsafe extern "C" fn $name() {
+            naked_asm!(
+                ".cfi_startproc",
+                concat!("mov ", $sp, ", rsp"),
+                concat!("mov ", $bp, ", rbp"),
+                "jmp {target}",
+                ".cfi_endproc",
+                target = sym $target,
+            );
+        }
+    )*};
+}
+
+heap_trampolines! {
+    heapr_heap_create, crate::heaps::create, "rsi", "rdx";
+    heapr_heap_destroy, crate::heaps::destroy, "rsi", "rdx";
+    heapr_heap_alloc, crate::heaps::alloc, "rcx", "r8";
+    heapr_heap_free, crate::heaps::free, "rdx", "rcx";
+    heapr_heap_resize, crate::heaps::resize, "r8", "r9";
+}
+
 macro_rules! trampolines {
     // The two extra arguments take the registers after the function's own.
     ($($name:ident, $sp:literal, $bp:literal;)*) => {$(

@@ -119,7 +119,7 @@ fn groups(
 ) -> anyhow::Result<(HashMap<Identity, Metrics>, Metrics)> {
     let trace = open(file)?;
     let query = Query {
-        filter: arguments.filters.filter(trace.session().start_unix_ns)?,
+        filter: arguments.filters.filter(&trace)?,
         cull: arguments.filters.cull_list()?,
         actions: vec![Action::Ranking { by, sort: SortKey::default() }],
         top: usize::MAX,

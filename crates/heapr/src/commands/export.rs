@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     }
     let trace = open(&arguments.file)?;
     let query = Query {
-        filter: arguments.filters.filter(trace.session().start_unix_ns)?,
+        filter: arguments.filters.filter(&trace)?,
         cull: arguments.filters.cull_list()?,
         actions: vec![Action::Ranking { by: GroupBy::Stacks, sort }],
         top: usize::MAX,

@@ -83,7 +83,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     )?;
     let trace = open(&file)?;
     let mut query = Query {
-        filter: arguments.filters.filter(trace.session().start_unix_ns)?,
+        filter: arguments.filters.filter(&trace)?,
         cull: arguments.filters.cull_list()?,
         actions: arguments.actions.actions()?,
         histograms: arguments
@@ -142,6 +142,10 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Trace> {
     Trace::open(file).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))
 }
 
+fn statistic(trace: &Trace, name: &str) -> Option<u64> {
+    trace.statistics().iter().find(|statistic| statistic.name == name).map(|statistic| statistic.value)
+}
+
 /// What a report says of the trace itself.
 pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
     let mut loss = Loss::default();
@@ -169,9 +173,11 @@ pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
             .iter()
             .map(|thread| ThreadName { tid: thread.tid, name: thread.name.clone(), process: thread.process })
             .collect(),
+        heap_names: trace.heap_names().to_vec(),
         loss,
         damage: trace.damage().iter().map(damage_text).collect(),
         is_cut_short: !trace.is_complete(),
+        window_start_ns: statistic(trace, "window_start_ns"),
         filters,
     }
 }

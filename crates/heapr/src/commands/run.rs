@@ -7,12 +7,16 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context;
-use heapr_session::{OnFull, Session, SessionProperties, StackEvents};
+use heapr_session::{Session, SessionProperties, SnapshotRequest};
+use heapr_trace::SnapshotTrigger;
 use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 
+use crate::run::output_error::explain;
 use crate::run::program::{self, Traceability};
+use crate::run::record_arguments::RecordArguments;
 use crate::run::summary;
+use crate::snapshot_native::rule_arguments::SnapshotRuleArguments;
 
 /// Arguments of `heapr run`.
 #[derive(Debug, clap::Args)]
@@ -28,97 +32,23 @@ pub(crate) struct RunArguments {
     quiet: bool,
     #[command(flatten)]
     record: RecordArguments,
+    #[command(flatten)]
+    snapshots: SnapshotRuleArguments,
+    /// Take a snapshot when heapr gets this signal, instead of passing it on to the program
+    #[arg(long, value_name = "USR1|USR2", value_parser = parse_signal, help_heading = "Snapshots of the live heap")]
+    snapshot_signal: Option<i32>,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     program: Vec<std::ffi::OsString>,
 }
 
-/// Options of a recording.
-#[derive(Debug, clap::Args)]
-pub(crate) struct RecordArguments {
-    /// Size of a buffer in KiB: a power of two from 4 to 1024
-    #[arg(long, value_name = "KB", default_value_t = 64, alias = "buffersize")]
-    buffer_size: usize,
-    /// Buffers that are there from the start
-    #[arg(long, value_name = "N", default_value_t = 16, alias = "minbuffers")]
-    min_buffers: usize,
-    /// Most buffers
-    #[arg(long, value_name = "N", default_value_t = 1024, alias = "maxbuffers")]
-    max_buffers: usize,
-    /// Seconds between two states of the file that survive a crash
-    #[arg(long, value_name = "S", default_value_t = 1.0, alias = "flushtimer")]
-    flush_timer: f64,
-    /// What happens to an event when no buffer is free
-    #[arg(long, value_enum, default_value_t = OnFullArgument::Block)]
-    on_full: OnFullArgument,
-    /// Which events carry stacks: some of create,alloc,realloc,free,destroy, or none
-    #[arg(long, value_name = "EVENTS", default_value = "create,alloc,realloc", alias = "stackwalk", value_parser = parse_stacks)]
-    stacks: StackEvents,
-    /// Frames kept of a stack, innermost first; 0: all
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    max_frames: u32,
-    /// Record mmap, munmap and mremap as a second heap
-    #[arg(long)]
-    mmap: bool,
-    /// Do not record children
-    #[arg(long)]
-    no_follow: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum OnFullArgument {
-    /// The thread waits
-    Block,
-    /// The event is counted as lost
-    Drop,
-}
-
-fn parse_stacks(text: &str) -> Result<StackEvents, String> {
-    let mut events = StackEvents { alloc: false, realloc: false, free: false, create: false, destroy: false };
-    for word in text.split([',', '+']).filter(|word| !word.is_empty() && *word != "none") {
-        match word.to_ascii_lowercase().trim_start_matches("heap") {
-            "alloc" => events.alloc = true,
-            "realloc" => events.realloc = true,
-            "free" => events.free = true,
-            "create" => events.create = true,
-            "destroy" => events.destroy = true,
-            _ => return Err(format!("`{word}` is none of create, alloc, realloc, free, destroy, none")),
-        }
-    }
-    Ok(events)
-}
-
-impl RecordArguments {
-    fn apply(&self, properties: &mut SessionProperties) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            self.flush_timer > 0.0 && self.flush_timer < 1e6,
-            "--flush-timer takes seconds above 0, not {}",
-            self.flush_timer
-        );
-        anyhow::ensure!(
-            (1..=self.max_buffers).contains(&self.min_buffers),
-            "--min-buffers {} is not between 1 and --max-buffers {}",
-            self.min_buffers,
-            self.max_buffers
-        );
-        properties.buffer_bytes = self.buffer_size.saturating_mul(1024);
-        properties.min_buffers = self.min_buffers;
-        properties.max_buffers = self.max_buffers;
-        properties.flush_timer = Duration::from_secs_f64(self.flush_timer);
-        properties.on_full = match self.on_full {
-            OnFullArgument::Block => OnFull::Block,
-            OnFullArgument::Drop => OnFull::Drop,
-        };
-        properties.stacks = self.stacks;
-        properties.max_frames = self.max_frames;
-        properties.mmap = self.mmap;
-        properties.follow = !self.no_follow;
-        Ok(())
+fn parse_signal(text: &str) -> Result<i32, String> {
+    match text.to_ascii_uppercase().trim_start_matches("SIG") {
+        "USR1" => Ok(SIGUSR1),
+        "USR2" => Ok(SIGUSR2),
+        _ => Err(format!("{text:?} is neither USR1 nor USR2")),
     }
 }
-
-/// Environment variable: every Nth stack is also unwound in full and compared.
-const VERIFY_VARIABLE: &str = "HEAPR_VERIFY";
 
 /// Runs the command.
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
@@ -142,17 +72,13 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     properties.overwrite = arguments.force;
     properties.command_line =
         arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    if let Some(every) = std::env::var_os(VERIFY_VARIABLE) {
-        let every = every.to_string_lossy().into_owned();
-        properties.verify_every =
-            every.parse().with_context(|| format!("{VERIFY_VARIABLE}={every} is no whole number"))?;
-    }
     let mut session = Session::start(properties).map_err(|error| explain(error, &output))?;
     let mut signals = Signals::new([
         // SIGCHLD only wakes the recorder from its sleep.
         SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH,
     ])
     .context("cannot watch for signals")?;
+    arguments.snapshots.rules().into_iter().for_each(|rule| session.add_snapshot_rule(rule));
     command.envs(session.environment_for_target());
     let child = match command.spawn() {
         Ok(child) => child,
@@ -163,14 +89,14 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }));
         }
     };
-    let status = record(&mut session, child, &mut signals, arguments.quiet)?;
+    let status = record(&mut session, child, &mut signals, &arguments)?;
     let ended = session.stop();
     if let Some(error) = &ended.write_error {
         eprintln!("heapr: {} is incomplete: {error}", output.display());
     }
     // Whatever becomes of the summary, the program's status is passed through.
     if !arguments.quiet
-        && let Err(error) = summary::print(&ended, &output, status)
+        && let Err(error) = summary::print(&summary::Ending::of(&ended, status), &output)
     {
         eprintln!("heapr: no summary: {error:#}");
     }
@@ -191,19 +117,30 @@ fn record(
     session: &mut Session,
     mut child: Child,
     signals: &mut Signals,
-    is_quiet: bool,
+    arguments: &RunArguments,
 ) -> anyhow::Result<ExitStatus> {
     let pid = child.id();
     let mut status = None;
-    let mut has_told = is_quiet;
+    let mut has_told = arguments.quiet;
     let mut ended = std::time::Instant::now();
     let mut next_look = ended;
+    let mut has_told_full = false;
     loop {
         session.step();
         if let Some(error) = session.take_write_error() {
             eprintln!("heapr: {error}; the program runs on, the file can be read up to here");
         }
+        if session.is_full() && !has_told_full {
+            has_told_full = true;
+            eprintln!(
+                "heapr: the file has the size of --max-file: recording has ended, the program runs on untraced"
+            );
+        }
         for signal in signals.pending() {
+            if arguments.snapshot_signal == Some(signal) {
+                request_snapshot(session, signal);
+                continue;
+            }
             let is_of_terminal = signal == SIGINT || signal == SIGQUIT || signal == SIGWINCH;
             if status.is_some() && is_of_terminal && signal != SIGWINCH {
                 return status.context("the program has ended");
@@ -248,6 +185,13 @@ fn record(
     }
 }
 
+fn request_snapshot(session: &mut Session, signal: i32) {
+    let trigger = SnapshotTrigger::Signal { signal: u64::from(signal.unsigned_abs()) };
+    if let Err(error) = session.request_snapshot(SnapshotRequest { trigger, ..SnapshotRequest::default() }) {
+        eprintln!("heapr: no snapshot: {error}");
+    }
+}
+
 fn pass_on(pid: u32, signal: i32) {
     let target = rustix::process::Pid::from_raw(pid.cast_signed());
     if let (Some(target), Some(signal)) = (target, rustix::process::Signal::from_named_raw(signal)) {
@@ -259,23 +203,6 @@ fn pass_on(pid: u32, signal: i32) {
 fn default_output(program: &std::path::Path) -> PathBuf {
     let name = program.file_name().unwrap_or_default().to_string_lossy().replace(['\n', '\t'], "_");
     PathBuf::from(format!("heapr.{name}.{}.heapr", std::process::id()))
-}
-
-fn explain(error: heapr_session::Error, output: &std::path::Path) -> anyhow::Error {
-    if let heapr_session::Error::Output { source: heapr_trace::Error::Io { source, .. }, .. } = &error {
-        if source.kind() == ErrorKind::AlreadyExists {
-            return anyhow::anyhow!(
-                "{} exists: name another file with -o, or overwrite it with -f",
-                output.display()
-            );
-        }
-        const ELOOP: i32 = 40;
-        if source.raw_os_error() == Some(ELOOP) {
-            return anyhow::anyhow!("{} is a symbolic link, and heapr writes through none", output.display());
-        }
-        return anyhow::anyhow!("cannot write {}: {source}", output.display());
-    }
-    error.into()
 }
 
 fn run_untraced(mut command: Command) -> anyhow::Result<ExitCode> {

@@ -29,6 +29,7 @@ pub(crate) fn write_text(
     page.damage(trace)?;
     page.system(trace)?;
     page.session(trace)?;
+    page.markers(trace)?;
     page.processes(trace)?;
     page.threads(trace)?;
     page.modules(trace)?;
@@ -248,6 +249,18 @@ impl Page<'_> {
             writeln!(self.out, "  {:>VALUE_COLUMN$} {what}", count(number))?;
         }
         Ok(())
+    }
+
+    fn markers(&mut self, trace: &Trace) -> io::Result<()> {
+        if trace.markers().is_empty() {
+            return Ok(());
+        }
+        self.title("Markers")?;
+        let mut table = Table::new(&[("Time", Align::Right), ("Text", Align::Left)], 1);
+        for marker in trace.markers().iter().take(LIST_LINES_MAX) {
+            table.row(vec![duration(marker.time_ns), printable(&marker.text)]);
+        }
+        self.list(&table, trace.markers().len())
     }
 
     fn statistics(&mut self, trace: &Trace) -> io::Result<()> {

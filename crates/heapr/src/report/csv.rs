@@ -6,7 +6,7 @@ use heapr_query::{Answer, GroupBy, HistogramOf, Metrics, Report};
 
 use super::frame_text::frame_name;
 use super::json::action_name;
-use super::subject::{Subject, heap_name};
+use super::subject::Subject;
 use super::text::group_name;
 
 /// Head line. `name` is the frame, image, thread or heap; for a stack all frames, innermost first, joined by ` <- `.
@@ -23,7 +23,7 @@ pub(crate) fn write_csv(
     writeln!(out, "{HEAD}")?;
     line(out, ["totals", ""], 1, 0, "TOTAL", &Metrics::of_totals(&report.totals))?;
     for (at, row) in report.by_heap.iter().enumerate() {
-        let name = format!("{} {}", subject.process(row.process), heap_name(row.heap));
+        let name = format!("{} {}", subject.process(row.process), subject.heap(row.process, row.heap));
         line(out, ["heaps", ""], at + 1, 0, &name, &Metrics::of_totals(&row.totals))?;
     }
     for histogram in &report.histograms {

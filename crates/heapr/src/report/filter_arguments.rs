@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use heapr_query::{AllocationType, CullList, Filter, FramePattern, Moment, Span, ThreadChoice};
-use heapr_trace::HeapId;
+use heapr_trace::{HeapId, Trace};
+
+use crate::snapshot_native::find::find_snapshot;
 
 use super::quantity::{parse_bytes, parse_duration_ns, parse_time_ns};
 
@@ -15,7 +17,7 @@ pub(crate) struct FilterArguments {
     /// Only this process; may be given several times
     #[arg(long, value_name = "PID", num_args = 1..)]
     pid: Vec<u32>,
-    /// Only this heap: malloc, mmap, or a number
+    /// Only this heap: malloc, mmap, the name of one of the program's own, or a number
     #[arg(long, value_name = "HEAP")]
     heap: Vec<String>,
     /// Only allocations of this thread: its id, or its name with `*`
@@ -25,7 +27,7 @@ pub(crate) struct FilterArguments {
     #[arg(long, num_args = 2, value_names = ["T1", "T2"])]
     range: Option<Vec<String>>,
     /// Only lifetimes of at least L1 and below L2
-    #[arg(long, num_args = 2, value_names = ["L1", "L2"])]
+    #[arg(long, alias = "age", num_args = 2, value_names = ["L1", "L2"])]
     lifetime: Option<Vec<String>>,
     /// Only sizes of at least S1 and below S2
     #[arg(long, num_args = 2, value_names = ["S1", "S2"])]
@@ -33,6 +35,9 @@ pub(crate) struct FilterArguments {
     /// Only what was live at the peak, or at a time
     #[arg(long, value_name = "peak|TIME")]
     at: Option<String>,
+    /// Only what a snapshot of the live heap holds: its number, `last`, or its name
+    #[arg(long, value_name = "N|NAME", conflicts_with = "at")]
+    snapshot: Option<String>,
     /// Only what its thread freed before it allocated again
     #[arg(long)]
     temporary: bool,
@@ -54,8 +59,9 @@ pub(crate) struct FilterArguments {
 }
 
 impl FilterArguments {
-    /// The filter; `start_unix_ns`: the trace's start, for wall-clock times.
-    pub(crate) fn filter(&self, start_unix_ns: u64) -> anyhow::Result<Filter> {
+    /// The filter, for this trace.
+    pub(crate) fn filter(&self, trace: &Trace) -> anyhow::Result<Filter> {
+        let start_unix_ns = trace.session().start_unix_ns;
         let span =
             |option: &str, values: &Option<Vec<String>>, parse: &dyn Fn(&str) -> anyhow::Result<u64>| {
                 let Some([from, to]) = values.as_deref() else { return Ok(None) };
@@ -70,6 +76,10 @@ impl FilterArguments {
             Some(text) if text.eq_ignore_ascii_case("peak") => Some(Moment::Peak),
             Some(text) => Some(Moment::At { time_ns: time(text).with_context(|| format!("--at {text}"))? }),
         };
+        let at = match &self.snapshot {
+            Some(text) => Some(Moment::Snapshot { number: find_snapshot(trace, text)?.number }),
+            None => at,
+        };
         let allocation_type = match self.r#type.as_deref().map(str::to_ascii_lowercase).as_deref() {
             None => None,
             Some("aifi") => Some(AllocationType::Aifi),
@@ -80,7 +90,7 @@ impl FilterArguments {
         };
         Ok(Filter {
             pids: self.pid.clone(),
-            heaps: self.heap.iter().map(|text| parse_heap(text)).collect::<anyhow::Result<_>>()?,
+            heaps: parse_heaps(trace, &self.heap)?,
             threads: self
                 .thread
                 .iter()
@@ -98,6 +108,11 @@ impl FilterArguments {
                 .map(|text| FramePattern::parse(text))
                 .collect::<Result<_, _>>()?,
         })
+    }
+
+    /// The snapshot that is asked for, as it was given.
+    pub(crate) fn snapshot(&self) -> Option<&str> {
+        self.snapshot.as_deref()
     }
 
     /// The frames to be removed.
@@ -130,6 +145,7 @@ impl FilterArguments {
         add("lifetime", self.lifetime.as_deref().unwrap_or_default());
         add("size", self.size.as_deref().unwrap_or_default());
         add("at", self.at.as_slice());
+        add("snapshot", self.snapshot.as_slice());
         add("type", self.r#type.as_slice());
         add("require-frames", &self.require_frames);
         if self.temporary {
@@ -139,12 +155,23 @@ impl FilterArguments {
     }
 }
 
-fn parse_heap(text: &str) -> anyhow::Result<HeapId> {
-    match text {
-        "malloc" => Ok(HeapId::MALLOC),
-        "mmap" => Ok(HeapId::MMAP),
-        number => Ok(HeapId(
-            number.parse().with_context(|| format!("--heap {text}: neither malloc, mmap nor a number"))?,
-        )),
+/// Numbers of heaps; a name stands for all that had it.
+fn parse_heaps(trace: &Trace, texts: &[String]) -> anyhow::Result<Vec<HeapId>> {
+    let mut heaps = Vec::new();
+    for text in texts {
+        let named = trace.heap_names().iter().filter(|name| name.name == *text).map(|name| name.heap);
+        let before = heaps.len();
+        heaps.extend(named);
+        if heaps.len() > before {
+            continue;
+        }
+        heaps.push(match text.as_str() {
+            "malloc" => HeapId::MALLOC,
+            "mmap" => HeapId::MMAP,
+            number => HeapId(number.parse().with_context(|| {
+                format!("--heap {text}: neither malloc, mmap, a number nor the name of a heap of this trace")
+            })?),
+        });
     }
+    Ok(heaps)
 }

@@ -9,7 +9,7 @@ use heapr_query::{
 use heapr_trace::Totals;
 use serde::ser::{Serialize, SerializeSeq as _, SerializeStruct as _, Serializer};
 
-use super::subject::{Subject, heap_name};
+use super::subject::Subject;
 
 /// Writes it, ended by a newline.
 pub(crate) fn write_json(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
@@ -279,7 +279,7 @@ impl Serialize for Whole<'_> {
             HeapJson {
                 pid: process.map_or(0, |process| process.pid),
                 process: process.map_or("", |process| process.name.as_str()),
-                heap: heap_name(row.heap),
+                heap: subject.heap(row.process, row.heap),
                 totals: TotalsJson::new(&row.totals, None),
             }
         };

@@ -1,7 +1,9 @@
 //! What a report says about the trace itself: taken from the file once, so that printing needs no file.
 
 use heapr_query::file_name;
-use heapr_trace::{HeapId, Loss, ProcessIndex, ThreadIndex};
+use heapr_trace::{HeapId, HeapName, Loss, ProcessIndex, ThreadIndex};
+
+use super::frame_text::printable;
 
 /// A process, as reports name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,12 +30,16 @@ pub(crate) struct Subject {
     pub(crate) duration_ns: u64,
     pub(crate) processes: Vec<ProcessName>,
     pub(crate) threads: Vec<ThreadName>,
+    /// Names that programs gave to heaps of their own, in turn.
+    pub(crate) heap_names: Vec<HeapName>,
     /// Over all processes.
     pub(crate) loss: Loss,
     /// One line each.
     pub(crate) damage: Vec<String>,
     /// The recording did not end in order: there is no summary.
     pub(crate) is_cut_short: bool,
+    /// A circular trace that has thrown events away: since when it has all of them.
+    pub(crate) window_start_ns: Option<u64>,
     /// The filters, in the words of the command line; empty: none.
     pub(crate) filters: String,
 }
@@ -44,6 +50,17 @@ impl Subject {
         match self.processes.get(process.0 as usize) {
             Some(known) => format!("{} ({})", known.name, known.pid),
             None => format!("process #{}", process.0),
+        }
+    }
+
+    /// `malloc`, `mmap`, the name that the program gave, `heap 2`. A number that had several names in turn has all of them.
+    pub(crate) fn heap(&self, process: ProcessIndex, heap: HeapId) -> String {
+        let is_its = |name: &&HeapName| (name.process, name.heap) == (process, heap) && !name.name.is_empty();
+        let mut names = self.heap_names.iter().filter(is_its);
+        let Some(first) = names.next() else { return heap_name(heap) };
+        match names.count() {
+            0 => printable(&first.name),
+            more => format!("{} and {more} more", printable(&first.name)),
         }
     }
 
@@ -72,6 +89,12 @@ impl Subject {
         counted(loss.events_late, "events came late: their times were corrected");
         counted(loss.records_invalid, "records made no sense and were left out");
         counted(loss.processes_refused, "processes could not be traced");
+        if let Some(start_ns) = self.window_start_ns {
+            warnings.push(format!(
+                "a circular trace: all events from {} on; before, only the allocations of what was still live then",
+                super::quantity::duration(start_ns)
+            ));
+        }
         warnings.extend(self.damage.iter().map(|damage| format!("damaged file: {damage}")));
         if self.is_cut_short {
             warnings.push(
@@ -90,7 +113,7 @@ pub(crate) fn executable_name(executable: &str, command_line: &[String]) -> Stri
 }
 
 /// `malloc`, `mmap`, `heap 2`.
-pub(crate) fn heap_name(heap: HeapId) -> String {
+fn heap_name(heap: HeapId) -> String {
     match heap {
         HeapId::MALLOC => "malloc".to_owned(),
         HeapId::MMAP => "mmap".to_owned(),

@@ -9,7 +9,7 @@ use heapr_query::{
 
 use super::frame_text::{frame_line, frame_name, image_name};
 use super::quantity::{bytes, count, duration, percent, plural};
-use super::subject::{Subject, heap_name};
+use super::subject::Subject;
 use super::table::{Align, Table};
 
 /// How much is printed.
@@ -93,7 +93,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
         ]
     };
     for heap in &report.by_heap {
-        table.row(row(subject.process(heap.process), heap_name(heap.heap), &heap.totals));
+        table.row(row(subject.process(heap.process), subject.heap(heap.process, heap.heap), &heap.totals));
     }
     if report.by_heap.len() != 1 {
         table.row(row("TOTAL".to_owned(), String::new(), &report.totals));

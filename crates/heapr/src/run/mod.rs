@@ -1,4 +1,6 @@
-//! Parts of `heapr run`.
+//! Parts of `heapr run` that other commands which record use too.
 
+pub(crate) mod output_error;
 pub(crate) mod program;
+pub(crate) mod record_arguments;
 pub(crate) mod summary;

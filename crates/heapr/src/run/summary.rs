@@ -7,6 +7,7 @@ use std::process::ExitStatus;
 
 use heapr_query::{Action, Answer, GroupBy, Query, Report, SortKey};
 use heapr_session::SessionSummary;
+use heapr_trace::Totals;
 
 use crate::commands::report::{open, subject};
 use crate::report::frame_text::{cut_middle, frame_name};
@@ -20,13 +21,39 @@ const FRAMES_SHOWN: usize = 4;
 /// Columns of a line.
 const WIDTH: usize = 80;
 
+/// What is known of a recording that has ended, beside its file.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) event_count: u64,
+    pub(crate) wall_ns: u64,
+    pub(crate) process_count: u64,
+    pub(crate) events_lost: u64,
+    /// Of the program that was started with it, if it was and has ended.
+    pub(crate) status: Option<ExitStatus>,
+    pub(crate) totals: Totals,
+}
+
+impl Ending {
+    /// Of a session of this process.
+    pub(crate) fn of(ended: &SessionSummary, status: ExitStatus) -> Self {
+        Self {
+            event_count: ended.summary.event_count,
+            wall_ns: u64::try_from(ended.wall.as_nanos()).unwrap_or(u64::MAX),
+            process_count: ended.process_count as u64,
+            events_lost: ended.statistics.loss.events_lost,
+            status: Some(status),
+            totals: ended.summary.totals,
+        }
+    }
+}
+
 /// Prints it.
 ///
 /// # Errors
 /// The file cannot be read back.
-pub(crate) fn print(ended: &SessionSummary, output: &Path, status: ExitStatus) -> anyhow::Result<()> {
+pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     let mut text = String::new();
-    write_totals(&mut text, ended, status)?;
+    write_totals(&mut text, ending)?;
     let trace = open(output)?;
     let ranking = |sort| Action::Ranking { by: GroupBy::Stacks, sort };
     let query = Query {
@@ -42,24 +69,28 @@ pub(crate) fn print(ended: &SessionSummary, output: &Path, status: ExitStatus) -
     }
     writeln!(text, "heapr: wrote {}; more with", output.display())?;
     writeln!(text, "  heapr report {}", output.display())?;
+    let snapshot_count = trace.snapshots().len();
+    if snapshot_count > 0 {
+        let taken = plural(snapshot_count as u64, "snapshot");
+        writeln!(text, "  heapr snapshot summary {}   ({taken})", output.display())?;
+    }
     eprint!("{text}");
     Ok(())
 }
 
-fn write_totals(text: &mut String, ended: &SessionSummary, status: ExitStatus) -> std::fmt::Result {
-    let totals = &ended.summary.totals;
-    let wall_ns = u64::try_from(ended.wall.as_nanos()).unwrap_or(u64::MAX);
-    let killed = status.signal().map(|signal| format!(", killed by signal {signal}")).unwrap_or_default();
+fn write_totals(text: &mut String, ending: &Ending) -> std::fmt::Result {
+    let totals = &ending.totals;
+    let killed = ending.status.and_then(|status| status.signal());
+    let killed = killed.map(|signal| format!(", killed by signal {signal}")).unwrap_or_default();
     writeln!(
         text,
         "heapr: {} in {}, {} {}{killed}",
-        plural(ended.summary.event_count, "event"),
-        duration(wall_ns),
-        count(ended.process_count as u64),
-        if ended.process_count == 1 { "process" } else { "processes" },
+        plural(ending.event_count, "event"),
+        duration(ending.wall_ns),
+        count(ending.process_count),
+        if ending.process_count == 1 { "process" } else { "processes" },
     )?;
-    let loss = &ended.statistics.loss;
-    writeln!(text, "  events lost   {}", count(loss.events_lost))?;
+    writeln!(text, "  events lost   {}", count(ending.events_lost))?;
     writeln!(
         text,
         "  allocations   {} ({} by realloc), {} in all",

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::report::{Format, terminal_width};
 use crate::report::csv::quoted;
-use crate::report::quantity::{bytes, count, plural, signed_bytes, signed_count};
+use crate::report::quantity::{bytes, count, duration, plural, signed_bytes, signed_count};
 use crate::report::table::{Align, Table};
 use crate::snapshot::heap_file::one_line;
 
@@ -38,6 +38,8 @@ pub(crate) enum Cell {
     SignedCount(i64),
     Distance(i32),
     Id(u64),
+    /// Nanoseconds.
+    Duration(u64),
     Nothing,
 }
 
@@ -149,7 +151,7 @@ impl Sheet {
 }
 
 impl Cell {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Text(text) => one_line(text),
             Self::Bytes(value) => bytes(*value),
@@ -160,21 +162,22 @@ impl Cell {
             Self::Distance(value) if *value >= BASE_SYSTEM_DISTANCE || *value < 0 => "-".to_owned(),
             Self::Distance(value) => value.to_string(),
             Self::Id(value) => format!("@{value}"),
+            Self::Duration(value_ns) => duration(*value_ns),
             Self::Nothing => String::new(),
         }
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         match self {
             Self::Text(text) => json!(text),
-            Self::Bytes(value) | Self::Count(value) | Self::Id(value) => json!(value),
+            Self::Bytes(value) | Self::Count(value) | Self::Id(value) | Self::Duration(value) => json!(value),
             Self::SignedBytes(value) | Self::SignedCount(value) => json!(value),
             Self::Distance(value) => json!(value),
             Self::Nothing => Value::Null,
         }
     }
 
-    fn csv(&self) -> String {
+    pub(crate) fn csv(&self) -> String {
         match self {
             Self::Text(text) => quoted(text),
             Self::Nothing => String::new(),

@@ -52,6 +52,7 @@ victims! {
     errno_kept: "errno_kept.c",
     exceptions: "exceptions.cc",
     exec_chain: "exec_chain.c",
+    exec_lists: "exec_lists.c",
     failing_calls: "failing_calls.c",
     fibers: "fibers.c",
     fork_children: "fork_children.c",

@@ -64,7 +64,7 @@ impl Island {
         trampoline_avma: u64,
         ranges: &[(u64, u64)],
     ) -> Result<Landing, &'static str> {
-        while self.bytes.len() % 16 != 0 {
+        while !self.bytes.len().is_multiple_of(16) {
             self.bytes.push(0xcc);
         }
         let entry_avma = self.here();

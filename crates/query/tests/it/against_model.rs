@@ -46,7 +46,7 @@ fn wish() -> impl Strategy<Value = Wish> {
 }
 
 /// Steps that a program could do: addresses of live blocks are not handed out again.
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     // Times come close together, so that several events have the same.
     prop::collection::vec((wish(), 0..3_u32, prop::bool::weighted(0.15), 0..3_u64), 1..60).prop_map(
         |wishes| {
@@ -114,7 +114,7 @@ fn sometimes<T: std::fmt::Debug + Clone>(
     prop_oneof![3 => Just(None), 1 => value.prop_map(Some)]
 }
 
-fn filter() -> impl Strategy<Value = Filter> {
+pub(crate) fn filter() -> impl Strategy<Value = Filter> {
     let thread = prop_oneof![
         prop::sample::select(vec![100_u32, 101, 200]).prop_map(ThreadChoice::Tid),
         prop::sample::select(vec!["worker-0", "worker-1"])

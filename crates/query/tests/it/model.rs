@@ -140,6 +140,7 @@ impl Model<'_> {
             Some(Moment::At { time_ns }) => {
                 (Some((0..self.steps.len()).rev().find(|&step| self.time(step) <= time_ns)), time_ns)
             }
+            Some(Moment::Snapshot { .. }) => unreachable!("made traces have no snapshots"),
             Some(Moment::Peak) => (Some(peak_step), peak_step.map_or(0, |step| self.time(step))),
         };
         let mut counted = Vec::new();

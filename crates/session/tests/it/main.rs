@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod hostile_pages;
+mod native_snapshots;
 mod order;
 mod processes;
 mod producer;

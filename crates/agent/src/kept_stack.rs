@@ -1,0 +1,191 @@
+//! The last captured stack of a thread's level, as proof of what has not changed since: see [`crate::stack`].
+
+use heapr_ring::sys;
+
+use crate::bounds::StackRange;
+use crate::shortcut::Shortcuts;
+
+/// Frames for which a thread's first arrays have room.
+const FIRST_CAPACITY: usize = 256;
+/// Words per frame for which there is room: no rule reads more than three, nearly all one or two.
+pub(crate) const WORDS_PER_FRAME: usize = 3;
+/// Entries of the memo from a whole stack to the one cut to `--max-frames`.
+pub(crate) const CUT_MEMO: usize = 64;
+
+/// Where a stack begins: the state right after the hooked function will have returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Start {
+    /// Return address of the hooked call.
+    pub(crate) pc: usize,
+    /// Stack pointer after the return.
+    pub(crate) sp: usize,
+    /// Frame pointer register of the caller.
+    pub(crate) bp: usize,
+}
+
+/// A kept frame: 40 bytes.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Frame {
+    /// Return address into the frame's function; for a frame interrupted by a signal its address plus one.
+    pub(crate) pc: usize,
+    pub(crate) sp: usize,
+    pub(crate) bp: usize,
+    /// [`crate::tree::path_hash`] of the path to it.
+    pub(crate) hash: u64,
+    pub(crate) words_end: u32,
+    /// It was interrupted by a signal at `pc - 1`.
+    pub(crate) is_exact: bool,
+}
+
+impl Frame {
+    #[inline(always)]
+    pub(crate) fn state(&self) -> Start {
+        Start { pc: self.pc, sp: self.sp, bp: self.bp }
+    }
+}
+
+/// A stack word that a rule has read.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Word {
+    pub(crate) address: usize,
+    pub(crate) value: usize,
+}
+
+impl Word {
+    /// Whether the word has the value that was read.
+    ///
+    /// # Safety
+    /// 1. The address is readable.
+    #[inline(always)]
+    pub(crate) unsafe fn is_unchanged(&self) -> bool {
+        // SAFETY: (1).
+        unsafe { read(self.address) == self.value }
+    }
+}
+
+/// The kept stack of a level, and room for the frames being unwound. All zero: nothing kept.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Kept {
+    pub(crate) frames: *mut Frame,
+    pub(crate) words: *mut Word,
+    pub(crate) fresh: *mut Frame,
+    pub(crate) fresh_words: *mut Word,
+    pub(crate) capacity: usize,
+    pub(crate) depth: usize,
+    /// The node of the kept stack.
+    pub(crate) node: u32,
+    /// Null at first, and at the levels of signal handlers.
+    pub(crate) shortcuts: *mut Shortcuts,
+    pub(crate) code_epoch: u32,
+    pub(crate) capture_count: u32,
+    /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.
+    pub(crate) is_unprovable: bool,
+    pub(crate) cut_memo: [(u32, u32); CUT_MEMO],
+}
+
+impl Kept {
+    /// Drops the kept stack.
+    pub(crate) fn forget(&mut self) {
+        self.depth = 0;
+    }
+
+    /// The frame at `index` from the outer end.
+    #[inline(always)]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the arrays are mappings of their own, used by one hook at a time"
+    )]
+    pub(crate) unsafe fn frame(&self, index: usize) -> &mut Frame {
+        // SAFETY: the callers' indices are below `capacity`, for which the array was mapped.
+        unsafe { &mut *self.frames.add(index) }
+    }
+
+    /// Doubles the arrays (or makes the first). `false`: no memory.
+    #[cold]
+    pub(crate) fn grow(&mut self, fresh_count: usize, fresh_words: usize) -> bool {
+        let capacity = if self.capacity == 0 { FIRST_CAPACITY } else { self.capacity.wrapping_mul(2) };
+        let Ok(memory) = sys::map_anonymous(bytes_for(capacity), false) else { return false };
+        let old = (self.frames, self.words, self.fresh, self.fresh_words, self.capacity);
+        let frames = memory.cast::<Frame>();
+        // SAFETY: the mapping has room for 2 × capacity frames and 2 × WORDS_PER_FRAME × capacity words; the old
+        // arrays hold the counts that are copied.
+        unsafe {
+            self.frames = frames;
+            self.fresh = frames.add(capacity);
+            self.words = frames.add(capacity.wrapping_mul(2)).cast::<Word>();
+            self.fresh_words = self.words.add(capacity.wrapping_mul(WORDS_PER_FRAME));
+            if old.4 != 0 {
+                let words = if self.depth == 0 { 0 } else { (*old.0.add(self.depth - 1)).words_end as usize };
+                core::ptr::copy_nonoverlapping(old.0, self.frames, self.depth);
+                core::ptr::copy_nonoverlapping(old.1, self.words, words);
+                core::ptr::copy_nonoverlapping(old.2, self.fresh, fresh_count);
+                core::ptr::copy_nonoverlapping(old.3, self.fresh_words, fresh_words);
+                sys::unmap(old.0.cast(), bytes_for(old.4));
+            }
+        }
+        self.capacity = capacity;
+        true
+    }
+
+    /// Index plus one of the innermost word of `words[..count]` that no longer has its value; 0 if all have.
+    #[inline(always)]
+    pub(crate) unsafe fn first_change(&self, count: usize) -> usize {
+        let mut left = count;
+        // SAFETY: `count` words are kept; their addresses were readable when they were read, and lie on a stack on
+        // which the current stack pointer lies deeper (checked by the caller), so they still are.
+        unsafe {
+            while left >= 4 {
+                let words = self.words.add(left - 4);
+                let [a, b, c, d] = [*words, *words.add(1), *words.add(2), *words.add(3)];
+                let differs = (read(a.address) ^ a.value)
+                    | (read(b.address) ^ b.value)
+                    | (read(c.address) ^ c.value)
+                    | (read(d.address) ^ d.value);
+                if differs != 0 {
+                    break;
+                }
+                left -= 4;
+            }
+            while left > 0 {
+                let word = *self.words.add(left - 1);
+                if read(word.address) != word.value {
+                    return left;
+                }
+                left -= 1;
+            }
+        }
+        0
+    }
+}
+
+fn bytes_for(capacity: usize) -> usize {
+    capacity.wrapping_mul(2 * size_of::<Frame>() + 2 * WORDS_PER_FRAME * size_of::<Word>())
+}
+
+/// Reads a stack word.
+///
+/// # Safety
+/// 1. The address is readable.
+#[inline(always)]
+pub(crate) unsafe fn read(address: usize) -> usize {
+    // SAFETY: (1). Volatile: the word belongs to the program's running functions.
+    unsafe { (address as *const usize).read_volatile() }
+}
+
+/// Whether the kept words may be read from the stack `range`: the outermost one lies in it. (A stack that spans two
+/// ranges, a signal handler's, has its outermost word on the interrupted thread's own stack, which stays mapped.)
+#[inline(always)]
+pub(crate) fn is_within(kept: &Kept, range: StackRange) -> bool {
+    // SAFETY: only asked with a kept stack; a frame without words has no first one and reads nothing.
+    let outermost = unsafe { *kept.words };
+    kept.depth == 1
+        || outermost.address < range.high
+        || outermost.address.wrapping_sub(range.low) > RANGE_SPAN
+}
+
+/// An outermost word further than this from the current range is on another stack than the current one.
+const RANGE_SPAN: usize = 1 << 30;

@@ -1,0 +1,148 @@
+//! `execl`, `execlp` and `execle`: exec with the arguments of the new program in the call itself.
+//!
+//! Their number is not known at entry. The registers that hold the first five are spilled to the stack; the others lie above
+//! the return address:
+//!
+//! ```text
+//! rdi   path or file
+//! rsi, rdx, rcx, r8, r9       arguments 0 to 4      --> spilled [0..5]
+//! [rsp + 8], [rsp + 16], …    arguments 5 and on    --> as they lie
+//! …                           a null pointer; for execle the environment behind it
+//! ```
+
+use core::arch::naked_asm;
+use core::ffi::{c_char, c_int};
+
+use heapr_ring::sys;
+
+use crate::exec::{Completed, own_environment};
+use crate::real::REAL;
+
+type Strings = *const *const c_char;
+
+/// Arguments for which there is room on the stack; more take a mapping.
+const ON_STACK: usize = 256;
+/// Arguments that the registers hold.
+const SPILLED: usize = 5;
+/// `E2BIG`: the kernel takes no more than some 2 million arguments either.
+const ARGUMENTS_MAX: usize = 1 << 21;
+
+/// The variable part of such a call.
+#[derive(Clone, Copy)]
+struct List {
+    spilled: Strings,
+    above: Strings,
+}
+
+impl List {
+    /// Word `index` of the list.
+    ///
+    /// # Safety
+    /// 1. The call passed a word of this number.
+    unsafe fn word(self, index: usize) -> *const c_char {
+        // SAFETY: (1); the spilled words are the first five, the others lie behind the return address.
+        unsafe {
+            match index.checked_sub(SPILLED) {
+                None => *self.spilled.add(index),
+                Some(above) => *self.above.add(above),
+            }
+        }
+    }
+
+    /// Number of arguments, without the null pointer that ends them.
+    fn len(self) -> usize {
+        let mut count = 0_usize;
+        // SAFETY: the caller has ended the list with a null pointer, which is not yet passed.
+        while count < ARGUMENTS_MAX && !unsafe { self.word(count) }.is_null() {
+            count = count.wrapping_add(1);
+        }
+        count
+    }
+
+    /// Calls `exec` with the arguments as an array.
+    fn with_array(self, exec: impl FnOnce(Strings) -> c_int) -> c_int {
+        let count = self.len();
+        if count < ON_STACK {
+            let mut array = [core::ptr::null(); ON_STACK];
+            for (index, place) in array.iter_mut().enumerate().take(count) {
+                // SAFETY: below the count.
+                *place = unsafe { self.word(index) };
+            }
+            return exec(array.as_ptr());
+        }
+        let bytes = count.wrapping_add(1).wrapping_mul(size_of::<*const c_char>());
+        let Ok(memory) = sys::map_anonymous(bytes, false) else { return -1 };
+        let array = memory.cast::<*const c_char>();
+        for index in 0..count {
+            // SAFETY: the mapping has room for the count and the null pointer, which is there already; (1) holds below the
+            // count.
+            unsafe { *array.add(index) = self.word(index) };
+        }
+        let status = exec(array);
+        // SAFETY: the mapping made above; exec has failed and kept nothing of it.
+        unsafe { sys::unmap(memory, bytes) };
+        status
+    }
+}
+
+unsafe extern "C" fn list_path(path: *const c_char, spilled: Strings, above: Strings) -> c_int {
+    let mut completed = Completed::new();
+    let environment = completed.complete(own_environment());
+    List { spilled, above }.with_array(|arguments| REAL.execve(path, arguments, environment))
+}
+
+unsafe extern "C" fn list_file(file: *const c_char, spilled: Strings, above: Strings) -> c_int {
+    let mut completed = Completed::new();
+    let environment = completed.complete(own_environment());
+    List { spilled, above }.with_array(|arguments| REAL.execvpe(file, arguments, environment))
+}
+
+unsafe extern "C" fn list_environment(path: *const c_char, spilled: Strings, above: Strings) -> c_int {
+    let list = List { spilled, above };
+    // SAFETY: the environment follows the null pointer.
+    let environment = unsafe { list.word(list.len().wrapping_add(1)) }.cast::<*const c_char>();
+    let mut completed = Completed::new();
+    let environment = completed.complete(environment);
+    list.with_array(|arguments| REAL.execve(path, arguments, environment))
+}
+
+macro_rules! list_functions {
+    ($($name:ident $function:ident)*) => {$(
+        /// The C function of this name, with the environment completed.
+        ///
+        /// # Safety
+        /// As the C library documents it.
+        #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+        #[cfg_attr(
+            not(all(feature = "cdylib", not(test))),
+            allow(unreachable_pub, reason = "the C library's names are given to them only in the shared object")
+        )]
+        #[unsafe(naked)]
+        pub(crate) unsafe extern "C" fn $name() {
+            naked_asm!(
+                ".cfi_startproc",
+                "sub rsp, 56",
+                ".cfi_adjust_cfa_offset 56",
+                "mov [rsp], rsi",
+                "mov [rsp + 8], rdx",
+                "mov [rsp + 16], rcx",
+                "mov [rsp + 24], r8",
+                "mov [rsp + 32], r9",
+                "mov rsi, rsp",
+                "lea rdx, [rsp + 64]",
+                "call {function}",
+                "add rsp, 56",
+                ".cfi_adjust_cfa_offset -56",
+                "ret",
+                ".cfi_endproc",
+                function = sym $function,
+            );
+        }
+    )*};
+}
+
+list_functions! {
+    execl list_path
+    execlp list_file
+    execle list_environment
+}

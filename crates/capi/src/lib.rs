@@ -1,0 +1,22 @@
+//! Heap trace sessions for C: `libheapr.so` and `heapr.h`, which `cargo xtask header` makes from this crate.
+//!
+//! Every function gives a code; [`heapr_last_error`] has the sentence for the calling thread's last failure. Handles may be
+//! used from any thread, one call at a time. No function panics into C: what goes wrong inside is `HEAPR_OTHER`.
+
+mod properties;
+mod result;
+mod status;
+mod strings;
+mod trace;
+
+pub use properties::{
+    HEAPR_ON_FULL_BLOCK, HEAPR_ON_FULL_DROP, HEAPR_STACK_ALLOC, HEAPR_STACK_CREATE, HEAPR_STACK_DEFAULT,
+    HEAPR_STACK_DESTROY, HEAPR_STACK_FREE, HEAPR_STACK_REALLOC, heapr_mode, heapr_properties,
+    heapr_properties_init,
+};
+pub use result::{heapr_last_error, heapr_result};
+pub use status::heapr_status;
+pub use trace::{
+    heapr_cancel, heapr_mark, heapr_query, heapr_snapshot, heapr_start, heapr_start_program, heapr_stop,
+    heapr_trace, heapr_update,
+};

@@ -1,0 +1,72 @@
+//! Texts, paths and arrays from C.
+
+use std::ffi::{CStr, OsString, c_char};
+use std::os::unix::ffi::OsStringExt;
+
+use crate::result::Failed;
+
+/// Entries of an array of texts, at most: one without its null pointer at the end is not followed for ever.
+const TEXTS_MAX: usize = 1 << 20;
+
+/// A text that must be there.
+///
+/// # Safety
+/// `text` is null or points to bytes that end in a zero byte and do not change during the call.
+pub(crate) unsafe fn text(text: *const c_char, what: &str) -> Result<String, Failed> {
+    // SAFETY: this function's own condition.
+    let bytes = unsafe { bytes(text, what) }?;
+    String::from_utf8(bytes).map_err(|_| Failed::invalid(&format!("the {what} is not UTF-8")))
+}
+
+/// A path or argument, of any bytes, that must be there.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn os_text(text: *const c_char, what: &str) -> Result<OsString, Failed> {
+    // SAFETY: this function's own condition.
+    unsafe { bytes(text, what) }.map(OsString::from_vec)
+}
+
+unsafe fn bytes(text: *const c_char, what: &str) -> Result<Vec<u8>, Failed> {
+    if text.is_null() {
+        return Err(Failed::invalid(&format!("the {what} is a null pointer")));
+    }
+    // SAFETY: not null (checked above), and the caller guarantees that it ends in a zero byte.
+    Ok(unsafe { CStr::from_ptr(text) }.to_bytes().to_vec())
+}
+
+/// Process ids.
+///
+/// # Safety
+/// `pids` is null, or points to `count` numbers that do not change during the call.
+pub(crate) unsafe fn pids(pids: *const u32, count: usize) -> Result<Vec<u32>, Failed> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if pids.is_null() || !pids.is_aligned() || count > TEXTS_MAX {
+        return Err(Failed::invalid("the process ids are a null or misaligned pointer, or too many"));
+    }
+    // SAFETY: not null and aligned (checked above), and the caller guarantees that there are `count`.
+    Ok(unsafe { std::slice::from_raw_parts(pids, count) }.to_vec())
+}
+
+/// The texts of an array that ends in a null pointer, as `argv`.
+///
+/// # Safety
+/// `array` is null, or points to pointers as of [`text`], the last of them null.
+pub(crate) unsafe fn arguments(array: *const *const c_char) -> Result<Vec<OsString>, Failed> {
+    if array.is_null() || !array.is_aligned() {
+        return Err(Failed::invalid("the arguments are a null pointer"));
+    }
+    let mut texts = Vec::new();
+    for number in 0..TEXTS_MAX {
+        // SAFETY: the entries before were not null, so this one is within the array, as the caller guarantees.
+        let entry = unsafe { *array.add(number) };
+        if entry.is_null() {
+            return Ok(texts);
+        }
+        // SAFETY: the caller guarantees it for each entry.
+        texts.push(unsafe { os_text(entry, "argument") }?);
+    }
+    Err(Failed::invalid("the arguments have no end"))
+}

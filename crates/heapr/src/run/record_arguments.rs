@@ -1,0 +1,114 @@
+//! Options of a recording, the same for every command that records.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use heapr_session::{LoggingMode, OnFull, SessionProperties, StackEvents};
+
+use crate::report::quantity::parse_bytes;
+
+/// Environment variable: every Nth stack is also unwound in full and compared.
+const VERIFY_VARIABLE: &str = "HEAPR_VERIFY";
+
+/// Options of a recording.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RecordArguments {
+    /// Size of a buffer in KiB: a power of two from 4 to 1024
+    #[arg(long, value_name = "KB", default_value_t = 64, alias = "buffersize")]
+    buffer_size: usize,
+    /// Buffers that are there from the start
+    #[arg(long, value_name = "N", default_value_t = 16, alias = "minbuffers")]
+    min_buffers: usize,
+    /// Most buffers
+    #[arg(long, value_name = "N", default_value_t = 1024, alias = "maxbuffers")]
+    max_buffers: usize,
+    /// Seconds between two states of the file that survive a crash
+    #[arg(long, value_name = "S", default_value_t = 1.0, alias = "flushtimer")]
+    flush_timer: f64,
+    /// What happens to an event when no buffer is free
+    #[arg(long, value_enum, default_value_t = OnFullArgument::Block)]
+    on_full: OnFullArgument,
+    /// Which events carry stacks: some of create,alloc,realloc,free,destroy, or none
+    #[arg(long, value_name = "EVENTS", default_value = "create,alloc,realloc", alias = "stackwalk", value_parser = parse_stacks)]
+    stacks: StackEvents,
+    /// Frames kept of a stack, innermost first; 0: all
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_frames: u32,
+    /// Record mmap, munmap and mremap as a second heap
+    #[arg(long)]
+    mmap: bool,
+    /// Do not record children
+    #[arg(long)]
+    no_follow: bool,
+    /// What is kept of the events
+    #[arg(long, value_enum, default_value_t = ModeArgument::Trace)]
+    mode: ModeArgument,
+    /// Circular: keep the newest events in memory of this size until the stop, and what was live when they begin
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with_all = ["max_file"])]
+    memory: Option<u64>,
+    /// End the recording when the file has this size; the program runs on untraced
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, alias = "maxfile")]
+    max_file: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ModeArgument {
+    /// All events
+    Trace,
+    /// No events, only the live heap and snapshots of it
+    Snapshot,
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map_err(|error| error.to_string())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum OnFullArgument {
+    /// The thread waits
+    Block,
+    /// The event is counted as lost
+    Drop,
+}
+
+fn parse_stacks(text: &str) -> Result<StackEvents, String> {
+    StackEvents::from_text(text).map_err(|error| error.to_string())
+}
+
+impl RecordArguments {
+    /// Puts what was asked into a session's properties.
+    pub(crate) fn apply(&self, properties: &mut SessionProperties) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.flush_timer > 0.0 && self.flush_timer < 1e6,
+            "--flush-timer takes seconds above 0, not {}",
+            self.flush_timer
+        );
+        properties.buffer_bytes = self.buffer_size.saturating_mul(1024);
+        properties.min_buffers = self.min_buffers;
+        properties.max_buffers = self.max_buffers;
+        properties.flush_timer = Duration::from_secs_f64(self.flush_timer);
+        properties.on_full = match self.on_full {
+            OnFullArgument::Block => OnFull::Block,
+            OnFullArgument::Drop => OnFull::Drop,
+        };
+        properties.stacks = self.stacks;
+        properties.max_frames = self.max_frames;
+        properties.mmap = self.mmap;
+        properties.follow = !self.no_follow;
+        properties.mode = match (self.mode, self.memory) {
+            (ModeArgument::Trace, None) => LoggingMode::Trace,
+            (ModeArgument::Trace, Some(bytes)) => LoggingMode::Memory { bytes },
+            (ModeArgument::Snapshot, None) => LoggingMode::Snapshot,
+            (ModeArgument::Snapshot, Some(_)) => {
+                anyhow::bail!("--memory keeps events, --mode snapshot keeps none: choose one of them")
+            }
+        };
+        properties.max_file_bytes = self.max_file;
+        if let Some(every) = std::env::var_os(VERIFY_VARIABLE) {
+            let every = every.to_string_lossy().into_owned();
+            properties.verify_every =
+                every.parse().with_context(|| format!("{VERIFY_VARIABLE}={every} is no whole number"))?;
+        }
+        properties.check().map_err(anyhow::Error::from)
+    }
+}

@@ -1,0 +1,31 @@
+//! `heapr mark`.
+
+use std::process::ExitCode;
+
+use heapr_session::Request;
+
+/// Characters of a marker, at most.
+const TEXT_CHARACTERS_MAX: usize = 4096;
+
+/// Arguments of `heapr mark`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MarkArguments {
+    /// The session, if several run, and the text
+    #[arg(required = true, num_args = 1..=2, value_names = ["NAME] [TEXT"])]
+    words: Vec<String>,
+}
+
+pub(super) fn run(arguments: &MarkArguments) -> anyhow::Result<ExitCode> {
+    let (name, text) = match arguments.words.as_slice() {
+        [name, text] => (Some(name.as_str()), text),
+        [text] => (None, text),
+        _ => anyhow::bail!("`heapr mark [NAME] TEXT` takes one text"),
+    };
+    anyhow::ensure!(
+        text.chars().count() <= TEXT_CHARACTERS_MAX,
+        "a marker of {} characters: at most {TEXT_CHARACTERS_MAX} are possible",
+        text.chars().count()
+    );
+    super::find(name)?.ask(Request::Mark(text.clone()))?;
+    Ok(ExitCode::SUCCESS)
+}

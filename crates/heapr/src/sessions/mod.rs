@@ -1,0 +1,72 @@
+//! Sessions in the background: start, update, status, mark, stop, cancel.
+
+mod mark;
+mod recorder_process;
+mod start;
+mod status;
+mod status_text;
+mod stop;
+mod update;
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use heapr_session::{SessionClient, SessionName, sessions};
+
+pub(crate) use mark::MarkArguments;
+pub(crate) use recorder_process::RecorderArguments;
+pub(crate) use start::StartArguments;
+pub(crate) use status::StatusArguments;
+pub(crate) use stop::{CancelArguments, StopArguments};
+pub(crate) use update::UpdateArguments;
+
+/// Starts a session.
+pub(crate) fn start(arguments: StartArguments) -> anyhow::Result<ExitCode> {
+    start::run(arguments)
+}
+
+/// The recorder's own process; started by `start` only.
+pub(crate) fn record(arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
+    recorder_process::run(arguments)
+}
+
+/// Shows how sessions stand.
+pub(crate) fn status(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
+    status::run(arguments)
+}
+
+/// Puts a text into a trace.
+pub(crate) fn mark(arguments: &MarkArguments) -> anyhow::Result<ExitCode> {
+    mark::run(arguments)
+}
+
+/// Changes a session.
+pub(crate) fn update(arguments: UpdateArguments) -> anyhow::Result<ExitCode> {
+    update::run(arguments)
+}
+
+/// Ends a session and its file.
+pub(crate) fn stop(arguments: StopArguments) -> anyhow::Result<ExitCode> {
+    stop::stop(arguments)
+}
+
+/// Ends a session and removes its file.
+pub(crate) fn cancel(arguments: &CancelArguments) -> anyhow::Result<ExitCode> {
+    stop::cancel(arguments)
+}
+
+/// The session that is meant: the one of that name, or the only one.
+fn find(name: Option<&str>) -> anyhow::Result<SessionClient> {
+    if let Some(name) = name {
+        return Ok(SessionClient::find(&SessionName::new(name)?)?);
+    }
+    let running = sessions();
+    match running.as_slice() {
+        [only] => Ok(SessionClient::find(&SessionName::new(&only.name)?)?),
+        [] => bail!("no session is running; start one with `heapr start`"),
+        several => {
+            let names: Vec<&str> = several.iter().map(|entry| entry.name.as_str()).collect();
+            bail!("which session? running: {}", names.join(", "))
+        }
+    }
+}

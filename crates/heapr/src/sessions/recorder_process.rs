@@ -1,0 +1,86 @@
+//! The recorder's own process: heapr again, in a session of its own, so that it survives the terminal.
+//!
+//! ```text
+//! heapr start                                  heapr recorder-of-session NAME
+//!   spawn, standard input is a socket  ----->    setsid
+//!   request (one line of JSON)         ----->    take the name, make file, buffers, socket; start or attach to targets
+//!   answer (one line of JSON)          <-----    begun, or why not
+//!   prints, exits                                lets go of terminal and working directory; records until told to stop
+//! ```
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context as _;
+use heapr_session::{BackgroundSession, Failure, StartRequest};
+use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// The hidden command.
+pub(super) const SUBCOMMAND: &str = "recorder-of-session";
+
+/// Arguments of the hidden command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RecorderArguments {
+    /// The session's name, for lists of processes
+    #[arg(value_name = "NAME")]
+    _name: String,
+}
+
+/// What the recorder says when it has begun.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Beginning {
+    pub(super) recorder_pid: u32,
+    /// What the user should know of the targets.
+    pub(super) remarks: Vec<String>,
+}
+
+pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
+    // Fails only if it leads a group already: then it was not started by `start`, and goes on as it is.
+    let _ = rustix::process::setsid();
+    let starter = rustix::stdio::stdin().try_clone_to_owned().context("no standard input")?;
+    let starter = UnixStream::from(starter);
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot watch for signals")?;
+    }
+    let mut line = String::new();
+    BufReader::new(&starter).read_line(&mut line).context("cannot read the request")?;
+    let request: StartRequest =
+        serde_json::from_str(&line).context("this command is started by `heapr start` only")?;
+    let output = request.properties.output.clone();
+    let begun = BackgroundSession::begin(request);
+    let answer: Result<Beginning, Failure> = match &begun {
+        Ok(session) => {
+            Ok(Beginning { recorder_pid: std::process::id(), remarks: session.remarks().to_vec() })
+        }
+        Err(error) => Err(Failure::from(error)),
+    };
+    let mut line = serde_json::to_vec(&answer).context("cannot answer")?;
+    line.push(b'\n');
+    let is_heard = (&starter).write_all(&line).is_ok();
+    drop(starter);
+    let Ok(session) = begun else { return Ok(ExitCode::from(2)) };
+    if !is_heard {
+        // Nobody knows of this session.
+        drop(session);
+        let _ = std::fs::remove_file(output);
+        return Ok(ExitCode::from(2));
+    }
+    let_go()?;
+    let _: Option<_> = session.run(&stop);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Holds neither the terminal nor the working directory's file system.
+fn let_go() -> anyhow::Result<()> {
+    let nothing = File::options().read(true).write(true).open("/dev/null").context("no /dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    rustix::stdio::dup2_stderr(&nothing)?;
+    std::env::set_current_dir("/").context("cannot leave the working directory")
+}

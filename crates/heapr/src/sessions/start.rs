@@ -1,0 +1,127 @@
+//! `heapr start`: a session whose recorder goes on in the background.
+
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::Context as _;
+use heapr_session::{Failure, FailureKind, ProgramCommand, SessionName, SessionProperties, StartRequest};
+
+use super::recorder_process::{Beginning, SUBCOMMAND};
+use crate::run::program::{self, Traceability};
+use crate::run::record_arguments::RecordArguments;
+use crate::snapshot_native::rule_arguments::SnapshotRuleArguments;
+
+/// Arguments of `heapr start`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StartArguments {
+    /// The session's name: letters, digits and . _ - + @
+    #[arg(default_value = SessionName::DEFAULT)]
+    name: String,
+    /// Processes to trace
+    #[arg(short, long = "pid", visible_alias = "pids", value_name = "PID", num_args = 1.., value_delimiter = ',')]
+    pids: Vec<u32>,
+    /// The trace file [default: heapr.NAME.PID.heapr, PID being the recorder's]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Overwrite an existing file
+    #[arg(short = 'f', long)]
+    force: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    record: RecordArguments,
+    #[command(flatten)]
+    snapshots: SnapshotRuleArguments,
+    /// A program to start with the session, and its arguments; its standard input is empty
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
+    SessionName::new(&arguments.name)?;
+    let here = std::env::current_dir().context("cannot tell the working directory")?;
+    let output = arguments
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("heapr.{}.{}.heapr", arguments.name, std::process::id())));
+    // The recorder leaves the working directory.
+    let output = here.join(output);
+    let mut properties = SessionProperties::new(output.clone());
+    arguments.record.apply(&mut properties)?;
+    properties.name.clone_from(&arguments.name);
+    properties.overwrite = arguments.force;
+    properties.command_line =
+        arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let program = match arguments.program.split_first() {
+        None => None,
+        Some((name, _)) => Some(find_program(name, &here, &arguments.program)?),
+    };
+    let snapshot_rules = arguments.snapshots.rules();
+    let request = StartRequest { properties, program, pids: arguments.pids.clone(), snapshot_rules };
+    let beginning = begin(&request)?;
+    if !arguments.quiet {
+        eprintln!(
+            "heapr: session {} records into {} (recorder {}); end it with `heapr stop {}`",
+            arguments.name,
+            output.display(),
+            beginning.recorder_pid,
+            arguments.name
+        );
+        for remark in beginning.remarks {
+            eprintln!("heapr: {remark}");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn find_program(name: &OsString, here: &Path, arguments: &[OsString]) -> anyhow::Result<ProgramCommand> {
+    let found = program::find(name).map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
+    if let Traceability::No(reason) = found.traceability {
+        anyhow::bail!("{} cannot be traced: {reason}", found.path.display());
+    }
+    Ok(ProgramCommand { path: here.join(found.path).into_os_string(), arguments: arguments.to_vec() })
+}
+
+/// Starts the recorder's process, hands it the request, and waits until it has begun.
+fn begin(request: &StartRequest) -> anyhow::Result<Beginning> {
+    let (ours, theirs) = UnixStream::pair().context("cannot make a pair of sockets")?;
+    // This very program, even if its file was replaced since.
+    let mut recorder = Command::new("/proc/self/exe");
+    recorder.arg(SUBCOMMAND).arg(&request.properties.name).stdin(Stdio::from(OwnedFd::from(theirs)));
+    let mut child = recorder.spawn().context("cannot start the recorder")?;
+    drop(recorder);
+    let mut line = serde_json::to_vec(request).context("cannot pass the properties on")?;
+    line.push(b'\n');
+    (&ours).write_all(&line).context("cannot pass the properties on to the recorder")?;
+    let mut answer = String::new();
+    let read = BufReader::new(&ours).read_line(&mut answer);
+    let outcome: Result<Beginning, Failure> = match read {
+        Ok(0) | Err(_) => {
+            let status = child.wait().map(|status| status.to_string()).unwrap_or_default();
+            anyhow::bail!("the recorder ended before it had begun ({status})")
+        }
+        Ok(_) => serde_json::from_str(&answer).context("the recorder's answer makes no sense")?,
+    };
+    outcome.map_err(|failure| advice(failure, request))
+}
+
+fn advice(failure: Failure, request: &StartRequest) -> anyhow::Error {
+    let output = Path::new(&request.properties.output);
+    if failure.kind == FailureKind::Output && output.symlink_metadata().is_ok() {
+        if output.is_symlink() {
+            return anyhow::anyhow!("{} is a symbolic link, and heapr writes through none", output.display());
+        }
+        if !request.properties.overwrite {
+            return anyhow::anyhow!(
+                "{} exists: name another file with -o, or overwrite it with -f",
+                output.display()
+            );
+        }
+    }
+    failure.into()
+}

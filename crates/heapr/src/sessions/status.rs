@@ -1,0 +1,111 @@
+//! `heapr status`.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use heapr_session::{Answer, Request, SessionClient, SessionName, SessionStatus, sessions};
+use serde_json::{Value, json};
+
+use super::status_text;
+
+/// Arguments of `heapr status`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArguments {
+    /// The session; without it all are shown
+    name: Option<String>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Show it again every N seconds until the session ends
+    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
+    watch: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs: schema heapr.status/1
+    Json,
+}
+
+/// Back to the upper left corner, and everything cleared.
+const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
+
+pub(super) fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
+    let interval = arguments.watch.map(|seconds| {
+        anyhow::ensure!(
+            (0.1..=86_400.0).contains(&seconds),
+            "--watch takes 0.1 to 86400 seconds, not {seconds}"
+        );
+        Ok(Duration::from_secs_f64(seconds))
+    });
+    let interval = interval.transpose()?;
+    let mut has_shown = false;
+    loop {
+        let all = match statuses(arguments.name.as_deref()) {
+            Ok(all) => all,
+            // A session that ends while it is watched is no error.
+            Err(_) if has_shown => return Ok(ExitCode::SUCCESS),
+            Err(error) => return Err(error),
+        };
+        let text = match arguments.format {
+            Format::Json => format!("{}\n", json_of(&all)),
+            Format::Text if arguments.name.is_some() => {
+                all.iter().map(status_text::whole).collect::<Vec<_>>().concat()
+            }
+            Format::Text => status_text::list(&all),
+        };
+        let mut out = std::io::stdout().lock();
+        let is_screen = interval.is_some() && arguments.format == Format::Text && out.is_terminal();
+        let clear = if is_screen { CLEAR } else { "" };
+        write!(out, "{clear}{text}").and_then(|()| out.flush()).context("cannot print")?;
+        drop(out);
+        let Some(interval) = interval else { return Ok(ExitCode::SUCCESS) };
+        if all.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        has_shown = true;
+        std::thread::sleep(interval);
+    }
+}
+
+fn statuses(name: Option<&str>) -> anyhow::Result<Vec<SessionStatus>> {
+    if let Some(name) = name {
+        return Ok(vec![ask(&SessionClient::find(&SessionName::new(name)?)?)?]);
+    }
+    let mut all = Vec::new();
+    for entry in sessions() {
+        // One that ends just now is not shown; one that does not answer must not hide the others.
+        match SessionName::new(&entry.name).map_err(anyhow::Error::from).and_then(|name| {
+            let client = SessionClient::find(&name)?;
+            ask(&client)
+        }) {
+            Ok(status) => all.push(status),
+            Err(error) => eprintln!("heapr: {error:#}"),
+        }
+    }
+    Ok(all)
+}
+
+fn ask(client: &SessionClient) -> anyhow::Result<SessionStatus> {
+    match client.ask(Request::Status)? {
+        Answer::Status(status) => Ok(*status),
+        _ => bail!("session {} gives an answer that makes no sense", client.name()),
+    }
+}
+
+fn json_of(all: &[SessionStatus]) -> Value {
+    let sessions: Vec<Value> = all
+        .iter()
+        .map(|status| {
+            let mut value = serde_json::to_value(status).unwrap_or_default();
+            // A path as text: JSON has no bytes.
+            value["output"] = json!(status.output.to_string_lossy());
+            value
+        })
+        .collect();
+    json!({ "schema": "heapr.status/1", "sessions": sessions })
+}

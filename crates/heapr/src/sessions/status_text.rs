@@ -1,0 +1,149 @@
+//! A session's status for people.
+
+use std::fmt::Write as _;
+
+use heapr_session::{SessionState, SessionStatus};
+
+use crate::report::frame_text::printable;
+use crate::report::quantity::{bytes, count, duration, plural};
+use crate::report::table::{Align, Table};
+
+/// Columns of a line, where the terminal's are not asked for.
+const WIDTH: usize = 100;
+/// Processes shown of one session.
+const PROCESSES_SHOWN: usize = 20;
+
+/// One line for each session.
+pub(super) fn list(all: &[SessionStatus]) -> String {
+    if all.is_empty() {
+        return "no session is running\n".to_owned();
+    }
+    let mut table = Table::new(
+        &[
+            ("session", Align::Left),
+            ("state", Align::Left),
+            ("mode", Align::Left),
+            ("time", Align::Right),
+            ("processes", Align::Right),
+            ("events", Align::Right),
+            ("lost", Align::Right),
+            ("live", Align::Right),
+            ("peak", Align::Right),
+            ("file", Align::Right),
+        ],
+        0,
+    );
+    for status in all {
+        table.row(vec![
+            status.name.clone(),
+            state(status).to_owned(),
+            status.mode.clone(),
+            duration(status.duration_ns),
+            format!("{} of {}", count(status.live_process_count), count(status.process_count)),
+            count(status.event_count),
+            count(status.events_lost),
+            bytes(status.live_bytes),
+            bytes(status.peak_bytes),
+            bytes(status.file_bytes),
+        ]);
+    }
+    lines(&table)
+}
+
+/// All that is known of one.
+pub(super) fn whole(status: &SessionStatus) -> String {
+    let mut text = String::new();
+    let mut field = |name: &str, value: String| {
+        let _ = writeln!(text, "  {name:<16}{value}");
+    };
+    field("session", format!("{} ({})", status.name, state(status)));
+    field("mode", status.mode.clone());
+    field("recorder", format!("process {}", status.recorder_pid));
+    field("time", duration(status.duration_ns));
+    field("file", printable(&status.output.to_string_lossy()));
+    field("file size", bytes(status.file_bytes));
+    field("events", count(status.event_count));
+    field("events lost", count(status.events_lost));
+    if status.events_dropped > 0 {
+        field("events dropped", format!("{} (older than the window)", count(status.events_dropped)));
+    }
+    field(
+        "buffers",
+        format!(
+            "{} of {}, {} free, {} at most in use, {} written",
+            count(status.buffer_count),
+            bytes(status.buffer_bytes),
+            count(status.buffers_free),
+            count(status.buffers_claimed_max),
+            count(status.buffers_written)
+        ),
+    );
+    field("waits", plural(status.wait_count, "wait"));
+    field("live", format!("{} in {}", bytes(status.live_bytes), plural(status.live_count, "block")));
+    field("peak", format!("{} at {}", bytes(status.peak_bytes), duration(status.peak_time_ns)));
+    field("stacks", if status.stacks.is_empty() { "none".to_owned() } else { status.stacks.clone() });
+    field("markers", count(status.marker_count));
+    for (name, number) in [
+        ("stacks lost", status.stacks_lost),
+        ("events late", status.events_late),
+        ("records invalid", status.records_invalid),
+        ("processes refused", status.processes_refused),
+    ] {
+        if number > 0 {
+            field(name, count(number));
+        }
+    }
+    if let Some(error) = &status.write_error {
+        field("WRITE ERROR", error.clone());
+    }
+    let processes = format!("{} of {} alive", count(status.live_process_count), count(status.process_count));
+    field("processes", processes);
+    text.push_str(&processes_of(status));
+    text
+}
+
+fn processes_of(status: &SessionStatus) -> String {
+    // Those that have ended are in the trace; here they would hide the others.
+    let alive: Vec<_> = status.processes.iter().filter(|process| process.is_alive).collect();
+    if alive.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        ("pid", Align::Right),
+        ("state", Align::Left),
+        ("live", Align::Right),
+        ("blocks", Align::Right),
+        ("program", Align::Left),
+    ];
+    let mut table = Table::new(&columns, 4);
+    for process in alive.iter().take(PROCESSES_SHOWN) {
+        let state = match &process.disabled {
+            Some(reason) => format!("untraced: {reason}"),
+            None => "traced".to_owned(),
+        };
+        table.row(vec![
+            process.pid.to_string(),
+            state,
+            bytes(process.live_bytes),
+            count(process.live_count),
+            printable(&process.executable),
+        ]);
+    }
+    let mut text = lines(&table);
+    if let Some(left_out @ 1..) = (status.live_process_count as usize).checked_sub(PROCESSES_SHOWN) {
+        let _ = writeln!(text, "  … and {} more", count(left_out as u64));
+    }
+    text
+}
+
+fn state(status: &SessionStatus) -> &'static str {
+    match status.state {
+        SessionState::Recording => "recording",
+        SessionState::Full => "full: recording has ended",
+        _ => "unknown",
+    }
+}
+
+fn lines(table: &Table) -> String {
+    table.lines(2, WIDTH).into_iter().fold(String::new(), |text, line| text + &line + "\n")
+}

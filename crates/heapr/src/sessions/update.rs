@@ -1,0 +1,49 @@
+//! `heapr update`.
+
+use std::process::ExitCode;
+
+use heapr_session::{Answer, Request, StackEvents, Update};
+
+/// Arguments of `heapr update`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct UpdateArguments {
+    /// The session, if several run
+    name: Option<String>,
+    /// Trace these processes too
+    #[arg(long = "add-pid", value_name = "PID", num_args = 1.., value_delimiter = ',')]
+    add_pids: Vec<u32>,
+    /// Let go of these processes: they run on as they were before
+    #[arg(long = "remove-pid", value_name = "PID", num_args = 1.., value_delimiter = ',')]
+    remove_pids: Vec<u32>,
+    /// Which events carry stacks from now on: some of create,alloc,realloc,free,destroy, or none
+    #[arg(long, value_name = "EVENTS", value_parser = parse_stacks)]
+    stacks: Option<StackEvents>,
+    /// Bring the file to a state that can be read now
+    #[arg(long)]
+    flush: bool,
+}
+
+fn parse_stacks(text: &str) -> Result<StackEvents, String> {
+    StackEvents::from_text(text).map_err(|error| error.to_string())
+}
+
+pub(super) fn run(arguments: UpdateArguments) -> anyhow::Result<ExitCode> {
+    let UpdateArguments { name, add_pids, remove_pids, stacks, flush } = arguments;
+    let update = Update { add_pids, remove_pids, stacks, flush };
+    anyhow::ensure!(
+        update != Update::default(),
+        "nothing to change: give --add-pid, --remove-pid, --stacks or --flush"
+    );
+    let answer = super::find(name.as_deref())?.ask(Request::Update(update))?;
+    let Answer::Updated(report) = answer else { anyhow::bail!("the session's answer makes no sense") };
+    for (pid, remark) in &report.attached {
+        eprintln!("heapr: process {pid} is traced{}{remark}", if remark.is_empty() { "" } else { ": " });
+    }
+    for pid in &report.detached {
+        eprintln!("heapr: process {pid} runs on untraced");
+    }
+    for (_, failure) in &report.failed {
+        eprintln!("heapr: {failure}");
+    }
+    Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}

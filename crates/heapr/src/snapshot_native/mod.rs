@@ -1,0 +1,96 @@
+//! Snapshots of native heaps: taking, reading and comparing those in `.heapr` files.
+//!
+//! `heapr snapshot summary`, `diff` and `suspects` are commands of two kinds of files with options of their own. Which one is
+//! meant, the first bytes of the files tell, before the options are read.
+
+mod diff;
+mod every;
+pub(crate) mod find;
+mod line_table;
+pub(crate) mod rule_arguments;
+mod series;
+mod summary;
+mod suspects;
+mod take;
+mod watchers;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use heapr_v8::capture::{Process, Runtime};
+
+/// The commands that read native snapshots.
+#[derive(Debug, Parser)]
+#[command(name = "heapr snapshot", version, propagate_version = true)]
+struct NativeArguments {
+    #[command(subcommand)]
+    command: NativeCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum NativeCommand {
+    /// List the snapshots of a trace, and the stacks, frames or images of one with their ages
+    Summary(Box<summary::SummaryArguments>),
+    /// Compare two snapshots of native heaps: new, gone, grown
+    Diff(Box<diff::DiffArguments>),
+    /// List the stacks whose live bytes grow steadily over three or more snapshots
+    Suspects(Box<suspects::SuspectsArguments>),
+    /// Take a snapshot of the live heap of running processes
+    Take(Box<take::TakeArguments>),
+    /// Take snapshots of the live heap at intervals, or no more
+    Every(Box<every::EveryArguments>),
+}
+
+/// Commands that both kinds of files have.
+const READING: [&str; 3] = ["summary", "diff", "suspects"];
+/// Commands that both kinds of processes have.
+const TAKING: [&str; 2] = ["take", "every"];
+
+/// Runs `heapr snapshot COMMAND …` if it is of traces: `None` if not.
+pub(crate) fn run_if_native(words: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
+    let [_, group, command, rest @ ..] = words else { return None };
+    let is_one_of = |known: &[&str]| known.iter().any(|known| command == known);
+    let is_ours = group == "snapshot"
+        && (is_one_of(&READING) && rest.iter().any(|word| is_trace(word))
+            || is_one_of(&TAKING) && is_of_native_processes(command, rest));
+    if !is_ours {
+        return None;
+    }
+    let words = [OsString::from("heapr snapshot"), command.clone()].into_iter().chain(rest.iter().cloned());
+    Some(match NativeArguments::parse_from(words).command {
+        NativeCommand::Summary(arguments) => summary::run(&arguments),
+        NativeCommand::Diff(arguments) => diff::run(&arguments),
+        NativeCommand::Suspects(arguments) => suspects::run(&arguments),
+        NativeCommand::Take(arguments) => take::run(&arguments),
+        NativeCommand::Every(arguments) => every::run(&arguments),
+    })
+}
+
+/// Whether snapshots of native heaps are asked for: by an option that only they have, or because no process runs JavaScript.
+fn is_of_native_processes(command: &OsStr, words: &[OsString]) -> bool {
+    let has = |option: &str| words.iter().any(|word| word == option);
+    if has("--native") || (command == "take" && has("--keep")) || has("--off") {
+        return true;
+    }
+    let is_interval_first = command == "every";
+    let numbers = words.iter().filter_map(|word| word.to_str()?.parse::<u32>().ok());
+    let mut runtimes =
+        numbers.skip(usize::from(is_interval_first)).filter_map(|pid| Process::examine(pid).ok()).peekable();
+    // What JavaScript a program of unknown make runs, its inspector would tell: native heaps are the common case.
+    runtimes.peek().is_some() && runtimes.all(|process| process.runtime == Runtime::Unknown)
+}
+
+/// Whether a word names a file that begins as a trace does.
+fn is_trace(word: &OsStr) -> bool {
+    let path = Path::new(word);
+    // Only plain files: a pipe would lose what is read of it here.
+    if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return false;
+    }
+    let mut magic = [0; 8];
+    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"HEAPRTRC"
+}

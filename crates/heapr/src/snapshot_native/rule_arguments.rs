@@ -1,0 +1,61 @@
+//! The options that make a recording take snapshots of the live heap by itself.
+
+use std::time::Duration;
+
+use heapr_session::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
+
+use crate::report::quantity::parse_bytes;
+
+/// When snapshots are taken.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Snapshots of the live heap")]
+pub(crate) struct SnapshotRuleArguments {
+    /// Take one every so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
+    snapshot_every: Option<Duration>,
+    /// Take one of each process when it ends or is killed
+    #[arg(long)]
+    snapshot_at_exit: bool,
+    /// Take one when the resident set of a process passes SIZE, and again after it has been a tenth below it
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    at_rss: Option<u64>,
+    /// Take one each time the live bytes have grown by PERCENT since the last such
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    on_growth: Option<u64>,
+}
+
+impl SnapshotRuleArguments {
+    /// The rules, for all processes.
+    pub(crate) fn rules(&self) -> Vec<SnapshotRule> {
+        let whens = [
+            self.snapshot_every.map(|interval| SnapshotWhen::Every { interval }),
+            self.at_rss.map(|threshold_bytes| SnapshotWhen::AtRss { threshold_bytes }),
+            self.on_growth.map(|percent| SnapshotWhen::OnGrowth { percent }),
+            self.snapshot_at_exit.then_some(SnapshotWhen::AtExit),
+        ];
+        whens.into_iter().flatten().map(|when| SnapshotRule { when, pids: Vec::new() }).collect()
+    }
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let least = SNAPSHOT_INTERVAL_MIN.as_secs_f64();
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    if (least..=1e9).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(format!("{text} is not between {least} and 1e9 seconds"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_at_least_a_tenth_of_a_second() {
+        assert_eq!(parse_interval("1.5"), Ok(Duration::from_millis(1500)));
+        assert!(
+            parse_interval("0.05").is_err() && parse_interval("nan").is_err() && parse_interval("x").is_err()
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! Which session records which process.
+
+use anyhow::{Context as _, bail};
+use heapr_session::{Answer, Request, SessionClient, SessionName, sessions};
+
+/// A session, and those of the processes asked for that it records.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    pub(super) client: SessionClient,
+    pub(super) pids: Vec<u32>,
+}
+
+/// The sessions that record these processes, and the processes that none does.
+pub(super) fn find(pids: &[u32]) -> (Vec<Watcher>, Vec<u32>) {
+    let mut left = pids.to_vec();
+    let mut watchers = Vec::new();
+    for client in all() {
+        let Ok(Answer::Status(status)) = client.ask(Request::Status) else { continue };
+        let is_recorded =
+            |pid: &u32| status.processes.iter().any(|process| process.pid == *pid && process.is_alive);
+        let (known, others) = left.into_iter().partition(is_recorded);
+        left = others;
+        if !known.is_empty() {
+            watchers.push(Watcher { client, pids: known });
+        }
+    }
+    (watchers, left)
+}
+
+/// All sessions that run.
+pub(super) fn all() -> impl Iterator<Item = SessionClient> {
+    let names = sessions().into_iter().filter_map(|entry| SessionName::new(&entry.name).ok());
+    names.filter_map(|name| SessionClient::find(&name).ok())
+}
+
+/// Starts a session in the background that keeps the live heap of these processes, and finds it.
+pub(super) fn start(
+    pids: &[u32],
+    output: &std::path::Path,
+    more: &[String],
+) -> anyhow::Result<SessionClient> {
+    let name = session_name(pids);
+    let program = std::env::current_exe().context("cannot find heapr's own file")?;
+    let mut command = std::process::Command::new(program);
+    command.args(["start", &name, "--mode", "snapshot", "-o"]).arg(output).args(more).arg("--pid");
+    command.args(pids.iter().map(u32::to_string)).stdout(std::process::Stdio::null());
+    let status = command.status().context("cannot start a session")?;
+    if !status.success() {
+        bail!("no session for {}: see above", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", "));
+    }
+    let name = SessionName::new(&name)?;
+    Ok(SessionClient::find(&name)?)
+}
+
+/// `snapshot-1234`, after the first process.
+pub(super) fn session_name(pids: &[u32]) -> String {
+    format!("snapshot-{}", pids.first().copied().unwrap_or_default())
+}

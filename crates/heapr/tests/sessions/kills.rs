@@ -1,0 +1,143 @@
+//! Killed at any moment: the program is unharmed, the file opens, and nothing that stays behind blocks the next session.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::stage::Stage;
+
+fn kill(pid: &str) {
+    assert!(Command::new("kill").args(["-KILL", pid]).status().unwrap().success());
+}
+
+#[test]
+fn a_killed_recorder_leaves_a_file_that_opens_and_a_name_that_is_free() {
+    let stage = Stage::new();
+    for round in 0..4_u64 {
+        let file = format!("killed{round}.heapr");
+        stage.start_steady("again", &["-o", &file, "--flush-timer", "0.02"]).ok();
+        let status =
+            stage.wait_for("again", "the first events", |status| status["event_count"].as_u64() > Some(2000));
+        std::thread::sleep(Duration::from_millis(37 * round));
+        kill(&status["recorder_pid"].to_string());
+        let info = stage.json(&["info", &file]);
+        assert_eq!(info["is_complete"], false);
+        assert!(info["event_count"].as_u64() > Some(0), "{info}");
+        stage.heapr(&["report", &file, "--stacks"]).ok();
+    }
+    // What the killed ones left behind is cleared away by whoever looks.
+    assert!(stage.heapr(&["status"]).ok().stdout.contains("no session is running"));
+    assert_eq!(stage.runtime_files(), Vec::<String>::new());
+}
+
+/// A session on a program whose status and output the test sees itself.
+fn start_with_visible_program(stage: &Stage, rest_us: u32) -> Child {
+    let program = stage.steady(rest_us);
+    // The recorder ends with its program killed or not: `run` in a group of its own shows both.
+    let mut run = stage.command(&["run", "-q", "-o", "run.heapr", "--flush-timer", "0.02", "--"]);
+    run.args(&program).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn a_program_runs_to_its_right_end_after_its_recorder_was_killed() {
+    let stage = Stage::new();
+    let mut heapr = start_with_visible_program(&stage, 0);
+    let started = Instant::now();
+    let has_events = || {
+        let info = stage.heapr(&["info", "run.heapr", "--format", "json"]).stdout;
+        serde_json::from_str::<serde_json::Value>(&info)
+            .is_ok_and(|info| info["event_count"].as_u64() > Some(0))
+    };
+    while !has_events() {
+        assert!(started.elapsed() < Duration::from_secs(20), "nothing is recorded");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", heapr.id())).unwrap();
+    let program = children.trim().to_owned();
+    kill(&heapr.id().to_string());
+    heapr.wait().unwrap();
+    // It allocates without rest: its buffers fill, nobody empties them, and it must not wait for ever.
+    std::thread::sleep(Duration::from_millis(500));
+    stage.release();
+    let ended = (0..2000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !std::path::Path::new(&format!("/proc/{program}")).exists()
+    });
+    assert!(ended, "the program hangs");
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut heapr.stdout.take().unwrap(), &mut text).unwrap();
+    assert!(text.split_whitespace().next().is_some_and(|made| made.parse::<u64>().is_ok()), "{text:?}");
+    let info = stage.json(&["info", "run.heapr"]);
+    assert!(info["event_count"].as_u64() > Some(0));
+}
+
+#[test]
+fn a_killed_program_leaves_a_session_that_goes_on() {
+    let stage = Stage::new();
+    stage.start_steady("target", &["-o", "t.heapr"]).ok();
+    let status =
+        stage.wait_for("target", "the first events", |status| status["event_count"].as_u64() > Some(2000));
+    kill(&status["processes"][0]["pid"].to_string());
+    stage.wait_for("target", "the program's end", |status| status["live_process_count"] == 0);
+    let stopped = stage.heapr(&["stop", "target"]).ok();
+    assert!(stopped.stderr.contains("killed by signal 9"), "{}", stopped.stderr);
+    assert_eq!(stage.json(&["info", "t.heapr"])["is_complete"], true);
+}
+
+#[test]
+fn a_start_that_is_killed_leaves_either_a_session_or_nothing() {
+    let stage = Stage::new();
+    for round in 0..8_u64 {
+        let program = stage.steady(200);
+        let mut start = stage.command(&["start", "cut", "-q", "-f", "-o", "cut.heapr", "--"]);
+        let mut start = start.args(&program).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(round * 4));
+        let _ = start.kill();
+        start.wait().unwrap();
+        // The recorder decides by itself: within a moment there is a session that answers, or none.
+        let started = Instant::now();
+        loop {
+            let outcome = stage.heapr(&["cancel", "cut"]);
+            if outcome.status == Some(0) {
+                break;
+            }
+            if started.elapsed() > Duration::from_millis(400) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(stage.runtime_files(), Vec::<String>::new(), "round {round}");
+    }
+    stage.start_steady("cut", &["-f", "-o", "cut.heapr"]).ok();
+}
+
+#[test]
+fn a_killed_recorder_sets_the_processes_free_that_it_had_attached_to() {
+    let stage = Stage::new();
+    // Without rest: its buffers are full within a moment.
+    let mut child = stage.spawn_steady(0);
+    let pid = child.id().to_string();
+    for on_full in ["block", "drop"] {
+        let file = format!("{on_full}.heapr");
+        stage
+            .heapr(&["start", "att", "-o", &file, "--max-buffers", "32", "--on-full", on_full, "--pid", &pid])
+            .ok();
+        let status =
+            stage.wait_for("att", "the first events", |status| status["event_count"].as_u64() > Some(10_000));
+        kill(&status["recorder_pid"].to_string());
+        assert!(stage.json(&["info", &file])["event_count"].as_u64().is_some());
+        // The next session can have it, and it is traced again.
+        let started = Instant::now();
+        loop {
+            let outcome = stage.heapr(&["start", "next", "-f", "-o", "next.heapr", "--pid", &pid]);
+            if outcome.status == Some(0) {
+                break;
+            }
+            assert!(started.elapsed() < Duration::from_secs(15), "{}", outcome.stderr);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        stage.wait_for("next", "events again", |status| status["event_count"].as_u64() > Some(10_000));
+        stage.heapr(&["stop", "next", "-q"]).ok();
+    }
+    stage.release();
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+}

@@ -1,0 +1,8 @@
+//! Sessions as their users run them: started in the background, asked, stopped, killed; and those who would harm them.
+#![forbid(unsafe_code)]
+
+mod hostile_clients;
+mod kills;
+mod life;
+mod refusals;
+mod stage;

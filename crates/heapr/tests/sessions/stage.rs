@@ -1,0 +1,218 @@
+//! A stage for sessions: a runtime directory of their own, a program to trace, and heapr's commands with time-outs.
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The heapr that is under test.
+pub(crate) const HEAPR: &str = env!("CARGO_BIN_EXE_heapr");
+
+/// Any single command of heapr is done within this time.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// What a command did.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) status: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    /// Fails unless the command succeeded.
+    #[track_caller]
+    pub(crate) fn ok(self) -> Self {
+        assert_eq!(self.status, Some(0), "{}{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Fails unless the command failed and said all of these words.
+    #[track_caller]
+    pub(crate) fn fails_with(self, words: &[&str]) {
+        assert_eq!(self.status, Some(2), "{}{}", self.stdout, self.stderr);
+        for word in words {
+            assert!(self.stderr.contains(word), "no {word:?} in {}", self.stderr);
+        }
+    }
+}
+
+/// The sessions of one test; all are ended when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    folder: tempfile::TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        Self { folder }
+    }
+
+    /// A path in the stage's folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The path as an argument.
+    pub(crate) fn argument(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// A heapr command of this stage, not started yet.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(HEAPR);
+        command
+            .args(arguments)
+            .env("XDG_RUNTIME_DIR", self.folder.path())
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a heapr command.
+    pub(crate) fn heapr(&self, arguments: &[&str]) -> Outcome {
+        run(self.command(arguments), self.folder.path())
+    }
+
+    /// The path of the program of `steady.c` and its arguments; it ends when [`Stage::release`] is called.
+    pub(crate) fn steady(&self, rest_us: u32) -> Vec<String> {
+        vec![steady_program().to_str().unwrap().to_owned(), self.argument("release"), rest_us.to_string()]
+    }
+
+    /// Starts the steady program by itself.
+    pub(crate) fn spawn_steady(&self, rest_us: u32) -> std::process::Child {
+        let words = self.steady(rest_us);
+        let child = Command::new(&words[0]).args(&words[1..]).stdout(Stdio::null()).spawn().unwrap();
+        // Until its own code runs there is nothing to attach to.
+        std::thread::sleep(Duration::from_millis(30));
+        child
+    }
+
+    /// Starts a session with the steady program.
+    pub(crate) fn start_steady(&self, name: &str, options: &[&str]) -> Outcome {
+        let program = self.steady(200);
+        let mut arguments = vec!["start", name];
+        arguments.extend(options);
+        arguments.push("--");
+        arguments.extend(program.iter().map(String::as_str));
+        self.heapr(&arguments)
+    }
+
+    /// Lets the steady programs end.
+    pub(crate) fn release(&self) {
+        File::create(self.path("release")).unwrap();
+    }
+
+    /// The status of a session as `heapr status NAME --format json` gives it.
+    pub(crate) fn status(&self, name: &str) -> Value {
+        let outcome = self.heapr(&["status", name, "--format", "json"]).ok();
+        let value: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        assert_eq!(value["schema"], "heapr.status/1");
+        value["sessions"][0].clone()
+    }
+
+    /// Waits until a session's status is as `is_so` says.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, name: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let started = Instant::now();
+        loop {
+            let status = self.status(name);
+            if is_so(&status) {
+                return status;
+            }
+            assert!(started.elapsed() < LIMIT, "{what} did not come: {status}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until a session answers.
+    pub(crate) fn wait_for_answer(&self, name: &str) {
+        let started = Instant::now();
+        while self.heapr(&["status", name]).status != Some(0) {
+            assert!(started.elapsed() < LIMIT, "session {name} does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// `heapr COMMAND FILE … --format json`.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let outcome = self.heapr(&[arguments, &["--format", "json"]].concat()).ok();
+        serde_json::from_str(&outcome.stdout).unwrap()
+    }
+
+    /// Names of the files in the folder of sockets.
+    pub(crate) fn runtime_files(&self) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.path("heapr")) else { return Vec::new() };
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with("heapr-agent")).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = File::create(self.path("release"));
+        let status = self.command(&["status", "--format", "json"]).output();
+        let Ok(status) = status else { return };
+        let Ok(status) = serde_json::from_slice::<Value>(&status.stdout) else { return };
+        for session in status["sessions"].as_array().into_iter().flatten() {
+            let name = session["name"].as_str().unwrap_or_default();
+            let _ = self.command(&["cancel", name]).output();
+        }
+    }
+}
+
+/// Runs a command in a process group of its own, which is killed when it takes too long.
+pub(crate) fn run(mut command: Command, scratch: &Path) -> Outcome {
+    use std::os::unix::process::CommandExt as _;
+    // Files, not pipes: a recorder that outlives the command must not keep the test waiting.
+    let folder = tempfile::tempdir_in(scratch).unwrap();
+    let [out_path, err_path] = ["stdout", "stderr"].map(|name| folder.path().join(name));
+    command
+        .stdout(File::create(&out_path).unwrap())
+        .stderr(File::create(&err_path).unwrap())
+        .process_group(0);
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if started.elapsed() > LIMIT {
+            let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
+            let _ = child.wait();
+            panic!("{command:?} was not done after {LIMIT:?}");
+        }
+        std::thread::sleep(Duration::from_millis(3));
+    };
+    let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+    Outcome { status: status.code(), stdout: read(&out_path), stderr: read(&err_path) }
+}
+
+/// The program of `steady.c`, built once.
+pub(crate) fn steady_program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sessions/steady.c");
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let program = folder.join("steady");
+        // Another process may run the tests at the same time: what is there is always whole.
+        let temporary = folder.join(format!("steady.{}", std::process::id()));
+        let status = Command::new("gcc")
+            .args(["-g", "-O1", "-fno-builtin", "-o"])
+            .arg(&temporary)
+            .arg(&source)
+            .status()
+            .unwrap();
+        assert!(status.success(), "gcc {}", source.display());
+        fs::rename(&temporary, &program).unwrap();
+        program
+    })
+}

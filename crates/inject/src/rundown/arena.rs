@@ -1,0 +1,227 @@
+//! Arenas: recognising one, reading it, its ring, and the heaps of those that do not use brk.
+
+use super::finding::Finding;
+use super::heap_memory::HeapMemory;
+use super::layout::{
+    ADDRESS_LIMIT, ALIGNMENT_BYTES, FLAGS, HEADER_BYTES, Layout, PAGE_BYTES, half, is_chunk_size, state, word,
+};
+
+/// What a place with an arena's ring looks like otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ArenaShape {
+    /// Its bins are in order.
+    Initialised,
+    /// All zero: nobody has called malloc.
+    Untouched,
+    /// It is something else.
+    Other,
+}
+
+/// Whether `next` is the arena itself, or lies behind the header of a page-aligned heap.
+pub(super) fn has_plausible_ring(bytes: &[u8], arena_avma: u64, layout: &Layout) -> bool {
+    let next = word(bytes, state::NEXT);
+    next == arena_avma
+        || (next > PAGE_BYTES && next < ADDRESS_LIMIT && next % PAGE_BYTES == layout.heap_info_bytes)
+}
+
+/// Judges the arena in `bytes` by its bins.
+pub(super) fn shape(memory: &impl HeapMemory, bytes: &[u8], arena_avma: u64) -> ArenaShape {
+    /// A running target may be changing a few bins while they are read.
+    const LEAST_GOOD_BINS: usize = state::BIN_COUNT - 7;
+    let bins = &bytes[state::BINS..state::BINS + state::BIN_COUNT * 16];
+    if bins.iter().all(|byte| *byte == 0) {
+        let is_empty = word(bytes, state::TOP) == 0 && word(bytes, state::NEXT) == arena_avma;
+        return if is_empty { ArenaShape::Untouched } else { ArenaShape::Other };
+    }
+    let good = (0..state::BIN_COUNT).filter(|bin| bin_fault(memory, bytes, arena_avma, *bin).is_none());
+    let top = word(bytes, state::TOP);
+    let has_top = top.is_multiple_of(ALIGNMENT_BYTES) && top != 0 && top < ADDRESS_LIMIT;
+    if has_top && good.count() >= LEAST_GOOD_BINS { ArenaShape::Initialised } else { ArenaShape::Other }
+}
+
+/// Where bin `bin` pretends to be a chunk.
+fn bin_avma(arena_avma: u64, bin: usize) -> u64 {
+    arena_avma + (state::BINS + bin * 16) as u64 - HEADER_BYTES
+}
+
+/// What is wrong with bin `bin`: it must point to itself both ways, or to chunks that point back.
+fn bin_fault(
+    memory: &impl HeapMemory,
+    bytes: &[u8],
+    arena_avma: u64,
+    bin: usize,
+) -> Option<(&'static str, u64)> {
+    let own_avma = bin_avma(arena_avma, bin);
+    let first = word(bytes, state::BINS + bin * 16);
+    let last = word(bytes, state::BINS + bin * 16 + 8);
+    match (first == own_avma, last == own_avma) {
+        (true, true) => return None,
+        (true, false) => return Some(("the end of an empty bin", last)),
+        (false, true) => return Some(("the beginning of an empty bin", first)),
+        (false, false) => {}
+    }
+    let points_back = |chunk_avma: u64, offset: u64| {
+        chunk_avma.is_multiple_of(ALIGNMENT_BYTES)
+            && chunk_avma < ADDRESS_LIMIT
+            && read_word(memory, chunk_avma + offset) == Some(own_avma)
+    };
+    if !points_back(first, 24) {
+        return Some(("the beginning of a bin", first));
+    }
+    (!points_back(last, 16)).then_some(("the end of a bin", last))
+}
+
+fn read_word(memory: &impl HeapMemory, address_avma: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    (memory.read(address_avma, &mut bytes) == 8).then(|| u64::from_le_bytes(bytes))
+}
+
+/// An arena as it was read.
+#[derive(Debug, Clone)]
+pub(super) struct Arena {
+    pub(super) address_avma: u64,
+    pub(super) is_main: bool,
+    pub(super) is_contiguous: bool,
+    pub(super) fastbins: [u64; state::FASTBIN_COUNT],
+    /// 0 where it has no memory yet.
+    pub(super) top_avma: u64,
+    pub(super) top_bytes: u64,
+    pub(super) system_bytes: u64,
+    next_avma: u64,
+}
+
+impl Arena {
+    /// Reads the arena at `address_avma`; an error is the field that cannot be.
+    fn read(memory: &impl HeapMemory, address_avma: u64, is_main: bool) -> Result<Self, (&'static str, u64)> {
+        let mut bytes = [0; state::BYTES];
+        if memory.read(address_avma, &mut bytes) != bytes.len() {
+            return Err(("its memory, which cannot be read,", address_avma));
+        }
+        let mut arena = Self {
+            address_avma,
+            is_main,
+            is_contiguous: half(&bytes, state::FLAGS) & state::NONCONTIGUOUS == 0,
+            fastbins: [0; state::FASTBIN_COUNT],
+            top_avma: word(&bytes, state::TOP),
+            top_bytes: 0,
+            system_bytes: word(&bytes, state::SYSTEM_MEM),
+            next_avma: word(&bytes, state::NEXT),
+        };
+        for (bin, head) in arena.fastbins.iter_mut().enumerate() {
+            *head = word(&bytes, state::FASTBINS + bin * 8);
+        }
+        let is_untouched = arena.top_avma == 0;
+        // A fresh arena's top is a place inside itself.
+        if is_untouched || arena.top_avma == bin_avma(address_avma, 0) {
+            arena.top_avma = 0;
+            return Ok(arena);
+        }
+        for bin in 0..state::BIN_COUNT {
+            if let Some(fault) = bin_fault(memory, &bytes, address_avma, bin) {
+                return Err(fault);
+            }
+        }
+        if !arena.top_avma.is_multiple_of(ALIGNMENT_BYTES) || arena.top_avma >= ADDRESS_LIMIT {
+            return Err(("top", arena.top_avma));
+        }
+        match read_word(memory, arena.top_avma + 8) {
+            Some(size_field) if is_chunk_size(size_field) => arena.top_bytes = size_field & !FLAGS,
+            Some(size_field) => return Err(("the size of top", size_field)),
+            None => return Err(("top", arena.top_avma)),
+        }
+        Ok(arena)
+    }
+}
+
+/// The ring that begins with the main arena; what cannot be followed becomes a finding.
+pub(super) fn ring(memory: &impl HeapMemory, main_avma: u64, findings: &mut Vec<Finding>) -> Vec<Arena> {
+    /// More than any machine's cores times eight; the end of a ring that leads elsewhere.
+    const MOST_ARENAS: usize = 65_536;
+    let mut arenas: Vec<Arena> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    let mut arena_avma = main_avma;
+    loop {
+        match Arena::read(memory, arena_avma, arenas.is_empty()) {
+            Ok(arena) => {
+                seen.insert(arena_avma);
+                let next_avma = arena.next_avma;
+                arenas.push(arena);
+                if next_avma == main_avma {
+                    return arenas;
+                }
+                if seen.contains(&next_avma) || arenas.len() == MOST_ARENAS {
+                    findings.push(Finding::BrokenArena {
+                        arena_avma,
+                        what: "the next arena",
+                        value: next_avma,
+                    });
+                    return arenas;
+                }
+                arena_avma = next_avma;
+            }
+            Err((what, value)) => {
+                findings.push(Finding::BrokenArena { arena_avma, what, value });
+                return arenas;
+            }
+        }
+    }
+}
+
+/// One heap of an arena that does not use brk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SubHeap {
+    /// The mapping's beginning.
+    pub(super) start_avma: u64,
+    /// Its first chunk.
+    pub(super) first_chunk_avma: u64,
+    /// Behind its last accessible byte.
+    pub(super) end_avma: u64,
+    /// Whether it holds the arena itself.
+    pub(super) is_first: bool,
+}
+
+/// The heaps of `arena`, newest first (that one holds top).
+pub(super) fn sub_heaps(
+    memory: &impl HeapMemory,
+    layout: &Layout,
+    arena: &Arena,
+    huge_page_bytes: u64,
+    findings: &mut Vec<Finding>,
+) -> Vec<SubHeap> {
+    /// Heaps are aligned to their largest size: 64 MiB, or four huge pages.
+    const USUAL_BYTES: u64 = 64 << 20;
+    let mut heaps: Vec<SubHeap> = Vec::new();
+    let broken = |what, value| Finding::BrokenArena { arena_avma: arena.address_avma, what, value };
+    let sizes = [huge_page_bytes.saturating_mul(4), USUAL_BYTES, 8 << 20, 4 << 30];
+    let sizes = sizes.iter().filter(|size| size.is_power_of_two());
+    let starts = sizes.map(|size| arena.top_avma & !(size - 1));
+    let newest = starts.into_iter().find(|start| read_word(memory, *start) == Some(arena.address_avma));
+    let Some(mut start_avma) = newest else {
+        findings.push(broken("top, which lies in no heap of it,", arena.top_avma));
+        return heaps;
+    };
+    let mut seen = std::collections::HashSet::new();
+    while start_avma != 0 {
+        let mut header = [0; 24];
+        let is_read = memory.read(start_avma, &mut header) == header.len();
+        if !is_read || !seen.insert(start_avma) || word(&header, 0) != arena.address_avma {
+            findings.push(broken("the heap before", start_avma));
+            break;
+        }
+        let (previous_avma, size_bytes) = (word(&header, 8), word(&header, 16));
+        if size_bytes < layout.heap_info_bytes + HEADER_BYTES || size_bytes > 4 << 30 {
+            findings.push(broken("the size of a heap", size_bytes));
+            break;
+        }
+        let behind_header_avma = start_avma + layout.heap_info_bytes;
+        let is_first = behind_header_avma == arena.address_avma;
+        let first_chunk_avma = if is_first {
+            (behind_header_avma + state::BYTES as u64).next_multiple_of(ALIGNMENT_BYTES)
+        } else {
+            behind_header_avma
+        };
+        heaps.push(SubHeap { start_avma, first_chunk_avma, end_avma: start_avma + size_bytes, is_first });
+        start_avma = previous_avma;
+    }
+    heaps
+}

@@ -1,0 +1,211 @@
+//! Blocks with a mapping of their own, and pieces of a main heap that can no longer use brk: both begin at some page of
+//! anonymous memory, and nothing points to them.
+//!
+//! ```text
+//! a block of its own       a block of its own, aligned          a piece of the main heap
+//! page: 0 | size+2 | ...   page: ... lead ...                   page: 0 | size+1 | chunk | size+1 | chunk ... 16+1, 16+1 |
+//!                                | lead | size+2 | block         (or the arena's top in place of the marks)
+//! ```
+
+use super::chunk_walk::{Contradiction, Piece, WalkEnd, walk_chunks};
+use super::heap_memory::HeapMemory;
+use super::layout::{
+    ALIGNMENT_BYTES, FLAGS, HEADER_BYTES, IS_MMAPPED, MIN_CHUNK_BYTES, PAGE_BYTES, PREV_INUSE, is_chunk_size,
+    word,
+};
+use super::segment::Segment;
+use super::thread_caches::CacheCandidates;
+
+/// A block with its own mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MappedBlock {
+    pub(super) chunk_avma: u64,
+    /// Of the chunk; the mapping begins `lead_bytes` before it.
+    pub(super) size_bytes: u64,
+    pub(super) lead_bytes: u64,
+}
+
+/// What the scan is to look for besides mapped blocks: pieces of this main arena.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MainPieces {
+    pub(super) arena: u32,
+    pub(super) top_avma: u64,
+}
+
+/// What the scan found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    /// Whether the header of an aligned block is looked for on every page of its mapping: `mremap` may have moved it to
+    /// where its address is a multiple of a page only.
+    pub(super) is_thorough: bool,
+    pub(super) blocks: Vec<MappedBlock>,
+    pub(super) segments: Vec<Segment>,
+    pub(super) contradictions: Vec<Contradiction>,
+    pub(super) caches: CacheCandidates,
+}
+
+/// Pages looked at in one go.
+const BATCH_PAGES: usize = 4096;
+
+impl Scan {
+    /// The bytes of the mappings of all blocks.
+    pub(super) fn mapping_bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.size_bytes + block.lead_bytes).sum()
+    }
+
+    /// Looks at each page of `start_avma..end_avma`, one anonymous mapping.
+    pub(super) fn look(
+        &mut self,
+        memory: &impl HeapMemory,
+        (start_avma, end_avma): (u64, u64),
+        main_pieces: &[MainPieces],
+    ) {
+        let mut page_avma = start_avma;
+        let mut touched: Option<Vec<bool>> = None;
+        let mut touched_start_avma = 0;
+        let mut touched_end_avma = 0;
+        while page_avma < end_avma {
+            if page_avma >= touched_end_avma {
+                let pages = ((end_avma - page_avma) / PAGE_BYTES).min(BATCH_PAGES as u64);
+                touched = memory.touched_pages(page_avma, pages as usize);
+                touched_start_avma = page_avma;
+                touched_end_avma = page_avma + pages.max(1) * PAGE_BYTES;
+            }
+            let index = ((page_avma - touched_start_avma) / PAGE_BYTES) as usize;
+            let is_touched = touched.as_ref().is_none_or(|touched| touched.get(index) != Some(&false));
+            let consumed_bytes = match is_touched {
+                true => self.look_at_page(memory, page_avma, end_avma, main_pieces),
+                false => 0,
+            };
+            page_avma += consumed_bytes.max(PAGE_BYTES);
+        }
+    }
+
+    /// Whether something of malloc's begins at `page_avma`; returns how many bytes it takes.
+    fn look_at_page(
+        &mut self,
+        memory: &impl HeapMemory,
+        page_avma: u64,
+        end_avma: u64,
+        main_pieces: &[MainPieces],
+    ) -> u64 {
+        let mut header = [0; 16];
+        if memory.read(page_avma, &mut header) != header.len() || word(&header, 0) != 0 {
+            // An aligned block in a mapping that was not written before it is found below, from the zero page on.
+            return 0;
+        }
+        let size_field = word(&header, 8);
+        if size_field & FLAGS == IS_MMAPPED && is_chunk_size(size_field) {
+            let rest_bytes = end_avma - page_avma;
+            let aligned =
+                self.is_thorough.then(|| moved_block_at(memory, page_avma, size_field & !FLAGS, rest_bytes));
+            let block = aligned.flatten();
+            if let Some(block) =
+                block.or_else(|| block_at(memory, page_avma, size_field & !FLAGS, rest_bytes))
+            {
+                self.blocks.push(block);
+                return block.lead_bytes + block.size_bytes;
+            }
+        }
+        let may_begin_piece = size_field & FLAGS == PREV_INUSE && is_chunk_size(size_field);
+        if !may_begin_piece {
+            return 0;
+        }
+        for pieces in main_pieces {
+            let piece = Piece {
+                start_avma: page_avma,
+                end_avma,
+                top_avma: pieces.top_avma,
+                is_main: true,
+                begins_arena: false,
+            };
+            let mut segment = Segment::new(page_avma, pieces.arena);
+            let mut contradictions = Vec::new();
+            let mut own_caches = CacheCandidates::default();
+            let end = walk_chunks(memory, &piece, &mut segment, &mut own_caches, &mut contradictions);
+            let behind_avma = match end {
+                WalkEnd::Fence { behind_avma } if behind_avma % PAGE_BYTES == 0 => behind_avma,
+                WalkEnd::Top => pieces.top_avma.next_multiple_of(PAGE_BYTES),
+                _ => continue,
+            };
+            if segment.is_empty() && end != WalkEnd::Top {
+                continue;
+            }
+            self.segments.push(segment);
+            self.contradictions.append(&mut contradictions);
+            self.caches.merge(own_caches);
+            return behind_avma - page_avma;
+        }
+        0
+    }
+}
+
+/// The block whose mapping begins at `page_avma` with a header that says `size_bytes`, if that can be.
+///
+/// An aligned block leaves the header of the whole mapping in place, with the size that it had then, and has its own
+/// behind it: that one counts.
+fn block_at(
+    memory: &impl HeapMemory,
+    page_avma: u64,
+    size_bytes: u64,
+    rest_bytes: u64,
+) -> Option<MappedBlock> {
+    if !size_bytes.is_multiple_of(PAGE_BYTES) {
+        return None;
+    }
+    let first_block_avma = page_avma + HEADER_BYTES;
+    for alignment in (5..47).map(|shift| 1_u64 << shift).take_while(|alignment| *alignment < rest_bytes) {
+        // The lead is a chunk of its own size at least, so the block may be one alignment further.
+        let nearest_avma = first_block_avma.next_multiple_of(alignment);
+        for block_avma in [nearest_avma, nearest_avma + alignment] {
+            if let Some(block) = aligned_block(memory, page_avma, block_avma, rest_bytes) {
+                return Some(block);
+            }
+        }
+    }
+    (size_bytes <= rest_bytes).then_some(MappedBlock { chunk_avma: page_avma, size_bytes, lead_bytes: 0 })
+}
+
+/// The same where the mapping was moved: the header is just before some page of it.
+fn moved_block_at(
+    memory: &impl HeapMemory,
+    page_avma: u64,
+    size_bytes: u64,
+    rest_bytes: u64,
+) -> Option<MappedBlock> {
+    let end_avma = page_avma + size_bytes.min(rest_bytes);
+    let mut block_avma = page_avma + PAGE_BYTES;
+    while size_bytes.is_multiple_of(PAGE_BYTES) && block_avma < end_avma {
+        if let Some(block) = aligned_block(memory, page_avma, block_avma, rest_bytes) {
+            return Some(block);
+        }
+        block_avma += PAGE_BYTES;
+    }
+    None
+}
+
+/// The block at `block_avma` if its header says that its mapping begins at `page_avma`.
+fn aligned_block(
+    memory: &impl HeapMemory,
+    page_avma: u64,
+    block_avma: u64,
+    rest_bytes: u64,
+) -> Option<MappedBlock> {
+    let chunk_avma = block_avma - HEADER_BYTES;
+    let lead_bytes = chunk_avma - page_avma;
+    let mut header = [0; 16];
+    if lead_bytes < ALIGNMENT_BYTES
+        || lead_bytes + MIN_CHUNK_BYTES > rest_bytes
+        || memory.read(chunk_avma, &mut header) != header.len()
+    {
+        return None;
+    }
+    let (recorded_bytes, size_field) = (word(&header, 0), word(&header, 8));
+    let own_bytes = size_field & !FLAGS;
+    let is_own = recorded_bytes == lead_bytes
+        && size_field & FLAGS == IS_MMAPPED
+        && is_chunk_size(size_field)
+        && (own_bytes + lead_bytes).is_multiple_of(PAGE_BYTES)
+        && own_bytes <= rest_bytes - lead_bytes;
+    is_own.then_some(MappedBlock { chunk_avma, size_bytes: own_bytes, lead_bytes })
+}

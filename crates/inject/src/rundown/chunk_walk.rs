@@ -1,0 +1,194 @@
+//! From chunk to chunk through one piece of heap.
+
+use super::heap_memory::HeapMemory;
+use super::layout::{
+    FENCE_BYTES, FLAGS, HEADER_BYTES, IS_MMAPPED, NON_MAIN_ARENA, PREV_INUSE, cache, is_chunk_size, word,
+};
+use super::segment::Segment;
+use super::thread_caches::CacheCandidates;
+
+/// Where a piece of heap lies and what bounds it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece {
+    /// The first chunk.
+    pub(super) start_avma: u64,
+    /// Nothing of it lies here or behind.
+    pub(super) end_avma: u64,
+    /// The arena's top, wherever that is.
+    pub(super) top_avma: u64,
+    /// Whether it belongs to the main arena.
+    pub(super) is_main: bool,
+    /// Whether its first chunk is the arena's first: usually the cache of the thread that it was made for.
+    pub(super) begins_arena: bool,
+}
+
+/// Why a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WalkEnd {
+    /// At the arena's top: all is seen.
+    Top,
+    /// At the marks that malloc sets where a piece ends; nothing of malloc's lies before `behind_avma`.
+    Fence { behind_avma: u64 },
+    /// At a chunk whose size cannot be.
+    Corrupt { chunk_avma: u64, size_field: u64 },
+    /// At memory that cannot be read.
+    Unreadable { address_avma: u64 },
+}
+
+/// Whether a size field with these flags may stand in this piece.
+pub(super) fn may_stand_in(size_field: u64, is_main: bool) -> bool {
+    is_chunk_size(size_field)
+        && size_field & IS_MMAPPED == 0
+        && (!is_main || size_field & NON_MAIN_ARENA == 0)
+}
+
+/// A free chunk of whose size the chunk behind knows nothing: something overwrote the flag.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Contradiction {
+    pub(super) chunk_avma: u64,
+    pub(super) size_bytes: u64,
+    pub(super) recorded_bytes: u64,
+}
+
+/// Walks `piece` from its first chunk, adds each chunk to `segment`, and says how it ended.
+pub(super) fn walk_chunks(
+    memory: &impl HeapMemory,
+    piece: &Piece,
+    segment: &mut Segment,
+    caches: &mut CacheCandidates,
+    contradictions: &mut Vec<Contradiction>,
+) -> WalkEnd {
+    /// So many are told one by one; a heap overwritten as a whole has millions.
+    const MOST_CONTRADICTIONS: usize = 64;
+    let mut window = Window::new(memory, piece.end_avma);
+    let mut chunk_avma = piece.start_avma;
+    let Some((_, mut size_field)) = window.header(chunk_avma) else {
+        return WalkEnd::Unreadable { address_avma: chunk_avma };
+    };
+    let mut is_first = piece.begins_arena;
+    loop {
+        if chunk_avma == piece.top_avma {
+            return WalkEnd::Top;
+        }
+        let size_bytes = size_field & !FLAGS;
+        if size_bytes == FENCE_BYTES {
+            return WalkEnd::Fence { behind_avma: behind_fence(&mut window, chunk_avma) };
+        }
+        let next_avma = chunk_avma.wrapping_add(size_bytes);
+        let is_inside = next_avma > chunk_avma && next_avma <= piece.end_avma.saturating_sub(HEADER_BYTES);
+        if !may_stand_in(size_field, piece.is_main) || !is_inside {
+            return WalkEnd::Corrupt { chunk_avma, size_field };
+        }
+        let Some((recorded_bytes, next_field)) = window.header(next_avma) else {
+            return WalkEnd::Unreadable { address_avma: next_avma };
+        };
+        let mut looks_used = next_field & PREV_INUSE != 0;
+        // The last piece of a heap that was left behind: all of its top is the mark.
+        if next_field & !FLAGS == 0 && !piece.is_main {
+            return WalkEnd::Fence { behind_avma: next_avma + HEADER_BYTES };
+        }
+        if !looks_used && recorded_bytes != size_bytes {
+            // Taken as used: to list a block that may be free is the smaller mistake, and it is said.
+            looks_used = true;
+            if contradictions.len() < MOST_CONTRADICTIONS {
+                contradictions.push(Contradiction { chunk_avma, size_bytes, recorded_bytes });
+            }
+        }
+        if cache::CHUNK_BYTES.contains(&size_bytes) && looks_used {
+            window.look_at_cache(chunk_avma, is_first, caches);
+        }
+        segment.push(size_bytes, looks_used);
+        is_first = false;
+        chunk_avma = next_avma;
+        size_field = next_field;
+    }
+}
+
+/// Skips the marks: two chunk headers of 16 bytes, and a third where the old top had no more room.
+fn behind_fence<M: HeapMemory>(window: &mut Window<'_, M>, fence_avma: u64) -> u64 {
+    let mut behind_avma = fence_avma;
+    for _ in 0..3 {
+        match window.header(behind_avma) {
+            Some((_, size_field)) if size_field & !FLAGS == FENCE_BYTES => behind_avma += FENCE_BYTES,
+            _ => break,
+        }
+    }
+    behind_avma
+}
+
+/// The part of the target that the walk is in, read in one go.
+///
+/// Small chunks make it large, so that the calls' cost is spread; where the walk jumps over large blocks it is small, so
+/// that their content is not read for nothing.
+struct Window<'m, M> {
+    memory: &'m M,
+    limit_avma: u64,
+    start_avma: u64,
+    bytes: Vec<u8>,
+    length: usize,
+    reads_since_fill: usize,
+    next_bytes: usize,
+}
+
+const SMALLEST_WINDOW_BYTES: usize = 4096;
+/// Fits the second-level cache of the machines that this was measured on; larger ones were slower.
+const LARGEST_WINDOW_BYTES: usize = 512 << 10;
+/// A window that served fewer headers was too large.
+const FEW_HEADERS: usize = 16;
+
+impl<'m, M: HeapMemory> Window<'m, M> {
+    fn new(memory: &'m M, limit_avma: u64) -> Self {
+        Self {
+            memory,
+            limit_avma,
+            start_avma: 0,
+            bytes: vec![0; LARGEST_WINDOW_BYTES],
+            length: 0,
+            reads_since_fill: 0,
+            next_bytes: 64 << 10,
+        }
+    }
+
+    /// The two words at `chunk_avma`.
+    #[inline]
+    fn header(&mut self, chunk_avma: u64) -> Option<(u64, u64)> {
+        let offset = chunk_avma.wrapping_sub(self.start_avma);
+        if offset >= self.length as u64 || offset + HEADER_BYTES > self.length as u64 {
+            self.fill(chunk_avma)?;
+            return Some((word(&self.bytes, 0), word(&self.bytes, 8)));
+        }
+        self.reads_since_fill += 1;
+        let header = &self.bytes[offset as usize..offset as usize + 16];
+        Some((word(header, 0), word(header, 8)))
+    }
+
+    #[cold]
+    fn fill(&mut self, chunk_avma: u64) -> Option<()> {
+        self.next_bytes = if self.reads_since_fill >= FEW_HEADERS {
+            (self.next_bytes * 2).min(LARGEST_WINDOW_BYTES)
+        } else {
+            (self.next_bytes / 2).max(SMALLEST_WINDOW_BYTES)
+        };
+        let wanted = self.limit_avma.saturating_sub(chunk_avma).min(self.next_bytes as u64) as usize;
+        self.start_avma = chunk_avma;
+        self.reads_since_fill = 0;
+        self.length = self.memory.read(chunk_avma, &mut self.bytes[..wanted]);
+        (self.length >= HEADER_BYTES as usize).then_some(())
+    }
+
+    /// Shows the content of a chunk to `caches` if it has a thread cache's size.
+    fn look_at_cache(&mut self, chunk_avma: u64, is_first: bool, caches: &mut CacheCandidates) {
+        let block_avma = chunk_avma + HEADER_BYTES;
+        let offset = block_avma.wrapping_sub(self.start_avma);
+        let mut own = [0; cache::BYTES];
+        let inside = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| self.bytes[..self.length].get(offset..offset.checked_add(cache::BYTES)?));
+        let content = match inside {
+            Some(content) => content,
+            None if self.memory.read(block_avma, &mut own) == own.len() => &own[..],
+            None => return,
+        };
+        caches.consider(chunk_avma, content, is_first);
+    }
+}

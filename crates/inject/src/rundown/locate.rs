@@ -1,0 +1,179 @@
+//! Before the stop: which libc, its version, where its `main_arena` and its parameters are.
+//!
+//! Stripped libraries have no symbol for either, so both are found by what they must look like: an arena's bins point to
+//! themselves or to chunks that point back, and its ring of arenas begins with itself or with a page-aligned heap.
+
+use super::allocator;
+use super::arena::{self, ArenaShape};
+use super::error::Error;
+use super::heap_memory::HeapMemory;
+use super::layout::{Layout, Version, state};
+use super::mappings;
+use super::parameters;
+use crate::maps::Mapping;
+
+/// What a walk needs to know beforehand; stays true as long as the process runs the same program.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub(super) version: Version,
+    pub(super) layout: Layout,
+    /// One for each libc of the process: `dlmopen` makes more than one.
+    pub(super) heaps: Vec<MainHeap>,
+}
+
+/// The places in one libc's data.
+#[derive(Debug, Clone)]
+pub(super) struct MainHeap {
+    pub(super) arena_avma: u64,
+    pub(super) parameters_avma: Option<u64>,
+}
+
+impl Plan {
+    /// Finds libc and its arenas in `memory`. The target may run.
+    pub fn make(memory: &impl HeapMemory) -> Result<Self, Error> {
+        let mappings = memory.mappings()?;
+        allocator::check_is_glibc(memory, &mappings)?;
+        let libraries = libraries(&mappings);
+        let first = libraries.first().ok_or(Error::NoLibc)?;
+        let path = first.mappings[0].name.clone();
+        let version = version(memory, first).ok_or(Error::UnknownVersion { path })?;
+        let layout = Layout::of(version).ok_or(Error::UnsupportedVersion { found: version })?;
+        let mut heaps = Vec::new();
+        for (index, library) in libraries.iter().enumerate() {
+            match main_heap(memory, library, &layout, &mappings) {
+                Ok(heap) => heaps.push(heap),
+                // A second libc that was never used is no reason to give up.
+                Err(error) if index == 0 => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(Self { version, layout, heaps })
+    }
+
+    /// The version of the target's libc.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+}
+
+/// The mappings of one loaded libc, with the anonymous one behind its data.
+struct Library<'a> {
+    mappings: Vec<&'a Mapping>,
+}
+
+fn is_libc(mapping: &Mapping) -> bool {
+    let name = mappings::file_name(mapping);
+    mapping.inode != 0 && (name == "libc.so.6" || (name.starts_with("libc-2.") && name.ends_with(".so")))
+}
+
+/// Groups neighbouring mappings of the same libc.
+fn libraries(mappings: &[Mapping]) -> Vec<Library<'_>> {
+    let mut found: Vec<Library<'_>> = Vec::new();
+    let mut previous: Option<&Mapping> = None;
+    for mapping in mappings {
+        let continues = previous.is_some_and(|previous| {
+            let is_bss = previous.is_writable && mappings::is_private_anonymous(mapping);
+            previous.end_avma == mapping.start_avma && (previous.inode == mapping.inode || is_bss)
+        });
+        let is_part = is_libc(mapping) || (continues && mappings::is_private_anonymous(mapping));
+        match found.last_mut() {
+            Some(library) if is_part && continues => library.mappings.push(mapping),
+            _ if is_libc(mapping) => found.push(Library { mappings: vec![mapping] }),
+            _ => {
+                previous = None;
+                continue;
+            }
+        }
+        previous = Some(mapping);
+    }
+    found
+}
+
+/// Reads what can be read of `mapping`.
+fn content(memory: &impl HeapMemory, mapping: &Mapping) -> Vec<u8> {
+    /// libc's largest segment has under 2 MiB; a bound for what the target may make us read.
+    const MOST_BYTES: u64 = 16 << 20;
+    let mut bytes = vec![0; mapping.bytes().min(MOST_BYTES) as usize];
+    let count = memory.read(mapping.start_avma, &mut bytes);
+    bytes.truncate(count);
+    bytes
+}
+
+/// Searches the library's constants for its banner: "GNU C Library (…) stable release version 2.36."
+fn version(memory: &impl HeapMemory, library: &Library<'_>) -> Option<Version> {
+    let constants = library.mappings.iter().filter(|mapping| !mapping.is_writable && mapping.is_readable);
+    constants.filter_map(|mapping| version_in(&content(memory, mapping))).next()
+}
+
+fn version_in(bytes: &[u8]) -> Option<Version> {
+    const BANNER: &[u8] = b"GNU C Library (";
+    const VERSION: &[u8] = b" version ";
+    let at = bytes.windows(BANNER.len()).position(|window| window == BANNER)?;
+    let line = &bytes[at..bytes.len().min(at + 256)];
+    let number = line.windows(VERSION.len()).position(|window| window == VERSION)? + VERSION.len();
+    let number = line[number..].split(|byte| !byte.is_ascii_digit() && *byte != b'.').next()?;
+    let mut parts = std::str::from_utf8(number).ok()?.split('.');
+    Some(Version { major: parts.next()?.parse().ok()?, minor: parts.next()?.parse().ok()? })
+}
+
+/// Finds the main arena and the parameters in the library's data.
+fn main_heap(
+    memory: &impl HeapMemory,
+    library: &Library<'_>,
+    layout: &Layout,
+    mappings: &[Mapping],
+) -> Result<MainHeap, Error> {
+    let data = library.mappings.iter().filter(|mapping| mapping.is_writable);
+    let data: Vec<(u64, Vec<u8>)> =
+        data.map(|mapping| (mapping.start_avma, content(memory, mapping))).collect();
+    // The arena may lie across the border of data and bss.
+    let joined = join(data);
+    let mut candidates = 0;
+    let mut untouched = None;
+    for (start_avma, bytes) in &joined {
+        for offset in (0..bytes.len().saturating_sub(state::BYTES - 1)).step_by(8) {
+            let arena_avma = start_avma + offset as u64;
+            let bytes = &bytes[offset..offset + state::BYTES];
+            if !arena::has_plausible_ring(bytes, arena_avma, layout) {
+                continue;
+            }
+            candidates += 1;
+            let heap =
+                || MainHeap { arena_avma, parameters_avma: parameters::find(&joined, layout, mappings) };
+            match arena::shape(memory, bytes, arena_avma) {
+                ArenaShape::Initialised => return Ok(heap()),
+                ArenaShape::Untouched => untouched = untouched.or(Some(heap())),
+                ArenaShape::Other => {}
+            }
+        }
+    }
+    let path = library.mappings[0].name.clone();
+    untouched.ok_or(Error::NoMainArena { path, candidates })
+}
+
+/// Joins neighbouring pieces.
+fn join(pieces: Vec<(u64, Vec<u8>)>) -> Vec<(u64, Vec<u8>)> {
+    let mut joined: Vec<(u64, Vec<u8>)> = Vec::new();
+    for (start_avma, bytes) in pieces {
+        match joined.last_mut() {
+            Some((first_avma, before)) if *first_avma + before.len() as u64 == start_avma => {
+                before.extend_from_slice(&bytes)
+            }
+            _ => joined.push((start_avma, bytes)),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_banner_gives_the_version() {
+        let text = b"\0xGNU C Library (Debian GLIBC 2.36-9+deb12u14) stable release version 2.36.\nCopyright";
+        assert_eq!(version_in(text), Some(Version { major: 2, minor: 36 }));
+        assert_eq!(version_in(b"GNU C Library (x) stable release version"), None);
+        assert_eq!(version_in(b"GNU C Library ("), None);
+    }
+}

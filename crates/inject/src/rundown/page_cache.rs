@@ -1,0 +1,64 @@
+//! Random reads of the target that touch the same pages again: lists of free chunks run all over the heap.
+
+use std::collections::HashMap;
+
+use super::heap_memory::HeapMemory;
+
+/// Pages read so far, within a bound of memory.
+pub(super) struct PageCache<'m, M> {
+    memory: &'m M,
+    granules: HashMap<u64, Box<[u8]>>,
+    granule_bytes: u64,
+}
+
+/// A page for the first reads: most programs' lists are short.
+const FIRST_GRANULE_BYTES: u64 = 4096;
+/// After that many misses the lists run through the whole heap, and reading it in larger pieces costs less.
+const MISSES_BEFORE_LARGER: usize = 2048;
+const LARGER_GRANULE_BYTES: u64 = 64 << 10;
+/// Beyond it, all is forgotten and read again.
+const MOST_LARGER_GRANULES: usize = (256 << 20) / LARGER_GRANULE_BYTES as usize;
+
+impl<'m, M: HeapMemory> PageCache<'m, M> {
+    /// An empty cache over `memory`.
+    pub(super) fn new(memory: &'m M) -> Self {
+        Self { memory, granules: HashMap::new(), granule_bytes: FIRST_GRANULE_BYTES }
+    }
+
+    /// The word at `address_avma`, which is a multiple of 8.
+    pub(super) fn word(&mut self, address_avma: u64) -> Option<u64> {
+        let start_avma = address_avma & !(self.granule_bytes - 1);
+        if !self.granules.contains_key(&start_avma) {
+            return self.miss(address_avma);
+        }
+        let bytes = self.granules.get(&start_avma)?;
+        let offset = (address_avma - start_avma) as usize;
+        match bytes.get(offset..offset + 8) {
+            Some(word) => Some(super::layout::word(word, 0)),
+            None => self.alone(address_avma),
+        }
+    }
+
+    fn miss(&mut self, address_avma: u64) -> Option<u64> {
+        if self.granule_bytes == FIRST_GRANULE_BYTES && self.granules.len() >= MISSES_BEFORE_LARGER {
+            self.granules.clear();
+            self.granule_bytes = LARGER_GRANULE_BYTES;
+        } else if self.granules.len() >= MOST_LARGER_GRANULES.max(MISSES_BEFORE_LARGER) {
+            self.granules.clear();
+        }
+        let start_avma = address_avma & !(self.granule_bytes - 1);
+        let mut bytes = vec![0; self.granule_bytes as usize];
+        let count = self.memory.read(start_avma, &mut bytes);
+        bytes.truncate(count);
+        let offset = (address_avma - start_avma) as usize;
+        let found = bytes.get(offset..offset + 8).map(|word| super::layout::word(word, 0));
+        self.granules.insert(start_avma, bytes.into_boxed_slice());
+        // The piece may begin before the mapping does.
+        found.or_else(|| self.alone(address_avma))
+    }
+
+    fn alone(&self, address_avma: u64) -> Option<u64> {
+        let mut word = [0; 8];
+        (self.memory.read(address_avma, &mut word) == 8).then(|| u64::from_le_bytes(word))
+    }
+}

@@ -1,0 +1,86 @@
+//! malloc's parameters (`mp_`): where brk began, how many blocks have a mapping of their own.
+
+use super::heap_memory::HeapMemory;
+use super::layout::{ALIGNMENT_BYTES, Layout, PAGE_BYTES, cache, half, word};
+use super::mappings;
+use crate::maps::Mapping;
+
+/// What the walk takes from `mp_`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Parameters {
+    /// Blocks with a mapping of their own, now.
+    pub(super) mapped_count: u64,
+    /// Bytes of their mappings.
+    pub(super) mapped_bytes: u64,
+    /// The first address from sbrk; 0 where brk was never used.
+    pub(super) brk_start_avma: u64,
+    /// The page size of huge-page heaps; 0 where there are none.
+    pub(super) huge_page_bytes: u64,
+}
+
+impl Parameters {
+    /// Reads them at `address_avma`.
+    pub(super) fn read(memory: &impl HeapMemory, layout: &Layout, address_avma: u64) -> Option<Self> {
+        let mut bytes = vec![0; layout.parameters.bytes];
+        (memory.read(address_avma, &mut bytes) == bytes.len()).then(|| Self::decode(&bytes, layout))
+    }
+
+    fn decode(bytes: &[u8], layout: &Layout) -> Self {
+        let offsets = &layout.parameters;
+        Self {
+            mapped_count: u64::from(half(bytes, offsets.mapped_count)),
+            mapped_bytes: word(bytes, offsets.mapped_bytes),
+            brk_start_avma: word(bytes, offsets.brk_start),
+            huge_page_bytes: offsets.huge_page_bytes.map_or(0, |offset| word(bytes, offset)),
+        }
+    }
+}
+
+/// The one place in libc's data that can be `mp_`; nothing where there is none or more than one.
+pub(super) fn find(data: &[(u64, Vec<u8>)], layout: &Layout, mappings: &[Mapping]) -> Option<u64> {
+    let mut found = None;
+    for (start_avma, bytes) in data {
+        for offset in (0..bytes.len().saturating_sub(layout.parameters.bytes - 1)).step_by(8) {
+            if !is_plausible(&bytes[offset..offset + layout.parameters.bytes], layout, mappings) {
+                continue;
+            }
+            if found.is_some() {
+                return None;
+            }
+            found = Some(start_avma + offset as u64);
+        }
+    }
+    found
+}
+
+fn is_plausible(bytes: &[u8], layout: &Layout, mappings: &[Mapping]) -> bool {
+    /// No threshold that a program sets is larger.
+    const MOST_THRESHOLD_BYTES: u64 = 1 << 47;
+    let offsets = &layout.parameters;
+    let cache_bins = word(bytes, offsets.cache_bins);
+    let cache_most_bytes = word(bytes, offsets.cache_bins + 8);
+    let cache_count = word(bytes, offsets.cache_bins + 16);
+    if cache_most_bytes > 1 << 20 {
+        return false;
+    }
+    // The bins follow from the largest size: (63 * 16) + 24 bytes with all 64.
+    let implied_bins = cache_most_bytes.saturating_add(8).div_ceil(ALIGNMENT_BYTES);
+    if cache_bins == 0
+        || cache_bins > cache::BINS as u64
+        || implied_bins != cache_bins + 1
+        || cache_count > 0xffff
+    {
+        return false;
+    }
+    let parameters = Parameters::decode(bytes, layout);
+    let most_mapped_bytes = word(bytes, offsets.mapped_bytes + 8);
+    let brk_start_avma = parameters.brk_start_avma;
+    let is_in_brk = mappings
+        .iter()
+        .any(|heap| mappings::is_brk(heap) && (heap.start_avma..=heap.end_avma).contains(&brk_start_avma));
+    parameters.mapped_bytes.is_multiple_of(PAGE_BYTES)
+        && (parameters.mapped_count == 0) == (parameters.mapped_bytes == 0)
+        && parameters.mapped_bytes <= most_mapped_bytes
+        && (brk_start_avma == 0 || is_in_brk)
+        && word(bytes, 16) <= MOST_THRESHOLD_BYTES
+}

@@ -1,0 +1,85 @@
+//! The chunks of one piece of heap, four bytes each, as the walk found them.
+
+/// Neighbouring chunks, each beginning where the one before ends.
+///
+/// ```text
+/// entry: size in units of 16 bytes << 1 | looks used       (sizes under 32 GiB)
+///        0, high half, low half of such an entry           (larger)
+/// ```
+#[derive(Debug, Default)]
+pub(super) struct Segment {
+    pub(super) start_avma: u64,
+    /// Index of the arena in the ring; 0 is the main one.
+    pub(super) arena: u32,
+    entries: Vec<u32>,
+}
+
+/// A chunk of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SegmentChunk {
+    pub(super) chunk_avma: u64,
+    pub(super) size_bytes: u64,
+    /// The chunk behind says so; chunks in fastbins and caches look used too.
+    pub(super) looks_used: bool,
+}
+
+impl Segment {
+    /// A segment without chunks.
+    pub(super) fn new(start_avma: u64, arena: u32) -> Self {
+        Self { start_avma, arena, entries: Vec::new() }
+    }
+
+    /// Adds the chunk behind the last.
+    #[inline]
+    pub(super) fn push(&mut self, size_bytes: u64, looks_used: bool) {
+        let entry = size_bytes >> 4 << 1 | u64::from(looks_used);
+        match u32::try_from(entry) {
+            Ok(entry) => self.entries.push(entry),
+            Err(_) => self.entries.extend([0, (entry >> 32) as u32, entry as u32]),
+        }
+    }
+
+    /// Its chunks in order of address.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = SegmentChunk> {
+        let mut entries = self.entries.iter();
+        let mut chunk_avma = self.start_avma;
+        std::iter::from_fn(move || {
+            let entry = match *entries.next()? {
+                0 => u64::from(*entries.next()?) << 32 | u64::from(*entries.next()?),
+                entry => u64::from(entry),
+            };
+            let size_bytes = entry >> 1 << 4;
+            let chunk = SegmentChunk { chunk_avma, size_bytes, looks_used: entry & 1 != 0 };
+            chunk_avma += size_bytes;
+            Some(chunk)
+        })
+    }
+
+    /// Whether nothing was found.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_all_magnitudes_come_back() {
+        let sizes = [32, 48, 1 << 20, (1 << 35) - 16, 1 << 35, 1 << 40, 32];
+        let mut segment = Segment::new(0x1000, 0);
+        for (index, size) in sizes.iter().enumerate() {
+            segment.push(*size, index % 2 == 0);
+        }
+        let mut expected_avma = 0x1000;
+        let mut count = 0;
+        for (index, chunk) in segment.chunks().enumerate() {
+            assert_eq!((chunk.chunk_avma, chunk.size_bytes), (expected_avma, sizes[index]));
+            assert_eq!(chunk.looks_used, index % 2 == 0);
+            expected_avma += chunk.size_bytes;
+            count += 1;
+        }
+        assert_eq!(count, sizes.len());
+    }
+}

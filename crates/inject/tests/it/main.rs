@@ -1,0 +1,4 @@
+//! The crate's tests against real processes.
+
+mod account;
+mod rundown;

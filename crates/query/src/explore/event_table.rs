@@ -1,0 +1,202 @@
+//! All allocations of a trace and their ends, in columns: what a replay finds out, kept.
+//!
+//! ```text
+//! moves  (by sequence number)   time ns | allocation << 1 | is its end
+//! allocations (in order of birth)  site | size | sequence number of birth | of end << 1 | temporary
+//! sites                          stack, process, heap, thread, by realloc
+//! ```
+//! A move is a birth or an end; a realloc is an end and then a birth of the same time. 8 bytes a move and 16 an allocation:
+//! six million events take some 96 MB, a hundred million 1.6 GB. Beyond a limit no table is made and queries replay.
+
+use std::collections::BTreeMap;
+
+use heapr_trace::{Damage, ProcessIndex};
+
+use super::site_table::Site;
+use super::time_column::TimeColumn;
+
+/// The largest sequence number: one bit is a flag.
+pub(crate) const SEQUENCE_MAX: u32 = (1 << 31) - 1;
+/// An end that did not come.
+pub(crate) const NEVER: u32 = SEQUENCE_MAX;
+/// A size that does not fit its column: see `large_sizes`.
+const LARGE: u32 = u32::MAX;
+/// Bytes of memory for an event, at most: a free is a move, an allocation a move and an allocation, a realloc both.
+const BYTES_PER_EVENT_MAX: u64 = 32;
+
+/// How much memory a table may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableLimit {
+    /// In bytes.
+    pub memory_bytes: u64,
+}
+
+impl TableLimit {
+    /// Whether a trace of this many events fits for sure.
+    #[must_use]
+    pub fn allows(self, event_count: u64) -> bool {
+        event_count.saturating_mul(BYTES_PER_EVENT_MAX) <= self.memory_bytes
+            && event_count.saturating_mul(2) < u64::from(SEQUENCE_MAX)
+    }
+}
+
+/// An allocation's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct End(u32);
+
+impl End {
+    pub(crate) const NEVER: Self = Self(NEVER << 1);
+
+    pub(crate) fn new(sequence: u32, is_temporary: bool) -> Self {
+        Self(sequence << 1 | u32::from(is_temporary))
+    }
+
+    /// [`NEVER`] if it did not end.
+    #[inline(always)]
+    pub(crate) fn sequence(self) -> u32 {
+        self.0 >> 1
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_temporary(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
+/// A birth or an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Move(u32);
+
+impl Move {
+    pub(crate) fn birth(allocation: u32) -> Self {
+        Self(allocation << 1)
+    }
+
+    pub(crate) fn end(allocation: u32) -> Self {
+        Self(allocation << 1 | 1)
+    }
+
+    #[inline(always)]
+    pub(crate) fn allocation(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_end(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
+/// A failed call: it only counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failure {
+    pub(crate) time_ns: u64,
+    pub(crate) process: ProcessIndex,
+}
+
+/// Frees of unknown addresses in a process.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct UnknownFrees {
+    pub(crate) unmatched: u64,
+    pub(crate) inherited: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct EventTable {
+    pub(crate) times: TimeColumn,
+    pub(crate) moves: Vec<Move>,
+    pub(crate) site_of: Vec<u32>,
+    sizes: Vec<u32>,
+    /// Sizes of 4 GiB and more, in order of their allocations.
+    large_sizes: Vec<(u32, u64)>,
+    /// Sequence numbers of births, ascending.
+    pub(crate) births: Vec<u32>,
+    pub(crate) ends: Vec<End>,
+    pub(crate) sites: Vec<Site>,
+    /// Temporary blocks of other heaps than malloc: since which allocation they count as such, in order.
+    pub(crate) temporary_since: Vec<(u32, u32)>,
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) unknown_frees: BTreeMap<ProcessIndex, UnknownFrees>,
+    /// Allocations whose end is implied: few.
+    pub(crate) implied_ends: Vec<u32>,
+    pub(crate) damage: Vec<Damage>,
+}
+
+impl EventTable {
+    /// Appends an allocation, whose birth is the next move.
+    pub(crate) fn push_allocation(&mut self, site: u32, size_bytes: u64) {
+        let allocation = self.site_of.len() as u32;
+        self.births.push(self.moves.len() as u32);
+        self.moves.push(Move::birth(allocation));
+        self.site_of.push(site);
+        self.ends.push(End::NEVER);
+        let stored = u32::try_from(size_bytes).unwrap_or(LARGE);
+        if stored == LARGE {
+            self.large_sizes.push((allocation, size_bytes));
+        }
+        self.sizes.push(stored);
+    }
+
+    /// To be called after the last allocation.
+    pub(crate) fn finish(&mut self) {
+        self.temporary_since.sort_unstable();
+        self.moves.shrink_to_fit();
+        self.site_of.shrink_to_fit();
+        self.sizes.shrink_to_fit();
+        self.births.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+
+    /// Whether an allocation counts as temporary in a replay that begins with allocation `first`.
+    #[inline(always)]
+    pub(crate) fn is_temporary(&self, allocation: usize, first: usize) -> bool {
+        self.ends[allocation].is_temporary()
+            && (self.temporary_since.is_empty() || self.is_temporary_since(allocation, first))
+    }
+
+    #[cold]
+    fn is_temporary_since(&self, allocation: usize, first: usize) -> bool {
+        let place = self.temporary_since.binary_search_by_key(&(allocation as u32), |&(number, _)| number);
+        place.map_or(true, |place| self.temporary_since[place].1 as usize >= first)
+    }
+
+    /// Size of an allocation.
+    #[inline(always)]
+    pub(crate) fn size_bytes(&self, allocation: usize) -> u64 {
+        let stored = self.sizes[allocation];
+        if stored == LARGE { self.large_size(allocation) } else { u64::from(stored) }
+    }
+
+    #[cold]
+    fn large_size(&self, allocation: usize) -> u64 {
+        let place = self.large_sizes.binary_search_by_key(&(allocation as u32), |&(number, _)| number);
+        place.map_or(u64::from(LARGE), |place| self.large_sizes[place].1)
+    }
+
+    /// Number of moves.
+    pub(crate) fn move_count(&self) -> u32 {
+        self.moves.len() as u32
+    }
+
+    /// The allocations that are born in moves `from..to`.
+    pub(crate) fn born_in(&self, from: u32, to: u32) -> std::ops::Range<usize> {
+        let place = |sequence| self.births.partition_point(|&birth| birth < sequence);
+        place(from)..place(to).max(place(from))
+    }
+
+    /// Number of allocations.
+    #[must_use]
+    pub fn allocation_count(&self) -> usize {
+        self.site_of.len()
+    }
+
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.times.memory_bytes()
+            + (self.moves.capacity() + self.site_of.capacity() + self.sizes.capacity()) * 4
+            + (self.births.capacity() + self.ends.capacity()) * 4
+            + self.sites.capacity() * size_of::<Site>()
+    }
+}

@@ -1,0 +1,351 @@
+//! A trace that many queries are put to.
+
+use std::sync::{Arc, OnceLock};
+
+use heapr_trace::{Damage, StackIndex, Summary, Trace};
+
+use super::event_table::{EventTable, TableLimit};
+use super::scan::Scan;
+use super::selection::Selection;
+use crate::answer::Culled;
+use crate::choice::Choice;
+use crate::code_table::CodeTable;
+use crate::collector::RowSums;
+use crate::cull_list::CullList;
+use crate::error::Result;
+use crate::filter::{Filter, Moment};
+use crate::frame_pattern::FramePattern;
+use crate::frames::{FrameId, FrameView};
+use crate::histogram::HistogramOf;
+use crate::metrics::SortKey;
+use crate::query::{Action, GroupBy, Query};
+use crate::replay::{Progress, Replay};
+use crate::report::{Group, GroupKey, HeapRow, Ranking, frames_of_group};
+use crate::row_table::{RowSource, Rows};
+use crate::symbol_source::SymbolSource;
+use crate::symbol_tree::{NamedStack, SymbolTree};
+
+/// Number of a distinct frame (module and symbol), the same for all queries on one explorer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FrameNumber(pub u32);
+
+/// What a selection must be able to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Found {
+    /// Rankings of threads.
+    pub threads: bool,
+    /// Histograms.
+    pub histograms: bool,
+}
+
+/// See the module. All methods may be called by several threads at once.
+#[derive(Debug)]
+pub struct Explorer {
+    trace: Arc<Trace>,
+    tree: OnceLock<SymbolTree>,
+    /// `None` inside: there are too many events for a table.
+    table: OnceLock<Option<EventTable>>,
+    /// The file's own.
+    summary: OnceLock<Option<Summary>>,
+    /// Where the file has none: what it would be, and what of the events could not be used.
+    replayed_summary: OnceLock<(Summary, Vec<Damage>)>,
+}
+
+/// Whether a filter asks for nothing that a summary does not hold.
+fn is_plain(filter: &Filter) -> bool {
+    let nothing = Filter { required_frames: filter.required_frames.clone(), ..Filter::default() };
+    *filter == nothing
+}
+
+impl Explorer {
+    /// Names and events are not read yet.
+    #[must_use]
+    pub fn new(trace: Arc<Trace>) -> Self {
+        Self {
+            trace,
+            tree: OnceLock::new(),
+            table: OnceLock::new(),
+            summary: OnceLock::new(),
+            replayed_summary: OnceLock::new(),
+        }
+    }
+
+    /// The trace.
+    #[must_use]
+    pub fn trace(&self) -> &Arc<Trace> {
+        &self.trace
+    }
+
+    /// Names all stacks. Queries on stacks before that see no names.
+    pub fn name(&self, symbols: &mut dyn SymbolSource) {
+        self.tree.get_or_init(|| {
+            let wanted = vec![true; self.trace.stacks().len()];
+            SymbolTree::build(&*self.trace, CodeTable::new(self.trace.mappings()), symbols, &wanted)
+        });
+    }
+
+    /// Reads all events into a table, if there are no more than the limit allows; else queries replay them.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or it was given up.
+    pub fn read_events(
+        &self,
+        limit: TableLimit,
+        progress: &mut Progress<'_>,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        if self.table.get().is_none() {
+            let table = EventTable::build(&self.trace, limit, progress, is_cancelled)?;
+            // Another thread may have been faster; its table is the same.
+            let _ = self.table.set(table);
+        }
+        Ok(())
+    }
+
+    /// The table, once it was made.
+    #[must_use]
+    pub fn table(&self) -> Option<&EventTable> {
+        self.table.get()?.as_ref()
+    }
+
+    /// Chunks of events that could not be used, as far as is known.
+    #[must_use]
+    pub fn event_damage(&self) -> &[Damage] {
+        self.table().map_or(&[], |table| &table.damage)
+    }
+
+    /// Whether a filter is answered from the file's summary, without events.
+    #[must_use]
+    pub fn needs_no_events(&self, filter: &Filter, found: Found) -> bool {
+        is_plain(filter) && found == Found::default() && self.summary.get_or_init(|| self.stored()).is_some()
+    }
+
+    /// The file's own summary, if it has a whole one.
+    fn stored(&self) -> Option<Summary> {
+        self.trace.summary().ok().flatten()
+    }
+
+    /// The file's summary, or what it would be.
+    fn summary(&self, damage: &mut Vec<Damage>) -> Result<&Summary> {
+        if let Some(summary) = self.summary.get_or_init(|| self.stored()) {
+            return Ok(summary);
+        }
+        if let Some((summary, known)) = self.replayed_summary.get() {
+            damage.clone_from(known);
+            return Ok(summary);
+        }
+        let mut replay = Replay { trace: &self.trace, progress: &mut |_, _| {}, damage: Vec::new() };
+        let summary = replay.summary()?;
+        damage.clone_from(&replay.damage);
+        Ok(&self.replayed_summary.get_or_init(|| (summary, replay.damage)).0)
+    }
+
+    pub(super) fn tree(&self) -> &SymbolTree {
+        self.tree.get_or_init(|| {
+            let wanted = vec![true; self.trace.stacks().len()];
+            let codes = CodeTable::new(self.trace.mappings());
+            SymbolTree::build(&*self.trace, codes, &mut crate::symbol_source::NoSymbols, &wanted)
+        })
+    }
+
+    /// By stack of the file: whether one of the required frames is in it; `None`: none is required.
+    pub(super) fn has_required(&self, filter: &Filter) -> Option<Vec<bool>> {
+        if filter.required_frames.is_empty() {
+            return None;
+        }
+        let tree = self.tree();
+        let has = tree.stacks_with(&tree.matching_frames(&filter.required_frames));
+        let stacks = 0..self.trace.stacks().len() as u32;
+        Some(stacks.map(|stack| has[tree.named(StackIndex(stack)) as usize]).collect())
+    }
+
+    /// Adds up what a filter chooses.
+    ///
+    /// # Errors
+    /// The filter can't be meant, names what the trace does not have, the trace cannot be read, or it was given up.
+    pub fn select(
+        &self,
+        filter: &Filter,
+        found: Found,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Selection> {
+        filter.check()?;
+        let choice = Choice::new(filter, self.trace.processes(), self.trace.threads())?;
+        let has_required = self.has_required(filter);
+        if is_plain(filter) && found == Found::default() {
+            return self.select_summary(has_required.as_deref());
+        }
+        // What a snapshot holds stands in the file on its own.
+        let is_of_snapshot = matches!(filter.at, Some(Moment::Snapshot { .. }));
+        if let Some(table) = self.table().filter(|_| !is_of_snapshot) {
+            let file_peak = self.summary.get_or_init(|| self.stored()).as_ref();
+            let scan = Scan {
+                table,
+                filter,
+                choice: &choice,
+                has_required: has_required.as_deref(),
+                duration_ns: self.trace.duration_ns(),
+                file_peak: file_peak.map(|summary| (summary.totals.peak_bytes, summary.totals.peak_time_ns)),
+                wants_histograms: found.histograms,
+                is_cancelled,
+            };
+            return Ok(Selection::of_scan(table, scan.run()?));
+        }
+        let by = if found.threads { GroupBy::Threads } else { GroupBy::Stacks };
+        let query = Query {
+            filter: filter.clone(),
+            actions: vec![Action::Ranking { by, sort: SortKey::default() }],
+            histograms: if found.histograms {
+                vec![HistogramOf::Size, HistogramOf::Lifetime]
+            } else {
+                Vec::new()
+            },
+            ..Query::default()
+        };
+        let mut replay = Replay { trace: &self.trace, progress: &mut |_, _| {}, damage: Vec::new() };
+        let collected = replay.collect(&query, &choice, has_required.as_deref())?;
+        Ok(Selection::of_replay(collected, replay.damage))
+    }
+
+    fn select_summary(&self, has_required: Option<&[bool]>) -> Result<Selection> {
+        let mut damage = Vec::new();
+        let summary = self.summary(&mut damage)?;
+        let mut rows = summary.by_stack.clone();
+        let (mut totals, mut by_heap) = (summary.totals, summary.by_heap.clone());
+        if let Some(has_required) = has_required {
+            rows.retain(|row| has_required.get(row.stack.0 as usize).copied().unwrap_or(false));
+            let mut sums = RowSums::default();
+            rows.iter().for_each(|row| sums.add(row));
+            sums.set_peak_time(totals.peak_time_ns);
+            (totals, by_heap) = (sums.totals, sums.by_heap);
+        }
+        let mut by_heap: Vec<HeapRow> =
+            by_heap.into_iter().map(|(process, heap, totals)| HeapRow { process, heap, totals }).collect();
+        by_heap.sort_by_key(|row| (row.process, row.heap));
+        Ok(Selection {
+            totals,
+            by_heap,
+            histograms: Vec::new(),
+            damage,
+            rows: RowSource::Memory(Rows { totals: rows, threads: Vec::new() }),
+            thread_rows: None,
+        })
+    }
+
+    pub(super) fn culled<'a>(
+        &'a self,
+        selection: &'a Selection,
+        cull: &CullList,
+        by: GroupBy,
+    ) -> Result<Culled<'a, 'static>> {
+        let rows = match (by, &selection.thread_rows) {
+            (GroupBy::Threads, Some(rows)) => rows,
+            _ => &selection.rows,
+        };
+        Culled::new(rows, self.tree(), cull, |_| true)
+    }
+
+    /// Ranks all groups.
+    ///
+    /// # Errors
+    /// Never for what [`Explorer::select`] made.
+    pub fn rank(
+        &self,
+        selection: &Selection,
+        cull: &CullList,
+        by: GroupBy,
+        sort: SortKey,
+    ) -> Result<Ranking> {
+        self.culled(selection, cull, by)?.ranking(by, sort, usize::MAX)
+    }
+
+    /// The frames of a group, as [`crate::Report::frames`].
+    #[must_use]
+    pub fn frames(&self, group: &Group) -> Vec<FrameView<'_>> {
+        frames_of_group(self.tree(), &*self.trace, group)
+    }
+
+    /// What names a group's stack: for [`Explorer::stack_frames`].
+    #[must_use]
+    pub fn stack_key(&self, group: &Group) -> Option<(u32, u32)> {
+        match group.key {
+            GroupKey::Stack(stack) => Some((group.representative.0, stack)),
+            GroupKey::Frame(Some((stack, _))) => Some((group.representative.0, stack)),
+            _ => None,
+        }
+    }
+
+    /// The frame of a group in a ranking of frames.
+    #[must_use]
+    pub fn frame_of(&self, group: &Group) -> Option<FrameNumber> {
+        match group.key {
+            GroupKey::Frame(Some((_, frame))) => Some(FrameNumber(frame.0)),
+            _ => None,
+        }
+    }
+
+    /// All frames of a stack, innermost first, with their numbers, and how many of them culling has removed; nothing if the key
+    /// is not one that [`Explorer::stack_key`] gave.
+    #[must_use]
+    pub fn stack_frames(&self, key: (u32, u32)) -> Option<(Vec<(FrameNumber, FrameView<'_>)>, usize)> {
+        let tree = self.tree();
+        let stack = StackIndex(key.0);
+        if key.0 as usize >= self.trace.stacks().len() {
+            return None;
+        }
+        let whole = tree.named(stack);
+        let mut removed = 0;
+        let mut at = whole;
+        while at != key.1 {
+            if at == 0 {
+                return None;
+            }
+            at = tree.parent(at);
+            removed += 1;
+        }
+        let numbers: Vec<FrameNumber> = tree.frames_of(whole).map(|frame| FrameNumber(frame.0)).collect();
+        let views = tree.views(&*self.trace, stack, whole);
+        Some((numbers.into_iter().zip(views).collect(), removed))
+    }
+
+    /// A frame by its number, without a place in the source.
+    #[must_use]
+    pub fn frame(&self, frame: FrameNumber) -> Option<FrameView<'_>> {
+        let frames = &self.tree().frames;
+        ((frame.0 as usize) < frames.len()).then(|| frames.view(FrameId(frame.0)))
+    }
+
+    /// The frames whose module or symbol holds `text`, whatever the case, by number.
+    #[must_use]
+    pub fn frames_with_text(&self, text: &str) -> Vec<bool> {
+        let text = text.to_lowercase();
+        let frames = &self.tree().frames;
+        let has = |name: Option<&str>| name.is_some_and(|name| name.to_lowercase().contains(&text));
+        (0..frames.len() as u32)
+            .map(|frame| has(frames.symbol(FrameId(frame))) || has(frames.module(FrameId(frame))))
+            .collect()
+    }
+
+    /// The first frame that a pattern matches.
+    #[must_use]
+    pub fn frame_matching(&self, pattern: &FramePattern) -> Option<FrameNumber> {
+        let frames = &self.tree().frames;
+        let matches =
+            |&frame: &u32| pattern.matches(frames.module(FrameId(frame)), frames.symbol(FrameId(frame)));
+        (0..frames.len() as u32).find(matches).map(FrameNumber)
+    }
+
+    /// Keeps the groups of a ranking of stacks, frames or images one of whose frames is set (by frame number).
+    pub fn retain_with_frames(&self, groups: &mut Vec<Group>, is_set: &[bool]) {
+        let tree = self.tree();
+        let has: Vec<bool> = tree.stacks_with(is_set);
+        groups.retain(|group| match group.key {
+            GroupKey::Stack(stack) => has.get(stack as usize).copied().unwrap_or(false),
+            GroupKey::Frame(Some((_, frame))) => is_set.get(frame.0 as usize).copied().unwrap_or(false),
+            _ => false,
+        });
+    }
+}
+
+/// Number of a stack by names.
+pub(super) type Node = NamedStack;

@@ -1,0 +1,169 @@
+//! Flame graphs from the allocating frame up to its callers.
+//!
+//! A node is a set of places in the frame tree whose inner frames are alike. It is split by the next caller; places that
+//! meet in the same caller become one. The greatest node is split first, and those below the limit never are: the whole tree
+//! has as many nodes as all stacks have frames together.
+
+use std::collections::BinaryHeap;
+
+use super::explorer::{Explorer, FrameNumber};
+use super::flame::{FlameNode, FlameQuery, FlameTree, FrameTree, OUTSIDE};
+use super::selection::Selection;
+use crate::cull_list::CullList;
+use crate::error::Result;
+use crate::metrics::Metrics;
+use crate::query::GroupBy;
+
+/// A place in the frame tree: the next frame of some stacks that are alike up to there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    node: u32,
+    /// Where one of the stacks begins: with the number of frames it names the node of the graph.
+    start: u32,
+    amount: u64,
+}
+
+type Places = Vec<Place>;
+
+/// A node that has not been split yet; ordered by value.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    value: u64,
+    /// Of nodes with the same value the first.
+    number: std::cmp::Reverse<usize>,
+    places: Places,
+}
+
+impl Explorer {
+    pub(super) fn inverted_flame(
+        &self,
+        selection: &Selection,
+        cull: &CullList,
+        query: &FlameQuery,
+    ) -> Result<FlameTree> {
+        let tree = FrameTree::new(self.tree(), query.collapses_recursion, None);
+        // The innermost occurrence of the focus in each stack, as `report --callers` has it: looked for before culling.
+        let nearest = query.focus.map(|focus| {
+            let mut nearest = vec![OUTSIDE; tree.frames.len()];
+            for node in 1..nearest.len() {
+                let is_focus = tree.frames[node] == focus.0;
+                nearest[node] = if is_focus { node as u32 } else { nearest[tree.parents[node] as usize] };
+            }
+            nearest
+        });
+        let mut places: Places = Vec::new();
+        let list = if nearest.is_some() { &CullList::empty() } else { cull };
+        self.culled(selection, list, GroupBy::Stacks)?.for_each(|row, stack| {
+            let node = tree.node_of[stack as usize];
+            let node = nearest.as_ref().map_or(node, |nearest| nearest[node as usize]);
+            let amount = query.value.of(&Metrics::of(row));
+            if node != OUTSIDE && amount > 0 {
+                places.push(Place { node, start: node, amount });
+            }
+        })?;
+        Ok(inverted(&tree, places, query))
+    }
+}
+
+/// The graph; with a focus all places have its frame.
+fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery) -> FlameTree {
+    let mut depth = 0;
+    let mut frame = None;
+    if let Some(focus) = query.focus {
+        frame = Some(focus);
+        depth = 1;
+        step_up(tree, &mut places);
+    }
+    if let Some((node, root_depth)) = query.root {
+        // The frames that the root's places have in common are those of the place that named it.
+        let mut common = node;
+        for level in 0..root_depth {
+            if common == 0 || common as usize >= tree.frames.len() {
+                return FlameTree::default();
+            }
+            let wanted = tree.frames[common as usize];
+            frame = Some(FrameNumber(wanted));
+            common = tree.parents[common as usize];
+            if level < depth {
+                continue;
+            }
+            places.retain(|place| place.node != 0 && tree.frames[place.node as usize] == wanted);
+            step_up(tree, &mut places);
+        }
+        depth = depth.max(root_depth);
+    }
+    let value = sum(&places);
+    let least = ((value as f64 * query.least_share) as u64).max(1);
+    let key = query.root.unwrap_or((0, 0));
+    let mut nodes = vec![FlameNode { key, parent: None, frame, value, self_value: 0, left_out: 0 }];
+    let mut depths = vec![depth];
+    let mut waiting = BinaryHeap::from([Waiting { value, number: std::cmp::Reverse(0), places }]);
+    let mut node_count = 1;
+    while let Some(Waiting { number: std::cmp::Reverse(number), mut places, .. }) = waiting.pop() {
+        places.sort_unstable_by_key(|place| (tree.frames[place.node as usize], place.node));
+        for alike in places.chunk_by(|a, b| tree.frames[a.node as usize] == tree.frames[b.node as usize]) {
+            let (value, place) = (sum(alike), alike[0]);
+            if place.node == 0 {
+                nodes[number].self_value = value;
+                continue;
+            }
+            node_count += 1;
+            if value < least || nodes.len() >= query.nodes_max {
+                nodes[number].left_out = nodes[number].left_out.saturating_add(value);
+                continue;
+            }
+            let mut above = alike.to_vec();
+            step_up(tree, &mut above);
+            waiting.push(Waiting { value, number: std::cmp::Reverse(nodes.len()), places: above });
+            nodes.push(FlameNode {
+                key: (place.start, depths[number] + 1),
+                parent: Some(number),
+                frame: Some(FrameNumber(tree.frames[place.node as usize])),
+                value,
+                self_value: 0,
+                left_out: 0,
+            });
+            depths.push(depths[number] + 1);
+        }
+    }
+    in_order(nodes, node_count)
+}
+
+fn sum(places: &[Place]) -> u64 {
+    places.iter().fold(0, |sum, place| sum.saturating_add(place.amount))
+}
+
+/// From each place to its caller; places that meet become one.
+fn step_up(tree: &FrameTree, places: &mut Places) {
+    for place in places.iter_mut() {
+        place.node = tree.parents[place.node as usize];
+    }
+    places.sort_unstable();
+    places.dedup_by(|next, kept| {
+        let meets = next.node == kept.node;
+        if meets {
+            kept.amount = kept.amount.saturating_add(next.amount);
+        }
+        meets
+    });
+}
+
+/// The nodes so that each is followed by what is below it, the greatest first.
+fn in_order(found: Vec<FlameNode>, node_count: usize) -> FlameTree {
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); found.len()];
+    for (number, node) in found.iter().enumerate() {
+        if let Some(parent) = node.parent {
+            children[parent].push(number);
+        }
+    }
+    let mut nodes = Vec::with_capacity(found.len());
+    let mut pending = vec![(0, None)];
+    while let Some((number, parent)) = pending.pop() {
+        let at = nodes.len();
+        nodes.push(FlameNode { parent, ..found[number] });
+        let below = &mut children[number];
+        below.sort_by_key(|&child| (found[child].value, std::cmp::Reverse(found[child].frame)));
+        pending.extend(below.iter().map(|&child| (child, Some(at))));
+    }
+    FlameTree { nodes, node_count }
+}

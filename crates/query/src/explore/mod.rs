@@ -1,0 +1,33 @@
+//! Many queries on one trace: what they have in common is made once and kept.
+//!
+//! ```text
+//!  events ── one replay ──> event table (allocations and their ends, in columns)
+//!                              │ a scan for each filter: milliseconds for a million events
+//!  file's summary ─────────────┤
+//!                              └─> selection (rows) ── rankings, flame graphs, histograms
+//!  names, once ── symbol tree ─────────┘
+//! ```
+//! All numbers are those of [`crate::run`]; tests compare them on random traces with random filters.
+
+mod course;
+mod difference;
+mod event_table;
+mod explorer;
+mod flame;
+mod inverted_flame;
+mod leaks;
+mod neighbours;
+mod scan;
+mod selection;
+mod site_table;
+mod table_builder;
+mod time_column;
+
+pub use course::{Course, CourseBy, CourseOf, CourseQuery, Series, SeriesKey};
+pub use difference::{DifferenceGroup, DifferenceNode, DifferenceTree, FrameUnion, Side};
+pub use event_table::{EventTable, TableLimit};
+pub use explorer::{Explorer, Found, FrameNumber};
+pub use flame::{FlameNode, FlameQuery, FlameTree, Value};
+pub use leaks::Age;
+pub use neighbours::Neighbours;
+pub use selection::Selection;

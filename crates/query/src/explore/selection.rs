@@ -1,0 +1,124 @@
+//! What a filter chose, added up: what all views of the same filter share.
+
+use heapr_trace::{Damage, Totals};
+
+use super::event_table::EventTable;
+use super::scan::Scanned;
+use crate::collector::{Collected, RowSums};
+use crate::histogram::{Histogram, HistogramCounter};
+use crate::report::HeapRow;
+use crate::row_table::{RowKey, RowSource, RowTable, Rows};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Selection {
+    /// Over all that is counted.
+    pub totals: Totals,
+    /// The same by process and heap, in that order.
+    pub by_heap: Vec<HeapRow>,
+    /// Of size and of lifetime, if they were asked for.
+    pub histograms: Vec<Histogram>,
+    /// Chunks of events that could not be used.
+    pub damage: Vec<Damage>,
+    pub(crate) rows: RowSource<'static>,
+    /// The same by thread too, if that is known.
+    pub(crate) thread_rows: Option<RowSource<'static>>,
+}
+
+impl Selection {
+    /// Of what a scan of a table found.
+    pub(crate) fn of_scan(table: &EventTable, scanned: Scanned) -> Self {
+        let rows_of = |is_by_thread: bool| {
+            let mut rows = RowTable::new(is_by_thread);
+            for (site, sums) in table.sites.iter().zip(&scanned.sums) {
+                if sums.total_count == 0 {
+                    continue;
+                }
+                let key =
+                    RowKey { stack: site.stack, process: site.process, heap: site.heap, thread: site.thread };
+                let row = rows.row(key);
+                let totals = rows.totals_mut(row);
+                totals.total_count += sums.total_count;
+                totals.total_bytes = totals.total_bytes.saturating_add(sums.total_bytes);
+                totals.realloc_count += if site.is_realloc { sums.total_count } else { 0 };
+                totals.temporary_count += sums.temporary_count;
+                totals.outstanding_count += sums.outstanding_count;
+                totals.outstanding_bytes = totals.outstanding_bytes.saturating_add(sums.outstanding_bytes);
+                totals.peak_count += sums.peak_count;
+                totals.peak_bytes = totals.peak_bytes.saturating_add(sums.peak_bytes);
+            }
+            rows.finish(0)
+        };
+        let (rows, thread_rows) = (rows_of(false), rows_of(true));
+        let mut sums = RowSums::default();
+        rows.totals.iter().for_each(|row| sums.add(row));
+        sums.set_peak_time(scanned.peak_time_ns);
+        let mut totals = sums.totals;
+        totals.failed_count = scanned.counters.failed_count;
+        totals.implied_frees = scanned.counters.implied_frees;
+        totals.unmatched_frees = scanned.counters.unmatched_frees;
+        totals.inherited_frees = scanned.counters.inherited_frees;
+        let mut by_heap: Vec<HeapRow> = sums
+            .by_heap
+            .into_iter()
+            .map(|(process, heap, totals)| HeapRow { process, heap, totals })
+            .collect();
+        for (process, heap, peak) in scanned.heap_peaks.into_iter().flatten() {
+            if let Some(row) = by_heap.iter_mut().find(|row| (row.process, row.heap) == (process, heap)) {
+                row.totals.peak_bytes = peak.bytes;
+                row.totals.peak_count = peak.count;
+                row.totals.peak_time_ns = peak.time_ns;
+            }
+        }
+        Self {
+            totals,
+            by_heap,
+            histograms: scanned.histograms.into_iter().map(HistogramCounter::finish).collect(),
+            damage: table.damage.clone(),
+            rows: RowSource::Memory(rows),
+            thread_rows: Some(RowSource::Memory(thread_rows)),
+        }
+    }
+
+    /// Of what a replay collected.
+    pub(crate) fn of_replay(collected: Collected, damage: Vec<Damage>) -> Self {
+        let Collected { rows, totals, by_heap, histograms } = collected;
+        let mut by_heap: Vec<HeapRow> =
+            by_heap.into_iter().map(|(process, heap, totals)| HeapRow { process, heap, totals }).collect();
+        by_heap.sort_by_key(|row| (row.process, row.heap));
+        // A replay for a ranking of threads tells rows by threads apart; they are the only ones then.
+        let is_by_thread = !rows.threads.is_empty();
+        let merged = if is_by_thread { merged(&rows) } else { Rows::default() };
+        let (rows, thread_rows) = if is_by_thread { (merged, Some(rows)) } else { (rows, None) };
+        Self {
+            totals,
+            by_heap,
+            histograms: histograms.into_iter().map(HistogramCounter::finish).collect(),
+            damage,
+            rows: RowSource::Memory(rows),
+            thread_rows: thread_rows.map(RowSource::Memory),
+        }
+    }
+}
+
+/// The rows without their threads.
+fn merged(rows: &Rows) -> Rows {
+    let mut merged: Vec<heapr_trace::StackTotals> = Vec::new();
+    for row in &rows.totals {
+        let key = |row: &heapr_trace::StackTotals| (row.stack, row.process, row.heap);
+        match merged.last_mut().filter(|last| key(last) == key(row)) {
+            None => merged.push(*row),
+            Some(last) => {
+                last.total_count += row.total_count;
+                last.total_bytes = last.total_bytes.saturating_add(row.total_bytes);
+                last.realloc_count += row.realloc_count;
+                last.temporary_count += row.temporary_count;
+                last.outstanding_count += row.outstanding_count;
+                last.outstanding_bytes = last.outstanding_bytes.saturating_add(row.outstanding_bytes);
+                last.peak_count += row.peak_count;
+                last.peak_bytes = last.peak_bytes.saturating_add(row.peak_bytes);
+            }
+        }
+    }
+    Rows { totals: merged, threads: Vec::new() }
+}

@@ -1,0 +1,163 @@
+//! One replay of all events into an [`EventTable`].
+//!
+//! The ledger tells of a block's end, but not which allocation it was. A block carries the time of its birth, which the
+//! ledger never looks at: here it carries the number of the allocation instead.
+
+use heapr_ledger::{Cause, Death, Ledger, Observer};
+use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, StackIndex, Trace};
+
+use super::event_table::{End, EventTable, Failure, Move, TableLimit};
+use super::site_table::SiteTable;
+use crate::error::{Error, Result};
+use crate::replay::Progress;
+
+/// Marks the number of an event that is no allocation.
+const NO_ALLOCATION: u64 = 1 << 63;
+/// No allocation.
+const NONE: u32 = u32::MAX;
+
+impl EventTable {
+    /// Reads all events; nothing if there are more than the limit allows. `is_cancelled` is asked now and then.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or it was given up.
+    pub fn build(
+        trace: &Trace,
+        limit: TableLimit,
+        progress: &mut Progress<'_>,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>> {
+        let event_count = trace.event_count();
+        if !limit.allows(event_count) {
+            return Ok(None);
+        }
+        let mut ledger = Ledger::new();
+        for (index, process) in trace.processes().iter().enumerate() {
+            ledger.add_process(ProcessIndex(index as u32), process.origin);
+        }
+        let mut builder = Builder::default();
+        let mut numbered = Vec::new();
+        let mut seen = 0_u64;
+        let mut events = trace.events(0, u64::MAX);
+        while let Some(batch) = events.next_batch()? {
+            if is_cancelled() {
+                return Err(Error::GivenUp);
+            }
+            // A damaged index may claim fewer events than there are.
+            seen += batch.len() as u64;
+            if !limit.allows(seen) {
+                return Ok(None);
+            }
+            builder.number(batch, trace, &mut numbered);
+            ledger.apply_all(&numbered, &mut builder);
+            let (read, all) = events.progress();
+            progress(read, all);
+        }
+        let mut table = builder.table;
+        table.damage = events.damage().to_vec();
+        table.sites = builder.sites.into_sites();
+        table.finish();
+        Ok(Some(table))
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    table: EventTable,
+    sites: SiteTable,
+    /// Times of the batch's events that are no allocations.
+    other_times_ns: Vec<u64>,
+    /// Times of the batch's allocations.
+    alloc_times_ns: Vec<u64>,
+    /// Number of the batch's first allocation.
+    first_allocation: u64,
+    /// By thread: its last allocation from malloc.
+    last_malloc: Vec<u32>,
+}
+
+impl Builder {
+    /// The events with numbers in place of times.
+    fn number(&mut self, batch: &[Event], trace: &Trace, numbered: &mut Vec<(Event, ProcessIndex)>) {
+        numbered.clear();
+        self.other_times_ns.clear();
+        self.alloc_times_ns.clear();
+        self.first_allocation = self.table.allocation_count() as u64;
+        for event in batch {
+            let number = match event.action {
+                Action::Alloc { .. } | Action::Realloc { .. } => {
+                    self.alloc_times_ns.push(event.time_ns);
+                    self.first_allocation + self.alloc_times_ns.len() as u64 - 1
+                }
+                Action::Free { .. } | Action::Failed { .. } => {
+                    self.other_times_ns.push(event.time_ns);
+                    NO_ALLOCATION | (self.other_times_ns.len() as u64 - 1)
+                }
+            };
+            numbered.push((Event { time_ns: number, ..*event }, trace.process_of(event.thread)));
+        }
+    }
+
+    /// The time that a number stands for.
+    #[inline(always)]
+    fn time_ns(&self, number: u64) -> u64 {
+        if number & NO_ALLOCATION != 0 {
+            self.other_times_ns[(number & !NO_ALLOCATION) as usize]
+        } else {
+            self.alloc_times_ns[(number - self.first_allocation) as usize]
+        }
+    }
+
+    fn last_malloc_of(&mut self, thread: u32) -> &mut u32 {
+        let thread = thread as usize;
+        if thread >= self.last_malloc.len() {
+            self.last_malloc.resize(thread + 1, NONE);
+        }
+        &mut self.last_malloc[thread]
+    }
+}
+
+impl Observer for Builder {
+    #[inline]
+    fn born(&mut self, block: &Block) {
+        let time_ns = self.time_ns(block.alloc_ns);
+        self.table.times.push(time_ns);
+        if block.heap == HeapId::MALLOC {
+            let allocation = self.table.allocation_count() as u32;
+            *self.last_malloc_of(block.thread.0) = allocation;
+        }
+        let site = self.sites.number(block);
+        self.table.push_allocation(site, block.size_bytes);
+    }
+
+    #[inline]
+    fn died(&mut self, block: &Block, death: &Death) {
+        let allocation = block.alloc_ns as u32;
+        let time_ns = self.time_ns(death.time_ns);
+        self.table.times.push(time_ns);
+        let sequence = self.table.move_count();
+        self.table.moves.push(Move::end(allocation));
+        self.table.ends[allocation as usize] = End::new(sequence, death.is_temporary);
+        if death.cause == Cause::Implied {
+            self.table.implied_ends.push(allocation);
+        }
+        if death.is_temporary && block.heap != HeapId::MALLOC {
+            // It got the address of what its thread had from malloc last: without that there is nothing to be seen.
+            let since = *self.last_malloc_of(death.thread.0);
+            self.table.temporary_since.push((allocation, since));
+        }
+    }
+
+    fn failed(&mut self, event: &Event, process: ProcessIndex, _size_bytes: u64, _stack: StackIndex) {
+        let time_ns = self.time_ns(event.time_ns);
+        self.table.failures.push(Failure { time_ns, process });
+    }
+
+    fn unmatched_free(&mut self, _event: &Event, process: ProcessIndex, is_inherited: bool) {
+        let frees = self.table.unknown_frees.entry(process).or_default();
+        if is_inherited {
+            frees.inherited += 1;
+        } else {
+            frees.unmatched += 1;
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What a snapshot holds, added up by stack: amounts, ages, and how much was allocated between which moments.
+
+use heapr_trace::{Block, Damage, Snapshot, StackIndex, Trace};
+
+use crate::choice::Choice;
+use crate::error::Result;
+use crate::filter::Filter;
+
+/// Number of blocks and their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LiveAmount {
+    /// Blocks.
+    pub block_count: u64,
+    /// Bytes asked for in them.
+    pub block_bytes: u64,
+}
+
+impl LiveAmount {
+    /// Adds another.
+    pub fn add(&mut self, other: Self) {
+        self.block_count += other.block_count;
+        self.block_bytes = self.block_bytes.saturating_add(other.block_bytes);
+    }
+}
+
+/// Live blocks that have something in common.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LiveRow {
+    /// All of them.
+    pub amount: LiveAmount,
+    /// By the moment of allocation: before the first boundary, between it and the second, …, after the last.
+    pub by_interval: Vec<LiveAmount>,
+    /// Age of the oldest.
+    pub oldest_age_ns: u64,
+    /// Age of the youngest.
+    pub youngest_age_ns: u64,
+    /// Sum of the ages.
+    pub age_sum_ns: u128,
+}
+
+impl LiveRow {
+    fn count(&mut self, size_bytes: u64, age_ns: u64, interval: usize, interval_count: usize) {
+        if self.by_interval.is_empty() {
+            self.by_interval.resize(interval_count, LiveAmount::default());
+        }
+        let one = LiveAmount { block_count: 1, block_bytes: size_bytes };
+        self.by_interval[interval].add(one);
+        self.oldest_age_ns = self.oldest_age_ns.max(age_ns);
+        self.youngest_age_ns =
+            if self.amount.block_count == 0 { age_ns } else { self.youngest_age_ns.min(age_ns) };
+        self.age_sum_ns += u128::from(age_ns);
+        self.amount.add(one);
+    }
+
+    /// Adds the blocks of another row.
+    pub fn add(&mut self, other: &Self) {
+        if other.amount.block_count == 0 {
+            return;
+        }
+        self.youngest_age_ns = if self.amount.block_count == 0 {
+            other.youngest_age_ns
+        } else {
+            self.youngest_age_ns.min(other.youngest_age_ns)
+        };
+        self.oldest_age_ns = self.oldest_age_ns.max(other.oldest_age_ns);
+        self.age_sum_ns += other.age_sum_ns;
+        self.amount.add(other.amount);
+        if self.by_interval.len() < other.by_interval.len() {
+            self.by_interval.resize(other.by_interval.len(), LiveAmount::default());
+        }
+        for (sum, amount) in self.by_interval.iter_mut().zip(&other.by_interval) {
+            sum.add(*amount);
+        }
+    }
+
+    /// Mean age; 0 of nothing.
+    #[must_use]
+    pub fn mean_age_ns(&self) -> u64 {
+        let mean = self.age_sum_ns.checked_div(u128::from(self.amount.block_count)).unwrap_or(0);
+        u64::try_from(mean).unwrap_or(u64::MAX)
+    }
+}
+
+/// A snapshot by stack.
+#[derive(Debug, Default)]
+pub struct LiveRows {
+    /// By stack; those without blocks are left out.
+    pub rows: Vec<(StackIndex, LiveRow)>,
+    /// Over all stacks.
+    pub whole: LiveRow,
+    /// What of the snapshot could not be read.
+    pub damage: Vec<Damage>,
+}
+
+/// Adds up the blocks of a snapshot that pass the filter's processes, heaps, threads, sizes and lifetimes (ages, here).
+/// `boundaries_ns`: moments, in rising order, between which allocations are told apart.
+///
+/// # Errors
+/// The filter names what the trace does not have, or the file cannot be read.
+pub fn live_rows(
+    trace: &Trace,
+    snapshot: &Snapshot,
+    filter: &Filter,
+    boundaries_ns: &[u64],
+) -> Result<LiveRows> {
+    let choice = Choice::new(filter, trace.processes(), trace.threads())?;
+    let interval_count = boundaries_ns.len() + 1;
+    // By stack: place in the rows plus one.
+    let mut places = vec![0_u32; trace.stacks().len()];
+    let mut found = LiveRows::default();
+    let (rows, whole) = (&mut found.rows, &mut found.whole);
+    let count = |block: &Block| {
+        let age_ns = snapshot.time_ns.saturating_sub(block.alloc_ns);
+        let passes = choice.has(block)
+            && filter.size.is_none_or(|size| size.contains(block.size_bytes))
+            && filter.lifetime.is_none_or(|lifetime| lifetime.contains(age_ns));
+        // Stacks that the file does not have came out as the empty one; without any stacks there is no place for it.
+        let place = places.get_mut(block.stack.0 as usize);
+        let Some(place) = place.filter(|_| passes) else { return };
+        if *place == 0 {
+            rows.push((block.stack, LiveRow::default()));
+            *place = rows.len() as u32;
+        }
+        let interval = boundaries_ns.partition_point(|&boundary_ns| boundary_ns < block.alloc_ns);
+        rows[*place as usize - 1].1.count(block.size_bytes, age_ns, interval, interval_count);
+        whole.count(block.size_bytes, age_ns, interval, interval_count);
+    };
+    found.damage = trace.for_each_snapshot_block(snapshot, count)?;
+    Ok(found)
+}

@@ -1,0 +1,147 @@
+//! Stacks of a file in groups: by whole stack, innermost frame or its module, after culling. What is added up over the groups
+//! is the caller's.
+
+use heapr_trace::{StackIndex, Trace};
+
+use crate::code_table::CodeTable;
+use crate::cull_list::CullList;
+use crate::culling::Culling;
+use crate::frame_pattern::FramePattern;
+use crate::frames::{FrameId, FrameView};
+use crate::name_table::Name;
+use crate::query::GroupBy;
+use crate::symbol_source::{NoSymbols, SymbolSource};
+use crate::symbol_tree::{NamedStack, SymbolTree};
+
+/// What a group is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Stack(NamedStack),
+    Frame(Option<FrameId>),
+    Image(Option<Name>),
+}
+
+/// Groups of stacks.
+pub struct StackGroups<'t> {
+    trace: &'t Trace,
+    tree: SymbolTree,
+    /// By stack; `None`: not asked for, or without a required frame.
+    groups: Vec<Option<u32>>,
+    keys: Vec<Key>,
+    /// By group: a stack of it, and what culling leaves of that.
+    representatives: Vec<(StackIndex, NamedStack)>,
+}
+
+impl<'t> StackGroups<'t> {
+    /// Groups the stacks in `stacks`; those without one of the `required` frames (if there are any) are in no group.
+    /// Threads are no property of a stack: by thread, all are in one group.
+    pub fn new(
+        trace: &'t Trace,
+        stacks: impl IntoIterator<Item = StackIndex>,
+        by: GroupBy,
+        cull: &CullList,
+        required: &[FramePattern],
+        symbols: &mut dyn SymbolSource,
+    ) -> Self {
+        let table = trace.stacks();
+        let (mut asked, mut wanted) = (vec![false; table.len()], vec![false; table.len()]);
+        for stack in stacks {
+            if let Some(is_asked) = asked.get_mut(stack.0 as usize) {
+                *is_asked = true;
+            }
+            let mut next = stack;
+            while let Some(is_wanted) = wanted.get_mut(next.0 as usize).filter(|is_wanted| !**is_wanted) {
+                *is_wanted = true;
+                if next == StackIndex::EMPTY {
+                    break;
+                }
+                next = table.parent(next);
+            }
+        }
+        let needs_symbols = matches!(by, GroupBy::Stacks | GroupBy::Frames)
+            || cull.needs_symbols()
+            || required.iter().any(FramePattern::needs_symbol);
+        let mut no_symbols = NoSymbols;
+        let symbols: &mut dyn SymbolSource = if needs_symbols { symbols } else { &mut no_symbols };
+        let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, &wanted);
+        let has_required = (!required.is_empty()).then(|| tree.stacks_with(&tree.matching_frames(required)));
+        let mut culling = Culling::new(&tree, cull);
+        let (mut keys, mut representatives) = (Vec::new(), Vec::new());
+        let mut numbers = hashbrown::HashMap::new();
+        let mut groups = vec![None; table.len()];
+        for (number, group) in groups.iter_mut().enumerate().filter(|&(number, _)| asked[number]) {
+            let stack = StackIndex(number as u32);
+            let named = tree.named(stack);
+            if has_required.as_ref().is_some_and(|has| !has[named as usize]) {
+                continue;
+            }
+            let culled = culling.cull(named);
+            let key = match by {
+                GroupBy::Stacks => Key::Stack(culled),
+                GroupBy::Frames => Key::Frame(tree.frame(culled)),
+                GroupBy::Images => {
+                    Key::Image(tree.frame(culled).and_then(|frame| tree.frames.key(frame).module))
+                }
+                GroupBy::Threads => Key::Image(None),
+            };
+            *group = Some(*numbers.entry(key).or_insert_with(|| {
+                keys.push(key);
+                representatives.push((stack, culled));
+                keys.len() as u32 - 1
+            }));
+        }
+        drop(culling);
+        Self { trace, tree, groups, keys, representatives }
+    }
+
+    /// Number of groups.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// The group of a stack that was asked for.
+    #[must_use]
+    pub fn group_of(&self, stack: StackIndex) -> Option<u32> {
+        self.groups.get(stack.0 as usize).copied().flatten()
+    }
+
+    /// The frames of a group, innermost first, after culling: a stack, one frame, one frame with nothing but a module, or
+    /// none (no stack was taken).
+    #[must_use]
+    pub fn frames(&self, group: u32) -> Vec<FrameView<'_>> {
+        let Some(&(stack, culled)) = self.representatives.get(group as usize) else { return Vec::new() };
+        match self.keys[group as usize] {
+            Key::Stack(_) => self.tree.views(self.trace, stack, culled),
+            Key::Frame(Some(frame)) => {
+                let mut views = self.tree.views(self.trace, stack, culled);
+                views.truncate(1);
+                if views.is_empty() {
+                    views.push(self.tree.frames.view(frame));
+                }
+                views
+            }
+            Key::Image(Some(module)) => vec![FrameView {
+                module: Some(self.tree.frames.names.get(module)),
+                symbol: None,
+                file: None,
+                line: None,
+                is_inlined: false,
+                offset: 0,
+            }],
+            Key::Frame(None) | Key::Image(None) => Vec::new(),
+        }
+    }
+}
+
+impl std::fmt::Debug for StackGroups<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("StackGroups").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

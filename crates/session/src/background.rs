@@ -1,0 +1,127 @@
+//! A session with a name and a socket: begun in whatever process is to record, then run until it is stopped.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Sender};
+
+use serde::{Deserialize, Serialize};
+
+use crate::control::claim::NameClaim;
+use crate::control::{Answer, Listener, Order};
+use crate::worker::{Ended, Worker};
+use crate::{Error, Session, SessionName, SessionProperties, SessionSummary, SnapshotRule};
+
+/// What a session is to begin with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StartRequest {
+    /// Its properties, its name among them.
+    pub properties: SessionProperties,
+    /// A program to start with it.
+    pub program: Option<ProgramCommand>,
+    /// Processes to attach to.
+    pub pids: Vec<u32>,
+    /// When snapshots are taken without being asked for.
+    pub snapshot_rules: Vec<SnapshotRule>,
+}
+
+impl StartRequest {
+    /// A session without targets.
+    #[must_use]
+    pub fn new(properties: SessionProperties) -> Self {
+        Self { properties, program: None, pids: Vec::new(), snapshot_rules: Vec::new() }
+    }
+}
+
+/// A program and its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramCommand {
+    /// Path of its file.
+    pub path: OsString,
+    /// All arguments, its name first.
+    pub arguments: Vec<OsString>,
+}
+
+/// A session that has begun: its targets are traced, its name is taken, its socket answers once it runs.
+#[derive(Debug)]
+pub struct BackgroundSession {
+    worker: Worker,
+    listener: Listener,
+    claim: NameClaim,
+    orders: Sender<Order>,
+    remarks: Vec<String>,
+}
+
+impl BackgroundSession {
+    /// Takes the name, makes file, buffers and socket, starts the program, attaches to the processes. If any of it fails
+    /// nothing stays behind.
+    ///
+    /// # Errors
+    /// What failed; see [`Error::kind`].
+    pub fn begin(request: StartRequest) -> Result<Self, Error> {
+        let StartRequest { properties, program, pids, snapshot_rules } = request;
+        let name = SessionName::new(&properties.name)?;
+        properties.check()?;
+        let claim = NameClaim::new(&name)?;
+        let output = properties.output.clone();
+        let mut session = Session::start(properties)?;
+        snapshot_rules.into_iter().for_each(|rule| session.add_snapshot_rule(rule));
+        Self::begin_with(session, claim, program, &pids).inspect_err(|_| {
+            let _ = std::fs::remove_file(&output);
+        })
+    }
+
+    fn begin_with(
+        session: Session,
+        claim: NameClaim,
+        program: Option<ProgramCommand>,
+        pids: &[u32],
+    ) -> Result<Self, Error> {
+        let (orders, receiver) = mpsc::channel();
+        let socket = claim.listen()?;
+        let listener =
+            Listener::start(socket, orders.clone()).map_err(|source| Error::Recorder { source })?;
+        let child = program.map(|program| start_program(&session, &program)).transpose()?;
+        let mut worker = Worker::new(session, receiver, child);
+        let remarks = worker.attach_all(pids)?;
+        Ok(Self { worker, listener, claim, orders, remarks })
+    }
+
+    /// What there is to say about the processes that it has begun with.
+    #[must_use]
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Records until it is stopped or cancelled by an order, or `stop` is set. `None`: cancelled.
+    #[must_use]
+    pub fn run(self, stop: &AtomicBool) -> Option<SessionSummary> {
+        let Self { worker, listener, claim, orders, remarks: _ } = self;
+        let Ended { summary, report, order } = worker.run(stop);
+        // Who hears that the session has ended may start the next one of this name.
+        drop(claim);
+        if let Some(order) = order {
+            let _ = order.answer.send(Answer::Stopped(report));
+        }
+        listener.finish();
+        drop(orders);
+        summary
+    }
+
+    /// Where orders can be sent from the same process.
+    pub(crate) fn orders(&self) -> Sender<Order> {
+        self.orders.clone()
+    }
+}
+
+fn start_program(session: &Session, program: &ProgramCommand) -> Result<std::process::Child, Error> {
+    use std::os::unix::process::CommandExt as _;
+    let failed =
+        |source: io::Error| Error::Program { program: program.path.to_string_lossy().into_owned(), source };
+    let mut command = Command::new(&program.path);
+    if let Some((name, arguments)) = program.arguments.split_first() {
+        command.arg0(name).args(arguments);
+    }
+    command.envs(session.environment_for_target()).stdin(Stdio::null()).spawn().map_err(failed)
+}

@@ -1,0 +1,159 @@
+//! The asking side: which sessions there are, and what one of them answers.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::claim::{SOCKET, is_running};
+use super::listener::read_line;
+use super::protocol::{
+    ANSWER_BYTES_MAX, Answer, AnswerLine, Failure, FailureKind, PROTOCOL_VERSION, Request, RequestLine,
+};
+use crate::SessionName;
+use crate::runtime_directory::RuntimeDirectory;
+
+/// A session's end may have to write a long file's summary; anything else is answered between two rounds.
+const STOP_PATIENCE: Duration = Duration::from_secs(600);
+/// Attaching waits up to some seconds for a moment at which the target can be stopped.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A session that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionEntry {
+    /// Its name.
+    pub name: String,
+    /// Its socket.
+    pub socket: PathBuf,
+}
+
+/// Why a session could not be asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// There is none of that name.
+    #[error("no session named {name} is running{}", others(running))]
+    NoSuchSession {
+        /// The name asked for.
+        name: String,
+        /// Names of those that run.
+        running: Vec<String>,
+    },
+    /// Its socket is somebody else's.
+    #[error("the socket of session {name} belongs to user {uid}: not used")]
+    ForeignSocket {
+        /// The session.
+        name: String,
+        /// Who listens.
+        uid: u32,
+    },
+    /// It does not answer.
+    #[error("session {name} does not answer: {reason}")]
+    NoAnswer {
+        /// The session.
+        name: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// It answered that it did not do it.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+}
+
+impl ClientError {
+    /// In a word.
+    #[must_use]
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::NoSuchSession { .. } => FailureKind::NoSuchSession,
+            Self::ForeignSocket { .. } => FailureKind::NoPermission,
+            Self::NoAnswer { .. } => FailureKind::Protocol,
+            Self::Failed(failure) => failure.kind,
+        }
+    }
+}
+
+fn others(running: &[String]) -> String {
+    if running.is_empty() {
+        "; start one with `heapr start`".to_owned()
+    } else {
+        format!("; running: {}", running.join(", "))
+    }
+}
+
+/// The sessions of this user that run, by name. What killed ones left behind is removed.
+#[must_use]
+pub fn sessions() -> Vec<SessionEntry> {
+    let mut found: Vec<SessionEntry> = Vec::new();
+    for directory in RuntimeDirectory::existing() {
+        for name in directory.names(SOCKET) {
+            let is_new = found.iter().all(|known| known.name != name);
+            if is_new && SessionName::new(&name).is_ok() && is_running(&directory, &name) {
+                found.push(SessionEntry { socket: directory.path().join(format!("{name}{SOCKET}")), name });
+            }
+        }
+    }
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    found
+}
+
+/// Asks one session.
+#[derive(Debug)]
+pub struct SessionClient {
+    name: SessionName,
+    directory: RuntimeDirectory,
+}
+
+impl SessionClient {
+    /// Finds a session.
+    ///
+    /// # Errors
+    /// None of that name runs.
+    pub fn find(name: &SessionName) -> Result<Self, ClientError> {
+        let directory =
+            RuntimeDirectory::existing().into_iter().find(|directory| is_running(directory, name.as_str()));
+        match directory {
+            Some(directory) => Ok(Self { name: name.clone(), directory }),
+            None => Err(ClientError::NoSuchSession {
+                name: name.to_string(),
+                running: sessions().into_iter().map(|entry| entry.name).collect(),
+            }),
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &SessionName {
+        &self.name
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// The session does not answer, or answers that it failed.
+    pub fn ask(&self, request: Request) -> Result<Answer, ClientError> {
+        let no_answer = |reason: String| ClientError::NoAnswer { name: self.name.to_string(), reason };
+        let path = self.directory.entry(&format!("{}{SOCKET}", self.name));
+        let mut stream = UnixStream::connect(path).map_err(|error| no_answer(error.to_string()))?;
+        let peer =
+            rustix::net::sockopt::socket_peercred(&stream).map_err(|error| no_answer(error.to_string()))?;
+        if peer.uid != rustix::process::geteuid() && !peer.uid.is_root() {
+            return Err(ClientError::ForeignSocket { name: self.name.to_string(), uid: peer.uid.as_raw() });
+        }
+        let patience =
+            if matches!(request, Request::Stop | Request::Cancel) { STOP_PATIENCE } else { PATIENCE };
+        let line = RequestLine { heapr: PROTOCOL_VERSION, request };
+        let mut text = serde_json::to_vec(&line).map_err(|error| no_answer(error.to_string()))?;
+        text.push(b'\n');
+        let _ = stream.set_write_timeout(Some(PATIENCE));
+        stream.write_all(&text).map_err(|error| no_answer(error.to_string()))?;
+        let line = read_line(&stream, ANSWER_BYTES_MAX, patience)
+            .map_err(|reason| no_answer(format!("the answer {reason}")))?;
+        let line: AnswerLine = serde_json::from_slice(&line)
+            .map_err(|error| no_answer(format!("the answer makes no sense: {error}")))?;
+        match line.answer {
+            Answer::Failed(failure) => Err(failure.into()),
+            answer => Ok(answer),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Talking to a session's recorder, from the same process or another: requests, answers, the socket that carries them.
+//!
+//! ```text
+//! heapr status          socket NAME.sock         recorder process
+//! +-----------+   one line of JSON each way   +-----------------------------------------+
+//! | client    | <===========================> | listener -> a thread per client (few)   |
+//! +-----------+   SO_PEERCRED checked by both |      | Order (request, where to answer) |
+//!                                             |      v                                  |
+//! HeapTrace in the same process ------------->|   worker: rounds, orders between them   |
+//!                                             +-----------------------------------------+
+//! ```
+//!
+//! The worker looks for orders between two rounds and never waits for anybody; a client that is slow, silent or hostile
+//! costs a thread until its time is up.
+
+pub(crate) mod claim;
+mod client;
+mod listener;
+mod protocol;
+
+pub use client::{ClientError, SessionClient, SessionEntry, sessions};
+pub(crate) use listener::Listener;
+pub(crate) use protocol::Order;
+pub use protocol::{
+    Answer, Failure, FailureKind, PROTOCOL_VERSION, Request, SnapshotTaken, StopReport, Update, UpdateReport,
+};

@@ -1,0 +1,170 @@
+//! Snapshots of the live heaps of a session's processes: what is asked for, and one being taken.
+//!
+//! The recorder keeps the live blocks, so the processes are not stopped and not touched. A snapshot is a cut through the
+//! ledger between two events: what happens after it does not show, whatever happens while the blocks are written.
+//!
+//! ```text
+//! request ──> queue ──> cut (all events so far are applied) ──> slices between the recorder's rounds ──> report
+//! rule    ──┘                                                   parts of 65,536 blocks to the file
+//! ```
+
+use std::time::Instant;
+
+use heapr_trace::{
+    Block, ProcessIndex, Snapshot, SnapshotColumns, SnapshotProcess, SnapshotTrigger, TraceWriter,
+};
+
+/// Of which processes a snapshot is taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum SnapshotScope {
+    /// All that live.
+    #[default]
+    Live,
+    /// Those with these ids that live.
+    Pids(Vec<u32>),
+    /// One image, whether it lives or has just ended.
+    Image(ProcessIndex),
+}
+
+impl SnapshotScope {
+    /// All, or those with these ids.
+    #[must_use]
+    pub fn of_pids(pids: &[u32]) -> Self {
+        if pids.is_empty() { Self::Live } else { Self::Pids(pids.to_vec()) }
+    }
+}
+
+/// A snapshot that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotRequest {
+    /// A name to find it by; may be empty.
+    pub name: String,
+    /// Why.
+    pub trigger: SnapshotTrigger,
+    /// Of whom.
+    pub scope: SnapshotScope,
+}
+
+impl Default for SnapshotRequest {
+    /// Of all live processes, without a name.
+    fn default() -> Self {
+        Self { name: String::new(), trigger: SnapshotTrigger::Request, scope: SnapshotScope::Live }
+    }
+}
+
+/// Names a request until its report comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SnapshotTicket(pub(crate) u64);
+
+/// A snapshot that was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotReport {
+    /// Of the request; `None`: a rule took it.
+    pub ticket: Option<SnapshotTicket>,
+    /// All of it but the blocks, as it stands in the file.
+    pub snapshot: Snapshot,
+    /// It could not be written: the file's error.
+    pub write_error: Option<String>,
+}
+
+/// A snapshot between its cut and its last part.
+#[derive(Debug)]
+pub(crate) struct ActiveSnapshot {
+    ticket: Option<SnapshotTicket>,
+    head: Snapshot,
+    /// By process: its place in the head's list plus one; 0: not of it.
+    places: Vec<u32>,
+    columns: SnapshotColumns,
+    began: Instant,
+    outcome: heapr_trace::Result<()>,
+}
+
+impl ActiveSnapshot {
+    /// A snapshot without blocks; `processes` with their resident sets.
+    pub(crate) fn new(
+        ticket: Option<SnapshotTicket>,
+        number: u32,
+        request: SnapshotRequest,
+        processes: &[(ProcessIndex, Option<u64>)],
+        notes: Vec<String>,
+    ) -> Self {
+        let mut places = Vec::new();
+        for (place, (process, _)) in processes.iter().enumerate() {
+            let number = process.0 as usize;
+            if number >= places.len() {
+                places.resize(number + 1, 0);
+            }
+            places[number] = place as u32 + 1;
+        }
+        let processes = processes.iter().map(|&(process, rss_bytes)| SnapshotProcess {
+            process,
+            rss_bytes,
+            block_count: 0,
+            block_bytes: 0,
+        });
+        let head = Snapshot {
+            number,
+            time_ns: 0,
+            event_index: 0,
+            name: request.name,
+            trigger: request.trigger,
+            block_count: 0,
+            block_bytes: 0,
+            part_count: 0,
+            export_ns: 0,
+            processes: processes.collect(),
+            notes,
+        };
+        Self { ticket, head, places, columns: SnapshotColumns::new(), began: Instant::now(), outcome: Ok(()) }
+    }
+
+    /// Sets its moment.
+    pub(crate) fn cut_at(&mut self, time_ns: u64, event_index: u64) {
+        self.head.time_ns = time_ns;
+        self.head.event_index = event_index;
+        self.began = Instant::now();
+    }
+
+    /// Takes a block of the cut; blocks of other processes are left out.
+    #[inline]
+    pub(crate) fn add<W: std::io::Write>(&mut self, block: &Block, writer: &mut TraceWriter<W>) {
+        let place = self.places.get(block.process.0 as usize).copied().unwrap_or(0) as usize;
+        let Some(process) = place.checked_sub(1).and_then(|place| self.head.processes.get_mut(place)) else {
+            return;
+        };
+        process.block_count += 1;
+        process.block_bytes = process.block_bytes.saturating_add(block.size_bytes);
+        self.columns.push(block);
+        if self.columns.is_full() {
+            self.write_part(writer);
+        }
+    }
+
+    fn write_part<W: std::io::Write>(&mut self, writer: &mut TraceWriter<W>) {
+        if self.outcome.is_ok() {
+            let (number, part) = (self.head.number, self.head.part_count);
+            self.outcome = writer.snapshot_part(number, part, self.head.time_ns, &mut self.columns);
+            self.head.part_count += 1;
+        } else {
+            self.columns = SnapshotColumns::new();
+        }
+    }
+
+    /// Writes the last part and the entry of the table.
+    pub(crate) fn finish<W: std::io::Write>(mut self, writer: &mut TraceWriter<W>) -> SnapshotReport {
+        if self.columns.count() > 0 {
+            self.write_part(writer);
+        }
+        let processes = &self.head.processes;
+        self.head.block_count = processes.iter().map(|process| process.block_count).sum();
+        self.head.block_bytes =
+            processes.iter().fold(0, |sum, process| sum.saturating_add(process.block_bytes));
+        self.head.export_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let outcome = self.outcome.and_then(|()| writer.snapshot(&self.head));
+        SnapshotReport {
+            ticket: self.ticket,
+            snapshot: self.head,
+            write_error: outcome.err().map(|error| error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What need not be done in every round: who lives, what threads are called, how large processes are, whose slots are free.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use heapr_trace::{Loss, ThreadIndex};
+use heapr_wire::{PROCESS_FREE, THREAD_ENDED, THREAD_FREE};
+
+use super::Recorder;
+use crate::process_facts;
+use crate::statistics::{ThreadCounters, add};
+
+impl Recorder {
+    /// Takes note that a child was waited for.
+    pub(crate) fn process_exited(&mut self, pid: u32, wait_status: i32) {
+        // The newest image: those before it went on by exec. It may have been seen dead before it was waited for.
+        let newest = self.processes.iter_mut().rfind(|process| process.pid == pid && !process.is_done);
+        if let Some(process) = newest {
+            process.has_ended = true;
+            if let Some(entry) = &mut process.entry {
+                entry.exit_status = Some(wait_status);
+            }
+        }
+    }
+
+    /// Takes note of a process that was attached to, and of its id as we see it.
+    pub(crate) fn process_attached(&mut self, slot: u32, generation: u32, pid: u32) {
+        self.outer_pids.insert((slot, generation), pid);
+        self.find_processes();
+    }
+
+    /// Takes note that a process writes no more: it was detached from.
+    pub(crate) fn process_detached(&mut self, slot: u32, generation: u32) {
+        self.find_processes();
+        if let Some(&place) = self.process_by_slot.get(&(slot, generation))
+            && let Some(process) = self.processes.get_mut(place)
+        {
+            process.has_ended = true;
+        }
+    }
+
+    /// Looks at once whether the processes live.
+    pub(crate) fn look_for_ends(&mut self) {
+        for process in self.processes.iter_mut().filter(|process| !process.has_ended) {
+            process.has_ended = !process_facts::is_alive(process.pid);
+        }
+    }
+
+    /// What need not be done in every round.
+    pub(super) fn keep_house(&mut self, now_ns: u64) {
+        for place in 0..self.processes.len() {
+            if self.processes[place].is_done {
+                continue;
+            }
+            if self.processes[place].has_ended {
+                self.end_process(place, now_ns);
+                continue;
+            }
+            let pid = self.processes[place].pid;
+            if !process_facts::is_alive(pid) {
+                // Its last events are read in the next round; then it is done.
+                self.processes[place].has_ended = true;
+                continue;
+            }
+            if let Some(rss_bytes) = process_facts::rss_bytes(pid) {
+                let sample = heapr_trace::RssSample {
+                    time_ns: now_ns,
+                    process: self.processes[place].index,
+                    rss_bytes,
+                };
+                let outcome = self.sink.writer.rss_sample(sample);
+                self.sink.keep(outcome);
+            }
+        }
+        self.look_at_threads(now_ns);
+        self.look_at_sizes();
+    }
+
+    /// Names, ends, and slots of threads.
+    fn look_at_threads(&mut self, now_ns: u64) {
+        let mut number = 0;
+        while number < self.streams.len() {
+            let stream = &mut self.streams[number];
+            let process = &self.processes[stream.process];
+            let slot = self.pool.thread_slot(stream.slot);
+            let is_ours = slot.is_some_and(|slot| slot.generation.load(Relaxed) == stream.generation);
+            let has_said_so = is_ours && slot.is_some_and(|slot| slot.state.load(Acquire) == THREAD_ENDED);
+            let thread = &mut self.threads[stream.thread.0 as usize];
+            if !process.has_ended && !has_said_so {
+                match process_facts::thread_name(process.pid, thread.outer_tid) {
+                    Some(name) if name != thread.entry.name => {
+                        thread.entry.name = name;
+                        let outcome = self.sink.writer.update_thread(stream.thread, &thread.entry);
+                        self.sink.keep(outcome);
+                    }
+                    Some(_) => {}
+                    None => stream.has_ended = true,
+                }
+            } else {
+                stream.has_ended = true;
+            }
+            // What it claimed between the scan and its end is found by the next scan.
+            let is_read = stream.had_ended_at_scan || self.is_final;
+            if !stream.has_ended || !is_read || !stream.buffers.is_empty() {
+                number += 1;
+                continue;
+            }
+            if thread.entry.end_ns.is_none() && !process.has_ended {
+                thread.entry.end_ns = Some(now_ns);
+                let outcome = self.sink.writer.update_thread(stream.thread, &thread.entry);
+                self.sink.keep(outcome);
+            }
+            self.retire_stream(number);
+        }
+    }
+
+    /// Adds a finished stream's counters to the totals and gives its slot back.
+    pub(super) fn retire_stream(&mut self, number: usize) {
+        let stream = self.streams.swap_remove(number);
+        self.stream_by_slot.remove(&(stream.slot, stream.generation));
+        if let Some(moved) = self.streams.get(number) {
+            self.stream_by_slot.insert((moved.slot, moved.generation), number);
+        }
+        let mut slot_counters = None;
+        if let Some(slot) = self.pool.thread_slot(stream.slot)
+            && slot.generation.load(Relaxed) == stream.generation
+        {
+            let counters = ThreadCounters::read(slot);
+            slot_counters = Some(counters);
+            slot.state.store(THREAD_FREE, Release);
+        }
+        if let Some(counters) = slot_counters {
+            self.add_counters(stream.thread, stream.process, counters);
+        }
+    }
+
+    pub(super) fn end_process(&mut self, place: usize, now_ns: u64) {
+        if self.processes[place].is_done || !(self.processes[place].had_ended_at_scan || self.is_final) {
+            return;
+        }
+        let has_buffers =
+            self.streams.iter().any(|stream| stream.process == place && !stream.buffers.is_empty());
+        if has_buffers && !self.is_final {
+            return;
+        }
+        let process = &mut self.processes[place];
+        process.is_done = true;
+        process.free_all_blocks(&self.pool);
+        if let Some(entry) = &mut process.entry {
+            entry.end_ns.get_or_insert(now_ns);
+            let outcome = self.sink.writer.update_process(process.index, entry);
+            self.sink.keep(outcome);
+        }
+        if let Some(slot) = self.pool.process_slot(process.slot)
+            && slot.generation.load(Relaxed) == process.generation
+        {
+            let statistics = &mut self.statistics;
+            add(&mut statistics.verify_count, slot.verify_count.load(Relaxed));
+            add(&mut statistics.verify_mismatch_count, slot.verify_mismatch_count.load(Relaxed));
+            let loss = Loss {
+                events_lost: slot.events_lost.load(Relaxed),
+                stacks_lost: slot.stacks_lost.load(Relaxed),
+                ..Loss::default()
+            };
+            add(&mut statistics.loss.events_lost, loss.events_lost);
+            add(&mut statistics.loss.stacks_lost, loss.stacks_lost);
+            if loss != Loss::default() {
+                let outcome = self.sink.writer.loss(Some(process.index), None, loss);
+                self.sink.keep(outcome);
+            }
+            if process.has_ended {
+                slot.state.store(PROCESS_FREE, Release);
+            }
+        }
+        self.process_by_slot.remove(&(process.slot, process.generation));
+        process.forget();
+        self.snapshot_at_end_of(place);
+    }
+
+    /// Adds a thread's counters to the totals, and its loss to the file.
+    fn add_counters(&mut self, thread: ThreadIndex, process: usize, counters: ThreadCounters) {
+        self.statistics.add_thread(counters);
+        if counters.events_lost > 0 {
+            let index = self.processes[process].index;
+            let loss = Loss { events_lost: counters.events_lost, ..Loss::default() };
+            let outcome = self.sink.writer.loss(Some(index), Some(thread), loss);
+            self.sink.keep(outcome);
+        }
+    }
+}

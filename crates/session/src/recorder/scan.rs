@@ -1,0 +1,213 @@
+//! Finding what the agents have published: new processes, threads, stack nodes, and how far each buffer is filled.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use heapr_ring::Pool;
+use heapr_ring::reader::{self, ClaimedBuffer, Content};
+use heapr_trace::{Process, ProcessIndex, ProcessOrigin, Thread, ThreadIndex};
+use heapr_wire::{NO_SLOT, ORIGIN_FORK, PROCESS_DISABLED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT};
+
+use super::{Recorder, ThreadState};
+use crate::merge::{Stream, StreamBuffer};
+use crate::process_facts;
+use crate::process_state::ProcessState;
+
+impl Recorder {
+    /// Notes who had ended before this round's scan: only they have certainly been read to their end after it.
+    pub(super) fn note_ends(&mut self) {
+        for process in &mut self.processes {
+            process.had_ended_at_scan = process.has_ended;
+        }
+        for stream in &mut self.streams {
+            stream.had_ended_at_scan = stream.has_ended;
+        }
+    }
+
+    pub(super) fn find_processes(&mut self) {
+        for index in 0..PROCESS_SLOT_COUNT as u32 {
+            let Some(slot) = self.pool.process_slot(index) else { break };
+            // Acquire: pairs with the Release in `claim_process`.
+            let state = slot.state.load(Acquire);
+            if state != PROCESS_LIVE && state != PROCESS_DISABLED {
+                // Slots are claimed lowest first: behind one that was never used there is none in use.
+                if state == PROCESS_FREE && slot.generation.load(Relaxed) == 0 {
+                    break;
+                }
+                continue;
+            }
+            let generation = slot.generation.load(Relaxed);
+            if self.process_by_slot.contains_key(&(index, generation)) {
+                continue;
+            }
+            self.add_process(index, generation);
+        }
+    }
+
+    fn add_process(&mut self, index: u32, generation: u32) {
+        let Some(slot) = self.pool.process_slot(index) else { return };
+        let inner_pid = slot.pid.load(Relaxed);
+        let namespace = slot.namespace.load(Relaxed);
+        let is_elsewhere = namespace != 0 && namespace != process_facts::own_namespace();
+        let known = self.outer_pids.get(&(index, generation)).copied();
+        let outer = || if is_elsewhere { process_facts::outer_pid(inner_pid, namespace) } else { None };
+        let pid = known.or_else(outer).unwrap_or(inner_pid);
+        let parent_slot = slot.parent_slot.load(Relaxed);
+        let is_fork = slot.origin.load(Relaxed) == ORIGIN_FORK && parent_slot != NO_SLOT;
+        let parent = self
+            .processes
+            .iter()
+            .rfind(|process| is_fork && process.slot == parent_slot)
+            .map(|process| process.index);
+        let executable = process_facts::executable(pid);
+        let entry = Process {
+            pid,
+            parent_pid: slot.parent_pid.load(Relaxed),
+            origin: parent.map_or(ProcessOrigin::Exec, |parent| ProcessOrigin::Fork { parent }),
+            start_ns: self.clock.recent_ns(slot.start_ticks.load(Relaxed)),
+            end_ns: None,
+            command_line: process_facts::command_line(pid),
+            executable: executable.clone(),
+            exit_status: None,
+        };
+        // An exec replaces the image of the same process: what the old one had is gone.
+        let now_ns = self.clock.now_ns();
+        // It is done only when what it published before is read: it may be found in the same round as its successor.
+        for process in &mut self.processes {
+            if process.pid == pid && !process.has_ended && !is_fork {
+                process.has_ended = true;
+                if let Some(entry) = &mut process.entry {
+                    entry.end_ns.get_or_insert(now_ns);
+                }
+            }
+        }
+        let file_index = match self.sink.writer.add_process(entry.clone()) {
+            Ok(file_index) => file_index,
+            Err(error) => {
+                self.sink.keep(Err(error));
+                ProcessIndex(self.processes.len() as u32)
+            }
+        };
+        self.sink.ledger.add_process(file_index, entry.origin);
+        let mut state = ProcessState::new(file_index, index, generation, pid);
+        state.is_elsewhere = is_elsewhere || pid != inner_pid;
+        state.executable = executable;
+        state.entry = Some(entry);
+        if let Some(parent) = self.processes.iter().find(|process| Some(process.index) == parent) {
+            let (own_heaps, names) = parent.own_heaps.for_child(file_index, now_ns);
+            state.own_heaps = own_heaps;
+            for name in names {
+                let outcome = self.sink.writer.heap_name(&name);
+                self.sink.keep(outcome);
+            }
+        }
+        self.process_by_slot.insert((index, generation), self.processes.len());
+        self.processes.push(state);
+    }
+
+    /// Notes how far each claimed buffer is published. Returns how many are claimed.
+    pub(super) fn scan(&mut self) -> u32 {
+        let mut claimed_count = 0;
+        for index in 0..self.pool.buffer_count() as u32 {
+            let Some(buffer) = reader::claimed_buffer(&self.pool, index) else { continue };
+            claimed_count += 1;
+            match buffer.content {
+                Content::Events { words, is_busy, is_closed } => {
+                    let Some(stream) = self.stream_for(&buffer) else {
+                        self.free_if_orphan(&buffer, |pool, slot| {
+                            pool.thread_slot(slot).map(|slot| slot.generation.load(Relaxed))
+                        });
+                        continue;
+                    };
+                    stream.note(StreamBuffer {
+                        sequence: buffer.sequence,
+                        index,
+                        taken: 0,
+                        published: words,
+                        is_busy,
+                        is_closed,
+                        claimed_ticks: buffer.claimed_ticks,
+                    });
+                }
+                Content::Nodes { first_node } => {
+                    let Some(&place) = self.process_by_slot.get(&(buffer.slot, buffer.generation)) else {
+                        self.free_if_orphan(&buffer, |pool, slot| {
+                            pool.process_slot(slot).map(|slot| slot.generation.load(Relaxed))
+                        });
+                        continue;
+                    };
+                    if !self.processes[place].note_block(index, first_node, &self.pool) {
+                        self.statistics.loss.records_invalid += 1;
+                        reader::free_buffer(&self.pool, index);
+                    }
+                }
+            }
+        }
+        // Nodes after events: an event's node was published before the event was.
+        for process in &mut self.processes {
+            process.read_nodes(&self.pool);
+        }
+        claimed_count
+    }
+
+    /// Frees a buffer whose owner is gone for good: its slot does not exist or is another's by now. Its content says
+    /// nothing without the owner.
+    fn free_if_orphan(&mut self, buffer: &ClaimedBuffer, generation_of: impl Fn(&Pool, u32) -> Option<u32>) {
+        if generation_of(&self.pool, buffer.slot) != Some(buffer.generation) {
+            self.statistics.loss.records_invalid += 1;
+            reader::free_buffer(&self.pool, buffer.index);
+        }
+    }
+
+    /// The stream of a buffer's owner; `None` if its process is not known.
+    fn stream_for(&mut self, buffer: &ClaimedBuffer) -> Option<&mut Stream> {
+        if let Some(&place) = self.stream_by_slot.get(&(buffer.slot, buffer.generation)) {
+            return self.streams.get_mut(place);
+        }
+        // A slot of another generation tells nothing of this buffer's owner.
+        let slot = self.pool.thread_slot(buffer.slot)?;
+        if slot.generation.load(Relaxed) != buffer.generation {
+            return None;
+        }
+        let owner = (slot.process_slot.load(Relaxed), slot.process_generation.load(Relaxed));
+        let process = match self.process_by_slot.get(&owner) {
+            Some(&process) => process,
+            None => {
+                // It registered after this round's look at the processes.
+                self.find_processes();
+                *self.process_by_slot.get(&owner)?
+            }
+        };
+        let slot = self.pool.thread_slot(buffer.slot)?;
+        let tid = slot.tid.load(Relaxed);
+        // Nested signal levels are the same thread to the user.
+        let known = self.threads.iter().rposition(|thread| {
+            thread.process == process && thread.entry.tid == tid && thread.entry.end_ns.is_none()
+        });
+        let thread = match known {
+            Some(thread) => ThreadIndex(thread as u32),
+            None => self.add_thread(process, tid, buffer.claimed_ticks),
+        };
+        self.stream_by_slot.insert((buffer.slot, buffer.generation), self.streams.len());
+        self.streams.push(Stream::new(buffer.slot, buffer.generation, process, thread));
+        self.streams.last_mut()
+    }
+
+    fn add_thread(&mut self, process: usize, tid: u32, ticks: u64) -> ThreadIndex {
+        let pid = self.processes[process].pid;
+        let is_elsewhere = self.processes[process].is_elsewhere;
+        let outer_tid = if is_elsewhere { process_facts::outer_tid(pid, tid).unwrap_or(tid) } else { tid };
+        let entry = Thread {
+            process: self.processes[process].index,
+            tid,
+            name: process_facts::thread_name(pid, outer_tid).unwrap_or_default(),
+            start_ns: self.clock.recent_ns(ticks),
+            end_ns: None,
+        };
+        let index = ThreadIndex(self.threads.len() as u32);
+        if let Err(error) = self.sink.writer.add_thread(entry.clone()) {
+            self.sink.keep(Err(error));
+        }
+        self.threads.push(ThreadState { entry, process, outer_tid });
+        index
+    }
+}

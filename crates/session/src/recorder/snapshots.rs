@@ -1,0 +1,244 @@
+//! Snapshots of the live heaps: the queue, the cut, and slices between rounds.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use heapr_trace::{ProcessIndex, SnapshotTrigger};
+
+use super::Recorder;
+use crate::native_snapshot::{
+    ActiveSnapshot, SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket,
+};
+use crate::native_snapshot_rules::{Looked, RuleState, SnapshotRule};
+use crate::{Error, process_facts};
+
+/// Requests that wait; processes that end by the thousand each bring one.
+const WAITING_MAX: usize = 4096;
+/// Reports kept for who asks for them.
+const REPORTS_MAX: usize = 1024;
+/// A slice between two rounds takes this long: buffers fill to a small part meanwhile.
+const SLICE: Duration = Duration::from_millis(10);
+/// Groups of blocks exported between two looks at the clock: about a millisecond.
+const GROUPS_PER_LOOK: usize = 512;
+/// Signal of out-of-memory kills.
+const SIGKILL: u64 = 9;
+
+/// What waits, what is being taken, what was taken.
+#[derive(Debug, Default)]
+pub(super) struct Snapshots {
+    rules: Vec<RuleState>,
+    waiting: VecDeque<(Option<SnapshotTicket>, SnapshotRequest)>,
+    reports: VecDeque<SnapshotReport>,
+    last_number: u32,
+    last_ticket: u64,
+    /// Requests of rules that found the queue full.
+    left_out_count: u64,
+    /// Processes that have ended and whose blocks are still in the ledger.
+    ended: Vec<ProcessIndex>,
+    /// Out-of-memory kills that the kernel had counted at the last look.
+    oom_kills: u64,
+}
+
+impl Recorder {
+    /// Asks for a snapshot.
+    pub(crate) fn request_snapshot(&mut self, request: SnapshotRequest) -> Result<SnapshotTicket, Error> {
+        if let SnapshotScope::Pids(pids) = &request.scope {
+            let is_known = |pid: &u32| self.processes.iter().any(|known| known.pid == *pid && !known.is_done);
+            if let Some(&pid) = pids.iter().find(|pid| !is_known(pid)) {
+                return Err(Error::NotRecorded { pid });
+            }
+        }
+        if self.snapshots.waiting.len() >= WAITING_MAX {
+            return Err(Error::TooManySnapshots { waiting: WAITING_MAX });
+        }
+        self.snapshots.last_ticket += 1;
+        let ticket = SnapshotTicket(self.snapshots.last_ticket);
+        self.snapshots.waiting.push_back((Some(ticket), request));
+        Ok(ticket)
+    }
+
+    /// Adds a rule.
+    pub(crate) fn add_snapshot_rule(&mut self, rule: SnapshotRule) {
+        if self.snapshots.rules.is_empty() {
+            self.snapshots.oom_kills = process_facts::oom_kills();
+        }
+        let now_ns = self.clock.now_ns();
+        self.snapshots.rules.push(RuleState::new(rule, now_ns));
+    }
+
+    /// Keeps the rules for which `is_kept`.
+    pub(crate) fn retain_snapshot_rules(&mut self, mut is_kept: impl FnMut(&SnapshotRule) -> bool) {
+        self.snapshots.rules.retain(|state| is_kept(state.rule()));
+    }
+
+    /// The oldest report that nobody has taken yet.
+    pub(crate) fn take_snapshot_report(&mut self) -> Option<SnapshotReport> {
+        self.snapshots.reports.pop_front()
+    }
+
+    /// The report of this request, if it is there.
+    pub(crate) fn take_report_of(&mut self, ticket: SnapshotTicket) -> Option<SnapshotReport> {
+        let reports = &mut self.snapshots.reports;
+        let place = reports.iter().position(|report| report.ticket == Some(ticket))?;
+        reports.remove(place)
+    }
+
+    /// Whether a snapshot is being taken or waits.
+    pub(crate) fn has_snapshots_to_take(&self) -> bool {
+        self.sink.has_snapshot() || !self.snapshots.waiting.is_empty()
+    }
+
+    /// Requests of rules that were left out because too many waited.
+    pub(crate) fn snapshots_left_out(&self) -> u64 {
+        self.snapshots.left_out_count
+    }
+
+    /// A slice of the snapshot that is being taken, or the cut of the next. After a round: what has happened by then is applied.
+    pub(crate) fn advance_snapshots(&mut self) {
+        let now_ns = self.clock.now_ns();
+        let mut due = Vec::new();
+        // At the end only what was asked for by then is taken.
+        for state in self.snapshots.rules.iter_mut().filter(|_| !self.is_final) {
+            due.extend(state.at_time(now_ns));
+        }
+        due.into_iter().for_each(|request| self.queue_by_rule(request));
+        if !self.sink.has_snapshot() {
+            let Some((ticket, request)) = self.snapshots.waiting.pop_front() else {
+                self.forget_ended();
+                return;
+            };
+            self.cut(ticket, request);
+        }
+        let began = Instant::now();
+        loop {
+            if let Some(report) = self.sink.snapshot_slice(GROUPS_PER_LOOK) {
+                let reports = &mut self.snapshots.reports;
+                if reports.len() >= REPORTS_MAX {
+                    reports.pop_front();
+                }
+                reports.push_back(report);
+                return;
+            }
+            if began.elapsed() >= SLICE {
+                return;
+            }
+        }
+    }
+
+    /// Takes all that are asked for.
+    pub(crate) fn finish_snapshots(&mut self) {
+        while self.has_snapshots_to_take() {
+            self.advance_snapshots();
+        }
+    }
+
+    /// Asks for the snapshot with which a session that keeps nothing but the live heap ends.
+    pub(super) fn request_last_snapshot(&mut self) {
+        let lives = self.processes.iter().any(|process| !process.has_ended && !process.is_done);
+        if lives && !self.sink.keeps_events() {
+            let request = SnapshotRequest { name: "stop".to_owned(), ..SnapshotRequest::default() };
+            self.snapshots.waiting.push_back((None, request));
+        }
+    }
+
+    /// Drops the blocks of ended processes where no event will ask for them: the recorder's memory is bounded by what is live.
+    fn forget_ended(&mut self) {
+        let ended = std::mem::take(&mut self.snapshots.ended);
+        if !self.sink.keeps_events() {
+            ended.into_iter().for_each(|process| self.sink.ledger.drop_process(process));
+        }
+    }
+
+    fn queue_by_rule(&mut self, request: SnapshotRequest) {
+        // One that waits for the same reason will show the same.
+        let is_waiting = self.snapshots.waiting.iter().any(|(_, waiting)| *waiting == request);
+        if is_waiting {
+            return;
+        }
+        if self.snapshots.waiting.len() >= WAITING_MAX {
+            self.snapshots.left_out_count += 1;
+            return;
+        }
+        self.snapshots.waiting.push_back((None, request));
+    }
+
+    fn cut(&mut self, ticket: Option<SnapshotTicket>, request: SnapshotRequest) {
+        let of_it = self.processes.iter().filter(|process| match &request.scope {
+            SnapshotScope::Live => !process.is_done,
+            SnapshotScope::Pids(pids) => !process.is_done && pids.contains(&process.pid),
+            SnapshotScope::Image(image) => process.index == *image,
+        });
+        let facts: Vec<(ProcessIndex, Option<u64>)> = of_it
+            .map(|process| {
+                let rss_bytes = if process.has_ended { None } else { process_facts::rss_bytes(process.pid) };
+                (process.index, rss_bytes)
+            })
+            .collect();
+        self.snapshots.last_number += 1;
+        let active =
+            ActiveSnapshot::new(ticket, self.snapshots.last_number, request, &facts, self.blind_spots());
+        self.sink.begin_snapshot(active, self.watermark_ns);
+    }
+
+    /// What a snapshot cannot see.
+    fn blind_spots(&self) -> Vec<String> {
+        let loss = self.statistics().loss;
+        let mut notes = Vec::new();
+        let mut note = |count: u64, what: &str| {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
+        };
+        note(loss.events_lost, "events were lost before it: blocks are missing, or listed that are free");
+        note(loss.records_invalid, "records before it made no sense and were left out");
+        note(loss.processes_refused, "processes could not be recorded");
+        notes
+    }
+
+    /// Looks whether sizes have been passed; with the housekeeping.
+    pub(super) fn look_at_sizes(&mut self) {
+        let is_asked = |state: &RuleState| state.looks_at_sizes();
+        if !self.snapshots.rules.iter().any(is_asked) {
+            return;
+        }
+        let living = self.processes.iter().filter(|process| !process.has_ended && !process.is_done);
+        let looked: Vec<Looked> = living
+            .map(|process| Looked {
+                process: process.index,
+                pid: process.pid,
+                rss_bytes: process_facts::rss_bytes(process.pid).unwrap_or(0),
+                live_bytes: self.sink.summary.live_bytes_of(process.index),
+            })
+            .collect();
+        let mut due = Vec::new();
+        for state in &mut self.snapshots.rules {
+            due.extend(state.at_sizes(&looked));
+        }
+        due.into_iter().for_each(|request| self.queue_by_rule(request));
+    }
+
+    /// A process has ended and all that it published is taken.
+    pub(super) fn snapshot_at_end_of(&mut self, place: usize) {
+        let process = &self.processes[place];
+        let (pid, image) = (process.pid, process.index);
+        self.snapshots.ended.push(image);
+        if !process.has_ended || !self.snapshots.rules.iter().any(|state| state.at_exit_of(pid)) {
+            return;
+        }
+        // The same process went on to another program by exec: its old heap is gone, but it has not ended.
+        if process_facts::is_alive(pid) {
+            return;
+        }
+        let status = process.entry.as_ref().and_then(|entry| entry.exit_status).unwrap_or(0);
+        let signal = u64::from(status.cast_unsigned() & 0x7f);
+        let oom_kills = process_facts::oom_kills();
+        let trigger = match signal {
+            0 => SnapshotTrigger::Exit,
+            SIGKILL if oom_kills > self.snapshots.oom_kills => SnapshotTrigger::OutOfMemory,
+            signal => SnapshotTrigger::Killed { signal },
+        };
+        self.snapshots.oom_kills = oom_kills;
+        let scope = SnapshotScope::Image(image);
+        self.queue_by_rule(SnapshotRequest { name: String::new(), trigger, scope });
+    }
+}

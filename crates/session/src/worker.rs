@@ -1,0 +1,273 @@
+//! The loop of a session that is controlled from outside: rounds of the recorder, and between them the orders.
+
+use std::collections::HashMap;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use crate::control::{
+    Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport, Update, UpdateReport,
+};
+use crate::{
+    Error, InjectError, SNAPSHOT_INTERVAL_MIN, Session, SessionSummary, SnapshotRequest, SnapshotRule,
+    SnapshotScope, SnapshotTicket, SnapshotWhen,
+};
+
+/// Processes are looked at this often: one that has ended is shown as such.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// A session, the program that it started, and where its orders come from.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    session: Session,
+    orders: Receiver<Order>,
+    child: Option<Child>,
+    wait_status: Option<i32>,
+    attached: Vec<u32>,
+    /// Who waits for which snapshot.
+    snapshots: HashMap<SnapshotTicket, Sender<Answer>>,
+    next_look: Instant,
+}
+
+/// How a worker ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// `None`: it was cancelled, and the file was removed.
+    pub(crate) summary: Option<SessionSummary>,
+    pub(crate) report: StopReport,
+    /// The order that ended it, to be answered when the name is free again.
+    pub(crate) order: Option<Order>,
+}
+
+impl Worker {
+    pub(crate) fn new(session: Session, orders: Receiver<Order>, child: Option<Child>) -> Self {
+        Self {
+            session,
+            orders,
+            child,
+            wait_status: None,
+            attached: Vec::new(),
+            snapshots: HashMap::new(),
+            next_look: Instant::now(),
+        }
+    }
+
+    /// Attaches to the processes that a session begins with.
+    ///
+    /// # Errors
+    /// The first that fails; those before it are let go again.
+    pub(crate) fn attach_all(&mut self, pids: &[u32]) -> Result<Vec<String>, Error> {
+        let mut remarks = Vec::new();
+        for &pid in pids {
+            match self.attach(pid) {
+                Ok(remark) => remarks.push(format!("process {pid} is traced: {remark}")),
+                Err(error) => {
+                    self.detach_all();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(remarks)
+    }
+
+    /// Lets all go. One that has ended meanwhile, or cannot be stopped now, goes on untraced once the session is closed.
+    fn detach_all(&mut self) {
+        for pid in std::mem::take(&mut self.attached) {
+            let _: Result<(), Error> = self.detach(pid);
+        }
+    }
+
+    /// Records until an order or `stop` ends it, or nobody is left who could give orders.
+    pub(crate) fn run(mut self, stop: &AtomicBool) -> Ended {
+        loop {
+            self.session.step();
+            self.look_at_processes();
+            self.report_snapshots();
+            loop {
+                match self.orders.try_recv() {
+                    Ok(order) if order.is_last() => return self.end(Some(order)),
+                    Ok(order) => self.take(order),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return self.end(None),
+                }
+            }
+            if stop.load(Relaxed) {
+                return self.end(None);
+            }
+        }
+    }
+
+    fn look_at_processes(&mut self) {
+        if let Some(child) = &mut self.child
+            && let Ok(Some(status)) = child.try_wait()
+        {
+            let pid = child.id();
+            self.wait_status = Some(status.into_raw());
+            self.child = None;
+            // What registered and ended between two rounds is found first.
+            self.session.step_now();
+            self.session.process_exited(pid, status.into_raw());
+        }
+        if self.next_look.elapsed() >= LOOK_EVERY {
+            self.session.look_for_ends();
+            self.next_look = Instant::now();
+        }
+    }
+
+    fn take(&mut self, order: Order) {
+        let Order { request, answer } = order;
+        let reply = match request {
+            Request::Snapshot { name, pids } => {
+                let scope = SnapshotScope::of_pids(&pids);
+                match self.session.request_snapshot(SnapshotRequest {
+                    name,
+                    scope,
+                    ..SnapshotRequest::default()
+                }) {
+                    // It is taken between the next rounds, and answered then.
+                    Ok(ticket) => {
+                        self.snapshots.insert(ticket, answer);
+                        return;
+                    }
+                    Err(error) => Answer::Failed(Failure::from(&error)),
+                }
+            }
+            request => self.obey(request),
+        };
+        // Who asked may have gone.
+        let _ = answer.send(reply);
+    }
+
+    fn report_snapshots(&mut self) {
+        while let Some(report) = self.session.take_snapshot_report() {
+            let waiting = report.ticket.and_then(|ticket| self.snapshots.remove(&ticket));
+            let Some(waiting) = waiting else { continue };
+            let snapshot = report.snapshot;
+            let answer = match report.write_error {
+                Some(error) => Answer::Failed(Failure::new(FailureKind::Output, error)),
+                None => Answer::Snapshot(SnapshotTaken {
+                    number: snapshot.number,
+                    output: self.session.properties().output.clone().into_os_string(),
+                    time_ns: snapshot.time_ns,
+                    process_count: snapshot.processes.len() as u64,
+                    block_count: snapshot.block_count,
+                    block_bytes: snapshot.block_bytes,
+                    export_ns: snapshot.export_ns,
+                    notes: snapshot.notes,
+                }),
+            };
+            let _ = waiting.send(answer);
+        }
+    }
+
+    /// At an interval from now on, in place of an earlier one of the same processes; `None`: no more.
+    fn snapshot_every(&mut self, interval_ms: Option<u64>, pids: Vec<u32>) -> Answer {
+        let interval = interval_ms.map(Duration::from_millis);
+        if interval.is_some_and(|interval| interval < SNAPSHOT_INTERVAL_MIN) {
+            let least_ms = SNAPSHOT_INTERVAL_MIN.as_millis();
+            let message = format!("snapshots at an interval below {least_ms} ms are not possible");
+            return Answer::Failed(Failure::new(FailureKind::Invalid, message));
+        }
+        let is_turned_off = |rule: &SnapshotRule| {
+            matches!(rule.when, SnapshotWhen::Every { .. }) && (rule.pids == pids || pids.is_empty())
+        };
+        self.session.retain_snapshot_rules(|rule| !is_turned_off(rule));
+        if let Some(interval) = interval {
+            self.session.add_snapshot_rule(SnapshotRule { when: SnapshotWhen::Every { interval }, pids });
+        }
+        Answer::Done
+    }
+
+    fn obey(&mut self, request: Request) -> Answer {
+        match request {
+            Request::Status => {
+                self.session.step_now();
+                Answer::Status(Box::new(self.session.status()))
+            }
+            Request::Mark(text) => {
+                // What happened before the mark stands before it.
+                self.session.step_now();
+                self.session.mark(&text);
+                Answer::Done
+            }
+            Request::Update(update) => Answer::Updated(self.update(&update)),
+            Request::SnapshotEvery { interval_ms, pids } => self.snapshot_every(interval_ms, pids),
+            Request::Snapshot { .. } | Request::Stop | Request::Cancel => Answer::Done,
+        }
+    }
+
+    fn update(&mut self, update: &Update) -> UpdateReport {
+        let mut report = UpdateReport::default();
+        if let Some(stacks) = update.stacks {
+            self.session.set_stacks(stacks);
+        }
+        for &pid in &update.remove_pids {
+            match self.detach(pid) {
+                Ok(()) => report.detached.push(pid),
+                Err(error) => report.failed.push((pid, Failure::from(&error))),
+            }
+        }
+        for &pid in &update.add_pids {
+            match self.attach(pid) {
+                Ok(remark) => report.attached.push((pid, remark)),
+                Err(error) => report.failed.push((pid, Failure::from(&error))),
+            }
+        }
+        if update.flush {
+            self.session.flush();
+        }
+        report
+    }
+
+    /// Attaches; gives what there is to say about it.
+    fn attach(&mut self, pid: u32) -> Result<String, Error> {
+        let is_recorded = self
+            .session
+            .status()
+            .processes
+            .iter()
+            .any(|process| process.pid == pid && process.is_alive && process.disabled.is_none());
+        if is_recorded {
+            return Err(InjectError::AlreadyAttached { pid }.into());
+        }
+        let report = self.session.attach(pid)?;
+        self.attached.push(pid);
+        let mut remark = format!(
+            "it stood still for {:.1} ms ({} threads, {} modules)",
+            report.pause.as_secs_f64() * 1e3,
+            report.thread_count,
+            report.module_count
+        );
+        for (function, reason) in &report.not_hooked {
+            remark += &format!("; {function} is not recorded: {reason}");
+        }
+        Ok(remark)
+    }
+
+    fn detach(&mut self, pid: u32) -> Result<(), Error> {
+        self.attached.retain(|&attached| attached != pid);
+        self.session.detach(pid).map(|_| ())
+    }
+
+    fn end(mut self, order: Option<Order>) -> Ended {
+        self.detach_all();
+        let output = self.session.properties().output.clone();
+        let summary = self.session.stop();
+        let is_cancel = order.as_ref().is_some_and(|order| order.request == Request::Cancel);
+        if is_cancel {
+            let _ = std::fs::remove_file(&output);
+        }
+        let report = StopReport {
+            output: output.into_os_string(),
+            event_count: summary.summary.event_count,
+            process_count: summary.process_count as u64,
+            wall_ns: u64::try_from(summary.wall.as_nanos()).unwrap_or(u64::MAX),
+            events_lost: summary.statistics.loss.events_lost,
+            wait_status: self.wait_status,
+            write_error: summary.write_error.as_ref().map(ToString::to_string),
+        };
+        Ended { summary: (!is_cancel).then_some(summary), report, order }
+    }
+}

@@ -1,0 +1,324 @@
+//! Snapshots of live blocks: any number in one file, each a run of column chunks that ends with an entry of the table.
+//!
+//! ```text
+//!  chunk SnapshotBlocks   number 3, part 0    65,536 blocks     +
+//!  chunk Events           …                                     |  written in slices, while recording goes on
+//!  chunk SnapshotBlocks   number 3, part 1    65,536 blocks     |
+//!  chunk SnapshotBlocks   number 3, part 2     1,024 blocks     +
+//!  chunk Snapshots        number 3: moment, name, trigger, 3 parts, 132,096 blocks, …
+//! ```
+//! The entry comes last: a snapshot that the file ends within is not there at all, rather than there in part. The chunks
+//! carry the snapshot's moment in their headers, so that a reader unpacks those of one snapshot only, and each part stands
+//! alone, so that damage to one costs that part.
+
+use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
+use crate::error::Malformed;
+use crate::tables::Entry;
+use crate::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
+
+/// Streams of a chunk of blocks: place, owners, addresses, sizes, stacks, threads, times.
+pub(crate) const SNAPSHOT_STREAMS: usize = 7;
+
+/// A thread's number is believed below this, as in events.
+const THREAD_COUNT_MAX: u32 = 1 << 24;
+
+/// Why a snapshot was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotTrigger {
+    /// Somebody asked for it.
+    Request,
+    /// Time: every so many milliseconds.
+    Interval {
+        /// Between two.
+        interval_ms: u64,
+    },
+    /// The resident set of a process passed a size.
+    Rss {
+        /// The size.
+        threshold_bytes: u64,
+    },
+    /// The live bytes have grown by so much since the last snapshot.
+    Growth {
+        /// Of what they were then.
+        percent: u64,
+    },
+    /// The recorder got a signal.
+    Signal {
+        /// Its number.
+        signal: u64,
+    },
+    /// A process ended by itself; its blocks are what it left.
+    Exit,
+    /// A process was killed by a signal; its blocks are what it held.
+    Killed {
+        /// The signal.
+        signal: u64,
+    },
+    /// A process was killed, and the kernel had counted an out-of-memory kill meanwhile.
+    OutOfMemory,
+    /// A later version's.
+    Other {
+        /// Its number in the file.
+        number: u8,
+    },
+}
+
+impl SnapshotTrigger {
+    /// Its number in the file, and the value that goes with it.
+    fn to_numbers(self) -> (u8, u64) {
+        match self {
+            Self::Request => (0, 0),
+            Self::Interval { interval_ms } => (1, interval_ms),
+            Self::Rss { threshold_bytes } => (2, threshold_bytes),
+            Self::Growth { percent } => (3, percent),
+            Self::Signal { signal } => (4, signal),
+            Self::Exit => (5, 0),
+            Self::Killed { signal } => (6, signal),
+            Self::OutOfMemory => (7, 0),
+            Self::Other { number } => (number, 0),
+        }
+    }
+
+    fn from_numbers(number: u8, value: u64) -> Self {
+        match number {
+            0 => Self::Request,
+            1 => Self::Interval { interval_ms: value },
+            2 => Self::Rss { threshold_bytes: value },
+            3 => Self::Growth { percent: value },
+            4 => Self::Signal { signal: value },
+            5 => Self::Exit,
+            6 => Self::Killed { signal: value },
+            7 => Self::OutOfMemory,
+            _ => Self::Other { number },
+        }
+    }
+}
+
+/// What a snapshot holds of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnapshotProcess {
+    /// Which.
+    pub process: ProcessIndex,
+    /// Its resident set at that moment; `None`: it had ended.
+    pub rss_bytes: Option<u64>,
+    /// Live blocks.
+    pub block_count: u64,
+    /// Bytes asked for in them.
+    pub block_bytes: u64,
+}
+
+/// A snapshot: everything of it but the blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// From 1, in the order in which they were begun.
+    pub number: u32,
+    /// Its moment: the state after all events up to and including this time…
+    pub time_ns: u64,
+    /// …which are so many of the session (a file that keeps no events counts them all the same).
+    pub event_index: u64,
+    /// Given by whoever asked for it; may be empty, need not be unique.
+    pub name: String,
+    /// Why it was taken.
+    pub trigger: SnapshotTrigger,
+    /// Live blocks.
+    pub block_count: u64,
+    /// Bytes asked for in them.
+    pub block_bytes: u64,
+    /// Chunks of blocks.
+    pub part_count: u32,
+    /// From its moment until its last block was written.
+    pub export_ns: u64,
+    /// The processes that it is of.
+    pub processes: Vec<SnapshotProcess>,
+    /// What it could not see: one sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Entry for SnapshotProcess {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.put_varint(u64::from(self.process.0));
+        out.put_varint(self.rss_bytes.map_or(0, |bytes| bytes.saturating_add(1)));
+        out.put_varint(self.block_count);
+        out.put_varint(self.block_bytes);
+    }
+
+    fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            process: ProcessIndex(take.varint32()?),
+            rss_bytes: take.varint()?.checked_sub(1),
+            block_count: take.varint()?,
+            block_bytes: take.varint()?,
+        })
+    }
+}
+
+/// The fields stand in a byte string of their own: later versions may add some at its end, which earlier readers pass over.
+impl Entry for Snapshot {
+    fn put(&self, out: &mut Vec<u8>) {
+        let mut fields = Vec::new();
+        let (trigger, value) = self.trigger.to_numbers();
+        for number in [u64::from(self.number), self.time_ns, self.event_index] {
+            fields.put_varint(number);
+        }
+        fields.put_text(&self.name);
+        fields.push(trigger);
+        for number in [value, self.block_count, self.block_bytes, u64::from(self.part_count), self.export_ns]
+        {
+            fields.put_varint(number);
+        }
+        fields.put_varint(self.processes.len() as u64);
+        self.processes.iter().for_each(|process| process.put(&mut fields));
+        fields.put_varint(self.notes.len() as u64);
+        self.notes.iter().for_each(|note| fields.put_text(note));
+        out.put_bytes(&fields);
+    }
+
+    fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        let fields = take.byte_string()?;
+        let mut take = Take::new(&fields);
+        let (number, time_ns, event_index) = (take.varint32()?, take.varint()?, take.varint()?);
+        let name = take.text()?;
+        let (trigger, value) = (take.u8()?, take.varint()?);
+        let (block_count, block_bytes) = (take.varint()?, take.varint()?);
+        let (part_count, export_ns) = (take.varint32()?, take.varint()?);
+        let process_count = take.count()?;
+        let processes =
+            (0..process_count).map(|_| SnapshotProcess::take(&mut take)).collect::<Result<_, _>>()?;
+        let note_count = take.count()?;
+        let notes = (0..note_count).map(|_| take.text()).collect::<Result<_, _>>()?;
+        Ok(Self {
+            number,
+            time_ns,
+            event_index,
+            name,
+            trigger: SnapshotTrigger::from_numbers(trigger, value),
+            block_count,
+            block_bytes,
+            part_count,
+            export_ns,
+            processes,
+            notes,
+        })
+    }
+}
+
+/// Blocks on their way into a chunk.
+#[derive(Debug, Default)]
+pub struct SnapshotColumns {
+    streams: [Vec<u8>; SNAPSHOT_STREAMS],
+    count: u32,
+    owner: (ProcessIndex, HeapId, bool),
+    address: u64,
+    stack: u32,
+    thread: u32,
+    alloc_ns: u64,
+}
+
+impl SnapshotColumns {
+    /// Blocks that fill a chunk.
+    pub const BLOCKS_PER_PART: u32 = 1 << 16;
+
+    /// No blocks.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Number of blocks.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether it is time to write them.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.count >= Self::BLOCKS_PER_PART
+    }
+
+    /// Adds a block. Blocks near each other in memory, stack and time take the least room.
+    #[inline]
+    pub fn push(&mut self, block: &Block) {
+        let [_, owners, addresses, sizes, stacks, threads, times] = &mut self.streams;
+        let owner = (block.process, block.heap, block.is_realloc);
+        if owner == self.owner {
+            owners.push(0);
+        } else {
+            self.owner = owner;
+            owners.push(1 | u8::from(block.is_realloc) << 1);
+            owners.put_varint(u64::from(block.process.0));
+            owners.push(block.heap.0);
+        }
+        addresses.put_varint(zigzag(block.address_avma.wrapping_sub(self.address).cast_signed()));
+        self.address = block.address_avma;
+        sizes.put_varint(block.size_bytes);
+        stacks.put_varint(zigzag(i64::from(block.stack.0) - i64::from(self.stack)));
+        self.stack = block.stack.0;
+        threads.put_varint(zigzag(i64::from(block.thread.0) - i64::from(self.thread)));
+        self.thread = block.thread.0;
+        times.put_varint(zigzag(block.alloc_ns.wrapping_sub(self.alloc_ns).cast_signed()));
+        self.alloc_ns = block.alloc_ns;
+        self.count += 1;
+    }
+
+    /// The streams of a part.
+    pub(crate) fn streams(&mut self, number: u32, part: u32) -> [&[u8]; SNAPSHOT_STREAMS] {
+        let place = &mut self.streams[0];
+        place.clear();
+        place.put_varint(u64::from(number));
+        place.put_varint(u64::from(part));
+        self.streams.each_ref().map(Vec::as_slice)
+    }
+
+    /// Forgets the blocks, keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        let mut streams = std::mem::take(&mut self.streams);
+        streams.iter_mut().for_each(Vec::clear);
+        *self = Self { streams, ..Self::default() };
+    }
+}
+
+/// Snapshot and part that untrusted columns belong to.
+pub(crate) fn part_of(streams: &[Vec<u8>; SNAPSHOT_STREAMS]) -> Result<(u32, u32), Malformed> {
+    let mut place = Take::new(&streams[0]);
+    Ok((place.varint32()?, place.varint32()?))
+}
+
+/// Shows the blocks of untrusted columns. A stack that is not among the file's is the empty one.
+pub(crate) fn take_snapshot_blocks(
+    streams: &[Vec<u8>; SNAPSHOT_STREAMS],
+    count: usize,
+    stack_count: usize,
+    mut visit: impl FnMut(&Block),
+) -> Result<(), Malformed> {
+    let [_, mut owners, mut addresses, mut sizes, mut stacks, mut threads, mut times] =
+        streams.each_ref().map(|stream| Take::new(stream));
+    let (mut owner, mut address) = ((ProcessIndex(0), HeapId(0), false), 0_u64);
+    let (mut stack, mut thread, mut alloc_ns) = (0_i64, 0_i64, 0_u64);
+    for _ in 0..count {
+        let mark = owners.u8()?;
+        if mark != 0 {
+            owner = (ProcessIndex(owners.varint32()?), HeapId(owners.u8()?), mark & 2 != 0);
+        }
+        address = address.wrapping_add_signed(unzigzag(addresses.varint()?));
+        stack = stack.wrapping_add(unzigzag(stacks.varint()?));
+        thread = thread.wrapping_add(unzigzag(threads.varint()?));
+        alloc_ns = alloc_ns.wrapping_add_signed(unzigzag(times.varint()?));
+        let known = u32::try_from(stack).ok().filter(|&stack| (stack as usize) < stack_count);
+        visit(&Block {
+            process: owner.0,
+            heap: owner.1,
+            address_avma: address,
+            size_bytes: sizes.varint()?,
+            stack: StackIndex(known.unwrap_or(0)),
+            thread: u32::try_from(thread)
+                .ok()
+                .filter(|&thread| thread < THREAD_COUNT_MAX)
+                .map(ThreadIndex)
+                .ok_or(Malformed("a thread's number is out of range"))?,
+            alloc_ns,
+            is_realloc: owner.2,
+        });
+    }
+    Ok(())
+}

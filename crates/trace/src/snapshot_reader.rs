@@ -1,0 +1,63 @@
+//! Reading snapshots: the table is in memory, the blocks are read chunk by chunk.
+
+use crate::chunk::{CHUNK_HEADER_BYTES, ChunkInfo, ChunkKind};
+use crate::error::{Damage, Error, Malformed, Result};
+use crate::snapshot::{SNAPSHOT_STREAMS, part_of, take_snapshot_blocks};
+use crate::{Block, Snapshot, Trace};
+
+impl Trace {
+    /// The snapshot of this number.
+    #[must_use]
+    pub fn snapshot(&self, number: u32) -> Option<&Snapshot> {
+        self.snapshots().iter().find(|snapshot| snapshot.number == number)
+    }
+
+    /// Shows all blocks of a snapshot, in the order of the file, with memory for one chunk. Gives back what of it could not
+    /// be read: parts that are damaged or missing.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn for_each_snapshot_block(
+        &self,
+        snapshot: &Snapshot,
+        mut visit: impl FnMut(&Block),
+    ) -> Result<Vec<Damage>> {
+        let stack_count = self.stacks().len();
+        let mut damage = Vec::new();
+        let (mut part_count, mut end) = (0_u32, 0);
+        let chunks = self.of_kind(ChunkKind::SnapshotBlocks);
+        for info in chunks.filter(|chunk| chunk.first_ns == snapshot.time_ns) {
+            match self.snapshot_part(info, snapshot.number, stack_count, &mut visit) {
+                Ok(is_of_it) => part_count += u32::from(is_of_it),
+                Err(Error::Damaged { what, .. }) => {
+                    let bytes = CHUNK_HEADER_BYTES as u64 + u64::from(info.stored_bytes);
+                    damage.push(Damage { offset: info.offset, bytes, what });
+                }
+                Err(error) => return Err(error),
+            }
+            end = info.offset;
+        }
+        if part_count < snapshot.part_count && damage.is_empty() {
+            damage.push(Damage { offset: end, bytes: 0, what: "parts of the snapshot are missing" });
+        }
+        Ok(damage)
+    }
+
+    /// Shows the blocks of a chunk if they are of this snapshot (another may have been taken in the same nanosecond).
+    fn snapshot_part(
+        &self,
+        info: &ChunkInfo,
+        number: u32,
+        stack_count: usize,
+        visit: impl FnMut(&Block),
+    ) -> Result<bool> {
+        let damaged = |Malformed(what)| Error::Damaged { offset: info.offset, what };
+        let streams = self.streams::<SNAPSHOT_STREAMS>(info)?;
+        let (of, _) = part_of(&streams).map_err(damaged)?;
+        if of != number {
+            return Ok(false);
+        }
+        take_snapshot_blocks(&streams, info.item_count as usize, stack_count, visit).map_err(damaged)?;
+        Ok(true)
+    }
+}

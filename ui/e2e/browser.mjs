@@ -1,0 +1,28 @@
+// Debian's Chromium through Playwright, with a profile of its own that is removed afterwards.
+import { chromium } from 'playwright-core';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+
+/** Opens a browser; what the page throws or logs as an error is kept in `errors`. */
+export async function openBrowser({ width = 1280, height = 800, scale = 1, dark = false } = {}) {
+  const profile = mkdtempSync(join(tmpdir(), 'heapr-browser-'));
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: FLAGS, headless: true, viewport: { width, height }, deviceScaleFactor: scale,
+    colorScheme: dark ? 'dark' : 'light', permissions: ['clipboard-read', 'clipboard-write'], timeout: 60_000,
+  });
+  context.setDefaultTimeout(15_000);
+  const page = context.pages()[0] ?? (await context.newPage());
+  const errors = [];
+  page.on('pageerror', (error) => errors.push(`page: ${error.stack ?? error}`));
+  page.on('console', (message) => message.type() === 'error' && errors.push(`console: ${message.text()}`));
+  return {
+    page, errors,
+    async close() {
+      await context.close();
+      rmSync(profile, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,141 @@
+/**
+ * The address of the page holds what is shown: `#view=flame&range=1s&range=2s&value=total_bytes`. Only what differs from the
+ * default is written, so that a shared address is short, and whatever cannot be read falls back to the default.
+ */
+import type { Filter } from '../api/types';
+
+const DEFAULTS = {
+  /** Number of the file. */
+  file: 0,
+  /** Empty: the first view of the file's kind. */
+  view: '',
+  // The filter, as in the API.
+  pid: [] as string[],
+  heap: [] as string[],
+  thread: [] as string[],
+  range: [] as string[],
+  lifetime: [] as string[],
+  size: [] as string[],
+  at: '',
+  temporary: false,
+  type: '',
+  require_frames: [] as string[],
+  cull_frames: [] as string[],
+  no_default_cull: false,
+  // The timeline: what is drawn, and the part that is seen (ns).
+  by: 'image',
+  chart: 'bytes',
+  rss: true,
+  seen: [] as string[],
+  // The flame graph.
+  value: 'outstanding_bytes',
+  direction: 'top-down',
+  shape: 'flame',
+  recursion: false,
+  root: '',
+  focus: '',
+  search: '',
+  // Tables.
+  sort: '',
+  ascending: false,
+  match: '',
+  select: '',
+  hidden: [] as string[],
+  // A comparison: the other file (-1: none), and moments of both.
+  before: -1,
+  before_at: '',
+  after_at: '',
+  picture: 'table',
+  group: 'stacks',
+  // Snapshots.
+  kind: [] as string[],
+  class: '',
+  object: -1,
+  ignore: [] as string[],
+  lower: 'retainers',
+  list: 'strings',
+};
+
+export type Address = typeof DEFAULTS;
+
+/** The default of every field. */
+export function defaultAddress(): Address {
+  return structuredClone(DEFAULTS);
+}
+
+/** Reads what follows `#`. */
+export function parseAddress(hash: string): Address {
+  const address = defaultAddress();
+  const given = new URLSearchParams(hash.replace(/^#/, ''));
+  const fields = address as unknown as Record<string, unknown>;
+  for (const [name, fallback] of Object.entries(DEFAULTS)) {
+    const values = given.getAll(name);
+    const last = values.at(-1);
+    if (last === undefined) continue;
+    if (Array.isArray(fallback)) fields[name] = values;
+    else if (typeof fallback === 'number') fields[name] = /^-?\d{1,15}$/.test(last) ? Number(last) : fallback;
+    else if (typeof fallback === 'boolean') fields[name] = last === '1' ? true : last === '0' ? false : fallback;
+    else fields[name] = last;
+  }
+  for (const pair of ['range', 'lifetime', 'size', 'seen'] as const) {
+    if (address[pair].length !== 2) address[pair] = [];
+  }
+  return address;
+}
+
+/** What follows `#`; empty if everything is as at the start. */
+export function writeAddress(address: Address): string {
+  const text = new URLSearchParams();
+  for (const [name, fallback] of Object.entries(DEFAULTS)) {
+    const value = address[name as keyof Address];
+    if (Array.isArray(value)) {
+      for (const item of value) text.append(name, item);
+    } else if (value !== fallback) {
+      text.set(name, typeof value === 'boolean' ? (value ? '1' : '0') : String(value));
+    }
+  }
+  return text.toString();
+}
+
+/** The filter in an address, as the server takes it. */
+export function filterOf(address: Address): Filter {
+  const filter: Filter = {};
+  for (const name of ['pid', 'heap', 'thread', 'require_frames', 'cull_frames'] as const) {
+    if (address[name].length > 0) filter[name] = address[name];
+  }
+  for (const name of ['range', 'lifetime', 'size'] as const) {
+    const [from, to] = address[name];
+    if (from !== undefined && to !== undefined) filter[name] = [from, to];
+  }
+  if (address.at) filter.at = address.at;
+  if (address.type) filter.type = address.type;
+  if (address.temporary) filter.temporary = true;
+  if (address.no_default_cull) filter.no_default_cull = true;
+  return filter;
+}
+
+/** The fields of the filter, emptied. */
+export function emptyFilter(): Partial<Address> {
+  return {
+    pid: [], heap: [], thread: [], range: [], lifetime: [], size: [], at: '', temporary: false, type: '', require_frames: [],
+    cull_frames: [], no_default_cull: false,
+  };
+}
+
+/** The change of an address that adds a filter to it: lists grow, the rest is replaced. */
+export function addedFilter(address: Address, filter: Filter): Partial<Address> {
+  const change: Partial<Address> = {};
+  for (const name of ['pid', 'heap', 'thread', 'require_frames', 'cull_frames'] as const) {
+    const more = filter[name];
+    if (more) change[name] = [...new Set([...address[name], ...more])];
+  }
+  for (const name of ['range', 'lifetime', 'size'] as const) {
+    const pair = filter[name];
+    if (pair) change[name] = [...pair];
+  }
+  if (filter.at !== undefined) change.at = filter.at;
+  if (filter.type !== undefined) change.type = filter.type;
+  if (filter.temporary) change.temporary = true;
+  if (filter.no_default_cull) change.no_default_cull = true;
+  return change;
+}

@@ -1,0 +1,50 @@
+/** The address as the page's only state that outlives a component. */
+import { useEffect, useState } from 'preact/hooks';
+import { type Address, parseAddress, writeAddress } from './address';
+
+let current: Address = parseAddress(location.hash);
+const listeners = new Set<() => void>();
+
+function tell(): void {
+  for (const listener of [...listeners]) listener();
+}
+
+window.addEventListener('popstate', () => {
+  current = parseAddress(location.hash);
+  tell();
+});
+window.addEventListener('hashchange', () => {
+  if (writeAddress(parseAddress(location.hash)) === writeAddress(current)) return;
+  current = parseAddress(location.hash);
+  tell();
+});
+
+/** What is shown now. */
+export function currentAddress(): Address {
+  return current;
+}
+
+/** Shows something else. `isSmall`: a step that Back shall not undo by itself, such as a letter typed into a search. */
+export function go(change: Partial<Address>, isSmall = false): void {
+  const next = { ...current, ...change };
+  const text = writeAddress(next);
+  if (text === writeAddress(current)) return;
+  current = next;
+  const place = text ? `#${text}` : location.pathname + location.search;
+  if (isSmall) history.replaceState(null, '', place);
+  else history.pushState(null, '', place);
+  tell();
+}
+
+/** The address; the component is drawn again when it changes. */
+export function useAddress(): Address {
+  const [, redraw] = useState(0);
+  useEffect(() => {
+    const listener = () => redraw((count) => count + 1);
+    listeners.add(listener);
+    return () => {
+      listeners.delete(listener);
+    };
+  }, []);
+  return current;
+}

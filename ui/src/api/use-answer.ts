@@ -1,0 +1,75 @@
+/** A request as a hook: the answer, the last answer while the next one is on its way, or the error. */
+import { useEffect, useState } from 'preact/hooks';
+import { ApiError, request, requestKey } from './client';
+
+export interface Answer<T> {
+  /** The newest answer; that of the previous request while `isLoading`. */
+  data: T | null;
+  error: ApiError | null;
+  isLoading: boolean;
+}
+
+/** The most answers that are kept for Back. */
+const KEPT = 40;
+const kept = new Map<string, unknown>();
+
+/** Forgets what was answered, because the files behind it changed. */
+export function forgetAnswers(): void {
+  kept.clear();
+}
+
+function keep(key: string, answer: unknown): void {
+  kept.delete(key);
+  kept.set(key, answer);
+  for (const oldest of kept.keys()) {
+    if (kept.size <= KEPT) break;
+    kept.delete(oldest);
+  }
+}
+
+/**
+ * Asks again whenever path or body change; a request that is superseded is cancelled. A null `body` asks nothing.
+ * `generation` counts up when the same request has a newer answer (a live session).
+ */
+export function useAnswer<T>(path: string, body: object | null, generation = 0): Answer<T> {
+  const key = body === null ? null : `${generation} ${requestKey(path, body)}`;
+  const [state, setState] = useState<Answer<T> & { key: string | null }>({ data: null, error: null, isLoading: key !== null, key: null });
+  useEffect(() => {
+    if (key === null || body === null) {
+      setState({ data: null, error: null, isLoading: false, key });
+      return;
+    }
+    const known = kept.get(key) as T | undefined;
+    if (known !== undefined) {
+      setState({ data: known, error: null, isLoading: false, key });
+      return;
+    }
+    const abort = new AbortController();
+    setState((old) => ({ ...old, error: null, isLoading: true, key }));
+    void answer<T>(path, body, abort.signal)
+      .then((data) => {
+        keep(key, data);
+        if (!abort.signal.aborted) setState({ data, error: null, isLoading: false, key });
+      })
+      .catch((error: unknown) => {
+        if (abort.signal.aborted) return;
+        const shown = error instanceof ApiError ? error : new ApiError(String(error), 0);
+        setState({ data: null, error: shown, isLoading: false, key });
+      });
+    return () => abort.abort();
+  }, [path, key]);
+  return state.key === key ? state : { ...state, error: null, isLoading: key !== null };
+}
+
+/** Asks; while the file is still being opened (409) asks again. */
+export async function answer<T>(path: string, body: object, signal: AbortSignal): Promise<T> {
+  for (;;) {
+    try {
+      return await request<T>(path, body, signal);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 409) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      if (signal.aborted) throw error;
+    }
+  }
+}

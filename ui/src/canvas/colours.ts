@@ -1,0 +1,47 @@
+/** Colours of images, kinds and changes: the same name has the same colour in every picture. */
+
+/** Hues that can be told apart, also side by side; the most frequent names of a trace get the first ones. */
+const HUES = [212, 28, 145, 282, 352, 182, 52, 318, 95, 248, 12, 165];
+const given = new Map<string, number>();
+
+function hueOf(name: string): number {
+  let place = given.get(name);
+  if (place === undefined) {
+    place = given.size;
+    given.set(name, place);
+  }
+  const hue = HUES[place % HUES.length] ?? 0;
+  return (hue + Math.floor(place / HUES.length) * 17) % 360;
+}
+
+/** The colour of an image (a module's file name); grey for what is in none. */
+export function imageColour(name: string, isDark: boolean, shade = 0): string {
+  const step = ((shade % 4) - 1.5) * 2.2;
+  if (name === '') return isDark ? `hsl(220 6% ${34 + step}%)` : `hsl(220 8% ${80 + step}%)`;
+  const hue = hueOf(name);
+  return isDark ? `hsl(${hue} 38% ${35 + step}%)` : `hsl(${hue} 62% ${77 + step}%)`;
+}
+
+/** The colour of the series number `place` of a stacked chart; -1 is the rest. */
+export function seriesColour(name: string, place: number, isDark: boolean): string {
+  if (place < 0) return isDark ? 'hsl(220 6% 38%)' : 'hsl(220 10% 76%)';
+  const hue = hueOf(name);
+  return isDark ? `hsl(${hue} 48% 48%)` : `hsl(${hue} 58% 62%)`;
+}
+
+/** Red for growth, blue for shrinking, by the share of what is greater. */
+export function changeColour(before: number, after: number, isDark: boolean): string {
+  const greater = Math.max(before, after);
+  const change = greater === 0 ? 0 : (after - before) / greater;
+  const strength = Math.min(1, Math.abs(change));
+  if (strength < 0.005) return isDark ? 'hsl(220 5% 36%)' : 'hsl(220 10% 86%)';
+  const hue = change > 0 ? 4 : 214;
+  return isDark ? `hsl(${hue} ${20 + 45 * strength}% ${36 + 6 * strength}%)` : `hsl(${hue} ${45 + 40 * strength}% ${88 - 20 * strength}%)`;
+}
+
+/** Numbers a text, so that neighbours of one image differ a little. */
+export function shadeOf(text: string): number {
+  let sum = 0;
+  for (let at = 0; at < text.length; at += 1) sum = (sum * 31 + text.charCodeAt(at)) & 0xffff;
+  return sum & 3;
+}

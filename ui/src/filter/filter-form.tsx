@@ -1,0 +1,90 @@
+/** Every filter of `heapr report` as a field. */
+import { useState } from 'preact/hooks';
+import type { Address } from '../address/address';
+import { go, useAddress } from '../address/use-address';
+import type { OpenFile } from '../api/types';
+
+const TYPES: [string, string][] = [
+  ['', 'all'], ['aifi', 'AIFI: allocated inside, freed inside'], ['aifo', 'AIFO: allocated inside, freed outside'],
+  ['aofi', 'AOFI: allocated outside, freed inside'], ['aofo', 'AOFO: allocated outside, freed outside'],
+];
+
+export function FilterForm({ file }: { file: OpenFile }) {
+  const address = useAddress();
+  const processes = file.trace?.processes ?? [];
+  const threads = [...new Set((file.trace?.threads ?? []).map((thread) => thread.name).filter((name) => name !== ''))].sort();
+  return (
+    <div class="filter-form">
+      <Pair name="range" label="Range" first="from: 1.5s" second="to: 2s" value={address.range} />
+      <Pair name="lifetime" label="Lifetime" first="at least: 0" second="below: 1ms" value={address.lifetime} />
+      <Pair name="size" label="Size" first="at least: 4K" second="below: 1M" value={address.size} />
+      <One label="Live at" placeholder="peak, or a time: 1.2s" value={address.at} onDone={(at) => go({ at })} />
+      <label class="field">
+        <span>Type against the range</span>
+        <select value={address.type} disabled={address.range.length !== 2} onChange={(event) => go({ type: event.currentTarget.value })}>
+          {TYPES.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
+        </select>
+      </label>
+      <More name="pid" label="Process" placeholder="pid" address={address} choices={processes.map((process) => [String(process.pid), `${process.pid} ${process.name}`])} />
+      <More name="thread" label="Thread" placeholder="tid, or a name with *" address={address} choices={threads.map((name) => [name, name])} />
+      <More name="heap" label="Heap" placeholder="malloc, mmap, or a number" address={address} choices={[['malloc', 'malloc'], ['mmap', 'mmap']]} />
+      <More name="require_frames" label="With frame" placeholder="module!  module!symbol  symbol" address={address} choices={[]} />
+      <More name="cull_frames" label="Cull frame" placeholder="module!  module!symbol  symbol" address={address} choices={[]} />
+      <label class="check"><input type="checkbox" checked={address.temporary} onChange={() => go({ temporary: !address.temporary })} /> only temporary allocations</label>
+      <label class="check"><input type="checkbox" checked={address.no_default_cull} onChange={() => go({ no_default_cull: !address.no_default_cull })} /> show the allocator's own frames</label>
+    </div>
+  );
+}
+
+function One({ label, placeholder, value, onDone }: { label: string; placeholder: string; value: string; onDone: (text: string) => void }) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input type="text" placeholder={placeholder} value={value} onChange={(event) => onDone(event.currentTarget.value.trim())} />
+    </label>
+  );
+}
+
+function Pair({ name, label, first, second, value }: { name: 'range' | 'lifetime' | 'size'; label: string; first: string; second: string; value: string[] }) {
+  const [draft, setDraft] = useState<[string, string]>([value[0] ?? '', value[1] ?? '']);
+  const set = (at: 0 | 1, text: string) => {
+    const next: [string, string] = at === 0 ? [text.trim(), draft[1]] : [draft[0], text.trim()];
+    setDraft(next);
+    if (next[0] !== '' && next[1] !== '') go({ [name]: next });
+    else if (next[0] === '' && next[1] === '') go({ [name]: [] });
+  };
+  return (
+    <div class="field">
+      <span>{label}</span>
+      <input type="text" aria-label={`${label}, ${first}`} placeholder={first} value={draft[0]} onChange={(event) => set(0, event.currentTarget.value)} />
+      <input type="text" aria-label={`${label}, ${second}`} placeholder={second} value={draft[1]} onChange={(event) => set(1, event.currentTarget.value)} />
+    </div>
+  );
+}
+
+interface MoreProps {
+  name: 'pid' | 'thread' | 'heap' | 'require_frames' | 'cull_frames';
+  label: string;
+  placeholder: string;
+  address: Address;
+  choices: string[][];
+}
+
+/** A field whose values add up; each is a chip in the bar. */
+function More({ name, label, placeholder, address, choices }: MoreProps) {
+  const id = `choices-${name}`;
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        type="text" placeholder={placeholder} list={choices.length > 0 ? id : undefined}
+        onChange={(event) => {
+          const text = event.currentTarget.value.trim();
+          if (text !== '' && !address[name].includes(text)) go({ [name]: [...address[name], text] });
+          event.currentTarget.value = '';
+        }}
+      />
+      {choices.length > 0 && <datalist id={id}>{choices.slice(0, 500).map(([value, title]) => <option key={value} value={value}>{title}</option>)}</datalist>}
+    </label>
+  );
+}

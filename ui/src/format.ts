@@ -1,0 +1,101 @@
+/** Bytes, counts and times as the command line writes them: one style everywhere. */
+
+const BYTE_UNITS = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+
+/** `1.50 MiB`: three digits or more, never more than the value has. */
+export function formatBytes(bytes: number): string {
+  const sign = bytes < 0 ? '-' : '';
+  const magnitude = Math.abs(bytes);
+  if (magnitude < 1024) return `${sign}${Math.round(magnitude)} B`;
+  let value = magnitude / 1024;
+  let unit = 0;
+  // 999.95 would be printed as 1000.0.
+  while (value >= 999.95 && unit + 1 < BYTE_UNITS.length) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${sign}${value.toFixed(value < 9.995 ? 2 : 1)} ${BYTE_UNITS[unit]}`;
+}
+
+/** `1,234,567`. */
+export function formatCount(count: number): string {
+  const sign = count < 0 ? '-' : '';
+  return sign + String(Math.round(Math.abs(count))).replace(/\B(?=(\d{3})+$)/g, ',');
+}
+
+/** `+1.50 MiB`, `-12 B`, `0 B`. */
+export function formatSignedBytes(delta: number): string {
+  return (delta > 0 ? '+' : '') + formatBytes(delta);
+}
+
+/** `+1,234`, `-12`, `0`. */
+export function formatSignedCount(delta: number): string {
+  return (delta > 0 ? '+' : '') + formatCount(delta);
+}
+
+/** `12.3 %`; a part of nothing is 0. */
+export function formatPercent(part: number, whole: number): string {
+  return `${(whole === 0 ? 0 : (part * 100) / whole).toFixed(1)} %`;
+}
+
+/** `1.234 s`, `56.7 ms`, `8.90 µs`, `123 ns`. */
+export function formatDuration(durationNs: number): string {
+  const ns = Math.round(durationNs);
+  if (ns < 0) return `-${formatDuration(-ns)}`;
+  if (ns < 1e3) return `${ns} ns`;
+  if (ns < 1e6) return `${(ns / 1e3).toFixed(2)} µs`;
+  if (ns < 1e9) return `${(ns / 1e6).toFixed(1)} ms`;
+  if (ns < 600e9) return `${(ns / 1e9).toFixed(3)} s`;
+  const seconds = Math.floor(ns / 1e9);
+  const two = (value: number) => String(value).padStart(2, '0');
+  return `${Math.floor(seconds / 3600)} h ${two(Math.floor(seconds / 60) % 60)} min ${two(seconds % 60)} s`;
+}
+
+/** A time on an axis whose ticks are `stepNs` apart: as many digits as tell two ticks apart. */
+export function formatAxisTime(timeNs: number, stepNs: number): string {
+  const [unit, name]: [number, string] =
+    timeNs === 0 ? [1, 's'] : timeNs >= 1e9 ? [1e9, 's'] : timeNs >= 1e6 ? [1e6, 'ms'] : timeNs >= 1e3 ? [1e3, 'µs'] : [1, 'ns'];
+  if (timeNs === 0) return '0 s';
+  const decimals = Math.max(0, Math.min(9, Math.ceil(-Math.log10(stepNs / unit) - 1e-9)));
+  return `${(timeNs / unit).toFixed(decimals)} ${name}`;
+}
+
+/** The exact value for a tooltip: `1,234,567 bytes`. */
+export function exactBytes(bytes: number): string {
+  return `${formatCount(bytes)} ${Math.abs(bytes) === 1 ? 'byte' : 'bytes'}`;
+}
+
+/** `1 block`, `1,234 blocks`. */
+export function plural(count: number, what: string): string {
+  return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
+}
+
+/** A time as the command line reads it, exact: `1500us`, `17ns`. */
+export function timeArgument(timeNs: number): string {
+  const ns = Math.round(timeNs);
+  if (ns % 1e9 === 0) return `${ns / 1e9}s`;
+  if (ns % 1e6 === 0) return `${ns / 1e6}ms`;
+  if (ns % 1e3 === 0) return `${ns / 1e3}us`;
+  return `${ns}ns`;
+}
+
+/** Reads `1500`, `1.5ms`, `2 s`: microseconds without a unit. Null if it is no time. */
+export function parseTimeNs(text: string): number | null {
+  const match = /^\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|µs|ms|s)?\s*$/i.exec(text);
+  if (!match) return null;
+  const unit = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }[(match[2] ?? 'us').toLowerCase()] ?? 1e3;
+  return Math.round(Number(match[1]) * unit);
+}
+
+/** Reads `4096`, `1.5K`, `2 MiB`. Null if it is no size. */
+export function parseBytes(text: string): number | null {
+  const match = /^\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?)(?:i?b)?\s*$/i.exec(text);
+  if (!match) return null;
+  const power = ['', 'k', 'm', 'g', 't'].indexOf((match[2] ?? '').toLowerCase());
+  return Math.round(Number(match[1]) * 1024 ** power);
+}
+
+/** What is behind the last slash of a path. */
+export function fileName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1) || path;
+}

@@ -1,0 +1,139 @@
+/** The frame of the page: files above, the view of the chosen file below, shortcuts everywhere. */
+import { useEffect, useState } from 'preact/hooks';
+import { emptyFilter } from '../address/address';
+import { go, useAddress } from '../address/use-address';
+import { request } from '../api/client';
+import type { OpenFile } from '../api/types';
+import { forgetAnswers } from '../api/use-answer';
+import { formatBytes } from '../format';
+import { SnapshotPage } from '../snapshot/snapshot-page';
+import { TracePage } from '../trace/trace-page';
+import { copyText } from './clipboard';
+import { Message } from './message';
+import { Shortcuts, useShortcuts } from './shortcuts';
+import { type Theme, chooseTheme, chosenTheme } from './theme';
+import { useFiles } from './use-files';
+
+const THEMES: Theme[] = ['system', 'light', 'dark'];
+const KIND_NAMES = { trace: 'trace', v8: 'V8 snapshot', native: 'native snapshot', live: 'live session' };
+
+export function App() {
+  const address = useAddress();
+  const { files, version, error, askAgain } = useFiles();
+  const [theme, setTheme] = useState(chosenTheme());
+  const [said, setSaid] = useState('');
+  const file = files?.find((candidate) => candidate.file === address.file) ?? files?.[0];
+  const nextTheme = () => {
+    const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? 'system';
+    chooseTheme(next);
+    setTheme(next);
+  };
+  const share = async () => {
+    try {
+      await copyText(location.href);
+      setSaid('address copied');
+    } catch (failure) {
+      setSaid(failure instanceof Error ? failure.message : String(failure));
+    }
+    setTimeout(() => setSaid(''), 3000);
+  };
+  const help = useShortcuts({ files: files ?? [], nextTheme, share: () => void share() });
+  useEffect(() => {
+    document.title = file ? `${file.name} – heapr` : 'heapr';
+  }, [file?.name]);
+
+  return (
+    <div class="page">
+      <header class="top-bar">
+        <h1 title={version ? `heapr ${version}` : 'heapr'}>heapr</h1>
+        <nav class="files" aria-label="Files">
+          {(files ?? []).map((candidate) => (
+            <button
+              key={candidate.file} type="button" class={`file-tab${candidate === file ? ' is-on' : ''}`} aria-current={candidate === file ? 'page' : undefined}
+              title={`${candidate.path}\n${KIND_NAMES[candidate.kind] ?? candidate.kind}, ${formatBytes(candidate.file_bytes)}`} onClick={() => openFile(candidate, file)}
+            >
+              <span class={`dot is-${candidate.state}`} aria-hidden="true" />
+              {candidate.name}
+            </button>
+          ))}
+        </nav>
+        <span class="quiet" role="status">{said}</span>
+        <button type="button" class="button" title="Copy the address of what is shown (S)" onClick={() => void share()}>Share</button>
+        <button type="button" class="button" title="Light, dark, or as the system (T)" onClick={nextTheme}>Theme: {theme}</button>
+        <button type="button" class="button" title="Keyboard shortcuts (?)" aria-label="Keyboard shortcuts" onClick={help.toggle}>?</button>
+      </header>
+      {error && <Message kind="error">{error}</Message>}
+      {file && <FileNotes file={file} askAgain={askAgain} />}
+      {file?.state === 'opening' && !file.trace && !file.snapshot && <Opening file={file} />}
+      {file && (file.trace || file.snapshot) && (file.snapshot && file.kind !== 'trace' && file.kind !== 'live'
+        ? <SnapshotPage key={file.file} file={file} files={files ?? []} />
+        : file.trace ? <TracePage key={file.file} file={file} files={files ?? []} /> : null)}
+      {!files && !error && <p class="empty" role="status">Loading…</p>}
+      {files?.length === 0 && <p class="empty">No file is open. Start with: heapr view FILE…</p>}
+      {help.isOpen && <Shortcuts close={help.toggle} />}
+    </div>
+  );
+}
+
+/** Shows another file; what belonged to the old one alone is left behind. */
+function openFile(next: OpenFile, from: OpenFile | undefined): void {
+  if (next.file === from?.file) return;
+  const isSameKind = next.kind === from?.kind;
+  go({
+    file: next.file, select: '', root: '', focus: '', object: -1, class: '', ignore: [], seen: [], before: -1,
+    ...(isSameKind ? {} : { view: '', sort: '', ascending: false, match: '', kind: [], ...emptyFilter() }),
+  });
+}
+
+function Opening({ file }: { file: OpenFile }) {
+  return (
+    <div class="opening" role="status">
+      <p>Opening {file.name} ({formatBytes(file.file_bytes)})</p>
+      {file.tasks.map((task) => <label key={task.what}>{task.what} <progress max={Math.max(1, task.all)} value={task.done} /></label>)}
+    </div>
+  );
+}
+
+/** What is wrong with the file, and how far it is read. */
+function FileNotes({ file, askAgain }: { file: OpenFile; askAgain: () => void }) {
+  const reopen = async () => {
+    try {
+      await request('/api/reopen', { file: file.file });
+    } finally {
+      forgetAnswers();
+      askAgain();
+    }
+  };
+  const says: Partial<Record<OpenFile['state'], string>> = {
+    gone: `${file.path} has vanished; what was read is still shown where it is known.`,
+    changed: `${file.path} was replaced or cut off after it was opened.`,
+    grown: `${file.path} has grown since it was opened; shown is what was there.`,
+  };
+  const note = says[file.state];
+  const loss = file.trace?.loss;
+  const lost = loss ? ([
+    [loss.events_lost, 'event', 'lost'], [loss.stacks_lost, 'stack', 'lost'], [loss.records_invalid, 'record', 'invalid'], [loss.processes_refused, 'process', 'not traced'],
+  ] as const).filter(([count]) => count > 0).map(([count, what, how]) => `${count.toLocaleString('en')} ${what}${count === 1 ? '' : what.endsWith('s') ? 'es' : 's'} ${how}`) : [];
+  const damage = file.trace?.damage ?? [];
+  const problems = file.snapshot?.problems ?? [];
+  return (
+    <>
+      {file.state === 'failed' && <Message kind="error">{file.name}: {file.error ?? 'it cannot be opened'}{file.offset !== null ? ` (offset ${file.offset.toLocaleString('en')})` : ''}</Message>}
+      {note && <Message kind="warning">{note} <button type="button" class="button" onClick={() => void reopen()}>Open again</button></Message>}
+      {file.warnings.map((warning) => <Message key={warning} kind="warning">{warning}</Message>)}
+      {lost.length > 0 && file.warnings.length === 0 && <Message kind="warning">{lost.join(', ')}: the amounts below are too small.</Message>}
+      {damage.length > 0 && (
+        <Message kind="warning">
+          The file is damaged at {damage.slice(0, 3).map((place) => `offset ${place.offset.toLocaleString('en')} (${formatBytes(place.bytes)}, ${place.what})`).join(', ')}
+          {damage.length > 3 ? ` and ${damage.length - 3} more places` : ''}: what lies there is missing below.
+        </Message>
+      )}
+      {problems.length > 0 && <Message kind="warning">{problems.slice(0, 3).map((problem) => (typeof problem === 'string' ? problem : (problem.what ?? JSON.stringify(problem)))).join('; ')}</Message>}
+      {file.state === 'ready' && file.tasks.some((task) => task.done < task.all) && (
+        <div class="tasks" role="status">
+          {file.tasks.map((task) => <label key={task.what}>{task.what} <progress max={Math.max(1, task.all)} value={task.done} /></label>)}
+        </div>
+      )}
+    </>
+  );
+}

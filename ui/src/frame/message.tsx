@@ -1,0 +1,10 @@
+/** Something that a person should know. */
+import type { ComponentChildren } from 'preact';
+
+export function Message({ kind, children }: { kind: 'error' | 'warning' | 'note'; children: ComponentChildren }) {
+  return (
+    <div class={`message is-${kind}`} role={kind === 'error' ? 'alert' : 'status'}>
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,38 @@
+/** The views of a file as tabs. */
+import type { ComponentChildren } from 'preact';
+import { go } from '../address/use-address';
+
+export interface View {
+  key: string;
+  title: string;
+  help: string;
+}
+
+/** What a change of the view leaves behind: sort keys and selections mean something else there. */
+const LEFT_BEHIND = { sort: '', ascending: false, match: '', select: '', hidden: [] as string[] };
+
+export function Tabs({ views, current, children }: { views: View[]; current: string; children?: ComponentChildren }) {
+  const move = (event: KeyboardEvent) => {
+    const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
+    if (step === 0) return;
+    event.preventDefault();
+    const at = views.findIndex((view) => view.key === current);
+    const next = views[(at + step + views.length) % views.length];
+    if (next) go({ view: next.key, ...LEFT_BEHIND });
+    requestAnimationFrame(() => document.querySelector<HTMLElement>('.tabs [aria-selected=true]')?.focus());
+  };
+  return (
+    <div class="tabs" role="tablist" aria-label="Views" onKeyDown={move}>
+      {views.map((view, at) => (
+        <button
+          key={view.key} type="button" role="tab" aria-selected={view.key === current} tabIndex={view.key === current ? 0 : -1}
+          title={`${view.help} (${at + 1})`} onClick={() => view.key !== current && go({ view: view.key, ...LEFT_BEHIND })}
+        >
+          {view.title}
+        </button>
+      ))}
+      <span class="grow" />
+      {children}
+    </div>
+  );
+}

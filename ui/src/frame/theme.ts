@@ -1,0 +1,62 @@
+/** Light or dark: the system's choice, unless a person chose otherwise. */
+
+export type Theme = 'system' | 'light' | 'dark';
+
+const KEY = 'heapr-theme';
+const listeners = new Set<() => void>();
+const systemDark = window.matchMedia('(prefers-color-scheme: dark)');
+systemDark.addEventListener('change', () => {
+  if (chosenTheme() === 'system') apply();
+});
+
+export function chosenTheme(): Theme {
+  try {
+    const kept = localStorage.getItem(KEY);
+    return kept === 'light' || kept === 'dark' ? kept : 'system';
+  } catch {
+    return 'system';
+  }
+}
+
+export function isDark(): boolean {
+  const chosen = chosenTheme();
+  return chosen === 'dark' || (chosen === 'system' && systemDark.matches);
+}
+
+export function chooseTheme(theme: Theme): void {
+  try {
+    if (theme === 'system') localStorage.removeItem(KEY);
+    else localStorage.setItem(KEY, theme);
+  } catch {
+    // A browser that keeps nothing: the choice lasts as long as the page.
+  }
+  document.documentElement.dataset['theme'] = theme === 'system' ? (systemDark.matches ? 'dark' : 'light') : theme;
+  tell();
+}
+
+/** Sets the theme on the document; call once at the start. */
+export function apply(): void {
+  document.documentElement.dataset['theme'] = isDark() ? 'dark' : 'light';
+  tell();
+}
+
+/** What pictures are drawn with; read again after each change of the theme. */
+export function themeColour(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+export function onThemeChange(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => {
+    listeners.delete(listener);
+  };
+}
+
+/** True while the document is drawn dark. */
+export function isDrawnDark(): boolean {
+  return document.documentElement.dataset['theme'] === 'dark';
+}
+
+function tell(): void {
+  for (const listener of [...listeners]) listener();
+}

@@ -1,0 +1,89 @@
+/** What is new, gone and left by class, against another snapshot; a class opens to its new and deleted objects. */
+import { useEffect, useState } from 'preact/hooks';
+import { go, useAddress } from '../address/use-address';
+import { answer } from '../api/use-answer';
+import type { ClassDiffRow, RowsAnswer } from '../api/types';
+import { exactBytes, formatBytes, formatCount, formatSignedBytes, formatSignedCount } from '../format';
+import { Message } from '../frame/message';
+import { Search } from '../frame/search';
+import type { Column } from '../table/columns';
+import { Table } from '../table/table';
+import { useTree } from '../table/use-tree';
+import { HeapName, type HeapRow, isClass, rowName } from './object-columns';
+import { type SnapshotViewProps, showObject } from './snapshot-page';
+
+type DiffRow = HeapRow & Partial<ClassDiffRow>;
+
+function deletedClass(row: DiffRow): string {
+  return row.change === 'deleted' ? 'is-deleted' : '';
+}
+
+export function ComparisonView({ file, files, onCommand }: SnapshotViewProps) {
+  const address = useAddress();
+  const others = files.filter((other) => other.kind === file.kind && other !== file);
+  const before = others.find((other) => other.file === address.before) ?? others.filter((other) => other.file < file.file).at(-1) ?? others[0];
+  if (!before) return <Message kind="note">A comparison needs a second snapshot: <code>heapr view BEFORE.heapsnapshot {file.name}</code></Message>;
+  return <Comparison key={before.file} before={before.file} others={others} file={file} onCommand={onCommand} />;
+}
+
+function Comparison({ before, others, file, onCommand }: { before: number; others: SnapshotViewProps['files']; file: SnapshotViewProps['file']; onCommand: SnapshotViewProps['onCommand'] }) {
+  const address = useAddress();
+  const [warnings, setWarnings] = useState<string[]>([]);
+  const sort = address.sort || 'bytes_delta';
+  const body = { before, after: file.file, sort, descending: !address.ascending, match: address.match };
+  const { tree, isLoading } = useTree<DiffRow>(JSON.stringify(body), async (parent, offset, limit, signal) => {
+    if (parent === null) {
+      const classes = await answer<RowsAnswer<ClassDiffRow>>('/api/snapshot/diff', { ...body, offset, limit }, signal);
+      onCommand(classes.command ?? null);
+      setWarnings(classes.warnings ?? []);
+      return { rows: classes.rows, count: classes.row_count };
+    }
+    const page = await answer<RowsAnswer<HeapRow>>('/api/snapshot/diff-objects', { before, after: file.file, class_key: parent.class_key, offset, limit }, signal);
+    return { rows: page.rows, count: page.row_count };
+  });
+  useEffect(() => () => onCommand(null), []);
+  const number = (key: 'new_count' | 'deleted_count' | 'count_delta' | 'new_bytes' | 'deleted_bytes' | 'bytes_delta', title: string, help: string): Column<DiffRow> => {
+    const isBytes = key.includes('bytes');
+    const isDelta = key.endsWith('delta');
+    const shown = (row: DiffRow) => {
+      if (!isClass(row)) {
+        if (isBytes && !isDelta) return (key === 'new_bytes') === (row.change === 'new') ? formatBytes(row.shallow_bytes ?? 0) : '';
+        return '';
+      }
+      const value = row[key] ?? 0;
+      if (isDelta) return isBytes ? formatSignedBytes(value) : formatSignedCount(value);
+      return isBytes ? formatBytes(value) : formatCount(value);
+    };
+    return {
+      key, title, help, isNumber: true, width: 7, sort: key, text: shown, exact: (row) => (isBytes && isClass(row) ? exactBytes(row[key] ?? 0) : shown(row)), raw: (row) => row[key] ?? '',
+      cell: (row) => <span class={isDelta && (row[key] ?? 0) > 0 ? 'is-more' : isDelta && (row[key] ?? 0) < 0 ? 'is-less' : ''}>{shown(row)}</span>,
+    };
+  };
+  const columns: Column<DiffRow>[] = [
+    { key: 'class', title: 'Constructor', width: 0, sort: 'name', text: rowName, cell: (row) => (isClass(row) ? <span class="heap-name"><span class="class-name">{row.class}</span>{row.place && <span class="quiet place-tail">{row.place}</span>}</span> : <HeapName row={row} />) },
+    number('new_count', '# New', 'Objects that are only in this snapshot'), number('deleted_count', '# Deleted', 'Objects that are only in the one before'), number('count_delta', '# Delta', 'New less deleted'),
+    number('new_bytes', 'Alloc. Size', 'Shallow size of what is new'), number('deleted_bytes', 'Freed Size', 'Shallow size of what is gone'), number('bytes_delta', 'Size Delta', 'Allocated less freed'),
+  ];
+  return (
+    <>
+      {warnings.map((warning) => <Message key={warning} kind="warning">{warning}</Message>)}
+      <Table
+        label={`${file.name} comparison`} columns={columns} tree={tree} rowKey={(row) => (row.id === undefined ? `class ${row.class_key ?? ''}` : `@${row.id}`)}
+        onSelect={(row) => row.change !== 'deleted' && showObject(row.id)} selected={address.object >= 0 ? `@${address.object}` : ''} canOpen={isClass} sort={sort} descending={!address.ascending}
+        onSort={(key, descending) => go({ sort: key === 'bytes_delta' ? '' : key, ascending: !descending })} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
+        isOld={isLoading} rowClass={deletedClass} empty="No difference."
+        tools={(
+          <>
+            <Search value={address.match} onChange={(match) => go({ match }, true)} label="Class filter" />
+            <label>
+              Before{' '}
+              <select aria-label="Compared with" value={before} onChange={(event) => go({ before: Number(event.currentTarget.value) })}>
+                {others.map((other) => <option key={other.file} value={other.file}>{other.name}</option>)}
+              </select>
+            </label>
+          </>
+        )}
+      />
+    </>
+  );
+}

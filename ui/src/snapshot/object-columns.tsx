@@ -1,0 +1,92 @@
+/** Objects of a JavaScript heap as DevTools names and orders them. */
+import type { HeapObject } from '../api/types';
+import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
+import type { Column } from '../table/columns';
+
+/** A row of any of the trees: a class, an object, or an edge that leads to one. */
+export interface HeapRow extends Partial<HeapObject> {
+  /** Classes only. */
+  class_key?: string;
+  place?: string | null;
+  object_count?: number;
+  edge?: string;
+  edge_type?: string;
+  change?: 'new' | 'deleted';
+}
+
+/** DevTools' distance: system roots count from 100,000,000, what nothing leads to has none. */
+export function distanceText(distance: number | undefined): string {
+  if (distance === undefined || distance < 0) return '–';
+  return distance >= 100_000_000 ? `${formatCount(distance - 100_000_000)}+` : formatCount(distance);
+}
+
+export function isClass(row: HeapRow): boolean {
+  return row.class_key !== undefined && row.id === undefined;
+}
+
+export function rowName(row: HeapRow): string {
+  return isClass(row) ? (row.class ?? '') : `${row.edge !== undefined ? `${row.edge} :: ` : ''}${row.name ?? row.class ?? ''} @${row.id ?? ''}`;
+}
+
+/** How an edge is written: `[3]`, `.name`, `context.x`. */
+function EdgeName({ row }: { row: HeapRow }) {
+  if (row.edge === undefined) return null;
+  const isElement = row.edge_type === 'element';
+  return (
+    <>
+      <span class={`edge is-${row.edge_type ?? ''}`} title={row.edge_type}>{isElement ? `[${row.edge}]` : row.edge}</span>
+      <span class="quiet">::</span>
+    </>
+  );
+}
+
+export function HeapName({ row }: { row: HeapRow }) {
+  if (isClass(row)) {
+    return (
+      <span class="heap-name">
+        <span class="class-name">{row.class}</span>
+        <span class="quiet">×{formatCount(row.object_count ?? 0)}</span>
+        {row.place && <span class="quiet place-tail">{row.place}</span>}
+      </span>
+    );
+  }
+  const isText = row.type === 'string' || row.type === 'concatenated string' || row.type === 'sliced string';
+  return (
+    <span class="heap-name">
+      {row.change && <span class={`badge is-${row.change}`}>{row.change}</span>}
+      <EdgeName row={row} />
+      <span class={isText ? 'text-value' : 'object-name'}>{isText ? `"${row.name ?? ''}"` : row.name || row.class}</span>
+      <span class="quiet">@{row.id}</span>
+      {row.dom_state === 'detached' && <span class="badge is-detached">detached</span>}
+    </span>
+  );
+}
+
+interface HeapColumnOptions {
+  title: string;
+  totalBytes: number;
+  /** Sort keys of the server, where the table can be sorted. */
+  isSorted?: boolean;
+}
+
+export function heapColumns({ title, totalBytes, isSorted = false }: HeapColumnOptions): Column<HeapRow>[] {
+  const size = (key: 'shallow_bytes' | 'retained_bytes', head: string, help: string, sort: string): Column<HeapRow> => ({
+    key, title: head, help, isNumber: true, width: 10.8, ...(isSorted ? { sort } : {}),
+    text: (row) => formatBytes(row[key] ?? 0), exact: (row) => exactBytes(row[key] ?? 0), raw: (row) => row[key] ?? 0,
+    cell: (row) => (
+      <>
+        {formatBytes(row[key] ?? 0)} <span class="percent-tail">{formatPercent(row[key] ?? 0, totalBytes)}</span>
+      </>
+    ),
+  });
+  return [
+    { key: 'name', title, width: 0, text: rowName, cell: (row) => <HeapName row={row} />, ...(isSorted ? { sort: 'name' } : {}) },
+    {
+      key: 'distance', title: 'Distance', help: 'Steps from the window or global object; with + from the root, where no global leads', isNumber: true, width: 5.5,
+      ...(isSorted ? { sort: 'distance' } : {}), text: (row) => distanceText(row.distance), raw: (row) => row.distance ?? '',
+    },
+    { key: 'count', title: 'Objects', isNumber: true, width: 6, isExtra: true, text: (row) => (row.object_count === undefined ? '' : formatCount(row.object_count)), ...(isSorted ? { sort: 'count' } : {}) },
+    size('shallow_bytes', 'Shallow Size', 'What the object itself takes', 'shallow'),
+    size('retained_bytes', 'Retained Size', 'What would be freed with it', 'retained'),
+  ];
+}

@@ -1,0 +1,81 @@
+/** A heap snapshot: one of DevTools' views above, the chosen object with its retainers below. */
+import { useState } from 'preact/hooks';
+import { go, useAddress } from '../address/use-address';
+import type { OpenFile } from '../api/types';
+import { CommandLine } from '../filter/filter-bar';
+import { formatBytes, formatCount } from '../format';
+import { Split } from '../frame/split';
+import { Tabs, type View } from '../frame/tabs';
+import { ComparisonView } from './comparison-view';
+import { ListsView } from './lists-view';
+import { ObjectPane } from './object-pane';
+import { SearchView } from './search-view';
+import { StatisticsView } from './statistics-view';
+import { SummaryView } from './summary-view';
+import { SuspectsView } from './suspects-view';
+import { TreeView } from './tree-view';
+import { TreemapView } from './treemap-view';
+
+export interface SnapshotViewProps {
+  file: OpenFile;
+  files: OpenFile[];
+  /** What percentages are of. */
+  totalBytes: number;
+  onCommand: (command: string | null) => void;
+}
+
+const VIEWS: View[] = [
+  { key: 'summary', title: 'Summary', help: 'Objects by constructor' },
+  { key: 'comparison', title: 'Comparison', help: 'What is new and what is gone since another snapshot' },
+  { key: 'containment', title: 'Containment', help: 'From the roots down' },
+  { key: 'dominators', title: 'Dominators', help: 'What each object alone keeps alive' },
+  { key: 'statistics', title: 'Statistics', help: 'Bytes by kind' },
+  { key: 'suspects', title: 'Suspects', help: 'Who grew: the likeliest leak first' },
+  { key: 'treemap', title: 'Treemap', help: 'Retained size as areas' },
+  { key: 'lists', title: 'Lists', help: 'Strings, collections, shapes and others that cost much' },
+  { key: 'search', title: 'Search', help: 'By class, id, string' },
+];
+/** What a snapshot of a native process can answer. */
+const NATIVE_VIEWS = ['summary', 'comparison', 'statistics', 'suspects', 'search'];
+
+export function SnapshotPage({ file, files }: { file: OpenFile; files: OpenFile[] }) {
+  const address = useAddress();
+  const [command, setCommand] = useState<string | null>(null);
+  const views = file.kind === 'native' ? VIEWS.filter((view) => NATIVE_VIEWS.includes(view.key)) : VIEWS;
+  const view = views.find((candidate) => candidate.key === address.view)?.key ?? 'summary';
+  const totalBytes = file.snapshot?.total_bytes ?? 0;
+  const props: SnapshotViewProps = { file, files, totalBytes, onCommand: setCommand };
+  const main = (
+    <div class="view" role="tabpanel" aria-label={views.find((candidate) => candidate.key === view)?.title}>
+      {view === 'summary' && <SummaryView {...props} />}
+      {view === 'comparison' && <ComparisonView {...props} />}
+      {view === 'containment' && <TreeView key="containment" kind="containment" {...props} />}
+      {view === 'dominators' && <TreeView key="dominators" kind="dominators" {...props} />}
+      {view === 'statistics' && <StatisticsView {...props} />}
+      {view === 'suspects' && <SuspectsView {...props} />}
+      {view === 'treemap' && <TreemapView {...props} />}
+      {view === 'lists' && <ListsView {...props} />}
+      {view === 'search' && <SearchView {...props} />}
+    </div>
+  );
+  return (
+    <div class="snapshot">
+      <div class="filter-row">
+        <span class="grow">
+          <strong title={`${formatCount(totalBytes)} bytes`}>{formatBytes(totalBytes)}</strong> in {formatCount(file.snapshot?.node_count ?? 0)} objects
+          {file.snapshot?.exposes_internals ? ', internals shown' : ''}
+        </span>
+        <CommandLine command={command} />
+      </div>
+      <Tabs views={views} current={view} />
+      {address.object >= 0 && file.kind !== 'native'
+        ? <Split direction="below" label="Height of the object" share={0.42} first={main} second={<ObjectPane {...props} id={address.object} />} />
+        : main}
+    </div>
+  );
+}
+
+/** Shows an object below the view. */
+export function showObject(id: number | undefined): void {
+  if (id !== undefined) go({ object: id }, true);
+}

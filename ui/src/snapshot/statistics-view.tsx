@@ -1,0 +1,50 @@
+/** Bytes by kind as DevTools' Statistics, as a ring and a list. */
+import { useEffect } from 'preact/hooks';
+import { useAnswer } from '../api/use-answer';
+import { exactBytes, formatBytes, formatPercent } from '../format';
+import { Message } from '../frame/message';
+import { isDrawnDark } from '../frame/theme';
+import { seriesColour } from '../canvas/colours';
+import type { SnapshotViewProps } from './snapshot-page';
+
+const NAMES: Record<string, string> = {
+  code: 'Code', strings: 'Strings', js_arrays: 'JS arrays', typed_arrays: 'Typed arrays', system: 'System objects', other_js: 'Other JS objects', other_native: 'Other non-JS objects (such as HTML and CSS)',
+};
+/** Sums of the others: not parts of the ring. */
+const SUMS: Record<string, string> = { v8_heap: 'V8 heap', native: 'Native memory', total: 'Total' };
+
+export function StatisticsView({ file, onCommand }: SnapshotViewProps) {
+  const { data, error } = useAnswer<{ rows: { kind: string; bytes: number }[]; command?: string | null }>('/api/snapshot/statistics', { file: file.file });
+  useEffect(() => onCommand(data?.command ?? null), [data]);
+  useEffect(() => () => onCommand(null), []);
+  if (error) return <Message kind="error">{error.message}</Message>;
+  if (!data) return <p class="empty" role="status">Loading…</p>;
+  const parts = data.rows.filter((row) => !(row.kind in SUMS)).sort((a, b) => b.bytes - a.bytes);
+  const sums = data.rows.filter((row) => row.kind in SUMS);
+  const whole = sums.find((row) => row.kind === 'total')?.bytes ?? parts.reduce((sum, row) => sum + row.bytes, 0);
+  let turned = 0;
+  const ring = 2 * Math.PI * 40;
+  return (
+    <div class="statistics">
+      <svg class="ring" viewBox="0 0 100 100" role="img" aria-label={parts.map((row) => `${NAMES[row.kind] ?? row.kind} ${formatPercent(row.bytes, whole)}`).join(', ')}>
+        {parts.map((row, at) => {
+          const length = whole === 0 ? 0 : (row.bytes / whole) * ring;
+          const offset = -turned;
+          turned += length;
+          return <circle key={row.kind} cx="50" cy="50" r="40" fill="none" stroke-width="18" stroke={seriesColour(row.kind, at, isDrawnDark())} stroke-dasharray={`${length} ${ring - length}`} stroke-dashoffset={offset} transform="rotate(-90 50 50)"><title>{`${NAMES[row.kind] ?? row.kind}: ${exactBytes(row.bytes)}`}</title></circle>;
+        })}
+        <text x="50" y="49" text-anchor="middle" class="ring-total">{formatBytes(whole)}</text>
+        <text x="50" y="57" text-anchor="middle" class="ring-word">total</text>
+      </svg>
+      <table class="plain">
+        <thead><tr><th>Kind</th><th /><th>Size</th><th>Share</th></tr></thead>
+        <tbody>
+          {parts.map((row, at) => (
+            <tr key={row.kind}><td><i class="swatch" style={{ background: seriesColour(row.kind, at, isDrawnDark()) }} />{NAMES[row.kind] ?? row.kind}</td><td /><td title={exactBytes(row.bytes)}>{formatBytes(row.bytes)}</td><td>{formatPercent(row.bytes, whole)}</td></tr>
+          ))}
+          {sums.map((row) => <tr key={row.kind} class="is-sum"><td>{SUMS[row.kind]}</td><td /><td title={exactBytes(row.bytes)}>{formatBytes(row.bytes)}</td><td>{formatPercent(row.bytes, whole)}</td></tr>)}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,108 @@
+/** Who grew from snapshot to snapshot, the likeliest leak first; with one snapshot, who owns most. */
+import { useEffect } from 'preact/hooks';
+import { go, useAddress } from '../address/use-address';
+import { useAnswer } from '../api/use-answer';
+import type { Owner, PathStep, Suspect } from '../api/types';
+import { exactBytes, formatBytes, formatCount, formatSignedBytes } from '../format';
+import { Message } from '../frame/message';
+import { PathPicture } from './path-picture';
+import { type SnapshotViewProps, showObject } from './snapshot-page';
+
+const VERDICTS: Record<Suspect['confidence'], string> = { high: 'almost certainly a leak', medium: 'likely a leak', low: 'probably not a leak' };
+const DOUBTS: Record<string, string> = {
+  'other-program': 'the snapshots are of different programs', 'other-numbering': 'the snapshots number their objects differently: objects are matched by their names', 'other-capture-mode': 'the snapshots were taken in different ways',
+};
+
+interface SuspectsAnswer {
+  suspects?: Suspect[];
+  owners?: Owner[];
+  growth_bytes?: number;
+  doubts?: (string | { doubt?: string; kind?: string; snapshot?: number })[];
+  command?: string | null;
+}
+
+export function SuspectsView({ file, files, onCommand }: SnapshotViewProps) {
+  const address = useAddress();
+  const all = files.filter((other) => other.kind === file.kind && other.state !== 'failed').map((other) => other.file);
+  const asked = address.select === 'one' || all.length < 2 ? [file.file] : all;
+  const { data, error, isLoading } = useAnswer<SuspectsAnswer>('/api/snapshot/suspects', { files: asked, top: 20 });
+  useEffect(() => onCommand(data?.command ?? null), [data]);
+  useEffect(() => () => onCommand(null), []);
+  return (
+    <section class={`suspects${isLoading ? ' is-old' : ''}`}>
+      {all.length < 2
+        ? <Message kind="note">One snapshot shows who owns most; two or more of one process show who grew: <code>heapr view A.heapsnapshot B.heapsnapshot C.heapsnapshot</code></Message>
+        : (
+          <div class="view-tools">
+            <div class="switch" role="group" aria-label="Snapshots">
+              <button type="button" aria-pressed={asked.length > 1} onClick={() => go({ select: '' })}>Growth over {formatCount(all.length)} snapshots</button>
+              <button type="button" aria-pressed={asked.length === 1} onClick={() => go({ select: 'one' })}>Owners in {file.name}</button>
+            </div>
+            {data?.growth_bytes !== undefined && <span class="quiet">the heap grew by {formatSignedBytes(data.growth_bytes)}</span>}
+          </div>
+        )}
+      {error && <Message kind="error">{error.message}</Message>}
+      {(data?.doubts ?? []).map((doubt) => {
+        const name = typeof doubt === 'string' ? doubt : (doubt.doubt ?? doubt.kind ?? '');
+        return <Message key={JSON.stringify(doubt)} kind="warning">{DOUBTS[name] ?? name}{typeof doubt === 'object' && doubt.snapshot !== undefined ? ` (snapshot ${doubt.snapshot + 1})` : ''}</Message>;
+      })}
+      {!data && !error && <p class="empty" role="status">Comparing…</p>}
+      <ol class="suspect-list">
+        {(data?.suspects ?? []).map((suspect, at) => <SuspectCard key={suspect.owner_id} suspect={suspect} number={at + 1} isOpen={at === 0} />)}
+        {(data?.owners ?? []).map((owner, at) => (
+          <li key={owner.id} class="card">
+            <header>
+              <h2>{at + 1}. {owner.name} <span class="quiet">@{owner.id}</span></h2>
+              <button type="button" class="button" onClick={() => showObject(owner.id)}>Show object</button>
+            </header>
+            <p><strong title={exactBytes(owner.retained_bytes)}>{formatBytes(owner.retained_bytes)}</strong> retained{owner.place && <span class="quiet"> · {owner.place}</span>}</p>
+            <HeldBy path={owner.path} isOpen={false} />
+          </li>
+        ))}
+        {data && (data.suspects ?? data.owners ?? []).length === 0 && <li class="empty">No suspect: nothing grew.</li>}
+      </ol>
+    </section>
+  );
+}
+
+function SuspectCard({ suspect, number, isOpen }: { suspect: Suspect; number: number; isOpen: boolean }) {
+  return (
+    <li class={`card suspect is-${suspect.confidence}`}>
+      <header>
+        <h2>{number}. {suspect.name} <span class={`verdict is-${suspect.confidence}`}>{VERDICTS[suspect.confidence]}</span></h2>
+        <button type="button" class="button" onClick={() => showObject(suspect.owner_id)}>Show {suspect.owner_class} @{suspect.owner_id}</button>
+      </header>
+      <dl class="suspect-facts">
+        <div><dt>grew by</dt><dd>{suspect.growth_bytes_at.map(formatSignedBytes).join(' → ')} ({formatCount(suspect.growth_count)} objects)</dd></div>
+        <div><dt>retains</dt><dd>{suspect.retained_bytes_at.map((bytes) => (bytes === null ? '–' : formatBytes(bytes))).join(' → ')}</dd></div>
+        <div>
+          <dt>collects</dt>
+          <dd>
+            {suspect.collects.map((kind) => (
+              <div key={kind.class}>
+                {formatCount(kind.count)} more of <strong>{kind.class}</strong> ({formatBytes(kind.bytes)})
+                {kind.example_id !== null && <>, one is <button type="button" class="link" onClick={() => showObject(kind.example_id ?? undefined)}>@{kind.example_id}</button></>}
+                {kind.example_text !== null && <span class="text-value"> "{kind.example_text}"</span>}
+                {kind.example_place !== null && <span class="quiet"> {kind.example_place}</span>}
+              </div>
+            ))}
+          </dd>
+        </div>
+        {suspect.place && <div><dt>made at</dt><dd>{suspect.place}</dd></div>}
+        {suspect.also_held_by.length > 0 && <div><dt>also in</dt><dd>{suspect.also_held_by.map((holder) => (typeof holder === 'string' ? holder : `${holder.name} @${holder.id}`)).join(', ')}</dd></div>}
+        <div><dt>because</dt><dd>{suspect.reasons.join('; ')}</dd></div>
+      </dl>
+      <HeldBy path={suspect.path} isOpen={isOpen} />
+    </li>
+  );
+}
+
+function HeldBy({ path, isOpen }: { path: PathStep[]; isOpen: boolean }) {
+  if (path.length === 0) return null;
+  return (
+    <details open={isOpen}>
+      <summary>held by</summary>
+      <PathPicture paths={[path]} onChoose={(step) => showObject(step.id)} />
+    </details>
+  );
+}

@@ -1,0 +1,49 @@
+/** What a column shows, and rows as text and CSV. */
+import type { ComponentChildren } from 'preact';
+
+export interface Column<Row> {
+  /** Unique in its table; also the name in a CSV file. */
+  key: string;
+  title: string;
+  /** What the column means, for the head's tooltip. */
+  help?: string;
+  /** The sort key of the server, where the column can be sorted by. */
+  sort?: string;
+  isNumber?: boolean;
+  /** Width in rem; 0: takes what is left. */
+  width: number;
+  /** The cell as text. */
+  text: (row: Row) => string;
+  /** What is shown on hover: exact numbers. */
+  exact?: (row: Row) => string;
+  /** The value in a CSV file, if it is not the text: numbers without units. */
+  raw?: (row: Row) => string | number;
+  /** The cell, if it is more than its text. */
+  cell?: (row: Row) => ComponentChildren;
+  /** Shown only when chosen. */
+  isExtra?: boolean;
+}
+
+/** Rows as aligned text, as the command line would print them. */
+export function rowsAsText<Row>(columns: Column<Row>[], rows: Row[]): string {
+  const cells = [columns.map((column) => column.title), ...rows.map((row) => columns.map((column) => oneLine(column.text(row))))];
+  const widths = columns.map((_, at) => cells.reduce((most, line) => Math.max(most, line[at]?.length ?? 0), 0));
+  return cells
+    .map((line) => line.map((cell, at) => (columns[at]?.isNumber ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0))).join('  ').trimEnd())
+    .join('\n');
+}
+
+/** Rows as CSV (RFC 4180) with the columns' keys as head. */
+export function rowsAsCsv<Row>(columns: Column<Row>[], rows: Row[]): string {
+  const line = (fields: (string | number)[]) => fields.map(csvField).join(',');
+  return [line(columns.map((column) => column.key)), ...rows.map((row) => line(columns.map((column) => column.raw?.(row) ?? column.text(row))))].join('\r\n') + '\r\n';
+}
+
+function csvField(value: string | number): string {
+  const text = String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ');
+}

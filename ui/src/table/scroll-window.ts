@@ -1,0 +1,40 @@
+/**
+ * Which rows are seen. Browsers do not lay out elements higher than some ten million pixels, so that a very long table scrolls on a
+ * shorter scale: the scroll position says a share of the whole, not a pixel.
+ */
+
+/** Less than what Chromium (33 million) and Firefox (17 million) can lay out. */
+export const HIGHEST_PX = 12_000_000;
+
+export interface ScrollWindow {
+  /** Height of the scrolled element. */
+  heightPx: number;
+  first: number;
+  /** Below this one. */
+  end: number;
+  /** Where row `first` begins, above the upper edge (0 or less). */
+  offsetPx: number;
+}
+
+export function scrollWindow(count: number, rowPx: number, viewPx: number, scrollPx: number): ScrollWindow {
+  const wholePx = count * rowPx;
+  const heightPx = Math.min(wholePx, HIGHEST_PX);
+  const travelPx = Math.max(0, heightPx - viewPx);
+  const share = travelPx === 0 ? 0 : Math.min(1, Math.max(0, scrollPx / travelPx));
+  const topPx = wholePx <= HIGHEST_PX ? Math.min(Math.max(0, scrollPx), Math.max(0, wholePx - viewPx)) : share * (wholePx - viewPx);
+  const first = Math.max(0, Math.floor(topPx / rowPx));
+  const end = Math.min(count, Math.ceil((topPx + viewPx) / rowPx));
+  return { heightPx, first, end, offsetPx: first * rowPx - topPx };
+}
+
+/** The scroll position at which row `index` is seen, as near as may be to `scrollPx`. */
+export function scrollTo(index: number, count: number, rowPx: number, viewPx: number, scrollPx: number): number {
+  const wholePx = count * rowPx;
+  const heightPx = Math.min(wholePx, HIGHEST_PX);
+  const scale = wholePx <= viewPx ? 0 : (heightPx - viewPx) / (wholePx - viewPx);
+  const topPx = scale === 0 ? 0 : scrollPx / scale;
+  const rowTopPx = index * rowPx;
+  if (rowTopPx < topPx) return rowTopPx * scale;
+  if (rowTopPx + rowPx > topPx + viewPx) return Math.ceil((rowTopPx + rowPx - viewPx) * scale);
+  return scrollPx;
+}

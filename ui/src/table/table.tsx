@@ -1,0 +1,310 @@
+/** A table of any length: only the rows that are seen are in the document. Sorted by the server; opened rows show children. */
+import type { ComponentChildren, VNode } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { plural } from '../format';
+import { copyText } from '../frame/clipboard';
+import { Message } from '../frame/message';
+import { isDrawnDark } from '../frame/theme';
+import { type Column, rowsAsText } from './columns';
+import type { LazyTree } from './lazy-tree';
+import { scrollTo, scrollWindow } from './scroll-window';
+import { TableMenu } from './table-menu';
+
+export interface TableProps<Row> {
+  /** What a screen reader calls it; also the name of a saved file. */
+  label: string;
+  columns: Column<Row>[];
+  tree: LazyTree<Row>;
+  rowKey: (row: Row) => string;
+  selected?: string;
+  onSelect?: (row: Row) => void;
+  /** Enter or a double click. */
+  onActivate?: (row: Row) => void;
+  /** Rows that have children. */
+  canOpen?: (row: Row) => boolean;
+  sort?: string;
+  descending?: boolean;
+  onSort?: (key: string, descending: boolean) => void;
+  hidden: string[];
+  onHide: (hidden: string[]) => void;
+  /** Said when there is no row. */
+  empty?: string;
+  rowClass?: (row: Row) => string;
+  /** The rows are those of the request before; new ones are on their way. */
+  isOld?: boolean;
+  /** Stands beside the count above the table. */
+  tools?: ComponentChildren;
+}
+
+/** A row as it was drawn, and what it was drawn from. */
+interface DrawnRow {
+  inputs: unknown[];
+  node: VNode;
+}
+
+/** Rows whose places are relative to the same one. */
+const BLOCK_ROWS = 2000;
+/** Rows drawn beyond the edges, so that a slow frame shows no gap. */
+const OVERSCAN = 6;
+
+export function Table<Row>(props: TableProps<Row>) {
+  const { columns, tree, hidden } = props;
+  const shown = columns.filter((column) => (column.isExtra ? hidden.includes(`+${column.key}`) : !hidden.includes(column.key)));
+  const view = useRef<HTMLDivElement>(null);
+  const [, redraw] = useState(0);
+  const [scrollPx, setScrollPx] = useState(0);
+  const [size, setSize] = useState({ viewPx: 600, rowPx: 22 });
+  const [cursor, setCursor] = useState(-1);
+  const [anchor, setAnchor] = useState(-1);
+  const [widths, setWidths] = useState<Record<string, number>>({});
+  const [said, setSaid] = useState('');
+  const drawn = useRef(new Map<number, DrawnRow>());
+
+  useEffect(() => {
+    setCursor(-1);
+    setAnchor(-1);
+    if (view.current) view.current.scrollTop = 0;
+    setScrollPx(0);
+    let waiting = false;
+    return tree.listen(() => {
+      if (waiting) return;
+      waiting = true;
+      requestAnimationFrame(() => {
+        waiting = false;
+        redraw((count) => count + 1);
+      });
+    });
+  }, [tree]);
+
+  useLayoutEffect(() => {
+    const element = view.current;
+    if (!element) return;
+    const measure = () => {
+      const rowPx = Math.round(parseFloat(getComputedStyle(document.documentElement).fontSize) * 1.7);
+      setSize((old) => (old.viewPx === element.clientHeight && old.rowPx === rowPx ? old : { viewPx: element.clientHeight, rowPx }));
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+
+  const { viewPx, rowPx } = size;
+  const [low, high] = [Math.min(anchor, cursor), Math.max(anchor, cursor)];
+  const count = tree.count;
+  const seen = scrollWindow(count, rowPx, viewPx, scrollPx);
+  const first = Math.max(0, seen.first - OVERSCAN);
+  const end = Math.min(count, seen.end + OVERSCAN);
+  useEffect(() => tree.need(first, end), [tree, first, end, count]);
+
+  const select = (index: number, extend: boolean) => {
+    const to = Math.max(0, Math.min(count - 1, index));
+    setCursor(to);
+    if (!extend) setAnchor(to);
+    const element = view.current;
+    if (element) element.scrollTop = scrollTo(to, count, rowPx, viewPx, element.scrollTop);
+    const row = tree.at(to)?.row;
+    if (row !== undefined && !extend) props.onSelect?.(row);
+  };
+  const toggle = (index: number) => {
+    const at = tree.at(index);
+    if (!at?.row || !props.canOpen?.(at.row)) return;
+    if (at.isOpen) tree.shut(index);
+    else tree.open(index);
+  };
+
+  const copyPicked = async () => {
+    const rows: Row[] = [];
+    for (let index = Math.max(0, low); index <= high; index += 1) {
+      const row = tree.at(index)?.row;
+      if (row !== undefined) rows.push(row);
+    }
+    try {
+      await copyText(rowsAsText(shown, rows));
+      setSaid(`${plural(rows.length, 'row')} copied`);
+    } catch (error) {
+      setSaid(error instanceof Error ? error.message : String(error));
+    }
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if ((event.ctrlKey || event.metaKey) && event.key === 'c' && cursor >= 0 && window.getSelection()?.isCollapsed !== false) {
+      event.preventDefault();
+      void copyPicked();
+      return;
+    }
+    if (event.altKey || ((event.ctrlKey || event.metaKey) && event.key !== 'Home' && event.key !== 'End')) return;
+    const page = Math.max(1, Math.floor(viewPx / rowPx) - 1);
+    const at = tree.at(cursor);
+    const steps: Record<string, () => void> = {
+      ArrowDown: () => select(cursor + 1, event.shiftKey),
+      ArrowUp: () => select(Math.max(0, cursor - 1), event.shiftKey),
+      PageDown: () => select(cursor + page, event.shiftKey),
+      PageUp: () => select(cursor - page, event.shiftKey),
+      Home: () => select(0, event.shiftKey),
+      End: () => select(count - 1, event.shiftKey),
+      ArrowRight: () => (at && !at.isOpen ? toggle(cursor) : select(cursor + 1, false)),
+      ArrowLeft: () => {
+        if (at?.isOpen) toggle(cursor);
+        else if (at && at.depth > 0) select(tree.parentIndex(cursor), false);
+      },
+      ' ': () => toggle(cursor),
+      Enter: () => (at?.row !== undefined && props.onActivate ? props.onActivate(at.row) : toggle(cursor)),
+    };
+    const step = steps[event.key];
+    if (!step || count === 0) return;
+    event.preventDefault();
+    event.stopPropagation();
+    step();
+  };
+
+  const template = shown.map((column) => {
+    const width = widths[column.key];
+    return width !== undefined ? `${width}px` : column.width === 0 ? 'minmax(12rem, 1fr)' : `${column.width}rem`;
+  });
+  const rows: VNode[] = [];
+  const pool = Math.ceil(viewPx / rowPx) + 2 * OVERSCAN + 2;
+  // Rows stand still in blocks; scrolling moves the block, and a row is drawn again only if something about it changed.
+  const block = Math.floor(first / BLOCK_ROWS) * BLOCK_ROWS;
+  const blockPx = (block - seen.first) * rowPx + seen.offsetPx;
+  const kept = drawn.current;
+  for (const index of kept.keys()) if (index < first || index >= end) kept.delete(index);
+  for (let index = first; index < end; index += 1) {
+    const at = tree.at(index);
+    const row = at?.row;
+    const isSelected = (index >= low && index <= high && low >= 0) || (row !== undefined && props.selected === props.rowKey(row));
+    const inputs: unknown[] = [isDrawnDark(), row, at?.depth, at?.isOpen, isSelected, index === cursor, block, rowPx, pool, columns, hidden, tree, props.rowClass];
+    const old = kept.get(index);
+    if (old && old.inputs.every((input, place) => input === inputs[place])) {
+      rows.push(old.node);
+      continue;
+    }
+    const opens = row !== undefined && props.canOpen?.(row) === true;
+    const node = (
+      <div
+        key={index % pool}
+        id={index === cursor ? 'table-cursor' : undefined}
+        class={`row${isSelected ? ' is-selected' : ''}${index === cursor ? ' is-cursor' : ''}${index % 2 ? ' is-odd' : ''} ${row !== undefined ? (props.rowClass?.(row) ?? '') : ''}`}
+        role="row"
+        aria-rowindex={index + 2}
+        aria-level={props.canOpen ? (at?.depth ?? 0) + 1 : undefined}
+        aria-expanded={opens ? at?.isOpen : undefined}
+        aria-selected={isSelected}
+        data-index={index}
+        style={{ transform: `translateY(${(index - block) * rowPx}px)`, height: `${rowPx}px` }}
+      >
+        {row === undefined ? (
+          <div class="cell is-waiting" role="gridcell">…</div>
+        ) : (
+          shown.map((column, place) => (
+            <div key={column.key} class={column.isNumber ? 'cell is-number' : 'cell'} role="gridcell" title={(column.exact ?? column.text)(row)}>
+              {place === 0 && props.canOpen && (
+                <span class="indent" style={{ width: `${(at?.depth ?? 0) * 1.1}rem` }}>
+                  <span class={`twisty${opens ? (at?.isOpen ? ' is-open' : ' is-shut') : ''}`} aria-hidden="true" />
+                </span>
+              )}
+              {column.cell ? column.cell(row) : column.text(row)}
+            </div>
+          ))
+        )}
+      </div>
+    );
+    kept.set(index, { inputs, node });
+    rows.push(node);
+  }
+  const indexOf = (event: Event): number => Number((event.target as HTMLElement).closest<HTMLElement>('.row[data-index]')?.dataset['index'] ?? -1);
+  const onMouseDown = (event: MouseEvent) => {
+    const index = indexOf(event);
+    if (index < 0 || event.button !== 0) return;
+    if ((event.target as HTMLElement).classList.contains('twisty')) {
+      setCursor(index);
+      toggle(index);
+    } else {
+      select(index, event.shiftKey);
+    }
+  };
+  const onDblClick = (event: MouseEvent) => {
+    const index = indexOf(event);
+    if (index < 0 || (event.target as HTMLElement).classList.contains('twisty')) return;
+    const row = tree.at(index)?.row;
+    if (row !== undefined && props.onActivate) props.onActivate(row);
+    else toggle(index);
+  };
+
+  return (
+    <section class="table-box">
+      <div class="table-tools">
+        {props.tools}
+        <TableMenu
+          label={props.label} columns={columns} shown={shown} tree={tree} hidden={hidden} onHide={props.onHide}
+          said={said} picked={low >= 0 ? { from: low, to: high } : null} onCopy={() => void copyPicked()}
+        />
+      </div>
+      {tree.error && <Message kind="error">{tree.error.message}</Message>}
+      <div
+        ref={view} class={props.isOld ? 'table is-old' : 'table'} role={props.canOpen ? 'treegrid' : 'grid'} aria-label={props.label} aria-rowcount={count + 1}
+        aria-activedescendant={cursor >= 0 ? 'table-cursor' : undefined} tabIndex={0} onKeyDown={onKeyDown}
+        onScroll={(event) => setScrollPx(event.currentTarget.scrollTop)}
+        onFocus={() => {
+          if (cursor < 0 && count > 0) setCursor(0);
+        }}
+        style={{ '--columns': template.join(' ') }}
+      >
+        <div class="row is-head" role="row" aria-rowindex={1}>
+          {shown.map((column) => (
+            <HeadCell
+              key={column.key} column={column} isSorted={column.sort !== undefined && column.sort === props.sort}
+              descending={props.descending ?? true} onSort={props.onSort}
+              onWidth={(width) => setWidths((old) => ({ ...old, [column.key]: width }))}
+            />
+          ))}
+        </div>
+        <div class="rows" style={{ height: `${Math.max(seen.heightPx, 0)}px` }}>
+          <div class="rows-seen" onMouseDown={onMouseDown} onDblClick={onDblClick}>
+            <div class="rows-block" style={{ transform: `translateY(${blockPx}px)` }}>{rows}</div>
+          </div>
+        </div>
+        {tree.topCount === 0 && !tree.error && <p class="empty">{props.empty ?? 'Nothing here.'}</p>}
+        {tree.topCount === null && !tree.error && <p class="empty" role="status">Loading…</p>}
+      </div>
+    </section>
+  );
+}
+
+interface HeadCellProps<Row> {
+  column: Column<Row>;
+  isSorted: boolean;
+  descending: boolean;
+  onSort: ((key: string, descending: boolean) => void) | undefined;
+  onWidth: (widthPx: number) => void;
+}
+
+function HeadCell<Row>({ column, isSorted, descending, onSort, onWidth }: HeadCellProps<Row>) {
+  const cell = useRef<HTMLDivElement>(null);
+  const drag = (down: PointerEvent) => {
+    down.preventDefault();
+    down.stopPropagation();
+    const handle = down.currentTarget as HTMLElement;
+    const startPx = cell.current?.offsetWidth ?? 100;
+    handle.setPointerCapture(down.pointerId);
+    handle.onpointermove = (move) => onWidth(Math.max(32, startPx + move.clientX - down.clientX));
+    handle.onpointerup = () => {
+      handle.onpointermove = null;
+    };
+  };
+  return (
+    <div
+      ref={cell} class={`cell${column.isNumber ? ' is-number' : ''}`} role="columnheader" title={column.help ?? column.title}
+      aria-sort={isSorted ? (descending ? 'descending' : 'ascending') : undefined}
+    >
+      {column.sort !== undefined && onSort ? (
+        <button type="button" class="sort" onClick={() => onSort(column.sort ?? '', isSorted ? !descending : true)}>
+          {column.title}
+          <span aria-hidden="true">{isSorted ? (descending ? ' ▾' : ' ▴') : ''}</span>
+        </button>
+      ) : (
+        column.title
+      )}
+      <span class="resize" aria-hidden="true" onPointerDown={drag} />
+    </div>
+  );
+}

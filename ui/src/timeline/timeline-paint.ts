@@ -1,0 +1,229 @@
+/** Paints the timeline: stacked areas, the line of the most, RSS, markers, snapshots, the peak, the brushed range. */
+import type { TimelineAnswer } from '../api/types';
+import type { CanvasSize } from '../canvas/canvas';
+import { seriesColour } from '../canvas/colours';
+import { fittedText } from '../canvas/fitted-text';
+import { formatAxisTime, formatBytes, formatCount } from '../format';
+import { isDrawnDark, themeColour } from '../frame/theme';
+import { amountStep, timeStep, timeTicks } from './scale';
+
+export type ChartKind = 'bytes' | 'count' | 'alloc_bytes' | 'alloc_count';
+
+export interface TimelinePainting {
+  answer: TimelineAnswer | null;
+  chart: ChartKind;
+  showsRss: boolean;
+  /** What is seen (ns); may differ from the answer's while a newer one is on its way. */
+  seen: [number, number];
+  /** The brushed range (ns). */
+  range: [number, number] | null;
+  /** The moment whose live blocks are counted (ns). */
+  atNs: number | null;
+  hoverNs: number | null;
+}
+
+export const AXIS_LEFT_PX = 74;
+export const AXIS_BOTTOM_PX = 20;
+const TOP_PX = 16;
+
+/** The pixel of a time. */
+export function timeToX(timeNs: number, seen: [number, number], widthPx: number): number {
+  return AXIS_LEFT_PX + ((timeNs - seen[0]) / (seen[1] - seen[0])) * (widthPx - AXIS_LEFT_PX);
+}
+
+/** The time at a pixel. */
+export function xToTime(xPx: number, seen: [number, number], widthPx: number): number {
+  return seen[0] + ((xPx - AXIS_LEFT_PX) / Math.max(1, widthPx - AXIS_LEFT_PX)) * (seen[1] - seen[0]);
+}
+
+/** An amount of the chart in words; rates are per second. */
+export function chartAmount(chart: ChartKind, value: number): string {
+  if (chart === 'bytes') return formatBytes(value);
+  if (chart === 'count') return formatCount(value);
+  return chart === 'alloc_bytes' ? `${formatBytes(value)}/s` : `${formatCount(value)}/s`;
+}
+
+/** What one unit of the answer's values stands for: rates come as amounts per bin. */
+export function chartFactor(chart: ChartKind, answer: TimelineAnswer): number {
+  if (chart === 'bytes' || chart === 'count') return 1;
+  const binNs = (answer.to_ns - answer.from_ns) / answer.bins;
+  return binNs > 0 ? 1e9 / binNs : 0;
+}
+
+/** The curve of the whole: the stacked series never rise above it. */
+export function wholeOf(chart: ChartKind, answer: TimelineAnswer): number[] {
+  return { bytes: answer.live_bytes, count: answer.live_count, alloc_bytes: answer.alloc_bytes, alloc_count: answer.alloc_count }[chart];
+}
+
+export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSize, painting: TimelinePainting): void {
+  const { answer, chart, seen } = painting;
+  const { widthPx, heightPx } = size;
+  const isDark = isDrawnDark();
+  const [text, quiet, grid, accent] = ['text', 'text-quiet', 'line', 'accent'].map(themeColour);
+  const plotPx = heightPx - AXIS_BOTTOM_PX - TOP_PX;
+  context.font = `11px ${themeColour('font-ui')}`;
+  context.textBaseline = 'middle';
+
+  const factor = answer ? chartFactor(chart, answer) : 1;
+  const most = answer ? highest(painting, answer) * factor : 0;
+  const step = amountStep(most, Math.max(2, Math.floor(plotPx / 32)), chart === 'bytes' || chart === 'alloc_bytes');
+  const top = Math.max(step, most * 1.04);
+  const y = (amount: number) => TOP_PX + plotPx * (1 - (amount * factor) / top);
+  const x = (timeNs: number) => timeToX(timeNs, seen, widthPx);
+
+  context.fillStyle = quiet ?? '';
+  context.strokeStyle = grid ?? '';
+  context.lineWidth = 1;
+  context.textAlign = 'right';
+  for (let amount = 0; amount <= top; amount += step) {
+    const level = Math.round(y(amount / (factor || 1))) + 0.5;
+    line(context, AXIS_LEFT_PX, level, widthPx, level);
+    context.fillText(chartAmount(chart, amount), AXIS_LEFT_PX - 6, Math.max(level, 6));
+  }
+  const timeStepNs = timeStep(seen[1] - seen[0], widthPx - AXIS_LEFT_PX, 95);
+  context.textAlign = 'center';
+  for (const tick of timeTicks(seen[0], seen[1], timeStepNs)) {
+    const place = Math.round(x(tick)) + 0.5;
+    line(context, place, heightPx - AXIS_BOTTOM_PX, place, heightPx - AXIS_BOTTOM_PX + 4);
+    const label = formatAxisTime(tick, timeStepNs);
+    const half = context.measureText(label).width / 2;
+    context.fillText(label, Math.min(widthPx - half - 2, Math.max(AXIS_LEFT_PX + half, place)), heightPx - AXIS_BOTTOM_PX / 2 + 1);
+  }
+
+  context.save();
+  context.beginPath();
+  context.rect(AXIS_LEFT_PX, 0, widthPx - AXIS_LEFT_PX, heightPx - AXIS_BOTTOM_PX);
+  context.clip();
+  if (answer && answer.bins > 0) {
+    paintAreas(context, painting, answer, x, y, isDark);
+    if (painting.showsRss && chart === 'bytes') paintRss(context, answer, x, y, themeColour('rss'));
+    paintSigns(context, answer, x, heightPx, { marker: themeColour('marker'), snapshot: themeColour('good'), peak: themeColour('bad'), text: text ?? '' });
+  }
+  if (painting.range) paintRange(context, x(painting.range[0]), x(painting.range[1]), size, accent ?? '');
+  if (painting.atNs !== null) {
+    context.strokeStyle = accent ?? '';
+    context.lineWidth = 2;
+    line(context, x(painting.atNs), 0, x(painting.atNs), heightPx - AXIS_BOTTOM_PX);
+  }
+  if (painting.hoverNs !== null) {
+    context.strokeStyle = quiet ?? '';
+    context.lineWidth = 1;
+    const place = Math.round(x(painting.hoverNs)) + 0.5;
+    line(context, place, TOP_PX, place, heightPx - AXIS_BOTTOM_PX);
+  }
+  context.restore();
+}
+
+function highest(painting: TimelinePainting, answer: TimelineAnswer): number {
+  let most = 0;
+  for (const value of wholeOf(painting.chart, answer)) most = Math.max(most, value);
+  if (painting.chart === 'bytes') {
+    for (const value of answer.most_bytes) most = Math.max(most, value);
+    if (painting.showsRss) for (const { rss_bytes } of answer.rss) for (const value of rss_bytes) most = Math.max(most, value);
+  }
+  return most;
+}
+
+function paintAreas(
+  context: CanvasRenderingContext2D, painting: TimelinePainting, answer: TimelineAnswer, x: (ns: number) => number,
+  y: (amount: number) => number, isDark: boolean,
+): void {
+  const { bins } = answer;
+  const binNs = (answer.to_ns - answer.from_ns) / bins;
+  const edge = (bin: number) => x(answer.from_ns + bin * binNs);
+  const layers = answer.series.map((series, place) => ({ values: series.values, colour: seriesColour(series.name, place, isDark) }));
+  const isAlone = layers.length === 0;
+  const whole = wholeOf(painting.chart, answer);
+  layers.push({ values: isAlone ? whole : answer.rest, colour: isAlone ? themeColour('area') : seriesColour('', -1, isDark) });
+  const below = new Float64Array(bins);
+  for (const { values, colour } of layers) {
+    context.beginPath();
+    context.moveTo(edge(0), y(below[0] ?? 0));
+    for (let bin = 0; bin < bins; bin += 1) {
+      const level = y((below[bin] ?? 0) + (values[bin] ?? 0));
+      context.lineTo(edge(bin), level);
+      context.lineTo(edge(bin + 1), level);
+    }
+    for (let bin = bins - 1; bin >= 0; bin -= 1) {
+      const level = y(below[bin] ?? 0);
+      context.lineTo(edge(bin + 1), level);
+      context.lineTo(edge(bin), level);
+    }
+    context.fillStyle = colour;
+    context.fill();
+    for (let bin = 0; bin < bins; bin += 1) below[bin] = (below[bin] ?? 0) + (values[bin] ?? 0);
+  }
+  if (painting.chart === 'bytes') {
+    context.beginPath();
+    for (let bin = 0; bin < bins; bin += 1) context.lineTo((edge(bin) + edge(bin + 1)) / 2, y(answer.most_bytes[bin] ?? 0));
+    context.strokeStyle = themeColour('text-quiet');
+    context.lineWidth = 1;
+    context.stroke();
+  }
+}
+
+function paintRss(context: CanvasRenderingContext2D, answer: TimelineAnswer, x: (ns: number) => number, y: (amount: number) => number, colour: string): void {
+  context.strokeStyle = colour;
+  context.lineWidth = 1.5;
+  context.setLineDash([4, 3]);
+  for (const { time_ns, rss_bytes } of answer.rss) {
+    context.beginPath();
+    time_ns.forEach((timeNs, at) => context.lineTo(x(timeNs), y(rss_bytes[at] ?? 0)));
+    context.stroke();
+  }
+  context.setLineDash([]);
+}
+
+function paintSigns(
+  context: CanvasRenderingContext2D, answer: TimelineAnswer, x: (ns: number) => number, heightPx: number,
+  colours: { marker: string; snapshot: string; peak: string; text: string },
+): void {
+  const bottom = heightPx - AXIS_BOTTOM_PX;
+  context.lineWidth = 1;
+  context.textAlign = 'left';
+  answer.markers.forEach((marker, at) => {
+    const place = Math.round(x(marker.time_ns)) + 0.5;
+    context.strokeStyle = context.fillStyle = colours.marker;
+    line(context, place, 0, place, bottom);
+    const next = answer.markers[at + 1];
+    const room = next ? x(next.time_ns) - place - 8 : 220;
+    context.fillText(fittedText(context, marker.text, Math.min(220, room)), place + 4, 8);
+  });
+  for (const snapshot of answer.snapshots) {
+    const place = x(snapshot.time_ns);
+    context.fillStyle = colours.snapshot;
+    context.beginPath();
+    context.moveTo(place - 5, bottom);
+    context.lineTo(place + 5, bottom);
+    context.lineTo(place, bottom - 8);
+    context.fill();
+  }
+  if (answer.peak && answer.peak.bytes > 0) {
+    const place = Math.round(x(answer.peak.time_ns)) + 0.5;
+    context.strokeStyle = context.fillStyle = colours.peak;
+    context.setLineDash([2, 3]);
+    line(context, place, TOP_PX - 4, place, bottom);
+    context.setLineDash([]);
+    context.beginPath();
+    context.arc(place, TOP_PX - 4, 3.5, 0, 2 * Math.PI);
+    context.fill();
+  }
+}
+
+function paintRange(context: CanvasRenderingContext2D, fromX: number, toX: number, { widthPx, heightPx }: CanvasSize, colour: string): void {
+  const bottom = heightPx - AXIS_BOTTOM_PX;
+  context.fillStyle = themeColour('veil');
+  context.fillRect(AXIS_LEFT_PX, 0, Math.max(0, fromX - AXIS_LEFT_PX), bottom);
+  context.fillRect(toX, 0, Math.max(0, widthPx - toX), bottom);
+  context.strokeStyle = colour;
+  context.lineWidth = 1.5;
+  line(context, fromX, 0, fromX, bottom);
+  line(context, toX, 0, toX, bottom);
+}
+
+function line(context: CanvasRenderingContext2D, x1: number, y1: number, x2: number, y2: number): void {
+  context.beginPath();
+  context.moveTo(x1, y1);
+  context.lineTo(x2, y2);
+  context.stroke();
+}

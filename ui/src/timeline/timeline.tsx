@@ -1,0 +1,246 @@
+/** Memory over time: what everything else is a part of. Drag brushes a range; the wheel zooms to the microsecond. */
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { addedFilter, filterOf } from '../address/address';
+import { go, useAddress } from '../address/use-address';
+import type { OpenFile, TimelineAnswer } from '../api/types';
+import { useAnswer } from '../api/use-answer';
+import { Canvas, type CanvasSize } from '../canvas/canvas';
+import { seriesColour } from '../canvas/colours';
+import { Tooltip } from '../canvas/tooltip';
+import { exactBytes, formatBytes, formatDuration, parseTimeNs, plural, timeArgument } from '../format';
+import { Message } from '../frame/message';
+import { isDrawnDark } from '../frame/theme';
+import { clampSeen } from './scale';
+import { AXIS_LEFT_PX, type ChartKind, chartAmount, chartFactor, paintTimeline, timeToX, wholeOf, xToTime } from './timeline-paint';
+
+const CHARTS: [ChartKind, string][] = [
+  ['bytes', 'Live bytes'], ['count', 'Live blocks'], ['alloc_bytes', 'Allocated bytes per second'], ['alloc_count', 'Allocations per second'],
+];
+const STACKED_BY: [string, string][] = [
+  ['none', 'not stacked'], ['process', 'by process'], ['thread', 'by thread'], ['image', 'by image'], ['frame', 'by frame'], ['stack', 'by stack'],
+];
+/** Bins are asked for in steps of this, so that a window that is resized does not ask anew for each pixel. */
+const BIN_STEP = 100;
+
+export function Timeline({ file }: { file: OpenFile }) {
+  const address = useAddress();
+  const durationNs = Math.max(1, file.trace?.duration_ns ?? 1);
+  const chart = (CHARTS.find(([key]) => key === address.chart)?.[0] ?? 'bytes');
+  const seen = seenOf(address.seen, durationNs);
+  const [size, setSize] = useState<CanvasSize>({ widthPx: 0, heightPx: 0 });
+  const [brush, setBrush] = useState<[number, number] | null>(null);
+  const [hover, setHover] = useState<{ x: number; y: number; timeNs: number } | null>(null);
+  const settled = useSettled(seen, 50);
+
+  const filter = filterOf(address);
+  delete filter.range;
+  delete filter.at;
+  delete filter.type;
+  const bins = Math.max(BIN_STEP, Math.min(2000, Math.round((size.widthPx - AXIS_LEFT_PX) / BIN_STEP) * BIN_STEP));
+  const body = size.widthPx === 0 ? null : {
+    file: file.file, filter, from_ns: settled[0], to_ns: settled[1], bins, by: address.by, series_max: 8, value: chart,
+  };
+  const { data, error, isLoading } = useAnswer<TimelineAnswer>('/api/timeline', body, file.generation);
+
+  const range = brush ?? rangeNs(address.range);
+  const atNs = address.at === 'peak' ? (data?.peak?.time_ns ?? null) : address.at ? parseTimeNs(address.at) : null;
+  const painting = useMemo(
+    () => ({ answer: data, chart, showsRss: address.rss, seen, range, atNs, hoverNs: hover?.timeNs ?? null }),
+    [data, chart, address.rss, seen[0], seen[1], range?.[0], range?.[1], atNs, hover?.timeNs],
+  );
+  const draw = useCallback((context: CanvasRenderingContext2D, canvasSize: CanvasSize) => paintTimeline(context, canvasSize, painting), [painting]);
+
+  const see = (fromNs: number, toNs: number) => {
+    const [from, to] = clampSeen(fromNs, toNs, durationNs);
+    go({ seen: from === 0 && to >= durationNs ? [] : [String(from), String(to)] }, true);
+  };
+  const setRange = (pair: [number, number] | null) => {
+    go(pair ? { range: [timeArgument(pair[0]), timeArgument(pair[1])], at: '' } : { range: [], type: '' });
+  };
+  const drag = useRef<{ kind: 'brush' | 'pan'; startX: number; startNs: number; seen: [number, number] } | null>(null);
+  const timeOf = (event: MouseEvent) => {
+    const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
+    return Math.max(0, Math.min(durationNs, Math.round(xToTime(event.clientX - box.left, seen, size.widthPx))));
+  };
+  const onPointerDown = (event: PointerEvent) => {
+    if (event.button > 1) return;
+    (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
+    drag.current = { kind: event.shiftKey || event.button === 1 ? 'pan' : 'brush', startX: event.clientX, startNs: timeOf(event), seen };
+  };
+  const onPointerMove = (event: PointerEvent) => {
+    const start = drag.current;
+    const timeNs = timeOf(event);
+    if (!start) {
+      setHover({ x: event.clientX, y: event.clientY, timeNs });
+      return;
+    }
+    setHover(null);
+    if (start.kind === 'pan') {
+      const perPx = (start.seen[1] - start.seen[0]) / Math.max(1, size.widthPx - AXIS_LEFT_PX);
+      const shift = (start.startX - event.clientX) * perPx;
+      see(start.seen[0] + shift, start.seen[1] + shift);
+    } else if (Math.abs(event.clientX - start.startX) > 2) {
+      setBrush([Math.min(start.startNs, timeNs), Math.max(start.startNs, timeNs)]);
+    }
+  };
+  const onPointerUp = (event: PointerEvent) => {
+    const start = drag.current;
+    drag.current = null;
+    if (start?.kind !== 'brush') return;
+    if (brush && brush[1] > brush[0]) setRange(brush);
+    else if (data?.peak && Math.abs(timeToX(data.peak.time_ns, seen, size.widthPx) - localX(event)) < 6) go({ at: 'peak', range: [] });
+    setBrush(null);
+  };
+  const onWheel = (event: WheelEvent) => {
+    event.preventDefault();
+    const span = seen[1] - seen[0];
+    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      const shift = ((event.deltaX || event.deltaY) / Math.max(1, size.widthPx)) * span;
+      see(seen[0] + shift, seen[1] + shift);
+      return;
+    }
+    const at = timeOf(event);
+    const factor = Math.exp(event.deltaY * 0.002);
+    const from = at - (at - seen[0]) * factor;
+    see(from, from + span * factor);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const span = seen[1] - seen[0];
+    const middle = (seen[0] + seen[1]) / 2;
+    const steps: Record<string, () => void> = {
+      ArrowLeft: () => see(seen[0] - span / 8, seen[1] - span / 8),
+      ArrowRight: () => see(seen[0] + span / 8, seen[1] + span / 8),
+      '+': () => see(middle - span / 4, middle + span / 4),
+      '=': () => see(middle - span / 4, middle + span / 4),
+      '-': () => see(middle - span, middle + span),
+      '0': () => see(0, durationNs),
+      Enter: () => setRange(seen),
+      Escape: () => setRange(null),
+    };
+    const step = steps[event.key];
+    if (!step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    step();
+  };
+
+  return (
+    <section class="timeline" aria-label="Timeline">
+      <div class="timeline-tools">
+        <select aria-label="Timeline shows" value={chart} onChange={(event) => go({ chart: event.currentTarget.value })}>
+          {CHARTS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
+        </select>
+        <select aria-label="Timeline stacked by" value={address.by} onChange={(event) => go({ by: event.currentTarget.value })}>
+          {STACKED_BY.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
+        </select>
+        {(data?.rss.length ?? 0) > 0 && (
+          <label class="check"><input type="checkbox" checked={address.rss} onChange={() => go({ rss: !address.rss })} /> RSS</label>
+        )}
+        {data?.peak && data.peak.bytes > 0 && (
+          <button
+            type="button" class={`button is-peak${address.at === 'peak' ? ' is-on' : ''}`} aria-pressed={address.at === 'peak'}
+            title={`${exactBytes(data.peak.bytes)} in ${plural(data.peak.count, 'block')} at ${formatDuration(data.peak.time_ns)}: show what was live then`}
+            onClick={() => go(address.at === 'peak' ? { at: '' } : { at: 'peak', range: [] })}
+          >
+            Peak {formatBytes(data.peak.bytes)} at {formatDuration(data.peak.time_ns)}
+          </button>
+        )}
+        {range && (
+          <>
+            <button type="button" class="button" title="Zoom to the brushed range" onClick={() => see(range[0], range[1])}>
+              {formatDuration(range[0])} – {formatDuration(range[1])} ({formatDuration(range[1] - range[0])})
+            </button>
+            <button type="button" class="button" aria-label="Remove the range" title="Remove the range (Escape)" onClick={() => setRange(null)}>×</button>
+          </>
+        )}
+        {address.seen.length > 0 && <button type="button" class="button" title="See the whole time (0)" onClick={() => see(0, durationNs)}>Whole time</button>}
+        <span class="grow" />
+        {isLoading && <span class="quiet" role="status">loading…</span>}
+        <Legend data={data} />
+      </div>
+      {error && <Message kind="error">{error.message}</Message>}
+      <div class="timeline-plot">
+        <Canvas
+          draw={draw} onSize={setSize} onPointerDown={onPointerDown} onPointerMove={onPointerMove} onPointerUp={onPointerUp} onWheel={onWheel}
+          onKeyDown={onKeyDown} onPointerLeave={() => setHover(null)} onDblClick={() => see(0, durationNs)}
+          label={`${CHARTS.find(([key]) => key === chart)?.[1] ?? ''} over ${formatDuration(durationNs)}${data?.peak ? `, peak ${formatBytes(data.peak.bytes)} at ${formatDuration(data.peak.time_ns)}` : ''}. Arrow keys move, plus and minus zoom, Enter brushes what is seen.`}
+        >
+          {hover && data && <HoverBox hover={hover} data={data} chart={chart} showsRss={address.rss} />}
+        </Canvas>
+      </div>
+    </section>
+  );
+}
+
+function localX(event: MouseEvent): number {
+  return event.clientX - (event.currentTarget as HTMLElement).getBoundingClientRect().left;
+}
+
+/** Names and colours of the series; a click adds its filter. */
+function Legend({ data }: { data: TimelineAnswer | null }) {
+  const address = useAddress();
+  if (!data || data.series.length === 0) return null;
+  return (
+    <ul class="legend" aria-label="Series">
+      {data.series.map((series, place) => (
+        <li key={series.id}>
+          <button
+            type="button" disabled={!series.filter} title={series.filter ? `Only ${series.name}` : series.name}
+            onClick={() => series.filter && go(addedFilter(address, series.filter))}
+          >
+            <i class="swatch" style={{ background: seriesColour(series.name, place, isDrawnDark()) }} />
+            {series.name}
+          </button>
+        </li>
+      ))}
+      <li><i class="swatch" style={{ background: seriesColour('', -1, isDrawnDark()) }} />rest</li>
+    </ul>
+  );
+}
+
+function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: number; timeNs: number }; data: TimelineAnswer; chart: ChartKind; showsRss: boolean }) {
+  const bin = Math.floor(((hover.timeNs - data.from_ns) / (data.to_ns - data.from_ns)) * data.bins);
+  if (bin < 0 || bin >= data.bins) return null;
+  const factor = chartFactor(chart, data);
+  const marker = data.markers.find((candidate) => Math.abs(candidate.time_ns - hover.timeNs) < ((data.to_ns - data.from_ns) / data.bins) * 4);
+  const layers = [...data.series.map((series, place) => ({ name: series.name, place, value: series.values[bin] ?? 0 })), ...(data.series.length > 0 ? [{ name: 'rest', place: -1, value: data.rest[bin] ?? 0 }] : [])];
+  return (
+    <Tooltip x={hover.x} y={hover.y}>
+      <strong>{formatDuration(hover.timeNs)}</strong>
+      <div>{chartAmount(chart, (wholeOf(chart, data)[bin] ?? 0) * factor)}{chart === 'bytes' ? ` (most ${formatBytes(data.most_bytes[bin] ?? 0)})` : ''}</div>
+      {layers.filter((layer) => layer.value > 0).reverse().map((layer) => (
+        <div key={layer.place} class="tooltip-row">
+          <span><i class="swatch" style={{ background: seriesColour(layer.place < 0 ? '' : layer.name, layer.place, isDrawnDark()) }} />{layer.name}</span>
+          <span>{chartAmount(chart, layer.value * factor)}</span>
+        </div>
+      ))}
+      {showsRss && chart === 'bytes' && data.rss.map((rss) => {
+        const at = rss.time_ns.findLastIndex((timeNs) => timeNs <= hover.timeNs);
+        return at < 0 ? null : <div key={rss.pid} class="tooltip-row"><span>RSS of {rss.pid}</span><span>{formatBytes(rss.rss_bytes[at] ?? 0)}</span></div>;
+      })}
+      {marker && <div class="quiet">marker: {marker.text}</div>}
+    </Tooltip>
+  );
+}
+
+function seenOf(pair: string[], durationNs: number): [number, number] {
+  const [from, to] = pair.map(Number);
+  if (from === undefined || to === undefined || !(to > from)) return [0, durationNs];
+  return clampSeen(from, to, durationNs);
+}
+
+function rangeNs(pair: string[]): [number, number] | null {
+  const [from, to] = [parseTimeNs(pair[0] ?? ''), parseTimeNs(pair[1] ?? '')];
+  return from === null || to === null ? null : [from, to];
+}
+
+/** The value once it has not changed for `waitMs`: a zoom in progress asks for nothing. */
+function useSettled(pair: [number, number], waitMs: number): [number, number] {
+  const [settled, setSettled] = useState(pair);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(pair), waitMs);
+    return () => clearTimeout(timer);
+  }, [pair[0], pair[1]]);
+  return settled;
+}

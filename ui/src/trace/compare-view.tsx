@@ -1,0 +1,159 @@
+/** Two files, or two moments of one, side by side: a table of differences or a flame graph of them. */
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { go, useAddress } from '../address/use-address';
+import type { DiffAnswer, DiffGroup, Filter, FlameAnswer, Metrics, OpenFile } from '../api/types';
+import { answer, useAnswer } from '../api/use-answer';
+import { FlameGraph } from '../flame/flame-graph';
+import { flameLayout, matching } from '../flame/flame-layout';
+import { exactBytes, formatBytes, formatCount, formatPercent, formatSignedBytes, formatSignedCount } from '../format';
+import { Message } from '../frame/message';
+import { Search } from '../frame/search';
+import type { Column } from '../table/columns';
+import { Table } from '../table/table';
+import { useTree } from '../table/use-tree';
+import { FLAME_VALUES, FlameSwitches } from './flame-view';
+import { metricOf } from './metric-columns';
+import type { TraceViewProps } from './trace-page';
+
+interface Sides {
+  before: { file: number; filter: Filter };
+  after: { file: number; filter: Filter };
+}
+
+const SORTS: [string, string][] = [
+  ['so', 'outstanding bytes'], ['soc', 'outstanding blocks'], ['peak', 'bytes at the peak'], ['st', 'total bytes'], ['stc', 'allocations'], ['temporary', 'temporary'], ['src', 'reallocations'],
+];
+
+export function CompareView(props: TraceViewProps) {
+  const address = useAddress();
+  const others = props.files.filter((file) => file.kind === props.file.kind && file.trace);
+  const before = others.find((file) => file.file === address.before) ?? (others.find((file) => file !== props.file) ?? props.file);
+  const isSame = before.file === props.file.file;
+  const hasMoments = !isSame || address.before_at !== '' || address.after_at !== '';
+  const withMoment = (moment: string): Filter => {
+    const filter = { ...props.filter };
+    if (moment !== '') {
+      delete filter.range;
+      filter.at = moment;
+    }
+    return filter;
+  };
+  const sides: Sides = {
+    before: { file: before.file, filter: withMoment(address.before_at) }, after: { file: props.file.file, filter: withMoment(address.after_at) },
+  };
+  return (
+    <section class="compare">
+      <div class="view-tools">
+        <label>Before <FileChoice files={others} value={before.file} onChange={(file) => go({ before: file })} /></label>
+        <Moment label="at" value={address.before_at} onChange={(before_at) => go({ before_at })} />
+        <label>After <strong>{props.file.name}</strong></label>
+        <Moment label="at" value={address.after_at} onChange={(after_at) => go({ after_at })} />
+        <div class="switch" role="group" aria-label="Shown as">
+          <button type="button" aria-pressed={address.picture !== 'flame'} onClick={() => go({ picture: 'table' })}>Table</button>
+          <button type="button" aria-pressed={address.picture === 'flame'} onClick={() => go({ picture: 'flame' })}>Flame graph</button>
+        </div>
+      </div>
+      {!hasMoments && <Message kind="note">Give two moments (for example <code>1s</code> and <code>peak</code>), or open a second trace: <code>heapr view {before.name} OTHER.heapr</code></Message>}
+      {hasMoments && (address.picture === 'flame' ? <DiffFlame sides={sides} {...props} /> : <DiffTable sides={sides} {...props} />)}
+    </section>
+  );
+}
+
+function FileChoice({ files, value, onChange }: { files: OpenFile[]; value: number; onChange: (file: number) => void }) {
+  return (
+    <select aria-label="File before" value={value} onChange={(event) => onChange(Number(event.currentTarget.value))}>
+      {files.map((file) => <option key={file.file} value={file.file}>{file.name}</option>)}
+    </select>
+  );
+}
+
+function Moment({ label, value, onChange }: { label: string; value: string; onChange: (text: string) => void }) {
+  return <label>{label} <input type="text" class="short" placeholder="the end" aria-label={`Moment: ${label}`} value={value} onChange={(event) => onChange(event.currentTarget.value.trim())} /></label>;
+}
+
+function DiffTable({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
+  const address = useAddress();
+  const sort = address.sort || 'so';
+  const metric = metricOf(sort);
+  const isBytes = metric.endsWith('_bytes');
+  const by = address.group === 'frames' || address.group === 'images' ? address.group : 'stacks';
+  const [sums, setSums] = useState<{ before: Metrics; after: Metrics } | null>(null);
+  const body = { ...sides, by, sort, match: address.match };
+  const { tree, isLoading } = useTree<DiffGroup>(JSON.stringify(body), async (_, offset, limit, signal) => {
+    try {
+      const diff = await answer<DiffAnswer>('/api/diff', { ...body, offset, limit }, signal);
+      setSums({ before: diff.before, after: diff.after });
+      onCommand(diff.command, null);
+      return { rows: diff.groups, count: diff.match_count };
+    } catch (error) {
+      if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
+      throw error;
+    }
+  });
+  useEffect(() => () => onCommand(null, null), []);
+  const amount = isBytes ? formatBytes : formatCount;
+  const signed = isBytes ? formatSignedBytes : formatSignedCount;
+  const exact = (value: number) => (isBytes ? exactBytes(value) : formatCount(value));
+  const side = (key: 'before' | 'after', title: string): Column<DiffGroup> => ({
+    key, title, isNumber: true, width: 7, text: (group) => amount(group[key][metric]), exact: (group) => exact(group[key][metric]), raw: (group) => group[key][metric],
+  });
+  const columns: Column<DiffGroup>[] = [
+    { key: 'delta', title: 'Difference', isNumber: true, width: 7.5, text: (group) => signed(group.after[metric] - group.before[metric]), exact: (group) => exact(group.after[metric] - group.before[metric]), raw: (group) => group.after[metric] - group.before[metric], cell: (group) => { const change = group.after[metric] - group.before[metric]; return <span class={change > 0 ? 'is-more' : change < 0 ? 'is-less' : ''}>{signed(change)}</span>; } },
+    side('before', 'Before'), side('after', 'After'),
+    { key: 'names', title: by === 'stacks' ? 'Stack' : by === 'frames' ? 'Frame' : 'Image', width: 0, text: (group) => group.names.join(' ← '), exact: (group) => group.names.join('\n'), cell: (group) => <span class="frame-name"><span class="symbol">{group.names[0] ?? '(no frames)'}</span>{group.names.length > 1 && <span class="quiet"> ← {group.names.slice(1, 4).join(' ← ')}</span>}</span> },
+  ];
+  return (
+    <Table
+      label="Comparison" columns={columns} tree={tree} rowKey={(group) => group.names.join('\n')} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
+      isOld={isLoading} empty="No difference."
+      tools={(
+        <>
+          <select aria-label="Compared by" value={by} onChange={(event) => go({ group: event.currentTarget.value })}>
+            <option value="stacks">Stacks</option><option value="frames">Frames</option><option value="images">Images</option>
+          </select>
+          <select aria-label="Difference of" value={sort} onChange={(event) => go({ sort: event.currentTarget.value === 'so' ? '' : event.currentTarget.value })}>
+            {SORTS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
+          </select>
+          <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search the comparison" />
+          {sums && <span class="quiet">{amount(sums.before[metric])} → {amount(sums.after[metric])} ({signed(sums.after[metric] - sums.before[metric])})</span>}
+        </>
+      )}
+    />
+  );
+}
+
+function DiffFlame({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
+  const address = useAddress();
+  const value = FLAME_VALUES.some(([key]) => key === address.value) ? address.value : 'outstanding_bytes';
+  const { data, error, isLoading } = useAnswer<FlameAnswer>('/api/diff-flame', {
+    ...sides, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion, root: null, focus: null,
+    least_share: 0.0005, nodes_max: 20000,
+  });
+  const layout = useMemo(() => (data ? flameLayout(data) : null), [data]);
+  const match = useMemo(() => (layout ? matching(layout, address.search) : null), [layout, address.search]);
+  useEffect(() => onCommand(data?.command ?? null, error?.message ?? null), [data, error]);
+  useEffect(() => () => onCommand(null, null), []);
+  const amount = value.endsWith('_bytes') ? formatBytes : formatCount;
+  const signed = value.endsWith('_bytes') ? formatSignedBytes : formatSignedCount;
+  return (
+    <section class="flame">
+      <div class="view-tools">
+        <FlameSwitches />
+        <Search value={address.search} onChange={(search) => go({ search }, true)} label="Search symbol or image" waitMs={60} />
+        <span class="quiet"><i class="swatch is-more" /> grew <i class="swatch is-less" /> shrank; as wide as the greater of the two</span>
+        {isLoading && <span class="quiet" role="status">loading…</span>}
+      </div>
+      {error && <Message kind="error">{error.message}</Message>}
+      {layout && (
+        <FlameGraph
+          layout={layout} isUpward={address.shape !== 'icicle'} isMatch={match?.isMatch ?? null} zoom={address.root} onZoom={(id) => go({ root: id === address.root ? '' : id })}
+          selected={address.select} onSelect={(select) => go({ select }, true)} label="Difference flame graph"
+          describe={(node) => {
+            const [was, is] = [layout.answer.nodes.before?.[node] ?? 0, layout.answer.nodes.after?.[node] ?? 0];
+            return [`${amount(was)} → ${amount(is)}`, `${signed(is - was)}${was > 0 ? ` (${formatPercent(is - was, was)})` : ''}`];
+          }}
+        />
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,65 @@
+/** A frame with who calls it and whom it calls. */
+import { addedFilter } from '../address/address';
+import { go, useAddress } from '../address/use-address';
+import type { Filter, FrameAnswer, FrameGroup, Metrics, OpenFile } from '../api/types';
+import { useAnswer } from '../api/use-answer';
+import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
+import { Message } from '../frame/message';
+import { FrameName } from './frame-name';
+import { framePattern, metricOf } from './metric-columns';
+
+export function FramePane({ file, filter, frame, sort }: { file: OpenFile; filter: Filter; frame: string; sort: string }) {
+  const address = useAddress();
+  const { data, error, isLoading } = useAnswer<FrameAnswer>('/api/frame', { file: file.file, filter, frame, sort, limit: 200 });
+  if (error) return <Message kind="error">{error.message}</Message>;
+  if (!data) return <p class="empty" role="status">Loading…</p>;
+  const metric = metricOf(sort);
+  const pattern = framePattern(data.frame);
+  return (
+    <section class={`frame-pane${isLoading ? ' is-old' : ''}`} aria-label="Callers and callees">
+      <Neighbours title="Callers" groups={data.callers} metric={metric} whole={data.inclusive[metric]} />
+      <div class="frame-self">
+        <FrameName frame={data.frame} />
+        <p>
+          <span title={exactOf(metric, data.inclusive[metric])}>with callees {amountOf(metric, data.inclusive[metric])}</span>{' · '}
+          <span title={exactOf(metric, data.self[metric])}>itself {amountOf(metric, data.self[metric])}</span>
+        </p>
+        <p>
+          <button type="button" class="button" onClick={() => go({ view: 'flame', focus: frame, direction: 'bottom-up', root: '' })}>Callers as flame graph</button>
+          <button type="button" class="button" onClick={() => go({ view: 'flame', focus: frame, direction: 'top-down', root: '' })}>Callees as flame graph</button>
+          {pattern && <button type="button" class="button" onClick={() => go({ ...addedFilter(address, { require_frames: [pattern] }), view: 'stacks', select: '' })}>Stacks with it</button>}
+        </p>
+      </div>
+      <Neighbours title="Callees" groups={data.callees} metric={metric} whole={data.inclusive[metric]} />
+    </section>
+  );
+}
+
+function Neighbours({ title, groups, metric, whole }: { title: string; groups: FrameGroup[]; metric: keyof Metrics; whole: number }) {
+  return (
+    <section class="neighbours" aria-label={title}>
+      <h2>{title} <span class="quiet">{formatCount(groups.length)}</span></h2>
+      <ul>
+        {groups.map((group) => (
+          <li key={group.id}>
+            <button type="button" onClick={() => go({ select: group.id })}>
+              <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (group[metric] * 100) / whole}%` }} /></span>
+              <span class="amount" title={exactOf(metric, group[metric])}>{amountOf(metric, group[metric])}</span>
+              <span class="percent">{formatPercent(group[metric], whole)}</span>
+              <FrameName frame={group.frame} />
+            </button>
+          </li>
+        ))}
+        {groups.length === 0 && <li class="quiet">none</li>}
+      </ul>
+    </section>
+  );
+}
+
+function amountOf(metric: keyof Metrics, value: number): string {
+  return metric.endsWith('_bytes') ? formatBytes(value) : formatCount(value);
+}
+
+function exactOf(metric: keyof Metrics, value: number): string {
+  return metric.endsWith('_bytes') ? exactBytes(value) : formatCount(value);
+}

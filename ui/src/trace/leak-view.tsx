@@ -1,0 +1,86 @@
+/** What was allocated and never freed, by stack, with how old it is and how it grew. */
+import { useEffect, useState } from 'preact/hooks';
+import { go, useAddress } from '../address/use-address';
+import type { Group, Metrics, ReportAnswer } from '../api/types';
+import { answer } from '../api/use-answer';
+import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent } from '../format';
+import { Search } from '../frame/search';
+import { Split } from '../frame/split';
+import type { Column } from '../table/columns';
+import { Table } from '../table/table';
+import { useTree } from '../table/use-tree';
+import { FrameName } from './frame-name';
+import { frameName } from './metric-columns';
+import { StackPane } from './stack-pane';
+import type { TraceViewProps } from './trace-page';
+
+/** A curve in a cell: live bytes of a stack over the time. */
+function Growth({ values }: { values: number[] }) {
+  const most = Math.max(1, ...values);
+  const points = values.map((value, at) => `${(at * 100) / Math.max(1, values.length - 1)},${20 - (value * 19) / most}`).join(' ');
+  return (
+    <svg class="growth" viewBox="0 0 100 20" preserveAspectRatio="none" role="img" aria-label={`from ${formatBytes(values[0] ?? 0)} to ${formatBytes(values.at(-1) ?? 0)}`}>
+      <polygon points={`0,20 ${points} 100,20`} />
+      <polyline points={points} />
+    </svg>
+  );
+}
+
+export function LeakView({ file, filter, onCommand }: TraceViewProps) {
+  const address = useAddress();
+  const [whole, setWhole] = useState<Metrics | null>(null);
+  const body = { file: file.file, filter, match: address.match };
+  const { tree, isLoading } = useTree<Group>(`${file.generation ?? 0} ${JSON.stringify(body)}`, async (_, offset, limit, signal) => {
+    try {
+      const report = await answer<ReportAnswer>('/api/leaks', { ...body, offset, limit }, signal);
+      setWhole(report.all);
+      onCommand(report.command, null);
+      return { rows: report.groups, count: report.match_count };
+    } catch (error) {
+      if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
+      throw error;
+    }
+  });
+  useEffect(() => () => onCommand(null, null), []);
+  const durationNs = file.trace?.duration_ns ?? 0;
+  const age = (key: 'mean_age_ns' | 'oldest_ns' | 'newest_ns', title: string, help: string, isExtra = false): Column<Group> => ({
+    key, title, help, isNumber: true, width: 6.4, ...(isExtra ? { isExtra } : {}),
+    text: (group) => { const value = group[key]; return value === undefined ? '' : formatDuration(value); },
+    raw: (group) => group[key] ?? '',
+  });
+  const columns: Column<Group>[] = [
+    { key: 'percent', title: '%', isNumber: true, width: 4.2, text: (group) => (whole ? formatPercent(group.outstanding_bytes, whole.outstanding_bytes).replace(' %', '') : '') },
+    { key: 'outstanding_bytes', title: 'Live bytes', isNumber: true, width: 6.3, text: (group) => formatBytes(group.outstanding_bytes), exact: (group) => exactBytes(group.outstanding_bytes), raw: (group) => group.outstanding_bytes },
+    { key: 'outstanding_count', title: 'Live', isNumber: true, width: 6.6, text: (group) => formatCount(group.outstanding_count), raw: (group) => group.outstanding_count },
+    { key: 'freed_share', title: 'Unfreed', help: 'Share of the allocations of this stack that were never freed: 100 % is typical of a leak', isNumber: true, width: 5.2, text: (group) => formatPercent(group.outstanding_count, group.total_count) },
+    age('mean_age_ns', 'Mean age', 'From allocation to the end, on average'),
+    age('oldest_ns', 'Oldest', 'When the oldest block was allocated'),
+    age('newest_ns', 'Newest', 'When the newest block was allocated: near the end, it still grows'),
+    {
+      key: 'growth', title: 'Live over time', help: `Live bytes of the stack over ${formatDuration(durationNs)}`, width: 9, text: (group) => (group.growth ?? []).map(formatBytes).join(' '),
+      exact: (group) => (group.growth ? `${formatBytes(group.growth[0] ?? 0)} → ${formatBytes(group.growth.at(-1) ?? 0)}` : ''), cell: (group) => (group.growth ? <Growth values={group.growth} /> : ''),
+    },
+    {
+      key: 'stack', title: 'Stack', width: 0, text: (group) => group.frames.map(frameName).join(' ← '), exact: (group) => group.frames.map(frameName).join('\n'),
+      cell: (group) => <span class="stack-name">{group.frames[0] ? <FrameName frame={group.frames[0]} showsPlace={false} /> : '(no frames)'}{group.frames[1] && <span class="quiet">← {frameName(group.frames[1])}</span>}</span>,
+    },
+  ];
+  return (
+    <Split
+      direction="side" label="Width of the details" share={0.34}
+      first={(
+        <Table
+          label={`${file.name} leaks`} columns={columns} tree={tree} rowKey={(group) => group.id} selected={address.select} onSelect={(group) => go({ select: group.id }, true)}
+          hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="Everything was freed."
+          tools={(
+            <>
+              <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search leaks" />
+              {whole && <span class="quiet">{formatBytes(whole.outstanding_bytes)} in {formatCount(whole.outstanding_count)} blocks not freed {address.range.length === 2 ? 'in the range' : 'at the end'}</span>}
+            </>
+          )}
+        />
+      )}
+      second={address.select ? <StackPane file={file} filter={filter} id={address.select} /> : <p class="empty">Choose a stack to see all its frames.</p>}
+    />
+  );
+}

@@ -1,0 +1,138 @@
+/** What a person wants to know first: the totals, the heaps, what is largest, what the trace is of. */
+import { useEffect } from 'preact/hooks';
+import { addedFilter } from '../address/address';
+import { go, useAddress } from '../address/use-address';
+import type { Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/types';
+import { useAnswer } from '../api/use-answer';
+import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural } from '../format';
+import { Message } from '../frame/message';
+import { FrameName } from './frame-name';
+import { frameName, framePattern } from './metric-columns';
+import type { TraceViewProps } from './trace-page';
+
+export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
+  const ask = (by: string, sort: string) => ({ file: file.file, filter, by, sort, descending: true, offset: 0, limit: 8, match: '', frames_max: 4 });
+  const stacks = useAnswer<ReportAnswer>('/api/report', ask('stacks', 'so'), file.generation);
+  const peak = useAnswer<ReportAnswer>('/api/report', ask('stacks', 'peak'), file.generation);
+  const images = useAnswer<ReportAnswer>('/api/report', ask('images', 'so'), file.generation);
+  const churn = useAnswer<ReportAnswer>('/api/report', ask('stacks', 'stc'), file.generation);
+  useEffect(() => onCommand(stacks.data?.command ?? null, stacks.error?.message ?? null), [stacks.data, stacks.error]);
+  useEffect(() => () => onCommand(null, null), []);
+  const totals = stacks.data?.totals ?? file.trace?.totals ?? null;
+  return (
+    <div class="overview">
+      {stacks.error && <Message kind="error">{stacks.error.message}</Message>}
+      {totals && <TotalsCards totals={totals} />}
+      <div class="cards">
+        <Ranking title="Largest at the peak" answer={peak.data} metric="peak_bytes" onMore={() => go({ view: 'stacks', sort: 'peak' })} />
+        <Ranking title="Largest outstanding" answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: '' })} />
+        <Ranking title="Most allocations" answer={churn.data} metric="total_count" onMore={() => go({ view: 'stacks', sort: 'stc' })} />
+        <Ranking title="Images by outstanding bytes" answer={images.data} metric="outstanding_bytes" onMore={() => go({ view: 'images', sort: '' })} isImages />
+      </div>
+      {stacks.data && stacks.data.heaps.length > 0 && <Heaps heaps={stacks.data.heaps} />}
+      <Facts {...{ file }} />
+    </div>
+  );
+}
+
+function TotalsCards({ totals }: { totals: Totals }) {
+  const cards: [string, string, string, (() => void) | null][] = [
+    ['Peak', formatBytes(totals.peak_bytes), `${exactBytes(totals.peak_bytes)} in ${plural(totals.peak_count, 'block')} at ${formatDuration(totals.peak_time_ns)}`, () => go({ at: 'peak', range: [] })],
+    ['Outstanding', formatBytes(totals.outstanding_bytes), `${exactBytes(totals.outstanding_bytes)} in ${plural(totals.outstanding_count, 'block')}`, () => go({ view: 'leaks' })],
+    ['Allocated in all', formatBytes(totals.alloc_bytes), `${exactBytes(totals.alloc_bytes)} in ${plural(totals.alloc_count, 'allocation')}`, null],
+    ['Allocations', formatCount(totals.alloc_count), `${formatCount(totals.free_count)} frees, ${formatCount(totals.realloc_count)} by realloc`, null],
+    ['Temporary', formatPercent(totals.temporary_count, totals.alloc_count), `${plural(totals.temporary_count, 'allocation')}, freed by their thread before it allocated again`, () => go({ temporary: true })],
+  ];
+  return (
+    <div class="totals">
+      {cards.map(([title, value, exact, onClick]) => (
+        <button key={title} type="button" class="total" title={exact} disabled={!onClick} onClick={() => onClick?.()}>
+          <span>{title}</span><strong>{value}</strong><span class="quiet">{exact.replace(/^[\d,]+ bytes? in /, '')}</span>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+interface RankingProps {
+  title: string;
+  answer: ReportAnswer | null;
+  metric: keyof Metrics;
+  onMore: () => void;
+  isImages?: boolean;
+}
+
+function Ranking({ title, answer, metric, onMore, isImages = false }: RankingProps) {
+  const address = useAddress();
+  const whole = answer?.all[metric] ?? 0;
+  const amount = (value: number) => (metric.endsWith('_bytes') ? formatBytes(value) : formatCount(value));
+  const open = (group: Group) => {
+    const first = group.frames[0];
+    if (!isImages) go({ view: 'stacks', select: group.id, sort: metric === 'peak_bytes' ? 'peak' : metric === 'total_count' ? 'stc' : '' });
+    else if (first) go({ ...addedFilter(address, { require_frames: [framePattern({ ...first, symbol: null })] }), view: 'stacks' });
+  };
+  return (
+    <section class="card">
+      <header><h2>{title}</h2><button type="button" class="button" onClick={onMore}>all</button></header>
+      <ol class="ranking">
+        {(answer?.groups ?? []).filter((group) => group[metric] > 0).map((group) => (
+          <li key={group.id}>
+            <button type="button" onClick={() => open(group)} title={group.frames.map(frameName).join('\n')}>
+              <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (group[metric] * 100) / whole}%` }} /></span>
+              <span class="amount">{amount(group[metric])}</span>
+              <span class="percent">{formatPercent(group[metric], whole)}</span>
+              {group.frames[0] ? <FrameName frame={isImages ? { ...group.frames[0], symbol: group.frames[0].module ?? '(no module)', module: null } : group.frames[0]} showsPlace={!isImages} /> : <span class="quiet">(no frames)</span>}
+            </button>
+          </li>
+        ))}
+        {answer && answer.groups.every((group) => group[metric] === 0) && <li class="quiet">nothing</li>}
+      </ol>
+    </section>
+  );
+}
+
+function Heaps({ heaps }: { heaps: HeapTotals[] }) {
+  const address = useAddress();
+  return (
+    <section class="card is-wide">
+      <header><h2>Processes and heaps</h2></header>
+      <table class="plain">
+        <thead><tr><th>Process</th><th>Heap</th><th>Allocs</th><th>Total</th><th>Reallocs</th><th>Live</th><th>Live bytes</th><th>Peak</th></tr></thead>
+        <tbody>
+          {heaps.slice(0, 200).map((heap) => (
+            <tr key={`${heap.pid} ${heap.heap}`}>
+              <td><button type="button" class="link" title={`--pid ${heap.pid}`} onClick={() => go(addedFilter(address, { pid: [String(heap.pid)] }))}>{heap.process} ({heap.pid})</button></td>
+              <td>{heap.heap}</td>
+              <td>{formatCount(heap.alloc_count)}</td>
+              <td title={exactBytes(heap.alloc_bytes)}>{formatBytes(heap.alloc_bytes)}</td>
+              <td>{formatCount(heap.realloc_count)}</td>
+              <td>{formatCount(heap.outstanding_count)}</td>
+              <td title={exactBytes(heap.outstanding_bytes)}>{formatBytes(heap.outstanding_bytes)}</td>
+              <td title={`${exactBytes(heap.peak_bytes)} at ${formatDuration(heap.peak_time_ns)}`}>{formatBytes(heap.peak_bytes)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Facts({ file }: Pick<TraceViewProps, 'file'>) {
+  const trace = file.trace;
+  if (!trace) return null;
+  const facts: [string, string][] = [
+    ['Command', trace.command_line.join(' ')], ['File', `${file.path} (${formatBytes(file.file_bytes)})`],
+    ['Started', trace.start_unix_ns > 0 ? new Date(trace.start_unix_ns / 1e6).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC') : ''],
+    ['Duration', formatDuration(trace.duration_ns)], ['Events', `${formatCount(trace.event_count)}${trace.is_complete ? '' : ', the recording was broken off'}`],
+    ['Processes', formatCount(trace.processes.length)], ['Threads', formatCount(trace.threads.length)], ['Modules', formatCount(trace.modules.length)],
+    ...Object.entries(trace.system ?? {}).map(([key, value]): [string, string] => [
+      key.replace(/_(bytes|count)$/, '').replaceAll('_', ' '), typeof value === 'number' ? (key.endsWith('_bytes') ? formatBytes(value) : formatCount(value)) : (value ?? ''),
+    ]),
+  ];
+  return (
+    <section class="card is-wide">
+      <header><h2>Recording</h2></header>
+      <dl class="facts">{facts.filter(([, value]) => value !== '').map(([key, value]) => <div key={key}><dt>{key}</dt><dd>{value}</dd></div>)}</dl>
+    </section>
+  );
+}

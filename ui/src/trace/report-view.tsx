@@ -1,0 +1,126 @@
+/** Stacks, frames, images or threads, ranked; what is selected opens beside the table. */
+import { useEffect, useState } from 'preact/hooks';
+import { addedFilter } from '../address/address';
+import { go, useAddress } from '../address/use-address';
+import { answer } from '../api/use-answer';
+import { requestFile } from '../api/client';
+import type { Group, Metrics, ReportAnswer } from '../api/types';
+import { saveBlob } from '../frame/clipboard';
+import { Popover } from '../frame/popover';
+import { Search } from '../frame/search';
+import { Split } from '../frame/split';
+import type { Column } from '../table/columns';
+import { Table } from '../table/table';
+import { useTree } from '../table/use-tree';
+import { FrameName } from './frame-name';
+import { FramePane } from './frame-pane';
+import { framePattern, frameName, framePlace, metricColumns } from './metric-columns';
+import { StackPane } from './stack-pane';
+import type { TraceViewProps } from './trace-page';
+
+export type ReportBy = 'stacks' | 'frames' | 'images' | 'by-thread';
+
+const TITLES: Record<ReportBy, string> = { stacks: 'Stack', frames: 'Frame', images: 'Image', 'by-thread': 'Thread' };
+const EXPORTS: [string, string][] = [
+  ['collapsed', 'collapsed stacks'], ['pprof', 'pprof'], ['speedscope', 'speedscope'], ['flamegraph', 'flame graph (SVG)'], ['json', 'JSON'], ['csv', 'CSV of heapr report'],
+];
+
+export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { by: ReportBy }) {
+  const address = useAddress();
+  const sort = address.sort || 'so';
+  const [whole, setWhole] = useState<{ all: Metrics; matched: Metrics } | null>(null);
+  const body = { file: file.file, filter, by, sort, descending: !address.ascending, match: address.match };
+  const { tree, isLoading } = useTree<Group>(`${file.generation ?? 0} ${JSON.stringify(body)}`, async (_, offset, limit, signal) => {
+    try {
+      const report = await answer<ReportAnswer>('/api/report', { ...body, offset, limit, frames_max: 12 }, signal);
+      setWhole({ all: report.all, matched: report.matched });
+      onCommand(report.command, null);
+      return { rows: report.groups, count: report.match_count };
+    } catch (error) {
+      if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
+      throw error;
+    }
+  });
+  useEffect(() => () => onCommand(null, null), []);
+
+  const name: Column<Group> = {
+    key: by === 'by-thread' ? 'thread' : by.replace(/s$/, ''), title: TITLES[by], width: 0, text: groupName,
+    exact: (group) => (by === 'stacks' ? stackText(group) : groupName(group)),
+    cell: (group) => <GroupName group={group} by={by} />,
+  };
+  const columns: Column<Group>[] = [...metricColumns<Group>(sort, whole?.all ?? null), name];
+  if (by === 'stacks' || by === 'frames') {
+    columns.push({ key: 'place', title: 'Place', width: 12, isExtra: true, text: (group) => (group.frames[0] ? framePlace(group.frames[0]) : '') });
+    columns.push({ key: 'image', title: 'Image', width: 12, isExtra: true, text: (group) => group.frames[0]?.module ?? '' });
+  }
+  const narrow = (group: Group) => {
+    const first = group.frames[0];
+    if (by === 'by-thread' && group.thread) go(addedFilter(address, { thread: [String(group.thread.tid)] }));
+    else if (by === 'images' && first) go({ ...addedFilter(address, { require_frames: [framePattern({ ...first, symbol: null })] }), view: 'stacks', sort: '' });
+  };
+  const table = (
+    <Table
+      label={`${file.name} ${TITLES[by]}s`} columns={columns} tree={tree} rowKey={(group) => group.id} selected={address.select}
+      onSelect={(group) => go({ select: group.id }, true)} onActivate={narrow} sort={sort} descending={!address.ascending}
+      onSort={(key, descending) => go({ sort: key === 'so' ? '' : key, ascending: !descending })}
+      hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading}
+      empty="No allocation is left by the filters."
+      tools={(
+        <>
+          <Search value={address.match} onChange={(match) => go({ match }, true)} label={`Search ${by}`} />
+          {by === 'stacks' && <Export file={file.file} filter={filter} sort={sort} />}
+        </>
+      )}
+    />
+  );
+  if (by === 'images' || by === 'by-thread') return table;
+  const pane = address.select === ''
+    ? <p class="empty">Choose a {by === 'stacks' ? 'stack' : 'frame'} to see {by === 'stacks' ? 'all its frames' : 'its callers and callees'}.</p>
+    : by === 'stacks' ? <StackPane file={file} filter={filter} id={address.select} /> : <FramePane file={file} filter={filter} frame={address.select} sort={sort} />;
+  return <Split direction="side" label="Width of the details" share={0.36} first={table} second={pane} />;
+}
+
+function GroupName({ group, by }: { group: Group; by: ReportBy }) {
+  const [first, second] = group.frames;
+  if (by === 'by-thread') return <>{groupName(group)}</>;
+  if (!first) return <span class="quiet">(no frames)</span>;
+  if (by === 'images') return <FrameName frame={{ ...first, symbol: first.module ?? '(no module)', module: null }} showsPlace={false} />;
+  return (
+    <span class="stack-name">
+      <FrameName frame={first} showsPlace={by === 'frames'} />
+      {by === 'stacks' && second && <span class="quiet">← {second.symbol ?? frameName(second)}{group.frame_count > 2 ? ` … ${group.frame_count} frames` : ''}</span>}
+    </span>
+  );
+}
+
+function groupName(group: Group): string {
+  if (group.thread) return `${group.thread.name || '(no name)'} ${group.thread.tid}${group.thread.pid !== null ? ` of process ${group.thread.pid}` : ''}`;
+  const first = group.frames[0];
+  if (!first) return '(no frames)';
+  return first.symbol === null && first.offset === 0 && first.module !== null ? first.module : frameName(first);
+}
+
+function stackText(group: Group): string {
+  const more = group.frame_count - group.frames.length;
+  return group.frames.map(frameName).join('\n') + (more > 0 ? `\n… ${more} more` : '');
+}
+
+function Export({ file, filter, sort }: { file: number; filter: object; sort: string }) {
+  const [error, setError] = useState('');
+  const save = async (to: string) => {
+    try {
+      setError('');
+      const rest = to === 'json' || to === 'csv' ? { by: 'stacks', sort } : { value: sort };
+      const endings: Record<string, string> = { collapsed: 'txt', pprof: 'pb.gz', speedscope: 'json', flamegraph: 'svg', json: 'json', csv: 'csv' };
+      saveBlob(`heapr-${to}.${endings[to] ?? 'txt'}`, await requestFile('/api/export', { file, filter, to, ...rest }));
+    } catch (failure) {
+      setError(failure instanceof Error ? failure.message : String(failure));
+    }
+  };
+  return (
+    <Popover label="Export" title="Files for other programs" side="left">
+      {EXPORTS.map(([to, title]) => <button key={to} type="button" class="menu-item" onClick={() => void save(to)}>{title}</button>)}
+      {error && <p class="filter-error" role="alert">{error}</p>}
+    </Popover>
+  );
+}

@@ -1,0 +1,61 @@
+/** One stack in full: every frame with its place, what is inlined and what culling removed, and the source line. */
+import { addedFilter } from '../address/address';
+import { go, useAddress } from '../address/use-address';
+import type { Filter, OpenFile, StackFrame } from '../api/types';
+import { useAnswer } from '../api/use-answer';
+import { copyText } from '../frame/clipboard';
+import { Message } from '../frame/message';
+import { FrameName } from './frame-name';
+import { frameName, framePattern } from './metric-columns';
+
+export function StackPane({ file, filter, id }: { file: OpenFile; filter: Filter; id: string }) {
+  const { data, error, isLoading } = useAnswer<{ frames: StackFrame[] }>('/api/stack', { file: file.file, id, filter, source_lines: 5 });
+  if (error) return <Message kind="error">{error.message}</Message>;
+  if (!data) return <p class="empty" role="status">Loading…</p>;
+  const asText = () => data.frames.map((frame) => {
+    const place = frame.file === null ? '' : `  ${frame.file}${frame.line === null ? '' : `:${frame.line}`}`;
+    return `${frameName(frame)}${place}${frame.inlined ? ' (inlined)' : ''}`;
+  }).join('\n');
+  return (
+    <section class={`stack-pane${isLoading ? ' is-old' : ''}`} aria-label="Stack">
+      <header class="pane-head">
+        <h2>Stack <span class="quiet">{data.frames.length} frames, innermost first</span></h2>
+        <button type="button" class="button" onClick={() => void copyText(asText())}>Copy</button>
+      </header>
+      <ol class="stack-frames">
+        {data.frames.map((frame, at) => <StackStep key={at} frame={frame} isFirst={!frame.culled && data.frames.findIndex((other) => !other.culled) === at} />)}
+      </ol>
+    </section>
+  );
+}
+
+function StackStep({ frame, isFirst }: { frame: StackFrame; isFirst: boolean }) {
+  const address = useAddress();
+  const pattern = framePattern(frame);
+  const place = frame.file === null ? null : `${frame.file}${frame.line === null ? '' : `:${frame.line}`}`;
+  return (
+    <li class={frame.culled ? 'is-culled' : ''}>
+      <div class="stack-line">
+        <FrameName frame={frame} showsPlace={false} />
+        {frame.culled && <span class="badge" title="Removed by culling: the allocator's own frame, or one of the cull list">culled</span>}
+        <span class="stack-actions">
+          <button type="button" class="button" title="Callers and callees" onClick={() => go({ view: 'frames', select: frame.id, sort: '', match: '', hidden: [] })}>callers</button>
+          {pattern && <button type="button" class="button" title={`--require-frames '${pattern}'`} onClick={() => go(addedFilter(address, { require_frames: [pattern] }))}>only</button>}
+          {pattern && <button type="button" class="button" title={`--cull-frames '${pattern}'`} onClick={() => go(addedFilter(address, { cull_frames: [pattern] }))}>cull</button>}
+        </span>
+      </div>
+      {place && <div class="quiet place">{place}</div>}
+      {frame.source && (
+        <details open={isFirst}>
+          <summary class="quiet">source{frame.source.is_newer ? ' (changed after the trace was made)' : ''}</summary>
+          <pre class="source">
+            {frame.source.lines.map((text, at) => {
+              const number = (frame.source?.first_line ?? 1) + at;
+              return <div key={number} class={number === frame.line ? 'is-line' : ''}><span class="line-number">{number}</span>{text}</div>;
+            })}
+          </pre>
+        </details>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,75 @@
+/** A trace: the timeline above, filters, and one view of what they choose. */
+import { useState } from 'preact/hooks';
+import { filterOf } from '../address/address';
+import { useAddress } from '../address/use-address';
+import type { Filter, OpenFile } from '../api/types';
+import { CommandLine, FilterBar } from '../filter/filter-bar';
+import { Split } from '../frame/split';
+import { Tabs, type View } from '../frame/tabs';
+import { Timeline } from '../timeline/timeline';
+import { CompareView } from './compare-view';
+import { FlameView } from './flame-view';
+import { HistogramView } from './histogram-view';
+import { LeakView } from './leak-view';
+import { OverviewView } from './overview-view';
+import { ReportView } from './report-view';
+import { TypesView } from './types-view';
+
+/** What every view of a trace gets. */
+export interface TraceViewProps {
+  file: OpenFile;
+  files: OpenFile[];
+  filter: Filter;
+  /** Told after each answer: the equal command line, and what is wrong with the filter. */
+  onCommand: (command: string | null, error: string | null) => void;
+}
+
+const VIEWS: View[] = [
+  { key: 'overview', title: 'Overview', help: 'Totals, heaps, what is largest' },
+  { key: 'flame', title: 'Flame graph', help: 'Who holds the memory' },
+  { key: 'stacks', title: 'Stacks', help: 'Whole stacks, ranked' },
+  { key: 'frames', title: 'Frames', help: 'Functions with callers and callees' },
+  { key: 'images', title: 'Images', help: 'Programs and libraries' },
+  { key: 'threads', title: 'Threads', help: 'Allocating threads' },
+  { key: 'leaks', title: 'Leaks', help: 'What was never freed, with its age' },
+  { key: 'histograms', title: 'Histograms', help: 'Sizes and lifetimes' },
+  { key: 'types', title: 'Types', help: 'Allocated and freed inside or outside of the range' },
+  { key: 'compare', title: 'Compare', help: 'With another file, or two moments' },
+];
+
+export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }) {
+  const address = useAddress();
+  const [told, setTold] = useState<{ command: string | null; error: string | null }>({ command: null, error: null });
+  const view = VIEWS.find((candidate) => candidate.key === address.view)?.key ?? 'overview';
+  const onCommand = (command: string | null, error: string | null) => {
+    setTold((old) => (old.command === command && old.error === error ? old : { command, error }));
+  };
+  const props: TraceViewProps = { file, files, filter: filterOf(address), onCommand };
+  return (
+    <Split
+      direction="below" label="Height of the timeline" share={0.76}
+      first={<Timeline file={file} />}
+      second={(
+        <div class="trace">
+          <div class="filter-row">
+            <FilterBar file={file} error={told.error} />
+            <CommandLine command={told.command} />
+          </div>
+          <Tabs views={VIEWS} current={view} />
+          <div class="view" role="tabpanel" aria-label={VIEWS.find((candidate) => candidate.key === view)?.title}>
+            {view === 'overview' && <OverviewView {...props} />}
+            {view === 'flame' && <FlameView {...props} />}
+            {view === 'stacks' && <ReportView key="stacks" by="stacks" {...props} />}
+            {view === 'frames' && <ReportView key="frames" by="frames" {...props} />}
+            {view === 'images' && <ReportView key="images" by="images" {...props} />}
+            {view === 'threads' && <ReportView key="threads" by="by-thread" {...props} />}
+            {view === 'leaks' && <LeakView {...props} />}
+            {view === 'histograms' && <HistogramView {...props} />}
+            {view === 'types' && <TypesView {...props} />}
+            {view === 'compare' && <CompareView {...props} />}
+          </div>
+        </div>
+      )}
+    />
+  );
+}
