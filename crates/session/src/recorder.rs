@@ -8,6 +8,7 @@
 //! free       buffers that are used up; wake agents that wait
 //! ```
 
+mod before_attach;
 mod housekeeping;
 mod scan;
 mod snapshots;

@@ -192,7 +192,7 @@ impl Recorder {
         self.streams.last_mut()
     }
 
-    fn add_thread(&mut self, process: usize, tid: u32, ticks: u64) -> ThreadIndex {
+    pub(super) fn add_thread(&mut self, process: usize, tid: u32, ticks: u64) -> ThreadIndex {
         let pid = self.processes[process].pid;
         let is_elsewhere = self.processes[process].is_elsewhere;
         let outer_tid = if is_elsewhere { process_facts::outer_tid(pid, tid).unwrap_or(tid) } else { tid };
