@@ -73,14 +73,25 @@ const PROT_READ_EXECUTE: u64 = 5;
 /// Private, anonymous, without reserved swap, and not in place of anything.
 const MAP_FLAGS: u64 = 0x02 | 0x20 | 0x4000 | 0x10_0000;
 
-/// Attaches. `while_stopped` is called while all threads stand still and no thread is in the allocator, before anything is
-/// recorded: what it sees is what was allocated before. The flag says whether that is certain.
+/// The target while all of its threads stand still.
+#[derive(Debug, Clone)]
+pub struct Standstill {
+    /// The target.
+    pub pid: u32,
+    /// Where its threads have their descriptors.
+    pub thread_pointers: Vec<u64>,
+    /// Whether it is certain that no thread is in the allocator.
+    pub is_allocator_quiet: bool,
+}
+
+/// Attaches. `while_stopped` is called while all threads stand still, before anything is recorded: what it sees is what was
+/// allocated before.
 ///
 /// # Errors
 /// See [`Error`]; the target runs on as it was.
 pub fn attach(
     request: &AttachRequest<'_>,
-    while_stopped: &mut dyn FnMut(&ProcessMemory, bool),
+    while_stopped: &mut dyn FnMut(&Standstill),
 ) -> Result<AttachReport> {
     let pid = request.pid;
     target::check(pid)?;
@@ -128,7 +139,7 @@ fn try_once(
     plan: Plan,
     begin: Instant,
     report: &mut AttachReport,
-    while_stopped: &mut dyn FnMut(&ProcessMemory, bool),
+    while_stopped: &mut dyn FnMut(&Standstill),
 ) -> Result<Outcome> {
     let pid = request.pid;
     let Some(mut stopped) = Stopped::stop(pid, STOP_LIMIT)? else {
@@ -161,7 +172,11 @@ fn try_once(
     }
     // What the settled threads did may have changed the mappings.
     let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
-    while_stopped(memory, is_quiet);
+    while_stopped(&Standstill {
+        pid,
+        thread_pointers: stopped.threads.iter().map(|thread| thread.registers.fs_base).collect(),
+        is_allocator_quiet: is_quiet,
+    });
     report.was_allocator_busy = !is_quiet;
     report.thread_count = stopped.threads.len();
     report.module_count = plan.modules.list.len();
@@ -455,9 +470,11 @@ impl Install<'_> {
                 }
             };
             let hook = &self.plan.hooks[number];
+            let own = (image_avma, self.plan.image.bytes.len() as u64);
+            let ranges: Vec<(u64, u64)> = hook.family.into_iter().chain([own]).collect();
             let island = &mut islands[near];
             let added = island
-                .add(&hook.prologue, image_avma + hook.trampoline, hook.family)
+                .add(&hook.prologue, image_avma + hook.trampoline, &ranges)
                 .and_then(|landing| Ok((landing, Island::jump_from(&hook.prologue, landing)?)));
             match added {
                 Ok((landing, new)) => {

@@ -28,7 +28,7 @@ mod target;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-pub use attach::{AttachRequest, attach};
+pub use attach::{AttachRequest, Standstill, attach};
 pub use detach::detach;
 pub use error::{Error, Result};
 pub use maps::{Mapping, find as find_mapping, read as read_mappings};

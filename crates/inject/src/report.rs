@@ -19,6 +19,10 @@ pub struct AttachReport {
     pub not_hooked: Vec<(String, String)>,
     /// A thread was in the allocator at every try: what it was allocating or freeing is not known.
     pub was_allocator_busy: bool,
+    /// Live blocks that were found in the target's heap: what it had allocated before.
+    pub blocks_before: u64,
+    /// Why its heap could not be read, if so; then what it had allocated before is not known.
+    pub heap_unread: Option<String>,
     /// The target's process slot in the shared buffers.
     pub process_slot: u32,
     /// Generation of that slot.

@@ -1,7 +1,6 @@
 //! What /proc tells of a target before it is touched, and which targets are refused.
 
 use std::fs;
-use std::path::Path;
 
 use crate::error::{Error, Result};
 
@@ -81,7 +80,7 @@ pub(crate) fn check(pid: u32) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             return Err(Error::NotPermitted { pid, reason: why_not_permitted(pid, &status) });
         }
-        Err(_) if !Path::new(&format!("/proc/{pid}/exe")).is_symlink() => {
+        Err(_) if fs::read_link(format!("/proc/{pid}/exe")).is_err() => {
             return unsupported("it is a thread of the kernel");
         }
         Err(_) => {}

@@ -3,6 +3,7 @@
 //! A claim is one compare-exchange, so that a thread that dies in the middle leaves nothing half-owned: a claimed buffer
 //! names its owner from the first moment. Generations start at 1; a header whose `owner_generation` is 0 is not complete.
 
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use heapr_wire::{
@@ -20,6 +21,20 @@ const HEARTBEAT_GONE_NS: u64 = 1_000_000_000;
 /// A recorder without a heartbeat for this long is taken for dead even if a process of its number exists (the agent may
 /// see another pid namespace).
 const HEARTBEAT_LOST_NS: u64 = 30_000_000_000;
+
+/// 1: this process and the recorder are in the same process namespace, so that the recorder's id means the recorder here.
+static SEES_RECORDER: AtomicU32 = AtomicU32::new(0);
+
+/// Inode of the calling process's process namespace; 0 if /proc does not tell.
+#[must_use]
+pub fn process_namespace() -> u32 {
+    let mut buffer = [0; 32];
+    // `pid:[4026531836]`
+    let Ok(link) = sys::read_link(b"/proc/self/ns/pid\0", &mut buffer) else { return 0 };
+    let digits = link.iter().filter(|byte| byte.is_ascii_digit());
+    digits
+        .fold(0_u32, |number, byte| number.wrapping_mul(10).wrapping_add(u32::from(byte.wrapping_sub(b'0'))))
+}
 
 /// What a process says of itself when it registers.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +59,8 @@ pub struct SlotClaim {
 /// Registers the calling process. `None`: no slot is free (counted).
 #[must_use]
 pub fn claim_process(pool: &Pool, claim: ProcessClaim) -> Option<SlotClaim> {
+    let namespace = process_namespace();
+    SEES_RECORDER.store(u32::from(namespace == pool.control().recorder_namespace.load(Relaxed)), Relaxed);
     for index in 0..PROCESS_SLOT_COUNT as u32 {
         let Some(slot) = pool.process_slot(index) else { break };
         if slot.state.load(Relaxed) != PROCESS_FREE
@@ -56,6 +73,7 @@ pub fn claim_process(pool: &Pool, claim: ProcessClaim) -> Option<SlotClaim> {
         slot.parent_pid.store(sys::parent_process_id(), Relaxed);
         slot.origin.store(claim.origin, Relaxed);
         slot.parent_slot.store(claim.parent_slot, Relaxed);
+        slot.namespace.store(namespace, Relaxed);
         slot.disable_reason.store(0, Relaxed);
         slot.start_ticks.store(claim.start_ticks, Relaxed);
         for counter in [&slot.events_lost, &slot.stacks_lost, &slot.verify_count, &slot.verify_mismatch_count]
@@ -226,8 +244,9 @@ pub fn wait_for<T>(pool: &Pool, mut try_claim: impl FnMut() -> Option<T>) -> Res
             continue;
         }
         let silent_ns = now_ns.saturating_sub(beat_ns);
-        let is_gone =
-            silent_ns > HEARTBEAT_GONE_NS && !sys::process_exists(control.recorder_pid.load(Relaxed));
+        let is_gone = silent_ns > HEARTBEAT_GONE_NS
+            && SEES_RECORDER.load(Relaxed) != 0
+            && !sys::process_exists(control.recorder_pid.load(Relaxed));
         if is_gone || silent_ns > HEARTBEAT_LOST_NS {
             break Err(WaitOutcome::Dead);
         }

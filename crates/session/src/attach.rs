@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
+use heapr_inject::rundown::{self, StoppedProcess};
 use heapr_inject::{AttachReport, AttachRequest, DetachReport, inner_pid};
 use heapr_wire::FLAG_HOOK_MMAP;
 
@@ -13,7 +14,8 @@ use crate::{Error, Session};
 impl Session {
     /// Records a running process from now on.
     ///
-    /// It stands still for some milliseconds. Programs that it starts are followed if they can see the agent's file and this
+    /// It stands still for some milliseconds. What its heap holds at that moment (glibc's heap) becomes allocations under the one
+    /// frame `allocated before attach`, each with the size that the block can hold. Programs that it starts are followed if they can see the agent's file and this
     /// process.
     ///
     /// # Errors
@@ -29,7 +31,11 @@ impl Session {
         let session = format!("{}:{}", std::process::id(), self.descriptor.number());
         let agent_path = Some(self.agent.as_path()).filter(|path| sees_file(pid, path));
         let flags = self.recorder.pool().control().flags.load(Relaxed);
-        let report = heapr_inject::attach(
+        // Finding the heap takes longer than reading it: while the target runs.
+        let heap = StoppedProcess::of(pid);
+        let heap_plan = rundown::Plan::make(&heap);
+        let mut found = None;
+        let mut report = heapr_inject::attach(
             &AttachRequest {
                 pid,
                 agent: AGENT,
@@ -39,9 +45,24 @@ impl Session {
                 hooks_mmap: flags & FLAG_HOOK_MMAP != 0,
                 fail_at,
             },
-            &mut |_memory, _is_quiet| {},
+            &mut |stopped| {
+                found = Some(match &heap_plan {
+                    Ok(plan) => rundown::walk(plan, &heap, &stopped.thread_pointers)
+                        .map_err(|error| error.to_string()),
+                    Err(error) => Err(error.to_string()),
+                });
+            },
         )?;
         self.recorder.process_attached(report.process_slot, report.process_generation, pid);
+        match found {
+            Some(Ok(found)) => {
+                let blocks = found.blocks().map(|block| (block.address_avma, block.usable_bytes));
+                report.blocks_before =
+                    self.recorder.add_blocks_before(report.process_slot, report.process_generation, blocks);
+            }
+            Some(Err(reason)) => report.heap_unread = Some(reason),
+            None => {}
+        }
         Ok(report)
     }
 

@@ -2,6 +2,40 @@
 
 use std::fs;
 
+/// Inode of this process's process namespace; 0 if unknown.
+pub(crate) fn own_namespace() -> u32 {
+    heapr_ring::writer::process_namespace()
+}
+
+/// The ids of a process or thread in all namespaces from ours inwards, from the text of its status file.
+fn namespace_ids(status: &str) -> Vec<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    line.split_ascii_whitespace().filter_map(|id| id.parse().ok()).collect()
+}
+
+/// The process that has id `inner_pid` in the process namespace `namespace`, by its id as we see it.
+pub(crate) fn outer_pid(inner_pid: u32, namespace: u32) -> Option<u32> {
+    let wanted = format!("pid:[{namespace}]");
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.find(|pid| {
+        let link = fs::read_link(format!("/proc/{pid}/ns/pid"));
+        link.is_ok_and(|link| link.as_os_str() == wanted.as_str())
+            && fs::read_to_string(format!("/proc/{pid}/status"))
+                .is_ok_and(|status| namespace_ids(&status).last() == Some(&inner_pid))
+    })
+}
+
+/// The thread that sees itself as `inner_tid`, by its id as we see it.
+pub(crate) fn outer_tid(pid: u32, inner_tid: u32) -> Option<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let mut ids = threads.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.find(|tid| {
+        fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"))
+            .is_ok_and(|status| namespace_ids(&status).last() == Some(&inner_tid))
+    })
+}
+
 /// Path of the executable; empty if it cannot be read.
 pub(crate) fn executable(pid: u32) -> String {
     fs::read_link(format!("/proc/{pid}/exe"))

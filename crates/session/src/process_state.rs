@@ -20,8 +20,10 @@ pub(crate) struct ProcessState {
     /// Slot and generation in the pool.
     pub(crate) slot: u32,
     pub(crate) generation: u32,
-    /// Process id.
+    /// Process id, as we see it.
     pub(crate) pid: u32,
+    /// It sees itself and its threads under other ids: it is in another process namespace.
+    pub(crate) is_elsewhere: bool,
     /// Told dead by the kernel.
     pub(crate) has_ended: bool,
     /// It had ended when the last scan began: nothing of it is unread after that round.
@@ -82,6 +84,7 @@ impl ProcessState {
             slot,
             generation,
             pid,
+            is_elsewhere: false,
             has_ended: false,
             had_ended_at_scan: false,
             is_done: false,

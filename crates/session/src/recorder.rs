@@ -8,6 +8,7 @@
 //! free       buffers that are used up; wake agents that wait
 //! ```
 
+mod before_attach;
 mod housekeeping;
 mod scan;
 mod snapshots;
@@ -64,6 +65,8 @@ pub(crate) struct Recorder {
 struct ThreadState {
     entry: Thread,
     process: usize,
+    /// Its id as we see it; that in the entry is its own.
+    outer_tid: u32,
 }
 
 impl Recorder {

@@ -18,7 +18,7 @@ use crate::native_snapshot_rules::SnapshotRule;
 use crate::recorder::Recorder;
 use crate::sink::Sink;
 use crate::statistics::Statistics;
-use crate::{Error, OnFull, SessionProperties, StackEvents, system_facts};
+use crate::{Error, OnFull, SessionProperties, StackEvents, process_facts, system_facts};
 
 /// Longest sleep between two rounds while events come. At 20 million events a second 20 ms are some 150 buffers of 64 KiB, and
 /// half of the pool being claimed wakes the recorder anyway. (5 ms took 15 % more of the recorder's processor time on redis
@@ -376,6 +376,7 @@ fn open_pool(pool: &Pool, clock: &Clock, source: ClockSource, properties: &Sessi
     control.max_frames.store(properties.max_frames, Relaxed);
     control.verify_every.store(properties.verify_every, Relaxed);
     control.recorder_pid.store(std::process::id(), Relaxed);
+    control.recorder_namespace.store(process_facts::own_namespace(), Relaxed);
     control.start_ticks.store(clock.start_ticks(), Relaxed);
     // Release: whoever sees the state sees the rest.
     control.state.store(SESSION_RECORDING, Release);

@@ -111,6 +111,8 @@ pub struct Control {
     pub forks_begun: AtomicU32,
     /// Forked processes that have registered. Written by agents: while fewer than were begun, one may be on its way.
     pub forks_arrived: AtomicU32,
+    /// Inode of the recorder's process namespace, 0 if unknown: process ids mean the same to an agent only in the same one.
+    pub recorder_namespace: AtomicU32,
 }
 
 /// [`ProcessSlot::state`]: nobody's.
@@ -165,8 +167,8 @@ pub struct ProcessSlot {
     pub verify_mismatch_count: AtomicU64,
     /// Incremented at each claim: tells apart two users of the same slot.
     pub generation: AtomicU32,
-    /// Reserved.
-    pub reserved: AtomicU32,
+    /// Inode of the process's process namespace; 0 if unknown.
+    pub namespace: AtomicU32,
 }
 
 /// [`ThreadSlot::state`]: nobody's.

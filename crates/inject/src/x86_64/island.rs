@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! 0   magic                          8   address of the injection record
-//! 16  mov rax, [rsp]                 the caller lies in the allocator itself: not the program's call
-//!     lea r11, [rip + family]
+//! 16  mov rax, [rsp]                 the caller lies in the allocator itself, or (one function of the allocator has jumped
+//!     mov r11, start                 to another) in the agent: not the program's call
 //!     sub rax, r11
-//!     cmp rax, family bytes
-//!     jb  moved
+//!     cmp rax, bytes
+//!     jb  moved                      (these five once for each of the two ranges)
 //!     jmp [rip + 0]                  to the agent
 //!     address of the agent's trampoline
 //! moved:
@@ -21,7 +21,7 @@ use super::{Prologue, jump};
 const ISLAND_MAGIC: u64 = u64::from_le_bytes(*b"heaprisl");
 /// Bytes before the first function.
 pub(crate) const OPENING_BYTES: usize = 16;
-/// More than one function takes: 34 for the test, 14 for the jump, at most 5 moved instructions of 15, lengthened.
+/// More than one function takes: 29 for each test, 14 for the jump, at most 5 moved instructions of 15, lengthened.
 const FUNCTION_BYTES_MAX: usize = 192;
 const PAGE: u64 = 4096;
 
@@ -56,36 +56,33 @@ impl Island {
         self.start_avma + self.bytes.len() as u64
     }
 
-    /// Adds a function whose calls go to `trampoline_avma`, unless they come from `family` (start and bytes).
+    /// Adds a function whose calls go to `trampoline_avma`, unless they come from one of `ranges` (start and bytes; at most
+    /// two).
     pub(crate) fn add(
         &mut self,
         prologue: &Prologue,
         trampoline_avma: u64,
-        family: Option<(u64, u64)>,
+        ranges: &[(u64, u64)],
     ) -> Result<Landing, &'static str> {
         while !self.bytes.len().is_multiple_of(16) {
             self.bytes.push(0xcc);
         }
         let entry_avma = self.here();
-        let mut to_moved = None;
-        if let Some((family_avma, family_bytes)) = family {
-            const TOO_FAR: &str = "the island is too far away";
-            let length = u32::try_from(family_bytes).ok().filter(|&bytes| bytes < 1 << 31).ok_or(TOO_FAR)?;
-            self.bytes.extend_from_slice(&[0x48, 0x8b, 0x04, 0x24]);
-            let behind = self.here() + 7;
-            let distance =
-                i32::try_from(family_avma.wrapping_sub(behind).cast_signed()).map_err(|_| TOO_FAR)?;
-            self.bytes.extend_from_slice(&[0x4c, 0x8d, 0x1d]);
-            self.bytes.extend_from_slice(&distance.to_le_bytes());
+        let mut to_moved = Vec::new();
+        for &(start_avma, bytes) in ranges {
+            let bytes = u32::try_from(bytes).ok().filter(|&bytes| bytes < 1 << 31);
+            let length = bytes.ok_or("the allocator's code is too large")?;
+            self.bytes.extend_from_slice(&[0x48, 0x8b, 0x04, 0x24, 0x49, 0xbb]);
+            self.bytes.extend_from_slice(&start_avma.to_le_bytes());
             self.bytes.extend_from_slice(&[0x4c, 0x29, 0xd8, 0x48, 0x3d]);
             self.bytes.extend_from_slice(&length.to_le_bytes());
             self.bytes.extend_from_slice(&[0x0f, 0x82, 0, 0, 0, 0]);
-            to_moved = Some(self.bytes.len());
+            to_moved.push(self.bytes.len());
         }
         self.bytes.extend_from_slice(&[0xff, 0x25, 0, 0, 0, 0]);
         self.bytes.extend_from_slice(&trampoline_avma.to_le_bytes());
         let moved_avma = self.here();
-        if let Some(behind) = to_moved {
+        for behind in to_moved {
             let distance = (self.bytes.len() - behind) as u32;
             self.bytes[behind - 4..behind].copy_from_slice(&distance.to_le_bytes());
         }

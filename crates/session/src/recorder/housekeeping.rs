@@ -86,7 +86,7 @@ impl Recorder {
             let has_said_so = is_ours && slot.is_some_and(|slot| slot.state.load(Acquire) == THREAD_ENDED);
             let thread = &mut self.threads[stream.thread.0 as usize];
             if !process.has_ended && !has_said_so {
-                match process_facts::thread_name(process.pid, thread.entry.tid) {
+                match process_facts::thread_name(process.pid, thread.outer_tid) {
                     Some(name) if name != thread.entry.name => {
                         thread.entry.name = name;
                         let outcome = self.sink.writer.update_thread(stream.thread, &thread.entry);

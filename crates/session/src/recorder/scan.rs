@@ -46,7 +46,11 @@ impl Recorder {
     fn add_process(&mut self, index: u32, generation: u32) {
         let Some(slot) = self.pool.process_slot(index) else { return };
         let inner_pid = slot.pid.load(Relaxed);
-        let pid = self.outer_pids.get(&(index, generation)).copied().unwrap_or(inner_pid);
+        let namespace = slot.namespace.load(Relaxed);
+        let is_elsewhere = namespace != 0 && namespace != process_facts::own_namespace();
+        let known = self.outer_pids.get(&(index, generation)).copied();
+        let outer = || if is_elsewhere { process_facts::outer_pid(inner_pid, namespace) } else { None };
+        let pid = known.or_else(outer).unwrap_or(inner_pid);
         let parent_slot = slot.parent_slot.load(Relaxed);
         let is_fork = slot.origin.load(Relaxed) == ORIGIN_FORK && parent_slot != NO_SLOT;
         let parent = self
@@ -85,6 +89,7 @@ impl Recorder {
         };
         self.sink.ledger.add_process(file_index, entry.origin);
         let mut state = ProcessState::new(file_index, index, generation, pid);
+        state.is_elsewhere = is_elsewhere || pid != inner_pid;
         state.executable = executable;
         state.entry = Some(entry);
         if let Some(parent) = self.processes.iter().find(|process| Some(process.index) == parent) {
@@ -187,11 +192,14 @@ impl Recorder {
         self.streams.last_mut()
     }
 
-    fn add_thread(&mut self, process: usize, tid: u32, ticks: u64) -> ThreadIndex {
+    pub(super) fn add_thread(&mut self, process: usize, tid: u32, ticks: u64) -> ThreadIndex {
+        let pid = self.processes[process].pid;
+        let is_elsewhere = self.processes[process].is_elsewhere;
+        let outer_tid = if is_elsewhere { process_facts::outer_tid(pid, tid).unwrap_or(tid) } else { tid };
         let entry = Thread {
             process: self.processes[process].index,
             tid,
-            name: process_facts::thread_name(self.processes[process].pid, tid).unwrap_or_default(),
+            name: process_facts::thread_name(pid, outer_tid).unwrap_or_default(),
             start_ns: self.clock.recent_ns(ticks),
             end_ns: None,
         };
@@ -199,7 +207,7 @@ impl Recorder {
         if let Err(error) = self.sink.writer.add_thread(entry.clone()) {
             self.sink.keep(Err(error));
         }
-        self.threads.push(ThreadState { entry, process });
+        self.threads.push(ThreadState { entry, process, outer_tid });
         index
     }
 }

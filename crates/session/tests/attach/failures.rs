@@ -53,7 +53,7 @@ fn attaches_when_told_to() {
 #[test]
 fn killed_at_any_moment_it_leaves_the_program_running() {
     let mut victim = Victim::of("threads", &["4"]);
-    for round in 0..25_u64 {
+    for round in 0..12_u64 {
         let mut attacher = Command::new(std::env::current_exe().unwrap())
             .args(["failures::attaches_when_told_to", "--exact"])
             .env("HEAPR_TEST_ATTACH_TO", victim.pid().to_string())

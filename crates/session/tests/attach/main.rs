@@ -10,7 +10,9 @@ use heapr_session::{Session, SessionProperties};
 /// A session with a file in a folder of its own.
 pub(crate) fn session() -> (Session, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let properties = SessionProperties::new(folder.path().join("trace.heapr"));
+    let mut properties = SessionProperties::new(folder.path().join("trace.heapr"));
+    // What a recorder without optimisation reads in a moment.
+    properties.max_buffers = 48;
     (Session::start(properties).unwrap(), folder)
 }
 
