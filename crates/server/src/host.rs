@@ -20,11 +20,11 @@ pub struct ExportRequest<'a> {
 
 /// See the module. Errors are texts for the user.
 pub trait Host: Send + Sync + 'static {
-    /// The filter that words of the command line say; `start_unix_ns`: the trace's start, for wall-clock times.
+    /// The filter that words of the command line say of a trace (its start, for wall-clock times; its snapshots).
     ///
     /// # Errors
     /// They can't be read.
-    fn filter(&self, words: &[String], start_unix_ns: u64) -> Result<(Filter, CullList), String>;
+    fn filter(&self, words: &[String], trace: &Trace) -> Result<(Filter, CullList), String>;
 
     /// Names for a trace.
     fn names(&self, trace: &Trace) -> Box<dyn SymbolSource + Send>;

@@ -162,7 +162,7 @@ impl TraceFile {
     /// Reads a filter.
     pub(crate) fn filter(&self, host: &dyn Host, words: &FilterWords) -> Result<ReadFilter> {
         let (filter, cull) = host
-            .filter(&words.words(), self.trace().session().start_unix_ns)
+            .filter(&words.words(), self.trace())
             .map_err(|message| Error::BadRequest { field: Some("filter"), message })?;
         filter.check()?;
         Ok(ReadFilter { filter, cull })
