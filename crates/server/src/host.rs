@@ -20,7 +20,7 @@ pub struct ExportRequest<'a> {
 
 /// See the module. Errors are texts for the user.
 pub trait Host: Send + Sync + 'static {
-    /// The filter that words of the command line say of a trace: they may name its wall-clock times, heaps and snapshots.
+    /// The filter that words of the command line say of a trace (its start, for wall-clock times; its snapshots).
     ///
     /// # Errors
     /// They can't be read.

@@ -22,6 +22,8 @@ mod background;
 mod clock;
 mod control;
 mod error;
+mod flag_target;
+mod flags;
 mod heap_trace;
 mod merge;
 mod native_snapshot;
@@ -49,6 +51,8 @@ pub use control::{
     SnapshotTaken, StopReport, Update, UpdateReport, sessions,
 };
 pub use error::Error;
+pub use flag_target::{FlagTarget, ProcessFacts};
+pub use flags::{Flag, FlagError, FlagKind, FlagScope, Flags};
 pub use heap_trace::HeapTrace;
 pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError};
 pub use native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};

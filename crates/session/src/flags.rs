@@ -1,0 +1,379 @@
+//! Flags: programs that are to be traced or snapshotted whenever they start, until the flag is taken away.
+//!
+//! ```text
+//! {"schema": "heapr-flags/1", "flags": [{"kind": "heap", "target": {"name": "redis-server"}}, …]}
+//! ```
+//!
+//! The file is `$XDG_CONFIG_HOME/heapr/flags.json` (or `~/.config/…`) for one user, `/etc/heapr/flags.json` for the
+//! system. It is written as a whole beside its place and renamed, mode 0600 (0644 for the system), and is not followed or
+//! read when it is a symbolic link or belongs to somebody else. A flag costs nothing while no session uses it.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::flag_target::{FlagTarget, ProcessFacts};
+
+/// What is done with a flagged process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FlagKind {
+    /// Every allocation is traced.
+    Heap,
+    /// The live heap is known at any moment, without a stream of events.
+    Snapshot,
+}
+
+/// One flag.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Flag {
+    /// What is done.
+    pub kind: FlagKind,
+    /// With which processes.
+    pub target: FlagTarget,
+}
+
+/// Whose flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlagScope {
+    /// This user's.
+    User,
+    /// The machine's, for all users; only root changes them.
+    System,
+}
+
+/// The flags of one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Flags {
+    flags: Vec<Flag>,
+}
+
+/// What can go wrong with flags.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FlagError {
+    /// A name that no target can have.
+    #[error("{field} {value:?} cannot be flagged: {reason}")]
+    BadTarget {
+        /// Which kind of name.
+        field: &'static str,
+        /// The name.
+        value: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// There is no place for the file.
+    #[error("there is no place for the flags: neither XDG_CONFIG_HOME nor HOME is an absolute path")]
+    NoConfigDirectory,
+    /// The file or its directory cannot be used.
+    #[error("failed to {what} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The file may have been put there by somebody else.
+    #[error("{} is not used: {reason}", path.display())]
+    Untrusted {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The file is not one of flags.
+    #[error("{} is no file of flags: {reason}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+const SCHEMA: &str = "heapr-flags/1";
+/// A file of flags that people made is far smaller.
+const MOST_BYTES: u64 = 4 << 20;
+
+#[derive(Serialize, Deserialize)]
+struct FlagFile {
+    schema: String,
+    flags: Vec<Flag>,
+}
+
+impl FlagScope {
+    /// Where the flags are kept.
+    ///
+    /// # Errors
+    /// For a user without a home.
+    pub fn path(self) -> Result<PathBuf, FlagError> {
+        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = match self {
+            Self::System => PathBuf::from("/etc"),
+            Self::User => absolute("XDG_CONFIG_HOME")
+                .or_else(|| absolute("HOME").map(|home| home.join(".config")))
+                .ok_or(FlagError::NoConfigDirectory)?,
+        };
+        Ok(base.join("heapr/flags.json"))
+    }
+
+    fn mode(self) -> u32 {
+        // The system's flags are for every user's sessions to see.
+        if self == Self::System { 0o644 } else { 0o600 }
+    }
+}
+
+impl Flags {
+    /// The flags of `scope`; none where there is no file.
+    ///
+    /// # Errors
+    /// The file cannot be read, may be somebody else's, or is damaged.
+    pub fn load(scope: FlagScope) -> Result<Self, FlagError> {
+        Self::load_from(&scope.path()?)
+    }
+
+    /// The user's flags and the system's together.
+    ///
+    /// # Errors
+    /// As [`Self::load`], for either.
+    pub fn load_all() -> Result<Self, FlagError> {
+        let mut all = Self::load(FlagScope::System)?;
+        match Self::load(FlagScope::User) {
+            Ok(own) => own.flags.into_iter().for_each(|flag| all.enable_checked(flag)),
+            // A service without a home has the system's flags only.
+            Err(FlagError::NoConfigDirectory) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(all)
+    }
+
+    fn load_from(path: &Path) -> Result<Self, FlagError> {
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+        let failed = |source| FlagError::File { what: "read", path: path.to_owned(), source };
+        let file = match options.open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                let reason = "it is a symbolic link".to_owned();
+                return Err(FlagError::Untrusted { path: path.to_owned(), reason });
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let facts = file.metadata().map_err(failed)?;
+        let me = rustix::process::geteuid().as_raw();
+        if !facts.is_file() || (facts.uid() != me && facts.uid() != 0) || facts.mode() & 0o022 != 0 {
+            let reason = format!(
+                "it must be a file that only its owner writes, and belong to this user or root (user {}, mode {:o})",
+                facts.uid(),
+                facts.mode() & 0o7777
+            );
+            return Err(FlagError::Untrusted { path: path.to_owned(), reason });
+        }
+        let mut text = Vec::new();
+        file.take(MOST_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
+        let malformed = |reason| FlagError::Malformed { path: path.to_owned(), reason };
+        if text.len() as u64 > MOST_BYTES {
+            return Err(malformed(format!("it has more than {MOST_BYTES} bytes")));
+        }
+        let file: FlagFile = serde_json::from_slice(&text).map_err(|error| malformed(error.to_string()))?;
+        if file.schema != SCHEMA {
+            return Err(malformed(format!("its schema is {:?}, not {SCHEMA:?}", file.schema)));
+        }
+        let mut flags = Self::default();
+        for flag in file.flags {
+            flag.target.check()?;
+            flags.enable_checked(flag);
+        }
+        Ok(flags)
+    }
+
+    /// Writes the flags of `scope`: all of them or, when it fails, none.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn save(&self, scope: FlagScope) -> Result<(), FlagError> {
+        self.save_to(&scope.path()?, scope.mode())
+    }
+
+    fn save_to(&self, path: &Path, mode: u32) -> Result<(), FlagError> {
+        let failed = |what| move |source| FlagError::File { what, path: path.to_owned(), source };
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let folder_mode = if mode == 0o600 { 0o700 } else { 0o755 };
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(folder_mode)
+            .create(folder)
+            .map_err(failed("make the directory of"))?;
+        let file = FlagFile { schema: SCHEMA.to_owned(), flags: self.flags.clone() };
+        let mut text = serde_json::to_vec_pretty(&file).map_err(|error| failed("encode")(error.into()))?;
+        text.push(b'\n');
+        let beside = folder.join(format!(".flags.{}", std::process::id()));
+        // One that a killed process of this number left.
+        let _ = std::fs::remove_file(&beside);
+        let written = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&beside)
+            .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
+            .and_then(|()| std::fs::rename(&beside, path));
+        written.map_err(|source| {
+            let _ = std::fs::remove_file(&beside);
+            failed("write")(source)
+        })
+    }
+
+    /// Changes the flags of `scope` under a lock, so that two changes at once both last.
+    ///
+    /// # Errors
+    /// As [`Self::load`] and [`Self::save`].
+    pub fn change<T>(scope: FlagScope, change: impl FnOnce(&mut Self) -> T) -> Result<T, FlagError> {
+        let path = scope.path()?;
+        Self::change_at(&path, scope.mode(), change)
+    }
+
+    fn change_at<T>(path: &Path, mode: u32, change: impl FnOnce(&mut Self) -> T) -> Result<T, FlagError> {
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let failed = |source| FlagError::File { what: "lock", path: folder.to_owned(), source };
+        let folder_mode = if mode == 0o600 { 0o700 } else { 0o755 };
+        std::fs::DirBuilder::new().recursive(true).mode(folder_mode).create(folder).map_err(failed)?;
+        let lock = std::fs::File::open(folder).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let mut flags = Self::load_from(path)?;
+        let before = flags.clone();
+        let outcome = change(&mut flags);
+        if flags != before {
+            flags.save_to(path, mode)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Sets a flag; says whether it is new.
+    ///
+    /// # Errors
+    /// Its target cannot be one.
+    pub fn enable(&mut self, flag: Flag) -> Result<bool, FlagError> {
+        flag.target.check()?;
+        let is_new = !self.flags.contains(&flag);
+        self.enable_checked(flag);
+        Ok(is_new)
+    }
+
+    fn enable_checked(&mut self, flag: Flag) {
+        if let Err(place) = self.flags.binary_search(&flag) {
+            self.flags.insert(place, flag);
+        }
+    }
+
+    /// Takes a flag away; says whether it was there.
+    pub fn disable(&mut self, flag: &Flag) -> bool {
+        let count = self.flags.len();
+        self.flags.retain(|other| other != flag);
+        self.flags.len() != count
+    }
+
+    /// All flags, sorted.
+    #[must_use]
+    pub fn all(&self) -> &[Flag] {
+        &self.flags
+    }
+
+    /// What is to be done with a process. Where both kinds fit, the trace: it holds what snapshots need.
+    #[must_use]
+    pub fn matches(&self, process: &ProcessFacts) -> Option<FlagKind> {
+        self.flags.iter().filter(|flag| flag.target.fits(process)).map(|flag| flag.kind).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn flag(name: &str) -> Flag {
+        Flag { kind: FlagKind::Heap, target: FlagTarget::Name(name.to_owned()) }
+    }
+
+    #[test]
+    fn flags_outlive_the_process_and_are_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("heapr/flags.json");
+        assert_eq!(Flags::load_from(&path).unwrap(), Flags::default());
+        let is_new = Flags::change_at(&path, 0o600, |flags| flags.enable(flag("redis-server"))).unwrap();
+        assert!(is_new.unwrap());
+        let is_new = Flags::change_at(&path, 0o600, |flags| flags.enable(flag("redis-server"))).unwrap();
+        assert!(!is_new.unwrap());
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let flags = Flags::load_from(&path).unwrap();
+        assert_eq!(flags.all(), &[flag("redis-server")]);
+        assert!(Flags::change_at(&path, 0o600, |flags| flags.disable(&flag("redis-server"))).unwrap());
+        assert!(Flags::load_from(&path).unwrap().all().is_empty());
+        // Nothing is left beside it.
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn two_changes_at_once_both_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flags.json");
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let path = &path;
+                scope.spawn(move || {
+                    let name = format!("program-{number}");
+                    Flags::change_at(path, 0o600, |flags| flags.enable(flag(&name))).unwrap().unwrap()
+                });
+            }
+        });
+        assert_eq!(Flags::load_from(&path).unwrap().all().len(), 8);
+    }
+
+    #[test]
+    fn a_file_that_others_may_write_and_a_link_are_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flags.json");
+        let mut flags = Flags::default();
+        flags.enable(flag("x")).unwrap();
+        flags.save_to(&path, 0o600).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(matches!(Flags::load_from(&path), Err(FlagError::Untrusted { .. })));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let link = folder.path().join("link.json");
+        symlink(&path, &link).unwrap();
+        assert!(matches!(Flags::load_from(&link), Err(FlagError::Untrusted { .. })));
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_and_not_an_empty_list() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flags.json");
+        for text in [
+            "",
+            "{}",
+            "[1]",
+            r#"{"schema":"heapr-flags/9","flags":[]}"#,
+            r#"{"schema":"heapr-flags/1","flags":[{"kind":"heap","target":{"name":"a/b"}}]}"#,
+        ] {
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            assert!(Flags::load_from(&path).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_trace_is_preferred_where_both_kinds_fit() {
+        let mut flags = Flags::default();
+        let target = FlagTarget::Name("x".to_owned());
+        flags.enable(Flag { kind: FlagKind::Snapshot, target: target.clone() }).unwrap();
+        let process = ProcessFacts { pid: 7, executable: "/usr/bin/x".into(), ..ProcessFacts::default() };
+        assert_eq!(flags.matches(&process), Some(FlagKind::Snapshot));
+        flags.enable(Flag { kind: FlagKind::Heap, target }).unwrap();
+        assert_eq!(flags.matches(&process), Some(FlagKind::Heap));
+    }
+}
