@@ -24,13 +24,23 @@ pub struct StartRequest {
     pub pids: Vec<u32>,
     /// When snapshots are taken without being asked for.
     pub snapshot_rules: Vec<SnapshotRule>,
+    /// Whether flagged programs are traced when they start.
+    pub flagged: Option<FlaggedTargets>,
+}
+
+/// Flagged programs as targets: those flagged for the heap in a session that keeps events, those flagged for snapshots in
+/// one that keeps none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlaggedTargets {
+    /// Those too that run already.
+    pub takes_running: bool,
 }
 
 impl StartRequest {
     /// A session without targets.
     #[must_use]
     pub fn new(properties: SessionProperties) -> Self {
-        Self { properties, program: None, pids: Vec::new(), snapshot_rules: Vec::new() }
+        Self { properties, program: None, pids: Vec::new(), snapshot_rules: Vec::new(), flagged: None }
     }
 }
 
@@ -60,14 +70,14 @@ impl BackgroundSession {
     /// # Errors
     /// What failed; see [`Error::kind`].
     pub fn begin(request: StartRequest) -> Result<Self, Error> {
-        let StartRequest { properties, program, pids, snapshot_rules } = request;
+        let StartRequest { properties, program, pids, snapshot_rules, flagged } = request;
         let name = SessionName::new(&properties.name)?;
         properties.check()?;
         let claim = NameClaim::new(&name)?;
         let output = properties.output.clone();
         let mut session = Session::start(properties)?;
         snapshot_rules.into_iter().for_each(|rule| session.add_snapshot_rule(rule));
-        Self::begin_with(session, claim, program, &pids).inspect_err(|_| {
+        Self::begin_with(session, claim, program, &pids, flagged).inspect_err(|_| {
             let _ = std::fs::remove_file(&output);
         })
     }
@@ -77,6 +87,7 @@ impl BackgroundSession {
         claim: NameClaim,
         program: Option<ProgramCommand>,
         pids: &[u32],
+        flagged: Option<FlaggedTargets>,
     ) -> Result<Self, Error> {
         let (orders, receiver) = mpsc::channel();
         let socket = claim.listen()?;
@@ -85,6 +96,9 @@ impl BackgroundSession {
         let child = program.map(|program| start_program(&session, &program)).transpose()?;
         let mut worker = Worker::new(session, receiver, child);
         let remarks = worker.attach_all(pids)?;
+        if let Some(flagged) = flagged {
+            worker.watch_flags(flagged);
+        }
         Ok(Self { worker, listener, claim, orders, remarks })
     }
 

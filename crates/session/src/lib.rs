@@ -23,6 +23,7 @@ mod clock;
 mod control;
 mod error;
 mod flag_target;
+mod flag_watch;
 mod flags;
 mod heap_trace;
 mod merge;
@@ -44,7 +45,7 @@ mod system_facts;
 mod translate;
 mod worker;
 
-pub use background::{BackgroundSession, ProgramCommand, StartRequest};
+pub use background::{BackgroundSession, FlaggedTargets, ProgramCommand, StartRequest};
 pub use clock::ClockSource;
 pub use control::{
     Answer, ClientError, Failure, FailureKind, PROTOCOL_VERSION, Request, SessionClient, SessionEntry,

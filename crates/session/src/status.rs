@@ -77,6 +77,8 @@ pub struct SessionStatus {
     pub stacks: String,
     /// Why the file is incomplete from some point on, if it is.
     pub write_error: Option<String>,
+    /// What happened to flagged processes, newest last.
+    pub remarks: Vec<String>,
     /// Processes seen in all.
     pub process_count: u64,
     /// Those that live.

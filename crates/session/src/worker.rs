@@ -1,23 +1,27 @@
 //! The loop of a session that is controlled from outside: rounds of the recorder, and between them the orders.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
+use crate::background::FlaggedTargets;
 use crate::control::{
     Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport, Update, UpdateReport,
 };
+use crate::flag_watch::FlagWatch;
 use crate::{
-    Error, InjectError, SNAPSHOT_INTERVAL_MIN, Session, SessionSummary, SnapshotRequest, SnapshotRule,
-    SnapshotScope, SnapshotTicket, SnapshotWhen,
+    Error, FlagKind, InjectError, LoggingMode, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus, SessionSummary,
+    SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,
 };
 
 /// Processes are looked at this often: one that has ended is shown as such.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
+/// Remarks kept.
+const REMARKS_MAX: usize = 20;
 /// Orders taken between two rounds.
 const ORDERS_PER_ROUND: u32 = 16;
 /// Bytes of a marker's text, at most.
@@ -34,6 +38,9 @@ pub(crate) struct Worker {
     /// Who waits for which snapshot.
     snapshots: HashMap<SnapshotTicket, Sender<Answer>>,
     next_look: Instant,
+    flags: Option<FlagWatch>,
+    /// What happened to flagged processes, newest last.
+    remarks: VecDeque<String>,
 }
 
 /// How a worker ended.
@@ -56,6 +63,8 @@ impl Worker {
             attached: Vec::new(),
             snapshots: HashMap::new(),
             next_look: Instant::now(),
+            flags: None,
+            remarks: VecDeque::new(),
         }
     }
 
@@ -77,6 +86,41 @@ impl Worker {
         Ok(remarks)
     }
 
+    /// From now on attaches to flagged programs when they start.
+    pub(crate) fn watch_flags(&mut self, flagged: FlaggedTargets) {
+        let kind = match self.session.properties().mode {
+            LoggingMode::Snapshot => FlagKind::Snapshot,
+            _ => FlagKind::Heap,
+        };
+        self.flags = Some(FlagWatch::new(kind, flagged.takes_running));
+    }
+
+    fn attach_flagged(&mut self) {
+        let Some(flags) = &mut self.flags else { return };
+        let started = flags.started();
+        if let Some(error) = flags.take_error() {
+            self.remark(format!("the flags cannot be read: {error}"));
+        }
+        for pid in started {
+            match self.attach(pid) {
+                Ok(remark) => self.remark(format!("process {pid} is flagged and traced: {remark}")),
+                // A child of a process that is traced is traced from its birth.
+                Err(Error::Inject { source: InjectError::AlreadyAttached { .. } }) => {}
+                Err(error) => self.remark(format!("process {pid} is flagged: {error}")),
+            }
+        }
+    }
+
+    fn remark(&mut self, text: String) {
+        if self.remarks.back() == Some(&text) {
+            return;
+        }
+        if self.remarks.len() >= REMARKS_MAX {
+            self.remarks.pop_front();
+        }
+        self.remarks.push_back(text);
+    }
+
     /// Lets all go. One that has ended meanwhile, or cannot be stopped now, goes on untraced once the session is closed.
     fn detach_all(&mut self) {
         for pid in std::mem::take(&mut self.attached) {
@@ -90,6 +134,7 @@ impl Worker {
             self.session.step();
             self.look_at_processes();
             self.report_snapshots();
+            self.attach_flagged();
             // Clients that ask without end must not keep the rounds waiting.
             for _ in 0..ORDERS_PER_ROUND {
                 match self.orders.try_recv() {
@@ -190,7 +235,8 @@ impl Worker {
         match request {
             Request::Status => {
                 self.session.step_now();
-                Answer::Status(Box::new(self.session.status()))
+                let remarks = self.remarks.iter().cloned().collect();
+                Answer::Status(Box::new(SessionStatus { remarks, ..self.session.status() }))
             }
             Request::Mark(text) if text.len() > MARKER_BYTES_MAX => {
                 let message =
@@ -245,6 +291,10 @@ impl Worker {
             report.thread_count,
             report.module_count
         );
+        match &report.heap_unread {
+            Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
+            None => remark += &format!("; it had allocated {} blocks before", report.blocks_before),
+        }
         for (function, reason) in &report.not_hooked {
             remark += &format!("; {function} is not recorded: {reason}");
         }

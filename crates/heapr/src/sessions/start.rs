@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context as _;
-use heapr_session::{Failure, FailureKind, ProgramCommand, SessionName, SessionProperties, StartRequest};
+use heapr_session::{
+    Failure, FailureKind, FlaggedTargets, ProgramCommand, SessionName, SessionProperties, StartRequest,
+};
 
 use super::recorder_process::{Beginning, SUBCOMMAND};
 use crate::run::program::{self, Traceability};
@@ -24,6 +26,12 @@ pub(crate) struct StartArguments {
     /// Processes to trace
     #[arg(short, long = "pid", visible_alias = "pids", value_name = "PID", num_args = 1.., value_delimiter = ',')]
     pids: Vec<u32>,
+    /// Trace flagged programs when they start (see `heapr config`)
+    #[arg(long)]
+    flagged: bool,
+    /// Flagged programs that run already, too
+    #[arg(long, requires = "flagged")]
+    running: bool,
     /// The trace file [default: heapr.NAME.PID.heapr, PID being the recorder's]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -62,7 +70,8 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
         Some((name, _)) => Some(find_program(name, &here, &arguments.program)?),
     };
     let snapshot_rules = arguments.snapshots.rules();
-    let request = StartRequest { properties, program, pids: arguments.pids.clone(), snapshot_rules };
+    let flagged = arguments.flagged.then_some(FlaggedTargets { takes_running: arguments.running });
+    let request = StartRequest { properties, program, pids: arguments.pids.clone(), snapshot_rules, flagged };
     let beginning = begin(&request)?;
     if !arguments.quiet {
         eprintln!(

@@ -99,6 +99,9 @@ pub(super) fn whole(status: &SessionStatus) -> String {
     let processes = format!("{} of {} alive", count(status.live_process_count), count(status.process_count));
     field("processes", processes);
     text.push_str(&processes_of(status));
+    for remark in &status.remarks {
+        let _ = writeln!(text, "  {}", printable(remark));
+    }
     text
 }
 

@@ -1,0 +1,90 @@
+//! Flagged programs that start while a session runs.
+//!
+//! The processes are looked at five times a second: who is new, or runs another program than at the last look. That sees a
+//! program at most a fifth of a second after it began, needs no privilege, and stops nothing; what it had allocated until
+//! then is found by the attach, as for any process that runs already.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::flag_target::ProcessFacts;
+use crate::flags::{FlagKind, Flags};
+
+/// Processes are looked at this often: some milliseconds of work for a thousand of them.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Flags are read anew this often.
+const READ_EVERY: Duration = Duration::from_secs(1);
+
+/// Watches for processes that are flagged.
+#[derive(Debug)]
+pub(crate) struct FlagWatch {
+    kind: FlagKind,
+    flags: Flags,
+    /// Why the flags could not be read the last time.
+    flags_error: Option<String>,
+    /// Each process and the program that it runs.
+    known: HashMap<u32, PathBuf>,
+    next_look: Instant,
+    next_read: Instant,
+}
+
+impl FlagWatch {
+    /// Watches for flags of one kind. `takes_running`: processes that run already count as new.
+    pub(crate) fn new(kind: FlagKind, takes_running: bool) -> Self {
+        let now = Instant::now();
+        let known = if takes_running { HashMap::new() } else { programs() };
+        Self { kind, flags: Flags::default(), flags_error: None, known, next_look: now, next_read: now }
+    }
+
+    /// Flagged processes that have started since the last look.
+    pub(crate) fn started(&mut self) -> Vec<u32> {
+        let now = Instant::now();
+        if now < self.next_look {
+            return Vec::new();
+        }
+        self.next_look = now + LOOK_EVERY;
+        if now >= self.next_read {
+            self.next_read = now + READ_EVERY;
+            match Flags::load_all() {
+                Ok(flags) => (self.flags, self.flags_error) = (flags, None),
+                Err(error) => self.flags_error = Some(error.to_string()),
+            }
+        }
+        let present = programs();
+        let is_new = |(pid, program): &(&u32, &PathBuf)| self.known.get(*pid) != Some(*program);
+        let new: Vec<u32> = present.iter().filter(is_new).map(|(&pid, _)| pid).collect();
+        self.known = present;
+        let me = std::process::id();
+        new.into_iter().filter(|&pid| pid != me && self.is_flagged(pid)).collect()
+    }
+
+    /// Why the flags could not be read, once.
+    pub(crate) fn take_error(&mut self) -> Option<String> {
+        self.flags_error.take()
+    }
+
+    fn is_flagged(&self, pid: u32) -> bool {
+        ProcessFacts::of(pid).is_some_and(|facts| self.flags.matches(&facts) == Some(self.kind))
+    }
+}
+
+/// The programs that run; the kernel's own threads have none, and others' may not be seen.
+fn programs() -> HashMap<u32, PathBuf> {
+    let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter_map(|pid| Some((pid, fs::read_link(format!("/proc/{pid}/exe")).ok()?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_starts_later_is_new_unless_running_ones_are_asked_for() {
+        let me = std::process::id();
+        assert!(FlagWatch::new(FlagKind::Heap, false).known.contains_key(&me));
+        assert!(FlagWatch::new(FlagKind::Heap, true).known.is_empty());
+    }
+}
