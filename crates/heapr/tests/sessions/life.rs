@@ -245,3 +245,39 @@ fn one_process_that_cannot_be_traced_lets_none_be_traced() {
     stage.release();
     assert_eq!(child.wait().unwrap().code(), Some(7));
 }
+
+#[test]
+fn flagged_programs_are_traced_when_they_start_while_a_session_wants_them() {
+    let stage = Stage::new();
+    // A name that no other test's program has.
+    let program = stage.path("flagged-steady");
+    fs::copy(crate::stage::steady_program(), &program).unwrap();
+    fs::create_dir_all(stage.path("config/heapr")).unwrap();
+    let flags = stage.path("config/heapr/flags.json");
+    fs::write(
+        &flags,
+        r#"{"schema": "heapr-flags/1", "flags": [{"kind": "heap", "target": {"name": "flagged-steady"}}]}"#,
+    )
+    .unwrap();
+    fs::set_permissions(&flags, fs::Permissions::from_mode(0o600)).unwrap();
+    let spawn = || {
+        let mut command = Command::new(&program);
+        command.args([&stage.argument("release"), "200"]).stdout(std::process::Stdio::null());
+        command.spawn().unwrap()
+    };
+    let mut early = spawn();
+    std::thread::sleep(Duration::from_millis(50));
+    stage.heapr(&["start", "new", "-o", "new.heapr", "--flagged"]).ok();
+    let mut late = spawn();
+    let status = stage.wait_for("new", "the flagged program", |status| status["live_process_count"] == 1);
+    assert_eq!(status["processes"][0]["pid"], late.id(), "{status}");
+    assert!(status["remarks"][0].as_str().unwrap().contains("is flagged and traced"), "{status}");
+    stage.heapr(&["stop", "new", "-q"]).ok();
+    stage.heapr(&["start", "both", "-o", "both.heapr", "--flagged", "--running"]).ok();
+    stage.wait_for("both", "both programs", |status| status["live_process_count"] == 2);
+    stage.release();
+    for child in [&mut early, &mut late] {
+        assert_eq!(child.wait().unwrap().code(), Some(7));
+    }
+    stage.heapr(&["stop", "both", "-q"]).ok();
+}

@@ -70,6 +70,7 @@ impl Stage {
         command
             .args(arguments)
             .env("XDG_RUNTIME_DIR", self.folder.path())
+            .env("XDG_CONFIG_HOME", self.folder.path().join("config"))
             .current_dir(self.folder.path())
             .stdin(Stdio::null());
         command
