@@ -23,6 +23,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use heapr_v8::capture::{Process, Runtime};
 
+pub(crate) use summary::{snapshot_json, why};
+
 /// The commands that read native snapshots.
 #[derive(Debug, Parser)]
 #[command(name = "heapr snapshot", version, propagate_version = true)]
