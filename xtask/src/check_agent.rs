@@ -25,6 +25,8 @@ const EXPORTS: &[&str] = &[
     "realloc",
     "reallocarray",
     "valloc",
+    // What an injector must know of the agent.
+    "heapr_injection",
     // What programs with pools of their own call if it is there: heapr_heap.h.
     "heapr_heap_alloc",
     "heapr_heap_create",

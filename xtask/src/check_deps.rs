@@ -12,7 +12,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("ring", &["wire"]),
     ("agent", &["wire", "ring"]),
-    ("inject", &[]),
+    ("inject", &["wire"]),
     ("trace", &[]),
     ("ledger", &["trace"]),
     ("session", &["wire", "ring", "inject", "trace", "ledger"]),

@@ -62,7 +62,12 @@ const MAIN_GAP_BYTES: usize = 128 << 20;
 
 /// Learns where the main thread's stack ends.
 pub(crate) fn start() {
-    let variable = link_map::find_anywhere(b"__libc_stack_end") as *const usize;
+    start_with(link_map::find_anywhere(b"__libc_stack_end"));
+}
+
+/// As [`start`], with the address of `__libc_stack_end`; 0 if it is not known.
+pub(crate) fn start_with(variable_avma: usize) {
+    let variable = variable_avma as *const usize;
     if !variable.is_null() {
         // SAFETY: glibc's loader exports this variable, a pointer to the program's argument block.
         MAIN_HIGH.store(unsafe { *variable }, Relaxed);

@@ -33,8 +33,28 @@ static AGENT_PATH: AtomicUsize = AtomicUsize::new(0);
 
 /// Keeps what a child needs. `session`: the variable's value.
 pub(crate) fn start(session: &[u8]) {
-    if SESSION_NAME.len().saturating_add(session.len()) >= SESSION_BYTES_MAX {
+    if !keep_session(session) {
         return;
+    }
+    link_map::for_each_module(&mut |info| {
+        let is_agent = info.contains(start as *const () as usize);
+        if is_agent {
+            AGENT_PATH.store(info.name as usize, Release);
+        }
+        is_agent
+    });
+}
+
+/// As [`start`], with the agent's path: zero-terminated, in memory that stays.
+pub(crate) fn start_with(session: &[u8], agent_path: *const c_char) {
+    if keep_session(session) {
+        AGENT_PATH.store(agent_path as usize, Release);
+    }
+}
+
+fn keep_session(session: &[u8]) -> bool {
+    if SESSION_NAME.len().saturating_add(session.len()) >= SESSION_BYTES_MAX {
+        return false;
     }
     let mut text = SESSION_NAME.iter().chain(session).copied();
     for place in &SESSION {
@@ -44,13 +64,7 @@ pub(crate) fn start(session: &[u8]) {
         }
         place.store(usize::from_ne_bytes(word), Relaxed);
     }
-    link_map::for_each_module(&mut |info| {
-        let is_agent = info.contains(start as *const () as usize);
-        if is_agent {
-            AGENT_PATH.store(info.name as usize, Release);
-        }
-        is_agent
-    });
+    true
 }
 
 /// Room for a completed environment.

@@ -10,9 +10,12 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use heapr_ring::sys;
+use heapr_wire::{HOOK_FOREIGN, HOOK_OPERATOR, InjectedHook};
 
 use crate::hooks::{self, Caller, Mark};
+use crate::injected::Shared;
 use crate::link_map::{self, DlPhdrInfo, Dynamic, Relocation};
+use crate::process::AGENT;
 
 type Pointer = *mut c_void;
 
@@ -25,9 +28,23 @@ pub(crate) struct Foreign {
     is_operator: bool,
 }
 
+const fn hook_of(name: &'static str, trampoline: *const (), real: &'static AtomicUsize) -> InjectedHook {
+    let is_operator = matches!(name.as_bytes(), [b'_', b'Z', ..]);
+    InjectedHook {
+        name: name.as_ptr(),
+        name_bytes: name.len(),
+        trampoline,
+        real,
+        group: if is_operator { HOOK_OPERATOR } else { HOOK_FOREIGN },
+    }
+}
+
 /// Looks for entry points and call slots that were not there before: at the start, and when a module turns up.
 #[cold]
 pub(crate) fn start() {
+    if AGENT.is_injected.load(Relaxed) != 0 {
+        return;
+    }
     static BUSY: AtomicU32 = AtomicU32::new(0);
     if BUSY.swap(1, Acquire) != 0 {
         return;
@@ -326,6 +343,12 @@ macro_rules! foreign {
                 naked_asm!(".cfi_startproc", "mov r8, rsp", "mov r9, rbp", "jmp {}", ".cfi_endproc", sym super::hook::$name);
             })*
         }
+
+        /// The same entry points, for an injector.
+        pub(crate) static INJECTED: Shared<[InjectedHook; [$(stringify!($new),)* $(stringify!($name),)*].len()]> = Shared([
+            $(hook_of(stringify!($new), trampoline::$new as *const (), &real::$new),)*
+            $(hook_of(stringify!($name), trampoline::$name as *const (), &real::$name),)*
+        ]);
 
         /// Every entry point that can be hooked.
         fn all() -> impl Iterator<Item = Foreign> {

@@ -28,6 +28,7 @@ mod exec;
 mod foreign;
 mod heaps;
 mod hooks;
+mod injected;
 mod kept_stack;
 mod link_map;
 mod modules;

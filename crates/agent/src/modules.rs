@@ -75,7 +75,12 @@ static SALT: AtomicU64 = AtomicU64::new(0);
 
 /// Finds the loader's function and maps the table.
 pub(crate) fn start() {
-    FIND_OBJECT.store(link_map::find_anywhere(b"_dl_find_object"), Relaxed);
+    start_with(link_map::find_anywhere(b"_dl_find_object"));
+}
+
+/// As [`start`], with the address of the loader's function; 0 if it has none.
+pub(crate) fn start_with(find_object_avma: usize) {
+    FIND_OBJECT.store(find_object_avma, Relaxed);
     if let Ok(table) = sys::map_anonymous(MODULES_MAX.wrapping_mul(size_of::<Module>()), false) {
         MODULES.store(table.cast(), Release);
     }

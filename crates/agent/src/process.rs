@@ -11,8 +11,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*}
 
 use heapr_ring::{Pool, sys, writer};
 use heapr_wire::{
-    DisableReason, FLAG_DROP_ON_FULL, FLAG_NO_FOLLOW, NO_SLOT, ORIGIN_EXEC, ORIGIN_FORK, PROCESS_DISABLED,
-    SESSION_RECORDING, TICKS_MASK,
+    DisableReason, FLAG_DROP_ON_FULL, FLAG_NO_FOLLOW, NO_SLOT, ORIGIN_ATTACH, ORIGIN_EXEC, ORIGIN_FORK,
+    PROCESS_DISABLED, SESSION_RECORDING, TICKS_MASK,
 };
 use writer::{ProcessClaim, SlotClaim, WaitOutcome};
 
@@ -75,6 +75,8 @@ pub(crate) struct Agent {
     pub(crate) code_epoch: AtomicU32,
     /// Threads that are registered now or were.
     pub(crate) thread_count: AtomicU32,
+    /// 1: the agent was put into the running process; its hooks are the injector's.
+    pub(crate) is_injected: AtomicU32,
 }
 
 /// The one instance.
@@ -88,6 +90,7 @@ pub(crate) static AGENT: Agent = Agent {
     registration_count: AtomicU32::new(0),
     code_epoch: AtomicU32::new(1),
     thread_count: AtomicU32::new(0),
+    is_injected: AtomicU32::new(0),
 };
 
 impl Agent {
@@ -171,7 +174,8 @@ impl Agent {
         let control = pool.control();
         let process_id = sys::process_id();
         let root = control.root_pid.compare_exchange(0, process_id, Relaxed, Relaxed);
-        let is_root = root.is_ok() || root == Err(process_id);
+        let is_attached = !is_fork && self.is_injected.load(Relaxed) != 0;
+        let is_root = root.is_ok() || root == Err(process_id) || is_attached;
         if !is_root && control.flags.load(Relaxed) & FLAG_NO_FOLLOW != 0 {
             self.disable(DisableReason::NotFollowed);
             return None;
@@ -181,7 +185,11 @@ impl Agent {
             return None;
         }
         let claim = ProcessClaim {
-            origin: if is_fork { ORIGIN_FORK } else { ORIGIN_EXEC },
+            origin: match (is_fork, is_attached) {
+                (true, _) => ORIGIN_FORK,
+                (_, true) => ORIGIN_ATTACH,
+                _ => ORIGIN_EXEC,
+            },
             parent_slot: if is_fork { self.last_slot.load(Relaxed) } else { NO_SLOT },
             start_ticks: self.now_ticks(self.start_ticks.load(Relaxed)),
         };

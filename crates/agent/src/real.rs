@@ -26,6 +26,11 @@ impl Real {
         Self { name, address: AtomicUsize::new(0) }
     }
 
+    /// Where the address is kept, for who fills it in from outside.
+    pub(crate) const fn place(&'static self) -> *const AtomicUsize {
+        &raw const self.address
+    }
+
     /// Address of the real function; 0 if there is none.
     #[inline(always)]
     pub(crate) fn address(&self) -> usize {

@@ -66,7 +66,7 @@ pub(crate) fn executable() -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(start, EXECUTABLE_BYTES.load(Relaxed)) }
 }
 
-fn read_executable() {
+pub(crate) fn read_executable() {
     let Ok(memory) = sys::map_anonymous(EXECUTABLE_BYTES_MAX, false) else { return };
     // SAFETY: a fresh mapping of that size, written here only, before it is published.
     let buffer = unsafe { core::slice::from_raw_parts_mut(memory, EXECUTABLE_BYTES_MAX) };

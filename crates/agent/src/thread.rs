@@ -279,6 +279,12 @@ pub(crate) fn register_end_of_thread() {
     }
 }
 
+/// As [`register_end_of_thread`], with a key (plus one; 0: none) that somebody else has asked for.
+pub(crate) fn end_of_thread_by(key: u32, set_specific_avma: usize) {
+    SET_SPECIFIC.store(set_specific_avma, Relaxed);
+    END_KEY.store(key, Release);
+}
+
 fn arm_end_of_thread(state: *mut ThreadState) {
     let key = END_KEY.load(Acquire);
     let set = SET_SPECIFIC.load(Relaxed);
@@ -293,9 +299,11 @@ fn arm_end_of_thread(state: *mut ThreadState) {
 }
 
 /// Runs among the thread's destructors. One that runs later and allocates registers the thread again.
-extern "C" fn end_of_thread(state: *mut c_void) {
+pub(crate) extern "C" fn end_of_thread(state: *mut c_void) {
     let state = state.cast::<ThreadState>();
-    if state.is_null() || thread_pointer::current() != state {
+    // An injected agent's slot is the key's own value, which is null by now.
+    let current = thread_pointer::current();
+    if state.is_null() || (current != state && !current.is_null()) {
         return;
     }
     thread_pointer::set_current(core::ptr::null_mut());

@@ -82,3 +82,15 @@ fn the_example_traces_a_program_from_its_first_instruction_to_its_end() {
     assert!(text.contains(" 0 lost, 123450 bytes in 10 blocks outstanding"), "{text}");
     assert!(output.metadata().unwrap().len() > 0);
 }
+
+#[test]
+fn the_example_traces_a_child_that_was_created_suspended() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let output = folder.join("out.heapr");
+    let outcome = run(&example("trace_child", folder), &[output.as_os_str()], folder);
+    let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    assert!(outcome.status.success(), "{text}{}", String::from_utf8_lossy(&outcome.stderr));
+    // 1,000 allocations and 990 frees of the child's own; everything that it keeps.
+    assert!(text.starts_with("child ended with 0; 1990 events, 0 lost, 10 blocks outstanding"), "{text}");
+}

@@ -13,6 +13,7 @@ mod snapshot;
 mod snapshot_analysis;
 mod snapshot_native;
 mod snapshot_take;
+mod view;
 
 use std::process::ExitCode;
 
@@ -53,6 +54,8 @@ enum Command {
     Info(Box<commands::info::InfoArguments>),
     /// Write a trace in another tool's format.
     Export(Box<commands::export::ExportArguments>),
+    /// Show traces and snapshots on a page in the browser.
+    View(Box<view::ViewArguments>),
     /// Embed the symbols in a trace, so that it can be read on another machine.
     Symbolize(Box<commands::symbolize::SymbolizeArguments>),
     /// Take heap snapshots of running processes, read and compare them.
@@ -90,6 +93,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Diff(arguments) => commands::diff::run(*arguments),
         Command::Info(arguments) => commands::info::run(*arguments),
         Command::Export(arguments) => commands::export::run(*arguments),
+        Command::View(arguments) => view::run(*arguments),
         Command::Symbolize(arguments) => commands::symbolize::run(*arguments),
         Command::Snapshot(command) => snapshot::run(command),
         Command::Node(arguments) => snapshot_take::run_node(*arguments),

@@ -1,5 +1,37 @@
-//! What heapr does to a running process from outside.
+//! Attaching to a running process: stop it, load the agent, hook its allocator, let it go on; and all of it backwards.
 //!
-//! `rundown` walks glibc's heap of a stopped process and lists the blocks that were allocated before anybody watched.
+//! Nothing else in heapr traces a process. The target's own loader and allocator are not used: what a stopped thread may
+//! hold a lock of is not called, no file need be visible in the target's namespaces, and nothing is left in its lists.
+//!
+//! A process is killed by nobody here, and this process may be killed at any moment: see `remote` for how a borrowed thread
+//! finds home by itself.
+//!
+//! [`rundown`] walks glibc's heap of a stopped process and lists the blocks that were allocated before anybody watched.
 
+mod attach;
+mod detach;
+mod error;
+mod image;
+mod maps;
+mod memory;
+mod modules;
+mod pass_descriptor;
+mod plan;
+mod ptrace;
+mod quiet;
+mod record;
+mod remote;
+mod report;
 pub mod rundown;
+mod stop;
+mod target;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+pub use attach::{AttachRequest, attach};
+pub use detach::detach;
+pub use error::{Error, Result};
+pub use maps::{Mapping, find as find_mapping, read as read_mappings};
+pub use memory::{ProcessMemory, TargetMemory, Unreachable};
+pub use report::{AttachReport, DetachReport};
+pub use target::inner_pid;

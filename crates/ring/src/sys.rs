@@ -3,6 +3,7 @@
 
 use core::sync::atomic::AtomicU32;
 
+use crate::mappings;
 use crate::x86_64::{number, syscall6};
 pub use crate::x86_64::{ticks_ordered, ticks_unordered};
 
@@ -29,6 +30,12 @@ impl Descriptor {
     #[must_use]
     pub fn number(&self) -> i32 {
         self.0
+    }
+
+    /// Takes over a descriptor that somebody else has opened for this value alone.
+    #[must_use]
+    pub fn from_number(number: i32) -> Self {
+        Self(number)
     }
 }
 
@@ -59,6 +66,7 @@ pub fn map_anonymous(bytes: usize, wipe_on_fork: bool) -> Result<*mut u8, i32> {
     }
     // SAFETY: as above. Core dumps of the target stay as small as without us; failure is harmless.
     let _ = unsafe { syscall6(number::MADVISE, [address, bytes, MADV_DONTDUMP, 0, 0, 0]) };
+    mappings::note(address, bytes);
     Ok(address as *mut u8)
 }
 
@@ -74,6 +82,7 @@ pub fn advise_huge(address: *mut u8, bytes: usize) {
 /// # Safety
 /// 1. `address..address + bytes` is a whole mapping of ours that nothing refers to any more.
 pub unsafe fn unmap(address: *mut u8, bytes: usize) {
+    mappings::forget(address as usize);
     // SAFETY: (1).
     let _ = unsafe { syscall6(number::MUNMAP, [address as usize, bytes, 0, 0, 0, 0]) };
 }
@@ -84,8 +93,9 @@ pub unsafe fn unmap(address: *mut u8, bytes: usize) {
 /// The kernel's error number.
 pub fn map_shared(descriptor: &Descriptor, bytes: usize) -> Result<*mut u8, i32> {
     // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
-    let address = unsafe { syscall6(number::MMAP, [0, bytes, 3, 1, descriptor.0 as usize, 0]) };
-    answer(address).map(|address| address as *mut u8)
+    let address = answer(unsafe { syscall6(number::MMAP, [0, bytes, 3, 1, descriptor.0 as usize, 0]) })?;
+    mappings::note(address, bytes);
+    Ok(address as *mut u8)
 }
 
 /// Changes the protection of whole pages.

@@ -1,2 +1,37 @@
-//! The local page's HTTP API.
+//! The local page and its HTTP API: what `heapr view` serves.
+//!
+//! You bring paths and a [`Host`], which knows how filters are written on the command line and where names of functions come
+//! from; [`Server::bind`] listens on the loopback interface, [`Server::run`] answers until the process ends.
+//!
+//! ```text
+//!  browser ── HTTP ──> access (host, origin, token) ──> page (embedded)
+//!                            └─> api ── a thread of the pool ──> files ── explorer (traces), heap (snapshots)
+//! ```
+//! Invariants: only this crate knows HTTP; nothing is answered to who does not know the token, but the page itself, which holds
+//! nothing; a file that lies or changes costs an error, never the server; the text of a file is data in JSON, never markup.
 #![forbid(unsafe_code)]
+
+mod access;
+mod api;
+mod cancel;
+mod command_line;
+mod error;
+mod files;
+mod filter_words;
+mod host;
+mod json;
+mod kept;
+mod page;
+mod pending;
+mod server;
+mod snapshot;
+mod token;
+mod trace_file;
+
+pub use api::answer_json;
+pub use error::{Error, Result};
+pub use files::{Files, Limits};
+pub use filter_words::FilterWords;
+pub use host::{ExportRequest, Host};
+pub use server::{Server, ServerOptions};
+pub use token::Token;

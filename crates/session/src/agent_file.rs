@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-static AGENT: &[u8] = include_bytes!(env!("HEAPR_AGENT_LIBRARY"));
+pub(crate) static AGENT: &[u8] = include_bytes!(env!("HEAPR_AGENT_LIBRARY"));
 
 /// Path of the agent's file, written unless it is there.
 ///

@@ -50,6 +50,7 @@ pub struct BackgroundSession {
     listener: Listener,
     claim: NameClaim,
     orders: Sender<Order>,
+    remarks: Vec<String>,
 }
 
 impl BackgroundSession {
@@ -83,14 +84,20 @@ impl BackgroundSession {
             Listener::start(socket, orders.clone()).map_err(|source| Error::Recorder { source })?;
         let child = program.map(|program| start_program(&session, &program)).transpose()?;
         let mut worker = Worker::new(session, receiver, child);
-        worker.attach_all(pids)?;
-        Ok(Self { worker, listener, claim, orders })
+        let remarks = worker.attach_all(pids)?;
+        Ok(Self { worker, listener, claim, orders, remarks })
+    }
+
+    /// What there is to say about the processes that it has begun with.
+    #[must_use]
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// Records until it is stopped or cancelled by an order, or `stop` is set. `None`: cancelled.
     #[must_use]
     pub fn run(self, stop: &AtomicBool) -> Option<SessionSummary> {
-        let Self { worker, listener, claim, orders } = self;
+        let Self { worker, listener, claim, orders, remarks: _ } = self;
         let Ended { summary, report, order } = worker.run(stop);
         // Who hears that the session has ended may start the next one of this name.
         drop(claim);

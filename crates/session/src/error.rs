@@ -38,6 +38,13 @@ pub enum Error {
         /// How many.
         waiting: usize,
     },
+    /// A process could not be attached to or detached from.
+    #[error("{source}")]
+    Inject {
+        /// Why.
+        #[from]
+        source: heapr_inject::Error,
+    },
     /// No place for the agent.
     #[error(
         "found no directory from which programs could load the agent ({reasons}): set XDG_RUNTIME_DIR to one that is private and not mounted noexec"
@@ -92,20 +99,6 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// No such process.
-    #[error("there is no process {pid}")]
-    NoSuchProcess {
-        /// Its id.
-        pid: u32,
-    },
-    /// A process cannot be traced.
-    #[error("cannot trace process {pid}: {reason}")]
-    NotTraceable {
-        /// Its id.
-        pid: u32,
-        /// Why, and what to do instead.
-        reason: String,
-    },
     /// The program of a session could not be started.
     #[error("cannot run {program}: {source}")]
     Program {
@@ -144,11 +137,30 @@ impl Error {
             Self::Output { .. } => FailureKind::Output,
             Self::OutOfMemory { .. } => FailureKind::OutOfMemory,
             Self::SessionExists { .. } => FailureKind::AlreadyExists,
-            Self::NoSuchProcess { .. } => FailureKind::NoSuchProcess,
-            Self::NotTraceable { .. } => FailureKind::NotTraceable,
+            Self::Inject { source } => kind_of_attach(source),
+            Self::NotRecorded { .. } => FailureKind::NoSuchProcess,
+            Self::RecordingEnded | Self::TooManySnapshots { .. } => FailureKind::Other,
             Self::Session(failure) => failure.kind,
             Self::Recorder { source } if source.raw_os_error() == Some(ENOMEM) => FailureKind::OutOfMemory,
             _ => FailureKind::Other,
         }
+    }
+}
+
+fn kind_of_attach(error: &heapr_inject::Error) -> FailureKind {
+    use heapr_inject::Error as Inject;
+    match error {
+        Inject::NoSuchProcess { .. } | Inject::Zombie { .. } | Inject::Ended { .. } => {
+            FailureKind::NoSuchProcess
+        }
+        Inject::NotPermitted { .. } => FailureKind::NoPermission,
+        Inject::RemoteCall { errno: ENOMEM, .. } => FailureKind::OutOfMemory,
+        Inject::AlreadyTraced { .. }
+        | Inject::AlreadyAttached { .. }
+        | Inject::NotAttached { .. }
+        | Inject::Unsupported { .. }
+        | Inject::NoQuietMoment { .. }
+        | Inject::Malformed { .. } => FailureKind::NotTraceable,
+        _ => FailureKind::Other,
     }
 }

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod agent_file;
+mod attach;
 mod background;
 mod clock;
 mod control;
@@ -49,6 +50,7 @@ pub use control::{
 };
 pub use error::Error;
 pub use heap_trace::HeapTrace;
+pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError};
 pub use native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 pub use native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
 pub use properties::{LoggingMode, OnFull, SessionProperties, StackEvents};

@@ -44,6 +44,8 @@ pub(crate) struct Recorder {
     processes: Vec<ProcessState>,
     /// (slot, generation) of a live process -> its place in `processes`.
     process_by_slot: HashMap<(u32, u32), usize>,
+    /// (slot, generation) -> process id as we see it, where it is known.
+    outer_pids: HashMap<(u32, u32), u32>,
     streams: Vec<Stream>,
     stream_by_slot: HashMap<(u32, u32), usize>,
     threads: Vec<ThreadState>,
@@ -72,6 +74,7 @@ impl Recorder {
             sink,
             processes: Vec::new(),
             process_by_slot: HashMap::new(),
+            outer_pids: HashMap::new(),
             streams: Vec::new(),
             stream_by_slot: HashMap::new(),
             threads: Vec::new(),

@@ -32,9 +32,9 @@ const ROUND_IDLE: Duration = Duration::from_millis(20);
 /// A running session.
 #[derive(Debug)]
 pub struct Session {
-    recorder: Recorder,
-    descriptor: sys::Descriptor,
-    agent: std::path::PathBuf,
+    pub(crate) recorder: Recorder,
+    pub(crate) descriptor: sys::Descriptor,
+    pub(crate) agent: std::path::PathBuf,
     next_flush_ns: u64,
     flush_timer_ns: u64,
     is_busy: bool,

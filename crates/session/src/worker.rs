@@ -11,8 +11,8 @@ use crate::control::{
     Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport, Update, UpdateReport,
 };
 use crate::{
-    Error, SNAPSHOT_INTERVAL_MIN, Session, SessionSummary, SnapshotRequest, SnapshotRule, SnapshotScope,
-    SnapshotTicket, SnapshotWhen,
+    Error, InjectError, SNAPSHOT_INTERVAL_MIN, Session, SessionSummary, SnapshotRequest, SnapshotRule,
+    SnapshotScope, SnapshotTicket, SnapshotWhen,
 };
 
 /// Processes are looked at this often: one that has ended is shown as such.
@@ -57,12 +57,26 @@ impl Worker {
     /// Attaches to the processes that a session begins with.
     ///
     /// # Errors
-    /// The first that fails; those before it are attached.
-    pub(crate) fn attach_all(&mut self, pids: &[u32]) -> Result<(), Error> {
+    /// The first that fails; those before it are let go again.
+    pub(crate) fn attach_all(&mut self, pids: &[u32]) -> Result<Vec<String>, Error> {
+        let mut remarks = Vec::new();
         for &pid in pids {
-            self.attach(pid)?;
+            match self.attach(pid) {
+                Ok(remark) => remarks.push(format!("process {pid} is traced: {remark}")),
+                Err(error) => {
+                    self.detach_all();
+                    return Err(error);
+                }
+            }
         }
-        Ok(())
+        Ok(remarks)
+    }
+
+    /// Lets all go. One that has ended meanwhile, or cannot be stopped now, goes on untraced once the session is closed.
+    fn detach_all(&mut self) {
+        for pid in std::mem::take(&mut self.attached) {
+            let _: Result<(), Error> = self.detach(pid);
+        }
     }
 
     /// Records until an order or `stop` ends it, or nobody is left who could give orders.
@@ -207,23 +221,38 @@ impl Worker {
         report
     }
 
+    /// Attaches; gives what there is to say about it.
     fn attach(&mut self, pid: u32) -> Result<String, Error> {
-        if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
-            return Err(Error::NoSuchProcess { pid });
+        let is_recorded = self
+            .session
+            .status()
+            .processes
+            .iter()
+            .any(|process| process.pid == pid && process.is_alive && process.disabled.is_none());
+        if is_recorded {
+            return Err(InjectError::AlreadyAttached { pid }.into());
         }
+        let report = self.session.attach(pid)?;
         self.attached.push(pid);
-        Err(Error::NotTraceable { pid, reason: "attaching is not built in".to_owned() })
+        let mut remark = format!(
+            "it stood still for {:.1} ms ({} threads, {} modules)",
+            report.pause.as_secs_f64() * 1e3,
+            report.thread_count,
+            report.module_count
+        );
+        for (function, reason) in &report.not_hooked {
+            remark += &format!("; {function} is not recorded: {reason}");
+        }
+        Ok(remark)
     }
 
     fn detach(&mut self, pid: u32) -> Result<(), Error> {
         self.attached.retain(|&attached| attached != pid);
-        Err(Error::NotTraceable { pid, reason: "it was not attached to".to_owned() })
+        self.session.detach(pid).map(|_| ())
     }
 
     fn end(mut self, order: Option<Order>) -> Ended {
-        for pid in std::mem::take(&mut self.attached) {
-            let _ = self.detach(pid);
-        }
+        self.detach_all();
         let output = self.session.properties().output.clone();
         let summary = self.session.stop();
         let is_cancel = order.as_ref().is_some_and(|order| order.request == Request::Cancel);

@@ -115,9 +115,10 @@ impl SummaryStore {
         Self { directory: directory.into() }
     }
 
-    /// The summary of `snapshot`, if there is one and the file is still the same.
-    pub fn load(&self, snapshot: &Path) -> Option<StoredSummary> {
-        let file = File::open(self.entry(snapshot)?).ok()?;
+    /// The summary of `snapshot`, if there is one and the file is still the same. `part` names the filters that it was
+    /// made with; the whole one has no name.
+    pub fn load(&self, snapshot: &Path, part: &str) -> Option<StoredSummary> {
+        let file = File::open(self.entry(snapshot, part)?).ok()?;
         let mut text = Vec::new();
         file.take(LIMIT_BYTES).read_to_end(&mut text).ok()?;
         let stored: Stored<StoredSummary> = serde_json::from_slice(&text).ok()?;
@@ -126,9 +127,9 @@ impl SummaryStore {
         is_current.then_some(stored.summary)
     }
 
-    /// Keeps the summary of `snapshot`.
-    pub fn store(&self, snapshot: &Path, summary: &StoredSummary) -> io::Result<()> {
-        let Some(entry) = self.entry(snapshot) else { return Ok(()) };
+    /// Keeps the summary of `snapshot`, or of a part of it.
+    pub fn store(&self, snapshot: &Path, part: &str, summary: &StoredSummary) -> io::Result<()> {
+        let Some(entry) = self.entry(snapshot, part) else { return Ok(()) };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let stored = Stored { version: VERSION, fingerprint: Fingerprint::of(snapshot)?, summary };
         let mut file = tempfile::Builder::new()
@@ -140,19 +141,27 @@ impl SummaryStore {
     }
 
     /// Named after the snapshot's whole path.
-    fn entry(&self, snapshot: &Path) -> Option<PathBuf> {
+    fn entry(&self, snapshot: &Path, part: &str) -> Option<PathBuf> {
         let path = fs::canonicalize(snapshot).ok()?;
         let name = path.file_name()?.to_string_lossy().into_owned();
         let hash = crc32fast::hash(path.as_os_str().as_encoded_bytes());
         let start: String = name.chars().take(80).collect();
-        Some(self.directory.join(format!("{start}.{hash:08x}.json")))
+        let part: String = part
+            .chars()
+            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
+            .take(120)
+            .collect();
+        let dot = if part.is_empty() { "" } else { "." };
+        Some(self.directory.join(format!("{start}.{hash:08x}{dot}{part}.json")))
     }
 
     fn forget_oldest(&self) -> io::Result<()> {
         let mut entries: Vec<(std::time::SystemTime, PathBuf)> = fs::read_dir(&self.directory)?
             .filter_map(|entry| {
                 let entry = entry.ok()?;
-                Some((entry.metadata().ok()?.modified().ok()?, entry.path()))
+                let path = entry.path();
+                let is_summary = path.extension().is_some_and(|extension| extension == "json");
+                is_summary.then_some((entry.metadata().ok()?.modified().ok()?, path))
             })
             .collect();
         entries.sort();
@@ -186,13 +195,17 @@ mod tests {
         let snapshot = directory.path().join("a.heapsnapshot");
         fs::write(&snapshot, "something").unwrap();
         let store = SummaryStore::new(directory.path().join("cache/heapr"));
-        assert_eq!(store.load(&snapshot), None);
-        store.store(&snapshot, &summary()).unwrap();
-        assert_eq!(store.load(&snapshot), Some(summary()));
-        let mode = fs::metadata(store.entry(&snapshot).unwrap()).unwrap().permissions().mode();
+        assert_eq!(store.load(&snapshot, ""), None);
+        store.store(&snapshot, "", &summary()).unwrap();
+        assert_eq!(store.load(&snapshot, ""), Some(summary()));
+        let mode = fs::metadata(store.entry(&snapshot, "").unwrap()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(store.load(&snapshot, "contexts"), None);
+        store.store(&snapshot, "contexts", &StoredSummary::default()).unwrap();
+        assert_eq!(store.load(&snapshot, "contexts"), Some(StoredSummary::default()));
+        assert_eq!(store.load(&snapshot, ""), Some(summary()));
         fs::write(&snapshot, "somethinG").unwrap();
-        assert_eq!(store.load(&snapshot), None);
+        assert_eq!(store.load(&snapshot, ""), None);
     }
 
     #[test]
@@ -201,12 +214,12 @@ mod tests {
         let snapshot = directory.path().join("a.heapsnapshot");
         fs::write(&snapshot, "something").unwrap();
         let store = SummaryStore::new(directory.path().join("cache"));
-        store.store(&snapshot, &summary()).unwrap();
-        let entry = store.entry(&snapshot).unwrap();
+        store.store(&snapshot, "", &summary()).unwrap();
+        let entry = store.entry(&snapshot, "").unwrap();
         let text = fs::read(&entry).unwrap();
         for cut in 0..text.len() {
             fs::write(&entry, &text[..cut]).unwrap();
-            assert_eq!(store.load(&snapshot), None);
+            assert_eq!(store.load(&snapshot, ""), None);
         }
     }
 }

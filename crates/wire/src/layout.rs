@@ -126,6 +126,8 @@ pub const PROCESS_DISABLED: u32 = 3;
 pub const ORIGIN_EXEC: u32 = 1;
 /// [`ProcessSlot::origin`]: the image came by fork of the process in `parent_slot`.
 pub const ORIGIN_FORK: u32 = 2;
+/// [`ProcessSlot::origin`]: the agent was loaded into the running image.
+pub const ORIGIN_ATTACH: u32 = 3;
 
 /// No slot (process or thread).
 pub const NO_SLOT: u32 = u32::MAX;

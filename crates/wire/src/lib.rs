@@ -23,8 +23,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod injection;
 mod layout;
 mod record;
 
+pub use injection::*;
 pub use layout::*;
 pub use record::*;

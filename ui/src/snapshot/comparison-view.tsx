@@ -14,6 +14,10 @@ import { type SnapshotViewProps, showObject } from './snapshot-page';
 
 type DiffRow = HeapRow & Partial<ClassDiffRow>;
 
+function deletedClass(row: DiffRow): string {
+  return row.change === 'deleted' ? 'is-deleted' : '';
+}
+
 export function ComparisonView({ file, files, onCommand }: SnapshotViewProps) {
   const address = useAddress();
   const others = files.filter((other) => other.kind === file.kind && other !== file);
@@ -67,7 +71,7 @@ function Comparison({ before, others, file, onCommand }: { before: number; other
         label={`${file.name} comparison`} columns={columns} tree={tree} rowKey={(row) => (row.id === undefined ? `class ${row.class_key ?? ''}` : `@${row.id}`)}
         onSelect={(row) => row.change !== 'deleted' && showObject(row.id)} selected={address.object >= 0 ? `@${address.object}` : ''} canOpen={isClass} sort={sort} descending={!address.ascending}
         onSort={(key, descending) => go({ sort: key === 'bytes_delta' ? '' : key, ascending: !descending })} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
-        rowClass={(row) => `${isLoading ? 'is-old' : ''}${row.change === 'deleted' ? ' is-deleted' : ''}`} empty="No difference."
+        isOld={isLoading} rowClass={deletedClass} empty="No difference."
         tools={(
           <>
             <Search value={address.match} onChange={(match) => go({ match }, true)} label="Class filter" />

@@ -31,7 +31,7 @@ export function ListsView({ file, onCommand }: SnapshotViewProps) {
   return (
     <Table
       label={`${file.name} ${list}`} columns={columns} tree={tree} rowKey={(row) => JSON.stringify(row)} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
-      onSelect={(row) => { const id = row['id'] ?? row['example_id']; if (typeof id === 'number') showObject(id); }} rowClass={() => (isLoading ? 'is-old' : '')} empty="None."
+      onSelect={(row) => { const id = row['id'] ?? row['example_id']; if (typeof id === 'number') showObject(id); }} isOld={isLoading} empty="None."
       tools={(
         <select aria-label="List" value={list} onChange={(event) => go({ list: event.currentTarget.value, hidden: [] })}>
           {LISTS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}

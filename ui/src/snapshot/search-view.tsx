@@ -30,7 +30,7 @@ export function SearchView({ file, totalBytes, onCommand }: SnapshotViewProps) {
   return (
     <Table
       label={`${file.name} search`} columns={heapColumns({ title: 'Object', totalBytes })} tree={tree} rowKey={(row) => `@${row.id ?? ''}`} selected={address.object >= 0 ? `@${address.object}` : ''}
-      onSelect={(row) => showObject(row.id)} canOpen={(row) => (row.child_count ?? 0) > 0} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} rowClass={() => (isLoading ? 'is-old' : '')}
+      onSelect={(row) => showObject(row.id)} canOpen={(row) => (row.child_count ?? 0) > 0} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading}
       empty={address.match === '' ? 'Type a class, a name, a piece of a string, or an id such as @119915.' : 'Nothing matches.'}
       tools={(
         <>

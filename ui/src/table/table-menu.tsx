@@ -15,22 +15,17 @@ interface TableMenuProps<Row> {
   onHide: (hidden: string[]) => void;
   /** Visible rows that are picked, both ends included. */
   picked: { from: number; to: number } | null;
+  onCopy: () => void;
+  /** What the last copying said. */
+  said: string;
 }
 
 /** Rows that are copied at most: more is for a file. */
 const COPIED_ROWS = 10_000;
 const SAVED_ROWS = 1_000_000;
 
-export function TableMenu<Row>({ label, columns, shown, tree, hidden, onHide, picked }: TableMenuProps<Row>) {
+export function TableMenu<Row>({ label, columns, shown, tree, hidden, onHide, picked, onCopy, said: tableSaid }: TableMenuProps<Row>) {
   const [said, setSaid] = useState('');
-  const pickedRows = () => {
-    const rows: Row[] = [];
-    for (let index = picked?.from ?? 0; picked && index <= picked.to; index += 1) {
-      const row = tree.at(index)?.row;
-      if (row !== undefined) rows.push(row);
-    }
-    return rows;
-  };
   const tell = async (work: () => Promise<string>) => {
     setSaid('…');
     try {
@@ -39,9 +34,9 @@ export function TableMenu<Row>({ label, columns, shown, tree, hidden, onHide, pi
       setSaid(error instanceof Error ? error.message : String(error));
     }
   };
-  const copy = (all: boolean) =>
+  const copyAll = () =>
     tell(async () => {
-      const rows = all ? await tree.all(COPIED_ROWS) : pickedRows();
+      const rows = await tree.all(COPIED_ROWS);
       await copyText(rowsAsText(shown, rows));
       return `${plural(rows.length, 'row')} copied`;
     });
@@ -57,13 +52,13 @@ export function TableMenu<Row>({ label, columns, shown, tree, hidden, onHide, pi
   };
   return (
     <div class="table-menu">
-      <span class="quiet" role="status">{said}</span>
+      <span class="quiet" role="status">{said || tableSaid}</span>
       <span class="quiet">{tree.topCount === null ? '' : plural(tree.topCount, 'row')}</span>
       <Popover label="Table" title="Copy, save, choose columns">
-        <button type="button" class="menu-item" disabled={!picked} onClick={() => void copy(false)}>
+        <button type="button" class="menu-item" disabled={!picked} onClick={onCopy}>
           Copy {picked && picked.to > picked.from ? `${formatCount(picked.to - picked.from + 1)} selected rows` : 'selected row'} as text
         </button>
-        <button type="button" class="menu-item" onClick={() => void copy(true)}>Copy all as text</button>
+        <button type="button" class="menu-item" onClick={() => void copyAll()}>Copy all as text</button>
         <button type="button" class="menu-item" onClick={() => void save()}>Save as CSV</button>
         <fieldset class="menu-set">
           <legend>Columns</legend>

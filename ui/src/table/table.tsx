@@ -1,8 +1,11 @@
 /** A table of any length: only the rows that are seen are in the document. Sorted by the server; opened rows show children. */
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { plural } from '../format';
+import { copyText } from '../frame/clipboard';
 import { Message } from '../frame/message';
-import type { Column } from './columns';
+import { isDrawnDark } from '../frame/theme';
+import { type Column, rowsAsText } from './columns';
 import type { LazyTree } from './lazy-tree';
 import { scrollTo, scrollWindow } from './scroll-window';
 import { TableMenu } from './table-menu';
@@ -27,10 +30,20 @@ export interface TableProps<Row> {
   /** Said when there is no row. */
   empty?: string;
   rowClass?: (row: Row) => string;
+  /** The rows are those of the request before; new ones are on their way. */
+  isOld?: boolean;
   /** Stands beside the count above the table. */
   tools?: ComponentChildren;
 }
 
+/** A row as it was drawn, and what it was drawn from. */
+interface DrawnRow {
+  inputs: unknown[];
+  node: VNode;
+}
+
+/** Rows whose places are relative to the same one. */
+const BLOCK_ROWS = 2000;
 /** Rows drawn beyond the edges, so that a slow frame shows no gap. */
 const OVERSCAN = 6;
 
@@ -44,6 +57,8 @@ export function Table<Row>(props: TableProps<Row>) {
   const [cursor, setCursor] = useState(-1);
   const [anchor, setAnchor] = useState(-1);
   const [widths, setWidths] = useState<Record<string, number>>({});
+  const [said, setSaid] = useState('');
+  const drawn = useRef(new Map<number, DrawnRow>());
 
   useEffect(() => {
     setCursor(-1);
@@ -75,6 +90,7 @@ export function Table<Row>(props: TableProps<Row>) {
   }, []);
 
   const { viewPx, rowPx } = size;
+  const [low, high] = [Math.min(anchor, cursor), Math.max(anchor, cursor)];
   const count = tree.count;
   const seen = scrollWindow(count, rowPx, viewPx, scrollPx);
   const first = Math.max(0, seen.first - OVERSCAN);
@@ -97,7 +113,25 @@ export function Table<Row>(props: TableProps<Row>) {
     else tree.open(index);
   };
 
+  const copyPicked = async () => {
+    const rows: Row[] = [];
+    for (let index = Math.max(0, low); index <= high; index += 1) {
+      const row = tree.at(index)?.row;
+      if (row !== undefined) rows.push(row);
+    }
+    try {
+      await copyText(rowsAsText(shown, rows));
+      setSaid(`${plural(rows.length, 'row')} copied`);
+    } catch (error) {
+      setSaid(error instanceof Error ? error.message : String(error));
+    }
+  };
   const onKeyDown = (event: KeyboardEvent) => {
+    if ((event.ctrlKey || event.metaKey) && event.key === 'c' && cursor >= 0 && window.getSelection()?.isCollapsed !== false) {
+      event.preventDefault();
+      void copyPicked();
+      return;
+    }
     if (event.altKey || ((event.ctrlKey || event.metaKey) && event.key !== 'Home' && event.key !== 'End')) return;
     const page = Math.max(1, Math.floor(viewPx / rowPx) - 1);
     const at = tree.at(cursor);
@@ -127,15 +161,25 @@ export function Table<Row>(props: TableProps<Row>) {
     const width = widths[column.key];
     return width !== undefined ? `${width}px` : column.width === 0 ? 'minmax(12rem, 1fr)' : `${column.width}rem`;
   });
-  const rows = [];
+  const rows: VNode[] = [];
   const pool = Math.ceil(viewPx / rowPx) + 2 * OVERSCAN + 2;
-  const [low, high] = [Math.min(anchor, cursor), Math.max(anchor, cursor)];
+  // Rows stand still in blocks; scrolling moves the block, and a row is drawn again only if something about it changed.
+  const block = Math.floor(first / BLOCK_ROWS) * BLOCK_ROWS;
+  const blockPx = (block - seen.first) * rowPx + seen.offsetPx;
+  const kept = drawn.current;
+  for (const index of kept.keys()) if (index < first || index >= end) kept.delete(index);
   for (let index = first; index < end; index += 1) {
     const at = tree.at(index);
     const row = at?.row;
     const isSelected = (index >= low && index <= high && low >= 0) || (row !== undefined && props.selected === props.rowKey(row));
+    const inputs: unknown[] = [isDrawnDark(), row, at?.depth, at?.isOpen, isSelected, index === cursor, block, rowPx, pool, columns, hidden, tree, props.rowClass];
+    const old = kept.get(index);
+    if (old && old.inputs.every((input, place) => input === inputs[place])) {
+      rows.push(old.node);
+      continue;
+    }
     const opens = row !== undefined && props.canOpen?.(row) === true;
-    rows.push(
+    const node = (
       <div
         key={index % pool}
         id={index === cursor ? 'table-cursor' : undefined}
@@ -145,11 +189,8 @@ export function Table<Row>(props: TableProps<Row>) {
         aria-level={props.canOpen ? (at?.depth ?? 0) + 1 : undefined}
         aria-expanded={opens ? at?.isOpen : undefined}
         aria-selected={isSelected}
-        style={{ transform: `translateY(${(index - seen.first) * rowPx + seen.offsetPx}px)`, height: `${rowPx}px` }}
-        onMouseDown={(event) => {
-          if (event.button === 0) select(index, event.shiftKey);
-        }}
-        onDblClick={() => (row !== undefined && props.onActivate ? props.onActivate(row) : toggle(index))}
+        data-index={index}
+        style={{ transform: `translateY(${(index - block) * rowPx}px)`, height: `${rowPx}px` }}
       >
         {row === undefined ? (
           <div class="cell is-waiting" role="gridcell">…</div>
@@ -158,25 +199,36 @@ export function Table<Row>(props: TableProps<Row>) {
             <div key={column.key} class={column.isNumber ? 'cell is-number' : 'cell'} role="gridcell" title={(column.exact ?? column.text)(row)}>
               {place === 0 && props.canOpen && (
                 <span class="indent" style={{ width: `${(at?.depth ?? 0) * 1.1}rem` }}>
-                  <span
-                    class={`twisty${opens ? (at?.isOpen ? ' is-open' : ' is-shut') : ''}`}
-                    aria-hidden="true"
-                    onMouseDown={(event) => {
-                      event.stopPropagation();
-                      setCursor(index);
-                      toggle(index);
-                    }}
-                    onDblClick={(event) => event.stopPropagation()}
-                  />
+                  <span class={`twisty${opens ? (at?.isOpen ? ' is-open' : ' is-shut') : ''}`} aria-hidden="true" />
                 </span>
               )}
               {column.cell ? column.cell(row) : column.text(row)}
             </div>
           ))
         )}
-      </div>,
+      </div>
     );
+    kept.set(index, { inputs, node });
+    rows.push(node);
   }
+  const indexOf = (event: Event): number => Number((event.target as HTMLElement).closest<HTMLElement>('.row[data-index]')?.dataset['index'] ?? -1);
+  const onMouseDown = (event: MouseEvent) => {
+    const index = indexOf(event);
+    if (index < 0 || event.button !== 0) return;
+    if ((event.target as HTMLElement).classList.contains('twisty')) {
+      setCursor(index);
+      toggle(index);
+    } else {
+      select(index, event.shiftKey);
+    }
+  };
+  const onDblClick = (event: MouseEvent) => {
+    const index = indexOf(event);
+    if (index < 0 || (event.target as HTMLElement).classList.contains('twisty')) return;
+    const row = tree.at(index)?.row;
+    if (row !== undefined && props.onActivate) props.onActivate(row);
+    else toggle(index);
+  };
 
   return (
     <section class="table-box">
@@ -184,12 +236,12 @@ export function Table<Row>(props: TableProps<Row>) {
         {props.tools}
         <TableMenu
           label={props.label} columns={columns} shown={shown} tree={tree} hidden={hidden} onHide={props.onHide}
-          picked={low >= 0 ? { from: low, to: high } : null}
+          said={said} picked={low >= 0 ? { from: low, to: high } : null} onCopy={() => void copyPicked()}
         />
       </div>
       {tree.error && <Message kind="error">{tree.error.message}</Message>}
       <div
-        ref={view} class="table" role={props.canOpen ? 'treegrid' : 'grid'} aria-label={props.label} aria-rowcount={count + 1}
+        ref={view} class={props.isOld ? 'table is-old' : 'table'} role={props.canOpen ? 'treegrid' : 'grid'} aria-label={props.label} aria-rowcount={count + 1}
         aria-activedescendant={cursor >= 0 ? 'table-cursor' : undefined} tabIndex={0} onKeyDown={onKeyDown}
         onScroll={(event) => setScrollPx(event.currentTarget.scrollTop)}
         onFocus={() => {
@@ -207,7 +259,9 @@ export function Table<Row>(props: TableProps<Row>) {
           ))}
         </div>
         <div class="rows" style={{ height: `${Math.max(seen.heightPx, 0)}px` }}>
-          <div class="rows-seen" style={{ height: `${Math.min(viewPx, Math.max(seen.heightPx, 1))}px` }}>{rows}</div>
+          <div class="rows-seen" onMouseDown={onMouseDown} onDblClick={onDblClick}>
+            <div class="rows-block" style={{ transform: `translateY(${blockPx}px)` }}>{rows}</div>
+          </div>
         </div>
         {tree.topCount === 0 && !tree.error && <p class="empty">{props.empty ?? 'Nothing here.'}</p>}
         {tree.topCount === null && !tree.error && <p class="empty" role="status">Loading…</p>}

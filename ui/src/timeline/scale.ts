@@ -22,11 +22,7 @@ export function amountStep(most: number, ticks: number, isBytes: boolean): numbe
   if (most <= 0) return 1;
   const rough = most / ticks;
   if (!isBytes) return timeStep(most, ticks, 1);
-  const unit = 1024 ** Math.max(0, Math.floor(Math.log(rough) / Math.log(1024)));
-  for (const factor of [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]) {
-    if (unit * factor >= rough) return unit * factor;
-  }
-  return unit * 1024;
+  return Math.max(1, 2 ** Math.round(Math.log2(rough)));
 }
 
 /** The part of the time that is seen, kept inside 0..`allNs` and no shorter than a microsecond. */

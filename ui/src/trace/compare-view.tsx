@@ -105,7 +105,7 @@ function DiffTable({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
   return (
     <Table
       label="Comparison" columns={columns} tree={tree} rowKey={(group) => group.names.join('\n')} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
-      rowClass={() => (isLoading ? 'is-old' : '')} empty="No difference."
+      isOld={isLoading} empty="No difference."
       tools={(
         <>
           <select aria-label="Compared by" value={by} onChange={(event) => go({ group: event.currentTarget.value })}>

@@ -44,18 +44,18 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   useEffect(() => () => onCommand(null, null), []);
   const durationNs = file.trace?.duration_ns ?? 0;
   const age = (key: 'mean_age_ns' | 'oldest_ns' | 'newest_ns', title: string, help: string, isExtra = false): Column<Group> => ({
-    key, title, help, isNumber: true, width: 6, ...(isExtra ? { isExtra } : {}),
+    key, title, help, isNumber: true, width: 6.4, ...(isExtra ? { isExtra } : {}),
     text: (group) => { const value = group[key]; return value === undefined ? '' : formatDuration(value); },
     raw: (group) => group[key] ?? '',
   });
   const columns: Column<Group>[] = [
     { key: 'percent', title: '%', isNumber: true, width: 4.2, text: (group) => (whole ? formatPercent(group.outstanding_bytes, whole.outstanding_bytes).replace(' %', '') : '') },
     { key: 'outstanding_bytes', title: 'Live bytes', isNumber: true, width: 6.3, text: (group) => formatBytes(group.outstanding_bytes), exact: (group) => exactBytes(group.outstanding_bytes), raw: (group) => group.outstanding_bytes },
-    { key: 'outstanding_count', title: 'Live', isNumber: true, width: 5.6, text: (group) => formatCount(group.outstanding_count), raw: (group) => group.outstanding_count },
-    { key: 'freed_share', title: 'Never freed', help: 'Share of the allocations of this stack that were never freed: 100 % is typical of a leak', isNumber: true, width: 6.2, text: (group) => formatPercent(group.outstanding_count, group.total_count) },
+    { key: 'outstanding_count', title: 'Live', isNumber: true, width: 6.6, text: (group) => formatCount(group.outstanding_count), raw: (group) => group.outstanding_count },
+    { key: 'freed_share', title: 'Unfreed', help: 'Share of the allocations of this stack that were never freed: 100 % is typical of a leak', isNumber: true, width: 5.2, text: (group) => formatPercent(group.outstanding_count, group.total_count) },
     age('mean_age_ns', 'Mean age', 'From allocation to the end, on average'),
-    age('oldest_ns', 'Oldest at', 'When the oldest block was allocated'),
-    age('newest_ns', 'Newest at', 'When the newest block was allocated: near the end, it still grows'),
+    age('oldest_ns', 'Oldest', 'When the oldest block was allocated'),
+    age('newest_ns', 'Newest', 'When the newest block was allocated: near the end, it still grows'),
     {
       key: 'growth', title: 'Live over time', help: `Live bytes of the stack over ${formatDuration(durationNs)}`, width: 9, text: (group) => (group.growth ?? []).map(formatBytes).join(' '),
       exact: (group) => (group.growth ? `${formatBytes(group.growth[0] ?? 0)} → ${formatBytes(group.growth.at(-1) ?? 0)}` : ''), cell: (group) => (group.growth ? <Growth values={group.growth} /> : ''),
@@ -71,7 +71,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
       first={(
         <Table
           label={`${file.name} leaks`} columns={columns} tree={tree} rowKey={(group) => group.id} selected={address.select} onSelect={(group) => go({ select: group.id }, true)}
-          hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} rowClass={() => (isLoading ? 'is-old' : '')} empty="Everything was freed."
+          hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="Everything was freed."
           tools={(
             <>
               <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search leaks" />

@@ -55,7 +55,9 @@ pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     let output = request.properties.output.clone();
     let begun = BackgroundSession::begin(request);
     let answer: Result<Beginning, Failure> = match &begun {
-        Ok(_) => Ok(Beginning { recorder_pid: std::process::id(), remarks: Vec::new() }),
+        Ok(session) => {
+            Ok(Beginning { recorder_pid: std::process::id(), remarks: session.remarks().to_vec() })
+        }
         Err(error) => Err(Failure::from(error)),
     };
     let mut line = serde_json::to_vec(&answer).context("cannot answer")?;

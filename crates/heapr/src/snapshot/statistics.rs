@@ -25,7 +25,7 @@ pub(crate) struct StatisticsArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: StatisticsArguments) -> anyhow::Result<ExitCode> {
-    let summary = match summary_file::load(&arguments.file) {
+    let summary = match summary_file::load(&arguments.file, "") {
         Some(summary) => summary,
         None => StoredSummary::without_classes(&*open(&arguments.file, Wanted::Classes)?),
     };

@@ -58,7 +58,10 @@ pub(crate) fn run(arguments: SummaryArguments) -> anyhow::Result<ExitCode> {
         return allocations::print(&arguments.file, &arguments.output);
     }
     let is_whole = arguments.class.is_none() && arguments.filters.is_empty();
-    if is_whole && let Some(summary) = summary_file::load(&arguments.file) {
+    let part = arguments.filters.name().filter(|_| arguments.class.is_none());
+    if let Some(part) = &part
+        && let Some(summary) = summary_file::load(&arguments.file, part)
+    {
         return finish(&arguments, &summary);
     }
     if let Some(class) = arguments.class.as_deref().filter(|_| arguments.filters.is_empty()) {
@@ -67,12 +70,18 @@ pub(crate) fn run(arguments: SummaryArguments) -> anyhow::Result<ExitCode> {
     let heap = open(&arguments.file, Wanted::Everything)?;
     if is_whole {
         let status = finish(&arguments, heap.summary())?;
-        summary_file::store(&arguments.file, heap.summary());
+        summary_file::store(&arguments.file, "", heap.summary());
         return Ok(status);
     }
     let only = arguments.filters.nodes(&heap)?;
     let summary = StoredSummary::of_some(&heap, only.as_ref());
-    let Some(class) = &arguments.class else { return finish(&arguments, &summary) };
+    let Some(class) = &arguments.class else {
+        let status = finish(&arguments, &summary)?;
+        if let Some(part) = part {
+            summary_file::store(&arguments.file, &part, &summary);
+        }
+        return Ok(status);
+    };
     let view = SnapshotView::of_heap(heap.shared());
     print_objects(&arguments, class, objects_of(&arguments, &view, class, only.as_ref())?)?;
     Ok(exit_status(&arguments.fail_if_retained, &summary))

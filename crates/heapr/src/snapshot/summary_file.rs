@@ -6,9 +6,9 @@ use heapr_v8::{StoredSummary, SummaryStore};
 
 use crate::snapshot::index_cache;
 
-/// The summary of an unchanged file that was read before.
-pub(crate) fn load(file: &Path) -> Option<StoredSummary> {
-    let summary = store_for(file)?.load(file)?;
+/// The summary of an unchanged file that was read before, of all objects or of those that pass filters.
+pub(crate) fn load(file: &Path, part: &str) -> Option<StoredSummary> {
+    let summary = store_for(file)?.load(file, part)?;
     for problem in &summary.problems {
         eprintln!("heapr: warning: {}: {problem}", file.display());
     }
@@ -16,9 +16,9 @@ pub(crate) fn load(file: &Path) -> Option<StoredSummary> {
 }
 
 /// Keeps a summary; a cache that cannot be written is no reason to fail.
-pub(crate) fn store(file: &Path, summary: &StoredSummary) {
+pub(crate) fn store(file: &Path, part: &str, summary: &StoredSummary) {
     if let Some(store) = store_for(file) {
-        let _ = store.store(file, summary);
+        let _ = store.store(file, part, summary);
     }
 }
 

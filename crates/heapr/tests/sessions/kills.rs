@@ -42,8 +42,14 @@ fn a_program_runs_to_its_right_end_after_its_recorder_was_killed() {
     let stage = Stage::new();
     let mut heapr = start_with_visible_program(&stage, 0);
     let started = Instant::now();
-    while !stage.path("run.heapr").exists() || started.elapsed() < Duration::from_millis(300) {
-        std::thread::sleep(Duration::from_millis(5));
+    let has_events = || {
+        let info = stage.heapr(&["info", "run.heapr", "--format", "json"]).stdout;
+        serde_json::from_str::<serde_json::Value>(&info)
+            .is_ok_and(|info| info["event_count"].as_u64() > Some(0))
+    };
+    while !has_events() {
+        assert!(started.elapsed() < Duration::from_secs(20), "nothing is recorded");
+        std::thread::sleep(Duration::from_millis(20));
     }
     let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", heapr.id())).unwrap();
     let program = children.trim().to_owned();
@@ -102,4 +108,36 @@ fn a_start_that_is_killed_leaves_either_a_session_or_nothing() {
         assert_eq!(stage.runtime_files(), Vec::<String>::new(), "round {round}");
     }
     stage.start_steady("cut", &["-f", "-o", "cut.heapr"]).ok();
+}
+
+#[test]
+fn a_killed_recorder_sets_the_processes_free_that_it_had_attached_to() {
+    let stage = Stage::new();
+    // Without rest: its buffers are full within a moment.
+    let mut child = stage.spawn_steady(0);
+    let pid = child.id().to_string();
+    for on_full in ["block", "drop"] {
+        let file = format!("{on_full}.heapr");
+        stage
+            .heapr(&["start", "att", "-o", &file, "--max-buffers", "32", "--on-full", on_full, "--pid", &pid])
+            .ok();
+        let status =
+            stage.wait_for("att", "the first events", |status| status["event_count"].as_u64() > Some(10_000));
+        kill(&status["recorder_pid"].to_string());
+        assert!(stage.json(&["info", &file])["event_count"].as_u64().is_some());
+        // The next session can have it, and it is traced again.
+        let started = Instant::now();
+        loop {
+            let outcome = stage.heapr(&["start", "next", "-f", "-o", "next.heapr", "--pid", &pid]);
+            if outcome.status == Some(0) {
+                break;
+            }
+            assert!(started.elapsed() < Duration::from_secs(15), "{}", outcome.stderr);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        stage.wait_for("next", "events again", |status| status["event_count"].as_u64() > Some(10_000));
+        stage.heapr(&["stop", "next", "-q"]).ok();
+    }
+    stage.release();
+    assert_eq!(child.wait().unwrap().code(), Some(7));
 }

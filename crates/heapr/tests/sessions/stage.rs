@@ -85,6 +85,15 @@ impl Stage {
         vec![steady_program().to_str().unwrap().to_owned(), self.argument("release"), rest_us.to_string()]
     }
 
+    /// Starts the steady program by itself.
+    pub(crate) fn spawn_steady(&self, rest_us: u32) -> std::process::Child {
+        let words = self.steady(rest_us);
+        let child = Command::new(&words[0]).args(&words[1..]).stdout(Stdio::null()).spawn().unwrap();
+        // Until its own code runs there is nothing to attach to.
+        std::thread::sleep(Duration::from_millis(30));
+        child
+    }
+
     /// Starts a session with the steady program.
     pub(crate) fn start_steady(&self, name: &str, options: &[&str]) -> Outcome {
         let program = self.steady(200);

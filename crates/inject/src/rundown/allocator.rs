@@ -4,13 +4,14 @@ use object::{Object as _, ObjectSymbol as _, ReadCache};
 
 use super::error::Error;
 use super::heap_memory::HeapMemory;
-use super::mappings::Mapping;
+use super::mappings;
+use crate::maps::Mapping;
 
 /// Refuses processes where a module other than libc and the loader defines `malloc`.
 pub(super) fn check_is_glibc(memory: &impl HeapMemory, mappings: &[Mapping]) -> Result<(), Error> {
     let mut seen: Vec<&str> = Vec::new();
     for mapping in mappings.iter().filter(|mapping| mapping.is_executable && mapping.inode != 0) {
-        let name = mapping.file_name();
+        let name = mappings::file_name(mapping);
         // The loader of 2.31 exports a malloc that it uses only until libc is there; the agent passes calls on.
         let is_harmless =
             name.starts_with("libc.so") || name.starts_with("libc-2.") || name.starts_with("ld-");

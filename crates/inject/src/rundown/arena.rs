@@ -35,7 +35,7 @@ pub(super) fn shape(memory: &impl HeapMemory, bytes: &[u8], arena_avma: u64) -> 
     }
     let good = (0..state::BIN_COUNT).filter(|bin| bin_fault(memory, bytes, arena_avma, *bin).is_none());
     let top = word(bytes, state::TOP);
-    let has_top = top % ALIGNMENT_BYTES == 0 && top != 0 && top < ADDRESS_LIMIT;
+    let has_top = top.is_multiple_of(ALIGNMENT_BYTES) && top != 0 && top < ADDRESS_LIMIT;
     if has_top && good.count() >= LEAST_GOOD_BINS { ArenaShape::Initialised } else { ArenaShape::Other }
 }
 
@@ -61,7 +61,7 @@ fn bin_fault(
         (false, false) => {}
     }
     let points_back = |chunk_avma: u64, offset: u64| {
-        chunk_avma % ALIGNMENT_BYTES == 0
+        chunk_avma.is_multiple_of(ALIGNMENT_BYTES)
             && chunk_avma < ADDRESS_LIMIT
             && read_word(memory, chunk_avma + offset) == Some(own_avma)
     };
@@ -121,7 +121,7 @@ impl Arena {
                 return Err(fault);
             }
         }
-        if arena.top_avma % ALIGNMENT_BYTES != 0 || arena.top_avma >= ADDRESS_LIMIT {
+        if !arena.top_avma.is_multiple_of(ALIGNMENT_BYTES) || arena.top_avma >= ADDRESS_LIMIT {
             return Err(("top", arena.top_avma));
         }
         match read_word(memory, arena.top_avma + 8) {
@@ -176,6 +176,8 @@ pub(super) struct SubHeap {
     pub(super) first_chunk_avma: u64,
     /// Behind its last accessible byte.
     pub(super) end_avma: u64,
+    /// Whether it holds the arena itself.
+    pub(super) is_first: bool,
 }
 
 /// The heaps of `arena`, newest first (that one holds top).
@@ -218,7 +220,7 @@ pub(super) fn sub_heaps(
         } else {
             behind_header_avma
         };
-        heaps.push(SubHeap { start_avma, first_chunk_avma, end_avma: start_avma + size_bytes });
+        heaps.push(SubHeap { start_avma, first_chunk_avma, end_avma: start_avma + size_bytes, is_first });
         start_avma = previous_avma;
     }
     heaps

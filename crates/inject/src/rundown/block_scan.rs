@@ -112,7 +112,13 @@ impl Scan {
             return 0;
         }
         for pieces in main_pieces {
-            let piece = Piece { start_avma: page_avma, end_avma, top_avma: pieces.top_avma, is_main: true };
+            let piece = Piece {
+                start_avma: page_avma,
+                end_avma,
+                top_avma: pieces.top_avma,
+                is_main: true,
+                begins_arena: false,
+            };
             let mut segment = Segment::new(page_avma, pieces.arena);
             let mut contradictions = Vec::new();
             let mut own_caches = CacheCandidates::default();
@@ -144,7 +150,7 @@ fn block_at(
     size_bytes: u64,
     rest_bytes: u64,
 ) -> Option<MappedBlock> {
-    if size_bytes % PAGE_BYTES != 0 {
+    if !size_bytes.is_multiple_of(PAGE_BYTES) {
         return None;
     }
     let first_block_avma = page_avma + HEADER_BYTES;
@@ -169,7 +175,7 @@ fn moved_block_at(
 ) -> Option<MappedBlock> {
     let end_avma = page_avma + size_bytes.min(rest_bytes);
     let mut block_avma = page_avma + PAGE_BYTES;
-    while size_bytes % PAGE_BYTES == 0 && block_avma < end_avma {
+    while size_bytes.is_multiple_of(PAGE_BYTES) && block_avma < end_avma {
         if let Some(block) = aligned_block(memory, page_avma, block_avma, rest_bytes) {
             return Some(block);
         }
@@ -199,7 +205,7 @@ fn aligned_block(
     let is_own = recorded_bytes == lead_bytes
         && size_field & FLAGS == IS_MMAPPED
         && is_chunk_size(size_field)
-        && (own_bytes + lead_bytes) % PAGE_BYTES == 0
+        && (own_bytes + lead_bytes).is_multiple_of(PAGE_BYTES)
         && own_bytes <= rest_bytes - lead_bytes;
     is_own.then_some(MappedBlock { chunk_avma, size_bytes: own_bytes, lead_bytes })
 }

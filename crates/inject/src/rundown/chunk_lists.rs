@@ -37,7 +37,7 @@ pub(super) fn follow<M: HeapMemory>(
     let (mut kept_avma, mut steps, mut steps_until_moved) = (0, 0, 1);
     let mut count = 0;
     while entry_avma != 0 {
-        if entry_avma % ALIGNMENT_BYTES != 0 {
+        if !entry_avma.is_multiple_of(ALIGNMENT_BYTES) {
             return Err(broken(entry_avma, BrokenEntry::Misaligned));
         }
         if count == list.most_entries {

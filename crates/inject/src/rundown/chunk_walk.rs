@@ -18,6 +18,8 @@ pub(super) struct Piece {
     pub(super) top_avma: u64,
     /// Whether it belongs to the main arena.
     pub(super) is_main: bool,
+    /// Whether its first chunk is the arena's first: usually the cache of the thread that it was made for.
+    pub(super) begins_arena: bool,
 }
 
 /// Why a walk ended.
@@ -63,7 +65,7 @@ pub(super) fn walk_chunks(
     let Some((_, mut size_field)) = window.header(chunk_avma) else {
         return WalkEnd::Unreadable { address_avma: chunk_avma };
     };
-    let mut is_first = true;
+    let mut is_first = piece.begins_arena;
     loop {
         if chunk_avma == piece.top_avma {
             return WalkEnd::Top;
@@ -92,7 +94,7 @@ pub(super) fn walk_chunks(
                 contradictions.push(Contradiction { chunk_avma, size_bytes, recorded_bytes });
             }
         }
-        if size_bytes == cache::CHUNK_BYTES && looks_used {
+        if cache::CHUNK_BYTES.contains(&size_bytes) && looks_used {
             window.look_at_cache(chunk_avma, is_first, caches);
         }
         segment.push(size_bytes, looks_used);

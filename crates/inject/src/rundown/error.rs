@@ -14,14 +14,6 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A line of the list of mappings is not one.
-    #[error("line {line} of the process's mappings cannot be understood: {text:?}")]
-    MappingLine {
-        /// From 1.
-        line: usize,
-        /// The line's beginning.
-        text: String,
-    },
     /// No mapping of the process belongs to glibc.
     #[error("no glibc is mapped; a rundown is made for programs that use glibc's malloc")]
     NoLibc,

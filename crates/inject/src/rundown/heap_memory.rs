@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use super::error::Error;
-use super::mappings::{self, Mapping};
+use crate::maps::{self, Mapping};
 
 /// Reads another process. The walk trusts nothing that comes out of it.
 pub trait HeapMemory {
@@ -24,34 +24,33 @@ pub trait HeapMemory {
     fn open(&self, path: &str) -> io::Result<std::fs::File>;
 }
 
-/// A process of this machine, read with `process_vm_readv`.
+/// A process of this machine, read with `process_vm_readv`; it should be at rest.
 #[derive(Debug)]
-pub struct ProcessMemory {
-    pid: i32,
+pub struct StoppedProcess {
+    pid: u32,
     page_map: Option<std::fs::File>,
 }
 
-impl ProcessMemory {
+impl StoppedProcess {
     /// The process `pid`; it is only looked at when something is read.
-    pub fn of(pid: i32) -> Self {
+    pub fn of(pid: u32) -> Self {
         Self { pid, page_map: std::fs::File::open(format!("/proc/{pid}/pagemap")).ok() }
     }
 }
 
-impl HeapMemory for ProcessMemory {
+impl HeapMemory for StoppedProcess {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
         let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         let remote = libc::iovec { iov_base: address_avma as *mut libc::c_void, iov_len: into.len() };
         // SAFETY: `local` describes exactly `into`, which is borrowed mutably for the call; `remote` is an address of
         // another process that the kernel checks.
-        let count = unsafe { libc::process_vm_readv(self.pid, &local, 1, &remote, 1, 0) };
+        let count = unsafe { libc::process_vm_readv(self.pid.cast_signed(), &local, 1, &remote, 1, 0) };
         usize::try_from(count).unwrap_or(0)
     }
 
     fn mappings(&self) -> Result<Vec<Mapping>, Error> {
         let path = format!("/proc/{}/maps", self.pid);
-        let text = std::fs::read(&path).map_err(|source| Error::Mappings { path, source })?;
-        mappings::parse(&String::from_utf8_lossy(&text))
+        maps::read(self.pid).map_err(|source| Error::Mappings { path, source })
     }
 
     fn touched_pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<bool>> {

@@ -58,8 +58,8 @@ pub(super) mod cache {
     pub(crate) const BINS: usize = 64;
     pub(crate) const ENTRIES: usize = 128;
     pub(crate) const BYTES: usize = 640;
-    /// The size of the chunk that it lies in.
-    pub(crate) const CHUNK_BYTES: u64 = 0x290;
+    /// The sizes of the chunk that it lies in: exact, or with a rest too small for a chunk of its own.
+    pub(crate) const CHUNK_BYTES: std::ops::RangeInclusive<u64> = 0x290..=0x2a0;
 }
 
 /// The size of the chunks in bin `bin` of a thread's cache.
@@ -75,7 +75,7 @@ pub(super) fn fastbin_chunk_bytes(bin: usize) -> u64 {
 /// Whether `size_field` can be that of a chunk.
 pub(super) fn is_chunk_size(size_field: u64) -> bool {
     let size_bytes = size_field & !FLAGS;
-    size_bytes >= MIN_CHUNK_BYTES && size_bytes % ALIGNMENT_BYTES == 0 && size_bytes < ADDRESS_LIMIT
+    size_bytes >= MIN_CHUNK_BYTES && size_bytes.is_multiple_of(ALIGNMENT_BYTES) && size_bytes < ADDRESS_LIMIT
 }
 
 /// A glibc version.

@@ -8,8 +8,9 @@ use super::arena::{self, ArenaShape};
 use super::error::Error;
 use super::heap_memory::HeapMemory;
 use super::layout::{Layout, Version, state};
-use super::mappings::Mapping;
+use super::mappings;
 use super::parameters;
+use crate::maps::Mapping;
 
 /// What a walk needs to know beforehand; stays true as long as the process runs the same program.
 #[derive(Debug, Clone)]
@@ -61,7 +62,7 @@ struct Library<'a> {
 }
 
 fn is_libc(mapping: &Mapping) -> bool {
-    let name = mapping.file_name();
+    let name = mappings::file_name(mapping);
     mapping.inode != 0 && (name == "libc.so.6" || (name.starts_with("libc-2.") && name.ends_with(".so")))
 }
 
@@ -71,10 +72,10 @@ fn libraries(mappings: &[Mapping]) -> Vec<Library<'_>> {
     let mut previous: Option<&Mapping> = None;
     for mapping in mappings {
         let continues = previous.is_some_and(|previous| {
-            let is_bss = previous.is_writable && mapping.is_private_anonymous();
+            let is_bss = previous.is_writable && mappings::is_private_anonymous(mapping);
             previous.end_avma == mapping.start_avma && (previous.inode == mapping.inode || is_bss)
         });
-        let is_part = is_libc(mapping) || (continues && mapping.is_private_anonymous());
+        let is_part = is_libc(mapping) || (continues && mappings::is_private_anonymous(mapping));
         match found.last_mut() {
             Some(library) if is_part && continues => library.mappings.push(mapping),
             _ if is_libc(mapping) => found.push(Library { mappings: vec![mapping] }),
@@ -92,7 +93,7 @@ fn libraries(mappings: &[Mapping]) -> Vec<Library<'_>> {
 fn content(memory: &impl HeapMemory, mapping: &Mapping) -> Vec<u8> {
     /// libc's largest segment has under 2 MiB; a bound for what the target may make us read.
     const MOST_BYTES: u64 = 16 << 20;
-    let mut bytes = vec![0; mapping.size_bytes().min(MOST_BYTES) as usize];
+    let mut bytes = vec![0; mapping.bytes().min(MOST_BYTES) as usize];
     let count = memory.read(mapping.start_avma, &mut bytes);
     bytes.truncate(count);
     bytes

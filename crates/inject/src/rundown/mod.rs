@@ -46,8 +46,8 @@ mod walk;
 
 pub use error::Error;
 pub use finding::Finding;
-pub use heap_memory::{HeapMemory, ProcessMemory};
+pub use heap_memory::{HeapMemory, StoppedProcess};
+pub use layout::Version;
 pub use live_blocks::{BlockKind, LiveBlock, Rundown, Totals};
 pub use locate::Plan;
-pub use mappings::Mapping;
 pub use walk::walk;

@@ -2,7 +2,8 @@
 
 use super::heap_memory::HeapMemory;
 use super::layout::{ALIGNMENT_BYTES, Layout, PAGE_BYTES, cache, half, word};
-use super::mappings::Mapping;
+use super::mappings;
+use crate::maps::Mapping;
 
 /// What the walk takes from `mp_`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +64,7 @@ fn is_plausible(bytes: &[u8], layout: &Layout, mappings: &[Mapping]) -> bool {
         return false;
     }
     // The bins follow from the largest size: (63 * 16) + 24 bytes with all 64.
-    let implied_bins = cache_most_bytes.saturating_add(8).next_multiple_of(ALIGNMENT_BYTES) / ALIGNMENT_BYTES;
+    let implied_bins = cache_most_bytes.saturating_add(8).div_ceil(ALIGNMENT_BYTES);
     if cache_bins == 0
         || cache_bins > cache::BINS as u64
         || implied_bins != cache_bins + 1
@@ -76,8 +77,8 @@ fn is_plausible(bytes: &[u8], layout: &Layout, mappings: &[Mapping]) -> bool {
     let brk_start_avma = parameters.brk_start_avma;
     let is_in_brk = mappings
         .iter()
-        .any(|heap| heap.name == "[heap]" && (heap.start_avma..=heap.end_avma).contains(&brk_start_avma));
-    parameters.mapped_bytes % PAGE_BYTES == 0
+        .any(|heap| mappings::is_brk(heap) && (heap.start_avma..=heap.end_avma).contains(&brk_start_avma));
+    parameters.mapped_bytes.is_multiple_of(PAGE_BYTES)
         && (parameters.mapped_count == 0) == (parameters.mapped_bytes == 0)
         && parameters.mapped_bytes <= most_mapped_bytes
         && (brk_start_avma == 0 || is_in_brk)

@@ -1,16 +1,28 @@
 //! Where do chunks begin again behind memory that is not malloc's, or is damaged?
 //!
 //! A run of chunks is recognised by where it leads: chunk by chunk to the arena's top, or to the marks at a piece's end.
-//! From the end backwards one bit for every 16 bytes tells whether a chunk there would lead so; the first place that does
-//! is the answer. A foreign word that happens to be a distance to such a place is taken for a chunk too: the price of
-//! knowing nothing about the memory between.
+//! From the end backwards one bit for every 16 bytes tells whether a chunk there would lead so. Of the places that do, the
+//! first is taken, unless it leaps over a later one that takes more steps to where they meet: a foreign word that happens
+//! to be a distance to a chunk is one long step, the true chunks below it are many.
 
 use super::chunk_walk::{Piece, may_stand_in};
 use super::heap_memory::HeapMemory;
 use super::layout::{ALIGNMENT_BYTES, FENCE_BYTES, FLAGS, PREV_INUSE, word};
+use super::page_cache::PageCache;
 
-/// The first place in `piece` from which chunks lead to its end, if there is one.
-pub(super) fn first_consistent(memory: &impl HeapMemory, piece: &Piece) -> Option<u64> {
+/// What lies before the chunks that are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    /// Memory that malloc never had: the first chunk's first word was never written.
+    ForeignMemory,
+    /// Chunks of which one cannot be read.
+    DamagedChunks,
+}
+
+/// The place in `piece` from which chunks lead to its end, if there is one.
+pub(super) fn first_consistent<M: HeapMemory>(memory: &M, piece: &Piece, before: Before) -> Option<u64> {
+    /// So many starts are compared; behind foreign memory of random words there are a few.
+    const MOST_STARTS: usize = 64;
     /// Two bits of ours for 32 bytes of the target: at most 512 MiB for a gap of 64 GiB.
     const MOST_BYTES: u64 = 64 << 30;
     const WINDOW_BYTES: u64 = 256 << 10;
@@ -25,7 +37,7 @@ pub(super) fn first_consistent(memory: &impl HeapMemory, piece: &Piece) -> Optio
     if ends_at_top {
         leads.set(place(end_avma));
     }
-    let mut first = None;
+    let mut starts = std::collections::VecDeque::new();
     let mut bytes = vec![0; WINDOW_BYTES as usize + FENCE_BYTES as usize];
     let mut window_end_avma = end_avma;
     while window_end_avma > start_avma {
@@ -47,14 +59,42 @@ pub(super) fn first_consistent(memory: &impl HeapMemory, piece: &Piece) -> Optio
                 && leads.get(place(next_avma.min(end_avma)));
             if is_end || is_chunk {
                 leads.set(place(chunk_avma));
-                if is_chunk && size_field & PREV_INUSE != 0 {
-                    first = Some(chunk_avma);
+                let is_untouched = before == Before::DamagedChunks || word(&bytes, offset) == 0;
+                if is_chunk && size_field & PREV_INUSE != 0 && is_untouched {
+                    starts.push_front(chunk_avma);
+                    starts.truncate(MOST_STARTS);
                 }
             }
         }
         window_end_avma = window_start_avma;
     }
-    first
+    let mut pages = PageCache::new(memory);
+    let mut best = *starts.front()?;
+    for start_avma in starts.into_iter().skip(1) {
+        if takes_more_steps(&mut pages, start_avma, best) {
+            best = start_avma;
+        }
+    }
+    Some(best)
+}
+
+/// Whether the chunks from `later_avma` are more than those from `first_avma`, up to where both meet.
+fn takes_more_steps<M: HeapMemory>(pages: &mut PageCache<'_, M>, later_avma: u64, first_avma: u64) -> bool {
+    /// They meet after a few, or what is compared is no chance hit.
+    const MOST_STEPS: usize = 4096;
+    let (mut first_avma, mut later_avma) = (first_avma, later_avma);
+    let (mut first_steps, mut later_steps) = (0, 0);
+    for _ in 0..MOST_STEPS {
+        let (behind_avma, steps) = match first_avma.cmp(&later_avma) {
+            std::cmp::Ordering::Equal => return later_steps > first_steps,
+            std::cmp::Ordering::Less => (&mut first_avma, &mut first_steps),
+            std::cmp::Ordering::Greater => (&mut later_avma, &mut later_steps),
+        };
+        let Some(size_field) = pages.word(*behind_avma + 8) else { return false };
+        *behind_avma = behind_avma.saturating_add((size_field & !FLAGS).max(ALIGNMENT_BYTES));
+        *steps += 1;
+    }
+    false
 }
 
 /// The marks at a piece's end: 16 and 16 in the main arena, 16 and 0 in others.

@@ -61,12 +61,15 @@ impl CacheCandidates {
         for candidate in &self.filled {
             candidate.collect(&mut pages, layout, free, findings);
         }
-        free.extend(&self.first_empty);
-        if !self.empty.is_empty() {
-            let pointed_to = words_below(memory, thread_pointers);
-            let is_pointed_to = |chunk: &&u64| pointed_to.contains(&(**chunk + HEADER_BYTES));
-            free.extend(self.empty.iter().filter(is_pointed_to));
-        }
+        let pointed_to = match self.empty.len() + self.first_empty.len() {
+            0 => return,
+            _ => words_below(memory, thread_pointers),
+        };
+        let is_pointed_to = |chunk: &u64| pointed_to.contains(&(chunk + HEADER_BYTES));
+        // Whether the words that were read are the ones in which the threads keep their caches.
+        let tells = self.filled.iter().any(|candidate| is_pointed_to(&candidate.chunk_avma));
+        free.extend(self.empty.iter().filter(|chunk| is_pointed_to(chunk)));
+        free.extend(self.first_empty.iter().filter(|chunk| !tells || is_pointed_to(chunk)));
     }
 }
 

@@ -10,12 +10,13 @@ use super::heap_memory::HeapMemory;
 use super::layout::{ALIGNMENT_BYTES, HEADER_BYTES, MIN_CHUNK_BYTES, fastbin_chunk_bytes, state};
 use super::live_blocks::Rundown;
 use super::locate::{MainHeap, Plan};
-use super::mappings::{self, Mapping};
+use super::mappings;
 use super::page_cache::PageCache;
 use super::parameters::Parameters;
-use super::resync;
+use super::resync::{self, Before};
 use super::segment::Segment;
 use super::thread_caches::CacheCandidates;
+use crate::maps::{self, Mapping};
 
 /// Walks the heap of the stopped target. `thread_pointers` are the threads' fs bases, as far as they are known: they
 /// help to tell an empty thread cache from a block of the program.
@@ -115,7 +116,7 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
         if arena.top_avma == 0 {
             return;
         }
-        let is_brk = |mapping: &&Mapping| mapping.name == "[heap]";
+        let is_brk = |mapping: &&Mapping| mappings::is_brk(mapping);
         let brk_end_avma = self.mappings.iter().filter(is_brk).map(|mapping| mapping.end_avma).max();
         let brk_start_avma = match parameters {
             Some(parameters) => Some(parameters.brk_start_avma).filter(|start| *start != 0),
@@ -124,11 +125,11 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
         };
         if let (Some(start_avma), Some(end_avma)) = (brk_start_avma, brk_end_avma) {
             let start_avma = start_avma.next_multiple_of(ALIGNMENT_BYTES);
-            let piece = Piece { start_avma, end_avma, top_avma: arena.top_avma, is_main: true };
+            let top_avma = arena.top_avma;
+            let piece = Piece { start_avma, end_avma, top_avma, is_main: true, begins_arena: true };
             self.piece(piece, number);
         }
-        let is_top_in_brk =
-            mappings::holding(self.mappings, arena.top_avma).is_some_and(|mapping| is_brk(&mapping));
+        let is_top_in_brk = maps::find(self.mappings, arena.top_avma).is_some_and(|mapping| is_brk(&mapping));
         if !arena.is_contiguous || !is_top_in_brk {
             self.main_pieces.push(MainPieces { arena: number, top_avma: arena.top_avma });
         }
@@ -146,6 +147,7 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
                 end_avma: heap.end_avma,
                 top_avma: arena.top_avma,
                 is_main: false,
+                begins_arena: heap.is_first,
             };
             self.piece(piece, number);
         }
@@ -177,7 +179,7 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
                 }
                 WalkEnd::Corrupt { chunk_avma, size_field } => {
                     let rest = Piece { start_avma: chunk_avma + HEADER_BYTES, ..piece };
-                    let resumed_avma = resync::first_consistent(self.memory, &rest);
+                    let resumed_avma = resync::first_consistent(self.memory, &rest, Before::DamagedChunks);
                     let end_avma = piece.end_avma;
                     self.findings.push(Finding::CorruptSize {
                         chunk_avma,
@@ -195,7 +197,9 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
             };
             match again_avma {
                 // Each round begins further on, so this ends.
-                Some(again_avma) if again_avma > piece.start_avma => piece.start_avma = again_avma,
+                Some(again_avma) if again_avma > piece.start_avma => {
+                    piece = Piece { start_avma: again_avma, begins_arena: false, ..piece };
+                }
                 _ => return,
             }
         }
@@ -206,7 +210,7 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
         if rest.start_avma == rest.top_avma {
             return Some(rest.start_avma);
         }
-        resync::first_consistent(self.memory, rest)
+        resync::first_consistent(self.memory, rest, Before::ForeignMemory)
     }
 
     fn contradicted(&mut self, contradictions: Vec<Contradiction>) {
@@ -253,7 +257,7 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
                 scan.look(self.memory, (start_avma, end_avma), &self.main_pieces);
             }
         };
-        for mapping in self.mappings.iter().filter(|mapping| mapping.is_private_anonymous()) {
+        for mapping in self.mappings.iter().filter(|mapping| mappings::is_private_anonymous(mapping)) {
             let mut start_avma = mapping.start_avma;
             for (taken_start_avma, taken_end_avma) in &self.taken {
                 if *taken_end_avma <= start_avma || *taken_start_avma >= mapping.end_avma {

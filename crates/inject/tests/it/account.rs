@@ -68,7 +68,10 @@ impl Holder {
         let mut command = match shape.loader {
             Some((loader, libraries)) => {
                 let mut command = Command::new(loader);
-                command.arg("--library-path").arg(libraries).arg(program());
+                // A program of the machine's own may need more than an old glibc has; then one lies beside it.
+                let own = libraries.join("heap_account");
+                let program = if own.is_file() { own } else { program() };
+                command.arg("--library-path").arg(libraries).arg(program);
                 command
             }
             None => Command::new(program()),
@@ -94,8 +97,8 @@ impl Holder {
     }
 
     /// Its process.
-    pub(crate) fn pid(&self) -> i32 {
-        self.child.id() as i32
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 }
 

@@ -1,11 +1,11 @@
 //! The rundown against the account that a program keeps of its own heap: every live block, none that is free.
 
-use heapr_inject::rundown::{BlockKind, Plan, ProcessMemory, Rundown, walk};
+use heapr_inject::rundown::{BlockKind, Plan, Rundown, StoppedProcess, walk};
 
 use crate::account::{Holder, Shape};
 
 fn rundown(holder: &Holder) -> Rundown {
-    let memory = ProcessMemory::of(holder.pid());
+    let memory = StoppedProcess::of(holder.pid());
     let plan = Plan::make(&memory).unwrap();
     walk(&plan, &memory, &holder.account.thread_pointers).unwrap()
 }
@@ -20,7 +20,11 @@ fn compare(holder: &Holder, rundown: &Rundown, label: &str) -> usize {
         match account.live.get(&block.address_avma) {
             Some(usable_bytes) => assert_eq!(block.usable_bytes, *usable_bytes, "{label}: {block:x?}"),
             None => {
-                assert!(!account.freed.contains(&block.address_avma), "{label}: {block:x?} is free");
+                assert!(
+                    !account.freed.contains(&block.address_avma),
+                    "{label}: {block:x?} is free; {:?}",
+                    rundown.findings()
+                );
                 unaccounted += 1;
             }
         }
@@ -115,7 +119,7 @@ fn a_main_heap_that_cannot_grow_by_brk_is_found_in_its_mappings() {
 #[test]
 fn a_heap_of_a_million_blocks_is_read_fast() {
     let holder = Holder::start(Shape { name: "small", blocks: 1_000_000, ..Shape::default() });
-    let memory = ProcessMemory::of(holder.pid());
+    let memory = StoppedProcess::of(holder.pid());
     let plan = Plan::make(&memory).unwrap();
     let started = std::time::Instant::now();
     let rundown = walk(&plan, &memory, &holder.account.thread_pointers).unwrap();
@@ -125,4 +129,26 @@ fn a_heap_of_a_million_blocks_is_read_fast() {
     assert!(totals.live_blocks > 500_000, "{totals:?}");
     // A debug build on a busy machine; measured releases are far below.
     assert!(pause < std::time::Duration::from_secs(5), "{pause:?}");
+}
+
+/// `HEAPR_GLIBCS` names folders that each hold a glibc: its loader and `libc.so.6`; `cargo xtask soak rundown` fetches
+/// the oldest and the newest that are supported and sets it. The machine's own is always among them.
+#[test]
+fn the_heaps_of_each_glibc_at_hand_are_listed() {
+    let folders = std::env::var_os("HEAPR_GLIBCS").unwrap_or_default();
+    let folders: Vec<_> = std::env::split_paths(&folders).filter(|folder| folder.is_dir()).collect();
+    let loaders: Vec<_> = folders.iter().map(|folder| folder.join("ld-linux-x86-64.so.2")).collect();
+    let others = loaders.iter().zip(&folders).map(|(loader, folder)| Some((&**loader, &**folder)));
+    for loader in std::iter::once(None).chain(others) {
+        for (name, threads) in
+            [("mixed", 6), ("small", 3), ("aligned", 0), ("trimmed", 2), ("ended", 3), ("no-brk", 0)]
+        {
+            let tunables = ["", "glibc.malloc.tcache_count=0"];
+            for tunables in tunables {
+                let shape = Shape { name, threads, loader, tunables, seed: 5, ..Shape::default() };
+                let (_holder, rundown) = check(shape);
+                println!("glibc {} {name} {tunables}: {:?}", rundown.version(), rundown.findings());
+            }
+        }
+    }
 }

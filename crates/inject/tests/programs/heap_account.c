@@ -28,7 +28,7 @@ struct account {
 static struct account accounts[THREADS_MOST];
 static const char *shape;
 static size_t blocks_wanted;
-static pthread_barrier_t all_done;
+static pthread_barrier_t all_born, all_done;
 
 static void *mapped(size_t bytes) {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -142,6 +142,7 @@ static void run(struct account *account) {
 }
 
 static void *thread(void *argument) {
+    pthread_barrier_wait(&all_born);
     run(argument);
     pthread_barrier_wait(&all_done);
     // Stays, so that its cache stays.
@@ -178,12 +179,15 @@ int main(int count, char **arguments) {
     blocks_wanted = strtoul(arguments[4], NULL, 10);
     size_t threads = strtoul(arguments[5], NULL, 10);
     struct mallinfo2 (*info)(void) = dlsym(RTLD_DEFAULT, "mallinfo2");
+    pthread_barrier_init(&all_born, NULL, (unsigned)threads + 1);
     pthread_barrier_init(&all_done, NULL, (unsigned)threads + 1);
     pthread_t ids[THREADS_MOST];
     for (size_t index = 0; index <= threads; index++)
         accounts[index].random = strtoull(arguments[3], NULL, 10) * 0x9e3779b97f4a7c15ull + index * 77 + 1;
     for (size_t index = 1; index <= threads; index++)
         pthread_create(&ids[index], NULL, thread, &accounts[index]);
+    // Nobody frees before all are born: what libc allocates for a thread is no block that was freed.
+    pthread_barrier_wait(&all_born);
     run(&accounts[0]);
     pthread_barrier_wait(&all_done);
     if (!strcmp(shape, "ended"))

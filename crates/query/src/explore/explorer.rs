@@ -13,7 +13,8 @@ use crate::code_table::CodeTable;
 use crate::collector::RowSums;
 use crate::cull_list::CullList;
 use crate::error::Result;
-use crate::filter::Filter;
+use crate::filter::{Filter, Moment};
+use crate::frame_pattern::FramePattern;
 use crate::frames::{FrameId, FrameView};
 use crate::histogram::HistogramOf;
 use crate::metrics::SortKey;
@@ -107,6 +108,12 @@ impl Explorer {
         self.table.get()?.as_ref()
     }
 
+    /// Chunks of events that could not be used, as far as is known.
+    #[must_use]
+    pub fn event_damage(&self) -> &[Damage] {
+        self.table().map_or(&[], |table| &table.damage)
+    }
+
     /// Whether a filter is answered from the file's summary, without events.
     #[must_use]
     pub fn needs_no_events(&self, filter: &Filter, found: Found) -> bool {
@@ -168,7 +175,9 @@ impl Explorer {
         if is_plain(filter) && found == Found::default() {
             return self.select_summary(has_required.as_deref());
         }
-        if let Some(table) = self.table() {
+        // What a snapshot holds stands in the file on its own.
+        let is_of_snapshot = matches!(filter.at, Some(Moment::Snapshot { .. }));
+        if let Some(table) = self.table().filter(|_| !is_of_snapshot) {
             let file_peak = self.summary.get_or_init(|| self.stored()).as_ref();
             let scan = Scan {
                 table,
@@ -315,6 +324,15 @@ impl Explorer {
         (0..frames.len() as u32)
             .map(|frame| has(frames.symbol(FrameId(frame))) || has(frames.module(FrameId(frame))))
             .collect()
+    }
+
+    /// The first frame that a pattern matches.
+    #[must_use]
+    pub fn frame_matching(&self, pattern: &FramePattern) -> Option<FrameNumber> {
+        let frames = &self.tree().frames;
+        let matches =
+            |&frame: &u32| pattern.matches(frames.module(FrameId(frame)), frames.symbol(FrameId(frame)));
+        (0..frames.len() as u32).find(matches).map(FrameNumber)
     }
 
     /// Keeps the groups of a ranking of stacks, frames or images one of whose frames is set (by frame number).

@@ -10,10 +10,13 @@
 //! All numbers are those of [`crate::run`]; tests compare them on random traces with random filters.
 
 mod course;
+mod difference;
 mod event_table;
 mod explorer;
 mod flame;
 mod inverted_flame;
+mod leaks;
+mod neighbours;
 mod scan;
 mod selection;
 mod site_table;
@@ -21,7 +24,10 @@ mod table_builder;
 mod time_column;
 
 pub use course::{Course, CourseBy, CourseOf, CourseQuery, Series, SeriesKey};
+pub use difference::{DifferenceGroup, DifferenceNode, DifferenceTree, FrameUnion, Side};
 pub use event_table::{EventTable, TableLimit};
 pub use explorer::{Explorer, Found, FrameNumber};
 pub use flame::{FlameNode, FlameQuery, FlameTree, Value};
+pub use leaks::Age;
+pub use neighbours::Neighbours;
 pub use selection::Selection;

@@ -89,6 +89,19 @@ impl Peak {
     }
 }
 
+/// An allocation that passes the filter.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    site: usize,
+    size_bytes: u64,
+    birth: u32,
+    end: u32,
+    is_ended: bool,
+    is_temporary: bool,
+    /// 0 if nobody asks for it.
+    lifetime_ns: u64,
+}
+
 /// Which allocations are looked at, and when they count as freed.
 #[derive(Debug, Clone, Copy)]
 struct Window {
@@ -308,6 +321,58 @@ impl Scan<'_> {
         scanned: &mut Scanned,
         is_at_peak: impl Fn(u32, u32) -> bool,
     ) -> Result<()> {
+        let mut all = vec![SiteSums::default(); self.table.sites.len()];
+        let mut sizes = HistogramCounter::new(HistogramOf::Size);
+        let mut lifetimes = HistogramCounter::new(HistogramOf::Lifetime);
+        self.for_each_counted(window, |counted| {
+            let sums = &mut all[counted.site];
+            sums.total_count += 1;
+            sums.total_bytes = sums.total_bytes.saturating_add(counted.size_bytes);
+            sums.temporary_count += u64::from(counted.is_temporary);
+            if !counted.is_ended {
+                sums.outstanding_count += 1;
+                sums.outstanding_bytes = sums.outstanding_bytes.saturating_add(counted.size_bytes);
+            }
+            if is_at_peak(counted.birth, counted.end) {
+                sums.peak_count += 1;
+                sums.peak_bytes = sums.peak_bytes.saturating_add(counted.size_bytes);
+            }
+            if self.wants_histograms {
+                sizes.add(counted.size_bytes, counted.lifetime_ns, !counted.is_ended);
+                lifetimes.add(counted.size_bytes, counted.lifetime_ns, !counted.is_ended);
+            }
+        })?;
+        scanned.sums = all;
+        if self.wants_histograms {
+            scanned.histograms = vec![sizes, lifetimes];
+        }
+        Ok(())
+    }
+
+    /// Shows what is outstanding at the end of the range, with its site and time of birth.
+    pub(crate) fn for_each_outstanding(&self, mut visit: impl FnMut(usize, u64, u64)) -> Result<()> {
+        let range = self.filter.range.unwrap_or(Span { from: 0, to: u64::MAX });
+        let from = self.table.times.count_before(range.from);
+        let to = self.table.times.count_before(range.to).max(from);
+        let inside = self.table.born_in(from, to);
+        let window = Window {
+            first: inside.start,
+            last: inside.end,
+            end: to,
+            alive_at: 0,
+            replayed_from: inside.start,
+            end_ns: range.to.min(self.duration_ns),
+            wants_ended: Some(false),
+            is_born_inside: true,
+        };
+        self.for_each_counted(&window, |counted| {
+            visit(counted.site, counted.size_bytes, self.table.times.get(counted.birth));
+        })
+    }
+
+    /// Shows the allocations of a window that pass the filter.
+    #[inline(always)]
+    fn for_each_counted(&self, window: &Window, mut visit: impl FnMut(Counted)) -> Result<()> {
         let table = self.table;
         let passes: Vec<bool> = table
             .sites
@@ -317,9 +382,6 @@ impl Scan<'_> {
                 site.is_chosen(self.choice) && self.has_required.is_none_or(has_required)
             })
             .collect();
-        scanned.sums = vec![SiteSums::default(); table.sites.len()];
-        let mut sizes = HistogramCounter::new(HistogramOf::Size);
-        let mut lifetimes = HistogramCounter::new(HistogramOf::Lifetime);
         let needs_lifetime = self.wants_histograms || self.filter.lifetime.is_some();
         for start in (window.first..window.last).step_by(CANCEL_INTERVAL) {
             if (self.is_cancelled)() {
@@ -344,33 +406,16 @@ impl Scan<'_> {
                     continue;
                 }
                 let birth = table.births[allocation];
+                let mut lifetime_ns = 0;
                 if needs_lifetime {
                     let free_ns = if is_ended { table.times.get(end) } else { window.end_ns };
-                    let lifetime_ns = free_ns.saturating_sub(table.times.get(birth));
+                    lifetime_ns = free_ns.saturating_sub(table.times.get(birth));
                     if self.filter.lifetime.is_some_and(|lifetime| !lifetime.contains(lifetime_ns)) {
                         continue;
                     }
-                    if self.wants_histograms {
-                        sizes.add(size_bytes, lifetime_ns, !is_ended);
-                        lifetimes.add(size_bytes, lifetime_ns, !is_ended);
-                    }
                 }
-                let sums = &mut scanned.sums[site];
-                sums.total_count += 1;
-                sums.total_bytes = sums.total_bytes.saturating_add(size_bytes);
-                sums.temporary_count += u64::from(is_temporary);
-                if !is_ended {
-                    sums.outstanding_count += 1;
-                    sums.outstanding_bytes = sums.outstanding_bytes.saturating_add(size_bytes);
-                }
-                if is_at_peak(birth, end) {
-                    sums.peak_count += 1;
-                    sums.peak_bytes = sums.peak_bytes.saturating_add(size_bytes);
-                }
+                visit(Counted { site, size_bytes, birth, end, is_ended, is_temporary, lifetime_ns });
             }
-        }
-        if self.wants_histograms {
-            scanned.histograms = vec![sizes, lifetimes];
         }
         Ok(())
     }

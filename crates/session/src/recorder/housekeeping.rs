@@ -12,11 +12,29 @@ use crate::statistics::{ThreadCounters, add};
 impl Recorder {
     /// Takes note that a child was waited for.
     pub(crate) fn process_exited(&mut self, pid: u32, wait_status: i32) {
-        for process in self.processes.iter_mut().filter(|process| process.pid == pid && !process.has_ended) {
+        // The newest image: those before it went on by exec. It may have been seen dead before it was waited for.
+        let newest = self.processes.iter_mut().rfind(|process| process.pid == pid && !process.is_done);
+        if let Some(process) = newest {
             process.has_ended = true;
             if let Some(entry) = &mut process.entry {
                 entry.exit_status = Some(wait_status);
             }
+        }
+    }
+
+    /// Takes note of a process that was attached to, and of its id as we see it.
+    pub(crate) fn process_attached(&mut self, slot: u32, generation: u32, pid: u32) {
+        self.outer_pids.insert((slot, generation), pid);
+        self.find_processes();
+    }
+
+    /// Takes note that a process writes no more: it was detached from.
+    pub(crate) fn process_detached(&mut self, slot: u32, generation: u32) {
+        self.find_processes();
+        if let Some(&place) = self.process_by_slot.get(&(slot, generation))
+            && let Some(process) = self.processes.get_mut(place)
+        {
+            process.has_ended = true;
         }
     }
 

@@ -45,7 +45,8 @@ impl Recorder {
 
     fn add_process(&mut self, index: u32, generation: u32) {
         let Some(slot) = self.pool.process_slot(index) else { return };
-        let pid = slot.pid.load(Relaxed);
+        let inner_pid = slot.pid.load(Relaxed);
+        let pid = self.outer_pids.get(&(index, generation)).copied().unwrap_or(inner_pid);
         let parent_slot = slot.parent_slot.load(Relaxed);
         let is_fork = slot.origin.load(Relaxed) == ORIGIN_FORK && parent_slot != NO_SLOT;
         let parent = self

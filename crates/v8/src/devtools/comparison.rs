@@ -64,6 +64,14 @@ pub fn compare(before: &Heap, after: &Heap) -> Comparison {
     compare_by_id(&old, &new).unwrap_or_else(|| compare_by_place(before, after))
 }
 
+/// Compares two snapshots by their ids, as DevTools does it without asking whether these are of one numbering.
+pub fn compare_as_devtools(before: &Heap, after: &Heap) -> Comparison {
+    let new = Population::of(after, None);
+    let old = Population::of(before, Some(new.interfaces()));
+    let numbering = Numbering::of(&old, &new);
+    Differences::of(&old, &new, |node| numbering.earlier(new.id(node))).comparison(MatchedBy::Id)
+}
+
 /// Compares two populations by their ids; nothing if the ids are of two numberings. `before` has to be classified by the
 /// interfaces of `after`.
 pub fn compare_by_id(before: &Population, after: &Population) -> Option<Comparison> {

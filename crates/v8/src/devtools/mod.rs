@@ -32,7 +32,8 @@ mod weak_map_edges;
 pub use aggregates::Aggregate;
 pub use classes::{Class, Classes, ConstructorPlace};
 pub use comparison::{
-    ClassDifference, Comparison, ObjectDifference, compare, compare_by_id, compare_by_place, compare_class,
+    ClassDifference, Comparison, ObjectDifference, compare, compare_as_devtools, compare_by_id,
+    compare_by_place, compare_class,
 };
 pub use display_name::{display_name, display_text, edge_text};
 pub use distances::{BASE_SYSTEM_DISTANCE, NO_DISTANCE};

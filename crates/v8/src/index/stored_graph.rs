@@ -299,6 +299,14 @@ impl Objects for StoredGraph {
         Cow::Owned(edges)
     }
 
+    fn known_shapes(&self, nodes: Range<u32>) -> Option<Vec<(u32, u32)>> {
+        let all = self.blocks.all_numbers(Column::Shapes);
+        let rows = all.as_chunks::<2>().0;
+        let rows = &rows[rows.partition_point(|row| row[0] < nodes.start)..];
+        let rows = &rows[..rows.partition_point(|row| row[0] < nodes.end)];
+        Some(rows.iter().map(|&[node, shape]| (node, shape)).collect())
+    }
+
     fn string_count(&self) -> u32 {
         self.blocks.count(Column::StringEnds) as u32
     }

@@ -114,6 +114,12 @@ pub trait Objects: Send + Sync {
     /// The edges that go to the node, in descending order; the first `most` of them.
     fn edges_into(&self, node: u32, most: usize) -> Cow<'_, [u32]>;
 
+    /// Plain objects among some nodes, and the number of the list of properties that each has, ascending by node; nothing
+    /// where nobody knows without looking at each.
+    fn known_shapes(&self, _nodes: Range<u32>) -> Option<Vec<(u32, u32)>> {
+        None
+    }
+
     /// How many strings there are.
     fn string_count(&self) -> u32;
     /// A string of the file, WTF-8; empty if there is none of that number.

@@ -70,7 +70,7 @@ pub(super) fn search(
     let mut found: Vec<(u64, u32)> = in_two(objects.node_count(), |nodes| {
         let mut found = Vec::new();
         let with_fields = matcher.with_field(nodes.clone());
-        let mut shapes = FxHashMap::default();
+        let mut shapes = Shapes::of(&matcher, nodes.clone());
         objects.visit_nodes(nodes, &mut |facts| {
             if matcher.is_match(&facts, &with_fields, &mut shapes) {
                 let key = match order {
@@ -138,7 +138,38 @@ struct Matcher<'a> {
 }
 
 /// What plain objects with the same properties are called is asked once.
-type Shapes = FxHashMap<Vec<u32>, bool>;
+struct Shapes {
+    /// Plain objects with the number of their shape, in the order in which they are asked for.
+    known: Option<std::iter::Peekable<std::vec::IntoIter<(u32, u32)>>>,
+    by_number: FxHashMap<u32, bool>,
+    by_properties: FxHashMap<Vec<u32>, bool>,
+}
+
+impl Shapes {
+    fn of(matcher: &Matcher<'_>, nodes: std::ops::Range<u32>) -> Self {
+        let known = matcher.is_name.as_ref().and_then(|_| matcher.objects.known_shapes(nodes));
+        Self {
+            known: known.map(|known| known.into_iter().peekable()),
+            by_number: FxHashMap::default(),
+            by_properties: FxHashMap::default(),
+        }
+    }
+
+    fn is_match(&mut self, objects: &dyn Objects, node: u32, test: TextTest<'_>) -> bool {
+        if let Some(known) = &mut self.known {
+            while known.next_if(|&(before, _)| before < node).is_some() {}
+            if let Some((_, shape)) = known.next_if(|&(found, _)| found == node) {
+                return *self.by_number.entry(shape).or_insert_with(|| test(&display_name(objects, node)));
+            }
+        }
+        let edges = objects.edges(node);
+        let properties: Vec<u32> = edges
+            .filter(|&edge| objects.edge_kind(edge) == EdgeKind::PROPERTY)
+            .map(|edge| objects.edge_name_index(edge))
+            .collect();
+        *self.by_properties.entry(properties).or_insert_with(|| test(&display_name(objects, node)))
+    }
+}
 
 impl<'a> Matcher<'a> {
     fn of(objects: &'a dyn Objects, query: &'a ObjectQuery<'a>) -> Self {
@@ -214,12 +245,7 @@ impl<'a> Matcher<'a> {
         match facts.kind {
             NodeKind::CONS_STRING => test(&display_name(self.objects, facts.node)),
             NodeKind::OBJECT if is_named(&self.is_plain_object, facts.name_index) => {
-                let edges = self.objects.edges(facts.node);
-                let shape: Vec<u32> = edges
-                    .filter(|&edge| self.objects.edge_kind(edge) == EdgeKind::PROPERTY)
-                    .map(|edge| self.objects.edge_name_index(edge))
-                    .collect();
-                *shapes.entry(shape).or_insert_with(|| test(&display_name(self.objects, facts.node)))
+                shapes.is_match(self.objects, facts.node, test)
             }
             _ => is_named(is_name, facts.name_index),
         }

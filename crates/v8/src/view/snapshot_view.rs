@@ -4,11 +4,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use crate::analysis::{Naming, RetainingPaths, retaining_paths};
-use crate::devtools::{Heap, RetainersView, ScriptPaths};
+use crate::devtools::{
+    Comparison, Heap, Population, RetainersView, ScriptPaths, compare_by_id, compare_by_place,
+};
 use crate::view::rows::{field_row, object_row, retainer_row};
 use crate::view::search::{search, sorted_page};
 use crate::view::{FieldRow, Listed, ObjectOrder, ObjectQuery, ObjectRow, Objects, Page};
-use crate::{DomState, EdgeKind, Error, Result, StoredSummary};
+use crate::{DomState, EdgeKind, Error, Result, StoredGraph, StoredSummary};
 
 /// A snapshot that is open for questions, each of them answered by itself and from any thread.
 ///
@@ -17,7 +19,15 @@ use crate::{DomState, EdgeKind, Error, Result, StoredSummary};
 #[derive(Clone)]
 pub struct SnapshotView {
     objects: Arc<dyn Objects>,
+    source: Source,
     summary: Arc<OnceLock<StoredSummary>>,
+}
+
+/// Where the objects come from.
+#[derive(Clone)]
+enum Source {
+    Memory(Arc<Heap>),
+    Index(Arc<StoredGraph>),
 }
 
 /// What comes first among the fields of an object.
@@ -55,11 +65,40 @@ impl std::fmt::Debug for SnapshotView {
 impl SnapshotView {
     /// The view of a snapshot in memory.
     pub fn of_heap(heap: Arc<Heap>) -> Self {
-        Self::new(heap)
+        let objects: Arc<dyn Objects> = Arc::clone(&heap) as _;
+        Self { objects, source: Source::Memory(heap), summary: Arc::default() }
     }
 
-    pub(crate) fn new(objects: Arc<dyn Objects>) -> Self {
-        Self { objects, summary: Arc::default() }
+    /// The view of a snapshot in an index file.
+    pub fn of_index(stored: Arc<StoredGraph>) -> Self {
+        let objects: Arc<dyn Objects> = Arc::clone(&stored) as _;
+        Self { objects, source: Source::Index(stored), summary: Arc::default() }
+    }
+
+    /// The whole heap, for analyses of the whole graph ([`crate::analysis`]): from an index it is loaded each time, which
+    /// takes some tenths of a second and as much memory as the snapshot file is long.
+    pub fn heap(&self) -> Result<Arc<Heap>> {
+        match &self.source {
+            Source::Memory(heap) => Ok(Arc::clone(heap)),
+            Source::Index(stored) => match Heap::load(Arc::clone(stored)) {
+                Some(heap) => Ok(Arc::new(heap)),
+                None => {
+                    let what = self.objects.damage().unwrap_or_else(|| "it is no graph".to_owned());
+                    Err(Error::DamagedIndex { what })
+                }
+            },
+        }
+    }
+
+    /// What came and what went from one snapshot to another, by class. Both are loaded whole, one after the other where
+    /// ids tell which objects are the same.
+    pub fn compare(before: &Self, after: &Self) -> Result<Comparison> {
+        let new = Population::of(&*after.heap()?, None);
+        let old = Population::of(&*before.heap()?, Some(new.interfaces()));
+        match compare_by_id(&old, &new) {
+            Some(comparison) => Ok(comparison),
+            None => Ok(compare_by_place(&*before.heap()?, &*after.heap()?)),
+        }
     }
 
     /// Single facts, for what has no method here.

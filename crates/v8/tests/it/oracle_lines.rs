@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use heapr_v8::devtools::{
-    Aggregate, ContextOwner, DuplicateStrings, Filter, Heap, NativeContexts, RetainersView, compare,
+    Aggregate, ContextOwner, DuplicateStrings, Filter, Heap, NativeContexts, RetainersView,
+    compare_as_devtools,
 };
 use heapr_v8::{CallFunction, CallTree, EdgeKind, ReadOptions, Snapshot};
 
@@ -211,7 +212,7 @@ impl Lines<'_> {
 
     fn comparison(&mut self, before: &Heap) {
         let heap = self.heap;
-        for class in compare(before, heap).classes {
+        for class in compare_as_devtools(before, heap).classes {
             self.put(&[
                 &"diff",
                 &class.class.key(),

@@ -1,0 +1,7 @@
+//! `heapr view`: the page, served on this machine.
+
+mod browser;
+mod host;
+mod view_command;
+
+pub(crate) use view_command::{ViewArguments, run};

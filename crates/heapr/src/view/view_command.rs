@@ -1,0 +1,98 @@
+//! `heapr view`: opens files, serves the page, opens the browser or says how to reach it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use heapr_server::{Files, Limits, Server, ServerOptions};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::browser;
+use super::host::CommandLineHost;
+use crate::report::names::NameArguments;
+
+/// Arguments of `heapr view`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ViewArguments {
+    /// Traces (.heapr) and heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst)
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Only print the address
+    #[arg(long)]
+    no_open: bool,
+    /// Port on 127.0.0.1; 0: any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+    #[command(flatten)]
+    names: NameArguments,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
+    // What is wrong from the start is said at once, and not on a page.
+    for file in &arguments.files {
+        std::fs::File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+        anyhow::ensure!(file.is_file(), "{} is no file", file.display());
+    }
+    let host = Arc::new(CommandLineHost { names: arguments.names });
+    let files = Files::open(&arguments.files, host, Limits::default());
+    let server = Server::bind(files, ServerOptions { port: arguments.port })?;
+    let url = server.url();
+    println!("{url}");
+    let is_opened = !arguments.no_open && browser::open(&url);
+    if !is_opened {
+        let port = server.address().port();
+        eprintln!("heapr: open this address in a browser; from another machine first run there:");
+        eprintln!("  ssh -N -L {port}:127.0.0.1:{port} {}", browser::ssh_target());
+    }
+    eprintln!("heapr: Ctrl-C ends it");
+    server.run(until_signal()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ready when the process is told to end.
+fn until_signal() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+    let (told, tells) = futures_channel();
+    std::thread::spawn(move || {
+        signals.forever().next();
+        told.tell();
+    });
+    Ok(tells)
+}
+
+/// A future that another thread makes ready: small enough to need no crate.
+fn futures_channel() -> (Told, Tells) {
+    let shared = Arc::new(std::sync::Mutex::new((false, None::<std::task::Waker>)));
+    (Told(Arc::clone(&shared)), Tells(shared))
+}
+
+type Shared = Arc<std::sync::Mutex<(bool, Option<std::task::Waker>)>>;
+
+struct Told(Shared);
+
+struct Tells(Shared);
+
+impl Told {
+    fn tell(self) {
+        let mut shared = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        shared.0 = true;
+        if let Some(waker) = shared.1.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Future for Tells {
+    type Output = ();
+
+    fn poll(self: std::pin::Pin<&mut Self>, context: &mut std::task::Context<'_>) -> std::task::Poll<()> {
+        let mut shared = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if shared.0 {
+            return std::task::Poll::Ready(());
+        }
+        shared.1 = Some(context.waker().clone());
+        std::task::Poll::Pending
+    }
+}

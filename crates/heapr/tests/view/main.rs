@@ -1,0 +1,104 @@
+//! The page of `heapr view`: its own tests, that it is built from its sources, and what a person does with it in Chromium.
+//!
+//! The tests are written in JavaScript (`ui/src/*.test.ts`, `ui/e2e/*.test.mjs`); here they are run, each with a time-out.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Runs a program in `ui/` in a process group of its own; gives its output, and fails with it.
+fn run_in_ui(words: &[&str], limit: Duration) -> String {
+    let scratch = tempfile::tempdir().unwrap();
+    let output_path = scratch.path().join("output");
+    let output = File::create(&output_path).unwrap();
+    let mut child = Command::new(words[0])
+        .args(&words[1..])
+        .current_dir(ui())
+        .env("HEAPR", env!("CARGO_BIN_EXE_heapr"))
+        .env("NO_COLOR", "1")
+        .env("npm_config_update_notifier", "false")
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().unwrap())
+        .stderr(output)
+        .process_group(0)
+        .spawn()
+        .unwrap_or_else(|error| panic!("{words:?}: {error}"));
+    let read = || String::from_utf8_lossy(&std::fs::read(&output_path).unwrap_or_default()).into_owned();
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if started.elapsed() > limit {
+            let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
+            let _ = child.wait();
+            panic!("{words:?} was not done after {limit:?}:\n{}", read());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let text = read();
+    assert!(status.success(), "{words:?} ended with {status}:\n{text}");
+    text
+}
+
+fn ui() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui")
+}
+
+/// Installs what the lock file names, once; a folder that was installed from the same lock file is kept.
+fn install() {
+    static DONE: OnceLock<()> = OnceLock::new();
+    DONE.get_or_init(|| {
+        let stamp = ui().join("node_modules/.heapr-lock");
+        let lock = std::fs::read(ui().join("package-lock.json")).unwrap();
+        if std::fs::read(&stamp).is_ok_and(|installed| installed == lock) {
+            return;
+        }
+        run_in_ui(&["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], Duration::from_secs(180));
+        std::fs::write(stamp, lock).unwrap();
+    });
+}
+
+/// Runs tests of node's own runner and checks that it ran some.
+fn run_browser_tests(file: &str) {
+    install();
+    let output = run_in_ui(&["node", "--test", file], Duration::from_secs(300));
+    let passed = output
+        .lines()
+        .find_map(|line| line.trim_start_matches(|first: char| !first.is_ascii_alphabetic()).strip_prefix("pass "))
+        .and_then(|count| count.trim().parse::<u32>().ok());
+    assert!(passed.is_some_and(|count| count > 0), "no test of {file} was run:\n{output}");
+}
+
+#[test]
+fn the_checked_in_page_is_what_its_sources_build() {
+    install();
+    let said = run_in_ui(&["node", "build.mjs", "--check"], Duration::from_secs(120));
+    assert!(said.contains("bytes compressed"), "{said}");
+}
+
+#[test]
+fn the_sources_of_the_page_are_sound() {
+    install();
+    run_in_ui(&["npx", "--no-install", "tsc", "--noEmit"], Duration::from_secs(120));
+    let said = run_in_ui(&["npx", "--no-install", "vitest", "run", "src"], Duration::from_secs(120));
+    assert!(said.contains("passed"), "{said}");
+}
+
+#[test]
+fn the_page_holds_what_must_hold_for_any_data() {
+    run_browser_tests("e2e/mock.test.mjs");
+}
+
+#[test]
+fn the_page_shows_of_a_trace_what_the_command_line_prints() {
+    run_browser_tests("e2e/trace.test.mjs");
+}
+
+#[test]
+fn the_page_shows_of_snapshots_what_the_command_line_prints() {
+    run_browser_tests("e2e/snapshot.test.mjs");
+}

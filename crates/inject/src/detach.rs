@@ -1,0 +1,224 @@
+//! Detaching, and undoing an attach that failed.
+//!
+//! ```text
+//! stop     put back the overwritten bytes: from now on no call comes in; delete the key; go on
+//! stop     until no thread is in the agent or an island, or has an address of theirs on its stack; those that are run on
+//!          for a moment, or, if they wait for something, until the next try
+//!          unmap the agent's memory, the islands, the agent
+//! ```
+
+use std::time::{Duration, Instant};
+
+use heapr_wire::{INJECTION_SYMBOL, SESSION_RECORDING};
+
+use crate::attach::AttachRequest;
+use crate::error::{Error, Result};
+use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::modules::Modules;
+use crate::record::Record;
+use crate::remote::Borrowed;
+use crate::report::DetachReport;
+use crate::stop::{Stopped, StoppedThread};
+use crate::x86_64::{OPENING_BYTES, entry_of, island_of, record_of};
+use crate::{quiet, target};
+
+pub(crate) const SYS_MUNMAP: u64 = 11;
+
+/// How long threads may take to leave the agent.
+const LIMIT: Duration = Duration::from_secs(5);
+const STOP_LIMIT: Duration = Duration::from_millis(200);
+const SETTLE_LIMIT: Duration = Duration::from_millis(30);
+const PAUSE_BETWEEN: Duration = Duration::from_millis(5);
+
+/// The record of an attach in the target; `None` if there is none.
+fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Record>> {
+    let modules = Modules::read(pid, memory)?;
+    let provider = modules.list.iter().filter(|module| module.symbol(memory, INJECTION_SYMBOL).is_none());
+    for module in provider {
+        let Some(malloc) = module.symbol(memory, "malloc") else { continue };
+        let mut code = [0; 16];
+        if memory.read(malloc.address_avma, &mut code).is_err() {
+            continue;
+        }
+        let entry_avma = entry_of(malloc.address_avma, &code);
+        let behind = &code[(entry_avma - malloc.address_avma) as usize..];
+        let Some(island_avma) = island_of(entry_avma, behind) else { return Ok(None) };
+        let mut opening = [0; OPENING_BYTES];
+        if memory.read(island_avma, &mut opening).is_err() {
+            return Ok(None);
+        }
+        return record_of(&opening).map(|record_avma| Record::read(pid, memory, record_avma)).transpose();
+    }
+    Ok(None)
+}
+
+/// Detaches. `between_tries` is called while threads that are still in the agent run on: they may wait for a buffer.
+///
+/// # Errors
+/// See [`Error`].
+pub fn detach(pid: u32, between_tries: &mut dyn FnMut()) -> Result<DetachReport> {
+    target::check(pid)?;
+    let memory = ProcessMemory::open(pid).map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),
+        _ => Error::NoSuchProcess { pid },
+    })?;
+    let record = find_record(pid, &memory)?.ok_or(Error::NotAttached { pid })?;
+    remove(pid, &memory, &record, between_tries)
+}
+
+fn remove(
+    pid: u32,
+    memory: &ProcessMemory,
+    record: &Record,
+    between_tries: &mut dyn FnMut(),
+) -> Result<DetachReport> {
+    let mut report = DetachReport {
+        process_slot: record.process_slot as u32,
+        process_generation: record.process_generation as u32,
+        ..DetachReport::default()
+    };
+    let gadgets = crate::plan::gadgets(pid, memory)?;
+    let mut is_restored = false;
+    let begin = Instant::now();
+    let mut ranges = vec![(record.start_avma, record.start_avma + record.bytes)];
+    ranges.extend(record.islands.iter().map(|&(start, bytes)| (start, start + bytes)));
+    loop {
+        report.try_count += 1;
+        if let Some(mut stopped) = Stopped::stop(pid, STOP_LIMIT)? {
+            if !is_restored {
+                report.hooks_removed = restore(pid, memory, record)?;
+                report.thread_count = stopped.threads.len();
+                is_restored = true;
+            }
+            let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
+            let is_clear = stopped
+                .settle(SETTLE_LIMIT, |thread| quiet::may_return_to(&ranges, memory, &mappings, thread))?;
+            let thread = crate::attach::choose_thread(memory, &mappings, &stopped.threads).copied();
+            if is_clear && let Some(thread) = thread {
+                let mut borrowed = Borrowed::new(pid, memory, gadgets, &thread)?;
+                let outcome = unmap(pid, memory, &mut borrowed, record, &stopped.threads);
+                borrowed.bring_home()?;
+                report.pause = report.pause.max(stopped.resume());
+                outcome?;
+                return Ok(report);
+            }
+            report.pause = report.pause.max(stopped.resume());
+        }
+        if begin.elapsed() > LIMIT {
+            if !is_restored {
+                let reason = "a thread did not stop".to_owned();
+                return Err(Error::NoQuietMoment { pid, seconds: LIMIT.as_secs(), reason });
+            }
+            report.bytes_left = record.bytes + record.islands.iter().map(|&(_, bytes)| bytes).sum::<u64>();
+            return Ok(report);
+        }
+        between_tries();
+        std::thread::sleep(PAUSE_BETWEEN);
+    }
+}
+
+/// Puts the overwritten bytes back, where ours still stand.
+fn restore(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<usize> {
+    let mut restored_count = 0;
+    for patch in &record.patches {
+        let mut now = [0; 5];
+        // The library may have been unloaded.
+        if memory.read(patch.address_avma, &mut now).is_ok() && now == patch.new {
+            memory
+                .write(patch.address_avma, &patch.original)
+                .map_err(|source| Error::Memory { pid, source })?;
+            restored_count += 1;
+        }
+    }
+    Ok(restored_count)
+}
+
+/// Frees everything that the attach has made in the target.
+fn unmap(
+    pid: u32,
+    memory: &ProcessMemory,
+    thread: &mut Borrowed<'_>,
+    record: &Record,
+    threads: &[StoppedThread],
+) -> Result<()> {
+    if record.end_key != 0 && record.key_delete_avma != 0 {
+        let own_frame_avma = thread.frame_avma();
+        thread.place_frame(record.stack_top_avma)?;
+        let key = record.end_key - 1;
+        thread.call_function(record.stub_avma, record.scratch_avma, record.key_delete_avma, [key, 0, 0])?;
+        thread.place_frame(own_frame_avma)?;
+    }
+    if record.tls_offset != 0 {
+        for stopped in threads {
+            let place = stopped.registers.fs_base.wrapping_add(record.tls_offset);
+            memory.write(place, &[0; 8]).map_err(|source| Error::Memory { pid, source })?;
+        }
+    }
+    const LIST_MAX: u64 = 1 << 16;
+    let list =
+        memory.read_vec(record.list_avma, record.list_count.min(LIST_MAX) as usize * 16).unwrap_or_default();
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    let own = list.chunks_exact(16).map(|pair| (word(&pair[..8]), word(&pair[8..])));
+    let own = own.filter(|&(start, bytes)| start != 0 && bytes != 0);
+    let whole = std::iter::once((record.start_avma, record.bytes)).filter(|&(start, _)| start != 0);
+    for (start, bytes) in own.chain(record.islands.iter().copied()).chain(whole) {
+        let bytes = bytes.next_multiple_of(4096);
+        let _ = thread.system_call(SYS_MUNMAP, [start, bytes, 0, 0, 0, 0])?;
+    }
+    Ok(())
+}
+
+/// Undoes what an attach has done so far, while the target still stands still.
+pub(crate) fn undo(
+    pid: u32,
+    memory: &ProcessMemory,
+    thread: &mut Borrowed<'_>,
+    record: &Record,
+    patches_written: usize,
+    threads: &[StoppedThread],
+) -> Result<()> {
+    let mut record = record.clone();
+    record.patches.truncate(patches_written);
+    restore(pid, memory, &record)?;
+    if record.start_avma == 0 {
+        return Ok(());
+    }
+    unmap(pid, memory, thread, &record, threads)
+}
+
+/// Removes an agent whose recorder is gone.
+///
+/// # Errors
+/// [`Error::AlreadyAttached`] if the recorder lives.
+pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory, _request: &AttachRequest<'_>) -> Result<()> {
+    let mappings = memory.mappings().map_err(|_| target::not_permitted(pid))?;
+    let pools =
+        mappings.iter().filter(|mapping| mapping.name.contains("memfd:heapr-pool") && mapping.file_off == 0);
+    for pool in pools {
+        let state_avma = pool.start_avma + std::mem::offset_of!(heapr_wire::Control, state) as u64;
+        if memory.read_u32(state_avma) == Ok(SESSION_RECORDING) && is_recorder_alive(memory, pool.start_avma)
+        {
+            return Err(Error::AlreadyAttached { pid });
+        }
+    }
+    match find_record(pid, memory)? {
+        Some(record) => remove(pid, memory, &record, &mut || ()).map(|_| ()),
+        None => Ok(()),
+    }
+}
+
+/// The recorder counts its rounds, one in 20 ms at least.
+fn is_recorder_alive(memory: &ProcessMemory, control_avma: u64) -> bool {
+    const SILENCE: Duration = Duration::from_millis(300);
+    let beat_avma = control_avma + std::mem::offset_of!(heapr_wire::Control, heartbeat) as u64;
+    let Ok(first) = memory.read_u32(beat_avma) else { return false };
+    let begin = Instant::now();
+    while begin.elapsed() < SILENCE {
+        match memory.read_u32(beat_avma) {
+            Ok(now) if now == first => std::thread::sleep(Duration::from_millis(10)),
+            Ok(_) => return true,
+            Err(_) => return false,
+        }
+    }
+    false
+}

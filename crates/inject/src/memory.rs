@@ -1,0 +1,170 @@
+//! The memory of another process: reading it in batches, and writing code into it.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+
+use crate::maps::{self, Mapping};
+
+/// A part of the target's memory that could not be read or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cannot access {bytes} bytes of the target's memory at {address_avma:#x}")]
+pub struct Unreachable {
+    /// Where.
+    pub address_avma: u64,
+    /// How many.
+    pub bytes: usize,
+}
+
+/// Reads the target's memory and lists its mappings. What it answers is untrusted: the target may hold anything.
+pub trait TargetMemory {
+    /// Fills `into` from `address_avma`.
+    ///
+    /// # Errors
+    /// Not all of it is readable.
+    fn read(&self, address_avma: u64, into: &mut [u8]) -> Result<(), Unreachable>;
+
+    /// Fills several pieces, with as few system calls as possible.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; the pieces before the unreadable one are filled.
+    fn read_batch(&self, pieces: &mut [(u64, &mut [u8])]) -> Result<(), Unreachable> {
+        pieces.iter_mut().try_for_each(|(address_avma, into)| self.read(*address_avma, into))
+    }
+
+    /// The mappings, by address.
+    ///
+    /// # Errors
+    /// The process is gone.
+    fn mappings(&self) -> std::io::Result<Vec<Mapping>>;
+
+    /// A word.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    fn read_u64(&self, address_avma: u64) -> Result<u64, Unreachable> {
+        let mut word = [0; 8];
+        self.read(address_avma, &mut word)?;
+        Ok(u64::from_le_bytes(word))
+    }
+
+    /// Half a word.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    fn read_u32(&self, address_avma: u64) -> Result<u32, Unreachable> {
+        let mut word = [0; 4];
+        self.read(address_avma, &mut word)?;
+        Ok(u32::from_le_bytes(word))
+    }
+
+    /// `count` bytes.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    fn read_vec(&self, address_avma: u64, count: usize) -> Result<Vec<u8>, Unreachable> {
+        let mut bytes = vec![0; count];
+        self.read(address_avma, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// A zero-terminated string of at most `bytes_max` bytes; cut there if it has no end.
+    ///
+    /// # Errors
+    /// Its first byte cannot be read.
+    fn read_string(&self, address_avma: u64, bytes_max: usize) -> Result<Vec<u8>, Unreachable> {
+        const PIECE: u64 = 256;
+        let mut text = Vec::new();
+        while text.len() < bytes_max {
+            let at = address_avma.wrapping_add(text.len() as u64);
+            // Up to the next multiple, so that no read crosses into a page that the string does not reach.
+            let mut piece = vec![0; (PIECE - at % PIECE) as usize];
+            match self.read(at, &mut piece) {
+                Err(error) if text.is_empty() => return Err(error),
+                Err(_) => break,
+                Ok(()) => {}
+            }
+            if let Some(end) = piece.iter().position(|&byte| byte == 0) {
+                text.extend_from_slice(&piece[..end]);
+                break;
+            }
+            text.append(&mut piece);
+        }
+        text.truncate(bytes_max);
+        Ok(text)
+    }
+}
+
+/// The memory of a process that this one may trace.
+#[derive(Debug)]
+pub struct ProcessMemory {
+    pid: u32,
+    /// `/proc/PID/mem`: writes reach pages that the process itself may not write.
+    file: File,
+}
+
+/// Pieces that one system call takes (`IOV_MAX`).
+const PIECES_MAX: usize = 1024;
+
+impl ProcessMemory {
+    /// Opens the memory of `pid`.
+    ///
+    /// # Errors
+    /// There is no such process, or it may not be traced.
+    pub fn open(pid: u32) -> std::io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
+        Ok(Self { pid, file })
+    }
+
+    /// Writes into the target, whatever the protection of its pages.
+    ///
+    /// # Errors
+    /// Nothing is mapped there.
+    pub fn write(&self, address_avma: u64, bytes: &[u8]) -> Result<(), Unreachable> {
+        self.file
+            .write_all_at(bytes, address_avma)
+            .map_err(|_| Unreachable { address_avma, bytes: bytes.len() })
+    }
+}
+
+impl TargetMemory for ProcessMemory {
+    fn read(&self, address_avma: u64, into: &mut [u8]) -> Result<(), Unreachable> {
+        let bytes = into.len();
+        self.file.read_exact_at(into, address_avma).map_err(|_| Unreachable { address_avma, bytes })
+    }
+
+    fn read_batch(&self, pieces: &mut [(u64, &mut [u8])]) -> Result<(), Unreachable> {
+        for group in pieces.chunks_mut(PIECES_MAX) {
+            let wanted: usize = group.iter().map(|(_, into)| into.len()).sum();
+            let local: Vec<libc::iovec> = group
+                .iter_mut()
+                .map(|(_, into)| libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() })
+                .collect();
+            let remote: Vec<libc::iovec> = group
+                .iter()
+                .map(|(address, into)| libc::iovec { iov_base: *address as *mut _, iov_len: into.len() })
+                .collect();
+            // SAFETY: the local pieces are exclusive borrows of these lengths; the kernel writes nowhere else.
+            let count = unsafe {
+                libc::process_vm_readv(
+                    self.pid.cast_signed(),
+                    local.as_ptr(),
+                    local.len() as u64,
+                    remote.as_ptr(),
+                    remote.len() as u64,
+                    0,
+                )
+            };
+            if count.cast_unsigned() != wanted {
+                // Which piece it was: one by one, also for what one call cannot take.
+                for (address_avma, into) in group {
+                    self.read(*address_avma, into)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn mappings(&self) -> std::io::Result<Vec<Mapping>> {
+        maps::read(self.pid)
+    }
+}

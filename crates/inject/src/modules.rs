@@ -1,0 +1,246 @@
+//! The target's modules and their symbols, read from its memory as its loader keeps them. Untrusted: every count is bounded.
+
+use std::fs;
+
+use crate::error::{Error, Result};
+use crate::memory::{TargetMemory, Unreachable};
+
+/// A function or variable that a module defines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Symbol {
+    pub(crate) address_avma: u64,
+    pub(crate) size_bytes: u64,
+    /// The address is that of a function that answers with the address meant.
+    pub(crate) is_indirect: bool,
+}
+
+/// A loaded module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Module {
+    pub(crate) name: String,
+    pub(crate) is_main: bool,
+    pub(crate) bias: u64,
+    symbols_avma: u64,
+    strings_avma: u64,
+    gnu_hash_avma: u64,
+}
+
+/// The loader's list, and where it says whether the list is complete.
+#[derive(Debug)]
+pub(crate) struct Modules {
+    pub(crate) list: Vec<Module>,
+    pub(crate) state_avma: u64,
+    pub(crate) first_link_avma: u64,
+}
+
+/// More than any program has.
+const MODULES_MAX: usize = 20_000;
+const DYNAMIC_ENTRIES_MAX: u64 = 4096;
+const NAME_BYTES_MAX: usize = 4096;
+
+const AT_PHDR: u64 = 3;
+const AT_PHNUM: u64 = 5;
+const PT_DYNAMIC: u64 = 2;
+const PT_PHDR: u64 = 6;
+const DT_DEBUG: u64 = 21;
+
+impl Modules {
+    /// Reads the list. `Error::Unsupported` for a program without a loader.
+    pub(crate) fn read(pid: u32, memory: &impl TargetMemory) -> Result<Self> {
+        let memory_error = |source: Unreachable| Error::Memory { pid, source };
+        let debug_avma = find_debug(pid, memory)?;
+        // struct r_debug: version, first link, breakpoint, state.
+        let mut head = [0; 32];
+        memory.read(debug_avma, &mut head).map_err(memory_error)?;
+        let word = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().unwrap_or_default());
+        let first_link_avma = word(8);
+        let mut list = Vec::new();
+        let mut link_avma = first_link_avma;
+        while link_avma != 0 && list.len() < MODULES_MAX {
+            // struct link_map: bias, name, dynamic section, next, previous.
+            let mut link = [0; 40];
+            memory.read(link_avma, &mut link).map_err(memory_error)?;
+            let word = |at: usize| u64::from_le_bytes(link[at..at + 8].try_into().unwrap_or_default());
+            let name = memory.read_string(word(8), NAME_BYTES_MAX).unwrap_or_default();
+            let name = String::from_utf8_lossy(&name).into_owned();
+            let is_main = list.is_empty();
+            if !name.starts_with("linux-vdso")
+                && let Some(module) = read_module(memory, name, is_main, word(0), word(16))
+            {
+                list.push(module);
+            }
+            link_avma = word(24);
+        }
+        Ok(Self { list, state_avma: debug_avma + 24, first_link_avma })
+    }
+
+    /// Whether the loader is not at changing the list.
+    pub(crate) fn is_consistent(&self, memory: &impl TargetMemory) -> bool {
+        memory.read_u32(self.state_avma) == Ok(0)
+    }
+
+    /// Whether the list is what it was when it was read.
+    pub(crate) fn is_unchanged(&self, pid: u32, memory: &impl TargetMemory) -> bool {
+        Self::read(pid, memory)
+            .is_ok_and(|now| now.first_link_avma == self.first_link_avma && now.list == self.list)
+    }
+
+    /// The first module, in the loader's order, that defines a name.
+    pub(crate) fn find(&self, memory: &impl TargetMemory, name: &str) -> Option<(&Module, Symbol)> {
+        self.list.iter().find_map(|module| Some((module, module.symbol(memory, name)?)))
+    }
+}
+
+fn read_module(
+    memory: &impl TargetMemory,
+    name: String,
+    is_main: bool,
+    bias: u64,
+    dynamic_avma: u64,
+) -> Option<Module> {
+    let mut module = Module { name, is_main, bias, symbols_avma: 0, strings_avma: 0, gnu_hash_avma: 0 };
+    let absolute = |value: u64| if value < bias { bias.wrapping_add(value) } else { value };
+    for number in 0..DYNAMIC_ENTRIES_MAX {
+        let mut entry = [0; 16];
+        memory.read(dynamic_avma.wrapping_add(number * 16), &mut entry).ok()?;
+        let (tag, value) = entry.split_at(8);
+        let tag = u64::from_le_bytes(tag.try_into().ok()?);
+        let value = u64::from_le_bytes(value.try_into().ok()?);
+        match tag {
+            0 => break,
+            5 => module.strings_avma = absolute(value),
+            6 => module.symbols_avma = absolute(value),
+            0x6fff_fef5 => module.gnu_hash_avma = absolute(value),
+            _ => {}
+        }
+    }
+    Some(module)
+}
+
+/// Address of the loader's `struct r_debug`, which it enters into the program's dynamic section.
+fn find_debug(pid: u32, memory: &impl TargetMemory) -> Result<u64> {
+    let memory_error = |source: Unreachable| Error::Memory { pid, source };
+    let auxiliary = fs::read(format!("/proc/{pid}/auxv")).map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => crate::target::not_permitted(pid),
+        _ => Error::NoSuchProcess { pid },
+    })?;
+    let entry = |wanted: u64| {
+        auxiliary.chunks_exact(16).find_map(|entry| {
+            let (tag, value) = entry.split_at(8);
+            (u64::from_le_bytes(tag.try_into().ok()?) == wanted)
+                .then_some(u64::from_le_bytes(value.try_into().ok()?))
+        })
+    };
+    let no_loader =
+        Error::Unsupported { pid, reason: "it is linked statically: there is no C library to hook" };
+    let (Some(headers_avma), Some(count)) = (entry(AT_PHDR), entry(AT_PHNUM)) else { return Err(no_loader) };
+    let (mut bias, mut dynamic_svma) = (0, None);
+    for number in 0..count.min(1000) {
+        let mut header = [0; 56];
+        memory.read(headers_avma + number * 56, &mut header).map_err(memory_error)?;
+        let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().unwrap_or_default());
+        match word(0) & 0xffff_ffff {
+            PT_PHDR => bias = headers_avma.wrapping_sub(word(16)),
+            PT_DYNAMIC => dynamic_svma = Some(word(16)),
+            _ => {}
+        }
+    }
+    let Some(dynamic_svma) = dynamic_svma else { return Err(no_loader) };
+    let dynamic_avma = bias.wrapping_add(dynamic_svma);
+    for number in 0..DYNAMIC_ENTRIES_MAX {
+        let at = dynamic_avma.wrapping_add(number * 16);
+        match memory.read_u64(at).map_err(memory_error)? {
+            0 => break,
+            DT_DEBUG => {
+                let debug_avma = memory.read_u64(at.wrapping_add(8)).map_err(memory_error)?;
+                return match debug_avma {
+                    0 => {
+                        Err(Error::Unsupported { pid, reason: "its loader has not started it yet, or hides" })
+                    }
+                    _ => Ok(debug_avma),
+                };
+            }
+            _ => {}
+        }
+    }
+    Err(no_loader)
+}
+
+impl Module {
+    /// What the module defines under a name. Versions are not told apart: the first one found counts.
+    pub(crate) fn symbol(&self, memory: &impl TargetMemory, name: &str) -> Option<Symbol> {
+        const CHAIN_MAX: u32 = 100_000;
+        const STT_TLS: u8 = 6;
+        const STT_GNU_IFUNC: u8 = 10;
+        if self.gnu_hash_avma == 0 || self.symbols_avma == 0 || self.strings_avma == 0 {
+            return None;
+        }
+        let hash =
+            name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
+        let mut head = [0; 16];
+        memory.read(self.gnu_hash_avma, &mut head).ok()?;
+        let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap_or_default());
+        let [bucket_count, first, bloom_count, shift] = [word(0), word(4), word(8), word(12)];
+        if bucket_count == 0 || bloom_count == 0 {
+            return None;
+        }
+        let bloom_avma = self.gnu_hash_avma + 16;
+        let bloom = memory.read_u64(bloom_avma + u64::from(hash / 64 % bloom_count) * 8).ok()?;
+        if bloom >> (hash % 64) & bloom >> (hash.checked_shr(shift).unwrap_or(0) % 64) & 1 == 0 {
+            return None;
+        }
+        let buckets_avma = bloom_avma + u64::from(bloom_count) * 8;
+        let chains_avma = buckets_avma + u64::from(bucket_count) * 4;
+        let mut index = memory.read_u32(buckets_avma + u64::from(hash % bucket_count) * 4).ok()?;
+        if index < first {
+            return None;
+        }
+        for _ in 0..CHAIN_MAX {
+            let chain = memory.read_u32(chains_avma + u64::from(index - first) * 4).ok()?;
+            if chain | 1 == hash | 1 {
+                let mut symbol = [0; 24];
+                memory.read(self.symbols_avma + u64::from(index) * 24, &mut symbol).ok()?;
+                let name_off = u32::from_le_bytes(symbol[..4].try_into().ok()?);
+                let kind = symbol[4] & 15;
+                let section = u16::from_le_bytes(symbol[6..8].try_into().ok()?);
+                let value = u64::from_le_bytes(symbol[8..16].try_into().ok()?);
+                let found =
+                    memory.read_string(self.strings_avma + u64::from(name_off), name.len() + 1).ok()?;
+                if section != 0 && value != 0 && kind != STT_TLS && found == name.as_bytes() {
+                    return Some(Symbol {
+                        address_avma: self.bias.wrapping_add(value),
+                        size_bytes: u64::from_le_bytes(symbol[16..24].try_into().ok()?),
+                        is_indirect: kind == STT_GNU_IFUNC,
+                    });
+                }
+            }
+            if chain & 1 != 0 {
+                return None;
+            }
+            index = index.checked_add(1)?;
+        }
+        None
+    }
+
+    /// End of the nearest function before `address_avma` that the module shows; `None` if there is none.
+    pub(crate) fn end_of_function_before(
+        &self,
+        memory: &impl TargetMemory,
+        address_avma: u64,
+    ) -> Option<u64> {
+        const SYMBOLS_MAX: usize = 1 << 20;
+        let count = (self.strings_avma.checked_sub(self.symbols_avma)? / 24) as usize;
+        if count == 0 || count > SYMBOLS_MAX {
+            return None;
+        }
+        let table = memory.read_vec(self.symbols_avma, count * 24).ok()?;
+        let ends = table.chunks_exact(24).filter_map(|symbol| {
+            let value = u64::from_le_bytes(symbol[8..16].try_into().ok()?);
+            let size = u64::from_le_bytes(symbol[16..24].try_into().ok()?);
+            let is_function = matches!(symbol[4] & 15, 2 | 10) && symbol[6..8] != [0, 0];
+            let end = self.bias.wrapping_add(value).wrapping_add(size);
+            (is_function && end <= address_avma).then_some(end)
+        });
+        ends.max()
+    }
+}

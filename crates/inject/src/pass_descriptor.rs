@@ -1,0 +1,87 @@
+//! Handing a descriptor to the target without any path, so that it works in other mount, network and process namespaces:
+//! the target makes a pair of sockets, we take a copy of one of them and send the descriptor through it.
+
+use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+
+use crate::error::{Error, Result};
+use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::remote::Borrowed;
+
+const SYS_CLOSE: u64 = 3;
+const SYS_RECVMSG: u64 = 47;
+const SYS_SOCKETPAIR: u64 = 53;
+
+/// A copy of the target's descriptor `number` (Linux 5.6).
+fn take_copy(pid: u32, number: i32) -> io::Result<OwnedFd> {
+    // SAFETY: plain numbers.
+    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if process < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that the kernel has just made for us alone.
+    let process = unsafe { OwnedFd::from_raw_fd(process as i32) };
+    // SAFETY: plain numbers.
+    let copy = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) };
+    if copy < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: as above.
+    Ok(unsafe { OwnedFd::from_raw_fd(copy as i32) })
+}
+
+/// Sends one byte with a descriptor.
+fn send(socket: &OwnedFd, descriptor: i32) -> io::Result<()> {
+    let mut byte = [b'h'];
+    let mut piece = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    // A control message of one descriptor: length 20, level SOL_SOCKET, kind SCM_RIGHTS, the number; 24 with padding.
+    let mut control = [20_u64, (libc::SOL_SOCKET as u64) | (libc::SCM_RIGHTS as u64) << 32, 0];
+    control[2] = u64::from(descriptor.cast_unsigned());
+    // SAFETY: all bits zero is a valid msghdr.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = 24;
+    // SAFETY: the message and what it points to live until the call returns.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
+    if sent == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives the target a descriptor. `scratch_avma`: 256 writable bytes in the target. Returns its number there.
+pub(crate) fn pass(
+    pid: u32,
+    memory: &ProcessMemory,
+    thread: &mut Borrowed<'_>,
+    scratch_avma: u64,
+    descriptor: i32,
+) -> Result<u64> {
+    let memory_error = |source| Error::Memory { pid, source };
+    let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
+    thread.call_system("socketpair", SYS_SOCKETPAIR, [libc::AF_UNIX as u64, kind, 0, scratch_avma, 0, 0])?;
+    let pair = memory.read_u64(scratch_avma).map_err(memory_error)?;
+    let (near, far) = (pair & 0xffff_ffff, pair >> 32);
+    let outcome = (|| {
+        let copy = take_copy(pid, far as i32);
+        let copy = copy.map_err(|source| Error::Trace { pid, call: "pidfd_getfd", source })?;
+        send(&copy, descriptor).map_err(|source| Error::Trace { pid, call: "sendmsg", source })?;
+        // struct msghdr at 64, iovec at 128, control at 160, the byte at 200.
+        let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let header = [0, 0, scratch_avma + 128, 1, scratch_avma + 160, 24, 0];
+        memory.write(scratch_avma + 64, &words(&header)).map_err(memory_error)?;
+        memory.write(scratch_avma + 128, &words(&[scratch_avma + 200, 1])).map_err(memory_error)?;
+        memory.write(scratch_avma + 160, &words(&[0, 0, 0])).map_err(memory_error)?;
+        let flags = (libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) as u64;
+        thread.call_system("recvmsg", SYS_RECVMSG, [near, scratch_avma + 64, flags, 0, 0, 0])?;
+        let got = memory.read_u64(scratch_avma + 160).map_err(memory_error)?;
+        if got != 20 {
+            // No descriptor was free for it.
+            return Err(Error::RemoteCall { pid, call: "receiving a descriptor", errno: libc::EMFILE });
+        }
+        Ok(u64::from(memory.read_u32(scratch_avma + 176).map_err(memory_error)?))
+    })();
+    for number in [near, far] {
+        let _ = thread.system_call(SYS_CLOSE, [number, 0, 0, 0, 0, 0])?;
+    }
+    outcome
+}

@@ -1,0 +1,324 @@
+//! Which functions are hooked, where they lie, and what stands in the way. Made while the target runs.
+
+use std::collections::BTreeSet;
+
+use heapr_wire::{
+    BUILD_ID, HOOK_ALLOCATOR, HOOK_EXEC, HOOK_FOREIGN, HOOK_LOADER, HOOK_MAPPING, HOOK_OPERATOR,
+    INJECTION_MAGIC, INJECTION_SYMBOL,
+};
+
+use crate::error::{Error, Result};
+use crate::image::Image;
+use crate::maps::{self, Mapping};
+use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::modules::{Module, Modules, Symbol};
+use crate::remote::Gadgets;
+use crate::x86_64::Prologue;
+
+/// One function to be hooked.
+#[derive(Debug)]
+pub(crate) struct Hook {
+    pub(crate) name: String,
+    /// Offset of the trampoline in the image.
+    pub(crate) trampoline: u64,
+    /// Offsets in the image of the words that get the address of the moved instructions.
+    pub(crate) real: Vec<u64>,
+    pub(crate) prologue: Prologue,
+    /// Callers in this range (start, bytes) are the allocator itself.
+    pub(crate) family: Option<(u64, u64)>,
+}
+
+/// The whole plan.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) image: Image,
+    pub(crate) modules: Modules,
+    pub(crate) gadgets: Gadgets,
+    pub(crate) hooks: Vec<Hook>,
+    /// Functions that stay as they are: offsets in the image of the words that get their address.
+    pub(crate) plain: Vec<(u64, u64)>,
+    pub(crate) not_hooked: Vec<(String, String)>,
+    /// Code of the allocators: a thread in it is at allocating or freeing.
+    pub(crate) allocator_ranges: Vec<(u64, u64)>,
+    /// Code of the modules that allocators call.
+    pub(crate) library_ranges: Vec<(u64, u64)>,
+    /// Where a thread waits for a lock of the C library's own, if that can be told.
+    pub(crate) private_lock_range: Option<(u64, u64)>,
+    pub(crate) imports: Vec<(String, Symbol)>,
+    pub(crate) key_create_avma: u64,
+    pub(crate) key_delete_avma: u64,
+    pub(crate) set_specific_avma: u64,
+    pub(crate) find_object_avma: u64,
+    pub(crate) stack_end_avma: u64,
+    /// Address of the table in the image, as an offset.
+    pub(crate) injection: u64,
+}
+
+/// The table entries of the agent.
+struct Entry {
+    name: String,
+    trampoline: u64,
+    real: u64,
+    group: u64,
+}
+
+impl Plan {
+    pub(crate) fn make(pid: u32, memory: &ProcessMemory, agent: &[u8], hooks_mmap: bool) -> Result<Self> {
+        let mut image = Image::load(agent)?;
+        // Relocated to 0: pointers in the agent's table are offsets.
+        image.relocate(0, 0, |_| Some(0))?;
+        let injection =
+            image.export(INJECTION_SYMBOL).ok_or(Error::BadAgent { what: "it cannot be injected" })?;
+        if image.word(injection)? != INJECTION_MAGIC || image.word(injection + 8)? != BUILD_ID {
+            return Err(Error::BadAgent { what: "it is of another build" });
+        }
+        let modules = Modules::read(pid, memory)?;
+        let mappings = memory.mappings().map_err(|_| Error::NoSuchProcess { pid })?;
+        let libc = modules
+            .list
+            .iter()
+            .find(|module| module.symbol(memory, "gnu_get_libc_version").is_some())
+            .ok_or(Error::Unsupported { pid, reason: "its C library is not glibc" })?;
+        let libc_code = code_of(&mappings, libc, memory, "gnu_get_libc_version");
+        let gadgets = find_gadgets(pid, memory, libc_code)?;
+        let address = |name: &str| modules.find(memory, name).map_or(0, |(_, symbol)| symbol.address_avma);
+        let key = |name: &str| match address(name) {
+            0 => address(&format!("__{name}")),
+            found => found,
+        };
+        let mut imports = Vec::new();
+        for name in image.imports() {
+            let found =
+                libc.symbol(memory, &name).or_else(|| modules.find(memory, &name).map(|(_, symbol)| symbol));
+            let symbol =
+                found.ok_or(Error::Unsupported { pid, reason: "its C library lacks a basic function" })?;
+            imports.push((name, symbol));
+        }
+        let private_lock_range = libc
+            .symbol(memory, "__lll_lock_wait_private")
+            .map(|symbol| (symbol.address_avma, symbol.address_avma + symbol.size_bytes.max(64)));
+        let mut plan = Self {
+            gadgets,
+            hooks: Vec::new(),
+            plain: Vec::new(),
+            not_hooked: Vec::new(),
+            allocator_ranges: Vec::new(),
+            library_ranges: vec![libc_code],
+            private_lock_range,
+            imports,
+            key_create_avma: key("pthread_key_create"),
+            key_delete_avma: key("pthread_key_delete"),
+            set_specific_avma: key("pthread_setspecific"),
+            find_object_avma: address("_dl_find_object"),
+            stack_end_avma: address("__libc_stack_end"),
+            injection,
+            image,
+            modules: Modules { list: Vec::new(), state_avma: 0, first_link_avma: 0 },
+        };
+        let list = modules_of(&modules.list, memory);
+        plan.choose_hooks(pid, memory, &mappings, &libc.name, libc_code, &list, hooks_mmap)?;
+        plan.modules = modules;
+        Ok(plan)
+    }
+
+    fn entries(&self) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for (table, count) in
+            [(self.injection + 32, self.injection + 40), (self.injection + 48, self.injection + 56)]
+        {
+            let (first, count) = (self.image.word(table)?, self.image.word(count)?);
+            for number in 0..count.min(1000) {
+                let at = first + number * 40;
+                let name = self.image.part(self.image.word(at)?, self.image.word(at + 8)?)?;
+                entries.push(Entry {
+                    name: String::from_utf8_lossy(name).into_owned(),
+                    trampoline: self.image.word(at + 16)?,
+                    real: self.image.word(at + 24)?,
+                    group: self.image.word(at + 32)?,
+                });
+            }
+        }
+        Ok(entries)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "parts of the plan under construction")]
+    fn choose_hooks(
+        &mut self,
+        pid: u32,
+        memory: &ProcessMemory,
+        mappings: &[Mapping],
+        libc_name: &str,
+        libc_code: (u64, u64),
+        list: &[&Module],
+        hooks_mmap: bool,
+    ) -> Result<()> {
+        let has_malloc = |module: &Module| module.symbol(memory, "malloc").is_some();
+        let has_interface = |module: &Module| {
+            ["mallocx", "je_malloc", "tc_malloc", "mi_malloc"]
+                .iter()
+                .any(|name| module.symbol(memory, name).is_some())
+        };
+        // As the preloaded agent: an interface of its own, or operators besides a malloc.
+        let providers: Vec<(&Module, bool)> = list
+            .iter()
+            .filter_map(|module| {
+                let has_malloc = has_malloc(module);
+                let is_provider =
+                    has_interface(module) || has_malloc && module.symbol(memory, "_Znwm").is_some();
+                is_provider.then_some((*module, has_malloc))
+            })
+            .collect();
+        for entry in self.entries()? {
+            let candidates: Vec<&Module> = match entry.group {
+                HOOK_ALLOCATOR | HOOK_MAPPING | HOOK_LOADER | HOOK_EXEC => list.to_vec(),
+                HOOK_FOREIGN => providers.iter().map(|&(module, _)| module).collect(),
+                HOOK_OPERATOR => providers
+                    .iter()
+                    .filter(|&&(_, has_malloc)| has_malloc)
+                    .map(|&(module, _)| module)
+                    .collect(),
+                _ => Vec::new(),
+            };
+            let found =
+                candidates.into_iter().find_map(|module| Some((module, module.symbol(memory, &entry.name)?)));
+            let Some((module, symbol)) = found else { continue };
+            let address_avma = symbol.address_avma;
+            if entry.group == HOOK_MAPPING && !hooks_mmap {
+                self.plain.push((entry.real, address_avma));
+                continue;
+            }
+            let code = code_around(mappings, address_avma);
+            let family = match (entry.group, code) {
+                (HOOK_ALLOCATOR, Some(_)) if module.name == libc_name && !module.is_main => {
+                    Some(malloc_object(memory, module, libc_code))
+                }
+                (HOOK_ALLOCATOR | HOOK_MAPPING | HOOK_FOREIGN | HOOK_OPERATOR, Some(code))
+                    if !module.is_main =>
+                {
+                    Some(code)
+                }
+                _ => None,
+            };
+            if entry.group == HOOK_ALLOCATOR
+                && let (Some(range), Some(code)) = (family, code)
+            {
+                for (ranges, range) in [(&mut self.allocator_ranges, range), (&mut self.library_ranges, code)]
+                {
+                    if !ranges.contains(&range) {
+                        ranges.push(range);
+                    }
+                }
+            }
+            self.plain.push((entry.real, address_avma));
+            if symbol.is_indirect {
+                self.not_hooked.push((entry.name, "it is chosen by the loader (ifunc)".to_owned()));
+                continue;
+            }
+            // Two names of the same function: one hook.
+            let bytes = if symbol.size_bytes == 0 { 64 } else { symbol.size_bytes.min(16 << 10) };
+            let body = memory.read_vec(address_avma, bytes as usize).unwrap_or_default();
+            match Prologue::plan(address_avma, &body) {
+                Ok(prologue) => {
+                    let same =
+                        self.hooks.iter_mut().find(|hook| hook.prologue.entry_avma == prologue.entry_avma);
+                    self.plain.pop();
+                    match same {
+                        Some(hook) => hook.real.push(entry.real),
+                        None => self.hooks.push(Hook {
+                            name: entry.name,
+                            trampoline: entry.trampoline,
+                            real: vec![entry.real],
+                            prologue,
+                            family: family.map(|(start, end)| (start, end - start)),
+                        }),
+                    }
+                }
+                Err(reason) => self.not_hooked.push((entry.name, reason.to_owned())),
+            }
+        }
+        if !self.hooks.iter().any(|hook| hook.name == "malloc") {
+            return Err(Error::Unsupported { pid, reason: "its malloc cannot be hooked" });
+        }
+        Ok(())
+    }
+}
+
+/// The modules without an agent that was preloaded: its functions are not the allocator's.
+fn modules_of<'a>(list: &'a [Module], memory: &ProcessMemory) -> Vec<&'a Module> {
+    list.iter().filter(|module| module.symbol(memory, INJECTION_SYMBOL).is_none()).collect()
+}
+
+/// Start and end of the executable mapping that holds a function of a module.
+fn code_of(mappings: &[Mapping], module: &Module, memory: &ProcessMemory, name: &str) -> (u64, u64) {
+    let symbol = module.symbol(memory, name);
+    symbol.and_then(|symbol| code_around(mappings, symbol.address_avma)).unwrap_or_default()
+}
+
+fn code_around(mappings: &[Mapping], address_avma: u64) -> Option<(u64, u64)> {
+    let mapping = maps::find(mappings, address_avma).filter(|mapping| mapping.is_executable)?;
+    // A page that was written to, or made writable for a while, is a mapping of its own.
+    let same = |other: &&Mapping| other.inode == mapping.inode && other.is_executable && mapping.inode != 0;
+    let start =
+        mappings.iter().filter(same).map(|other| other.start_avma).min().unwrap_or(mapping.start_avma);
+    let end = mappings.iter().filter(same).map(|other| other.end_avma).max().unwrap_or(mapping.end_avma);
+    Some((start, end))
+}
+
+/// The code of glibc's malloc.o: its functions call each other, which are no calls of the program's. The functions of one
+/// object file lie together, the static ones among those that have names.
+fn malloc_object(memory: &ProcessMemory, libc: &Module, (code_start, code_end): (u64, u64)) -> (u64, u64) {
+    const NAMES: [&str; 14] = [
+        "malloc",
+        "free",
+        "calloc",
+        "realloc",
+        "memalign",
+        "aligned_alloc",
+        "posix_memalign",
+        "valloc",
+        "pvalloc",
+        "malloc_trim",
+        "malloc_usable_size",
+        "mallinfo",
+        "malloc_info",
+        "reallocarray",
+    ];
+    let symbols: BTreeSet<(u64, u64)> = NAMES
+        .iter()
+        .filter_map(|name| libc.symbol(memory, name))
+        .map(|symbol| (symbol.address_avma, symbol.address_avma.saturating_add(symbol.size_bytes)))
+        .collect();
+    let first = symbols.iter().map(|&(start, _)| start).min().unwrap_or(code_start);
+    let end = symbols.iter().map(|&(_, end)| end).max().unwrap_or(code_end);
+    let start = libc.end_of_function_before(memory, first).unwrap_or(first);
+    (start.clamp(code_start, code_end), end.clamp(code_start, code_end))
+}
+
+/// The instructions of the target's C library that are used.
+pub(crate) fn gadgets(pid: u32, memory: &ProcessMemory) -> Result<Gadgets> {
+    const VERSION: &str = "gnu_get_libc_version";
+    let modules = Modules::read(pid, memory)?;
+    let mappings = memory.mappings().map_err(|_| Error::NoSuchProcess { pid })?;
+    let (libc, _) = modules
+        .find(memory, VERSION)
+        .ok_or(Error::Unsupported { pid, reason: "its C library is not glibc" })?;
+    find_gadgets(pid, memory, code_of(&mappings, libc, memory, VERSION))
+}
+
+fn find_gadgets(pid: u32, memory: &ProcessMemory, (start, end): (u64, u64)) -> Result<Gadgets> {
+    const SYSTEM_CALL: [u8; 3] = [0x0f, 0x05, 0xc3];
+    const SIGRETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+    const CODE_BYTES_MAX: u64 = 64 << 20;
+    let bytes = (end - start).min(CODE_BYTES_MAX) as usize;
+    let code = memory.read_vec(start, bytes).map_err(|source| Error::Memory { pid, source })?;
+    let find = |pattern: &[u8]| {
+        code.windows(pattern.len()).position(|window| window == pattern).map(|at| start + at as u64)
+    };
+    match (find(&SYSTEM_CALL), find(&SIGRETURN)) {
+        (Some(system_call_avma), Some(sigreturn_avma)) => Ok(Gadgets { system_call_avma, sigreturn_avma }),
+        _ => Err(Error::Unsupported {
+            pid,
+            reason: "its C library is not as expected (no system call found in it)",
+        }),
+    }
+}

@@ -1,0 +1,124 @@
+//! The ptrace requests in use, as functions with errors.
+
+use std::io;
+
+use crate::x86_64::Registers;
+
+/// What a stopped thread reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// `PTRACE_EVENT_STOP`: by our interrupt, or the whole process was stopped by a signal.
+    Interrupted,
+    /// At the entry or the exit of a system call.
+    SystemCall,
+    /// A signal is about to be delivered.
+    Signal(i32),
+    /// The thread has ended.
+    Ended,
+}
+
+const PTRACE_EVENT_STOP: i32 = 128;
+
+fn request(number: libc::c_uint, tid: u32, address: usize, data: usize) -> io::Result<()> {
+    // SAFETY: only requests whose address and data are numbers, or point to the callers' buffers below.
+    let answer = unsafe { libc::ptrace(number, tid.cast_signed(), address, data) };
+    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Begins to trace a thread without stopping it. When the tracer dies the thread runs on.
+pub(crate) fn seize(tid: u32) -> io::Result<()> {
+    request(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACESYSGOOD as usize)
+}
+
+/// Asks a thread to stop.
+pub(crate) fn interrupt(tid: u32) -> io::Result<()> {
+    request(libc::PTRACE_INTERRUPT, tid, 0, 0)
+}
+
+/// Lets a thread go on, delivering `signal` (0: none).
+pub(crate) fn go_on(tid: u32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_CONT, tid, 0, signal as usize)
+}
+
+/// Lets a thread go on to the next entry or exit of a system call.
+pub(crate) fn go_to_system_call(tid: u32) -> io::Result<()> {
+    go_to_system_call_with(tid, 0)
+}
+
+/// The same, delivering a signal.
+pub(crate) fn go_to_system_call_with(tid: u32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_SYSCALL, tid, 0, signal as usize)
+}
+
+/// Ends the tracing of a stopped thread, which goes on.
+pub(crate) fn detach(tid: u32) -> io::Result<()> {
+    request(libc::PTRACE_DETACH, tid, 0, 0)
+}
+
+/// A thread's event, if it has one now.
+pub(crate) fn poll(tid: u32) -> io::Result<Option<Event>> {
+    let mut status = 0;
+    // SAFETY: the kernel writes one status.
+    let answer = unsafe { libc::waitpid(tid.cast_signed(), &raw mut status, libc::__WALL | libc::WNOHANG) };
+    if answer == 0 {
+        return Ok(None);
+    }
+    if answer < 0 {
+        let error = io::Error::last_os_error();
+        return match error.raw_os_error() {
+            Some(libc::ECHILD) => Ok(Some(Event::Ended)),
+            Some(libc::EINTR) => Ok(None),
+            _ => Err(error),
+        };
+    }
+    if !libc::WIFSTOPPED(status) {
+        return Ok(Some(Event::Ended));
+    }
+    let signal = libc::WSTOPSIG(status);
+    Ok(Some(match status >> 16 {
+        PTRACE_EVENT_STOP => Event::Interrupted,
+        _ if signal == libc::SIGTRAP | 0x80 => Event::SystemCall,
+        _ => Event::Signal(signal),
+    }))
+}
+
+/// A stopped thread's registers.
+pub(crate) fn registers(tid: u32) -> io::Result<Registers> {
+    let mut registers = Registers::default();
+    request(libc::PTRACE_GETREGS, tid, 0, &raw mut registers as usize)?;
+    Ok(registers)
+}
+
+/// Sets them.
+pub(crate) fn set_registers(tid: u32, registers: &Registers) -> io::Result<()> {
+    request(libc::PTRACE_SETREGS, tid, 0, std::ptr::from_ref(registers) as usize)
+}
+
+/// The floating-point and vector registers as the kernel lays them out (XSAVE, standard form).
+pub(crate) fn extended_state(tid: u32) -> io::Result<Vec<u8>> {
+    const NT_X86_XSTATE: usize = 0x202;
+    let mut bytes = vec![0_u8; 16 << 10];
+    let mut piece = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    request(libc::PTRACE_GETREGSET, tid, NT_X86_XSTATE, &raw mut piece as usize)?;
+    bytes.truncate(piece.iov_len);
+    Ok(bytes)
+}
+
+/// Sets them.
+pub(crate) fn set_extended_state(tid: u32, bytes: &[u8]) -> io::Result<()> {
+    const NT_X86_XSTATE: usize = 0x202;
+    let mut piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    request(libc::PTRACE_SETREGSET, tid, NT_X86_XSTATE, &raw mut piece as usize)
+}
+
+/// The signals that a stopped thread blocks.
+pub(crate) fn signal_mask(tid: u32) -> io::Result<u64> {
+    let mut mask = 0_u64;
+    request(libc::PTRACE_GETSIGMASK, tid, 8, &raw mut mask as usize)?;
+    Ok(mask)
+}
+
+/// Sets them.
+pub(crate) fn set_signal_mask(tid: u32, mask: u64) -> io::Result<()> {
+    request(libc::PTRACE_SETSIGMASK, tid, 8, &raw const mask as usize)
+}

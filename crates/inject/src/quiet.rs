@@ -1,0 +1,97 @@
+//! Is a thread in the allocator, in bytes that will be overwritten, or in the agent?
+//!
+//! The answers are conservative: a word on the stack counts as a return address. Only the top of the stack is looked at for
+//! the allocator, whose functions have small frames and call nothing but the C library and the kernel; all of it (up to a
+//! bound) for code that goes away, where a mistake would be a crash.
+
+use crate::maps::{self, Mapping};
+use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::plan::Plan;
+use crate::stop::StoppedThread;
+
+/// Bytes above the stack pointer in which an allocator's return address must lie.
+const ALLOCATOR_STACK_BYTES: u64 = 512;
+/// Bytes of a stack that are looked at: a thread in deeper recursion is not seen to have been interrupted in the few bytes
+/// that matter.
+const STACK_BYTES_MAX: u64 = 1 << 20;
+
+/// System calls that an allocator makes: mmap, mprotect, munmap, brk, sched_yield, mremap, madvise, futex.
+const ALLOCATOR_CALLS: [u64; 8] = [9, 10, 11, 12, 24, 25, 28, 202];
+const FUTEX: u64 = 202;
+
+fn is_in(ranges: &[(u64, u64)], address_avma: u64) -> bool {
+    ranges.iter().any(|&(start, end)| (start..end).contains(&address_avma))
+}
+
+/// Words of a thread's stack from `sp` on.
+pub(crate) fn stack_words(
+    memory: &ProcessMemory,
+    mappings: &[Mapping],
+    sp_avma: u64,
+    bytes_max: u64,
+) -> Vec<u64> {
+    let start = sp_avma & !7;
+    let end = maps::find(mappings, start).map_or(start, |mapping| mapping.end_avma);
+    let bytes = end.saturating_sub(start).min(bytes_max);
+    let bytes = memory.read_vec(start, bytes as usize).unwrap_or_default();
+    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())).collect()
+}
+
+/// Whether a thread may be at allocating or freeing.
+pub(crate) fn is_in_allocator(
+    plan: &Plan,
+    memory: &ProcessMemory,
+    mappings: &[Mapping],
+    thread: &StoppedThread,
+) -> bool {
+    let registers = &thread.registers;
+    if is_in(&plan.allocator_ranges, registers.rip) {
+        return true;
+    }
+    match registers.system_call() {
+        Some(call) if !ALLOCATOR_CALLS.contains(&call) => return false,
+        // Threads wait in futex for anything; the C library's own locks are waited for in one function.
+        Some(FUTEX) => {
+            if let Some((start, end)) = plan.private_lock_range
+                && !(start..end).contains(&registers.rip)
+                && is_in(&plan.library_ranges[..1], registers.rip)
+            {
+                return false;
+            }
+        }
+        _ => {}
+    }
+    is_in(&plan.library_ranges, registers.rip)
+        && stack_words(memory, mappings, registers.rsp, ALLOCATOR_STACK_BYTES)
+            .iter()
+            .any(|&word| is_in(&plan.allocator_ranges, word))
+}
+
+/// Whether a thread is, or will come back, in bytes that a jump overwrites: a signal may have interrupted it there.
+pub(crate) fn is_in_prologue(
+    plan: &Plan,
+    memory: &ProcessMemory,
+    mappings: &[Mapping],
+    thread: &StoppedThread,
+) -> bool {
+    let low = plan.hooks.iter().map(|hook| hook.prologue.entry_avma).min().unwrap_or(u64::MAX);
+    let high = plan.hooks.iter().map(|hook| hook.prologue.rest_avma).max().unwrap_or(0);
+    let is_inside = |address: u64| {
+        (low..high).contains(&address) && plan.hooks.iter().any(|hook| hook.prologue.is_inside(address))
+    };
+    is_inside(thread.registers.rip)
+        || stack_words(memory, mappings, thread.registers.rsp, STACK_BYTES_MAX).into_iter().any(is_inside)
+}
+
+/// Whether a thread is in `ranges`, or has a word on its stack that leads there.
+pub(crate) fn may_return_to(
+    ranges: &[(u64, u64)],
+    memory: &ProcessMemory,
+    mappings: &[Mapping],
+    thread: &StoppedThread,
+) -> bool {
+    is_in(ranges, thread.registers.rip)
+        || stack_words(memory, mappings, thread.registers.rsp, u64::MAX)
+            .into_iter()
+            .any(|word| is_in(ranges, word))
+}

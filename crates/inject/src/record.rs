@@ -1,0 +1,161 @@
+//! What an attach leaves in the target for the detach, which may be another process's: where everything is, and the bytes
+//! that were overwritten. Found through the jump at malloc's entry. Untrusted when it is read back.
+//!
+//! ```text
+//! word  0  magic            1  build              2  mapping: start    3  bytes
+//!       4  agent's list     5  its length         6  thread slot: offset from fs
+//!       7  key plus one     8  pthread_key_delete 9  stub             10  scratch
+//!      11  slot             12 generation         13  stack top
+//!      14  island count     15 patch count
+//!      16  islands: start, bytes (16 of them)
+//!      64  patches: address, original bytes, new bytes
+//! ```
+
+use heapr_wire::BUILD_ID;
+
+use crate::error::{Error, Result};
+use crate::memory::TargetMemory;
+
+/// Bytes of the record in the target, with the stub in its last 64.
+pub(crate) const RECORD_BYTES: u64 = 8192;
+/// Offset of the stub.
+pub(crate) const STUB_OFFSET: u64 = RECORD_BYTES - 64;
+const MAGIC: u64 = u64::from_le_bytes(*b"heaprrec");
+const ISLANDS_AT: usize = 16;
+const ISLANDS_MAX: usize = 16;
+const PATCHES_AT: usize = 64;
+const PATCHES_MAX: usize = (STUB_OFFSET as usize / 8 - PATCHES_AT) / 3;
+
+/// Bytes that were overwritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Patch {
+    pub(crate) address_avma: u64,
+    pub(crate) original: [u8; 5],
+    pub(crate) new: [u8; 5],
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) start_avma: u64,
+    pub(crate) bytes: u64,
+    pub(crate) list_avma: u64,
+    pub(crate) list_count: u64,
+    pub(crate) tls_offset: u64,
+    pub(crate) end_key: u64,
+    pub(crate) key_delete_avma: u64,
+    pub(crate) stub_avma: u64,
+    pub(crate) scratch_avma: u64,
+    pub(crate) process_slot: u64,
+    pub(crate) process_generation: u64,
+    pub(crate) stack_top_avma: u64,
+    pub(crate) islands: Vec<(u64, u64)>,
+    pub(crate) patches: Vec<Patch>,
+}
+
+fn packed(bytes: [u8; 5]) -> u64 {
+    let [a, b, c, d, e] = bytes;
+    u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])
+}
+
+fn unpacked(word: u64) -> [u8; 5] {
+    let [a, b, c, d, e, ..] = word.to_le_bytes();
+    [a, b, c, d, e]
+}
+
+impl Record {
+    /// As it lies in the target; without the stub.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut words = vec![0_u64; STUB_OFFSET as usize / 8];
+        let head = [
+            MAGIC,
+            BUILD_ID,
+            self.start_avma,
+            self.bytes,
+            self.list_avma,
+            self.list_count,
+            self.tls_offset,
+            self.end_key,
+            self.key_delete_avma,
+            self.stub_avma,
+            self.scratch_avma,
+            self.process_slot,
+            self.process_generation,
+            self.stack_top_avma,
+            self.islands.len().min(ISLANDS_MAX) as u64,
+            self.patches.len().min(PATCHES_MAX) as u64,
+        ];
+        words[..head.len()].copy_from_slice(&head);
+        for (pair, &(start, bytes)) in words[ISLANDS_AT..PATCHES_AT].chunks_exact_mut(2).zip(&self.islands) {
+            pair.copy_from_slice(&[start, bytes]);
+        }
+        for (place, patch) in words[PATCHES_AT..].chunks_exact_mut(3).zip(&self.patches) {
+            place.copy_from_slice(&[patch.address_avma, packed(patch.original), packed(patch.new)]);
+        }
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// Reads it back.
+    pub(crate) fn read(pid: u32, memory: &impl TargetMemory, address_avma: u64) -> Result<Self> {
+        let bytes = memory
+            .read_vec(address_avma, STUB_OFFSET as usize)
+            .map_err(|source| Error::Memory { pid, source })?;
+        let words: Vec<u64> = bytes
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
+            .collect();
+        let malformed = |what, value| Error::Malformed { pid, what, address_avma, value };
+        let [magic, build, start_avma, bytes, list_avma, list_count, tls_offset, end_key, rest @ ..] =
+            &words[..16]
+        else {
+            return Err(malformed("injection record", 0));
+        };
+        let &[
+            key_delete_avma,
+            stub_avma,
+            scratch_avma,
+            process_slot,
+            process_generation,
+            stack_top_avma,
+            islands,
+            patches,
+        ] = rest
+        else {
+            return Err(malformed("injection record", 0));
+        };
+        if (*magic, *build, *start_avma) != (MAGIC, BUILD_ID, address_avma) {
+            return Err(malformed("injection record", *magic));
+        }
+        if islands > ISLANDS_MAX as u64 || patches > PATCHES_MAX as u64 {
+            return Err(malformed("number of patches", patches));
+        }
+        Ok(Self {
+            start_avma: *start_avma,
+            bytes: *bytes,
+            list_avma: *list_avma,
+            list_count: *list_count,
+            tls_offset: *tls_offset,
+            end_key: *end_key,
+            key_delete_avma,
+            stub_avma,
+            scratch_avma,
+            process_slot,
+            process_generation,
+            stack_top_avma,
+            islands: words[ISLANDS_AT..]
+                .chunks_exact(2)
+                .take(islands as usize)
+                .map(|pair| (pair[0], pair[1]))
+                .collect(),
+            patches: words[PATCHES_AT..]
+                .chunks_exact(3)
+                .take(patches as usize)
+                .map(|patch| Patch {
+                    address_avma: patch[0],
+                    original: unpacked(patch[1]),
+                    new: unpacked(patch[2]),
+                })
+                .collect(),
+        })
+    }
+}

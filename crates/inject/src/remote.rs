@@ -1,0 +1,257 @@
+//! Making a stopped thread of the target do something: system calls, and calls of functions.
+//!
+//! ```text
+//!             SETREGS             PTRACE_SYSCALL      PTRACE_SYSCALL      (next, or bring_home)
+//! stopped ------------> borrowed ---------------> entry ---------------> exit
+//! ```
+//!
+//! At each of these points the thread, let go by the kernel because we were killed, would finish what it is at and come back
+//! through [`return_frame`]. No signal handler runs on a borrowed thread: its mask blocks all signals meanwhile.
+
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::ptrace::{self, Event};
+use crate::stop::StoppedThread;
+use crate::x86_64::{FRAME_BYTES_MAX, Registers, return_frame};
+
+/// Instructions of the target's C library that are used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gadgets {
+    /// `syscall; ret`.
+    pub(crate) system_call_avma: u64,
+    /// `mov rax, 15; syscall`.
+    pub(crate) sigreturn_avma: u64,
+}
+
+/// A thread of the target on loan. Bring it home; dropping it does so too.
+#[derive(Debug)]
+pub(crate) struct Borrowed<'a> {
+    pid: u32,
+    memory: &'a ProcessMemory,
+    gadgets: Gadgets,
+    tid: u32,
+    original: Registers,
+    extended_state: Vec<u8>,
+    signal_mask: u64,
+    /// Where the return frame begins now.
+    frame_avma: u64,
+    is_home: bool,
+}
+
+/// Longest that one call may take. They are short; a swapped-out page may be waited for.
+const CALL_LIMIT: Duration = Duration::from_secs(5);
+/// Below the stack pointer: leaf functions keep data there.
+const RED_ZONE_BYTES: u64 = 128;
+/// All signals but those that cannot be blocked.
+const ALL_SIGNALS: u64 = u64::MAX;
+const SIGRETURN: u64 = 15;
+
+impl<'a> Borrowed<'a> {
+    /// Borrows a stopped thread. Its return frame goes below its stack pointer at first.
+    pub(crate) fn new(
+        pid: u32,
+        memory: &'a ProcessMemory,
+        gadgets: Gadgets,
+        thread: &StoppedThread,
+    ) -> Result<Self> {
+        let tid = thread.tid;
+        let trace = |call: &'static str| move |source| Error::Trace { pid, call, source };
+        let mut borrowed = Self {
+            pid,
+            memory,
+            gadgets,
+            tid,
+            original: thread.registers,
+            extended_state: ptrace::extended_state(tid).map_err(trace("PTRACE_GETREGSET"))?,
+            signal_mask: ptrace::signal_mask(tid).map_err(trace("PTRACE_GETSIGMASK"))?,
+            frame_avma: 0,
+            is_home: true,
+        };
+        let below = thread.registers.rsp.saturating_sub(RED_ZONE_BYTES + FRAME_BYTES_MAX);
+        borrowed.place_frame(below & !63)?;
+        Ok(borrowed)
+    }
+
+    /// Bytes below the stack pointer that must be mapped.
+    pub(crate) const STACK_BYTES: u64 = RED_ZONE_BYTES + FRAME_BYTES_MAX + 64;
+
+    /// Writes the return frame at `rsp_avma` (aligned to 16); calls use the stack below it from now on.
+    pub(crate) fn place_frame(&mut self, rsp_avma: u64) -> Result<()> {
+        let home = self.original.restarted();
+        let frame = return_frame(
+            rsp_avma,
+            self.gadgets.sigreturn_avma,
+            &home,
+            self.signal_mask,
+            &self.extended_state,
+        );
+        let pid = self.pid;
+        self.memory.write(rsp_avma, &frame).map_err(|source| Error::Memory { pid, source })?;
+        self.frame_avma = rsp_avma;
+        Ok(())
+    }
+
+    /// Where the return frame begins.
+    pub(crate) fn frame_avma(&self) -> u64 {
+        self.frame_avma
+    }
+
+    /// The thread's descriptor.
+    pub(crate) fn fs_base(&self) -> u64 {
+        self.original.fs_base
+    }
+
+    fn trace<T>(&self, call: &'static str, outcome: std::io::Result<T>) -> Result<T> {
+        outcome.map_err(|source| Error::Trace { pid: self.pid, call, source })
+    }
+
+    /// Waits for the thread's next stop at a system call.
+    fn wait(&self) -> Result<()> {
+        let deadline = Instant::now() + CALL_LIMIT;
+        let mut look_count = 0_u32;
+        loop {
+            match self.trace("waitpid", ptrace::poll(self.tid))? {
+                Some(Event::SystemCall) => return Ok(()),
+                Some(Event::Ended) => return Err(Error::Ended { pid: self.pid }),
+                // A stop of the whole process: it is seen again when the thread goes home.
+                Some(Event::Interrupted) => {
+                    self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
+                }
+                // It cannot be blocked: the process stops when we are done.
+                Some(Event::Signal(libc::SIGSTOP)) => {
+                    let outcome = ptrace::go_to_system_call_with(self.tid, libc::SIGSTOP);
+                    self.trace("PTRACE_SYSCALL", outcome)?;
+                }
+                // A fault of the code that we run.
+                Some(Event::Signal(signal)) => {
+                    return Err(Error::Malformed {
+                        pid: self.pid,
+                        what: "signal in code of the agent",
+                        address_avma: ptrace::registers(self.tid).map_or(0, |registers| registers.rip),
+                        value: signal as u64,
+                    });
+                }
+                None if Instant::now() > deadline => {
+                    return Err(Error::NoQuietMoment {
+                        pid: self.pid,
+                        seconds: CALL_LIMIT.as_secs(),
+                        reason: "a call in it did not come back".to_owned(),
+                    });
+                }
+                // It comes back within microseconds, mostly.
+                None => {
+                    look_count += 1;
+                    if look_count > 50 {
+                        std::thread::sleep(Duration::from_micros(20));
+                    } else {
+                        std::thread::yield_now();
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, registers: &Registers) -> Result<()> {
+        self.trace("PTRACE_SETSIGMASK", ptrace::set_signal_mask(self.tid, ALL_SIGNALS))?;
+        self.is_home = false;
+        self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, registers))?;
+        self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
+        self.wait()
+    }
+
+    /// Makes a system call. Its answer, or the error number.
+    pub(crate) fn system_call(
+        &mut self,
+        number: u64,
+        arguments: [u64; 6],
+    ) -> Result<std::result::Result<u64, i32>> {
+        let mut registers = self.original.going_to(self.gadgets.system_call_avma, self.frame_avma);
+        registers.rax = number;
+        [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9] = arguments;
+        self.begin(&registers)?;
+        self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
+        self.wait()?;
+        let answer = self.trace("PTRACE_GETREGS", ptrace::registers(self.tid))?.rax.cast_signed();
+        Ok(if (-4095..0).contains(&answer) { Err(-answer as i32) } else { Ok(answer.cast_unsigned()) })
+    }
+
+    /// As [`Self::system_call`], with an error for the caller.
+    pub(crate) fn call_system(
+        &mut self,
+        call: &'static str,
+        number: u64,
+        arguments: [u64; 6],
+    ) -> Result<u64> {
+        self.system_call(number, arguments)?.map_err(|errno| Error::RemoteCall { pid: self.pid, call, errno })
+    }
+
+    /// Calls a function through `stub` (`call r12; mov [r13], rax; ret`), and returns what it answered.
+    pub(crate) fn call_function(
+        &mut self,
+        stub_avma: u64,
+        answer_avma: u64,
+        function_avma: u64,
+        arguments: [u64; 3],
+    ) -> Result<u64> {
+        let mut registers = self.original.going_to(stub_avma, self.frame_avma);
+        registers.r12 = function_avma;
+        registers.r13 = answer_avma;
+        registers.rbp = 0;
+        registers.rax = 0;
+        [registers.rdi, registers.rsi, registers.rdx] = arguments;
+        self.begin(&registers)?;
+        // Through all system calls of the function until it enters the one that ends it all, and out of that.
+        loop {
+            let now = self.trace("PTRACE_GETREGS", ptrace::registers(self.tid))?;
+            let is_end = now.orig_rax == SIGRETURN && now.rsp == self.frame_avma + 8;
+            self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
+            self.wait()?;
+            if is_end {
+                break;
+            }
+            // From the exit to the next entry.
+            self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
+            self.wait()?;
+        }
+        let pid = self.pid;
+        self.memory.read_u64(answer_avma).map_err(|source| Error::Memory { pid, source })
+    }
+
+    /// Gives the thread back its own registers and lets it stand where it stood.
+    pub(crate) fn bring_home(mut self) -> Result<()> {
+        self.go_home()
+    }
+
+    fn go_home(&mut self) -> Result<()> {
+        if self.is_home {
+            return Ok(());
+        }
+        self.is_home = true;
+        // The interrupt is pending when the thread goes on, so that it runs no code of the program and stops where the
+        // kernel will think of the interrupted system call again. The order matters if we are killed in between.
+        self.trace("PTRACE_INTERRUPT", ptrace::interrupt(self.tid))?;
+        self.trace("PTRACE_SETSIGMASK", ptrace::set_signal_mask(self.tid, self.signal_mask))?;
+        self.trace("PTRACE_SETREGSET", ptrace::set_extended_state(self.tid, &self.extended_state))?;
+        self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, &self.original))?;
+        self.trace("PTRACE_CONT", ptrace::go_on(self.tid, 0))?;
+        let deadline = Instant::now() + CALL_LIMIT;
+        loop {
+            match self.trace("waitpid", ptrace::poll(self.tid))? {
+                Some(Event::Interrupted) => return Ok(()),
+                Some(Event::Ended) => return Err(Error::Ended { pid: self.pid }),
+                Some(Event::Signal(signal)) => self.trace("PTRACE_CONT", ptrace::go_on(self.tid, signal))?,
+                Some(Event::SystemCall) => self.trace("PTRACE_CONT", ptrace::go_on(self.tid, 0))?,
+                None if Instant::now() > deadline => return Err(Error::Ended { pid: self.pid }),
+                None => std::thread::yield_now(),
+            }
+        }
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        drop(self.go_home());
+    }
+}

@@ -1,0 +1,11 @@
+//! What depends on the processor: registers, the frame that brings a thread back, prologues and islands.
+
+mod island;
+mod prologue;
+mod registers;
+mod return_frame;
+
+pub(crate) use island::{Island, Landing, OPENING_BYTES, island_of, record_of};
+pub(crate) use prologue::{Prologue, entry_of, jump};
+pub(crate) use registers::Registers;
+pub(crate) use return_frame::{FRAME_BYTES_MAX, return_frame};

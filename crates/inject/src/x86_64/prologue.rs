@@ -1,0 +1,148 @@
+//! The first instructions of a function, planned to run somewhere else, so that a jump can stand in their place.
+//!
+//! ```text
+//! function:  [endbr64]  jmp hook                 island:  the instructions that the jump has overwritten
+//!            rest                                         jmp rest
+//! ```
+
+use iced_x86::{
+    BlockEncoder, BlockEncoderOptions, Decoder, DecoderOptions, FlowControl, Instruction, InstructionBlock,
+};
+
+/// Length of `jmp rel32`.
+pub(crate) const JUMP_BYTES: usize = 5;
+const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+
+/// A function's beginning.
+#[derive(Debug, Clone)]
+pub(crate) struct Prologue {
+    /// Where the jump goes.
+    pub(crate) entry_avma: u64,
+    /// First byte behind the instructions that are overwritten, wholly or in part.
+    pub(crate) rest_avma: u64,
+    instructions: Vec<Instruction>,
+    /// The last instruction never falls through.
+    is_closed: bool,
+}
+
+/// The address behind an `endbr64`, which must stay where indirect calls look for it.
+pub(crate) fn entry_of(function_avma: u64, code: &[u8]) -> u64 {
+    if code.starts_with(&ENDBR64) { function_avma + 4 } else { function_avma }
+}
+
+impl Prologue {
+    /// Plans for the function of which `code` is the whole body, as far as it is known (at least 32 bytes).
+    pub(crate) fn plan(function_avma: u64, code: &[u8]) -> Result<Self, &'static str> {
+        let entry_avma = entry_of(function_avma, code);
+        let body = code.get((entry_avma - function_avma) as usize..).unwrap_or_default();
+        let mut decoder = Decoder::with_ip(64, body, entry_avma, DecoderOptions::NONE);
+        let mut instructions = Vec::new();
+        let mut is_closed = false;
+        let mut rest_avma = entry_avma;
+        while rest_avma < entry_avma + JUMP_BYTES as u64 {
+            if is_closed || !decoder.can_decode() {
+                return Err("it is shorter than a jump");
+            }
+            let instruction = decoder.decode();
+            match instruction.flow_control() {
+                FlowControl::Next | FlowControl::ConditionalBranch => {}
+                FlowControl::UnconditionalBranch => is_closed = true,
+                FlowControl::Exception | FlowControl::Interrupt | FlowControl::XbeginXabortXend => {
+                    return Err("it begins with an instruction that cannot be moved");
+                }
+                // A call in the moved part would return to where the jump now stands.
+                _ => return Err("it begins with a call or returns at once"),
+            }
+            if instruction.is_invalid() || instruction.mnemonic() == iced_x86::Mnemonic::Syscall {
+                return Err("it begins with an instruction that cannot be moved");
+            }
+            rest_avma = instruction.next_ip();
+            instructions.push(instruction);
+        }
+        // Nothing may jump back into what is overwritten.
+        while decoder.can_decode() {
+            let instruction = decoder.decode();
+            let is_branch = matches!(
+                instruction.flow_control(),
+                FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch | FlowControl::Call
+            );
+            let target = instruction.near_branch_target();
+            if is_branch && target > entry_avma && target < rest_avma {
+                return Err("it jumps back to its own beginning");
+            }
+        }
+        Ok(Self { entry_avma, rest_avma, instructions, is_closed })
+    }
+
+    /// The moved instructions for `island_avma`, and the jump back.
+    pub(crate) fn moved(&self, island_avma: u64) -> Result<Vec<u8>, &'static str> {
+        let block = InstructionBlock::new(&self.instructions, island_avma);
+        let encoded = BlockEncoder::encode(64, block, BlockEncoderOptions::NONE)
+            .map_err(|_| "its first instructions cannot be moved that far")?;
+        let mut code = encoded.code_buffer;
+        if !self.is_closed {
+            let jump_avma = island_avma + code.len() as u64;
+            code.extend(jump(jump_avma, self.rest_avma).ok_or("the island is too far away")?);
+        }
+        Ok(code)
+    }
+
+    /// Whether a thread at `address_avma` stands inside of what is overwritten.
+    pub(crate) fn is_inside(&self, address_avma: u64) -> bool {
+        address_avma > self.entry_avma && address_avma < self.rest_avma
+    }
+}
+
+/// `jmp rel32`, if it reaches.
+pub(crate) fn jump(from_avma: u64, to_avma: u64) -> Option<[u8; JUMP_BYTES]> {
+    let distance = to_avma.wrapping_sub(from_avma + JUMP_BYTES as u64).cast_signed();
+    let [a, b, c, d] = i32::try_from(distance).ok()?.to_le_bytes();
+    Some([0xe9, a, b, c, d])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_padding(code: &[u8]) -> Vec<u8> {
+        let mut body = code.to_vec();
+        body.resize(48, 0x90);
+        body
+    }
+
+    #[test]
+    fn a_data_access_relative_to_the_code_still_reaches_its_data() {
+        // cmpb $0, 0x1000(%rip); push %r12
+        let body = with_padding(&[0x80, 0x3d, 0x00, 0x10, 0, 0, 0, 0x41, 0x54]);
+        let plan = Prologue::plan(0x10_0000, &body).unwrap();
+        assert_eq!((plan.entry_avma, plan.rest_avma), (0x10_0000, 0x10_0007));
+        let moved = plan.moved(0x20_0000).unwrap();
+        let displacement = i32::from_le_bytes(moved[2..6].try_into().unwrap());
+        assert_eq!(0x20_0007 + i64::from(displacement), 0x10_0007 + 0x1000);
+        assert_eq!(moved[7..], jump(0x20_0007, 0x10_0007).unwrap());
+    }
+
+    #[test]
+    fn the_landing_pad_of_an_indirect_call_stays() {
+        let body = with_padding(&[0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x54, 0x41, 0x55, 0x55]);
+        let plan = Prologue::plan(0x1000, &body).unwrap();
+        assert_eq!((plan.entry_avma, plan.rest_avma), (0x1004, 0x1009));
+        assert!(plan.is_inside(0x1005) && !plan.is_inside(0x1004) && !plan.is_inside(0x1009));
+    }
+
+    #[test]
+    fn what_cannot_be_moved_is_refused() {
+        // call; ret; a loop back to the second instruction
+        assert!(Prologue::plan(0x1000, &with_padding(&[0xe8, 0, 0, 0, 0])).is_err());
+        assert!(Prologue::plan(0x1000, &with_padding(&[0x31, 0xc0, 0xc3])).is_err());
+        assert!(Prologue::plan(0x1000, &with_padding(&[0x55, 0x90, 0x90, 0x90, 0x90, 0xeb, 0xf9])).is_err());
+        assert!(Prologue::plan(0x1000, &[]).is_err());
+    }
+
+    #[test]
+    fn a_function_that_only_jumps_on_is_moved_without_a_jump_back() {
+        let body = with_padding(&jump(0x1000, 0x9000).unwrap());
+        let moved = Prologue::plan(0x1000, &body).unwrap().moved(0x5000).unwrap();
+        assert_eq!(moved, jump(0x5000, 0x9000).unwrap());
+    }
+}

@@ -1,0 +1,120 @@
+//! A thread's registers.
+
+/// `struct user_regs_struct`.
+#[allow(missing_docs, reason = "named as the processor names them")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Registers {
+    pub(crate) r15: u64,
+    pub(crate) r14: u64,
+    pub(crate) r13: u64,
+    pub(crate) r12: u64,
+    pub(crate) rbp: u64,
+    pub(crate) rbx: u64,
+    pub(crate) r11: u64,
+    pub(crate) r10: u64,
+    pub(crate) r9: u64,
+    pub(crate) r8: u64,
+    pub(crate) rax: u64,
+    pub(crate) rcx: u64,
+    pub(crate) rdx: u64,
+    pub(crate) rsi: u64,
+    pub(crate) rdi: u64,
+    pub(crate) orig_rax: u64,
+    pub(crate) rip: u64,
+    pub(crate) cs: u64,
+    pub(crate) eflags: u64,
+    pub(crate) rsp: u64,
+    pub(crate) ss: u64,
+    pub(crate) fs_base: u64,
+    pub(crate) gs_base: u64,
+    pub(crate) ds: u64,
+    pub(crate) es: u64,
+    pub(crate) fs: u64,
+    pub(crate) gs: u64,
+}
+
+/// The kernel's own error numbers of a system call that a signal or a tracer has interrupted.
+const ERESTARTSYS: i64 = -512;
+const ERESTARTNOINTR: i64 = -513;
+const ERESTARTNOHAND: i64 = -514;
+const ERESTART_RESTARTBLOCK: i64 = -516;
+
+const RESTART_SYSCALL: u64 = 219;
+/// No system call: the kernel will not think that one has to be made again.
+pub(crate) const NO_CALL: u64 = u64::MAX;
+/// Length of the `syscall` instruction.
+const SYSCALL_BYTES: u64 = 2;
+const CS_64: u64 = 0x33;
+const TRAP_FLAG: u64 = 1 << 8;
+const DIRECTION_FLAG: u64 = 1 << 10;
+
+impl Registers {
+    /// Whether the thread runs 64-bit code.
+    pub(crate) fn is_64_bit(&self) -> bool {
+        self.cs == CS_64
+    }
+
+    /// The system call that the thread is in.
+    pub(crate) fn system_call(&self) -> Option<u64> {
+        (self.orig_rax.cast_signed() >= 0).then_some(self.orig_rax)
+    }
+
+    /// As the kernel makes them when it lets the thread go on: an interrupted system call is made again. For a place where
+    /// the kernel will not do so itself.
+    pub(crate) fn restarted(mut self) -> Self {
+        if self.system_call().is_some() {
+            match self.rax.cast_signed() {
+                ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND => {
+                    self.rax = self.orig_rax;
+                    self.rip = self.rip.wrapping_sub(SYSCALL_BYTES);
+                }
+                ERESTART_RESTARTBLOCK => {
+                    self.rax = RESTART_SYSCALL;
+                    self.rip = self.rip.wrapping_sub(SYSCALL_BYTES);
+                }
+                _ => {}
+            }
+        }
+        self.orig_rax = NO_CALL;
+        self
+    }
+
+    /// These registers, going to other code.
+    pub(crate) fn going_to(mut self, rip: u64, rsp: u64) -> Self {
+        self.rip = rip;
+        self.rsp = rsp;
+        self.orig_rax = NO_CALL;
+        self.eflags &= !(TRAP_FLAG | DIRECTION_FLAG);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_call_is_made_again() {
+        let blocked =
+            Registers { orig_rax: 0, rax: (-512_i64).cast_unsigned(), rip: 0x1002, ..Default::default() };
+        let again = blocked.restarted();
+        assert_eq!((again.rax, again.rip, again.orig_rax), (0, 0x1000, NO_CALL));
+        let sleeping =
+            Registers { orig_rax: 230, rax: (-516_i64).cast_unsigned(), rip: 0x1002, ..Default::default() };
+        assert_eq!((sleeping.restarted().rax, sleeping.restarted().rip), (219, 0x1000));
+    }
+
+    #[test]
+    fn a_thread_that_runs_is_left_as_it_is() {
+        let running = Registers {
+            orig_rax: NO_CALL,
+            rax: (-512_i64).cast_unsigned(),
+            rip: 0x1002,
+            ..Default::default()
+        };
+        assert_eq!(running.restarted(), running);
+        let done = Registers { orig_rax: 1, rax: 5, rip: 0x1002, ..Default::default() };
+        assert_eq!((done.restarted().rax, done.restarted().rip), (5, 0x1002));
+    }
+}

@@ -1,0 +1,258 @@
+//! Two selections compared: of two traces, or of one at two moments.
+//!
+//! The stacks of both are put into one tree by the file names of their modules and their symbols: what is the same in both,
+//! whatever the addresses and builds. (A frame without a symbol is told by its module alone.)
+
+use hashbrown::HashMap;
+
+use super::explorer::Explorer;
+use super::selection::Selection;
+use crate::cull_list::CullList;
+use crate::error::Result;
+use crate::frame_pattern::file_name;
+use crate::frames::FrameId;
+use crate::metrics::{Metrics, SortKey};
+use crate::query::GroupBy;
+
+/// No frame.
+const NONE: u32 = u32::MAX;
+
+/// The common tree of two explorers.
+#[derive(Debug, Default)]
+pub struct FrameUnion {
+    parents: Vec<u32>,
+    /// By node: number of its frame's names.
+    frames: Vec<u32>,
+    /// File name of the module, and the symbol.
+    names: Vec<(String, Option<String>)>,
+    /// By frame: the first with the same module.
+    module_of: Vec<u32>,
+    /// By side and node of its symbol tree.
+    node_of: [Vec<u32>; 2],
+}
+
+/// One side of a comparison.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// Its trace.
+    pub explorer: &'a Explorer,
+    /// What counts of it.
+    pub selection: &'a Selection,
+    /// What culling removes.
+    pub cull: &'a CullList,
+}
+
+/// What has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DifferenceGroup {
+    key: u32,
+    /// Amounts on the first side.
+    pub before: Metrics,
+    /// Amounts on the second side.
+    pub after: Metrics,
+}
+
+/// A node of a [`DifferenceTree`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DifferenceNode {
+    /// Its number in the union.
+    pub key: u32,
+    /// Index of the node above.
+    pub parent: Option<usize>,
+    /// Its frame, for [`FrameUnion::name`].
+    pub frame: Option<u32>,
+    /// Amount on the first side.
+    pub before: u64,
+    /// Amount on the second side.
+    pub after: u64,
+}
+
+/// Nodes, each after the one above it, siblings by the greater of their amounts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DifferenceTree {
+    /// The nodes; the first is the whole or the root.
+    pub nodes: Vec<DifferenceNode>,
+    /// Nodes in all.
+    pub node_count: usize,
+}
+
+impl FrameUnion {
+    /// Puts the stacks of two traces together.
+    #[must_use]
+    pub fn new(before: &Explorer, after: &Explorer) -> Self {
+        let mut union = Self { parents: vec![0], frames: vec![NONE], ..Self::default() };
+        let mut name_numbers: HashMap<(String, Option<String>), u32> = HashMap::new();
+        let mut modules: HashMap<String, u32> = HashMap::new();
+        let mut children: HashMap<(u32, u32), u32> = HashMap::new();
+        for (side, explorer) in [before, after].into_iter().enumerate() {
+            let tree = explorer.tree();
+            let numbers: Vec<u32> = (0..tree.frames.len() as u32)
+                .map(|frame| {
+                    let module = file_name(tree.frames.module(FrameId(frame)).unwrap_or("?")).to_owned();
+                    let symbol = tree.frames.symbol(FrameId(frame)).map(str::to_owned);
+                    let names = &mut union.names;
+                    let module_of = &mut union.module_of;
+                    *name_numbers.entry((module.clone(), symbol.clone())).or_insert_with(|| {
+                        let number = names.len() as u32;
+                        module_of.push(*modules.entry(module.clone()).or_insert(number));
+                        names.push((module, symbol));
+                        number
+                    })
+                })
+                .collect();
+            let mut node_of = vec![0_u32; tree.len()];
+            for node in 1..tree.len() as u32 {
+                let above = node_of[tree.parent(node) as usize];
+                let frame = tree.frame(node).map_or(NONE, |frame| numbers[frame.0 as usize]);
+                let (parents, frames) = (&mut union.parents, &mut union.frames);
+                node_of[node as usize] = *children.entry((above, frame)).or_insert_with(|| {
+                    parents.push(above);
+                    frames.push(frame);
+                    frames.len() as u32 - 1
+                });
+            }
+            union.node_of[side] = node_of;
+        }
+        union
+    }
+
+    /// `module!symbol`, `module!?` without a symbol.
+    #[must_use]
+    pub fn name(&self, frame: u32) -> String {
+        self.names.get(frame as usize).map_or_else(String::new, |(module, symbol)| {
+            format!("{module}!{}", symbol.as_deref().unwrap_or("?"))
+        })
+    }
+
+    /// File name of the module and symbol of a frame.
+    #[must_use]
+    pub fn parts(&self, frame: u32) -> (&str, Option<&str>) {
+        self.names.get(frame as usize).map_or(("", None), |(module, symbol)| (module, symbol.as_deref()))
+    }
+
+    /// The names of a group: a stack's frames, innermost first; one frame; one module.
+    #[must_use]
+    pub fn group_names(&self, group: &DifferenceGroup, by: GroupBy) -> Vec<String> {
+        match by {
+            GroupBy::Stacks => {
+                let mut names = Vec::new();
+                let mut node = group.key;
+                while node != 0 {
+                    names.push(self.name(self.frames[node as usize]));
+                    node = self.parents[node as usize];
+                }
+                names
+            }
+            _ if group.key == NONE => Vec::new(),
+            GroupBy::Images => vec![self.parts(group.key).0.to_owned()],
+            _ => vec![self.name(group.key)],
+        }
+    }
+
+    /// All groups that differ, those with the greatest difference first; and the sums of both sides.
+    ///
+    /// # Errors
+    /// Never for what [`Explorer::select`] made.
+    pub fn groups(
+        &self,
+        sides: [Side<'_>; 2],
+        by: GroupBy,
+        sort: SortKey,
+    ) -> Result<(Vec<DifferenceGroup>, [Metrics; 2])> {
+        let mut amounts: HashMap<u32, [Metrics; 2]> = HashMap::new();
+        let mut whole = [Metrics::default(); 2];
+        for (number, side) in sides.into_iter().enumerate() {
+            let node_of = &self.node_of[number];
+            side.explorer.culled(side.selection, side.cull, GroupBy::Stacks)?.for_each(|row, stack| {
+                let node = node_of[stack as usize];
+                let frame = self.frames[node as usize];
+                let key = match by {
+                    GroupBy::Stacks => node,
+                    GroupBy::Images if frame != NONE => self.module_of[frame as usize],
+                    _ => frame,
+                };
+                let metrics = Metrics::of(row);
+                amounts.entry(key).or_default()[number].add(&metrics);
+                whole[number].add(&metrics);
+            })?;
+        }
+        let mut groups: Vec<DifferenceGroup> = amounts
+            .into_iter()
+            .map(|(key, [before, after])| DifferenceGroup { key, before, after })
+            .filter(|group| group.before != group.after)
+            .collect();
+        groups.sort_unstable_by_key(|group| {
+            (std::cmp::Reverse(sort.of(&group.after).abs_diff(sort.of(&group.before))), group.key)
+        });
+        Ok((groups, whole))
+    }
+
+    /// A flame graph of both sides. `root`: only what lies below this node.
+    ///
+    /// # Errors
+    /// Never for what [`Explorer::select`] made.
+    pub fn flame(
+        &self,
+        sides: [Side<'_>; 2],
+        value: super::flame::Value,
+        root: u32,
+        (least_share, nodes_max): (f64, usize),
+    ) -> Result<DifferenceTree> {
+        let mut whole = [vec![0_u64; self.parents.len()], vec![0_u64; self.parents.len()]];
+        for (number, side) in sides.into_iter().enumerate() {
+            let (node_of, own) = (&self.node_of[number], &mut whole[number]);
+            side.explorer.culled(side.selection, side.cull, GroupBy::Stacks)?.for_each(|row, stack| {
+                let amount = &mut own[node_of[stack as usize] as usize];
+                *amount = amount.saturating_add(value.of(&Metrics::of(row)));
+            })?;
+            for node in (1..own.len()).rev() {
+                let above = self.parents[node] as usize;
+                own[above] = own[above].saturating_add(own[node]);
+            }
+        }
+        let [before, after] = whole;
+        let width = |node: u32| before[node as usize].max(after[node as usize]);
+        if root as usize >= self.parents.len() {
+            return Ok(DifferenceTree::default());
+        }
+        let mut is_inside = vec![false; self.parents.len()];
+        is_inside[root as usize] = true;
+        let least = ((width(root) as f64 * least_share) as u64).max(1);
+        let mut kept = Vec::new();
+        let mut node_count = 1;
+        for node in root + 1..self.parents.len() as u32 {
+            is_inside[node as usize] = is_inside[self.parents[node as usize] as usize] && width(node) > 0;
+            if is_inside[node as usize] {
+                node_count += 1;
+                if width(node) >= least {
+                    kept.push(node);
+                }
+            }
+        }
+        let order = |&node: &u32| (std::cmp::Reverse(width(node)), node);
+        kept.sort_unstable_by_key(order);
+        // A node is at most as wide as the one above it: what is left is a tree.
+        kept.truncate(nodes_max.saturating_sub(1));
+        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+        for &node in kept.iter().rev() {
+            children.entry(self.parents[node as usize]).or_default().push(node);
+        }
+        let mut nodes = Vec::with_capacity(kept.len() + 1);
+        let mut pending = vec![(root, None)];
+        while let Some((node, parent)) = pending.pop() {
+            let at = nodes.len();
+            let frame = self.frames[node as usize];
+            nodes.push(DifferenceNode {
+                key: node,
+                parent,
+                frame: (frame != NONE).then_some(frame),
+                before: before[node as usize],
+                after: after[node as usize],
+            });
+            pending.extend(
+                children.remove(&node).unwrap_or_default().into_iter().map(|child| (child, Some(at))),
+            );
+        }
+        Ok(DifferenceTree { nodes, node_count })
+    }
+}

@@ -1,0 +1,157 @@
+//! Two traces, or two moments of one, side by side.
+
+use std::sync::Arc;
+
+use heapr_query::{DifferenceGroup, Found, FrameUnion, GroupBy, Selection, Side, SortKey};
+use serde::{Deserialize, Serialize};
+
+use super::ids::sort_key;
+use super::report::{ROWS_MAX, group_by, page, so};
+use super::{Answer, Context, read};
+use crate::command_line::command;
+use crate::error::{Error, Result};
+use crate::filter_words::FilterWords;
+use crate::json::MetricsJson;
+use crate::trace_file::{ReadFilter, TraceFile};
+
+/// One side of a comparison.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SideRequest {
+    pub(super) file: usize,
+    #[serde(default)]
+    pub(super) filter: FilterWords,
+}
+
+/// A side, selected.
+pub(super) struct OpenSide {
+    pub(super) file: Arc<TraceFile>,
+    read: ReadFilter,
+    selection: Arc<Selection>,
+}
+
+impl OpenSide {
+    /// `is_temporary`: only temporary allocations.
+    pub(super) fn open(context: &Context<'_>, side: &SideRequest, is_temporary: bool) -> Result<Self> {
+        let file = context.files.trace(side.file)?;
+        let words = FilterWords { temporary: side.filter.temporary || is_temporary, ..side.filter.clone() };
+        let read = file.filter(&*context.files.host, &words)?;
+        let selection = file.select(&words, &read.filter, Found::default(), context.cancel)?;
+        file.wait_for_names(context.cancel)?;
+        Ok(Self { file, read, selection })
+    }
+
+    pub(super) fn side(&self) -> Side<'_> {
+        Side { explorer: &self.file.explorer, selection: &self.selection, cull: &self.read.cull }
+    }
+}
+
+/// The common tree of two files: kept, as it is asked for with each filter.
+pub(super) fn union(context: &Context<'_>, sides: &[OpenSide; 2]) -> Result<Arc<FrameUnion>> {
+    // A file that is opened anew is another one.
+    let key = sides.each_ref().map(|side| side.file.number);
+    let [before, after] = sides.each_ref().map(|side| &side.file.explorer);
+    context.files.unions.get(&key, context.cancel, |_| Ok(FrameUnion::new(before, after)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiffRequest {
+    before: SideRequest,
+    after: SideRequest,
+    #[serde(default = "stacks")]
+    by: String,
+    #[serde(default = "so")]
+    sort: String,
+    #[serde(default)]
+    offset: usize,
+    #[serde(default = "page")]
+    limit: usize,
+    #[serde(default)]
+    r#match: String,
+}
+
+fn stacks() -> String {
+    "stacks".to_owned()
+}
+
+#[derive(Serialize)]
+struct DiffGroupJson {
+    names: Vec<String>,
+    before: MetricsJson,
+    after: MetricsJson,
+    delta: i128,
+}
+
+#[derive(Serialize)]
+struct DiffJson {
+    schema: &'static str,
+    command: Option<String>,
+    before: MetricsJson,
+    after: MetricsJson,
+    group_count: usize,
+    match_count: usize,
+    offset: usize,
+    groups: Vec<DiffGroupJson>,
+}
+
+/// `heapr diff A B …`, if one command can say it.
+pub(super) fn diff_command(
+    request: [&SideRequest; 2],
+    sides: &[OpenSide; 2],
+    by: GroupBy,
+    sort: SortKey,
+) -> Option<String> {
+    let option = match by {
+        GroupBy::Stacks => "--stacks",
+        GroupBy::Frames => "--frames",
+        GroupBy::Images => "--images",
+        GroupBy::Threads => return None,
+    };
+    if request[0].filter != request[1].filter {
+        return None;
+    }
+    let paths = sides.each_ref().map(|side| side.file.path.display().to_string());
+    let words = request[0].filter.words();
+    let mut all = vec!["diff", paths[0].as_str(), paths[1].as_str(), option, "--sort", sort.name()];
+    all.extend(words.iter().map(String::as_str));
+    Some(command(&all))
+}
+
+pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: DiffRequest = read(body)?;
+    let (by, sort) = (group_by(&request.by)?, sort_key(&request.sort)?);
+    if by == GroupBy::Threads {
+        return Err(Error::bad(
+            "by",
+            "threads of two traces are never the same: compare stacks, frames or images",
+        ));
+    }
+    let sides =
+        [OpenSide::open(context, &request.before, false)?, OpenSide::open(context, &request.after, false)?];
+    let union = union(context, &sides)?;
+    let (groups, [before, after]) = union.groups([sides[0].side(), sides[1].side()], by, sort)?;
+    let group_count = groups.len();
+    let text = request.r#match.to_lowercase();
+    let matches = |group: &&DifferenceGroup| {
+        text.is_empty() || union.group_names(group, by).iter().any(|name| name.to_lowercase().contains(&text))
+    };
+    let matching: Vec<&DifferenceGroup> = groups.iter().filter(matches).collect();
+    let shown = matching.iter().skip(request.offset).take(request.limit.min(ROWS_MAX));
+    let rows = shown.map(|group| DiffGroupJson {
+        names: union.group_names(group, by),
+        before: (&group.before).into(),
+        after: (&group.after).into(),
+        delta: i128::from(sort.of(&group.after)) - i128::from(sort.of(&group.before)),
+    });
+    super::json(&DiffJson {
+        schema: "heapr.view.diff/1",
+        command: diff_command([&request.before, &request.after], &sides, by, sort),
+        before: (&before).into(),
+        after: (&after).into(),
+        group_count,
+        match_count: matching.len(),
+        offset: request.offset,
+        groups: rows.collect(),
+    })
+}

@@ -1,0 +1,121 @@
+//! A flame graph of two sides.
+
+use serde::{Deserialize, Serialize};
+
+use super::diff::{OpenSide, SideRequest, diff_command, union};
+use super::flame::bounded;
+use super::flame_json::FrameColumns;
+use super::ids::{flame_value, node_id, node_key, sort_key};
+use super::{Answer, Context, read};
+use crate::error::{Error, Result};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiffFlameRequest {
+    before: SideRequest,
+    after: SideRequest,
+    #[serde(default = "outstanding_bytes")]
+    value: String,
+    #[serde(default)]
+    root: Option<String>,
+    #[serde(default = "least_share")]
+    least_share: f64,
+    #[serde(default = "nodes_max")]
+    nodes_max: usize,
+}
+
+fn outstanding_bytes() -> String {
+    "outstanding_bytes".to_owned()
+}
+
+fn least_share() -> f64 {
+    0.0005
+}
+
+fn nodes_max() -> usize {
+    20_000
+}
+
+#[derive(Default, Serialize)]
+struct NodeColumns {
+    id: Vec<String>,
+    parent: Vec<i64>,
+    frame: Vec<i64>,
+    before: Vec<u64>,
+    after: Vec<u64>,
+}
+
+#[derive(Serialize)]
+struct UnionFrame {
+    id: String,
+    symbol: u32,
+    module: u32,
+    offset: u64,
+}
+
+#[derive(Serialize)]
+struct DiffFlameJson<'a> {
+    schema: &'static str,
+    command: Option<String>,
+    value: &'a str,
+    before: u64,
+    after: u64,
+    node_count: usize,
+    names: Vec<String>,
+    frames: Vec<UnionFrame>,
+    nodes: NodeColumns,
+}
+
+pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: DiffFlameRequest = read(body)?;
+    let (value, is_temporary, sort) = flame_value(&request.value)?;
+    let open = |side| OpenSide::open(context, side, is_temporary);
+    let sides = [open(&request.before)?, open(&request.after)?];
+    let union = union(context, &sides)?;
+    let root = request.root.as_deref().map(node_key).transpose()?.map_or(0, |key| key.0);
+    let limits = bounded(request.least_share, request.nodes_max);
+    let tree = union.flame([sides[0].side(), sides[1].side()], value, root, limits)?;
+    let Some(first) = tree.nodes.first() else {
+        return Err(Error::NotFound { what: "node", name: request.root.unwrap_or_default() });
+    };
+    let mut names = FrameColumns::new();
+    let mut frames: Vec<UnionFrame> = Vec::new();
+    let mut numbers = std::collections::HashMap::new();
+    let mut nodes = NodeColumns::default();
+    for node in &tree.nodes {
+        let number = match node.frame {
+            None => -1,
+            Some(frame) => *numbers.entry(frame).or_insert_with(|| {
+                let (module, symbol) = union.parts(frame);
+                frames.push(UnionFrame {
+                    id: format!("u{frame}"),
+                    symbol: names.name(symbol.unwrap_or_default()),
+                    module: names.name(module),
+                    offset: 0,
+                });
+                frames.len() as i64 - 1
+            }),
+        };
+        nodes.id.push(node_id((node.key, 0)));
+        nodes.parent.push(node.parent.map_or(-1, |parent| parent as i64));
+        nodes.frame.push(number);
+        nodes.before.push(node.before);
+        nodes.after.push(node.after);
+    }
+    super::json(&DiffFlameJson {
+        schema: "heapr.view.diff-flame/1",
+        command: diff_command(
+            [&request.before, &request.after],
+            &sides,
+            heapr_query::GroupBy::Stacks,
+            sort_key(sort)?,
+        ),
+        value: &request.value,
+        before: first.before,
+        after: first.after,
+        node_count: tree.node_count,
+        names: names.names,
+        frames,
+        nodes,
+    })
+}

@@ -1,0 +1,117 @@
+//! Flame graphs.
+
+use heapr_query::{FlameQuery, Found};
+use serde::{Deserialize, Serialize};
+
+use super::flame_json::{FlameFrame, FrameColumns, NodeColumns, node_columns};
+use super::ids::{flame_value, frame, node_key};
+use super::report::report_command;
+use super::{Answer, Context, read};
+use crate::error::{Error, Result};
+use crate::filter_words::FilterWords;
+
+/// Most nodes of an answer.
+const NODES_MAX: usize = 200_000;
+
+/// What of a graph is wanted: shared with differences.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct FlameRequest {
+    pub(super) file: usize,
+    pub(super) filter: FilterWords,
+    pub(super) value: String,
+    direction: String,
+    pub(super) collapse_recursion: bool,
+    root: Option<String>,
+    focus: Option<String>,
+    pub(super) least_share: f64,
+    pub(super) nodes_max: usize,
+}
+
+impl Default for FlameRequest {
+    fn default() -> Self {
+        Self {
+            file: usize::MAX,
+            filter: FilterWords::default(),
+            value: "outstanding_bytes".to_owned(),
+            direction: "top-down".to_owned(),
+            collapse_recursion: false,
+            root: None,
+            focus: None,
+            least_share: 0.0005,
+            nodes_max: 20_000,
+        }
+    }
+}
+
+/// Whether a direction is from the allocating frame to its callers.
+pub(super) fn is_bottom_up(direction: &str) -> Result<bool> {
+    match direction {
+        "top-down" => Ok(false),
+        "bottom-up" => Ok(true),
+        _ => Err(Error::bad("direction", format!("{direction:?} is neither top-down nor bottom-up"))),
+    }
+}
+
+/// Bounds on what is asked.
+pub(super) fn bounded(least_share: f64, nodes_max: usize) -> (f64, usize) {
+    (if least_share.is_finite() { least_share.clamp(0.0, 1.0) } else { 0.0 }, nodes_max.clamp(1, NODES_MAX))
+}
+
+#[derive(Serialize)]
+struct FlameJson<'a> {
+    schema: &'static str,
+    command: String,
+    value: &'a str,
+    total: u64,
+    node_count: usize,
+    names: Vec<String>,
+    frames: Vec<FlameFrame>,
+    nodes: NodeColumns,
+}
+
+pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: FlameRequest = read(body)?;
+    let file = context.files.trace(request.file)?;
+    let (value, is_temporary, sort) = flame_value(&request.value)?;
+    let filter =
+        FilterWords { temporary: request.filter.temporary || is_temporary, ..request.filter.clone() };
+    let read = file.filter(&*context.files.host, &filter)?;
+    let selection = file.select(&filter, &read.filter, Found::default(), context.cancel)?;
+    file.wait_for_names(context.cancel)?;
+    let is_bottom_up = is_bottom_up(&request.direction)?;
+    let (least_share, nodes_max) = bounded(request.least_share, request.nodes_max);
+    let focus = request.focus.as_deref().map(|text| frame(&file.explorer, text)).transpose()?;
+    let query = FlameQuery {
+        value,
+        is_bottom_up,
+        collapses_recursion: request.collapse_recursion,
+        focus,
+        root: request.root.as_deref().map(node_key).transpose()?,
+        least_share,
+        nodes_max,
+    };
+    let tree = file.explorer.flame(&selection, &read.cull, &query)?;
+    let Some(first) = tree.nodes.first() else {
+        return Err(Error::NotFound { what: "node", name: request.root.unwrap_or_default() });
+    };
+    let mut frames = FrameColumns::new();
+    let nodes = node_columns(&file.explorer, &tree, &mut frames);
+    let focus_name =
+        focus.and_then(|focus| file.explorer.frame(focus)).and_then(|view| view.symbol.map(str::to_owned));
+    let action: Vec<&str> = match (is_bottom_up, &focus_name) {
+        (true, Some(name)) => vec!["--callers", name, sort],
+        (true, None) => vec!["--frames", sort],
+        _ => vec!["--invert", sort],
+    };
+    super::json(&FlameJson {
+        schema: "heapr.view.flame/1",
+        command: report_command(&file, &action, &filter),
+        value: &request.value,
+        total: first.value,
+        node_count: tree.node_count,
+        names: frames.names,
+        frames: frames.frames,
+        nodes,
+    })
+}

@@ -1,0 +1,91 @@
+//! A flame graph as columns: names and frames once, nodes as numbers.
+
+use std::collections::HashMap;
+
+use heapr_query::{Explorer, FlameTree, FrameNumber};
+use serde::Serialize;
+
+use super::ids::{frame_id, node_id};
+
+#[derive(Debug, Serialize)]
+pub(super) struct FlameFrame {
+    id: String,
+    symbol: u32,
+    module: u32,
+    offset: u64,
+}
+
+/// The distinct names and frames of a graph.
+#[derive(Debug)]
+pub(super) struct FrameColumns {
+    pub(super) names: Vec<String>,
+    pub(super) frames: Vec<FlameFrame>,
+    name_numbers: HashMap<String, u32>,
+    frame_numbers: HashMap<FrameNumber, i64>,
+}
+
+impl FrameColumns {
+    pub(super) fn new() -> Self {
+        Self {
+            names: vec![String::new()],
+            frames: Vec::new(),
+            name_numbers: HashMap::from([(String::new(), 0)]),
+            frame_numbers: HashMap::new(),
+        }
+    }
+
+    pub(super) fn name(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.name_numbers.get(name) {
+            return number;
+        }
+        let number = self.names.len() as u32;
+        self.names.push(name.to_owned());
+        self.name_numbers.insert(name.to_owned(), number);
+        number
+    }
+
+    /// Number of a frame; -1 for none.
+    pub(super) fn frame(&mut self, explorer: &Explorer, frame: Option<FrameNumber>) -> i64 {
+        let Some(frame) = frame else { return -1 };
+        if let Some(&number) = self.frame_numbers.get(&frame) {
+            return number;
+        }
+        let view = explorer.frame(frame);
+        let symbol = self.name(view.and_then(|view| view.symbol).unwrap_or_default());
+        let module = self.name(view.and_then(|view| view.module).unwrap_or_default());
+        let number = self.frames.len() as i64;
+        self.frames.push(FlameFrame {
+            id: frame_id(frame),
+            symbol,
+            module,
+            offset: view.map_or(0, |view| view.offset),
+        });
+        self.frame_numbers.insert(frame, number);
+        number
+    }
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct NodeColumns {
+    id: Vec<String>,
+    parent: Vec<i64>,
+    frame: Vec<i64>,
+    value: Vec<u64>,
+    #[serde(rename = "self")]
+    own: Vec<u64>,
+    left_out: Vec<u64>,
+}
+
+/// The nodes of a tree.
+pub(super) fn node_columns(explorer: &Explorer, tree: &FlameTree, frames: &mut FrameColumns) -> NodeColumns {
+    let mut columns = NodeColumns::default();
+    for node in &tree.nodes {
+        columns.id.push(node_id(node.key));
+        columns.parent.push(node.parent.map_or(-1, |parent| parent as i64));
+        columns.frame.push(frames.frame(explorer, node.frame));
+        columns.value.push(node.value);
+        columns.own.push(node.self_value);
+        columns.left_out.push(node.left_out);
+    }
+    columns
+}

@@ -1,0 +1,85 @@
+//! A frame with its callers and callees.
+
+use heapr_query::{Explorer, Found, FrameNumber, Metrics};
+use serde::{Deserialize, Serialize};
+
+use super::ids::{frame_id, sort_key};
+use super::report::{page, report_command, so};
+use super::{Answer, Context, read};
+use crate::error::Result;
+use crate::filter_words::FilterWords;
+use crate::json::{FrameJson, MetricsJson};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FrameRequest {
+    file: usize,
+    #[serde(default)]
+    filter: FilterWords,
+    frame: String,
+    #[serde(default = "so")]
+    sort: String,
+    #[serde(default = "page")]
+    limit: usize,
+}
+
+#[derive(Serialize)]
+struct NeighbourJson {
+    id: String,
+    frame: Option<FrameJson>,
+    #[serde(flatten)]
+    metrics: MetricsJson,
+}
+
+#[derive(Serialize)]
+struct FrameAnswer {
+    schema: &'static str,
+    command: Option<String>,
+    id: String,
+    frame: Option<FrameJson>,
+    inclusive: MetricsJson,
+    #[serde(rename = "self")]
+    own: MetricsJson,
+    callers: Vec<NeighbourJson>,
+    caller_count: usize,
+    callees: Vec<NeighbourJson>,
+    callee_count: usize,
+}
+
+pub(super) fn frame_json(explorer: &Explorer, frame: FrameNumber) -> Option<FrameJson> {
+    explorer.frame(frame).as_ref().map(FrameJson::from)
+}
+
+pub(super) fn frame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: FrameRequest = read(body)?;
+    let file = context.files.trace(request.file)?;
+    let sort = sort_key(&request.sort)?;
+    let read = file.filter(&*context.files.host, &request.filter)?;
+    let selection = file.select(&request.filter, &read.filter, Found::default(), context.cancel)?;
+    file.wait_for_names(context.cancel)?;
+    let explorer = &file.explorer;
+    let number = super::ids::frame(explorer, &request.frame)?;
+    let found = explorer.neighbours(&selection, &read.cull, number, sort)?;
+    let neighbours = |list: &[(FrameNumber, Metrics)]| {
+        let one = |(frame, metrics): &(FrameNumber, Metrics)| NeighbourJson {
+            id: frame_id(*frame),
+            frame: frame_json(explorer, *frame),
+            metrics: metrics.into(),
+        };
+        list.iter().take(request.limit).map(one).collect::<Vec<_>>()
+    };
+    let symbol = explorer.frame(number).and_then(|view| view.symbol);
+    super::json(&FrameAnswer {
+        schema: "heapr.view.frame/1",
+        command: symbol
+            .map(|symbol| report_command(&file, &["--callers", symbol, sort.name()], &request.filter)),
+        id: frame_id(number),
+        frame: frame_json(explorer, number),
+        inclusive: (&found.inclusive).into(),
+        own: (&found.own).into(),
+        callers: neighbours(&found.callers),
+        caller_count: found.callers.len(),
+        callees: neighbours(&found.callees),
+        callee_count: found.callees.len(),
+    })
+}

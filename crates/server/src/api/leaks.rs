@@ -1,0 +1,106 @@
+//! What is not freed at the end, by stack, with its age and how it grew.
+
+use heapr_query::{GroupBy, Metrics, SortKey, Span};
+use serde::{Deserialize, Serialize};
+
+use super::report::{GroupJson, ROWS_MAX, group_json, matching, page, report_command};
+use super::{Answer, Context, read};
+use crate::error::Result;
+use crate::filter_words::FilterWords;
+use crate::json::{MetricsJson, TotalsJson};
+
+/// Moments of the growth.
+const MOMENTS: usize = 16;
+/// Frames of a stack in the list.
+const FRAMES_MAX: usize = 64;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LeaksRequest {
+    file: usize,
+    #[serde(default)]
+    filter: FilterWords,
+    #[serde(default)]
+    offset: usize,
+    #[serde(default = "page")]
+    limit: usize,
+    #[serde(default)]
+    r#match: String,
+}
+
+#[derive(Serialize)]
+struct LeakJson {
+    #[serde(flatten)]
+    group: GroupJson,
+    oldest_ns: Option<u64>,
+    newest_ns: Option<u64>,
+    mean_age_ns: Option<u64>,
+    growth: Vec<u64>,
+}
+
+#[derive(Serialize)]
+struct LeaksJson {
+    schema: &'static str,
+    command: String,
+    totals: TotalsJson,
+    group_count: usize,
+    match_count: usize,
+    all: MetricsJson,
+    matched: MetricsJson,
+    offset: usize,
+    end_ns: u64,
+    groups: Vec<LeakJson>,
+}
+
+pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: LeaksRequest = read(body)?;
+    let file = context.files.trace(request.file)?;
+    // What is outstanding at a moment, or of a type, is another question.
+    let words = FilterWords { at: None, r#type: None, temporary: false, ..request.filter };
+    let read = file.filter(&*context.files.host, &words)?;
+    let (selection, ranking) =
+        file.rank(&words, &read, GroupBy::Stacks, SortKey::OutstandingBytes, context.cancel)?;
+    file.wait_for_events(context.cancel)?;
+    let mut groups = match request.r#match.as_str() {
+        "" => ranking.groups.clone(),
+        text => matching(&file, &ranking.groups, GroupBy::Stacks, text),
+    };
+    groups.retain(|group| group.metrics.outstanding_count > 0);
+    let mut matched = Metrics::default();
+    groups.iter().for_each(|group| matched.add(&group.metrics));
+    let match_count = groups.len();
+    let shown: Vec<_> = groups.into_iter().skip(request.offset).take(request.limit.min(ROWS_MAX)).collect();
+    let is_cancelled = || context.cancel.is_set();
+    let explorer = &file.explorer;
+    let ages = explorer.ages(&read.filter, &read.cull, &is_cancelled)?;
+    let stacks: Vec<u32> =
+        shown.iter().map(|group| explorer.stack_key(group).map_or(0, |key| key.1)).collect();
+    let duration_ns = file.trace().duration_ns();
+    let whole = Span { from: 0, to: duration_ns.saturating_add(1) };
+    let time = read.filter.range.map_or(whole, |range| Span { from: range.from, to: range.to.min(whole.to) });
+    let growth = explorer.growth(&read.filter, &read.cull, &stacks, (time, MOMENTS), &is_cancelled)?;
+    let end_ns = time.to.min(duration_ns);
+    let leaks = shown.iter().zip(&stacks).zip(growth).map(|((group, stack), growth)| {
+        let age = ages.get(stack);
+        LeakJson {
+            group: group_json(&file, group, FRAMES_MAX),
+            oldest_ns: age.map(|age| age.oldest_ns),
+            newest_ns: age.map(|age| age.newest_ns),
+            mean_age_ns: age
+                .map(|age| end_ns.saturating_sub((age.sum_ns / u128::from(age.count.max(1))) as u64)),
+            growth,
+        }
+    });
+    super::json(&LeaksJson {
+        schema: "heapr.view.leaks/1",
+        command: report_command(&file, &["--stacks", "so"], &words),
+        totals: (&selection.totals).into(),
+        group_count: ranking.group_count,
+        match_count,
+        all: (&ranking.all).into(),
+        matched: (&matched).into(),
+        offset: request.offset,
+        end_ns,
+        groups: leaks.collect(),
+    })
+}

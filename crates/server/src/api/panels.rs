@@ -1,0 +1,71 @@
+//! Histograms, and allocation types against the range.
+
+use heapr_query::{AllocationType, Found};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::report::report_command;
+use super::{Answer, Context, read};
+use crate::error::Result;
+use crate::filter_words::FilterWords;
+use crate::json::HistogramJson;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FilterRequest {
+    file: usize,
+    #[serde(default)]
+    filter: FilterWords,
+}
+
+pub(super) fn histograms(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: FilterRequest = read(body)?;
+    let file = context.files.trace(request.file)?;
+    let read = file.filter(&*context.files.host, &request.filter)?;
+    let found = Found { threads: false, histograms: true };
+    let selection = file.select(&request.filter, &read.filter, found, context.cancel)?;
+    super::json(&json!({
+        "schema": "heapr.view.histograms/1",
+        "command": report_command(&file, &["--histogram", "size", "--histogram", "lifetime"], &request.filter),
+        "histograms": selection.histograms.iter().map(HistogramJson::from).collect::<Vec<_>>(),
+    }))
+}
+
+#[derive(Serialize)]
+struct TypeJson {
+    r#type: &'static str,
+    command: String,
+    count: u64,
+    bytes: u64,
+}
+
+pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: FilterRequest = read(body)?;
+    let file = context.files.trace(request.file)?;
+    // The types are those of the range: a moment, or one type alone, does not count here.
+    let words = FilterWords { r#type: None, at: None, ..request.filter };
+    let base = file.filter(&*context.files.host, &words)?.filter;
+    let all = [
+        ("aifi", AllocationType::Aifi),
+        ("aifo", AllocationType::Aifo),
+        ("aofi", AllocationType::Aofi),
+        ("aofo", AllocationType::Aofo),
+    ];
+    let mut types = Vec::new();
+    for (name, kind) in all {
+        // Without a range nothing lies outside it; what is temporary lies inside.
+        if !kind.is_allocated_inside() && (base.range.is_none() || base.is_temporary_only) {
+            continue;
+        }
+        let words = FilterWords { r#type: Some(name.to_owned()), ..words.clone() };
+        let filter = heapr_query::Filter { allocation_type: Some(kind), ..base.clone() };
+        let selection = file.select(&words, &filter, Found::default(), context.cancel)?;
+        types.push(TypeJson {
+            r#type: name,
+            command: report_command(&file, &["--totals"], &words),
+            count: selection.totals.alloc_count,
+            bytes: selection.totals.alloc_bytes,
+        });
+    }
+    super::json(&json!({ "schema": "heapr.view.types/1", "types": types }))
+}

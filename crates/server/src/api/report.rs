@@ -1,0 +1,213 @@
+//! Tables of stacks, frames, images and threads.
+
+use heapr_query::{Group, GroupBy, Metrics};
+use heapr_trace::ThreadIndex;
+use serde::{Deserialize, Serialize};
+
+use super::ids::{frame_id, sort_key, stack_id};
+use super::{Answer, Context, read};
+use crate::command_line::command;
+use crate::error::{Error, Result};
+use crate::filter_words::FilterWords;
+use crate::json::{FrameJson, HeapJson, MetricsJson, TotalsJson};
+use crate::trace_file::{TraceFile, process_name};
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TableRequest {
+    pub(super) file: usize,
+    #[serde(default)]
+    pub(super) filter: FilterWords,
+    #[serde(default = "stacks")]
+    by: String,
+    #[serde(default = "so")]
+    sort: String,
+    #[serde(default = "yes")]
+    descending: bool,
+    #[serde(default)]
+    offset: usize,
+    #[serde(default = "page")]
+    limit: usize,
+    #[serde(default)]
+    r#match: String,
+    #[serde(default = "frames_max")]
+    frames_max: usize,
+}
+
+fn stacks() -> String {
+    "stacks".to_owned()
+}
+
+pub(super) fn so() -> String {
+    "so".to_owned()
+}
+
+pub(super) fn yes() -> bool {
+    true
+}
+
+pub(super) fn page() -> usize {
+    200
+}
+
+fn frames_max() -> usize {
+    64
+}
+
+/// Most rows of an answer.
+pub(super) const ROWS_MAX: usize = 10_000;
+
+#[derive(Serialize)]
+struct ThreadJson {
+    tid: u32,
+    name: String,
+    pid: Option<u32>,
+}
+
+/// A row of a table.
+#[derive(Serialize)]
+pub(super) struct GroupJson {
+    id: Option<String>,
+    frames: Vec<FrameJson>,
+    frame_count: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<ThreadJson>,
+    #[serde(flatten)]
+    metrics: MetricsJson,
+}
+
+#[derive(Serialize)]
+struct TableJson {
+    schema: &'static str,
+    command: String,
+    totals: TotalsJson,
+    heaps: Vec<HeapJson>,
+    group_count: usize,
+    match_count: usize,
+    all: MetricsJson,
+    matched: MetricsJson,
+    offset: usize,
+    groups: Vec<GroupJson>,
+}
+
+/// What to group by, by its name.
+pub(super) fn group_by(name: &str) -> Result<GroupBy> {
+    Ok(match name {
+        "stacks" => GroupBy::Stacks,
+        "frames" => GroupBy::Frames,
+        "images" => GroupBy::Images,
+        "by-thread" | "threads" => GroupBy::Threads,
+        _ => return Err(Error::bad("by", format!("{name:?} is none of stacks, frames, images, by-thread"))),
+    })
+}
+
+/// The option of `heapr report`.
+pub(super) fn option_of(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::Stacks => "--stacks",
+        GroupBy::Frames => "--frames",
+        GroupBy::Images => "--images",
+        GroupBy::Threads => "--by-thread",
+    }
+}
+
+/// `heapr report FILE …`.
+pub(super) fn report_command(file: &TraceFile, action: &[&str], filter: &FilterWords) -> String {
+    let path = file.path.display().to_string();
+    let words = filter.words();
+    let all =
+        ["report", &path].into_iter().chain(action.iter().copied()).chain(words.iter().map(String::as_str));
+    command(&all.collect::<Vec<_>>())
+}
+
+pub(super) fn group_json(file: &TraceFile, group: &Group, frames_max: usize) -> GroupJson {
+    let explorer = &file.explorer;
+    let frames = explorer.frames(group);
+    let trace = file.trace();
+    let thread =
+        group.thread().and_then(|ThreadIndex(thread)| trace.threads().get(thread as usize)).map(|thread| {
+            ThreadJson {
+                tid: thread.tid,
+                name: thread.name.clone(),
+                pid: trace.processes().get(thread.process.0 as usize).map(|process| process.pid),
+            }
+        });
+    let id = match explorer.frame_of(group) {
+        Some(frame) => Some(frame_id(frame)),
+        None => explorer.stack_key(group).map(stack_id),
+    };
+    GroupJson {
+        id,
+        frame_count: frames.len(),
+        frames: frames.iter().take(frames_max).map(FrameJson::from).collect(),
+        thread,
+        metrics: (&group.metrics).into(),
+    }
+}
+
+/// The groups that hold a text.
+pub(super) fn matching(file: &TraceFile, groups: &[Group], by: GroupBy, text: &str) -> Vec<Group> {
+    let mut groups = groups.to_vec();
+    if by == GroupBy::Threads {
+        let text = text.to_lowercase();
+        groups.retain(|group| {
+            let thread = group.thread().and_then(|thread| file.trace().threads().get(thread.0 as usize));
+            thread.is_some_and(|thread| {
+                thread.name.to_lowercase().contains(&text) || thread.tid.to_string().contains(&text)
+            })
+        });
+    } else if by == GroupBy::Images {
+        let text = text.to_lowercase();
+        groups.retain(|group| {
+            let frames = file.explorer.frames(group);
+            frames
+                .first()
+                .and_then(|frame| frame.module)
+                .is_some_and(|module| module.to_lowercase().contains(&text))
+        });
+    } else {
+        let frames = file.explorer.frames_with_text(text);
+        file.explorer.retain_with_frames(&mut groups, &frames);
+    }
+    groups
+}
+
+pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: TableRequest = read(body)?;
+    let file = context.files.trace(request.file)?;
+    let (by, sort) = (group_by(&request.by)?, sort_key(&request.sort)?);
+    let read = file.filter(&*context.files.host, &request.filter)?;
+    let (selection, ranking) = file.rank(&request.filter, &read, by, sort, context.cancel)?;
+    let found: Vec<Group>;
+    let groups: &[Group] = if request.r#match.is_empty() {
+        &ranking.groups
+    } else {
+        found = matching(&file, &ranking.groups, by, &request.r#match);
+        &found
+    };
+    let mut matched = Metrics::default();
+    groups.iter().for_each(|group| matched.add(&group.metrics));
+    let limit = request.limit.min(ROWS_MAX);
+    let row = |group: &Group| group_json(&file, group, request.frames_max);
+    let rows: Vec<GroupJson> = if request.descending {
+        groups.iter().skip(request.offset).take(limit).map(row).collect()
+    } else {
+        groups.iter().rev().skip(request.offset).take(limit).map(row).collect()
+    };
+    let heaps = selection.by_heap.iter().map(|heap| {
+        let process = file.trace().processes().get(heap.process.0 as usize);
+        HeapJson::new(heap, process.map_or(0, |process| process.pid), process.map_or("", process_name))
+    });
+    super::json(&TableJson {
+        schema: "heapr.view.report/1",
+        command: report_command(&file, &[option_of(by), sort.name()], &request.filter),
+        totals: (&selection.totals).into(),
+        heaps: heaps.collect(),
+        group_count: ranking.group_count,
+        match_count: groups.len(),
+        all: (&ranking.all).into(),
+        matched: (&matched).into(),
+        offset: request.offset,
+        groups: rows,
+    })
+}

@@ -1,0 +1,244 @@
+//! Memory over time.
+
+use heapr_query::{CourseBy, CourseOf, CourseQuery, SeriesKey, Span, file_name};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::ids::{frame_id, stack_id};
+use super::{Answer, Context, read};
+use crate::error::{Error, Result};
+use crate::filter_words::FilterWords;
+use crate::trace_file::{TraceFile, process_name};
+
+const BINS_MAX: usize = 20_000;
+const SERIES_MAX: usize = 50;
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct TimelineRequest {
+    file: usize,
+    filter: FilterWords,
+    from_ns: u64,
+    to_ns: Option<u64>,
+    bins: usize,
+    by: String,
+    series_max: usize,
+    value: String,
+}
+
+impl Default for TimelineRequest {
+    fn default() -> Self {
+        Self {
+            file: usize::MAX,
+            filter: FilterWords::default(),
+            from_ns: 0,
+            to_ns: None,
+            bins: 1000,
+            by: "none".to_owned(),
+            series_max: 8,
+            value: "bytes".to_owned(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SeriesJson {
+    name: String,
+    filter: Value,
+    id: Option<String>,
+    values: Vec<u64>,
+}
+
+#[derive(Serialize)]
+struct TimelineJson {
+    schema: &'static str,
+    from_ns: u64,
+    to_ns: u64,
+    bins: usize,
+    live_bytes: Vec<u64>,
+    live_count: Vec<u64>,
+    most_bytes: Vec<u64>,
+    alloc_bytes: Vec<u64>,
+    alloc_count: Vec<u64>,
+    free_count: Vec<u64>,
+    series: Vec<SeriesJson>,
+    rest: Vec<u64>,
+    rss: Vec<Value>,
+    markers: Vec<Value>,
+    snapshots: Vec<Value>,
+    peak: Value,
+}
+
+pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: TimelineRequest = read(body)?;
+    let file = context.files.trace(request.file)?;
+    let by = match request.by.as_str() {
+        "none" => CourseBy::Nothing,
+        "process" => CourseBy::Processes,
+        "thread" => CourseBy::Threads,
+        "image" => CourseBy::Images,
+        "frame" => CourseBy::Frames,
+        "stack" => CourseBy::Stacks,
+        by => {
+            return Err(Error::bad(
+                "by",
+                format!("{by:?} is none of none, process, thread, image, frame, stack"),
+            ));
+        }
+    };
+    let of = match request.value.as_str() {
+        "bytes" => CourseOf::LiveBytes,
+        "count" => CourseOf::LiveCount,
+        "alloc_bytes" => CourseOf::AllocBytes,
+        "alloc_count" => CourseOf::AllocCount,
+        value => {
+            return Err(Error::bad(
+                "value",
+                format!("{value:?} is none of bytes, count, alloc_bytes, alloc_count"),
+            ));
+        }
+    };
+    // The end of a range is exclusive: the last event lies inside.
+    let to_ns = request.to_ns.unwrap_or_else(|| file.trace().duration_ns().saturating_add(1));
+    if request.from_ns >= to_ns {
+        return Err(Error::bad("to_ns", format!("the time {}..{to_ns} is empty", request.from_ns)));
+    }
+    if request.bins == 0 || request.bins > BINS_MAX {
+        return Err(Error::bad("bins", format!("{} bins: 1 to {BINS_MAX}", request.bins)));
+    }
+    let words = FilterWords { range: None, at: None, r#type: None, ..request.filter };
+    let read = file.filter(&*context.files.host, &words)?;
+    file.wait_for_events(context.cancel)?;
+    if !matches!(by, CourseBy::Nothing | CourseBy::Processes | CourseBy::Threads)
+        || !read.filter.required_frames.is_empty()
+    {
+        file.wait_for_names(context.cancel)?;
+    }
+    let query = CourseQuery {
+        filter: read.filter,
+        cull: read.cull,
+        time: Span { from: request.from_ns, to: to_ns },
+        bins: request.bins,
+        by,
+        series_max: request.series_max.min(SERIES_MAX),
+        of,
+    };
+    let course =
+        file.explorer.course(&query, &|| context.cancel.is_set())?.ok_or_else(|| Error::Unusable {
+            path: file.path.display().to_string(),
+            message:
+                "it has more events than fit into memory: the timeline cannot be drawn; export a part of it"
+                    .to_owned(),
+            offset: None,
+        })?;
+    let series = course.series.into_iter().map(|series| {
+        let (name, filter, id) = described(&file, series.key);
+        SeriesJson { name, filter, id, values: series.values }
+    });
+    let inside = |time_ns: u64| (request.from_ns..to_ns).contains(&time_ns);
+    let markers = file.trace().markers().iter().filter(|marker| inside(marker.time_ns));
+    let (time_ns, bytes, count) = course.peak;
+    super::json(&TimelineJson {
+        schema: "heapr.view.timeline/1",
+        from_ns: request.from_ns,
+        to_ns,
+        bins: request.bins,
+        series: series.collect(),
+        live_bytes: course.live_bytes,
+        live_count: course.live_count,
+        most_bytes: course.most_bytes,
+        alloc_bytes: course.alloc_bytes,
+        alloc_count: course.alloc_count,
+        free_count: course.free_count,
+        rest: course.rest,
+        rss: rss(&file, query.time, request.bins),
+        markers: markers.map(|marker| json!({"time_ns": marker.time_ns, "text": marker.text})).collect(),
+        snapshots: Vec::new(),
+        peak: json!({"time_ns": time_ns, "bytes": bytes, "count": count}),
+    })
+}
+
+/// Name, filter and id of a series.
+fn described(file: &TraceFile, key: SeriesKey) -> (String, Value, Option<String>) {
+    let (trace, explorer) = (file.trace(), &file.explorer);
+    match key {
+        SeriesKey::Process(number) => match trace.processes().get(number as usize) {
+            Some(process) => (
+                format!("{} ({})", process_name(process), process.pid),
+                json!({"pid": [process.pid.to_string()]}),
+                None,
+            ),
+            None => (format!("process #{number}"), Value::Null, None),
+        },
+        SeriesKey::Thread(number) => match trace.threads().get(number.0 as usize) {
+            Some(thread) => {
+                let name = if thread.name.is_empty() { "thread" } else { &thread.name };
+                (format!("{name} ({})", thread.tid), json!({"thread": [thread.tid.to_string()]}), None)
+            }
+            None => (format!("thread #{}", number.0), Value::Null, None),
+        },
+        SeriesKey::Image(frame) => {
+            match frame.and_then(|frame| explorer.frame(frame)).and_then(|view| view.module) {
+                Some(module) => {
+                    let name = file_name(module);
+                    (name.to_owned(), json!({"require_frames": [format!("{name}!")]}), None)
+                }
+                None => ("(no module)".to_owned(), Value::Null, None),
+            }
+        }
+        SeriesKey::Frame(frame) => match frame.and_then(|frame| Some((frame, explorer.frame(frame)?))) {
+            Some((frame, view)) => {
+                let module = view.module.map(file_name);
+                let name = view.symbol.map_or_else(
+                    || format!("{}+{:#x}", module.unwrap_or_default(), view.offset),
+                    str::to_owned,
+                );
+                let pattern = view.symbol.map(|symbol| format!("{}!{symbol}", module.unwrap_or_default()));
+                (
+                    name,
+                    pattern.map_or(Value::Null, |pattern| json!({"require_frames": [pattern]})),
+                    Some(frame_id(frame)),
+                )
+            }
+            None => ("(no stack)".to_owned(), Value::Null, None),
+        },
+        SeriesKey::Stack(key) => {
+            let (frames, removed) = explorer.stack_frames(key).unwrap_or_default();
+            let name =
+                |at: usize| frames.get(at).and_then(|(_, view)| view.symbol.or(view.module)).unwrap_or("?");
+            let text = match frames.len().saturating_sub(removed) {
+                0 => "(no stack)".to_owned(),
+                1 => name(removed).to_owned(),
+                _ => format!("{} < {}", name(removed), name(removed + 1)),
+            };
+            (text, Value::Null, Some(stack_id(key)))
+        }
+    }
+}
+
+/// The samples of each process, at most two a bin: the least and the most.
+fn rss(file: &TraceFile, time: Span, bins: usize) -> Vec<Value> {
+    let mut by_process: std::collections::BTreeMap<u32, Vec<(u64, u64)>> = std::collections::BTreeMap::new();
+    for sample in file.trace().rss_samples().iter().filter(|sample| time.contains(sample.time_ns)) {
+        by_process.entry(sample.process.0).or_default().push((sample.time_ns, sample.rss_bytes));
+    }
+    let width = (u128::from(time.to - time.from) / bins as u128).max(1);
+    by_process
+        .into_iter()
+        .map(|(process, samples)| {
+            let bin = |sample: &(u64, u64)| u128::from(sample.0 - time.from) / width;
+            let mut thinned: Vec<(u64, u64)> = Vec::new();
+            for samples in samples.chunk_by(|a, b| bin(a) == bin(b)) {
+                let least = samples.iter().min_by_key(|sample| sample.1);
+                let most = samples.iter().max_by_key(|sample| sample.1);
+                let mut both: Vec<(u64, u64)> = least.into_iter().chain(most).copied().collect();
+                both.sort_unstable();
+                both.dedup();
+                thinned.extend(both);
+            }
+            let pid = file.trace().processes().get(process as usize).map(|process| process.pid);
+            let (times, bytes): (Vec<u64>, Vec<u64>) = thinned.into_iter().unzip();
+            json!({"pid": pid, "time_ns": times, "rss_bytes": bytes})
+        })
+        .collect()
+}

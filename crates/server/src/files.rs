@@ -1,0 +1,232 @@
+//! The files that are shown, by number.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use heapr_query::{FrameUnion, TableLimit};
+
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::kept::Kept;
+use crate::snapshot::SnapshotFile;
+use crate::trace_file::{Identity, TraceFile};
+
+/// How much memory may be used.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// For the table of a trace's events; beyond it queries replay.
+    pub table: TableLimit,
+}
+
+impl Default for Limits {
+    /// A third of the machine's memory, at most 6 GiB.
+    fn default() -> Self {
+        let pages = rustix::system::sysinfo();
+        let memory_bytes = pages.totalram.saturating_mul(u64::from(pages.mem_unit));
+        Self { table: TableLimit { memory_bytes: (memory_bytes / 3).min(6 << 30) } }
+    }
+}
+
+/// What a file is.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    Opening,
+    Trace(Arc<TraceFile>),
+    Snapshot(Arc<SnapshotFile>),
+    Failed { message: String, offset: Option<u64> },
+}
+
+/// Whether the file is still what was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    None,
+    /// It has vanished: what was opened can still be read.
+    Gone,
+    /// Another file has its name: what was opened can still be read.
+    Replaced,
+    Shrunk {
+        was_bytes: u64,
+        is_bytes: u64,
+    },
+    Grown,
+}
+
+#[derive(Debug)]
+struct State {
+    content: Content,
+    identity: Option<Identity>,
+    /// Counts openings.
+    generation: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) path: PathBuf,
+    pub(crate) is_snapshot: bool,
+    state: Mutex<State>,
+}
+
+impl Entry {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn content(&self) -> Content {
+        self.lock().content.clone()
+    }
+
+    pub(crate) fn generation(&self) -> u32 {
+        self.lock().generation
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.lock().identity.map_or(0, |identity| identity.bytes)
+    }
+
+    /// Looks at the file again.
+    pub(crate) fn change(&self) -> Change {
+        let Some(was) = self.lock().identity else { return Change::None };
+        match Identity::of(&self.path) {
+            Err(_) => Change::Gone,
+            Ok(is) if !is.is_same_file(&was) => Change::Replaced,
+            Ok(is) if is.bytes < was.bytes => Change::Shrunk { was_bytes: was.bytes, is_bytes: is.bytes },
+            Ok(is) if is.bytes > was.bytes => Change::Grown,
+            Ok(_) => Change::None,
+        }
+    }
+
+    fn unusable(&self, message: String, offset: Option<u64>) -> Error {
+        Error::Unusable { path: self.path.display().to_string(), message, offset }
+    }
+}
+
+/// See the module.
+pub struct Files {
+    pub(crate) entries: Vec<Arc<Entry>>,
+    pub(crate) host: Arc<dyn Host>,
+    limits: Limits,
+    /// Common trees of two traces, by the numbers of their openings.
+    pub(crate) unions: Kept<[usize; 2], FrameUnion>,
+}
+
+/// Comparisons that are kept: each takes as much as the stacks of both files.
+const UNIONS_KEPT: usize = 2;
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Files").field("entries", &self.entries).finish_non_exhaustive()
+    }
+}
+
+impl Files {
+    /// Begins to open the files. One that cannot be opened says so when it is asked for.
+    #[must_use]
+    pub fn open(paths: &[PathBuf], host: Arc<dyn Host>, limits: Limits) -> Arc<Self> {
+        let entry = |path: &PathBuf| {
+            Arc::new(Entry {
+                // The same file whatever the working directory becomes.
+                path: std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+                is_snapshot: is_snapshot(path),
+                state: Mutex::new(State { content: Content::Opening, identity: None, generation: 0 }),
+            })
+        };
+        let files = Arc::new(Self {
+            entries: paths.iter().map(entry).collect(),
+            host,
+            limits,
+            unions: Kept::new(UNIONS_KEPT),
+        });
+        files.entries.iter().for_each(|entry| files.begin(entry));
+        files
+    }
+
+    fn begin(&self, entry: &Arc<Entry>) {
+        let identity = Identity::of(&entry.path).ok();
+        {
+            let mut state = entry.lock();
+            state.identity = identity;
+            state.content = Content::Opening;
+            state.generation += 1;
+        }
+        if entry.is_snapshot {
+            let entry = Arc::clone(entry);
+            std::thread::spawn(move || {
+                let generation = entry.generation();
+                let opened = std::panic::catch_unwind(|| SnapshotFile::open(&entry.path));
+                let content = match opened {
+                    Ok(Ok(snapshot)) => Content::Snapshot(Arc::new(snapshot)),
+                    Ok(Err((message, offset))) => Content::Failed { message, offset },
+                    Err(_) => Content::Failed {
+                        message: "reading it has failed: this is an error of heapr's".to_owned(),
+                        offset: None,
+                    },
+                };
+                let mut state = entry.lock();
+                if state.generation == generation {
+                    state.content = content;
+                }
+            });
+            return;
+        }
+        let content = match TraceFile::open(&entry.path, Arc::clone(&self.host), self.limits.table) {
+            Ok(trace) => Content::Trace(trace),
+            Err(error) => {
+                let offset = match &error {
+                    heapr_trace::Error::Damaged { offset, .. } => Some(*offset),
+                    _ => None,
+                };
+                Content::Failed { message: error.to_string(), offset }
+            }
+        };
+        entry.lock().content = content;
+    }
+
+    /// Opens a file anew.
+    pub(crate) fn reopen(&self, number: usize) -> Result<()> {
+        let entry = self.entry(number)?;
+        if let Content::Trace(trace) = entry.content() {
+            trace.close();
+        }
+        self.begin(entry);
+        Ok(())
+    }
+
+    pub(crate) fn entry(&self, number: usize) -> Result<&Arc<Entry>> {
+        self.entries.get(number).ok_or_else(|| Error::NotFound { what: "file", name: number.to_string() })
+    }
+
+    fn usable(&self, number: usize) -> Result<(&Arc<Entry>, Content)> {
+        let entry = self.entry(number)?;
+        if let Change::Shrunk { was_bytes, is_bytes } = entry.change() {
+            return Err(Error::Shrunk { path: entry.path.display().to_string(), was_bytes, is_bytes });
+        }
+        match entry.content() {
+            Content::Opening => Err(Error::Opening { path: entry.path.display().to_string() }),
+            Content::Failed { message, offset } => Err(entry.unusable(message, offset)),
+            content => Ok((entry, content)),
+        }
+    }
+
+    /// A trace.
+    pub(crate) fn trace(&self, number: usize) -> Result<Arc<TraceFile>> {
+        match self.usable(number)?.1 {
+            Content::Trace(trace) => Ok(trace),
+            _ => Err(Error::OtherKind { file: number, wanted: "trace" }),
+        }
+    }
+
+    /// A snapshot.
+    pub(crate) fn snapshot(&self, number: usize) -> Result<Arc<SnapshotFile>> {
+        match self.usable(number)?.1 {
+            Content::Snapshot(snapshot) => Ok(snapshot),
+            _ => Err(Error::OtherKind { file: number, wanted: "snapshot" }),
+        }
+    }
+}
+
+/// Whether a file's name is that of a V8 snapshot.
+fn is_snapshot(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
+    [".heapsnapshot", ".heaptimeline"].iter().any(|ending| name.ends_with(ending))
+}

@@ -1,0 +1,40 @@
+//! What the command line lends the server: how filters are written, where names come from, how files are exported.
+
+use heapr_query::{CullList, Filter, SymbolSource};
+use heapr_trace::Trace;
+
+/// A file for another program.
+#[derive(Debug, Clone)]
+pub struct ExportRequest<'a> {
+    /// The trace's path.
+    pub path: &'a std::path::Path,
+    /// `collapsed`, `pprof`, `speedscope`, `flamegraph`, `csv` or `json`.
+    pub to: &'a str,
+    /// Sort key or value.
+    pub value: &'a str,
+    /// `stacks`, `frames`, `images`, `by-thread`: of `csv` and `json`.
+    pub by: &'a str,
+    /// The filter in the words of the command line.
+    pub filter_words: &'a [String],
+}
+
+/// See the module. Errors are texts for the user.
+pub trait Host: Send + Sync + 'static {
+    /// The filter that words of the command line say; `start_unix_ns`: the trace's start, for wall-clock times.
+    ///
+    /// # Errors
+    /// They can't be read.
+    fn filter(&self, words: &[String], start_unix_ns: u64) -> Result<(Filter, CullList), String>;
+
+    /// Names for a trace.
+    fn names(&self, trace: &Trace) -> Box<dyn SymbolSource + Send>;
+
+    /// The bytes of an exported file.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn export(&self, request: &ExportRequest<'_>) -> Result<Vec<u8>, String>;
+
+    /// heapr's version.
+    fn version(&self) -> &str;
+}

@@ -1,0 +1,158 @@
+//! What answers have in common: the words of `heapr report --format json`.
+
+use heapr_query::{FrameView, HeapRow, Histogram, HistogramOf, Metrics};
+use heapr_trace::{HeapId, Totals};
+use serde::Serialize;
+
+/// The amounts of a group.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct MetricsJson {
+    outstanding_bytes: u64,
+    outstanding_count: u64,
+    total_bytes: u64,
+    total_count: u64,
+    realloc_count: u64,
+    peak_bytes: u64,
+    peak_count: u64,
+    temporary_count: u64,
+}
+
+impl From<&Metrics> for MetricsJson {
+    fn from(metrics: &Metrics) -> Self {
+        Self {
+            outstanding_bytes: metrics.outstanding_bytes,
+            outstanding_count: metrics.outstanding_count,
+            total_bytes: metrics.total_bytes,
+            total_count: metrics.total_count,
+            realloc_count: metrics.realloc_count,
+            peak_bytes: metrics.peak_bytes,
+            peak_count: metrics.peak_count,
+            temporary_count: metrics.temporary_count,
+        }
+    }
+}
+
+/// A frame; what is not known is null.
+#[derive(Debug, Serialize)]
+pub(crate) struct FrameJson {
+    pub(crate) module: Option<String>,
+    pub(crate) symbol: Option<String>,
+    pub(crate) file: Option<String>,
+    pub(crate) line: Option<u32>,
+    pub(crate) inlined: bool,
+    pub(crate) offset: u64,
+}
+
+impl From<&FrameView<'_>> for FrameJson {
+    fn from(frame: &FrameView<'_>) -> Self {
+        Self {
+            module: frame.module.map(str::to_owned),
+            symbol: frame.symbol.map(str::to_owned),
+            file: frame.file.map(str::to_owned),
+            line: frame.line,
+            inlined: frame.is_inlined,
+            offset: frame.offset,
+        }
+    }
+}
+
+/// Totals of the whole or of a heap.
+#[derive(Debug, Serialize)]
+pub(crate) struct TotalsJson {
+    alloc_count: u64,
+    alloc_bytes: u64,
+    free_count: u64,
+    realloc_count: u64,
+    failed_count: u64,
+    outstanding_count: u64,
+    outstanding_bytes: u64,
+    temporary_count: u64,
+    peak_bytes: u64,
+    peak_count: u64,
+    peak_time_ns: u64,
+    unmatched_frees: u64,
+    inherited_frees: u64,
+    implied_frees: u64,
+}
+
+impl From<&Totals> for TotalsJson {
+    fn from(totals: &Totals) -> Self {
+        Self {
+            alloc_count: totals.alloc_count,
+            alloc_bytes: totals.alloc_bytes,
+            free_count: totals.free_count,
+            realloc_count: totals.realloc_count,
+            failed_count: totals.failed_count,
+            outstanding_count: totals.outstanding_count,
+            outstanding_bytes: totals.outstanding_bytes,
+            temporary_count: totals.temporary_count,
+            peak_bytes: totals.peak_bytes,
+            peak_count: totals.peak_count,
+            peak_time_ns: totals.peak_time_ns,
+            unmatched_frees: totals.unmatched_frees,
+            inherited_frees: totals.inherited_frees,
+            implied_frees: totals.implied_frees,
+        }
+    }
+}
+
+/// Totals of a heap of a process.
+#[derive(Debug, Serialize)]
+pub(crate) struct HeapJson {
+    pid: u32,
+    process: String,
+    heap: String,
+    #[serde(flatten)]
+    totals: TotalsJson,
+}
+
+impl HeapJson {
+    pub(crate) fn new(row: &HeapRow, pid: u32, process: &str) -> Self {
+        Self { pid, process: process.to_owned(), heap: heap_name(row.heap), totals: (&row.totals).into() }
+    }
+}
+
+/// `malloc`, `mmap`, `heap 2`.
+fn heap_name(heap: HeapId) -> String {
+    match heap {
+        HeapId::MALLOC => "malloc".to_owned(),
+        HeapId::MMAP => "mmap".to_owned(),
+        HeapId(number) => format!("heap {number}"),
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct BucketJson {
+    from: u64,
+    last: u64,
+    total_count: u64,
+    total_bytes: u64,
+    outstanding_count: u64,
+    outstanding_bytes: u64,
+}
+
+/// A histogram.
+#[derive(Debug, Serialize)]
+pub(crate) struct HistogramJson {
+    of: &'static str,
+    unit: &'static str,
+    buckets: Vec<BucketJson>,
+}
+
+impl From<&Histogram> for HistogramJson {
+    fn from(histogram: &Histogram) -> Self {
+        let (of, unit) = match histogram.of {
+            HistogramOf::Size => ("size", "bytes"),
+            HistogramOf::Lifetime => ("lifetime", "ns"),
+        };
+        let bucket = |bucket: &heapr_query::Bucket| BucketJson {
+            from: bucket.from,
+            last: bucket.last,
+            total_count: bucket.total_count,
+            total_bytes: bucket.total_bytes,
+            outstanding_count: bucket.outstanding_count,
+            outstanding_bytes: bucket.outstanding_bytes,
+        };
+        Self { of, unit, buckets: histogram.buckets.iter().map(bucket).collect() }
+    }
+}

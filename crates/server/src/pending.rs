@@ -1,0 +1,49 @@
+//! A result that one thread makes and others wait for.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::cancel::Cancel;
+use crate::error::Result;
+
+/// How often who waits looks whether anybody still wants the answer.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Pending<T> {
+    value: Mutex<Option<T>>,
+    is_there: Condvar,
+}
+
+impl<T: Clone> Pending<T> {
+    pub(crate) fn new() -> Self {
+        Self { value: Mutex::new(None), is_there: Condvar::new() }
+    }
+
+    pub(crate) fn set(&self, value: T) {
+        *self.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+        self.is_there.notify_all();
+    }
+
+    /// The value, if it is there.
+    pub(crate) fn get(&self) -> Option<T> {
+        self.value.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits for the value.
+    ///
+    /// # Errors
+    /// The request was given up.
+    pub(crate) fn wait(&self, cancel: &Cancel) -> Result<T> {
+        let mut value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(value) = &*value {
+                return Ok(value.clone());
+            }
+            cancel.check()?;
+            value =
+                self.is_there.wait_timeout(value, LOOK_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! A trace that is open: its explorer, what is being read of it, and the last selections.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use heapr_query::{
+    CullList, Explorer, Filter, Found, Group, GroupBy, Metrics, Selection, SortKey, TableLimit, file_name,
+};
+use heapr_trace::{Loss, Process, Trace};
+
+use crate::cancel::Cancel;
+use crate::error::{Error, Result};
+use crate::filter_words::FilterWords;
+use crate::host::Host;
+use crate::kept::Kept;
+use crate::pending::Pending;
+
+/// Selections that are kept: those of a page and its last few brushings. Each may take some ten MB.
+const SELECTIONS_KEPT: usize = 6;
+/// Rankings that are kept: scrolling asks for the same one again and again.
+const RANKINGS_KEPT: usize = 8;
+
+/// Counts openings.
+static OPENED: AtomicUsize = AtomicUsize::new(0);
+
+/// What a file was when it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Identity {
+    pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
+        let metadata = std::fs::metadata(path)?;
+        Ok(Self { device: metadata.dev(), inode: metadata.ino(), bytes: metadata.len() })
+    }
+
+    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+}
+
+/// Work that takes a while.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) what: &'static str,
+    pub(crate) done: AtomicUsize,
+    pub(crate) all: AtomicUsize,
+}
+
+/// A filter, read.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadFilter {
+    pub(crate) filter: Filter,
+    pub(crate) cull: CullList,
+}
+
+/// A ranking that is kept.
+#[derive(Debug)]
+pub(crate) struct KeptRanking {
+    pub(crate) groups: Vec<Group>,
+    pub(crate) group_count: usize,
+    pub(crate) all: Metrics,
+}
+
+type RankingKey = (FilterWords, GroupBy, SortKey);
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct TraceFile {
+    pub(crate) path: PathBuf,
+    /// Another one for each opening of each file.
+    pub(crate) number: usize,
+    pub(crate) explorer: Explorer,
+    pub(crate) modified_unix_ns: i128,
+    names: Pending<()>,
+    /// The text of what went wrong.
+    events: Pending<Result<(), String>>,
+    tasks: Mutex<Vec<Arc<Task>>>,
+    selections: Kept<(FilterWords, Found), Selection>,
+    rankings: Kept<RankingKey, KeptRanking>,
+    closed: Cancel,
+}
+
+impl TraceFile {
+    /// Opens it and begins to name and to read, each on a thread of its own.
+    pub(crate) fn open(
+        path: &Path,
+        host: Arc<dyn Host>,
+        limit: TableLimit,
+    ) -> heapr_trace::Result<Arc<Self>> {
+        let trace = Arc::new(Trace::open(path)?);
+        let modified = std::fs::metadata(path).map(|metadata| (metadata.mtime(), metadata.mtime_nsec()));
+        let (seconds, nanoseconds) = modified.unwrap_or_default();
+        let file = Arc::new(Self {
+            path: path.to_owned(),
+            number: OPENED.fetch_add(1, Ordering::Relaxed),
+            explorer: Explorer::new(Arc::clone(&trace)),
+            modified_unix_ns: i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds),
+            names: Pending::new(),
+            events: Pending::new(),
+            tasks: Mutex::new(Vec::new()),
+            selections: Kept::new(SELECTIONS_KEPT),
+            rankings: Kept::new(RANKINGS_KEPT),
+            closed: Cancel::default(),
+        });
+        let naming = Arc::clone(&file);
+        std::thread::spawn(move || {
+            let task = naming.begin("finding names");
+            // A panic in there must not leave requests waiting.
+            let _done = OnDrop(|| naming.names.set(()));
+            naming.explorer.name(&mut *host.names(naming.explorer.trace()));
+            naming.end(&task);
+        });
+        let reading = Arc::clone(&file);
+        std::thread::spawn(move || {
+            let task = reading.begin("reading events");
+            let _done = OnDrop(|| {
+                if reading.events.get().is_none() {
+                    reading.events.set(Err("reading the events has failed".to_owned()));
+                }
+            });
+            let mut progress = |done: usize, all: usize| {
+                task.done.store(done, Ordering::Relaxed);
+                task.all.store(all, Ordering::Relaxed);
+            };
+            let is_closed = || reading.closed.is_set();
+            let outcome = reading.explorer.read_events(limit, &mut progress, &is_closed);
+            reading.events.set(outcome.map_err(|error| error.to_string()));
+            reading.end(&task);
+        });
+        Ok(file)
+    }
+
+    /// Ends the reading: the file is not shown any more.
+    pub(crate) fn close(&self) {
+        drop(self.closed.guard());
+    }
+
+    fn begin(&self, what: &'static str) -> Arc<Task> {
+        let task = Arc::new(Task { what, done: AtomicUsize::new(0), all: AtomicUsize::new(0) });
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&task));
+        task
+    }
+
+    fn end(&self, task: &Arc<Task>) {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| !Arc::ptr_eq(known, task));
+    }
+
+    pub(crate) fn tasks(&self) -> Vec<Arc<Task>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn trace(&self) -> &Arc<Trace> {
+        self.explorer.trace()
+    }
+
+    /// Reads a filter.
+    pub(crate) fn filter(&self, host: &dyn Host, words: &FilterWords) -> Result<ReadFilter> {
+        let (filter, cull) = host
+            .filter(&words.words(), self.trace().session().start_unix_ns)
+            .map_err(|message| Error::BadRequest { field: Some("filter"), message })?;
+        filter.check()?;
+        Ok(ReadFilter { filter, cull })
+    }
+
+    pub(crate) fn wait_for_names(&self, cancel: &Cancel) -> Result<()> {
+        self.names.wait(cancel)
+    }
+
+    pub(crate) fn wait_for_events(&self, cancel: &Cancel) -> Result<()> {
+        self.events.wait(cancel)?.map_err(|message| Error::Unusable {
+            path: self.path.display().to_string(),
+            message,
+            offset: None,
+        })
+    }
+
+    /// What a filter chooses.
+    pub(crate) fn select(
+        &self,
+        words: &FilterWords,
+        filter: &Filter,
+        found: Found,
+        cancel: &Cancel,
+    ) -> Result<Arc<Selection>> {
+        if !filter.required_frames.is_empty() {
+            self.wait_for_names(cancel)?;
+        }
+        if !self.explorer.needs_no_events(filter, found) {
+            self.wait_for_events(cancel)?;
+        }
+        // Culling does not change what is chosen.
+        let key = FilterWords { cull_frames: Vec::new(), no_default_cull: false, ..words.clone() };
+        self.selections.get(&(key, found), cancel, |is_cancelled| {
+            Ok(self.explorer.select(filter, found, is_cancelled)?)
+        })
+    }
+
+    /// The groups of what a filter chooses, the greatest first.
+    pub(crate) fn rank(
+        &self,
+        words: &FilterWords,
+        read: &ReadFilter,
+        by: GroupBy,
+        sort: SortKey,
+        cancel: &Cancel,
+    ) -> Result<(Arc<Selection>, Arc<KeptRanking>)> {
+        let found = Found { threads: by == GroupBy::Threads, histograms: false };
+        let selection = self.select(words, &read.filter, found, cancel)?;
+        self.wait_for_names(cancel)?;
+        let ranking = self.rankings.get(&(words.clone(), by, sort), cancel, |_| {
+            let ranking = self.explorer.rank(&selection, &read.cull, by, sort)?;
+            let mut all = ranking.rest;
+            ranking.groups.iter().for_each(|group| all.add(&group.metrics));
+            Ok(KeptRanking { groups: ranking.groups, group_count: ranking.group_count, all })
+        })?;
+        Ok((selection, ranking))
+    }
+
+    /// The loss over all processes.
+    pub(crate) fn loss(&self) -> Loss {
+        let mut loss = Loss::default();
+        for entry in self.trace().losses() {
+            loss.events_lost += entry.loss.events_lost;
+            loss.stacks_lost += entry.loss.stacks_lost;
+            loss.events_late += entry.loss.events_late;
+            loss.records_invalid += entry.loss.records_invalid;
+            loss.processes_refused += entry.loss.processes_refused;
+        }
+        loss
+    }
+
+    /// What is wrong with the recording, one line each, as `heapr report` says it.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let loss = self.loss();
+        let counted = [
+            (loss.events_lost, "events were lost (buffers full): the amounts below are too small"),
+            (loss.stacks_lost, "stacks were cut or lost"),
+            (loss.events_late, "events came late: their times were corrected"),
+            (loss.records_invalid, "records made no sense and were left out"),
+            (loss.processes_refused, "processes could not be traced"),
+        ];
+        let mut warnings: Vec<String> = counted
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        for damage in self.damage() {
+            warnings.push(format!(
+                "damaged file: {} bytes at offset {}: {}",
+                damage.bytes, damage.offset, damage.what
+            ));
+        }
+        if !self.trace().is_complete() {
+            warnings.push(
+                "the recording did not end in order: the file is complete up to its last flush".to_owned(),
+            );
+        }
+        warnings
+    }
+
+    /// What of the file could not be used.
+    pub(crate) fn damage(&self) -> Vec<heapr_trace::Damage> {
+        let mut damage = self.trace().damage().to_vec();
+        for one in self.explorer.event_damage() {
+            if !damage.contains(one) {
+                damage.push(*one);
+            }
+        }
+        damage
+    }
+}
+
+/// Name of a process for people.
+pub(crate) fn process_name(process: &Process) -> &str {
+    let first = process.command_line.first().map_or("?", String::as_str);
+    file_name(if process.executable.is_empty() { first } else { &process.executable })
+}
+
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        self.0();
+    }
+}

@@ -1,0 +1,107 @@
+//! What the injector and an injected agent know of each other.
+//!
+//! The agent is not loaded by the target's loader: the injector maps it, relocates it and tells it what the loader would have
+//! told it. The agent describes itself in a static ([`INJECTION_SYMBOL`]), the injector its wishes in
+//! [`AttachParameters`].
+
+use core::sync::atomic::AtomicUsize;
+
+/// Name under which the agent exports its [`Injection`].
+pub const INJECTION_SYMBOL: &str = "heapr_injection";
+/// [`Injection::magic`].
+pub const INJECTION_MAGIC: u64 = u64::from_le_bytes(*b"heaprinj");
+
+/// The agent's description of itself. Constant once it is relocated.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Injection {
+    /// [`INJECTION_MAGIC`].
+    pub magic: u64,
+    /// [`crate::BUILD_ID`].
+    pub build_id: u64,
+    /// Starts the agent: `extern "C" fn(*mut AttachParameters)`.
+    pub attach: *const (),
+    /// Destructor of the thread key: `extern "C" fn(*mut c_void)`.
+    pub end_of_thread: *const (),
+    /// First of `hook_count` hooks.
+    pub hooks: *const InjectedHook,
+    /// How many.
+    pub hook_count: usize,
+    /// First of `foreign_count` hooks of other allocators' interfaces.
+    pub foreign: *const InjectedHook,
+    /// How many.
+    pub foreign_count: usize,
+    /// First of `mapping_count` pairs (address, bytes) of the agent's own mappings; bytes 0: none.
+    pub mappings: *const [AtomicUsize; 2],
+    /// How many.
+    pub mapping_count: usize,
+}
+
+/// One function that can be hooked.
+#[derive(Debug)]
+#[repr(C)]
+pub struct InjectedHook {
+    /// Its C name, `name_bytes` long.
+    pub name: *const u8,
+    /// Length of the name.
+    pub name_bytes: usize,
+    /// Where the function's calls go.
+    pub trampoline: *const (),
+    /// Where the agent looks for the function itself. Written by the injector before any call.
+    pub real: *const AtomicUsize,
+    /// `HOOK_*`.
+    pub group: u64,
+}
+
+/// [`InjectedHook::group`]: the allocator's functions of the C library's interface.
+pub const HOOK_ALLOCATOR: u64 = 1;
+/// [`InjectedHook::group`]: mmap and its kin.
+pub const HOOK_MAPPING: u64 = 2;
+/// [`InjectedHook::group`]: dlclose.
+pub const HOOK_LOADER: u64 = 3;
+/// [`InjectedHook::group`]: execve and its kin.
+pub const HOOK_EXEC: u64 = 4;
+/// [`InjectedHook::group`]: functions that only other allocators have.
+pub const HOOK_FOREIGN: u64 = 5;
+/// [`InjectedHook::group`]: operator new and delete; hooked only where the module also has a malloc.
+pub const HOOK_OPERATOR: u64 = 6;
+
+/// Bytes of the session variable's value.
+pub const SESSION_VALUE_BYTES_MAX: usize = 64;
+/// Bytes of the agent's path for children, with its end.
+pub const AGENT_PATH_BYTES_MAX: usize = 1024;
+
+/// What the injector tells an agent, and what it answers.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct AttachParameters {
+    /// Descriptor of the pool in the target; the agent closes it.
+    pub pool_descriptor: i32,
+    /// Key of the end-of-thread handler plus one; 0 without one.
+    pub end_key: u32,
+    /// Address of `pthread_setspecific`; 0 without one.
+    pub set_specific_avma: u64,
+    /// Address of `_dl_find_object`; 0 before glibc 2.35.
+    pub find_object_avma: u64,
+    /// Address of the variable `__libc_stack_end`; 0 if unknown.
+    pub stack_end_avma: u64,
+    /// Value of the session variable, for children.
+    pub session: [u8; SESSION_VALUE_BYTES_MAX],
+    /// Its length; 0: children by exec are not followed.
+    pub session_bytes: u64,
+    /// Path of the agent's file, for children; zero-terminated; empty: as above.
+    pub agent_path: [u8; AGENT_PATH_BYTES_MAX],
+    /// Answer: 1 when recording, [`ATTACH_REFUSED`] plus a [`crate::DisableReason`] when not, 0 before.
+    pub outcome: u32,
+    /// Answer: the process's slot.
+    pub process_slot: u32,
+    /// Answer: its generation.
+    pub process_generation: u32,
+    /// Answer: the process's id as it sees itself.
+    pub inner_pid: u32,
+}
+
+/// [`AttachParameters::outcome`]: recording.
+pub const ATTACH_DONE: u32 = 1;
+/// [`AttachParameters::outcome`]: not recording, for the reason that is added.
+pub const ATTACH_REFUSED: u32 = 0x100;

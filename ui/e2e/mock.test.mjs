@@ -1,0 +1,190 @@
+// The page against invented answers: what must hold for any data, and what real files are too small for.
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import { openBrowser } from './browser.mjs';
+import { bestFrameTimes, frameTimes } from './frames.mjs';
+import { startMock } from './mock-server.mjs';
+
+let mock, browser, page;
+before(async () => {
+  mock = await startMock();
+  browser = await openBrowser();
+  page = browser.page;
+});
+after(async () => {
+  await browser?.close();
+  mock?.stop();
+});
+beforeEach(() => {
+  browser.errors.length = 0;
+});
+
+const VIEWS = ['overview', 'flame', 'stacks', 'frames', 'images', 'threads', 'leaks', 'histograms', 'types', 'compare'].map((view) => `file=0&view=${view}&select=s3&before=1`)
+  .concat(['view=compare&picture=flame&before=1', 'view=frames&select=f3'])
+  .concat(['summary', 'comparison', 'containment', 'dominators', 'statistics', 'suspects', 'treemap', 'lists', 'search'].map((view) => `file=3&view=${view}&object=77&match=`))
+  .concat(['file=2&object=77&lower=paths', 'file=2&object=77&lower=object', 'file=4']);
+
+async function show(hash) {
+  await page.goto(`${mock.url}#${hash}`);
+  await page.waitForSelector('.file-tab');
+  await page.waitForLoadState('networkidle');
+}
+
+test('every view opens from its address without an error, and markup in names stays text', async () => {
+  let seen = 0;
+  for (const hash of VIEWS) {
+    await page.goto('about:blank');
+    await show(hash);
+    seen += await page.evaluate(() => document.body.textContent.includes('markupRan') || document.body.textContent.includes('<b>') ? 1 : 0);
+    assert.equal(await page.evaluate(() => window.markupRan), undefined, hash);
+    assert.equal(await page.locator('.view img, .view b, .view script').count(), 0, hash);
+  }
+  assert.ok(seen > 10, `markup was seen as text in ${seen} views`);
+  assert.deepEqual(browser.errors, []);
+});
+
+test('loss and damage are said in a banner', async () => {
+  await show('file=0');
+  const text = await page.locator('.message.is-warning').allTextContents();
+  assert.match(text.join(' '), /3 events lost, 1 process not traced/);
+  assert.match(text.join(' '), /damaged at offset 4,096 \(512 B, checksum\)/);
+  await show('file=1');
+  assert.match((await page.locator('.message.is-warning').allTextContents()).join(' '), /was replaced or cut off/);
+  await show('file=4');
+  assert.match(await page.locator('.message.is-error').first().textContent(), /no trace: it begins with "GIF89a" \(offset 0\)/);
+});
+
+test('an error of the server is said where the filters are', async () => {
+  await show('view=stacks&require_frames=bad!!');
+  await page.waitForSelector('.filter-error');
+  assert.match(await page.locator('.filter-error').textContent(), /two exclamation marks/);
+});
+
+test('Back undoes a step, a shared address shows the same', async () => {
+  await page.goto('about:blank');
+  await show('');
+  await page.click('role=tab[name="Stacks"]');
+  await page.click('.cell button.sort:has-text("Total")');
+  await page.waitForFunction(() => location.hash.includes('sort=st'));
+  const shared = page.url();
+  await page.goBack();
+  assert.ok(!page.url().includes('sort='));
+  assert.ok(page.url().includes('view=stacks'));
+  await page.goBack();
+  assert.equal(await page.getAttribute('role=tab[name="Overview"]', 'aria-selected'), 'true');
+  await page.goto('about:blank');
+  await page.goto(shared);
+  await page.waitForSelector('[role=columnheader][aria-sort=descending]:has-text("Total")');
+});
+
+test('the keyboard alone reaches everything', async () => {
+  await show('');
+  await page.keyboard.press('?');
+  await page.waitForSelector('dialog.shortcuts[open]');
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('dialog.shortcuts', { state: 'detached' });
+  await page.keyboard.press('3');
+  await page.waitForSelector('.table .row[aria-rowindex="2"]');
+  await page.keyboard.press('m');
+  await page.keyboard.press('End');
+  await page.waitForSelector('.row.is-cursor[aria-rowindex="1000001"]');
+  await page.keyboard.press('Home');
+  await page.keyboard.press('ArrowDown');
+  await page.waitForFunction(() => location.hash.includes('select=s1'));
+  await page.keyboard.press('/');
+  await page.keyboard.type('clang');
+  await page.waitForFunction(() => location.hash.includes('match=clang'));
+  await page.keyboard.press('Escape');
+  await page.locator('.timeline canvas').focus();
+  await page.keyboard.press('+');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.chip:has-text("range")');
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('.chip', { state: 'detached' });
+  await page.keyboard.press('p');
+  await page.waitForSelector('.chip:has-text("live at the peak")');
+  await page.keyboard.press('x');
+  await page.waitForSelector('.chip', { state: 'detached' });
+  await page.keyboard.press('2');
+  await page.waitForSelector('.view canvas');
+  await page.keyboard.press('m');
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.trail');
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('.trail', { state: 'detached' });
+  await page.keyboard.press(']');
+  await page.waitForFunction(() => location.hash.includes('file=1'));
+  assert.deepEqual(browser.errors, []);
+});
+
+test('controls have names for a screen reader', async () => {
+  for (const hash of ['view=stacks&select=s3', 'view=flame', 'file=3&view=comparison&object=77']) {
+    await show(hash);
+    const nameless = await page.evaluate(() => [...document.querySelectorAll('button, input, select, canvas, [role=grid], [role=treegrid], [role=separator]')]
+      .filter((element) => !(element.getAttribute('aria-label') || element.textContent.trim() || element.labels?.length || element.closest('label')))
+      .map((element) => element.outerHTML.slice(0, 120)));
+    assert.deepEqual(nameless, []);
+  }
+});
+
+test('rows are copied as text', async () => {
+  await show('view=stacks');
+  await page.click('.row[aria-rowindex="2"]');
+  await page.keyboard.down('Shift');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.up('Shift');
+  await page.keyboard.press('Control+c');
+  await page.waitForSelector('.table-menu :text("2 rows copied")');
+  const text = await page.evaluate(() => navigator.clipboard.readText());
+  assert.match(text.split('\n')[0], /^ *% +Live bytes +Live/);
+  assert.equal(text.split('\n').length, 3);
+  assert.match(text.split('\n')[1], /50\.0 +512\.0 MiB/);
+});
+
+test('a table is saved as CSV with exact numbers', async () => {
+  await show('file=3&view=comparison');
+  await page.click('.table-menu .button');
+  const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Save as CSV')]);
+  const stream = await download.createReadStream();
+  let text = '';
+  for await (const part of stream) text += part;
+  const lines = text.trim().split('\r\n');
+  assert.equal(lines.length, 3001);
+  assert.match(lines[0], /^class,new_count,deleted_count,count_delta,new_bytes/);
+  assert.match(lines[1], /,0,0,0,1000000,100000,900000$/);
+});
+
+test('the page fits from 1280 to 3840 pixels and at 150 % zoom', async () => {
+  for (const [width, height] of [[1280, 800], [3840, 2160], [853, 533]]) {
+    await page.setViewportSize({ width, height });
+    for (const hash of ['view=stacks&select=s3', 'view=flame', 'file=3&view=comparison&object=77']) {
+      await show(hash);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      assert.ok(wide <= 0, `${hash} at ${width}: ${wide} pixels too wide`);
+      assert.ok(await page.evaluate(() => document.querySelector('.view').clientHeight > 120), `${hash} at ${width}: the view has no room`);
+    }
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
+});
+
+test('a million rows scroll and a hundred thousand boxes pan without a frame over 33 ms', async () => {
+  await show('view=stacks');
+  await page.waitForSelector('.row[aria-rowindex="2"]');
+  const scroll = await bestFrameTimes(6, () => frameTimes(page, 120, (step) => {
+    document.querySelector('.table').scrollTop += step % 40 === 39 ? 100000 : 130;
+  }));
+  console.log('# scrolling a million rows: ', JSON.stringify(scroll));
+  await show('view=flame');
+  await page.waitForTimeout(500);
+  const pan = await bestFrameTimes(6, () => frameTimes(page, 120, (step) => {
+    const canvas = document.querySelector('.flame canvas');
+    const box = canvas.getBoundingClientRect();
+    const at = { clientX: box.left + 500, clientY: box.top + 200, bubbles: true, cancelable: true };
+    canvas.dispatchEvent(new WheelEvent('wheel', step < 30 ? { ...at, ctrlKey: true, deltaY: -40 } : { ...at, deltaX: step % 2 ? 40 : -25, deltaY: 3 }));
+  }));
+  console.log('# panning 100,000 boxes: ', JSON.stringify(pan));
+  const bound = Number(process.env.FRAME_MS ?? 33.4);
+  assert.ok(scroll.longest <= bound, `scrolling: a frame took ${scroll.longest} ms`);
+  assert.ok(pan.longest <= bound, `panning: a frame took ${pan.longest} ms`);
+});
