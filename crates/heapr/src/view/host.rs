@@ -27,7 +27,7 @@ struct FilterLine {
 impl Host for CommandLineHost {
     fn filter(&self, words: &[String], start_unix_ns: u64) -> Result<(Filter, CullList), String> {
         let line = FilterLine::try_parse_from(words).map_err(|error| first_line(&error.to_string()))?;
-        let read = || anyhow::Ok((line.filters.filter(start_unix_ns)?, line.filters.cull_list()?));
+        let read = || anyhow::Ok((line.filters.filter_from(start_unix_ns, None)?, line.filters.cull_list()?));
         read().map_err(|error| format!("{error:#}"))
     }
 
