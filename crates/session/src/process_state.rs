@@ -22,6 +22,8 @@ pub(crate) struct ProcessState {
     pub(crate) generation: u32,
     /// Process id.
     pub(crate) pid: u32,
+    /// The agent was loaded while it ran.
+    pub(crate) was_attached: bool,
     /// Told dead by the kernel.
     pub(crate) has_ended: bool,
     /// It had ended when the last scan began: nothing of it is unread after that round.
@@ -82,6 +84,7 @@ impl ProcessState {
             slot,
             generation,
             pid,
+            was_attached: false,
             has_ended: false,
             had_ended_at_scan: false,
             is_done: false,
