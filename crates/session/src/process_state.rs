@@ -24,6 +24,8 @@ pub(crate) struct ProcessState {
     pub(crate) pid: u32,
     /// It sees itself and its threads under other ids: it is in another process namespace.
     pub(crate) is_elsewhere: bool,
+    /// The agent was loaded while it ran.
+    pub(crate) was_attached: bool,
     /// Told dead by the kernel.
     pub(crate) has_ended: bool,
     /// It had ended when the last scan began: nothing of it is unread after that round.
@@ -85,6 +87,7 @@ impl ProcessState {
             generation,
             pid,
             is_elsewhere: false,
+            was_attached: false,
             has_ended: false,
             had_ended_at_scan: false,
             is_done: false,

@@ -3,6 +3,8 @@
 use heapr_trace::{Loss, Process, ProcessOrigin, Trace};
 use serde_json::{Map, Value, json};
 
+use crate::snapshot_native::snapshot_json;
+
 use super::{End, end_of, hexadecimal, kind_name, whole_loss};
 
 /// The whole as one value. `file_bytes`: size of the file.
@@ -22,6 +24,8 @@ pub(crate) fn value(trace: &Trace, file: &str, file_bytes: u64) -> Value {
         "mappings": mappings(trace),
         "markers": markers(trace),
         "rss": rss(trace),
+        "snapshots": trace.snapshots().iter().map(|snapshot| snapshot_json(trace, snapshot)).collect::<Vec<_>>(),
+        "heap_names": trace.heap_names().iter().map(heap_name).collect::<Vec<_>>(),
         "chunks": chunks(trace),
         "loss": loss(&whole_loss(trace)),
         "losses": losses(trace),
@@ -125,6 +129,15 @@ fn rss(trace: &Trace) -> Vec<Value> {
     let samples = trace.rss_samples().iter();
     let sample = |sample: &heapr_trace::RssSample| json!({"time_ns": sample.time_ns, "process": sample.process.0, "rss_bytes": sample.rss_bytes});
     samples.map(sample).collect()
+}
+
+fn heap_name(name: &heapr_trace::HeapName) -> Value {
+    json!({
+        "process": name.process.0,
+        "heap": name.heap.0,
+        "name": name.name,
+        "first_ns": name.first_ns,
+    })
 }
 
 fn chunks(trace: &Trace) -> Vec<Value> {

@@ -10,6 +10,7 @@ use crate::report::frame_text::{cut_middle, printable};
 use crate::report::quantity::{bytes, count, duration};
 use crate::report::subject::executable_name;
 use crate::report::table::{Align, Table};
+use crate::snapshot_native::why;
 
 /// Lines of a list before it is cut: a shell that starts thousands of programs must not hide the rest.
 const LIST_LINES_MAX: usize = 40;
@@ -33,6 +34,7 @@ pub(crate) fn write_text(
     page.processes(trace)?;
     page.threads(trace)?;
     page.modules(trace)?;
+    page.snapshots(trace)?;
     page.chunks(trace)?;
     page.loss(trace)?;
     page.statistics(trace)
@@ -198,6 +200,38 @@ impl Page<'_> {
             table.row(vec![path, count(times), build_id]);
         }
         self.list(&table, trace.modules().len())
+    }
+
+    fn snapshots(&mut self, trace: &Trace) -> io::Result<()> {
+        let snapshots = trace.snapshots();
+        if snapshots.is_empty() {
+            return Ok(());
+        }
+        self.title(&format!("Snapshots of live blocks ({})", count(snapshots.len() as u64)))?;
+        let columns = [
+            ("#", Align::Right),
+            ("Time", Align::Right),
+            ("Why", Align::Left),
+            ("Processes", Align::Right),
+            ("Blocks", Align::Right),
+            ("Bytes", Align::Right),
+            ("Written in", Align::Right),
+            ("Name", Align::Left),
+        ];
+        let mut table = Table::new(&columns, 7);
+        for snapshot in snapshots.iter().take(LIST_LINES_MAX) {
+            table.row(vec![
+                snapshot.number.to_string(),
+                duration(snapshot.time_ns),
+                why(snapshot.trigger),
+                count(snapshot.processes.len() as u64),
+                count(snapshot.block_count),
+                bytes(snapshot.block_bytes),
+                duration(snapshot.export_ns),
+                printable(&snapshot.name),
+            ]);
+        }
+        self.list(&table, snapshots.len())
     }
 
     fn chunks(&mut self, trace: &Trace) -> io::Result<()> {

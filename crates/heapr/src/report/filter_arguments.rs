@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use heapr_query::{AllocationType, CullList, Filter, FramePattern, Moment, Span, ThreadChoice};
-use heapr_trace::{HeapId, Trace};
+use heapr_trace::{HeapId, HeapName, Trace};
 
 use crate::snapshot_native::find::find_snapshot;
 
@@ -61,7 +61,12 @@ pub(crate) struct FilterArguments {
 impl FilterArguments {
     /// The filter, for this trace.
     pub(crate) fn filter(&self, trace: &Trace) -> anyhow::Result<Filter> {
-        let start_unix_ns = trace.session().start_unix_ns;
+        self.filter_from(trace.session().start_unix_ns, Some(trace))
+    }
+
+    /// The filter; `start_unix_ns`: the trace's start, for wall-clock times. Without the trace itself no snapshot can be chosen,
+    /// and heaps only by number.
+    pub(crate) fn filter_from(&self, start_unix_ns: u64, trace: Option<&Trace>) -> anyhow::Result<Filter> {
         let span =
             |option: &str, values: &Option<Vec<String>>, parse: &dyn Fn(&str) -> anyhow::Result<u64>| {
                 let Some([from, to]) = values.as_deref() else { return Ok(None) };
@@ -76,9 +81,16 @@ impl FilterArguments {
             Some(text) if text.eq_ignore_ascii_case("peak") => Some(Moment::Peak),
             Some(text) => Some(Moment::At { time_ns: time(text).with_context(|| format!("--at {text}"))? }),
         };
-        let at = match &self.snapshot {
-            Some(text) => Some(Moment::Snapshot { number: find_snapshot(trace, text)?.number }),
-            None => at,
+        let at = match (&self.snapshot, trace) {
+            (Some(text), Some(trace)) => {
+                Some(Moment::Snapshot { number: find_snapshot(trace, text)?.number })
+            }
+            (Some(text), None) => {
+                anyhow::bail!(
+                    "--snapshot {text}: here only events can be chosen; `heapr report` shows snapshots"
+                )
+            }
+            (None, _) => at,
         };
         let allocation_type = match self.r#type.as_deref().map(str::to_ascii_lowercase).as_deref() {
             None => None,
@@ -90,7 +102,7 @@ impl FilterArguments {
         };
         Ok(Filter {
             pids: self.pid.clone(),
-            heaps: parse_heaps(trace, &self.heap)?,
+            heaps: parse_heaps(trace.map_or(&[], Trace::heap_names), &self.heap)?,
             threads: self
                 .thread
                 .iter()
@@ -156,10 +168,10 @@ impl FilterArguments {
 }
 
 /// Numbers of heaps; a name stands for all that had it.
-fn parse_heaps(trace: &Trace, texts: &[String]) -> anyhow::Result<Vec<HeapId>> {
+fn parse_heaps(names: &[HeapName], texts: &[String]) -> anyhow::Result<Vec<HeapId>> {
     let mut heaps = Vec::new();
     for text in texts {
-        let named = trace.heap_names().iter().filter(|name| name.name == *text).map(|name| name.heap);
+        let named = names.iter().filter(|name| name.name == *text).map(|name| name.heap);
         let before = heaps.len();
         heaps.extend(named);
         if heaps.len() > before {

@@ -26,6 +26,9 @@ pub(crate) struct EveryArguments {
     /// Overwrite an existing file
     #[arg(short = 'f', long)]
     force: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// Runs the command.
@@ -43,13 +46,22 @@ pub(crate) fn run(arguments: &EveryArguments) -> anyhow::Result<ExitCode> {
     for watcher in watched {
         let request = Request::SnapshotEvery { interval_ms: Some(interval_ms), pids: watcher.pids.clone() };
         watcher.client.ask(request)?;
-        println!("session {} takes one of {} every {seconds} s", watcher.client.name(), words(&watcher.pids));
+        if !arguments.quiet {
+            println!(
+                "session {} takes one of {} every {seconds} s",
+                watcher.client.name(),
+                words(&watcher.pids)
+            );
+        }
     }
     let Some(first) = unwatched.first() else { return Ok(ExitCode::SUCCESS) };
     let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("heapr.{first}.heapr")));
     let mut more = vec!["--snapshot-every".to_owned(), seconds.to_string()];
     more.extend(arguments.force.then(|| "--force".to_owned()));
     let client = watchers::start(&unwatched, &output, &more)?;
+    if arguments.quiet {
+        return Ok(ExitCode::SUCCESS);
+    }
     println!(
         "session {} takes one of {} every {seconds} s into {}; `heapr stop {}` ends it",
         client.name(),

@@ -23,6 +23,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use heapr_v8::capture::{Process, Runtime};
 
+pub(crate) use summary::{snapshot_json, why};
+
 /// The commands that read native snapshots.
 #[derive(Debug, Parser)]
 #[command(name = "heapr snapshot", version, propagate_version = true)]
@@ -70,11 +72,26 @@ pub(crate) fn run_if_native(words: &[OsString]) -> Option<anyhow::Result<ExitCod
     })
 }
 
+/// Options that taking snapshots of native heaps has; any other is one of JavaScript's.
+const TAKING_OPTIONS: [&str; 14] = [
+    "--native", "--name", "--keep", "--off", "--output", "-o", "--force", "-f", "--format", "--quiet", "-q",
+    "--help", "-h", "--",
+];
+
 /// Whether snapshots of native heaps are asked for: by an option that only they have, or because no process runs JavaScript.
 fn is_of_native_processes(command: &OsStr, words: &[OsString]) -> bool {
     let has = |option: &str| words.iter().any(|word| word == option);
+    // `every --keep N` is JavaScript's, too.
     if has("--native") || (command == "take" && has("--keep")) || has("--off") {
         return true;
+    }
+    let is_known = |word: &OsString| {
+        let word = word.to_string_lossy();
+        let option = word.split('=').next().unwrap_or_default();
+        !option.starts_with('-') || TAKING_OPTIONS.contains(&option)
+    };
+    if !words.iter().all(is_known) {
+        return false;
     }
     let is_interval_first = command == "every";
     let numbers = words.iter().filter_map(|word| word.to_str()?.parse::<u32>().ok());

@@ -34,6 +34,9 @@ pub(crate) struct TakeArguments {
     /// Overwrite an existing file
     #[arg(short = 'f', long)]
     force: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
     /// Format: text, or json
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -47,7 +50,7 @@ pub(crate) fn run(arguments: &TakeArguments) -> anyhow::Result<ExitCode> {
     let mut note =
         |outcome: anyhow::Result<SnapshotTaken>, pids: &[u32], session: Option<String>| match outcome {
             Ok(snapshot) => {
-                if arguments.format == Format::Text {
+                if arguments.format == Format::Text && !arguments.quiet {
                     print(&snapshot, session.as_deref());
                 }
                 taken.push(value(&snapshot, pids, session));

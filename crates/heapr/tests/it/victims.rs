@@ -63,6 +63,7 @@ victims! {
     jit: "jit.js",
     libc_inside: "libc_inside.c",
     long_jumps: "long_jumps.c",
+    lookaside_pool: "lookaside_pool.c",
     million_stacks: "million_stacks.c",
     musl_program: "musl_program.c",
     no_unwind_tables: "no_unwind_tables.c",

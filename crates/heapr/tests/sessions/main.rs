@@ -4,5 +4,6 @@
 mod hostile_clients;
 mod kills;
 mod life;
+mod native_snapshots;
 mod refusals;
 mod stage;

@@ -4,8 +4,8 @@
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_query::{FrameSink, SourceFrame, SymbolSource};
 use heapr_trace::{
-    Action, Event, HeapId, Mapping, Module, ModuleIndex, Process, ProcessIndex, ProcessOrigin, StackIndex,
-    StackNode, Thread, ThreadIndex, Trace, TraceWriter,
+    Action, Event, HeapId, Mapping, Module, ModuleIndex, Process, ProcessIndex, ProcessOrigin, Snapshot,
+    SnapshotColumns, SnapshotTrigger, StackIndex, StackNode, Thread, ThreadIndex, Trace, TraceWriter,
 };
 
 /// Frames by number: module and symbol. A call at `svma = 16 * number + slot` is in function `number`; two slots of a
@@ -140,6 +140,24 @@ fn write(
             writer.checkpoint(step.time_ns, ledger.live_blocks())?;
         }
     }
+    // The file ends with a snapshot of what is live.
+    let mut columns = SnapshotColumns::new();
+    let live: Vec<_> = ledger.live_blocks().collect();
+    live.iter().for_each(|block| columns.push(block));
+    writer.snapshot_part(1, 0, end_ns, &mut columns)?;
+    writer.snapshot(&Snapshot {
+        number: 1,
+        time_ns: end_ns,
+        event_index: steps.len() as u64,
+        name: "end".to_owned(),
+        trigger: SnapshotTrigger::Request,
+        block_count: live.len() as u64,
+        block_bytes: live.iter().map(|block| block.size_bytes).sum(),
+        part_count: 1,
+        export_ns: 0,
+        processes: Vec::new(),
+        notes: Vec::new(),
+    })?;
     if has_summary {
         let mut summary = summary.finish();
         summary.event_count = steps.len() as u64;

@@ -5,3 +5,4 @@ mod explored;
 mod made_trace;
 mod meanings;
 mod model;
+mod snapshots;

@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use heapr_ring::Pool;
 use heapr_ring::reader::{self, ClaimedBuffer, Content};
 use heapr_trace::{Process, ProcessIndex, ProcessOrigin, Thread, ThreadIndex};
-use heapr_wire::{NO_SLOT, ORIGIN_FORK, PROCESS_DISABLED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT};
+use heapr_wire::{
+    NO_SLOT, ORIGIN_ATTACH, ORIGIN_FORK, PROCESS_DISABLED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT,
+};
 
 use super::{Recorder, ThreadState};
 use crate::merge::{Stream, StreamBuffer};
@@ -52,6 +54,7 @@ impl Recorder {
         let outer = || if is_elsewhere { process_facts::outer_pid(inner_pid, namespace) } else { None };
         let pid = known.or_else(outer).unwrap_or(inner_pid);
         let parent_slot = slot.parent_slot.load(Relaxed);
+        let was_attached = slot.origin.load(Relaxed) == ORIGIN_ATTACH;
         let is_fork = slot.origin.load(Relaxed) == ORIGIN_FORK && parent_slot != NO_SLOT;
         let parent = self
             .processes
@@ -91,6 +94,7 @@ impl Recorder {
         let mut state = ProcessState::new(file_index, index, generation, pid);
         state.is_elsewhere = is_elsewhere || pid != inner_pid;
         state.executable = executable;
+        state.was_attached = was_attached;
         state.entry = Some(entry);
         if let Some(parent) = self.processes.iter().find(|process| Some(process.index) == parent) {
             let (own_heaps, names) = parent.own_heaps.for_child(file_index, now_ns);

@@ -10,6 +10,7 @@ use crate::native_snapshot::{
     ActiveSnapshot, SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket,
 };
 use crate::native_snapshot_rules::{Looked, RuleState, SnapshotRule};
+use crate::process_state::ProcessState;
 use crate::{Error, process_facts};
 
 /// Requests that wait; processes that end by the thousand each bring one.
@@ -175,13 +176,13 @@ impl Recorder {
             })
             .collect();
         self.snapshots.last_number += 1;
-        let active =
-            ActiveSnapshot::new(ticket, self.snapshots.last_number, request, &facts, self.blind_spots());
+        let notes = self.blind_spots(&facts);
+        let active = ActiveSnapshot::new(ticket, self.snapshots.last_number, request, &facts, notes);
         self.sink.begin_snapshot(active, self.watermark_ns);
     }
 
     /// What a snapshot cannot see.
-    fn blind_spots(&self) -> Vec<String> {
+    fn blind_spots(&self, of: &[(ProcessIndex, Option<u64>)]) -> Vec<String> {
         let loss = self.statistics().loss;
         let mut notes = Vec::new();
         let mut note = |count: u64, what: &str| {
@@ -192,6 +193,16 @@ impl Recorder {
         note(loss.events_lost, "events were lost before it: blocks are missing, or listed that are free");
         note(loss.records_invalid, "records before it made no sense and were left out");
         note(loss.processes_refused, "processes could not be recorded");
+        let is_of_it = |process: &&ProcessState| of.iter().any(|(index, _)| *index == process.index);
+        for process in self.processes.iter().filter(is_of_it).filter(|process| process.was_attached) {
+            let start_ns = process.entry.as_ref().map_or(0, |entry| entry.start_ns);
+            notes.push(format!(
+                "process {} was attached to {:.1} s after the session's start: blocks from before it have no stack, or \
+                 are missing",
+                process.pid,
+                start_ns as f64 / 1e9
+            ));
+        }
         notes
     }
 

@@ -7,6 +7,7 @@
 mod hostile_pages;
 mod native_snapshots;
 mod order;
+mod own_heaps;
 mod processes;
 mod producer;
 mod reallocations;
