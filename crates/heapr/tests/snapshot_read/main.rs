@@ -314,28 +314,35 @@ fn the_second_answer_about_a_large_file_is_the_same_from_its_index() {
     assert!(strings.1.contains("Cache"), "{strings:?}");
 }
 
-#[test]
-fn objects_are_matched_by_place_where_ids_are_of_another_numbering() {
-    let files = Files::new();
-    let a = files.write("a.heapsnapshot", 10);
-    // Each id is that of the object before: the inspector that gave the first ones is gone.
-    let mut whole: Value = serde_json::from_str(&snapshot(12)).unwrap();
-    for row in whole["nodes"].as_array_mut().unwrap().chunks_mut(6) {
-        row[2] = json!(row[2].as_u64().unwrap() + 2);
+/// The same snapshot with other ids; the root keeps its own.
+fn renumbered(text: &str, shift: u64) -> String {
+    let mut whole: Value = serde_json::from_str(text).unwrap();
+    for row in whole["nodes"].as_array_mut().unwrap().chunks_mut(6).skip(1) {
+        row[2] = json!(row[2].as_u64().unwrap() + shift);
     }
     let header = whole["snapshot"].to_string();
     let rest = ["nodes", "edges", "locations", "strings"].map(|name| format!("\"{name}\":{}", whole[name]));
+    format!("{{\"snapshot\":{header},{}}}", rest.join(","))
+}
+
+#[test]
+fn objects_are_matched_by_place_where_ids_are_of_another_numbering() {
+    let files = Files::new();
     let b = files.path("b.heapsnapshot");
-    std::fs::write(&b, format!("{{\"snapshot\":{header},{}}}", rest.join(","))).unwrap();
-    let diff = json_of(&[&"diff", &a, &b]);
-    assert_eq!((&diff["matched_by"], &diff["kept_count"]), (&json!("place"), &json!(13)));
-    assert!(diff["warnings"][0].as_str().unwrap().contains("by their places"), "{diff}");
-    let items = row(&diff, "class", "Item");
-    assert_eq!((&items["new_count"], &items["deleted_count"]), (&json!(2), &json!(0)));
-    assert_eq!(diff["rows"].as_array().unwrap().len(), 1);
-    let objects = json_of(&[&"diff", &a, &b, &"--class", &"Item"]);
-    assert_eq!(objects["rows"].as_array().unwrap().len(), 2);
-    assert_eq!(objects["rows"][0]["change"], "new");
-    let same = json_of(&[&"diff", &a, &a]);
-    assert_eq!((&same["matched_by"], &same["kept_count"]), (&json!("id"), &json!(13)));
+    // Each id is that of the object before, as after another inspector's session; or all are new, as in Bun.
+    for (items, shift) in [(10, 2), (500, 1_000_000)] {
+        let a = files.write("a.heapsnapshot", items);
+        std::fs::write(&b, renumbered(&snapshot(items + 2), shift)).unwrap();
+        let diff = json_of(&[&"diff", &a, &b]);
+        assert_eq!((&diff["matched_by"], &diff["kept_count"]), (&json!("place"), &json!(items + 3)));
+        assert!(diff["warnings"][0].as_str().unwrap().contains("by their places"), "{diff}");
+        let found = row(&diff, "class", "Item");
+        assert_eq!((&found["new_count"], &found["deleted_count"]), (&json!(2), &json!(0)));
+        assert_eq!(diff["rows"].as_array().unwrap().len(), 1);
+        let objects = json_of(&[&"diff", &a, &b, &"--class", &"Item"]);
+        assert_eq!(objects["rows"].as_array().unwrap().len(), 2);
+        assert_eq!(objects["rows"][0]["change"], "new");
+        let same = json_of(&[&"diff", &a, &a]);
+        assert_eq!((&same["matched_by"], &same["kept_count"]), (&json!("id"), &json!(items + 3)));
+    }
 }

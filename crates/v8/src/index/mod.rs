@@ -11,6 +11,7 @@ mod layout;
 mod loaded_heap;
 mod store;
 mod stored_graph;
+mod walks;
 mod writer;
 
 #[cfg(test)]

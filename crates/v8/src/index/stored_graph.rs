@@ -12,6 +12,7 @@ use crate::devtools::{CaptureMode, Class, InterfaceDefinition, ScriptPaths};
 use crate::format::NodeColumns;
 use crate::index::blocks::Blocks;
 use crate::index::layout::{Column, Directory};
+use crate::index::walks::STEP;
 use crate::view::{NodeFacts, Objects};
 use crate::{DomState, EdgeKind, Location, Meta, NodeKind, StoredSummary};
 
@@ -25,9 +26,6 @@ pub struct StoredGraph {
     wide: [OnceLock<FxHashMap<u32, u64>>; 3],
     string_wraps: OnceLock<Vec<u32>>,
 }
-
-/// Nodes, edges or strings that a walk reads at once.
-const STEP: u32 = 1 << 16;
 
 impl StoredGraph {
     /// Opens an index file; nothing if it is none, or of another version, or not whole.
@@ -112,7 +110,7 @@ impl StoredGraph {
         })
     }
 
-    fn widened(&self, narrow: u32, node: u32, column: Column) -> u64 {
+    pub(super) fn widened(&self, narrow: u32, node: u32, column: Column) -> u64 {
         match narrow {
             u32::MAX => self.wide(column).get(&node).copied().unwrap_or(u64::from(u32::MAX)),
             narrow => u64::from(narrow),
@@ -123,11 +121,11 @@ impl StoredGraph {
         self.string_wraps.get_or_init(|| self.blocks.all_numbers(Column::StringWraps))
     }
 
-    fn string_end(&self, number: u32, low: u32) -> u64 {
+    pub(super) fn string_end(&self, number: u32, low: u32) -> u64 {
         (self.string_wraps().partition_point(|&wrap| wrap <= number) as u64) << 32 | u64::from(low)
     }
 
-    fn text_range(&self, number: u32) -> Range<u64> {
+    pub(super) fn text_range(&self, number: u32) -> Range<u64> {
         let begin = match number {
             0 => 0,
             _ => self.string_end(number - 1, self.number(Column::StringEnds, number - 1)),
@@ -319,94 +317,15 @@ impl Objects for StoredGraph {
     }
 
     fn visit_strings(&self, numbers: Range<u32>, visit: &mut dyn FnMut(u32, &[u8])) {
-        /// Text that is read at once; a longer string is read alone.
-        const TEXT_BYTES: u64 = 4 << 20;
-        let (mut first, last) = (numbers.start, numbers.end.min(self.string_count()));
-        let (mut ends, mut text) = (Vec::new(), Vec::new());
-        while first < last {
-            let end = first.saturating_add(STEP).min(last);
-            self.blocks.read_numbers(Column::StringEnds, u64::from(first)..u64::from(end), &mut ends);
-            let mut begin = self.text_range(first).start;
-            let all: Vec<u64> =
-                (first..).zip(&ends).map(|(number, &low)| self.string_end(number, low)).collect();
-            let mut at = 0;
-            while at < all.len() {
-                let fitting =
-                    all[at..].partition_point(|&end| end <= begin.saturating_add(TEXT_BYTES)).max(1);
-                let text_end = all[at + fitting - 1];
-                self.blocks.read_bytes(Column::StringText, begin..text_end, &mut text);
-                let mut from = begin;
-                for (number, &end) in (first + at as u32..).zip(&all[at..at + fitting]) {
-                    let range = from.saturating_sub(begin) as usize..end.saturating_sub(begin) as usize;
-                    visit(number, text.get(range).unwrap_or_default());
-                    from = end;
-                }
-                begin = text_end;
-                at += fitting;
-            }
-            if ends.is_empty() {
-                return;
-            }
-            first = end;
-        }
+        self.walk_strings(numbers, visit);
     }
 
     fn visit_nodes(&self, nodes: Range<u32>, visit: &mut dyn FnMut(NodeFacts)) {
-        let columns = [Column::Names, Column::Ids, Column::SelfBytes, Column::Classes, Column::Retained];
-        let mut numbers: [Vec<u32>; 5] = Default::default();
-        let mut kinds = Vec::new();
-        let (mut first, last) = (nodes.start, nodes.end.min(self.node_count()));
-        while first < last {
-            let end = first.saturating_add(STEP).min(last);
-            let range = u64::from(first)..u64::from(end);
-            for (column, numbers) in columns.into_iter().zip(&mut numbers) {
-                self.blocks.read_numbers(column, range.clone(), numbers);
-            }
-            self.blocks.read_bytes(Column::Kinds, range, &mut kinds);
-            let [names, ids, self_bytes, classes, retained] = &numbers;
-            let rows = names.iter().zip(ids).zip(self_bytes).zip(classes).zip(retained).zip(&kinds);
-            for (node, (((((&name_index, &id), &self_bytes), &class), &retained), &kind)) in
-                (first..).zip(rows)
-            {
-                visit(NodeFacts {
-                    node,
-                    kind: NodeColumns::kind_in(kind),
-                    dom_state: NodeColumns::dom_state_in(kind),
-                    name_index,
-                    class,
-                    id: self.widened(id, node, Column::WideIds),
-                    self_bytes: self.widened(self_bytes, node, Column::WideSelfBytes),
-                    retained_bytes: self.widened(retained, node, Column::WideRetained),
-                });
-            }
-            first = end;
-        }
+        self.walk_nodes(nodes, visit);
     }
 
     fn visit_edges(&self, nodes: Range<u32>, visit: &mut dyn FnMut(u32, EdgeKind, u32)) {
-        let (mut first, last) = (nodes.start, nodes.end.min(self.node_count()));
-        let (mut borders, mut names, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
-        while first < last {
-            let end = first.saturating_add(STEP).min(last);
-            self.blocks.read_numbers(Column::FirstEdges, u64::from(first)..u64::from(end) + 1, &mut borders);
-            let (Some(&begin_edge), Some(&end_edge)) = (borders.first(), borders.last()) else { return };
-            let mut at = 0;
-            let mut edge = begin_edge;
-            while edge < end_edge {
-                let step_end = edge.saturating_add(STEP).min(end_edge);
-                let range = u64::from(edge)..u64::from(step_end);
-                self.blocks.read_numbers(Column::EdgeNames, range.clone(), &mut names);
-                self.blocks.read_bytes(Column::EdgeKinds, range, &mut kinds);
-                for (edge, (&name, &kind)) in (edge..).zip(names.iter().zip(&kinds)) {
-                    while borders.get(at + 1).is_some_and(|&border| border <= edge) {
-                        at += 1;
-                    }
-                    visit(first + at as u32, EdgeKind(kind), name);
-                }
-                edge = step_end;
-            }
-            first = end;
-        }
+        self.walk_edges(nodes, visit);
     }
 
     fn class_list(&self) -> &[Class] {

@@ -14,6 +14,8 @@ pub(super) struct Evidence {
     pub(super) alike_count: u64,
     /// Ids of the earlier one that the later one has passed and lacks: objects that died in between.
     pub(super) died_count: u64,
+    /// Ids of the earlier one that the later one has passed.
+    pub(super) passed_count: u64,
     /// Ids that were given before the earlier snapshot and turn up in the later one only.
     pub(super) risen_count: u64,
 }
@@ -23,6 +25,10 @@ pub(super) struct Evidence {
 const LEAST_ALIKE_PERCENT: u64 = 99;
 /// No id is given twice, so that none rises from the dead; a few are of objects that were there and not shown.
 const MOST_RISEN_PERMILLE: u64 = 5;
+/// What a runtime makes at its start stays. One whose snapshots go on counting where the last one ended (Bun) gives each
+/// object a new id each time.
+const LEAST_BOTH_COUNT: u64 = 1000;
+const LEAST_BOTH_PERCENT: u64 = 1;
 
 impl Evidence {
     pub(super) fn is_one_numbering(&self) -> bool {
@@ -30,7 +36,9 @@ impl Evidence {
         let is_without_risen = self.risen_count * 1000 <= self.both_count * MOST_RISEN_PERMILLE;
         // A fresh numbering has no gaps; in an old one something has always died since.
         let is_fresh = self.died_count == 0 && self.alike_count < self.both_count;
-        is_alike && is_without_risen && !is_fresh
+        let has_enough = self.both_count >= LEAST_BOTH_COUNT
+            || self.both_count * 100 >= self.passed_count * LEAST_BOTH_PERCENT;
+        is_alike && is_without_risen && !is_fresh && has_enough
     }
 }
 
@@ -63,6 +71,7 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Option<M
     }
     let passed = (0..before.graph().node_count()).map(|node| before.id(node));
     let passed_count = passed.filter(|&id| is_own_id(id) && id <= greatest_new).count() as u64;
+    evidence.passed_count = passed_count;
     evidence.died_count = passed_count.saturating_sub(found_count);
     evidence.is_one_numbering().then_some(matching)
 }

@@ -31,6 +31,7 @@ impl Numbering {
         }
         let passed = (0..before.node_count()).map(|node| before.id(node));
         let passed_count = passed.filter(|&id| is_own_id(id) && id <= after.max_js_id()).count() as u64;
+        evidence.passed_count = passed_count;
         evidence.died_count = passed_count.saturating_sub(found_count);
         Self { ids, evidence }
     }

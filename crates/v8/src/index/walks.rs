@@ -1,0 +1,105 @@
+//! Walks over many nodes, edges or strings of an index: whole columns, some blocks at a time.
+
+use std::ops::Range;
+
+use crate::EdgeKind;
+use crate::format::NodeColumns;
+use crate::index::layout::Column;
+use crate::index::stored_graph::StoredGraph;
+use crate::view::{NodeFacts, Objects as _};
+
+/// Nodes, edges or strings that a walk reads at once.
+pub(super) const STEP: u32 = 1 << 16;
+
+impl StoredGraph {
+    pub(super) fn walk_strings(&self, numbers: Range<u32>, visit: &mut dyn FnMut(u32, &[u8])) {
+        /// Text that is read at once; a longer string is read alone.
+        const TEXT_BYTES: u64 = 4 << 20;
+        let (mut first, last) = (numbers.start, numbers.end.min(self.string_count()));
+        let (mut ends, mut text) = (Vec::new(), Vec::new());
+        while first < last {
+            let end = first.saturating_add(STEP).min(last);
+            self.blocks.read_numbers(Column::StringEnds, u64::from(first)..u64::from(end), &mut ends);
+            let mut begin = self.text_range(first).start;
+            let all: Vec<u64> =
+                (first..).zip(&ends).map(|(number, &low)| self.string_end(number, low)).collect();
+            let mut at = 0;
+            while at < all.len() {
+                let fitting =
+                    all[at..].partition_point(|&end| end <= begin.saturating_add(TEXT_BYTES)).max(1);
+                let text_end = all[at + fitting - 1];
+                self.blocks.read_bytes(Column::StringText, begin..text_end, &mut text);
+                let mut from = begin;
+                for (number, &end) in (first + at as u32..).zip(&all[at..at + fitting]) {
+                    let range = from.saturating_sub(begin) as usize..end.saturating_sub(begin) as usize;
+                    visit(number, text.get(range).unwrap_or_default());
+                    from = end;
+                }
+                begin = text_end;
+                at += fitting;
+            }
+            if ends.is_empty() {
+                return;
+            }
+            first = end;
+        }
+    }
+
+    pub(super) fn walk_nodes(&self, nodes: Range<u32>, visit: &mut dyn FnMut(NodeFacts)) {
+        let columns = [Column::Names, Column::Ids, Column::SelfBytes, Column::Classes, Column::Retained];
+        let mut numbers: [Vec<u32>; 5] = Default::default();
+        let mut kinds = Vec::new();
+        let (mut first, last) = (nodes.start, nodes.end.min(self.node_count()));
+        while first < last {
+            let end = first.saturating_add(STEP).min(last);
+            let range = u64::from(first)..u64::from(end);
+            for (column, numbers) in columns.into_iter().zip(&mut numbers) {
+                self.blocks.read_numbers(column, range.clone(), numbers);
+            }
+            self.blocks.read_bytes(Column::Kinds, range, &mut kinds);
+            let [names, ids, self_bytes, classes, retained] = &numbers;
+            let rows = names.iter().zip(ids).zip(self_bytes).zip(classes).zip(retained).zip(&kinds);
+            for (node, (((((&name_index, &id), &self_bytes), &class), &retained), &kind)) in
+                (first..).zip(rows)
+            {
+                visit(NodeFacts {
+                    node,
+                    kind: NodeColumns::kind_in(kind),
+                    dom_state: NodeColumns::dom_state_in(kind),
+                    name_index,
+                    class,
+                    id: self.widened(id, node, Column::WideIds),
+                    self_bytes: self.widened(self_bytes, node, Column::WideSelfBytes),
+                    retained_bytes: self.widened(retained, node, Column::WideRetained),
+                });
+            }
+            first = end;
+        }
+    }
+
+    pub(super) fn walk_edges(&self, nodes: Range<u32>, visit: &mut dyn FnMut(u32, EdgeKind, u32)) {
+        let (mut first, last) = (nodes.start, nodes.end.min(self.node_count()));
+        let (mut borders, mut names, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
+        while first < last {
+            let end = first.saturating_add(STEP).min(last);
+            self.blocks.read_numbers(Column::FirstEdges, u64::from(first)..u64::from(end) + 1, &mut borders);
+            let (Some(&begin_edge), Some(&end_edge)) = (borders.first(), borders.last()) else { return };
+            let mut at = 0;
+            let mut edge = begin_edge;
+            while edge < end_edge {
+                let step_end = edge.saturating_add(STEP).min(end_edge);
+                let range = u64::from(edge)..u64::from(step_end);
+                self.blocks.read_numbers(Column::EdgeNames, range.clone(), &mut names);
+                self.blocks.read_bytes(Column::EdgeKinds, range, &mut kinds);
+                for (edge, (&name, &kind)) in (edge..).zip(names.iter().zip(&kinds)) {
+                    while borders.get(at + 1).is_some_and(|&border| border <= edge) {
+                        at += 1;
+                    }
+                    visit(first + at as u32, EdgeKind(kind), name);
+                }
+                edge = step_end;
+            }
+            first = end;
+        }
+    }
+}
