@@ -1,6 +1,7 @@
 //! Snapshots of V8: what DevTools' Memory panel asks. Answered from an index file where there is one.
 
 mod compared;
+mod listings;
 mod lists;
 mod object;
 mod rows;
@@ -30,6 +31,12 @@ pub(crate) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<A
         "treemap" => treemap::treemap(context, body),
         "suspects" => suspects::suspects(context, body),
         "strings" => suspects::strings(context, body),
+        "collections" => listings::listing(context, "collections", body),
+        "shapes" => listings::listing(context, "shapes", body),
+        "fanout" => listings::listing(context, "fanout", body),
+        "detached" => listings::listing(context, "detached", body),
+        "unreachable" => listings::listing(context, "unreachable", body),
+        "closures" => listings::listing(context, "closures", body),
         "diff" => compared::diff(context, body),
         "diff-objects" => compared::diff_objects(context, body),
         name => Err(Error::NotFound { what: "request", name: format!("snapshot/{name}") }),
