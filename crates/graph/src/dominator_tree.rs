@@ -16,6 +16,14 @@ pub struct DominatorTree {
 impl DominatorTree {
     /// Sorts the nodes by dominator.
     pub fn of(dominators: &Dominators) -> Self {
+        let (first, children) = Self::rows(dominators);
+        let (position, end) = intervals(dominators);
+        Self { first, children, position, end }
+    }
+
+    /// The children of all nodes, by node and descending, and the position of each node's first one, with their count at the
+    /// end: the tree without what answers whether one node dominates another.
+    pub fn rows(dominators: &Dominators) -> (Vec<u32>, Vec<u32>) {
         let idoms = dominators.idoms();
         let root = dominators.root();
         let mut first = vec![0u32; idoms.len() + 1];
@@ -37,8 +45,7 @@ impl DominatorTree {
                 children[*slot as usize] = node as u32;
             }
         }
-        let (position, end) = intervals(dominators);
-        Self { first, children, position, end }
+        (first, children)
     }
 
     /// The nodes whose immediate dominator is `node`, in the order that DevTools shows: descending.

@@ -3,7 +3,8 @@
 mod preorder;
 mod semi_nca;
 
-use crate::Graph;
+use crate::graph::check_rows;
+use crate::{Graph, GraphError};
 use preorder::Preorder;
 
 /// The immediate dominator of every node, over the essential edges of a graph.
@@ -35,6 +36,32 @@ impl Dominators {
             idom[node as usize] = order[dominator as usize];
         }
         Self { root, idom, order }
+    }
+
+    /// Takes over the dominator of each node, as [`Self::idoms`] gave them, and the nodes by their dominator: `first_of`
+    /// each node and the count, in `dominated`.
+    ///
+    /// Fails if that is no tree below `root`.
+    pub fn from_parts(
+        root: u32,
+        idom: Vec<u32>,
+        first_of: &[u32],
+        dominated: &[u32],
+    ) -> Result<Self, GraphError> {
+        let node_count = idom.len() as u32;
+        check_rows(first_of, dominated.len(), node_count, node_count, dominated)?;
+        let mut order = Vec::with_capacity(idom.len());
+        order.push(root);
+        let mut at = 0;
+        while at < order.len() && order.len() <= idom.len() {
+            let node = order[at] as usize;
+            at += 1;
+            order.extend_from_slice(&dominated[first_of[node] as usize..first_of[node + 1] as usize]);
+        }
+        if order.len() != idom.len() || idom.iter().any(|&dominator| dominator >= node_count) {
+            return Err(GraphError::NoTree { root, found: order.len() as u64, node_count });
+        }
+        Ok(Self { root, idom, order })
     }
 
     /// The root.

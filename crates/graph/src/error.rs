@@ -45,4 +45,14 @@ pub enum GraphError {
         /// How many nodes there are.
         node_count: u32,
     },
+    /// What was given as a tree is none, or does not hold all nodes.
+    #[error("{found} of {node_count} nodes hang from node {root}")]
+    NoTree {
+        /// The root.
+        root: u32,
+        /// How many were found below it.
+        found: u64,
+        /// How many there are.
+        node_count: u32,
+    },
 }

@@ -23,29 +23,12 @@ pub struct Graph {
 impl Graph {
     /// A graph from the first edge of each node (one more entry than nodes) and the target node of each edge.
     pub fn new(first_edge: Vec<u32>, targets: Vec<u32>) -> Result<Self, GraphError> {
-        let Some((&last, _)) = first_edge.split_last() else {
-            return Err(GraphError::NoBorders);
-        };
         let edge_count = targets.len();
         if u32::try_from(edge_count).is_err() || u32::try_from(first_edge.len()).is_err() {
-            return Err(GraphError::TooLarge { node_count: first_edge.len() - 1, edge_count });
+            return Err(GraphError::TooLarge { node_count: first_edge.len().saturating_sub(1), edge_count });
         }
-        let node_count = (first_edge.len() - 1) as u32;
-        if first_edge[0] != 0 || last as usize != edge_count {
-            return Err(GraphError::BordersMissEdges { first: first_edge[0], last, edge_count });
-        }
-        if let Some(at) = first_edge.windows(2).position(|pair| pair[0] > pair[1]) {
-            return Err(GraphError::BordersDescend {
-                node: at as u32,
-                begin: first_edge[at],
-                end: first_edge[at + 1],
-            });
-        }
-        // One maximum over all is a third of the time of a search that may stop early.
-        if targets.iter().copied().max().is_some_and(|greatest| greatest >= node_count) {
-            let edge = targets.iter().position(|&target| target >= node_count).unwrap_or(0);
-            return Err(GraphError::TargetOutside { edge: edge as u32, target: targets[edge], node_count });
-        }
+        let node_count = first_edge.len().saturating_sub(1) as u32;
+        check_rows(&first_edge, edge_count, node_count, node_count, &targets)?;
         Ok(Self { first_edge, targets })
     }
 
@@ -93,6 +76,31 @@ impl Graph {
     pub fn first_edges(&self) -> &[u32] {
         &self.first_edge
     }
+}
+
+/// Whether `first` has a row for each of `node_count` nodes that are all of `values`, and each value is below `limit`.
+pub(crate) fn check_rows(
+    first: &[u32],
+    edge_count: usize,
+    node_count: u32,
+    limit: u32,
+    values: &[u32],
+) -> Result<(), GraphError> {
+    let Some((&last, _)) = first.split_last() else {
+        return Err(GraphError::NoBorders);
+    };
+    if first[0] != 0 || last as usize != edge_count || first.len() - 1 != node_count as usize {
+        return Err(GraphError::BordersMissEdges { first: first[0], last, edge_count });
+    }
+    if let Some(at) = first.windows(2).position(|pair| pair[0] > pair[1]) {
+        return Err(GraphError::BordersDescend { node: at as u32, begin: first[at], end: first[at + 1] });
+    }
+    // One maximum over all is a third of the time of a search that may stop early.
+    if values.iter().copied().max().is_some_and(|greatest| greatest >= limit) {
+        let edge = values.iter().position(|&value| value >= limit).unwrap_or(0);
+        return Err(GraphError::TargetOutside { edge: edge as u32, target: values[edge], node_count: limit });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

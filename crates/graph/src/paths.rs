@@ -1,6 +1,26 @@
 //! The ways from a node up to a root, shortest first.
 
+use std::borrow::Cow;
+
 use crate::{Graph, Retainers};
+
+/// Edges by the node that they go to, wherever they are kept.
+pub trait IncomingEdges {
+    /// The edges that go to `node`.
+    fn edges_into(&self, node: u32) -> Cow<'_, [u32]>;
+    /// The node that `edge` comes from.
+    fn source(&self, edge: u32) -> u32;
+}
+
+impl IncomingEdges for (&Graph, &Retainers) {
+    fn edges_into(&self, node: u32) -> Cow<'_, [u32]> {
+        Cow::Borrowed(self.1.edges_into(node))
+    }
+
+    fn source(&self, edge: u32) -> u32 {
+        self.0.source(edge)
+    }
+}
 
 /// A way up: the edges from the node to the root, the first one goes into the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,9 +34,8 @@ pub struct Path {
 /// It yields paths in order of length; a path never passes a node twice. The number of paths can be exponential, so
 /// the partial paths that it keeps are bounded by `max_partial_paths`; when that is reached, [`PathSearch::is_cut`]
 /// tells, and the paths found stay right.
-pub struct PathSearch<'a, IsRoot, IsFollowed> {
-    graph: &'a Graph,
-    retainers: &'a Retainers,
+pub struct PathSearch<Edges, IsRoot, IsFollowed> {
+    edges: Edges,
     is_root: IsRoot,
     is_followed: IsFollowed,
     /// A tree of partial paths: each step extends an earlier one by an edge upwards.
@@ -35,20 +54,20 @@ struct Step {
 
 const NO_STEP: u32 = u32::MAX;
 
-impl<'a, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32) -> bool> PathSearch<'a, IsRoot, IsFollowed> {
+impl<Edges: IncomingEdges, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32) -> bool>
+    PathSearch<Edges, IsRoot, IsFollowed>
+{
     /// Starts at `node`; a path ends at a node for which `is_root` holds; only edges for which
     /// `is_followed(edge, from, to)` holds are gone up (refuse those of ignored nodes here).
     pub fn new(
-        graph: &'a Graph,
-        retainers: &'a Retainers,
+        edges: Edges,
         node: u32,
         is_root: IsRoot,
         is_followed: IsFollowed,
         max_partial_paths: usize,
     ) -> Self {
         Self {
-            graph,
-            retainers,
+            edges,
             is_root,
             is_followed,
             steps: vec![Step { node, edge: 0, below: NO_STEP }],
@@ -86,7 +105,7 @@ impl<'a, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32) -> bool> PathSea
     }
 }
 
-impl<IsRoot, IsFollowed> std::fmt::Debug for PathSearch<'_, IsRoot, IsFollowed> {
+impl<Edges, IsRoot, IsFollowed> std::fmt::Debug for PathSearch<Edges, IsRoot, IsFollowed> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PathSearch")
             .field("partial_paths", &self.steps.len())
@@ -95,8 +114,8 @@ impl<IsRoot, IsFollowed> std::fmt::Debug for PathSearch<'_, IsRoot, IsFollowed> 
     }
 }
 
-impl<IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32) -> bool> Iterator
-    for PathSearch<'_, IsRoot, IsFollowed>
+impl<Edges: IncomingEdges, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32) -> bool> Iterator
+    for PathSearch<Edges, IsRoot, IsFollowed>
 {
     type Item = Path;
 
@@ -108,8 +127,8 @@ impl<IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32) -> bool> Iterator
             if step.below != NO_STEP && (self.is_root)(step.node) {
                 return Some(self.path_of(step));
             }
-            for &edge in self.retainers.edges_into(step.node) {
-                let source = self.graph.source(edge);
+            for &edge in self.edges.edges_into(step.node).iter() {
+                let source = self.edges.source(edge);
                 if !(self.is_followed)(edge, source, step.node) || self.passes(at, source) {
                     continue;
                 }
@@ -156,7 +175,7 @@ mod tests {
         // 0 -> 1, 2; 1 -> 2, 3; 2 -> 1, 3; 3 -> 1 (loops 1-2, 1-3).
         let graph = Graph::new(vec![0, 2, 4, 6, 7], vec![1, 2, 2, 3, 1, 3, 1]).unwrap();
         let retainers = Retainers::of(&graph);
-        let search = PathSearch::new(&graph, &retainers, 3, |node| node == 0, |_, _, _| true, 1000);
+        let search = PathSearch::new((&graph, &retainers), 3, |node| node == 0, |_, _, _| true, 1000);
         let found: Vec<Path> = search.collect();
         assert!(found.is_sorted_by_key(|path| path.edges.len()));
         let mut expected = Vec::new();
@@ -169,7 +188,7 @@ mod tests {
     fn an_ignored_node_is_not_passed() {
         let graph = Graph::new(vec![0, 2, 3, 4, 4], vec![1, 2, 3, 3]).unwrap();
         let retainers = Retainers::of(&graph);
-        let search = PathSearch::new(&graph, &retainers, 3, |node| node == 0, |_, from, _| from != 1, 1000);
+        let search = PathSearch::new((&graph, &retainers), 3, |node| node == 0, |_, from, _| from != 1, 1000);
         assert_eq!(search.map(|path| path.edges).collect::<Vec<_>>(), [[3, 1]]);
     }
 
@@ -181,7 +200,8 @@ mod tests {
         let targets = (0..rungs).flat_map(|node| [node + 1, node + 1]).collect();
         let graph = Graph::new(first_edge, targets).unwrap();
         let retainers = Retainers::of(&graph);
-        let mut search = PathSearch::new(&graph, &retainers, rungs, |node| node == 0, |_, _, _| true, 10_000);
+        let mut search =
+            PathSearch::new((&graph, &retainers), rungs, |node| node == 0, |_, _, _| true, 10_000);
         assert_eq!(search.next(), None);
         assert!(search.is_cut());
     }

@@ -1,6 +1,7 @@
 //! The edges the other way round: what refers to a node.
 
-use crate::Graph;
+use crate::graph::check_rows;
+use crate::{Graph, GraphError};
 
 /// The incoming edges of every node, in the order that DevTools shows them: the reverse of edge order.
 #[derive(Debug, Clone)]
@@ -30,6 +31,22 @@ impl Retainers {
             edges[*slot as usize] = edge as u32;
         }
         Self { first, edges }
+    }
+
+    /// Takes over what [`Self::first_edges_into`] and [`Self::all_edges`] gave.
+    pub fn from_parts(first: Vec<u32>, edges: Vec<u32>, graph: &Graph) -> Result<Self, GraphError> {
+        check_rows(&first, edges.len(), graph.node_count(), graph.edge_count(), &edges)?;
+        Ok(Self { first, edges })
+    }
+
+    /// The position of each node's first edge in [`Self::all_edges`], and their count.
+    pub fn first_edges_into(&self) -> &[u32] {
+        &self.first
+    }
+
+    /// The edges into all nodes, by node.
+    pub fn all_edges(&self) -> &[u32] {
+        &self.edges
     }
 
     /// The edges that go to `node`.

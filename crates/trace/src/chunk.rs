@@ -147,7 +147,8 @@ impl ChunkHeader {
         let [stored_bytes, raw_bytes, item_count, payload_crc] =
             [take.u32()?, take.u32()?, take.u32()?, take.u32()?];
         let (first_ns, last_ns) = (take.u64()?, take.u64()?);
-        if crc32fast::hash(&bytes[..40]) != take.u32()? {
+        // A fuzzer would never get past a checksum; here and below.
+        if crc32fast::hash(&bytes[..40]) != take.u32()? && !cfg!(fuzzing) {
             return Err(Malformed("the chunk header's checksum is wrong"));
         }
         if stored_bytes > CHUNK_BYTES_MAX || raw_bytes > CHUNK_BYTES_MAX {
@@ -186,5 +187,5 @@ pub(crate) fn index_offset(bytes: &[u8; TRAILER_BYTES]) -> Option<u64> {
         return None;
     }
     let offset = take.u64().ok()?;
-    (crc32fast::hash(&bytes[..16]) == take.u32().ok()?).then_some(offset)
+    (crc32fast::hash(&bytes[..16]) == take.u32().ok()? || cfg!(fuzzing)).then_some(offset)
 }

@@ -144,6 +144,12 @@ pub enum Error {
         /// How many.
         count: u64,
     },
+    /// An index file that turned out not to be what was written.
+    #[error("the index of the snapshot is damaged ({what}); the snapshot itself has to be read again")]
+    DamagedIndex {
+        /// What is wrong with it.
+        what: String,
+    },
     /// The graph refused the edges.
     #[error(transparent)]
     Graph(#[from] heapr_graph::GraphError),

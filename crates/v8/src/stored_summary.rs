@@ -5,17 +5,16 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::devtools::{CaptureMode, Heap, NodeSet, ScriptPaths, Statistics};
+use crate::index::Fingerprint;
 
 /// What is printed of a snapshot as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredSummary {
     /// Nodes of the snapshot.
     pub node_count: u32,
@@ -97,7 +96,7 @@ pub struct SummaryStore {
 }
 
 /// Changes with the meaning of what is stored.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Summaries that are kept; beyond it the oldest go.
 const KEPT: usize = 500;
 /// No real summary is longer.
@@ -110,24 +109,16 @@ struct Stored<S> {
     summary: S,
 }
 
-/// What a snapshot file looks like from outside.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Fingerprint {
-    length: u64,
-    modified_s: i64,
-    modified_ns: i64,
-    checksum: u32,
-}
-
 impl SummaryStore {
     /// Uses `directory`, which need not exist yet.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into() }
     }
 
-    /// The summary of `snapshot`, if there is one and the file is still the same.
-    pub fn load(&self, snapshot: &Path) -> Option<StoredSummary> {
-        let file = File::open(self.entry(snapshot)?).ok()?;
+    /// The summary of `snapshot`, if there is one and the file is still the same. `part` names the filters that it was
+    /// made with; the whole one has no name.
+    pub fn load(&self, snapshot: &Path, part: &str) -> Option<StoredSummary> {
+        let file = File::open(self.entry(snapshot, part)?).ok()?;
         let mut text = Vec::new();
         file.take(LIMIT_BYTES).read_to_end(&mut text).ok()?;
         let stored: Stored<StoredSummary> = serde_json::from_slice(&text).ok()?;
@@ -136,9 +127,9 @@ impl SummaryStore {
         is_current.then_some(stored.summary)
     }
 
-    /// Keeps the summary of `snapshot`.
-    pub fn store(&self, snapshot: &Path, summary: &StoredSummary) -> io::Result<()> {
-        let Some(entry) = self.entry(snapshot) else { return Ok(()) };
+    /// Keeps the summary of `snapshot`, or of a part of it.
+    pub fn store(&self, snapshot: &Path, part: &str, summary: &StoredSummary) -> io::Result<()> {
+        let Some(entry) = self.entry(snapshot, part) else { return Ok(()) };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let stored = Stored { version: VERSION, fingerprint: Fingerprint::of(snapshot)?, summary };
         let mut file = tempfile::Builder::new()
@@ -150,19 +141,27 @@ impl SummaryStore {
     }
 
     /// Named after the snapshot's whole path.
-    fn entry(&self, snapshot: &Path) -> Option<PathBuf> {
+    fn entry(&self, snapshot: &Path, part: &str) -> Option<PathBuf> {
         let path = fs::canonicalize(snapshot).ok()?;
         let name = path.file_name()?.to_string_lossy().into_owned();
         let hash = crc32fast::hash(path.as_os_str().as_encoded_bytes());
         let start: String = name.chars().take(80).collect();
-        Some(self.directory.join(format!("{start}.{hash:08x}.json")))
+        let part: String = part
+            .chars()
+            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
+            .take(120)
+            .collect();
+        let dot = if part.is_empty() { "" } else { "." };
+        Some(self.directory.join(format!("{start}.{hash:08x}{dot}{part}.json")))
     }
 
     fn forget_oldest(&self) -> io::Result<()> {
         let mut entries: Vec<(std::time::SystemTime, PathBuf)> = fs::read_dir(&self.directory)?
             .filter_map(|entry| {
                 let entry = entry.ok()?;
-                Some((entry.metadata().ok()?.modified().ok()?, entry.path()))
+                let path = entry.path();
+                let is_summary = path.extension().is_some_and(|extension| extension == "json");
+                is_summary.then_some((entry.metadata().ok()?.modified().ok()?, path))
             })
             .collect();
         entries.sort();
@@ -172,33 +171,6 @@ impl SummaryStore {
             let _ = fs::remove_file(path);
         }
         Ok(())
-    }
-}
-
-impl Fingerprint {
-    fn of(snapshot: &Path) -> io::Result<Self> {
-        const SAMPLES: u64 = 32;
-        const SAMPLE_BYTES: u64 = 4096;
-        // A pipe must not block here.
-        let file = File::options()
-            .read(true)
-            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
-            .open(snapshot)?;
-        let metadata = file.metadata()?;
-        let mut hasher = crc32fast::Hasher::new();
-        let mut sample = vec![0; SAMPLE_BYTES as usize];
-        let last = metadata.len().saturating_sub(SAMPLE_BYTES);
-        for at in 0..SAMPLES {
-            let offset = (u128::from(last) * u128::from(at) / u128::from(SAMPLES - 1)) as u64;
-            let count = file.read_at(&mut sample, offset)?;
-            hasher.update(&sample[..count]);
-        }
-        Ok(Self {
-            length: metadata.len(),
-            modified_s: metadata.mtime(),
-            modified_ns: metadata.mtime_nsec(),
-            checksum: hasher.finalize(),
-        })
     }
 }
 
@@ -223,13 +195,17 @@ mod tests {
         let snapshot = directory.path().join("a.heapsnapshot");
         fs::write(&snapshot, "something").unwrap();
         let store = SummaryStore::new(directory.path().join("cache/heapr"));
-        assert_eq!(store.load(&snapshot), None);
-        store.store(&snapshot, &summary()).unwrap();
-        assert_eq!(store.load(&snapshot), Some(summary()));
-        let mode = fs::metadata(store.entry(&snapshot).unwrap()).unwrap().permissions().mode();
+        assert_eq!(store.load(&snapshot, ""), None);
+        store.store(&snapshot, "", &summary()).unwrap();
+        assert_eq!(store.load(&snapshot, ""), Some(summary()));
+        let mode = fs::metadata(store.entry(&snapshot, "").unwrap()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(store.load(&snapshot, "contexts"), None);
+        store.store(&snapshot, "contexts", &StoredSummary::default()).unwrap();
+        assert_eq!(store.load(&snapshot, "contexts"), Some(StoredSummary::default()));
+        assert_eq!(store.load(&snapshot, ""), Some(summary()));
         fs::write(&snapshot, "somethinG").unwrap();
-        assert_eq!(store.load(&snapshot), None);
+        assert_eq!(store.load(&snapshot, ""), None);
     }
 
     #[test]
@@ -238,12 +214,12 @@ mod tests {
         let snapshot = directory.path().join("a.heapsnapshot");
         fs::write(&snapshot, "something").unwrap();
         let store = SummaryStore::new(directory.path().join("cache"));
-        store.store(&snapshot, &summary()).unwrap();
-        let entry = store.entry(&snapshot).unwrap();
+        store.store(&snapshot, "", &summary()).unwrap();
+        let entry = store.entry(&snapshot, "").unwrap();
         let text = fs::read(&entry).unwrap();
         for cut in 0..text.len() {
             fs::write(&entry, &text[..cut]).unwrap();
-            assert_eq!(store.load(&snapshot), None);
+            assert_eq!(store.load(&snapshot, ""), None);
         }
     }
 }

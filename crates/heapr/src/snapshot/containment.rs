@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use heapr_v8::EdgeKind;
+use heapr_v8::view::{FieldOrder, FieldRow, Listed, Page};
 
-use crate::snapshot::heap_file::{ObjectId, Wanted, open};
+use crate::snapshot::heap_file::{ObjectId, ask, one_line};
 use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
 
 /// Arguments of `heapr snapshot containment`.
@@ -34,48 +34,65 @@ enum EdgeOrder {
 
 /// Runs the command.
 pub(crate) fn run(arguments: ContainmentArguments) -> anyhow::Result<ExitCode> {
-    let heap = open(&arguments.file, Wanted::Everything)?;
-    let snapshot = heap.snapshot();
-    let node = arguments.object.map_or(Ok(snapshot.root()), |object| object.node(&heap))?;
-    let mut edges: Vec<u32> = snapshot
-        .graph()
-        .edges(node)
-        .filter(|&edge| snapshot.edge_kind(edge) != EdgeKind::INVISIBLE)
-        .collect();
-    if arguments.sort == EdgeOrder::Retained {
-        edges.sort_by_key(|&edge| std::cmp::Reverse(heap.retained()[snapshot.graph().target(edge) as usize]));
-    }
-    let mut sheet = Sheet::new(
-        "heapr.snapshot.containment/1",
+    let output = &arguments.output;
+    ask(
+        &arguments.file,
+        |view| {
+            let node = arguments.object.map_or(Ok(view.root()), |object| object.node_in(view))?;
+            Ok((view.row(node)?, view.children(node, arguments.sort.into(), Page::top(output.top()))?))
+        },
+        |(object, fields)| {
+            let mut sheet = edge_sheet("heapr.snapshot.containment/1", "Id");
+            sheet.fact("id", object.id);
+            sheet.fact("name", object.name.clone());
+            add_edges(&mut sheet, fields);
+            let title = format!("{} @{}", one_line(&object.name), object.id);
+            sheet.print(output.format, &[title, String::new()])?;
+            Ok(ExitCode::SUCCESS)
+        },
+    )
+}
+
+/// An empty list of edges; `id_heading` says whose id it shows.
+pub(crate) fn edge_sheet(schema: &'static str, id_heading: &'static str) -> Sheet {
+    Sheet::new(
+        schema,
         &[
             ("edge", "Edge"),
             ("edge_type", "Type"),
-            ("id", "Id"),
+            ("id", id_heading),
             ("name", "Object"),
             ("distance", "Distance"),
             ("shallow_bytes", "Shallow"),
             ("retained_bytes", "Retained"),
         ],
-    );
-    sheet.fact("id", snapshot.id(node));
-    sheet.fact("name", heap.display_text(node));
+    )
+}
+
+/// Adds edges with the objects at their other ends.
+pub(crate) fn add_edges(sheet: &mut Sheet, fields: Listed<FieldRow>) {
+    sheet.left_off(fields.total_count - fields.rows.len() as u64);
     sheet.rows(
-        arguments.output.top(),
-        edges.iter().map(|&edge| {
-            let target = snapshot.graph().target(edge);
+        usize::MAX,
+        fields.rows.into_iter().map(|field| {
             vec![
-                Cell::Text(heap.edge_text(edge)),
-                Cell::Text(snapshot.meta().edge_kind_name(snapshot.edge_kind(edge)).to_owned()),
-                Cell::Id(snapshot.id(target)),
-                Cell::Text(heap.display_text(target)),
-                Cell::Distance(heap.distances()[target as usize]),
-                Cell::Bytes(snapshot.self_bytes(target)),
-                Cell::Bytes(heap.retained()[target as usize]),
+                Cell::Text(field.field),
+                Cell::Text(field.edge_kind.to_owned()),
+                Cell::Id(field.object.id),
+                Cell::Text(field.object.name),
+                Cell::Distance(field.distance),
+                Cell::Bytes(field.object.self_bytes),
+                Cell::Bytes(field.object.retained_bytes),
             ]
         }),
     );
-    let title =
-        format!("{} @{}", crate::snapshot::heap_file::one_line(&heap.display_text(node)), snapshot.id(node));
-    sheet.print(arguments.output.format, &[title, String::new()])?;
-    Ok(ExitCode::SUCCESS)
+}
+
+impl From<EdgeOrder> for FieldOrder {
+    fn from(order: EdgeOrder) -> Self {
+        match order {
+            EdgeOrder::Retained => Self::Retained,
+            EdgeOrder::Object => Self::Object,
+        }
+    }
 }

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use heapr_v8::analysis::MatchedBy;
 use heapr_v8::devtools::{
-    CaptureMode, Comparison, Heap, Likeness, ObjectDifference, ScriptPaths, compare, compare_class,
+    CaptureMode, Comparison, Heap, ObjectDifference, Population, ScriptPaths, compare_by_id,
+    compare_by_place, compare_class,
 };
 
 use crate::report::quantity::{plural, signed_bytes, signed_count};
@@ -33,15 +35,25 @@ pub(crate) struct DiffArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     let [before, after] = &arguments.files[..] else { return trend::run(&arguments) };
-    let (before_heap, after_heap) = (open(before, Wanted::Classes)?, open(after, Wanted::Classes)?);
-    let warnings = doubts(before, &before_heap, after, &after_heap);
+    // The first snapshot is classified as the second one, which is therefore read first. One is in memory at a time.
+    let new = Population::of(&*open(after, Wanted::Classes)?, None);
+    let old = Population::of(&*open(before, Wanted::Classes)?, Some(new.interfaces()));
+    let comparison = match compare_by_id(&old, &new) {
+        Some(comparison) => comparison,
+        // Places are found by walking both graphs together.
+        None => compare_by_place(&*open(before, Wanted::Classes)?, &*open(after, Wanted::Classes)?),
+    };
+    let warnings = doubts((before, &old), (after, &new), comparison.matched_by);
     for warning in &warnings {
         eprintln!("heapr: warning: {warning}");
     }
-    let comparison = compare(&before_heap, &after_heap);
     match &arguments.class {
-        None => print_classes(&arguments, &after_heap, &comparison, &warnings)?,
-        Some(class) => print_objects(&arguments, &before_heap, &after_heap, &comparison, class)?,
+        None => print_classes(&arguments, new.script_paths(), &comparison, &warnings)?,
+        Some(class) => {
+            drop((old, new));
+            let (before, after) = (open(before, Wanted::Classes)?, open(after, Wanted::Classes)?);
+            print_objects(&arguments, &before, &after, &comparison, class)?;
+        }
     }
     let grown = |limit: &Limit| -> (i64, i64) {
         let all = comparison.classes.iter();
@@ -74,41 +86,41 @@ pub(crate) fn exit_status(limits: &[Limit], grown: impl Fn(&Limit) -> (i64, i64)
     status
 }
 
-/// Why a comparison may mean nothing.
-pub(crate) fn doubts(before: &Path, before_heap: &Heap, after: &Path, after_heap: &Heap) -> Vec<String> {
+/// What has to be known about a comparison.
+pub(crate) fn doubts(
+    (before, old): (&Path, &Population),
+    (after, new): (&Path, &Population),
+    matched_by: MatchedBy,
+) -> Vec<String> {
     let mut doubts = Vec::new();
     let names = format!("{} and {}", before.display(), after.display());
-    if before_heap.mode() != after_heap.mode() {
-        let exposed = if before_heap.mode() == CaptureMode::ExposeInternals { before } else { after };
+    if old.mode() != new.mode() {
+        let exposed = if old.mode() == CaptureMode::ExposeInternals { before } else { after };
         doubts.push(format!(
             "{names} were taken in different ways: {} exposes V8's internal objects, so sizes differ without any change",
             exposed.display()
         ));
     }
-    let likeness = Likeness::of(before_heap, after_heap);
-    if !likeness.is_same_isolate() {
-        doubts.push(format!(
+    match matched_by {
+        MatchedBy::Place => doubts.push(format!(
             "{names} number their objects differently (V8 does so anew after each connection of an inspector, and for each \
-             thread and process): of {} with the same id, {} are the same; the difference of a class is right, what of it is new \
-             and what is deleted means nothing; take both in one connection (snapshot take --again), or use snapshot suspects, \
-             which matches objects by their places",
-            plural(likeness.found_count, "string or function"),
-            likeness.equal_count
-        ));
-    }
-    if likeness.is_same_isolate() && before_heap.max_js_id() > after_heap.max_js_id() {
-        doubts.push(format!("{names}: the second one is the older one"));
+             thread and process): objects were matched by their places instead, so that in a list or a Map another \
+             object than the new one may count as new; snapshot take --again takes both in one connection"
+        )),
+        MatchedBy::Id if old.max_js_id() > new.max_js_id() => {
+            doubts.push(format!("{names}: the second one is the older one"));
+        }
+        MatchedBy::Id => {}
     }
     doubts
 }
 
 fn print_classes(
     arguments: &DiffArguments,
-    after: &Heap,
+    paths: &ScriptPaths,
     comparison: &Comparison,
     warnings: &[String],
 ) -> anyhow::Result<()> {
-    let paths = ScriptPaths::of(after.snapshot());
     let mut sheet = Sheet::new(
         "heapr.snapshot.diff/1",
         &[
@@ -124,6 +136,7 @@ fn print_classes(
     );
     sheet.fact("warnings", warnings);
     sheet.fact("kept_count", comparison.kept_count);
+    sheet.fact("matched_by", matched_by_text(comparison.matched_by));
     sheet.rows(
         arguments.output.top(),
         comparison.classes.iter().map(|line| {
@@ -155,6 +168,13 @@ fn print_classes(
     sheet.print(arguments.output.format, &[title, String::new()])
 }
 
+fn matched_by_text(matched_by: MatchedBy) -> &'static str {
+    match matched_by {
+        MatchedBy::Id => "id",
+        MatchedBy::Place => "place",
+    }
+}
+
 fn print_objects(
     arguments: &DiffArguments,
     before: &Heap,
@@ -171,7 +191,7 @@ fn print_objects(
     let mut found = false;
     for line in named {
         found = true;
-        let mut objects = compare_class(before, after, &line.class);
+        let mut objects = compare_class(before, after, comparison.matched_by, &line.class);
         // New ones first, the largest of them first.
         objects.sort_by_key(|&object| match object {
             ObjectDifference::New(node) => (0, std::cmp::Reverse(after.snapshot().self_bytes(node))),

@@ -51,6 +51,16 @@ impl FilterArguments {
             && self.native_context.is_none()
     }
 
+    /// A name for what passes, as long as it depends on this snapshot alone.
+    pub(crate) fn name(&self) -> Option<String> {
+        if self.allocated_after.is_some() || self.allocated_before.is_some() {
+            return None;
+        }
+        let mut parts: Vec<String> = self.filter.iter().map(|filter| format!("{filter:?}")).collect();
+        parts.extend(self.native_context.map(|context| format!("context {}", context.0)));
+        Some(parts.join(" "))
+    }
+
     /// The objects that pass all filters; nothing if there are none.
     pub(crate) fn nodes(&self, heap: &Heap) -> anyhow::Result<Option<NodeSet>> {
         let mut filters: Vec<Filter> = self.filter.iter().map(|named| named.filter()).collect();

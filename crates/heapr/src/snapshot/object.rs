@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use heapr_v8::devtools::{BASE_SYSTEM_DISTANCE, Heap, ScriptPaths};
-use heapr_v8::{DomState, EdgeKind};
+use heapr_v8::devtools::BASE_SYSTEM_DISTANCE;
+use heapr_v8::view::{FieldOrder, FieldRow, Listed, ObjectDetails, ObjectRow, Objects, Page};
+use heapr_v8::{DomState, EdgeKind, NodeKind};
 
 use crate::commands::report::Format;
 use crate::report::quantity::{bytes, count};
-use crate::snapshot::heap_file::{ObjectId, Wanted, one_line, open};
+use crate::snapshot::heap_file::{ObjectId, ask, one_line};
 use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
 
 /// Arguments of `heapr snapshot object`.
@@ -26,9 +27,25 @@ pub(crate) struct ObjectArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: ObjectArguments) -> anyhow::Result<ExitCode> {
-    let heap = open(&arguments.file, Wanted::Everything)?;
-    let node = arguments.object.node(&heap)?;
-    let snapshot = heap.snapshot();
+    let output = &arguments.output;
+    ask(
+        &arguments.file,
+        |view| {
+            let node = arguments.object.node_in(view)?;
+            let fields = view.children(node, FieldOrder::Object, Page::top(output.top()))?;
+            let values = fields.rows.iter().map(|field| value_text(view.objects(), &field.object)).collect();
+            Ok((view.details(node)?, fields, values))
+        },
+        |(details, fields, values)| print(output, &details, fields, values),
+    )
+}
+
+fn print(
+    output: &OutputArguments,
+    details: &ObjectDetails,
+    fields: Listed<FieldRow>,
+    values: Vec<String>,
+) -> anyhow::Result<ExitCode> {
     let mut sheet = Sheet::new(
         "heapr.snapshot.object/1",
         &[
@@ -40,27 +57,25 @@ pub(crate) fn run(arguments: ObjectArguments) -> anyhow::Result<ExitCode> {
         ],
     );
     let mut title = Vec::new();
-    for (key, heading, fact) in facts(&heap, node) {
+    for (key, heading, fact) in facts(details) {
         title.push(format!("{heading:16} {}", fact.text));
         sheet.fact(key, fact.value);
     }
     title.push(String::new());
-    let edges = snapshot.graph().edges(node).filter(|&edge| snapshot.edge_kind(edge) != EdgeKind::INVISIBLE);
+    sheet.left_off(fields.total_count - fields.rows.len() as u64);
     sheet.rows(
-        arguments.output.top(),
-        edges.map(|edge| {
-            let target = snapshot.graph().target(edge);
+        usize::MAX,
+        fields.rows.into_iter().zip(values).map(|(field, value)| {
             vec![
-                Cell::Text(heap.edge_text(edge)),
-                Cell::Text(snapshot.meta().edge_kind_name(snapshot.edge_kind(edge)).to_owned()),
-                Cell::Id(snapshot.id(target)),
-                Cell::Text(value_text(&heap, target)),
-                Cell::Bytes(heap.retained()[target as usize]),
+                Cell::Text(field.field),
+                Cell::Text(field.edge_kind.to_owned()),
+                Cell::Id(field.object.id),
+                Cell::Text(value),
+                Cell::Bytes(field.object.retained_bytes),
             ]
         }),
     );
-    sheet
-        .print(arguments.output.format, if arguments.output.format == Format::Text { &title } else { &[] })?;
+    sheet.print(output.format, if output.format == Format::Text { &title } else { &[] })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -69,13 +84,12 @@ struct Fact {
     value: serde_json::Value,
 }
 
-fn facts(heap: &Heap, node: u32) -> Vec<(&'static str, &'static str, Fact)> {
-    let snapshot = heap.snapshot();
-    let text = |text: String| Fact { value: text.clone().into(), text: one_line(&text) };
+fn facts(details: &ObjectDetails) -> Vec<(&'static str, &'static str, Fact)> {
+    let text = |text: &str| Fact { value: text.to_owned().into(), text: one_line(text) };
     let size =
         |amount: u64| Fact { value: amount.into(), text: format!("{} ({} B)", bytes(amount), count(amount)) };
-    let class = heap.classes().get(heap.classes().of_node(node));
-    let distance = heap.distances()[node as usize];
+    let (object, dominator) = (&details.row, &details.dominator);
+    let distance = object.distance;
     let distance_text = match distance {
         BASE_SYSTEM_DISTANCE.. => {
             format!("{} from the root; no global object leads here", distance - BASE_SYSTEM_DISTANCE)
@@ -83,33 +97,32 @@ fn facts(heap: &Heap, node: u32) -> Vec<(&'static str, &'static str, Fact)> {
         ..0 => "none: not reachable".to_owned(),
         _ => distance.to_string(),
     };
-    let dominator = heap.dominators().idom(node);
     let mut facts = vec![
-        ("id", "object", Fact { value: snapshot.id(node).into(), text: format!("@{}", snapshot.id(node)) }),
-        ("name", "name", text(heap.display_text(node))),
-        ("class", "class", text(class.name_text().into_owned())),
-        ("type", "type", text(snapshot.meta().node_kind_name(snapshot.kind(node)).to_owned())),
-        ("shallow_bytes", "shallow size", size(snapshot.self_bytes(node))),
-        ("retained_bytes", "retained size", size(heap.retained()[node as usize])),
+        ("id", "object", Fact { value: object.id.into(), text: format!("@{}", object.id) }),
+        ("name", "name", text(&object.name)),
+        ("class", "class", text(&object.class)),
+        ("type", "type", text(&object.kind)),
+        ("shallow_bytes", "shallow size", size(object.self_bytes)),
+        ("retained_bytes", "retained size", size(object.retained_bytes)),
         ("distance", "distance", Fact { value: distance.into(), text: distance_text }),
         (
             "dominator_id",
             "dominated by",
             Fact {
-                value: snapshot.id(dominator).into(),
-                text: format!("@{} {}", snapshot.id(dominator), one_line(&heap.display_text(dominator))),
+                value: dominator.id.into(),
+                text: format!("@{} {}", dominator.id, one_line(&dominator.name)),
             },
         ),
     ];
-    if let Some(location) = snapshot.locations().of(node) {
-        facts.push(("place", "made in", text(ScriptPaths::of(snapshot).place(location))));
+    if let Some(place) = &details.place {
+        facts.push(("place", "made in", text(place)));
     }
-    match snapshot.dom_state(node) {
+    match details.dom_state {
         DomState::Unknown => {}
-        state => facts.push(("dom_state", "DOM node", text(format!("{state:?}").to_lowercase()))),
+        state => facts.push(("dom_state", "DOM node", text(&format!("{state:?}").to_lowercase()))),
     }
-    if snapshot.trace_node_id(node) != 0 {
-        let trace_node_id = snapshot.trace_node_id(node);
+    let trace_node_id = details.trace_node_id;
+    if trace_node_id != 0 {
         facts.push((
             "trace_node_id",
             "allocated at",
@@ -123,15 +136,20 @@ fn facts(heap: &Heap, node: u32) -> Vec<(&'static str, &'static str, Fact)> {
 }
 
 /// A field's value: strings in quotes, numbers as they are where the snapshot has them.
-fn value_text(heap: &Heap, node: u32) -> String {
-    let snapshot = heap.snapshot();
-    if snapshot.kind(node).is_string() {
-        return format!("\"{}\"", heap.display_text(node));
+fn value_text(objects: &dyn Objects, object: &ObjectRow) -> String {
+    let kind = objects.kind(object.node);
+    if kind.is_string() {
+        return format!("\"{}\"", object.name);
     }
-    match snapshot.target_of(node, EdgeKind::INTERNAL, b"value") {
-        Some(value) if snapshot.kind(node) == heapr_v8::NodeKind::NUMBER => {
-            snapshot.name_text(value).into_owned()
+    if kind == NodeKind::NUMBER {
+        let mut edges = objects.edges(object.node);
+        let value = edges.find(|&edge| {
+            objects.edge_kind(edge) == EdgeKind::INTERNAL
+                && *objects.string_bytes(objects.edge_name_index(edge)) == *b"value"
+        });
+        if let Some(value) = value {
+            return objects.name(objects.target(value)).into_owned();
         }
-        _ => heap.display_text(node),
     }
+    object.name.clone()
 }

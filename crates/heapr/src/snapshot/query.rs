@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use heapr_v8::devtools::Heap;
-use heapr_v8::{DomState, NodeKind};
+use heapr_v8::view::{Listed, ObjectQuery, ObjectRow, Page, SnapshotView, TextTest};
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::report::quantity::{parse_bytes, plural};
-use crate::snapshot::heap_file::{Wanted, open};
+use crate::snapshot::heap_file::ask;
 use crate::snapshot::sheet::OutputArguments;
-use crate::snapshot::summary::{Order, object_row, object_sheet, sort_objects};
+use crate::snapshot::summary::{Order, add_objects, object_sheet};
 
 /// Arguments of `heapr snapshot query`.
 #[derive(Debug, clap::Args)]
@@ -69,65 +68,42 @@ fn size(text: &str) -> Result<u64, String> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<ExitCode> {
-    let heap = open(&arguments.file, Wanted::Everything)?;
-    let mut nodes = matching(&heap, &arguments);
-    sort_objects(&heap, &mut nodes, arguments.sort);
-    let mut sheet = object_sheet("heapr.snapshot.query/1");
-    sheet.fact("object_count", nodes.len());
-    let top = arguments.output.top();
-    sheet.rows(top, nodes.iter().take(top).map(|&node| object_row(&heap, node)));
-    sheet.left_off(nodes.len().saturating_sub(top) as u64);
-    sheet.print(arguments.output.format, &[plural(nodes.len() as u64, "object"), String::new()])?;
-    Ok(ExitCode::SUCCESS)
+    let output = &arguments.output;
+    ask(
+        &arguments.file,
+        |view| Ok(find(&arguments, view, Page::top(output.top()))?),
+        |found| {
+            let mut sheet = object_sheet("heapr.snapshot.query/1");
+            sheet.fact("object_count", found.total_count);
+            let title = plural(found.total_count, "object");
+            add_objects(&mut sheet, found);
+            sheet.print(output.format, &[title, String::new()])?;
+            Ok(ExitCode::SUCCESS)
+        },
+    )
 }
 
-fn matching(heap: &Heap, wanted: &QueryArguments) -> Vec<u32> {
-    let snapshot = heap.snapshot();
-    let strings = snapshot.strings();
-    // A pattern is tried once for each name, not for each object.
-    let of_strings = |pattern: &Option<Regex>| -> Option<Vec<bool>> {
-        let pattern = pattern.as_ref()?;
-        Some((0..strings.count()).map(|number| pattern.is_match(strings.get(number))).collect())
-    };
-    let properties = of_strings(&wanted.property);
-    let classes: Option<Vec<bool>> = wanted.class.as_ref().map(|pattern| {
-        (0..heap.classes().count()).map(|class| pattern.is_match(&heap.classes().get(class).name)).collect()
+fn find(wanted: &QueryArguments, view: &SnapshotView, page: Page) -> heapr_v8::Result<Listed<ObjectRow>> {
+    let classes: Option<Vec<u32>> = wanted.class.as_ref().map(|pattern| {
+        let classes = (0..).zip(view.objects().class_list());
+        classes.filter(|(_, class)| pattern.is_match(&class.name)).map(|(number, _)| number).collect()
     });
-    let is_within = |value: u64, min: Option<u64>, max: Option<u64>| {
-        min.is_none_or(|min| value >= min) && max.is_none_or(|max| value <= max)
+    let name = wanted.name.as_ref().map(|pattern| |text: &[u8]| pattern.is_match(text));
+    let field = wanted.property.as_ref().map(|pattern| |text: &[u8]| pattern.is_match(text));
+    let text = wanted.text.as_ref().map(|pattern| |text: &[u8]| pattern.is_match(text));
+    let limits = |least: Option<u64>, most: Option<u64>| {
+        (least.is_some() || most.is_some()).then(|| (least.unwrap_or(0), most.unwrap_or(u64::MAX)))
     };
-    let has_property = |node: u32| {
-        properties.as_ref().is_none_or(|properties| {
-            snapshot.graph().edges(node).any(|edge| {
-                let number = snapshot.edge_name_number(edge);
-                if snapshot.edge_kind(edge).has_string_name() {
-                    properties.get(number as usize).copied().unwrap_or(false)
-                } else {
-                    wanted
-                        .property
-                        .as_ref()
-                        .is_some_and(|pattern| pattern.is_match(number.to_string().as_bytes()))
-                }
-            })
-        })
+    let query = ObjectQuery {
+        classes: classes.as_deref(),
+        name: name.as_ref().map(|test| test as TextTest<'_>),
+        field: field.as_ref().map(|test| test as TextTest<'_>),
+        text: text.as_ref().map(|test| test as TextTest<'_>),
+        kind: wanted.kind.as_deref(),
+        self_bytes: limits(wanted.min_shallow, wanted.max_shallow),
+        retained_bytes: limits(wanted.min_retained, wanted.max_retained),
+        is_detached: wanted.detached,
+        only: None,
     };
-    (0..snapshot.node_count())
-        .filter(|&node| {
-            let kind = snapshot.kind(node);
-            is_within(snapshot.self_bytes(node), wanted.min_shallow, wanted.max_shallow)
-                && is_within(heap.retained()[node as usize], wanted.min_retained, wanted.max_retained)
-                && (!wanted.detached || snapshot.dom_state(node) == DomState::Detached)
-                && wanted
-                    .kind
-                    .as_ref()
-                    .is_none_or(|name| snapshot.meta().node_kind_name(kind).eq_ignore_ascii_case(name))
-                && classes.as_ref().is_none_or(|classes| classes[heap.classes().of_node(node) as usize])
-                && wanted.name.as_ref().is_none_or(|pattern| pattern.is_match(&heap.display_name(node)))
-                && wanted.text.as_ref().is_none_or(|pattern| {
-                    (kind.is_string() || kind == NodeKind::SYMBOL)
-                        && pattern.is_match(&heap.display_name(node))
-                })
-                && has_property(node)
-        })
-        .collect()
+    view.search(&query, wanted.sort.into(), page)
 }

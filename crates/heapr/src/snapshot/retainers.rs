@@ -4,13 +4,15 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use heapr_v8::analysis::{Naming, PathStep, retaining_paths};
-use heapr_v8::devtools::{Heap, RetainersView};
+use heapr_v8::analysis::{PathStep, RetainingPaths};
+use heapr_v8::devtools::RetainersView;
+use heapr_v8::view::{FieldRow, Listed, ObjectRow, Page, SnapshotView};
 use serde_json::{Value, json};
 
 use crate::commands::report::Format;
-use crate::snapshot::heap_file::{ObjectId, Wanted, one_line, open};
-use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
+use crate::snapshot::containment::{add_edges, edge_sheet};
+use crate::snapshot::heap_file::{ObjectId, Wanted, ask, one_line, open};
+use crate::snapshot::sheet::OutputArguments;
 
 /// Arguments of `heapr snapshot retainers`.
 #[derive(Debug, clap::Args)]
@@ -33,23 +35,58 @@ pub(crate) struct RetainersArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: RetainersArguments) -> anyhow::Result<ExitCode> {
+    if arguments.ignore.is_empty() {
+        return ask(
+            &arguments.file,
+            |view| {
+                let node = arguments.object.node_in(view)?;
+                Ok(Answer {
+                    object: view.row(node)?,
+                    paths: view.retaining_paths(node, &HashSet::new(), arguments.paths)?,
+                    retainers: view.retainers(node, Page::top(arguments.output.top()))?,
+                })
+            },
+            |answer| print(&arguments.output, answer),
+        );
+    }
+    // Distances change when something is ignored: all of them are computed anew.
     let heap = open(&arguments.file, Wanted::Everything)?;
+    let view = SnapshotView::of_heap(heap.shared());
     let node = arguments.object.node(&heap)?;
     let ignored =
         arguments.ignore.iter().map(|object| object.node(&heap)).collect::<anyhow::Result<Vec<u32>>>()?;
-    let naming = Naming::of(&heap);
     let set: HashSet<u32> = ignored.iter().copied().collect();
-    let found = retaining_paths(&heap, &naming, node, &set, arguments.paths);
-    let view = RetainersView::new(&heap, &ignored);
-    let mut sheet = direct(&heap, &view, node, arguments.output.top());
-    sheet.fact("id", heap.snapshot().id(node));
-    sheet.fact("name", heap.display_text(node));
+    let answer = Answer {
+        object: view.row(node)?,
+        paths: view.retaining_paths(node, &set, arguments.paths)?,
+        retainers: view.retainers_ignoring(
+            &RetainersView::new(&heap, &ignored),
+            node,
+            Page::top(arguments.output.top()),
+        )?,
+    };
+    print(&arguments.output, answer)
+}
+
+/// What is printed.
+struct Answer {
+    object: ObjectRow,
+    paths: RetainingPaths,
+    retainers: Listed<FieldRow>,
+}
+
+fn print(output: &OutputArguments, answer: Answer) -> anyhow::Result<ExitCode> {
+    let Answer { object, paths: found, retainers } = answer;
+    let mut sheet = edge_sheet("heapr.snapshot.retainers/1", "Of");
+    add_edges(&mut sheet, retainers);
+    sheet.fact("id", object.id);
+    sheet.fact("name", object.name.clone());
     sheet.fact(
         "paths",
         found.paths.iter().map(|path| path.iter().map(json_step).collect()).collect::<Vec<Value>>(),
     );
     sheet.fact("is_cut", found.is_cut);
-    let mut title = vec![format!("{} @{}", one_line(&heap.display_text(node)), heap.snapshot().id(node))];
+    let mut title = vec![format!("{} @{}", one_line(&object.name), object.id)];
     for (at, path) in found.paths.iter().enumerate() {
         title.extend([String::new(), format!("way {} from a root:", at + 1)]);
         title.extend(path.iter().map(text_step));
@@ -58,8 +95,7 @@ pub(crate) fn run(arguments: RetainersArguments) -> anyhow::Result<ExitCode> {
         title.extend([String::new(), "no way leads here from a root".to_owned()]);
     }
     title.extend([String::new(), "referred to by:".to_owned(), String::new()]);
-    sheet
-        .print(arguments.output.format, if arguments.output.format == Format::Text { &title } else { &[] })?;
+    sheet.print(output.format, if output.format == Format::Text { &title } else { &[] })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -77,36 +113,4 @@ fn json_step(step: &PathStep) -> Value {
         "held_as": step.held_as,
         "place": step.place.as_ref().map(ToString::to_string),
     })
-}
-
-fn direct(heap: &Heap, view: &RetainersView<'_>, node: u32, top: usize) -> Sheet {
-    let snapshot = heap.snapshot();
-    let mut sheet = Sheet::new(
-        "heapr.snapshot.retainers/1",
-        &[
-            ("edge", "Edge"),
-            ("edge_type", "Type"),
-            ("id", "Of"),
-            ("name", "Object"),
-            ("distance", "Distance"),
-            ("shallow_bytes", "Shallow"),
-            ("retained_bytes", "Retained"),
-        ],
-    );
-    sheet.rows(
-        top,
-        view.edges_into(node).into_iter().map(|edge| {
-            let source = snapshot.graph().source(edge);
-            vec![
-                Cell::Text(heap.edge_text(edge)),
-                Cell::Text(snapshot.meta().edge_kind_name(snapshot.edge_kind(edge)).to_owned()),
-                Cell::Id(snapshot.id(source)),
-                Cell::Text(heap.display_text(source)),
-                Cell::Distance(view.edge_distance(edge)),
-                Cell::Bytes(snapshot.self_bytes(source)),
-                Cell::Bytes(heap.retained()[source as usize]),
-            ]
-        }),
-    );
-    sheet
 }

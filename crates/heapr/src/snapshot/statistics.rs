@@ -25,9 +25,9 @@ pub(crate) struct StatisticsArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: StatisticsArguments) -> anyhow::Result<ExitCode> {
-    let summary = match summary_file::load(&arguments.file) {
+    let summary = match summary_file::load(&arguments.file, "") {
         Some(summary) => summary,
-        None => StoredSummary::without_classes(&open(&arguments.file, Wanted::Classes)?),
+        None => StoredSummary::without_classes(&*open(&arguments.file, Wanted::Classes)?),
     };
     let found = summary.statistics;
     let mut sheet = Sheet::new(

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use heapr_v8::devtools::{Heap, NodeSet};
+use heapr_v8::devtools::NodeSet;
+use heapr_v8::view::{Listed, ObjectOrder, ObjectQuery, ObjectRow, Page, SnapshotView};
 use heapr_v8::{StoredClass, StoredSummary};
 
 use crate::commands::report::Format;
 use crate::report::quantity::{bytes, count, plural};
 use crate::snapshot::allocations;
 use crate::snapshot::filter_arguments::FilterArguments;
-use crate::snapshot::heap_file::{Wanted, open};
+use crate::snapshot::heap_file::{Wanted, ask, open};
 use crate::snapshot::limit::{Amount, Limit, TOTAL};
 use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
 use crate::snapshot::summary_file;
@@ -57,24 +58,45 @@ pub(crate) fn run(arguments: SummaryArguments) -> anyhow::Result<ExitCode> {
         return allocations::print(&arguments.file, &arguments.output);
     }
     let is_whole = arguments.class.is_none() && arguments.filters.is_empty();
-    if is_whole && let Some(summary) = summary_file::load(&arguments.file) {
+    let part = arguments.filters.name().filter(|_| arguments.class.is_none());
+    if let Some(part) = &part
+        && let Some(summary) = summary_file::load(&arguments.file, part)
+    {
         return finish(&arguments, &summary);
+    }
+    if let Some(class) = arguments.class.as_deref().filter(|_| arguments.filters.is_empty()) {
+        return run_class(&arguments, class);
     }
     let heap = open(&arguments.file, Wanted::Everything)?;
     if is_whole {
-        let summary = StoredSummary::of(&heap);
-        summary_file::store(&arguments.file, &summary);
-        return finish(&arguments, &summary);
+        let status = finish(&arguments, heap.summary())?;
+        summary_file::store(&arguments.file, "", heap.summary());
+        return Ok(status);
     }
     let only = arguments.filters.nodes(&heap)?;
     let summary = StoredSummary::of_some(&heap, only.as_ref());
-    match &arguments.class {
-        None => finish(&arguments, &summary),
-        Some(class) => {
-            print_objects(&arguments, &heap, class, only.as_ref())?;
-            Ok(exit_status(&arguments.fail_if_retained, &summary))
+    let Some(class) = &arguments.class else {
+        let status = finish(&arguments, &summary)?;
+        if let Some(part) = part {
+            summary_file::store(&arguments.file, &part, &summary);
         }
-    }
+        return Ok(status);
+    };
+    let view = SnapshotView::of_heap(heap.shared());
+    print_objects(&arguments, class, objects_of(&arguments, &view, class, only.as_ref())?)?;
+    Ok(exit_status(&arguments.fail_if_retained, &summary))
+}
+
+/// The objects of a class: what they are is in the index, if there is one.
+fn run_class(arguments: &SummaryArguments, class: &str) -> anyhow::Result<ExitCode> {
+    ask(
+        &arguments.file,
+        |view| Ok((objects_of(arguments, view, class, None)?, view.summary()?.clone())),
+        |(objects, summary)| {
+            print_objects(arguments, class, objects)?;
+            Ok(exit_status(&arguments.fail_if_retained, &summary))
+        },
+    )
 }
 
 fn finish(arguments: &SummaryArguments, summary: &StoredSummary) -> anyhow::Result<ExitCode> {
@@ -161,47 +183,49 @@ pub(crate) fn headline(summary: &StoredSummary) -> String {
     )
 }
 
-fn print_objects(
+fn objects_of(
     arguments: &SummaryArguments,
-    heap: &Heap,
+    view: &SnapshotView,
     class: &str,
     only: Option<&NodeSet>,
-) -> anyhow::Result<()> {
-    let classes = heap.classes();
-    let wanted = classes.named(class);
-    if wanted.is_empty() {
-        anyhow::bail!("{}: there is no class {class:?}", arguments.file.display());
+) -> anyhow::Result<Listed<ObjectRow>> {
+    let mut classes = view.classes_named(class)?;
+    if classes.is_empty() {
+        anyhow::bail!("there is no class {class:?}");
     }
-    let snapshot = heap.snapshot();
-    let mut nodes: Vec<u32> = (0..snapshot.node_count())
-        .filter(|&node| wanted.contains(&classes.of_node(node)))
-        .filter(|&node| snapshot.self_bytes(node) != 0 && only.is_none_or(|only| only.contains(node)))
-        .collect();
-    sort_objects(heap, &mut nodes, arguments.sort);
+    classes.sort_unstable();
+    let query = ObjectQuery {
+        classes: Some(&classes),
+        // As the summary counts: what has no bytes of its own is part of something else.
+        self_bytes: Some((1, u64::MAX)),
+        only,
+        ..ObjectQuery::default()
+    };
+    Ok(view.search(&query, arguments.sort.into(), Page::top(arguments.output.top()))?)
+}
+
+fn print_objects(
+    arguments: &SummaryArguments,
+    class: &str,
+    objects: Listed<ObjectRow>,
+) -> anyhow::Result<()> {
     let mut sheet = object_sheet("heapr.snapshot.objects/1");
     sheet.fact("class", class);
-    sheet.fact("object_count", nodes.len());
-    let top = arguments.output.top();
-    sheet.rows(top, nodes.iter().take(top).map(|&node| object_row(heap, node)));
-    sheet.left_off(nodes.len().saturating_sub(top) as u64);
-    let title = format!("{}: {}", class, plural(nodes.len() as u64, "object"));
+    sheet.fact("object_count", objects.total_count);
+    let title = format!("{}: {}", class, plural(objects.total_count, "object"));
+    add_objects(&mut sheet, objects);
     sheet.print(arguments.output.format, &[title, String::new()])
 }
 
-/// Sorts single objects.
-pub(crate) fn sort_objects(heap: &Heap, nodes: &mut [u32], order: Order) {
-    let snapshot = heap.snapshot();
-    let at = |node: u32| node as usize;
-    match order {
-        Order::Retained => {
-            nodes.sort_by_key(|&node| (std::cmp::Reverse(heap.retained()[at(node)]), snapshot.id(node)))
+impl From<Order> for ObjectOrder {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::Retained => Self::Retained,
+            Order::Shallow => Self::Shallow,
+            Order::Count => Self::Id,
+            Order::Distance => Self::Distance,
+            Order::Name => Self::Name,
         }
-        Order::Shallow => {
-            nodes.sort_by_key(|&node| (std::cmp::Reverse(snapshot.self_bytes(node)), snapshot.id(node)))
-        }
-        Order::Count => nodes.sort_by_key(|&node| snapshot.id(node)),
-        Order::Distance => nodes.sort_by_key(|&node| (heap.distances()[at(node)], snapshot.id(node))),
-        Order::Name => nodes.sort_by_cached_key(|&node| (heap.display_text(node), snapshot.id(node))),
     }
 }
 
@@ -220,15 +244,20 @@ pub(crate) fn object_sheet(schema: &'static str) -> Sheet {
     )
 }
 
-/// One object.
-pub(crate) fn object_row(heap: &Heap, node: u32) -> Vec<Cell> {
-    let classes = heap.classes();
-    vec![
-        Cell::Id(heap.snapshot().id(node)),
-        Cell::Text(heap.display_text(node)),
-        Cell::Text(classes.get(classes.of_node(node)).name_text().into_owned()),
-        Cell::Distance(heap.distances()[node as usize]),
-        Cell::Bytes(heap.snapshot().self_bytes(node)),
-        Cell::Bytes(heap.retained()[node as usize]),
-    ]
+/// Adds objects.
+pub(crate) fn add_objects(sheet: &mut Sheet, objects: Listed<ObjectRow>) {
+    sheet.left_off(objects.total_count - objects.rows.len() as u64);
+    sheet.rows(
+        usize::MAX,
+        objects.rows.into_iter().map(|object| {
+            vec![
+                Cell::Id(object.id),
+                Cell::Text(object.name),
+                Cell::Text(object.class),
+                Cell::Distance(object.distance),
+                Cell::Bytes(object.self_bytes),
+                Cell::Bytes(object.retained_bytes),
+            ]
+        }),
+    );
 }

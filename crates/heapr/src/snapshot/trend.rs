@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::process::ExitCode;
 
-use heapr_v8::devtools::{Class, Heap, InterfaceDefinition};
+use heapr_v8::analysis::MatchedBy;
+use heapr_v8::devtools::{Class, Population};
 
 use crate::commands::report::Format;
 use crate::report::quantity::{bytes, count};
@@ -19,17 +20,17 @@ type Course = Vec<(u64, u64)>;
 pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
     let files = &arguments.files;
     let Some((last_file, earlier)) = files.split_last() else { return Ok(ExitCode::SUCCESS) };
-    // Plain objects are named as in the last snapshot; it and one other are in memory at a time.
-    let last = open(last_file, Wanted::Classes)?;
-    let interfaces = last.classes().interfaces().to_vec();
+    // Plain objects are named as in the last snapshot; one is in memory at a time.
+    let last = Population::of(&*open(last_file, Wanted::Classes)?, None);
     let mut courses: HashMap<Class, Course> = HashMap::new();
     let mut warnings = Vec::new();
     for (at, file) in earlier.iter().enumerate() {
-        let heap = open(file, Wanted::Classes)?;
-        warnings.extend(doubts(file, &heap, last_file, &last));
-        add(&mut courses, &heap, &interfaces, at, files.len());
+        let earlier = Population::of(&*open(file, Wanted::Classes)?, Some(last.interfaces()));
+        // Only sums are compared, so that it does not matter how objects are numbered.
+        warnings.extend(doubts((file, &earlier), (last_file, &last), MatchedBy::Id));
+        add(&mut courses, &earlier, at, files.len());
     }
-    add(&mut courses, &last, &interfaces, earlier.len(), files.len());
+    add(&mut courses, &last, earlier.len(), files.len());
     for warning in &warnings {
         eprintln!("heapr: warning: {warning}");
     }
@@ -48,19 +49,12 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
     Ok(exit_status(&arguments.fail_if_growth, grown))
 }
 
-fn add(
-    courses: &mut HashMap<Class, Course>,
-    heap: &Heap,
-    interfaces: &[InterfaceDefinition],
-    at: usize,
-    all: usize,
-) {
-    for (class, object_count, self_bytes) in heap.class_sizes(interfaces) {
-        courses.entry(class).or_insert_with(|| vec![(0, 0); all])[at] = (object_count, self_bytes);
+fn add(courses: &mut HashMap<Class, Course>, population: &Population, at: usize, all: usize) {
+    for (class, object_count, self_bytes) in population.class_sizes() {
+        courses.entry(class.clone()).or_insert_with(|| vec![(0, 0); all])[at] = (object_count, self_bytes);
     }
 }
 
-/// From the first to the last: objects, bytes.
 fn delta(course: &Course) -> (i64, i64) {
     let [Some(first), Some(last)] = [course.first(), course.last()] else { return (0, 0) };
     (last.0 as i64 - first.0 as i64, last.1 as i64 - first.1 as i64)

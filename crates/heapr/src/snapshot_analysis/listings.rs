@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use heapr_v8::analysis::{self, CollectionOrder, Naming};
 use heapr_v8::devtools::Heap;
 
-use crate::snapshot::heap_file::{Wanted, one_line, open};
+use crate::snapshot::heap_file::{OpenedHeap, Wanted, one_line, open};
 use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
 
 /// Arguments of a list.
@@ -37,7 +37,7 @@ impl ListingArguments {
         self.output.top().min(MOST_LINES)
     }
 
-    fn open(&self) -> anyhow::Result<Heap> {
+    fn open(&self) -> anyhow::Result<OpenedHeap> {
         open(&self.file, Wanted::Everything)
     }
 
@@ -69,7 +69,7 @@ pub(super) fn strings(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
         ("example_id", "One is"),
         ("text", "Text"),
     ];
-    let rows = analysis::duplicated_strings(&heap, arguments.top())
+    let rows = analysis::duplicated_strings(&*heap, arguments.top())
         .into_iter()
         .map(|found| {
             vec![
@@ -88,7 +88,7 @@ pub(super) fn collections(arguments: CollectionsArguments) -> anyhow::Result<Exi
     let order = if arguments.empty { CollectionOrder::Emptiest } else { CollectionOrder::Largest };
     let arguments = arguments.listing;
     let heap = arguments.open()?;
-    let naming = Naming::of(&heap);
+    let naming = Naming::of(&*heap);
     let columns = [
         ("reference_count", "Holds"),
         ("store_bytes", "Store"),
@@ -98,7 +98,7 @@ pub(super) fn collections(arguments: CollectionsArguments) -> anyhow::Result<Exi
         ("id", "Id"),
         ("name", "Name"),
     ];
-    let rows = analysis::collections(&heap, order, arguments.top())
+    let rows = analysis::collections(&*heap, order, arguments.top())
         .into_iter()
         .map(|found| {
             vec![
@@ -124,7 +124,7 @@ pub(super) fn shapes(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
         ("example_id", "One is"),
         ("shape", "Class and fields"),
     ];
-    let rows = analysis::shapes(&heap, arguments.top())
+    let rows = analysis::shapes(&*heap, arguments.top())
         .into_iter()
         .map(|found| {
             vec![
@@ -141,7 +141,7 @@ pub(super) fn shapes(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
 
 pub(super) fn fanout(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
     let heap = arguments.open()?;
-    let naming = Naming::of(&heap);
+    let naming = Naming::of(&*heap);
     let columns = [
         ("reference_count", "References"),
         ("main_class_count", "Of them to"),
@@ -150,7 +150,7 @@ pub(super) fn fanout(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
         ("id", "Id"),
         ("name", "Name"),
     ];
-    let rows = analysis::fanout(&heap, arguments.top())
+    let rows = analysis::fanout(&*heap, arguments.top())
         .into_iter()
         .map(|found| {
             vec![
@@ -168,7 +168,7 @@ pub(super) fn fanout(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
 
 pub(super) fn detached(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
     let heap = arguments.open()?;
-    let naming = Naming::of(&heap);
+    let naming = Naming::of(&*heap);
     let columns = [
         ("retained_bytes", "Retained"),
         ("detached_count", "Nodes"),
@@ -177,10 +177,10 @@ pub(super) fn detached(arguments: ListingArguments) -> anyhow::Result<ExitCode> 
         ("held_by", "Held by"),
         ("place", "Near"),
     ];
-    let rows = analysis::detached(&heap, arguments.top())
+    let rows = analysis::detached(&*heap, arguments.top())
         .into_iter()
         .map(|found| {
-            let path = analysis::path_from_root(&heap, &naming, found.node);
+            let path = analysis::path_from_root(&*heap, &naming, found.node);
             vec![
                 Cell::Bytes(found.retained_bytes),
                 Cell::Count(found.detached_count),
@@ -198,7 +198,7 @@ pub(super) fn unreachable(arguments: ListingArguments) -> anyhow::Result<ExitCod
     let heap = arguments.open()?;
     let columns =
         [("self_bytes", "Own"), ("count", "Objects"), ("example_id", "The largest is"), ("class", "Class")];
-    let rows = analysis::unreachable(&heap, arguments.top())
+    let rows = analysis::unreachable(&*heap, arguments.top())
         .into_iter()
         .map(|found| {
             vec![
@@ -214,7 +214,7 @@ pub(super) fn unreachable(arguments: ListingArguments) -> anyhow::Result<ExitCod
 
 pub(super) fn closures(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
     let heap = arguments.open()?;
-    let naming = Naming::of(&heap);
+    let naming = Naming::of(&*heap);
     let columns = [
         ("retained_bytes", "Retained"),
         ("function_count", "Functions"),
@@ -222,7 +222,7 @@ pub(super) fn closures(arguments: ListingArguments) -> anyhow::Result<ExitCode> 
         ("place", "First function at"),
         ("variables", "Variables, the largest first"),
     ];
-    let rows = analysis::contexts_of_variables(&heap, &naming, arguments.top())
+    let rows = analysis::contexts_of_variables(&*heap, &naming, arguments.top())
         .into_iter()
         .map(|found| {
             let variables: Vec<String> = found.variables.into_iter().map(|variable| variable.name).collect();

@@ -31,16 +31,14 @@ pub(crate) struct SuspectsArguments {
 /// Runs the command.
 pub(super) fn run(arguments: SuspectsArguments) -> anyhow::Result<ExitCode> {
     let limit = arguments.fail_if_growth.as_deref().map(parse_bytes).transpose()?;
-    let heaps = arguments
-        .files
-        .iter()
-        .map(|file| open(file, Wanted::Everything))
-        .collect::<anyhow::Result<Vec<_>>>()?;
+    // Indexes are not written for several files: that takes memory while all of them are there.
+    let wanted = if arguments.files.len() == 1 { Wanted::Everything } else { Wanted::Dominators };
+    let heaps = arguments.files.iter().map(|file| open(file, wanted)).collect::<anyhow::Result<Vec<_>>>()?;
     if let [heap] = heaps.as_slice() {
         anyhow::ensure!(limit.is_none(), "--fail-if-growth needs two snapshots");
         return single::run(heap, arguments.top, arguments.format);
     }
-    let found = analysis::suspects(&heaps.iter().collect::<Vec<_>>(), arguments.top);
+    let found = analysis::suspects(&heaps.iter().map(|heap| &**heap).collect::<Vec<_>>(), arguments.top);
     let mut out = BufWriter::new(std::io::stdout().lock());
     match arguments.format {
         Format::Text => suspects_text::write(&mut out, &arguments.files, &found)?,

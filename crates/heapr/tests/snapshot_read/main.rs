@@ -250,8 +250,92 @@ fn the_summary_of_a_large_file_is_kept_until_the_file_changes() {
     assert!(!files.path("cache").exists());
     let large = files.write("large.heapsnapshot", 500_000);
     let first = summary(&large);
-    assert_eq!(std::fs::read_dir(files.path("cache/heapr/snapshots")).unwrap().count(), 1);
+    // The summary and the index.
+    assert_eq!(std::fs::read_dir(files.path("cache/heapr/snapshots")).unwrap().count(), 2);
     assert_eq!(summary(&large), first);
     std::fs::write(&large, snapshot(500_001)).unwrap();
     assert_ne!(summary(&large), first);
+}
+
+#[test]
+fn the_second_answer_about_a_large_file_is_the_same_from_its_index() {
+    let files = Files::new();
+    let file = files.write("large.heapsnapshot", 250_000);
+    let run = |index_size: &str, question: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_heapr"))
+            .arg("snapshot")
+            .args(&question[..1])
+            .arg(&file)
+            .args(&question[1..])
+            .env("XDG_CACHE_HOME", files.path("cache"))
+            .env("HEAPR_INDEX_SIZE", index_size)
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let questions: [&[&str]; 10] = [
+        &["object", "@5"],
+        &["containment", "@7", "--top", "4"],
+        &["containment", "--sort", "object", "--format", "json"],
+        &["retainers", "@103", "--format", "json"],
+        &["retainers", "@103", "--ignore", "@5"],
+        &["dominators", "@7", "--top", "3", "--format", "csv"],
+        &["query", "--class", "item", "--top", "3", "--sort", "count"],
+        &["query", "--property", "^(cache|7)$", "--min-retained", "1"],
+        &["summary", "--class", "Item", "--top", "5"],
+        &["object", "@4"],
+    ];
+    let without: Vec<_> = questions.iter().map(|question| run("0", question)).collect();
+    assert!(!files.path("cache/heapr/snapshots").exists(), "no index where none is wanted");
+    assert_eq!(without[9].0, Some(2), "there is no object @4");
+    assert_eq!(run("1G", questions[0]), without[0], "the first time");
+    let entry =
+        std::fs::read_dir(files.path("cache/heapr/snapshots")).unwrap().next().unwrap().unwrap().path();
+    let whole = std::fs::read(&entry).unwrap();
+    for (question, without) in questions.iter().zip(&without) {
+        assert_eq!(&run("1G", question), without, "{question:?}");
+    }
+    assert_eq!(std::fs::read(&entry).unwrap(), whole, "nothing was written again");
+    // A block of each column is damaged: the answer comes from the file, and a new index is made.
+    let mut damaged = whole.clone();
+    for at in (20_000..damaged.len() - 100_000).step_by(8_000) {
+        damaged[at] ^= 1;
+    }
+    std::fs::write(&entry, &damaged).unwrap();
+    assert_eq!(run("1G", questions[3]), without[3]);
+    assert!(std::fs::read(&entry).unwrap() == whole);
+    // Analyses of the whole graph load it from there, too.
+    let strings = run("1G", &["shapes"]);
+    assert_eq!(strings, run("0", &["shapes"]));
+    assert!(strings.1.contains("Cache"), "{strings:?}");
+}
+
+#[test]
+fn objects_are_matched_by_place_where_ids_are_of_another_numbering() {
+    let files = Files::new();
+    let a = files.write("a.heapsnapshot", 10);
+    // Each id is that of the object before: the inspector that gave the first ones is gone.
+    let mut whole: Value = serde_json::from_str(&snapshot(12)).unwrap();
+    for row in whole["nodes"].as_array_mut().unwrap().chunks_mut(6) {
+        row[2] = json!(row[2].as_u64().unwrap() + 2);
+    }
+    let header = whole["snapshot"].to_string();
+    let rest = ["nodes", "edges", "locations", "strings"].map(|name| format!("\"{name}\":{}", whole[name]));
+    let b = files.path("b.heapsnapshot");
+    std::fs::write(&b, format!("{{\"snapshot\":{header},{}}}", rest.join(","))).unwrap();
+    let diff = json_of(&[&"diff", &a, &b]);
+    assert_eq!((&diff["matched_by"], &diff["kept_count"]), (&json!("place"), &json!(13)));
+    assert!(diff["warnings"][0].as_str().unwrap().contains("by their places"), "{diff}");
+    let items = row(&diff, "class", "Item");
+    assert_eq!((&items["new_count"], &items["deleted_count"]), (&json!(2), &json!(0)));
+    assert_eq!(diff["rows"].as_array().unwrap().len(), 1);
+    let objects = json_of(&[&"diff", &a, &b, &"--class", &"Item"]);
+    assert_eq!(objects["rows"].as_array().unwrap().len(), 2);
+    assert_eq!(objects["rows"][0]["change"], "new");
+    let same = json_of(&[&"diff", &a, &a]);
+    assert_eq!((&same["matched_by"], &same["kept_count"]), (&json!("id"), &json!(13)));
 }

@@ -7,6 +7,9 @@
 
 mod by_id;
 mod by_place;
+mod numbering;
+
+pub use numbering::Numbering;
 
 use super::HeapView;
 
@@ -37,6 +40,11 @@ impl Matching {
     /// Matches the nodes of two snapshots.
     pub fn of(before: &impl HeapView, after: &impl HeapView) -> Self {
         by_id::matched(before, after).unwrap_or_else(|| by_place::matched(before, after))
+    }
+
+    /// Matches the nodes by their places, whatever their ids are.
+    pub fn by_place(before: &impl HeapView, after: &impl HeapView) -> Self {
+        by_place::matched(before, after)
     }
 
     /// The share of the earlier snapshot's nodes that the later one has, in percent.

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::heap_view::{EdgeName, HeapView};
 use super::scripts::{Place, is_of_the_runtime, place_of};
 use crate::devtools::ScriptPaths;
+use crate::view::{EdgeName, Objects};
 use crate::{EdgeKind, NodeKind};
 
 /// Popular objects have millions of retainers; the one that names them is among the first of the order or not at all.
@@ -16,7 +16,7 @@ const MAX_FIELDS_IN_NAME: usize = 6;
 
 /// Gives names to objects by what holds them.
 #[derive(Debug)]
-pub struct Naming<'a, H> {
+pub struct Naming<'a, H: ?Sized> {
     heap: &'a H,
     scripts: ScriptPaths,
 }
@@ -45,7 +45,7 @@ impl Called {
     }
 }
 
-impl<'a, H: HeapView> Naming<'a, H> {
+impl<'a, H: Objects + ?Sized> Naming<'a, H> {
     /// Prepares to name objects of `heap`.
     pub fn of(heap: &'a H) -> Self {
         Self { heap, scripts: heap.script_paths() }
@@ -63,7 +63,7 @@ impl<'a, H: HeapView> Naming<'a, H> {
         let mut variable_of = None;
         while fields.len() < MAX_FIELDS_IN_NAME && !self.has_own_name(at) && !self.is_context(at) {
             let Some(edge) = self.naming_edge(at) else { break };
-            let holder = self.heap.graph().source(edge);
+            let holder = self.heap.source(edge);
             if self.heap.edge_kind(edge) == EdgeKind::CONTEXT {
                 variable_of = Some(holder);
             }
@@ -82,7 +82,7 @@ impl<'a, H: HeapView> Naming<'a, H> {
     /// The name of what holds `node`: the way up starts with its best holder.
     pub fn held_by(&self, node: u32) -> Option<String> {
         let edge = self.naming_edge(node)?;
-        let holder = self.call(self.heap.graph().source(edge)).text;
+        let holder = self.call(self.heap.source(edge)).text;
         Some(match self.field_name(edge) {
             Some(field) if field.starts_with('[') => format!("{holder}{field}"),
             Some(field) => format!("{holder}.{field}"),
@@ -158,12 +158,10 @@ impl<'a, H: HeapView> Naming<'a, H> {
     pub fn naming_edge(&self, node: u32) -> Option<u32> {
         let heap = self.heap;
         let distance = heap.distance(node);
-        heap.retainers()
-            .edges_into(node)
+        heap.edges_into(node, MAX_RETAINERS_LOOKED_AT)
             .iter()
-            .take(MAX_RETAINERS_LOOKED_AT)
             .filter_map(|&edge| {
-                let source = heap.graph().source(edge);
+                let source = heap.source(edge);
                 let kind = heap.edge_kind(edge);
                 if kind == EdgeKind::WEAK || source == node {
                     return None;
@@ -203,7 +201,7 @@ impl<'a, H: HeapView> Naming<'a, H> {
 
     /// How a field is written in a name; nothing for what only the engine sees.
     fn field_name(&self, edge: u32) -> Option<String> {
-        let holder = self.heap.graph().source(edge);
+        let holder = self.heap.source(edge);
         let is_storage = self.heap.kind(holder) == NodeKind::ARRAY;
         match (self.heap.edge_kind(edge), self.heap.edge_name(edge)) {
             (EdgeKind::ELEMENT, _) => Some("[…]".to_owned()),
@@ -224,8 +222,8 @@ impl<'a, H: HeapView> Naming<'a, H> {
         let heap = self.heap;
         // Several functions share a context; the first in the text is closest to its beginning.
         let mut best: Option<Place> = None;
-        for &edge in heap.retainers().edges_into(context).iter().take(MAX_CONTEXT_USERS_LOOKED_AT) {
-            let source = heap.graph().source(edge);
+        for &edge in heap.edges_into(context, MAX_CONTEXT_USERS_LOOKED_AT).iter() {
+            let source = heap.source(edge);
             if heap.kind(source) != NodeKind::CLOSURE || heap.edge_kind(edge) != EdgeKind::INTERNAL {
                 continue;
             }
@@ -262,10 +260,9 @@ impl<'a, H: HeapView> Naming<'a, H> {
             {
                 return Some((self.own_name(at), place));
             }
-            for edge in heap.graph().edges(at) {
-                let target = heap.graph().target(edge);
-                let is_of_the_object =
-                    heap.dominators().idom(target) == at || heap.kind(target) == NodeKind::CLOSURE;
+            for edge in heap.edges(at) {
+                let target = heap.target(edge);
+                let is_of_the_object = heap.dominator(target) == at || heap.kind(target) == NodeKind::CLOSURE;
                 let is_strong = heap.edge_kind(edge) != EdgeKind::WEAK;
                 if is_of_the_object && is_strong && seen.len() < MAX_NODES && !seen.contains(&target) {
                     seen.push(target);

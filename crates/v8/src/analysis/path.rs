@@ -1,8 +1,8 @@
 //! The way from a root down to an object, in words.
 
-use super::heap_view::{EdgeName, HeapView};
 use super::naming::Naming;
 use super::scripts::Place;
+use crate::view::{EdgeName, Objects};
 use crate::{EdgeKind, NodeKind};
 
 /// Longer ways are cut at the root's end.
@@ -22,27 +22,27 @@ pub struct PathStep {
 }
 
 /// A short way from a root to `node`, the root first; the storage of collections is left out.
-pub fn path_from_root<H: HeapView>(heap: &H, naming: &Naming<'_, H>, node: u32) -> Vec<PathStep> {
+pub fn path_from_root<H: Objects + ?Sized>(heap: &H, naming: &Naming<'_, H>, node: u32) -> Vec<PathStep> {
     let step = |node: u32| PathStep {
         name: naming.own_name(node),
         id: heap.id(node),
         held_as: String::new(),
         place: naming.place(node).filter(|place| !place.is_of_the_runtime()),
     };
-    let root = heap.dominators().root();
+    let root = heap.root();
     let mut passed = vec![node];
     let mut steps = vec![step(node)];
     let mut at = node;
     while at != root && steps.len() < MAX_STEPS {
         let Some(edge) = naming.naming_edge(at) else { break };
         let mut held_as = edge_in_words(heap, edge);
-        let mut holder = heap.graph().source(edge);
+        let mut holder = heap.source(edge);
         // The store of a collection is no step: what it holds is held by the collection.
         while heap.kind(holder) == NodeKind::ARRAY && !passed.contains(&holder) {
             let Some(above) = naming.naming_edge(holder) else { break };
             passed.push(holder);
             held_as = "[…]".to_owned();
-            holder = heap.graph().source(above);
+            holder = heap.source(above);
         }
         if passed.contains(&holder) {
             break;
@@ -59,7 +59,7 @@ pub fn path_from_root<H: HeapView>(heap: &H, naming: &Naming<'_, H>, node: u32) 
 }
 
 /// How an edge holds its target: `.name`, `[3]`, `variable name`, `(internal) name`.
-pub fn edge_in_words(heap: &impl HeapView, edge: u32) -> String {
+pub fn edge_in_words(heap: &(impl Objects + ?Sized), edge: u32) -> String {
     match (heap.edge_kind(edge), heap.edge_name(edge)) {
         (EdgeKind::ELEMENT, EdgeName::Index(index)) => format!("[{index}]"),
         (EdgeKind::CONTEXT, EdgeName::Name(name)) => format!("variable {name}"),

@@ -1,12 +1,13 @@
 //! All ways in which an object is held, the shortest first.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
-use heapr_graph::PathSearch;
+use heapr_graph::{IncomingEdges, PathSearch};
 
-use super::heap_view::HeapView;
 use super::naming::Naming;
 use super::path::{PathStep, edge_in_words};
+use crate::view::Objects;
 use crate::{EdgeKind, NodeKind};
 
 /// Paths that are being extended at the same time; beyond it the longest are given up.
@@ -22,7 +23,7 @@ pub struct RetainingPaths {
 }
 
 /// The `top` shortest paths from a root to `node` that avoid the nodes of `ignored`; weak references hold nothing.
-pub fn retaining_paths<H: HeapView>(
+pub fn retaining_paths<H: Objects + ?Sized>(
     heap: &H,
     naming: &Naming<'_, H>,
     node: u32,
@@ -31,11 +32,9 @@ pub fn retaining_paths<H: HeapView>(
 ) -> RetainingPaths {
     let is_root = |at: u32| at != node && (heap.kind(at) == NodeKind::SYNTHETIC || heap.distance(at) <= 1);
     let is_followed = |edge: u32, from: u32, _| {
-        heap.edge_kind(edge) != EdgeKind::WEAK
-            && (!ignored.contains(&from) || from == heap.dominators().root())
+        heap.edge_kind(edge) != EdgeKind::WEAK && (!ignored.contains(&from) || from == heap.root())
     };
-    let mut search =
-        PathSearch::new(heap.graph(), heap.retainers(), node, is_root, is_followed, MAX_PARTIAL_PATHS);
+    let mut search = PathSearch::new(Incoming(heap), node, is_root, is_followed, MAX_PARTIAL_PATHS);
     let mut paths = Vec::new();
     for path in search.by_ref() {
         if paths.len() == top {
@@ -46,7 +45,7 @@ pub fn retaining_paths<H: HeapView>(
             if let Some(below) = steps.last_mut() {
                 below.held_as = edge_in_words(heap, edge);
             }
-            steps.push(step(heap, naming, heap.graph().source(edge), String::new()));
+            steps.push(step(heap, naming, heap.source(edge), String::new()));
         }
         steps.reverse();
         paths.push(steps);
@@ -54,7 +53,19 @@ pub fn retaining_paths<H: HeapView>(
     RetainingPaths { paths, is_cut: search.is_cut() }
 }
 
-fn step<H: HeapView>(heap: &H, naming: &Naming<'_, H>, node: u32, held_as: String) -> PathStep {
+struct Incoming<'a, H: ?Sized>(&'a H);
+
+impl<H: Objects + ?Sized> IncomingEdges for Incoming<'_, H> {
+    fn edges_into(&self, node: u32) -> Cow<'_, [u32]> {
+        self.0.edges_into(node, usize::MAX)
+    }
+
+    fn source(&self, edge: u32) -> u32 {
+        self.0.source(edge)
+    }
+}
+
+fn step<H: Objects + ?Sized>(heap: &H, naming: &Naming<'_, H>, node: u32, held_as: String) -> PathStep {
     PathStep {
         name: naming.own_name(node),
         id: heap.id(node),

@@ -5,9 +5,9 @@ mod made_heap;
 use made_heap::MadeHeap;
 use proptest::prelude::*;
 
-use super::{
-    HeapView, MatchedBy, Matching, NOT_THERE, Naming, detached, duplicated_strings, shapes, suspects,
-};
+use crate::view::Objects;
+
+use super::{MatchedBy, Matching, NOT_THERE, Naming, detached, duplicated_strings, shapes, suspects};
 
 /// A program with a cache in a variable, a class that has a list, and noise of `noise` objects.
 fn program(entry_count: u32, job_count: u32, noise: u32) -> MadeHeap {
@@ -207,7 +207,7 @@ proptest! {
         let (before, after) = (before.open(1), after.open(1));
         let found = suspects(&[&before, &after], 100);
         let sum = |heap: &crate::devtools::Heap| -> i64 {
-            (0..heap.graph().node_count())
+            (0..heap.node_count())
                 .filter(|&node| heap.kind(node) != crate::NodeKind::CODE)
                 .map(|node| heap.self_bytes(node) as i64)
                 .sum()

@@ -38,6 +38,17 @@ pub enum Error {
         /// Its effective user.
         uid: u32,
     },
+    /// The same, though the user is not the reason.
+    #[error(
+        "process {pid} cannot be looked into, {reason}; run heapr where that process was started from, or have the process \
+         write its snapshot itself (v8.writeHeapSnapshot(), --heapsnapshot-signal)"
+    )]
+    Forbidden {
+        /// The process id.
+        pid: u32,
+        /// Why, as far as `/proc` tells.
+        reason: String,
+    },
     /// `/proc` could not be read for another reason.
     #[error("cannot read {path}: {source}")]
     Proc {

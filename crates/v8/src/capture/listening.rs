@@ -72,7 +72,7 @@ pub(crate) fn owner_of(inode: u64) -> Option<String> {
 
 fn socket_inodes(process: &Process) -> Result<HashSet<u64>> {
     inodes_of(process.pid).map_err(|source| match source.kind() {
-        io::ErrorKind::PermissionDenied => Error::NoPermission { pid: process.pid, uid: process.uid },
+        io::ErrorKind::PermissionDenied => super::process::denied(process.pid, process.uid),
         io::ErrorKind::NotFound => Error::ProcessEnded { pid: process.pid },
         _ => Error::Proc { path: format!("/proc/{}/fd", process.pid), source },
     })

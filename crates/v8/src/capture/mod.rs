@@ -23,6 +23,7 @@
 mod connection;
 mod cost;
 mod error;
+mod forbidden;
 mod http;
 mod inspector;
 mod listening;

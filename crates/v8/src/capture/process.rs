@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, Result};
+use super::forbidden;
 use super::listening::{Listener, listeners_of};
 
 /// What runs a process's JavaScript.
@@ -83,7 +84,7 @@ impl Process {
             return Err(Error::NoProcess { pid });
         }
         let executable = fs::read_link(directory.join("exe")).map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => Error::NoPermission { pid, uid },
+            io::ErrorKind::PermissionDenied => denied(pid, uid),
             io::ErrorKind::NotFound => {
                 Error::NotV8 { pid, program: field("Name").unwrap_or("a kernel thread").to_owned() }
             }
@@ -230,6 +231,15 @@ fn split_zeros(bytes: &[u8]) -> Vec<String> {
 fn program_name(executable: &Path) -> String {
     let name = executable.file_name().unwrap_or_default().to_string_lossy();
     name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned()
+}
+
+/// Why a process is closed to us.
+pub(super) fn denied(pid: u32, uid: u32) -> Error {
+    let status = |process: &str| fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    match forbidden::reason(&status("self"), &status(&pid.to_string())) {
+        Some(reason) => Error::Forbidden { pid, reason },
+        None => Error::NoPermission { pid, uid },
+    }
 }
 
 /// Field 22 of `/proc/PID/stat`, counted behind the name, which may hold anything.

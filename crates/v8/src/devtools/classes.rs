@@ -61,9 +61,30 @@ impl Classes {
         Self { classes: table.finish(), of_node, interfaces }
     }
 
+    /// Takes over classes, the class of each node and the interfaces, unless a node has a class that is not there.
+    pub(crate) fn from_parts(
+        classes: Vec<Class>,
+        of_node: Vec<u32>,
+        interfaces: Vec<InterfaceDefinition>,
+    ) -> Option<Self> {
+        let is_good =
+            of_node.iter().copied().max().is_none_or(|greatest| (greatest as usize) < classes.len());
+        is_good.then_some(Self { classes, of_node, interfaces })
+    }
+
+    /// The class of each node.
+    pub(crate) fn of_nodes(&self) -> &[u32] {
+        &self.of_node
+    }
+
     /// How many there are. Some may have no nodes.
     pub fn count(&self) -> u32 {
         self.classes.len() as u32
+    }
+
+    /// All of them, by their numbers.
+    pub fn all(&self) -> &[Class] {
+        &self.classes
     }
 
     /// The class of that number.

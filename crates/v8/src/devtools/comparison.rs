@@ -1,10 +1,13 @@
 //! What came and what went between two snapshots of a process, by class.
+//!
+//! Objects are the same if they have one id, as in DevTools. Where the ids are of two numberings, that would pair what has
+//! nothing in common; then objects are the same if they stand at the same place ([`crate::analysis::Matching`]).
 
-use heapr_graph::{Compared, compare_sorted};
 use rustc_hash::FxHashMap;
 
-use crate::devtools::Heap;
-use crate::devtools::classes::{Class, Classes};
+use crate::analysis::{MatchedBy, Matching, NOT_THERE, Numbering};
+use crate::devtools::classes::Class;
+use crate::devtools::{Heap, Population};
 
 /// The objects of one class.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub struct Comparison {
     pub classes: Vec<ClassDifference>,
     /// Objects that are in both snapshots.
     pub kept_count: u64,
+    /// How objects were recognized.
+    pub matched_by: MatchedBy,
 }
 
 /// An object that only one of two snapshots has; a node of that one.
@@ -51,102 +56,153 @@ pub enum ObjectDifference {
     Deleted(u32),
 }
 
-/// Compares two snapshots. The first is classified by the interfaces of the second, as DevTools does it.
+/// Compares two snapshots, by ids where these are of one numbering. The first is classified by the interfaces of the
+/// second, as DevTools does it.
 pub fn compare(before: &Heap, after: &Heap) -> Comparison {
-    let classes_before = Classes::of(before.snapshot(), Some(after.classes().interfaces()));
-    let mut classes: FxHashMap<Class, ClassDifference> = FxHashMap::default();
-    let mut kept_count = 0;
-    let mut begin = |class: &Class| {
-        if !classes.contains_key(class) {
-            let none = ClassDifference {
-                class: class.clone(),
-                new_count: 0,
-                deleted_count: 0,
-                new_bytes: 0,
-                deleted_bytes: 0,
-            };
-            classes.insert(class.clone(), none);
-        }
-    };
-    // The classes of both sides under common numbers.
-    let mut numbers: FxHashMap<Class, u32> = FxHashMap::default();
-    let mut number = |class: &Class| {
-        begin(class);
-        let next = numbers.len() as u32;
-        *numbers.entry(class.clone()).or_insert(next)
-    };
-    let numbers_before: Vec<u32> =
-        (0..classes_before.count()).map(|class| number(classes_before.get(class))).collect();
-    let numbers_after: Vec<u32> =
-        (0..after.classes().count()).map(|class| number(after.classes().get(class))).collect();
-    let mut by_number: Vec<Option<ClassDifference>> = vec![None; numbers.len()];
-    for (class, &number) in &numbers {
-        by_number[number as usize] = classes.remove(class);
-    }
-    let (sorted_before, sorted_after) = std::thread::scope(|scope| {
-        let first =
-            scope.spawn(|| sorted(before, |node| numbers_before[classes_before.of_node(node) as usize]));
-        let second = sorted(after, |node| numbers_after[after.classes().of_node(node) as usize]);
-        (first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), second)
-    });
-    for compared in
-        compare_sorted(sorted_before, sorted_after, |entry| (entry.0, entry.1), |entry| (entry.0, entry.1))
-    {
-        match compared {
-            Compared::New((class, _, node)) => {
-                if let Some(difference) = &mut by_number[class as usize] {
-                    difference.new_count += 1;
-                    difference.new_bytes =
-                        difference.new_bytes.saturating_add(after.snapshot().self_bytes(node));
-                }
-            }
-            Compared::Deleted((class, _, node)) => {
-                if let Some(difference) = &mut by_number[class as usize] {
-                    difference.deleted_count += 1;
-                    difference.deleted_bytes =
-                        difference.deleted_bytes.saturating_add(before.snapshot().self_bytes(node));
-                }
-            }
-            Compared::Both(_, _) => kept_count += 1,
-        }
-    }
-    let mut classes: Vec<ClassDifference> =
-        by_number.into_iter().flatten().filter(|class| class.new_count + class.deleted_count > 0).collect();
-    classes.sort_by(|left, right| {
-        right.bytes_delta().cmp(&left.bytes_delta()).then_with(|| left.class.cmp(&right.class))
-    });
-    Comparison { classes, kept_count }
+    let new = Population::of(after, None);
+    let old = Population::of(before, Some(new.interfaces()));
+    compare_by_id(&old, &new).unwrap_or_else(|| compare_by_place(before, after))
 }
 
-/// The objects of a class that only one of the snapshots has.
-pub fn compare_class(before: &Heap, after: &Heap, class: &Class) -> Vec<ObjectDifference> {
-    let classes_before = Classes::of(before.snapshot(), Some(after.classes().interfaces()));
-    let only = |heap: &Heap, classes: &Classes| {
-        let wanted = (0..classes.count()).find(|&number| classes.get(number) == class);
-        let mut nodes: Vec<(u64, u32)> = (0..heap.snapshot().node_count())
-            .filter(|&node| Some(classes.of_node(node)) == wanted && heap.snapshot().self_bytes(node) != 0)
-            .map(|node| (heap.snapshot().id(node), node))
-            .collect();
-        nodes.sort_unstable();
-        nodes
+/// Compares two populations by their ids; nothing if the ids are of two numberings. `before` has to be classified by the
+/// interfaces of `after`.
+pub fn compare_by_id(before: &Population, after: &Population) -> Option<Comparison> {
+    let numbering = Numbering::of(before, after);
+    if !numbering.is_one() {
+        return None;
+    }
+    Some(Differences::of(before, after, |node| numbering.earlier(after.id(node))).comparison(MatchedBy::Id))
+}
+
+/// Compares two snapshots by the places of their objects.
+pub fn compare_by_place(before: &Heap, after: &Heap) -> Comparison {
+    let new = Population::of(after, None);
+    let old = Population::of(before, Some(new.interfaces()));
+    let earlier = Matching::by_place(before, after).earlier;
+    let earlier_of = |node: u32| Some(earlier[node as usize]).filter(|&node| node != NOT_THERE);
+    Differences::of(&old, &new, earlier_of).comparison(MatchedBy::Place)
+}
+
+/// The objects of a class that only one of the snapshots has, in the order of their ids.
+pub fn compare_class(
+    before: &Heap,
+    after: &Heap,
+    matched_by: MatchedBy,
+    class: &Class,
+) -> Vec<ObjectDifference> {
+    let new = Population::of(after, None);
+    let old = Population::of(before, Some(new.interfaces()));
+    let differences = match matched_by {
+        MatchedBy::Id => {
+            let numbering = Numbering::of(&old, &new);
+            Differences::of(&old, &new, |node| numbering.earlier(new.id(node)))
+        }
+        MatchedBy::Place => {
+            let earlier = Matching::by_place(before, after).earlier;
+            Differences::of(&old, &new, |node| Some(earlier[node as usize]).filter(|&node| node != NOT_THERE))
+        }
     };
-    let (nodes_before, nodes_after) = (only(before, &classes_before), only(after, after.classes()));
-    compare_sorted(nodes_before, nodes_after, |entry| entry.0, |entry| entry.0)
-        .filter_map(|compared| match compared {
-            Compared::New((_, node)) => Some(ObjectDifference::New(node)),
-            Compared::Deleted((_, node)) => Some(ObjectDifference::Deleted(node)),
-            Compared::Both(_, _) => None,
-        })
+    let deleted =
+        differences.deleted(class).into_iter().map(|node| (old.id(node), ObjectDifference::Deleted(node)));
+    let came = differences.came(class).into_iter().map(|node| (new.id(node), ObjectDifference::New(node)));
+    let mut objects: Vec<(u64, ObjectDifference)> = deleted.chain(came).collect();
+    objects.sort_by_key(|&(id, _)| id);
+    objects.into_iter().map(|(_, object)| object).collect()
+}
+
+/// Which objects are in both.
+struct Differences<'a> {
+    before: &'a Population,
+    after: &'a Population,
+    /// Classes of both under common numbers.
+    classes: Vec<&'a Class>,
+    of_before: Vec<u32>,
+    of_after: Vec<u32>,
+    is_kept_before: Vec<bool>,
+    is_kept_after: Vec<bool>,
+}
+
+impl<'a> Differences<'a> {
+    /// An object is kept if it has a partner of the same class, and both have bytes of their own.
+    fn of(before: &'a Population, after: &'a Population, earlier_of: impl Fn(u32) -> Option<u32>) -> Self {
+        let mut classes: Vec<&Class> = Vec::new();
+        let mut numbers: FxHashMap<&Class, u32> = FxHashMap::default();
+        let mut number_all = |all: &'a [Class]| -> Vec<u32> {
+            all.iter()
+                .map(|class| {
+                    *numbers.entry(class).or_insert_with(|| {
+                        classes.push(class);
+                        classes.len() as u32 - 1
+                    })
+                })
+                .collect()
+        };
+        let (of_before, of_after) = (number_all(before.classes()), number_all(after.classes()));
+        let mut is_kept_before = vec![false; before.node_count() as usize];
+        let mut is_kept_after = vec![false; after.node_count() as usize];
+        for node in (0..after.node_count()).filter(|&node| after.self_bytes(node) != 0) {
+            let Some(earlier) = earlier_of(node) else { continue };
+            let is_same =
+                of_before[before.class_of(earlier) as usize] == of_after[after.class_of(node) as usize];
+            if is_same && before.self_bytes(earlier) != 0 && !is_kept_before[earlier as usize] {
+                is_kept_before[earlier as usize] = true;
+                is_kept_after[node as usize] = true;
+            }
+        }
+        Self { before, after, classes, of_before, of_after, is_kept_before, is_kept_after }
+    }
+
+    fn comparison(self, matched_by: MatchedBy) -> Comparison {
+        let none = |class: &&Class| ClassDifference {
+            class: (*class).clone(),
+            new_count: 0,
+            deleted_count: 0,
+            new_bytes: 0,
+            deleted_bytes: 0,
+        };
+        let mut all: Vec<ClassDifference> = self.classes.iter().map(none).collect();
+        for node in (0..self.before.node_count()).filter(|&node| !self.is_kept_before[node as usize]) {
+            let bytes = self.before.self_bytes(node);
+            if bytes != 0 {
+                let line = &mut all[self.of_before[self.before.class_of(node) as usize] as usize];
+                line.deleted_count += 1;
+                line.deleted_bytes = line.deleted_bytes.saturating_add(bytes);
+            }
+        }
+        let mut kept_count = 0;
+        for node in 0..self.after.node_count() {
+            let bytes = self.after.self_bytes(node);
+            if self.is_kept_after[node as usize] {
+                kept_count += 1;
+            } else if bytes != 0 {
+                let line = &mut all[self.of_after[self.after.class_of(node) as usize] as usize];
+                line.new_count += 1;
+                line.new_bytes = line.new_bytes.saturating_add(bytes);
+            }
+        }
+        all.retain(|class| class.new_count + class.deleted_count > 0);
+        all.sort_by(|left, right| {
+            right.bytes_delta().cmp(&left.bytes_delta()).then_with(|| left.class.cmp(&right.class))
+        });
+        Comparison { classes: all, kept_count, matched_by }
+    }
+
+    fn deleted(&self, class: &Class) -> Vec<u32> {
+        only(self.before, &self.is_kept_before, class)
+    }
+
+    fn came(&self, class: &Class) -> Vec<u32> {
+        only(self.after, &self.is_kept_after, class)
+    }
+}
+
+/// The objects of a class that are not kept.
+fn only(population: &Population, is_kept: &[bool], class: &Class) -> Vec<u32> {
+    let Some(wanted) = population.classes().iter().position(|known| known == class) else {
+        return Vec::new();
+    };
+    (0..population.node_count())
+        .filter(|&node| population.class_of(node) as usize == wanted)
+        .filter(|&node| population.self_bytes(node) != 0 && !is_kept[node as usize])
         .collect()
-}
-
-/// Class, id and node of each object with bytes of its own, in that order.
-fn sorted(heap: &Heap, class_of: impl Fn(u32) -> u32) -> Vec<(u32, u64, u32)> {
-    let snapshot = heap.snapshot();
-    let mut entries: Vec<(u32, u64, u32)> = (0..snapshot.node_count())
-        .filter(|&node| snapshot.self_bytes(node) != 0)
-        .map(|node| (class_of(node), snapshot.id(node), node))
-        .collect();
-    entries.sort_unstable();
-    entries
 }

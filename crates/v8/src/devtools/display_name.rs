@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::devtools::Heap;
 use crate::devtools::interfaces::format_property_name;
 use crate::format::utf16_length;
+use crate::view::{EdgeName, Objects};
 use crate::{EdgeKind, NodeKind};
 
 /// Pieces of a concatenated string are put together up to this length (in UTF-16 units).
@@ -15,111 +16,127 @@ const OBJECT_LIMIT: usize = 100;
 impl Heap {
     /// The name that DevTools shows, WTF-8: the text of a concatenated string, the properties of a plain object.
     pub fn display_name(&self, node: u32) -> Cow<'_, [u8]> {
-        let name = self.snapshot().name(node);
-        match self.snapshot().kind(node) {
-            NodeKind::CONS_STRING => Cow::Owned(self.cons_string(node)),
-            NodeKind::OBJECT if name == b"Object" => Cow::Owned(self.plain_object(node)),
-            _ => Cow::Borrowed(name),
-        }
+        display_name(self, node)
     }
 
     /// The same, to print.
     pub fn display_text(&self, node: u32) -> String {
-        String::from_utf8_lossy(&self.display_name(node)).into_owned()
-    }
-
-    fn cons_string(&self, node: u32) -> Vec<u8> {
-        let snapshot = self.snapshot();
-        let (mut name, mut units) = (Vec::new(), 0);
-        let mut stack = vec![node];
-        // Shared pieces can make a string out of itself many times over; each turn must be paid for.
-        let mut turns = 0;
-        while let Some(node) = stack.pop()
-            && units < STRING_LIMIT
-            && turns < 64 * STRING_LIMIT
-        {
-            turns += 1;
-            if snapshot.kind(node) != NodeKind::CONS_STRING {
-                name.extend_from_slice(snapshot.name(node));
-                units += utf16_length(snapshot.name(node));
-                continue;
-            }
-            let (mut first, mut second) = (None, None);
-            for edge in snapshot.graph().edges(node) {
-                if snapshot.edge_kind(edge) == EdgeKind::INTERNAL {
-                    match snapshot.strings().get(snapshot.edge_name_number(edge)) {
-                        b"first" => first = first.or(Some(snapshot.graph().target(edge))),
-                        b"second" => second = second.or(Some(snapshot.graph().target(edge))),
-                        _ => {}
-                    }
-                }
-            }
-            stack.extend(second);
-            stack.extend(first);
-        }
-        name
-    }
-
-    fn plain_object(&self, node: u32) -> Vec<u8> {
-        let snapshot = self.snapshot();
-        let mut edges = snapshot.graph().edges(node);
-        let (mut begin, mut begin_units) = (b"{".to_vec(), 1);
-        let (mut end, mut end_units) = (b"}".to_vec(), 1);
-        let mut is_from_end = false;
-        let mut is_cut = false;
-        // From both ends towards the middle.
-        while !edges.is_empty() {
-            let edge = if is_from_end { edges.end - 1 } else { edges.start };
-            let property = snapshot.strings().get(snapshot.edge_name_number(edge));
-            let is_shown = snapshot.edge_kind(edge) == EdgeKind::PROPERTY && property != b"__proto__";
-            let formatted = if is_shown { format_property_name(property) } else { Vec::new() };
-            let units = utf16_length(&formatted);
-            if is_shown && begin_units > 1 && begin_units + end_units + units > OBJECT_LIMIT {
-                is_cut = true;
-                break;
-            }
-            if is_from_end {
-                edges.end -= 1;
-            } else {
-                edges.start += 1;
-            }
-            if !is_shown {
-                continue;
-            }
-            if is_from_end {
-                let comma: &[u8] = if end_units > 1 { b", " } else { b"" };
-                end = [&formatted, comma, &end].concat();
-                end_units += units + comma.len();
-            } else {
-                let comma: &[u8] = if begin_units > 1 { b", " } else { b"" };
-                begin.extend_from_slice(comma);
-                begin.extend_from_slice(&formatted);
-                begin_units += units + comma.len();
-            }
-            is_from_end = !is_from_end;
-        }
-        if is_cut {
-            begin.extend_from_slice(", …".as_bytes());
-        }
-        if end_units > 1 {
-            begin.extend_from_slice(b", ");
-        }
-        begin.extend_from_slice(&end);
-        begin
+        display_text(self, node)
     }
 
     /// An edge as DevTools writes it: `.name`, `[3]`, `->variable`, `{internal}`, `[[weak]]`.
     pub fn edge_text(&self, edge: u32) -> String {
-        let snapshot = self.snapshot();
-        let name = snapshot.edge_name(edge);
-        match snapshot.edge_kind(edge) {
-            EdgeKind::CONTEXT => format!("->{name}"),
-            EdgeKind::ELEMENT => format!("[{name}]"),
-            EdgeKind::WEAK => format!("[[{name}]]"),
-            EdgeKind::PROPERTY | EdgeKind::SHORTCUT if !name.contains(' ') => format!(".{name}"),
-            EdgeKind::PROPERTY | EdgeKind::SHORTCUT => format!("[\"{name}\"]"),
-            EdgeKind::INTERNAL | EdgeKind::HIDDEN | EdgeKind::INVISIBLE => format!("{{{name}}}"),
-            _ => format!("?{name}?"),
+        edge_text(self, edge)
+    }
+}
+
+/// The name that DevTools shows, WTF-8.
+pub fn display_name<H: Objects + ?Sized>(heap: &H, node: u32) -> Cow<'_, [u8]> {
+    let name = heap.string_bytes(heap.name_index(node));
+    match heap.kind(node) {
+        NodeKind::CONS_STRING => Cow::Owned(cons_string(heap, node)),
+        NodeKind::OBJECT if *name == *b"Object" => Cow::Owned(plain_object(heap, node)),
+        _ => name,
+    }
+}
+
+/// The same, to print.
+pub fn display_text<H: Objects + ?Sized>(heap: &H, node: u32) -> String {
+    String::from_utf8_lossy(&display_name(heap, node)).into_owned()
+}
+
+fn cons_string<H: Objects + ?Sized>(heap: &H, node: u32) -> Vec<u8> {
+    let (mut name, mut units) = (Vec::new(), 0);
+    let mut stack = vec![node];
+    // Shared pieces can make a string out of itself many times over; each turn must be paid for.
+    let mut turns = 0;
+    while let Some(node) = stack.pop()
+        && units < STRING_LIMIT
+        && turns < 64 * STRING_LIMIT
+    {
+        turns += 1;
+        if heap.kind(node) != NodeKind::CONS_STRING {
+            let piece = heap.string_bytes(heap.name_index(node));
+            name.extend_from_slice(&piece);
+            units += utf16_length(&piece);
+            continue;
         }
+        let (mut first, mut second) = (None, None);
+        for edge in heap.edges(node) {
+            if heap.edge_kind(edge) == EdgeKind::INTERNAL {
+                match &*heap.string_bytes(heap.edge_name_index(edge)) {
+                    b"first" => first = first.or(Some(heap.target(edge))),
+                    b"second" => second = second.or(Some(heap.target(edge))),
+                    _ => {}
+                }
+            }
+        }
+        stack.extend(second);
+        stack.extend(first);
+    }
+    name
+}
+
+fn plain_object<H: Objects + ?Sized>(heap: &H, node: u32) -> Vec<u8> {
+    let mut edges = heap.edges(node);
+    let (mut begin, mut begin_units) = (b"{".to_vec(), 1);
+    let (mut end, mut end_units) = (b"}".to_vec(), 1);
+    let mut is_from_end = false;
+    let mut is_cut = false;
+    // From both ends towards the middle.
+    while !edges.is_empty() {
+        let edge = if is_from_end { edges.end - 1 } else { edges.start };
+        let property = heap.string_bytes(heap.edge_name_index(edge));
+        let is_shown = heap.edge_kind(edge) == EdgeKind::PROPERTY && *property != *b"__proto__";
+        let formatted = if is_shown { format_property_name(&property) } else { Vec::new() };
+        let units = utf16_length(&formatted);
+        if is_shown && begin_units > 1 && begin_units + end_units + units > OBJECT_LIMIT {
+            is_cut = true;
+            break;
+        }
+        if is_from_end {
+            edges.end -= 1;
+        } else {
+            edges.start += 1;
+        }
+        if !is_shown {
+            continue;
+        }
+        if is_from_end {
+            let comma: &[u8] = if end_units > 1 { b", " } else { b"" };
+            end = [&formatted, comma, &end].concat();
+            end_units += units + comma.len();
+        } else {
+            let comma: &[u8] = if begin_units > 1 { b", " } else { b"" };
+            begin.extend_from_slice(comma);
+            begin.extend_from_slice(&formatted);
+            begin_units += units + comma.len();
+        }
+        is_from_end = !is_from_end;
+    }
+    if is_cut {
+        begin.extend_from_slice(", …".as_bytes());
+    }
+    if end_units > 1 {
+        begin.extend_from_slice(b", ");
+    }
+    begin.extend_from_slice(&end);
+    begin
+}
+
+/// An edge as DevTools writes it: `.name`, `[3]`, `->variable`, `{internal}`, `[[weak]]`.
+pub fn edge_text<H: Objects + ?Sized>(heap: &H, edge: u32) -> String {
+    let name = match heap.edge_name(edge) {
+        EdgeName::Index(index) => Cow::Owned(index.to_string()),
+        EdgeName::Name(name) => name,
+    };
+    match heap.edge_kind(edge) {
+        EdgeKind::CONTEXT => format!("->{name}"),
+        EdgeKind::ELEMENT => format!("[{name}]"),
+        EdgeKind::WEAK => format!("[[{name}]]"),
+        EdgeKind::PROPERTY | EdgeKind::SHORTCUT if !name.contains(' ') => format!(".{name}"),
+        EdgeKind::PROPERTY | EdgeKind::SHORTCUT => format!("[\"{name}\"]"),
+        EdgeKind::INTERNAL | EdgeKind::HIDDEN | EdgeKind::INVISIBLE => format!("{{{name}}}"),
+        _ => format!("?{name}?"),
     }
 }

@@ -35,6 +35,11 @@ impl DominatorIntervals {
         &self.walk
     }
 
+    /// How many nodes each node dominates, itself included.
+    pub(crate) fn subtree_counts(&self) -> &[u32] {
+        &self.subtree_count
+    }
+
     /// How many nodes `node` dominates, itself included.
     pub(crate) fn subtree_count(&self, node: u32) -> u32 {
         self.subtree_count[node as usize]

@@ -1,22 +1,22 @@
 //! A snapshot with all that follows from it.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use heapr_graph::{DominatorTree, Dominators, Retainers, retained_bytes};
 
 use crate::devtools::aggregates::{Aggregate, aggregates};
-use crate::devtools::classes::{Class, Classes};
+use crate::devtools::classes::Classes;
 use crate::devtools::distances::distances;
 use crate::devtools::dom_states::spread_dom_states;
 use crate::devtools::dominator_intervals::DominatorIntervals;
 use crate::devtools::essential_edges::EssentialEdges;
 use crate::devtools::filters::Filter;
-use crate::devtools::interfaces::InterfaceDefinition;
 use crate::devtools::node_set::NodeSet;
 use crate::devtools::page_objects::{has_user_roots, page_objects};
 use crate::devtools::shallow_sizes::{move_to_owners, owners};
 use crate::devtools::statistics::{Statistics, statistics};
 use crate::devtools::weak_map_edges::WeakMapEdges;
+use crate::index::StoredGraph;
 use crate::{Result, Snapshot};
 
 /// Whether V8 was asked to show its own objects. The two kinds of snapshots have other sizes, distances and roots.
@@ -42,6 +42,8 @@ pub struct Heap {
     intervals: OnceLock<DominatorIntervals>,
     dominator_tree: OnceLock<DominatorTree>,
     retainers: OnceLock<Retainers>,
+    /// Where what is asked for first is read instead of computed.
+    stored: Option<Arc<StoredGraph>>,
 }
 
 impl Heap {
@@ -76,12 +78,42 @@ impl Heap {
         Ok(heap)
     }
 
+    /// The same, with distances, dominators and retained sizes: what an analysis of several snapshots needs.
+    pub fn with_dominators(snapshot: Snapshot) -> Result<Self> {
+        let mut heap = Self::begin(snapshot)?;
+        let owners = std::thread::scope(|scope| {
+            let shared = &heap;
+            let rest = scope.spawn(|| {
+                let owners = owners(&shared.snapshot);
+                shared.distances();
+                owners
+            });
+            shared.dominators();
+            rest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        if let Some(owners) = owners {
+            move_to_owners(&mut heap.snapshot, &owners);
+        }
+        heap.page_objects.take();
+        heap.retained();
+        Ok(heap)
+    }
+
     fn begin(mut snapshot: Snapshot) -> Result<Self> {
         spread_dom_states(&mut snapshot)?;
+        Ok(Self::bare(snapshot, None))
+    }
+
+    /// Takes over a snapshot as it was after all preparations.
+    pub(crate) fn from_index(snapshot: Snapshot, stored: Arc<StoredGraph>) -> Self {
+        Self::bare(snapshot, Some(stored))
+    }
+
+    fn bare(snapshot: Snapshot, stored: Option<Arc<StoredGraph>>) -> Self {
         let mode =
             if has_user_roots(&snapshot) { CaptureMode::Default } else { CaptureMode::ExposeInternals };
         let weak_maps = WeakMapEdges::of(&snapshot.strings);
-        Ok(Self {
+        Self {
             snapshot,
             mode,
             weak_maps,
@@ -93,7 +125,8 @@ impl Heap {
             intervals: OnceLock::new(),
             dominator_tree: OnceLock::new(),
             retainers: OnceLock::new(),
-        })
+            stored,
+        }
     }
 
     /// The snapshot. Its sizes are those that count for each object, and detached nodes have names that say so.
@@ -113,17 +146,26 @@ impl Heap {
 
     /// The distance of each node; see [`crate::devtools::BASE_SYSTEM_DISTANCE`], [`crate::devtools::NO_DISTANCE`].
     pub fn distances(&self) -> &[i32] {
-        self.distances.get_or_init(|| distances(&self.snapshot, &self.weak_maps, |_| false))
+        self.distances.get_or_init(|| {
+            let stored = self.stored.as_ref().and_then(|stored| stored.load_distances());
+            stored.unwrap_or_else(|| distances(&self.snapshot, &self.weak_maps, |_| false))
+        })
     }
 
     /// The classes.
     pub fn classes(&self) -> &Classes {
-        self.classes.get_or_init(|| Classes::of(&self.snapshot, None))
+        self.classes.get_or_init(|| {
+            let stored = self.stored.as_ref().and_then(|stored| stored.load_classes());
+            stored.unwrap_or_else(|| Classes::of(&self.snapshot, None))
+        })
     }
 
     /// The immediate dominators.
     pub fn dominators(&self) -> &Dominators {
         self.dominators.get_or_init(|| {
+            if let Some(dominators) = self.stored.as_ref().and_then(|stored| stored.load_dominators()) {
+                return dominators;
+            }
             let essential = EssentialEdges::new(&self.snapshot, &self.weak_maps, self.page_objects());
             Dominators::of(&self.snapshot.graph, self.snapshot.root, |edge, from, to| {
                 essential.contains(edge, from, to)
@@ -138,7 +180,10 @@ impl Heap {
 
     /// Bytes that would be freed with each node.
     pub fn retained(&self) -> &[u64] {
-        self.retained.get_or_init(|| retained_bytes(self.dominators(), |node| self.snapshot.self_bytes(node)))
+        self.retained.get_or_init(|| {
+            let stored = self.stored.as_ref().and_then(|stored| stored.load_retained());
+            stored.unwrap_or_else(|| retained_bytes(self.dominators(), |node| self.snapshot.self_bytes(node)))
+        })
     }
 
     /// The nodes in an order of the dominator tree.
@@ -153,7 +198,15 @@ impl Heap {
 
     /// The edges by target.
     pub fn retainers(&self) -> &Retainers {
-        self.retainers.get_or_init(|| Retainers::of(&self.snapshot.graph))
+        self.retainers.get_or_init(|| {
+            let stored = self.stored.as_ref().and_then(|stored| stored.load_retainers(&self.snapshot.graph));
+            stored.unwrap_or_else(|| Retainers::of(&self.snapshot.graph))
+        })
+    }
+
+    /// The edges by target, if they were asked for already.
+    pub(crate) fn computed_retainers(&self) -> Option<&Retainers> {
+        self.retainers.get()
     }
 
     /// The summary: a line for each class, of all objects or of those that pass `filter`.
@@ -165,21 +218,6 @@ impl Heap {
     /// The summary of some objects, or of all.
     pub fn aggregates_of(&self, only: Option<&NodeSet>) -> Vec<Aggregate> {
         aggregates(self, only)
-    }
-
-    /// Objects and bytes of each class that has any, plain objects by other interfaces than the snapshot's own.
-    pub fn class_sizes(&self, interfaces: &[InterfaceDefinition]) -> Vec<(Class, u64, u64)> {
-        let classes = Classes::of(&self.snapshot, Some(interfaces));
-        let mut sizes = vec![(0u64, 0u64); classes.count() as usize];
-        for node in 0..self.snapshot.node_count() {
-            let bytes = self.snapshot.self_bytes(node);
-            if bytes != 0 {
-                let size = &mut sizes[classes.of_node(node) as usize];
-                *size = (size.0 + 1, size.1.saturating_add(bytes));
-            }
-        }
-        let named = (0..).zip(sizes).filter(|&(_, (count, _))| count > 0);
-        named.map(|(class, (count, bytes))| (classes.get(class).clone(), count, bytes)).collect()
     }
 
     /// What kinds of things fill the heap.

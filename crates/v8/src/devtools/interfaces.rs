@@ -9,7 +9,7 @@ use crate::format::{compare_utf16, utf16_length};
 use crate::{EdgeKind, NodeKind, Snapshot};
 
 /// Properties that make an interface, and its name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct InterfaceDefinition {
     /// `{a, b}`
     pub name: Vec<u8>,
@@ -30,7 +30,7 @@ pub(crate) struct PlainObjects {
     /// Each plain object, and the number of its shape.
     pub(crate) shape_of: Vec<(u32, u32)>,
     /// String numbers of the properties of each shape, `__proto__` left out.
-    shapes: Vec<Box<[u32]>>,
+    pub(crate) shapes: Vec<Box<[u32]>>,
     counts: Vec<u64>,
 }
 

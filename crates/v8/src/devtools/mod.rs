@@ -21,6 +21,7 @@ mod name_set;
 mod native_contexts;
 mod node_set;
 mod page_objects;
+mod population;
 mod retainers_view;
 mod script_paths;
 mod shallow_sizes;
@@ -30,7 +31,10 @@ mod weak_map_edges;
 
 pub use aggregates::Aggregate;
 pub use classes::{Class, Classes, ConstructorPlace};
-pub use comparison::{ClassDifference, Comparison, ObjectDifference, compare, compare_class};
+pub use comparison::{
+    ClassDifference, Comparison, ObjectDifference, compare, compare_by_id, compare_by_place, compare_class,
+};
+pub use display_name::{display_name, display_text, edge_text};
 pub use distances::{BASE_SYSTEM_DISTANCE, NO_DISTANCE};
 pub use duplicate_strings::DuplicateStrings;
 pub use filters::Filter;
@@ -39,10 +43,12 @@ pub use interfaces::InterfaceDefinition;
 pub use likeness::Likeness;
 pub use native_contexts::{ContextOwner, NativeContextSizes, NativeContexts};
 pub use node_set::NodeSet;
+pub use population::Population;
 pub use retainers_view::{BASE_UNREACHABLE_DISTANCE, RetainersView};
 pub use script_paths::ScriptPaths;
 pub use statistics::Statistics;
 pub use time_samples::LiveSample;
 
 pub(crate) use essential_edges::keeps_alive;
+pub(crate) use interfaces::PlainObjects;
 pub(crate) use weak_map_edges::without_names;

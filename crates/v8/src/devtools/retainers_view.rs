@@ -6,35 +6,29 @@ use crate::EdgeKind;
 use crate::devtools::Heap;
 use crate::devtools::distances::{NO_DISTANCE, distances};
 use crate::format::compare_utf16;
+use crate::view::{EdgeName, Objects};
 
 /// Distances from here on belong to what only ignored objects hold.
 pub const BASE_UNREACHABLE_DISTANCE: i32 = 200_000_000;
 
 /// Retainers with some nodes ignored.
 #[derive(Debug)]
-pub struct RetainersView<'a> {
-    heap: &'a Heap,
+pub struct RetainersView<'a, H: ?Sized = Heap> {
+    heap: &'a H,
     /// Distances without the ignored nodes; none are ignored without.
     distances: Option<Vec<i32>>,
     ignored_edges: FxHashSet<u32>,
 }
 
-impl<'a> RetainersView<'a> {
-    /// The view of a heap as if the `ignored` nodes did not exist.
-    pub fn new(heap: &'a Heap, ignored: &[u32]) -> Self {
-        let mut view = Self { heap, distances: None, ignored_edges: FxHashSet::default() };
-        if !ignored.is_empty() {
-            let ignored: FxHashSet<u32> = ignored.iter().copied().collect();
-            let found = distances(heap.snapshot(), &heap.weak_maps, |node| ignored.contains(&node));
-            view.ignored_edges = view.partners_of_unreachable(&found);
-            view.distances = Some(found);
-        }
-        view
+impl<'a, H: Objects + ?Sized> RetainersView<'a, H> {
+    /// The view of a heap in which nothing is ignored.
+    pub fn whole(heap: &'a H) -> Self {
+        Self { heap, distances: None, ignored_edges: FxHashSet::default() }
     }
 
     /// The distance of a node in this view.
     pub fn distance(&self, node: u32) -> i32 {
-        let plain = self.heap.distances()[node as usize];
+        let plain = self.heap.devtools_distance(node);
         match &self.distances {
             None if plain == NO_DISTANCE => BASE_UNREACHABLE_DISTANCE,
             None => plain,
@@ -50,27 +44,62 @@ impl<'a> RetainersView<'a> {
         if self.ignored_edges.contains(&edge) {
             return BASE_UNREACHABLE_DISTANCE;
         }
-        self.distance(self.heap.snapshot().graph().source(edge))
+        self.distance(self.heap.source(edge))
     }
 
     /// The edges into `node`: not those from the root, nor the weak ones; by distance, then by name (`__proto__` last).
     pub fn edges_into(&self, node: u32) -> Vec<u32> {
-        let snapshot = self.heap.snapshot();
-        let mut edges: Vec<u32> = self
-            .heap
-            .retainers()
-            .edges_into(node)
+        self.some_edges_into(node, 0, usize::MAX).0
+    }
+
+    /// `count` of these edges from the one at `first` on, and how many there are.
+    pub fn some_edges_into(&self, node: u32, first: usize, count: usize) -> (Vec<u32>, usize) {
+        let heap = self.heap;
+        let root = heap.root();
+        let mut edges: Vec<(i32, u32)> = heap
+            .edges_into(node, usize::MAX)
             .iter()
-            .copied()
-            .filter(|&edge| !matches!(snapshot.edge_kind(edge), EdgeKind::WEAK | EdgeKind::INVISIBLE))
-            .filter(|&edge| snapshot.graph().source(edge) != snapshot.root())
+            .filter(|&&edge| !matches!(heap.edge_kind(edge), EdgeKind::WEAK | EdgeKind::INVISIBLE))
+            .map(|&edge| (edge, heap.source(edge)))
+            .filter(|&(_, source)| source != root)
+            .map(|(edge, source)| {
+                let is_ignored = self.ignored_edges.contains(&edge);
+                (if is_ignored { BASE_UNREACHABLE_DISTANCE } else { self.distance(source) }, edge)
+            })
             .collect();
-        edges.sort_by_cached_key(|&edge| {
-            let kind = snapshot.edge_kind(edge);
-            let name = snapshot.edge_name(edge).into_owned();
-            (self.edge_distance(edge), name == "__proto__", !kind.has_string_name(), Name(name))
-        });
-        edges
+        edges.sort_by_key(|&(distance, _)| distance);
+        let (total, end) = (edges.len(), first.saturating_add(count).min(edges.len()));
+        // Names cost more than distances: only those are looked up that decide about what was asked for.
+        let mut at = 0;
+        while at < end {
+            let same = edges[at..].partition_point(|&(distance, _)| distance == edges[at].0);
+            if at + same > first {
+                edges[at..at + same].sort_by_cached_key(|&(_, edge)| {
+                    let name = match heap.edge_name(edge) {
+                        EdgeName::Index(index) => (false, true, Name(index.to_string())),
+                        EdgeName::Name(name) => (name == "__proto__", false, Name(name.into_owned())),
+                    };
+                    (name.0, name.1, name.2)
+                });
+            }
+            at += same;
+        }
+        let some = edges[first.min(end)..end].iter().map(|&(_, edge)| edge).collect();
+        (some, total)
+    }
+}
+
+impl<'a> RetainersView<'a> {
+    /// The view of a heap as if the `ignored` nodes did not exist.
+    pub fn new(heap: &'a Heap, ignored: &[u32]) -> Self {
+        let mut view = Self::whole(heap);
+        if !ignored.is_empty() {
+            let ignored: FxHashSet<u32> = ignored.iter().copied().collect();
+            let found = distances(heap.snapshot(), &heap.weak_maps, |node| ignored.contains(&node));
+            view.ignored_edges = view.partners_of_unreachable(&found);
+            view.distances = Some(found);
+        }
+        view
     }
 
     /// An entry of a WeakMap is lost with its key or its table; the edge from the other does not hold it.

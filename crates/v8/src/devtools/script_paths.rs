@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::{EdgeKind, Location, NodeKind, Snapshot};
 
 /// The path of each script by its number.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct ScriptPaths {
     paths: FxHashMap<u32, String>,
 }
@@ -35,6 +35,16 @@ impl ScriptPaths {
             }
         }
         Self { paths }
+    }
+
+    /// Takes over known paths.
+    pub(crate) fn from_paths(paths: FxHashMap<u32, String>) -> Self {
+        Self { paths }
+    }
+
+    /// All of them, by the script's number.
+    pub(crate) fn all(&self) -> &FxHashMap<u32, String> {
+        &self.paths
     }
 
     /// The path of a script.

@@ -35,6 +35,8 @@ pub struct Meta {
     pub(crate) edge: EdgeFields,
     node_type_names: Vec<String>,
     edge_type_names: Vec<String>,
+    /// The text that all this was read from.
+    text: Box<[u8]>,
 }
 
 /// Positions in a node's row.
@@ -111,6 +113,7 @@ impl Meta {
             edge,
             node_type_names,
             edge_type_names,
+            text: text.into(),
         })
     }
 
@@ -155,6 +158,11 @@ impl Meta {
     /// The name of a kind of edges.
     pub fn edge_kind_name(&self, kind: EdgeKind) -> &'static str {
         EDGE_KINDS.get(usize::from(kind.0)).copied().unwrap_or("unknown")
+    }
+
+    /// The text of the member.
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
     }
 
     /// How many numbers a node takes in the file.

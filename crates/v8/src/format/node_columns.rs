@@ -98,6 +98,42 @@ impl NodeColumns {
         }
     }
 
+    /// Ids and sizes as they are stored: `u32::MAX` stands for a number in [`Self::wide_ids`] or [`Self::wide_sizes`].
+    pub(crate) fn narrow(&self) -> (&[u32], &[u32]) {
+        (&self.ids, &self.self_bytes)
+    }
+
+    /// Ids that need more than 32 bits, by node.
+    pub(crate) fn wide_ids(&self) -> &FxHashMap<u32, u64> {
+        &self.wide_ids
+    }
+
+    /// Sizes that need more than 32 bits, by node.
+    pub(crate) fn wide_sizes(&self) -> &FxHashMap<u32, u64> {
+        &self.wide_sizes
+    }
+
+    /// Takes over columns of one length.
+    pub(crate) fn from_parts(
+        names: Vec<u32>,
+        kinds: Vec<u8>,
+        trace_node_ids: Vec<u32>,
+        (ids, wide_ids): (Vec<u32>, FxHashMap<u32, u64>),
+        (self_bytes, wide_sizes): (Vec<u32>, FxHashMap<u32, u64>),
+    ) -> Self {
+        Self { names, kinds, trace_node_ids, ids, self_bytes, wide_ids, wide_sizes }
+    }
+
+    /// The kind in a byte of the column.
+    pub(crate) fn kind_in(byte: u8) -> NodeKind {
+        NodeKind(byte & KIND_BITS)
+    }
+
+    /// The DOM state in a byte of the column.
+    pub(crate) fn dom_state_in(byte: u8) -> DomState {
+        DomState::from_number(byte >> DOM_SHIFT)
+    }
+
     /// The columns to fill, the edge counts into `edge_counts`.
     pub(crate) fn rows<'a>(
         &'a mut self,

@@ -66,6 +66,25 @@ impl Strings {
         Ok(number)
     }
 
+    /// Text, the lower half of each end, and the first string behind each multiple of 4 GiB.
+    pub(crate) fn parts(&self) -> (&[u8], &[u32], &[u32]) {
+        (&self.text, &self.ends, &self.wraps)
+    }
+
+    /// Takes over what [`Self::parts`] gave, unless the ends do not ascend up to the end of the text.
+    pub(crate) fn from_parts(text: Vec<u8>, ends: Vec<u32>, wraps: Vec<u32>) -> Option<Self> {
+        let strings = Self { text, ends, wraps };
+        let mut last = 0;
+        for number in 0..strings.count() {
+            let end = strings.high(number) | strings.ends[number as usize] as usize;
+            if end < last || end > strings.text.len() {
+                return None;
+            }
+            last = end;
+        }
+        Some(strings)
+    }
+
     pub(crate) fn shrink(&mut self) {
         self.text.shrink_to_fit();
         self.ends.shrink_to_fit();

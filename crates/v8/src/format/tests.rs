@@ -315,3 +315,18 @@ fn compressed_text_is_recognized() {
         assert!(read(&packed[..packed.len() / 2]).is_err());
     }
 }
+
+#[test]
+fn members_that_nobody_knows_are_passed_over() {
+    // As the newest V8 may write: what the variables of scopes are used for.
+    let scopes = r#""scopes":[0,1,0,2,1],"scope_context_vars":[[1,"a,]"],{"b":[2]}],"scope_uses":[]"#;
+    let text = format!(
+        r#"{{"snapshot":{{"meta":{{"node_fields":["type","name","id","self_size","edge_count"],"node_types":[["synthetic"]],
+        "edge_fields":["type","name_or_index","to_node"],"edge_types":[["element"]],"scope_fields":["scope_id"]}},
+        "node_count":2,"edge_count":1}},"nodes":[0,0,1,0,1,0,1,3,8,0],"edges":[0,0,5],"locations":[],{scopes},"strings":["","x"]}}"#
+    );
+    let snapshot = read(text.as_bytes()).unwrap();
+    assert_eq!((snapshot.node_count(), snapshot.edge_count()), (2, 1));
+    assert!(snapshot.problems().is_empty(), "{:?}", snapshot.problems());
+    assert_eq!(snapshot.name(1), b"x");
+}

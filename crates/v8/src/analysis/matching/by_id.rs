@@ -7,15 +7,15 @@ use crate::NodeKind;
 
 /// What the ids of two snapshots have in common; only those of JavaScript's own objects, which are odd.
 #[derive(Debug, Default)]
-struct Evidence {
+pub(super) struct Evidence {
     /// Ids that both have.
-    both_count: u64,
+    pub(super) both_count: u64,
     /// Those of one kind and name in both.
-    alike_count: u64,
+    pub(super) alike_count: u64,
     /// Ids of the earlier one that the later one has passed and lacks: objects that died in between.
-    died_count: u64,
+    pub(super) died_count: u64,
     /// Ids that were given before the earlier snapshot and turn up in the later one only.
-    risen_count: u64,
+    pub(super) risen_count: u64,
 }
 
 /// In snapshots of one numbering all but a few in ten thousand objects with one id have one kind and name; in those of
@@ -25,7 +25,7 @@ const LEAST_ALIKE_PERCENT: u64 = 99;
 const MOST_RISEN_PERMILLE: u64 = 5;
 
 impl Evidence {
-    fn is_one_numbering(&self) -> bool {
+    pub(super) fn is_one_numbering(&self) -> bool {
         let is_alike = self.alike_count * 100 >= self.both_count * LEAST_ALIKE_PERCENT;
         let is_without_risen = self.risen_count * 1000 <= self.both_count * MOST_RISEN_PERMILLE;
         // A fresh numbering has no gaps; in an old one something has always died since.
@@ -37,8 +37,8 @@ impl Evidence {
 /// The matching, if the ids are of one numbering.
 pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Option<Matching> {
     let mut matching = Matching::nothing(before, after, MatchedBy::Id);
-    let old_nodes = NodesById::of(before);
     let (greatest_old, greatest_new) = (greatest_own_id(before), greatest_own_id(after));
+    let old_nodes = OwnIds::of(before.graph().node_count(), greatest_old, |node| before.id(node));
     let mut evidence = Evidence::default();
     let mut found_count = 0;
     for b in 0..after.graph().node_count() {
@@ -68,7 +68,7 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Option<M
 }
 
 /// JavaScript's own objects have odd ids.
-fn is_own_id(id: u64) -> bool {
+pub(super) fn is_own_id(id: u64) -> bool {
     id % 2 == 1
 }
 
@@ -77,7 +77,8 @@ fn greatest_own_id(heap: &impl HeapView) -> u64 {
 }
 
 /// The node of each id: own ids are given one after the other and fill a table, the others are far apart.
-struct NodesById {
+#[derive(Debug)]
+pub(super) struct OwnIds {
     /// By half of the own id.
     table: Vec<u32>,
     rest: FxHashMap<u64, u32>,
@@ -87,15 +88,14 @@ struct NodesById {
 /// node a hash table is smaller.
 const MAX_ENTRIES_PER_NODE: u64 = 6;
 
-impl NodesById {
-    fn of(heap: &impl HeapView) -> Self {
-        let node_count = heap.graph().node_count();
-        let entry_count = greatest_own_id(heap) / 2 + 1;
+impl OwnIds {
+    pub(super) fn of(node_count: u32, greatest_own_id: u64, id_of: impl Fn(u32) -> u64) -> Self {
+        let entry_count = greatest_own_id / 2 + 1;
         let is_dense = entry_count <= u64::from(node_count).saturating_mul(MAX_ENTRIES_PER_NODE);
         let mut table = vec![NOT_THERE; if is_dense { entry_count as usize } else { 0 }];
         let mut rest = FxHashMap::default();
         for node in 0..node_count {
-            let id = heap.id(node);
+            let id = id_of(node);
             match table.get_mut((id / 2) as usize) {
                 Some(slot) if is_own_id(id) => *slot = node,
                 _ => {
@@ -106,7 +106,7 @@ impl NodesById {
         Self { table, rest }
     }
 
-    fn get(&self, id: u64) -> Option<u32> {
+    pub(super) fn get(&self, id: u64) -> Option<u32> {
         match self.table.get((id / 2) as usize) {
             Some(&node) if is_own_id(id) => (node != NOT_THERE).then_some(node),
             _ => self.rest.get(&id).copied(),

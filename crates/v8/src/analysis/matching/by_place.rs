@@ -19,7 +19,7 @@ use crate::{EdgeKind, NodeKind};
 pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Matching {
     let (before, after) = (Hashed::of(before), Hashed::of(after));
     let mut matching = Matching::nothing(before.heap, after.heap, MatchedBy::Place);
-    let roots = (before.heap.dominators().root(), after.heap.dominators().root());
+    let roots = (before.heap.root(), after.heap.root());
     matching.pair(roots.0, roots.1);
     let mut by_name = VecDeque::from([roots]);
     let mut by_order = VecDeque::new();

@@ -1,0 +1,64 @@
+//! Indexes of large snapshots in the user's cache directory: the second question about a file reads no text.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use heapr_v8::devtools::Heap;
+use heapr_v8::{Fingerprint, IndexStore, StoredSummary};
+
+use crate::report::quantity::parse_bytes;
+
+/// Smaller files are read as quickly.
+const LEAST_BYTES: u64 = 8 << 20;
+/// How much the indexes may take together, as `4G`; 0 turns them off.
+const SIZE_VARIABLE: &str = "HEAPR_INDEX_SIZE";
+
+/// The directory of what is kept about snapshots, if `file` is large enough for it to pay.
+pub(crate) fn directory_for(file: &Path) -> Option<PathBuf> {
+    let metadata = std::fs::metadata(file).ok()?;
+    if !metadata.is_file() || metadata.len() < LEAST_BYTES {
+        return None;
+    }
+    let absolute =
+        |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("heapr/snapshots"))
+}
+
+/// The indexes, if `file` is to have one.
+pub(crate) fn store_for(file: &Path) -> Option<IndexStore> {
+    let store = IndexStore::new(directory_for(file)?);
+    match std::env::var(SIZE_VARIABLE).ok().and_then(|size| parse_bytes(&size).ok()) {
+        Some(0) => None,
+        Some(most_bytes) => Some(store.with_most_bytes(most_bytes)),
+        None => Some(store),
+    }
+}
+
+/// An index that is written when the answer is out.
+pub(crate) struct PendingIndex {
+    store: IndexStore,
+    file: PathBuf,
+    fingerprint: Fingerprint,
+}
+
+impl PendingIndex {
+    /// Of a file that is about to be read.
+    pub(crate) fn of(file: &Path) -> Option<Self> {
+        Some(Self {
+            store: store_for(file)?,
+            file: file.to_owned(),
+            fingerprint: Fingerprint::of(file).ok()?,
+        })
+    }
+
+    /// Writes it. Whoever reads our output need not wait for that: the output ends before. A cache that cannot be written
+    /// is no reason to fail.
+    pub(crate) fn write(self, heap: &Heap, summary: &StoredSummary) {
+        let _ = std::io::stdout().flush();
+        if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {
+            let _ = rustix::stdio::dup2_stdout(nowhere);
+        }
+        let _ = self.store.store(&self.file, &self.fingerprint, heap, summary);
+    }
+}

@@ -1,0 +1,57 @@
+//! Whether the ids of two populations are of one numbering: the same evidence as for matching whole heaps.
+
+use super::by_id::{Evidence, OwnIds, is_own_id};
+use crate::devtools::Population;
+
+/// The ids of an earlier population, and what they have in common with those of a later one.
+#[derive(Debug)]
+pub struct Numbering {
+    ids: OwnIds,
+    evidence: Evidence,
+}
+
+impl Numbering {
+    /// Looks at all ids of both.
+    pub fn of(before: &Population, after: &Population) -> Self {
+        let ids = OwnIds::of(before.node_count(), before.max_js_id(), |node| before.id(node));
+        let mut evidence = Evidence::default();
+        let mut found_count = 0;
+        for node in 0..after.node_count() {
+            let id = after.id(node);
+            let is_own = is_own_id(id);
+            let Some(earlier) = ids.get(id) else {
+                evidence.risen_count += u64::from(is_own && id < before.max_js_id());
+                continue;
+            };
+            found_count += u64::from(is_own);
+            if let (true, Some(old), Some(new)) = (is_own, before.likeness(earlier), after.likeness(node)) {
+                evidence.both_count += 1;
+                evidence.alike_count += u64::from(old == new);
+            }
+        }
+        let passed = (0..before.node_count()).map(|node| before.id(node));
+        let passed_count = passed.filter(|&id| is_own_id(id) && id <= after.max_js_id()).count() as u64;
+        evidence.died_count = passed_count.saturating_sub(found_count);
+        Self { ids, evidence }
+    }
+
+    /// Whether one id means one object in both.
+    pub fn is_one(&self) -> bool {
+        self.evidence.is_one_numbering()
+    }
+
+    /// Of so many objects with one id …
+    pub fn both_count(&self) -> u64 {
+        self.evidence.both_count
+    }
+
+    /// … so many have one kind and name.
+    pub fn alike_count(&self) -> u64 {
+        self.evidence.alike_count
+    }
+
+    /// The earlier node with that id.
+    pub(crate) fn earlier(&self, id: u64) -> Option<u32> {
+        self.ids.get(id)
+    }
+}

@@ -1,0 +1,58 @@
+//! Why the kernel keeps a process closed to us although its user would not stand in the way.
+
+use super::process::status_field;
+
+/// `CAP_SYS_PTRACE`.
+const SYS_PTRACE: u64 = 1 << 19;
+
+/// What the status files of heapr and of the process say about it; nothing if the user alone explains it.
+pub(super) fn reason(own_status: &str, status: &str) -> Option<String> {
+    let effective_user = |status: &str| -> Option<u32> {
+        status_field(status, "Uid")?.split_whitespace().nth(1)?.parse().ok()
+    };
+    let capabilities = |status: &str, name: &str| {
+        status_field(status, name).and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0)
+    };
+    let (own_user, user) = (effective_user(own_status)?, effective_user(status)?);
+    if own_user != 0 && own_user != user {
+        return None;
+    }
+    let although = if own_user == 0 { "heapr runs as root" } else { "it is a process of the same user" };
+    let missing = capabilities(status, "CapPrm") & !capabilities(own_status, "CapPrm");
+    let cause = if capabilities(own_status, "CapEff") & SYS_PTRACE == 0 && (own_user == 0 || missing != 0) {
+        "heapr has not the capability SYS_PTRACE here (docker run --cap-add SYS_PTRACE gives it to a container)".to_owned()
+    } else if missing != 0 {
+        format!(
+            "the process has capabilities that heapr lacks (mask {missing:#x}), as one has that was started outside of heapr's container"
+        )
+    } else {
+        "a security module or another user namespace forbids it, or the program made itself unreadable"
+            .to_owned()
+    };
+    Some(format!("although {although}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(user: u32, effective: u64, permitted: u64) -> String {
+        format!("Name:\tx\nUid:\t7\t{user}\t7\t7\nCapPrm:\t{permitted:016x}\nCapEff:\t{effective:016x}\n")
+    }
+
+    #[test]
+    fn another_user_is_the_whole_explanation() {
+        assert_eq!(reason(&status(1000, 0, 0), &status(0, !0, !0)), None);
+        assert_eq!(reason("", ""), None);
+    }
+
+    #[test]
+    fn root_without_the_capability_is_told_which_one() {
+        let all = (1 << 41) - 1;
+        let told = |own, other| reason(&status(0, own, own), &status(0, other, other)).unwrap();
+        assert!(told(all & !SYS_PTRACE, all).contains("SYS_PTRACE"));
+        assert!(told(all & !(1 << 24), all).contains("mask 0x1000000"));
+        assert!(told(all, all).contains("security module"));
+        assert!(reason(&status(7, 0, 0), &status(7, 0, 0)).unwrap().contains("same user"));
+    }
+}

@@ -1,0 +1,165 @@
+//! Writes all that is known of a heap into columns.
+
+use std::fs::File;
+use std::io;
+
+use crate::StoredSummary;
+use heapr_graph::{DominatorTree, Retainers};
+
+use crate::devtools::{CaptureMode, Heap, PlainObjects, ScriptPaths};
+use crate::index::fingerprint::Fingerprint;
+use crate::index::layout::{Column, Directory};
+use crate::index::writer::ColumnWriter;
+
+/// Writes the index of `heap` to an empty file. What is not computed yet is computed meanwhile, on a second thread.
+pub(super) fn write(
+    file: File,
+    heap: &Heap,
+    summary: &StoredSummary,
+    fingerprint: Fingerprint,
+) -> io::Result<File> {
+    let mut writer = ColumnWriter::new(file)?;
+    let snapshot = heap.snapshot();
+    // One thread computes while the other one writes; what is written is dropped before the next is computed.
+    std::thread::scope(|scope| {
+        let retainers =
+            scope.spawn(|| heap.computed_retainers().is_none().then(|| Retainers::of(snapshot.graph())));
+        write_nodes(&mut writer, heap)?;
+        let retainers = joined(retainers);
+        if let Some(retainers) = retainers.as_ref().or(heap.computed_retainers()) {
+            writer.numbers(Column::FirstRetainers, retainers.first_edges_into().iter().copied())?;
+            writer.numbers(Column::Retainers, retainers.all_edges().iter().copied())?;
+        }
+        drop(retainers);
+        let derived = scope.spawn(|| (DominatorTree::rows(heap.dominators()), PlainObjects::of(snapshot)));
+        write_edges(&mut writer, heap)?;
+        write_names(&mut writer, heap)?;
+        writer.bytes(Column::Summary, &serde_json::to_vec(summary)?)?;
+        let (tree, plain) = joined(derived);
+        write_tree(&mut writer, heap, tree)?;
+        write_shapes(&mut writer, &plain)
+    })?;
+    writer.finish(Directory {
+        fingerprint,
+        node_count: snapshot.node_count(),
+        edge_count: snapshot.edge_count(),
+        root: snapshot.root(),
+        exposes_internals: heap.mode() == CaptureMode::ExposeInternals,
+        columns: Vec::new(),
+    })
+}
+
+fn write_nodes(writer: &mut ColumnWriter, heap: &Heap) -> io::Result<()> {
+    let nodes = &heap.snapshot().nodes;
+    let (ids, self_bytes) = nodes.narrow();
+    writer.numbers(Column::Names, nodes.names.iter().copied())?;
+    writer.numbers(Column::Ids, ids.iter().copied())?;
+    writer.numbers(Column::SelfBytes, self_bytes.iter().copied())?;
+    writer.bytes(Column::Kinds, &nodes.kinds)?;
+    writer.numbers(Column::Classes, heap.classes().of_nodes().iter().copied())?;
+    writer.numbers(Column::Distances, heap.distances().iter().map(|&distance| distance as u32))?;
+    writer.numbers(Column::Dominators, heap.dominators().idoms().iter().copied())?;
+    let retained = heap.retained();
+    let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    writer.numbers(Column::Retained, retained.iter().map(|&bytes| narrow(bytes)))?;
+    if !nodes.trace_node_ids.is_empty() {
+        writer.numbers(Column::TraceNodes, nodes.trace_node_ids.iter().copied())?;
+    }
+    let wide_retained = (0..)
+        .zip(retained)
+        .filter(|&(_, &bytes)| narrow(bytes) == u32::MAX)
+        .map(|(node, &bytes)| (node, bytes));
+    write_wide(writer, Column::WideRetained, wide_retained)?;
+    write_wide(writer, Column::WideIds, nodes.wide_ids().iter().map(|(&node, &id)| (node, id)))?;
+    write_wide(
+        writer,
+        Column::WideSelfBytes,
+        nodes.wide_sizes().iter().map(|(&node, &bytes)| (node, bytes)),
+    )?;
+    let locations = heap.snapshot().locations().all().iter();
+    writer.numbers(
+        Column::Locations,
+        locations.flat_map(|location| [location.node, location.script_id, location.line, location.column]),
+    )
+}
+
+fn write_wide(
+    writer: &mut ColumnWriter,
+    column: Column,
+    numbers: impl Iterator<Item = (u32, u64)>,
+) -> io::Result<()> {
+    writer.numbers(column, numbers.flat_map(|(node, number)| [node, number as u32, (number >> 32) as u32]))
+}
+
+fn write_edges(writer: &mut ColumnWriter, heap: &Heap) -> io::Result<()> {
+    let (graph, edges) = (heap.snapshot().graph(), &heap.snapshot().edges);
+    writer.numbers(Column::FirstEdges, graph.first_edges().iter().copied())?;
+    writer.numbers(Column::Targets, graph.targets().iter().copied())?;
+    writer.numbers(Column::EdgeNames, edges.names.iter().copied())?;
+    writer.bytes(Column::EdgeKinds, &edges.kinds)
+}
+
+fn write_names(writer: &mut ColumnWriter, heap: &Heap) -> io::Result<()> {
+    let snapshot = heap.snapshot();
+    let (text, ends, wraps) = snapshot.strings().parts();
+    writer.numbers(Column::StringEnds, ends.iter().copied())?;
+    writer.numbers(Column::StringWraps, wraps.iter().copied())?;
+    writer.bytes(Column::StringText, text)?;
+    let classes = heap.classes();
+    writer.numbers(
+        Column::ClassPlaces,
+        classes.all().iter().flat_map(|class| match class.location {
+            Some((script_id, line, column)) => [1, script_id, line, column],
+            None => [0; 4],
+        }),
+    )?;
+    let mut names = Vec::new();
+    let mut ends = Vec::new();
+    for class in classes.all() {
+        names.extend_from_slice(&class.name);
+        ends.push(u32::try_from(names.len()).map_err(|_| io::Error::other("names of classes of 4 GiB"))?);
+    }
+    writer.numbers(Column::ClassNameEnds, ends)?;
+    writer.bytes(Column::ClassNames, &names)?;
+    writer.bytes(Column::Interfaces, &serde_json::to_vec(classes.interfaces())?)?;
+    writer.bytes(Column::Meta, snapshot.meta().text())?;
+    writer.bytes(Column::ScriptPaths, &serde_json::to_vec(ScriptPaths::of(snapshot).all())?)
+}
+
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn write_tree(
+    writer: &mut ColumnWriter,
+    heap: &Heap,
+    (first, dominated): (Vec<u32>, Vec<u32>),
+) -> io::Result<()> {
+    writer.numbers(Column::FirstDominated, first)?;
+    writer.numbers(Column::Dominated, dominated)?;
+    writer.numbers(Column::DominatedCounts, heap.dominator_intervals().subtree_counts().iter().copied())
+}
+
+fn write_shapes(writer: &mut ColumnWriter, plain: &PlainObjects) -> io::Result<()> {
+    writer.numbers(Column::Shapes, plain.shape_of.iter().flat_map(|&(node, shape)| [node, shape]))?;
+    let mut end = 0u32;
+    let ends = plain.shapes.iter().map(|shape| {
+        end = end.saturating_add(shape.len() as u32);
+        end
+    });
+    writer.numbers(Column::ShapeEnds, ends)?;
+    writer.numbers(Column::ShapeProperties, plain.shapes.iter().flat_map(|shape| shape.iter().copied()))
+}
+
+/// About how long the index of a heap will be.
+pub(super) fn estimated_bytes(heap: &Heap) -> u64 {
+    let snapshot = heap.snapshot();
+    let text_bytes = snapshot.strings().parts().0.len() as u64;
+    let fixed_bytes = 1 << 20;
+    u64::from(snapshot.node_count()) * 50
+        + u64::from(snapshot.edge_count()) * 13
+        + u64::from(snapshot.strings().count()) * 4
+        + snapshot.locations().all().len() as u64 * 16
+        + text_bytes
+        + fixed_bytes
+}

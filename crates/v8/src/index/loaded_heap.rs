@@ -1,0 +1,109 @@
+//! A whole heap from its index, for questions about the whole graph: nothing is parsed, and what was computed once is
+//! read when it is first asked for.
+
+use std::sync::Arc;
+
+use heapr_graph::{Dominators, Graph, Retainers};
+
+use crate::devtools::{Classes, Heap};
+use crate::format::{EdgeColumns, Locations, NodeColumns};
+use crate::index::layout::Column;
+use crate::index::stored_graph::StoredGraph;
+use crate::view::Objects;
+use crate::{Location, Snapshot, Strings};
+
+impl Heap {
+    /// Loads the heap of an index. Nothing if the index is damaged: then the snapshot has to be read again.
+    ///
+    /// What is wrong with the snapshot file is in the index's summary only.
+    pub fn load(stored: Arc<StoredGraph>) -> Option<Self> {
+        let snapshot = stored.load_snapshot()?;
+        Some(Self::from_index(snapshot, stored))
+    }
+}
+
+impl StoredGraph {
+    /// A column, unless the index is damaged.
+    fn loaded<T>(&self, value: T) -> Option<T> {
+        self.damage().is_none().then_some(value)
+    }
+
+    fn load_snapshot(&self) -> Option<Snapshot> {
+        let blocks = &self.blocks;
+        let (nodes, edges) = std::thread::scope(|scope| {
+            let edges = scope.spawn(|| {
+                let names = blocks.all_numbers(Column::EdgeNames);
+                let kinds = blocks.all_bytes(Column::EdgeKinds);
+                let graph =
+                    Graph::new(blocks.all_numbers(Column::FirstEdges), blocks.all_numbers(Column::Targets));
+                (EdgeColumns { names, kinds }, graph)
+            });
+            let nodes = NodeColumns::from_parts(
+                blocks.all_numbers(Column::Names),
+                blocks.all_bytes(Column::Kinds),
+                blocks.all_numbers(Column::TraceNodes),
+                (blocks.all_numbers(Column::Ids), self.wide(Column::WideIds).clone()),
+                (blocks.all_numbers(Column::SelfBytes), self.wide(Column::WideSelfBytes).clone()),
+            );
+            let strings = Strings::from_parts(
+                blocks.all_bytes(Column::StringText),
+                blocks.all_numbers(Column::StringEnds),
+                blocks.all_numbers(Column::StringWraps),
+            );
+            let edges = edges.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            ((nodes, strings), edges)
+        });
+        let ((nodes, strings), (edges, graph)) = (nodes, edges);
+        let numbers = blocks.all_numbers(Column::Locations);
+        let rows = numbers.as_chunks::<4>().0.iter();
+        let locations = rows
+            .map(|&[node, script_id, line, column]| Location { node, script_id, line, column })
+            .filter(|location| location.node < self.node_count())
+            .collect();
+        self.loaded(Snapshot {
+            meta: self.meta().clone(),
+            nodes,
+            edges,
+            graph: graph.ok()?,
+            root: self.root(),
+            strings: strings?,
+            locations: Locations::new(locations),
+            trace: None,
+            problems: Vec::new(),
+        })
+    }
+
+    pub(crate) fn load_distances(&self) -> Option<Vec<i32>> {
+        let distances = self.blocks.all_numbers(Column::Distances);
+        self.loaded(distances.into_iter().map(|distance| distance as i32).collect())
+    }
+
+    pub(crate) fn load_classes(&self) -> Option<Classes> {
+        let of_node = self.blocks.all_numbers(Column::Classes);
+        let classes = Classes::from_parts(self.read_classes(), of_node, self.interfaces())?;
+        self.loaded(classes)
+    }
+
+    pub(crate) fn load_dominators(&self) -> Option<Dominators> {
+        let blocks = &self.blocks;
+        let idom = blocks.all_numbers(Column::Dominators);
+        let first = blocks.all_numbers(Column::FirstDominated);
+        let dominated = blocks.all_numbers(Column::Dominated);
+        self.loaded(Dominators::from_parts(self.root(), idom, &first, &dominated).ok()?)
+    }
+
+    pub(crate) fn load_retained(&self) -> Option<Vec<u64>> {
+        let mut retained: Vec<u64> =
+            self.blocks.all_numbers(Column::Retained).into_iter().map(u64::from).collect();
+        for (&node, &bytes) in self.wide(Column::WideRetained) {
+            *retained.get_mut(node as usize)? = bytes;
+        }
+        self.loaded(retained)
+    }
+
+    pub(crate) fn load_retainers(&self, graph: &Graph) -> Option<Retainers> {
+        let first = self.blocks.all_numbers(Column::FirstRetainers);
+        let edges = self.blocks.all_numbers(Column::Retainers);
+        self.loaded(Retainers::from_parts(first, edges, graph).ok()?)
+    }
+}

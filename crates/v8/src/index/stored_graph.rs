@@ -1,0 +1,427 @@
+//! A snapshot in its index file.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
+
+use crate::devtools::{CaptureMode, Class, InterfaceDefinition, ScriptPaths};
+use crate::format::NodeColumns;
+use crate::index::blocks::Blocks;
+use crate::index::layout::{Column, Directory};
+use crate::view::{NodeFacts, Objects};
+use crate::{DomState, EdgeKind, Location, Meta, NodeKind, StoredSummary};
+
+/// The objects of a snapshot, read from its index when they are asked for.
+#[derive(Debug)]
+pub struct StoredGraph {
+    pub(super) blocks: Blocks,
+    pub(super) directory: Directory,
+    meta: Meta,
+    classes: OnceLock<Vec<Class>>,
+    wide: [OnceLock<FxHashMap<u32, u64>>; 3],
+    string_wraps: OnceLock<Vec<u32>>,
+}
+
+/// Nodes, edges or strings that a walk reads at once.
+const STEP: u32 = 1 << 16;
+
+impl StoredGraph {
+    /// Opens an index file; nothing if it is none, or of another version, or not whole.
+    pub(super) fn open(file: File) -> io::Result<Option<Self>> {
+        let Some((blocks, directory)) = Blocks::open(file)? else { return Ok(None) };
+        let Ok(meta) = Meta::parse(&blocks.all_bytes(Column::Meta), 0) else { return Ok(None) };
+        let (nodes, edges) = (u64::from(directory.node_count), u64::from(directory.edge_count));
+        let of_nodes = [
+            Column::Names,
+            Column::Ids,
+            Column::SelfBytes,
+            Column::Kinds,
+            Column::Classes,
+            Column::Distances,
+            Column::Dominators,
+            Column::Retained,
+            Column::DominatedCounts,
+        ];
+        let of_edges = [Column::Targets, Column::EdgeNames, Column::EdgeKinds, Column::Retainers];
+        let is_whole = of_nodes.iter().all(|&column| blocks.count(column) == nodes)
+            && of_edges.iter().all(|&column| blocks.count(column) == edges)
+            && [Column::FirstEdges, Column::FirstRetainers, Column::FirstDominated]
+                .iter()
+                .all(|&column| blocks.count(column) == nodes + 1)
+            && blocks.damage().is_none()
+            && u64::from(directory.root) < nodes;
+        Ok(is_whole.then(|| Self {
+            blocks,
+            directory,
+            meta,
+            classes: OnceLock::new(),
+            wide: Default::default(),
+            string_wraps: OnceLock::new(),
+        }))
+    }
+
+    pub(super) fn interfaces(&self) -> Vec<InterfaceDefinition> {
+        self.json(Column::Interfaces)
+    }
+
+    fn json<T: serde::de::DeserializeOwned + Default>(&self, column: Column) -> T {
+        serde_json::from_slice(&self.blocks.all_bytes(column)).unwrap_or_else(|error| {
+            self.blocks.report(|| format!("{column:?}: {error}"));
+            T::default()
+        })
+    }
+
+    fn number(&self, column: Column, index: u32) -> u32 {
+        self.blocks.number(column, u64::from(index))
+    }
+
+    /// A number that must be below `limit`.
+    fn below(&self, column: Column, index: u32, limit: u32) -> u32 {
+        let number = self.number(column, index);
+        if number >= limit {
+            self.blocks.report(|| format!("{column:?} has {number} at {index}, which is not below {limit}"));
+            return 0;
+        }
+        number
+    }
+
+    fn row(&self, column: Column, values: Column, node: u32) -> Range<u32> {
+        let (begin, end) = (self.number(column, node), self.number(column, node.saturating_add(1)));
+        if begin > end || u64::from(end) > self.blocks.count(values) {
+            self.blocks.report(|| format!("{column:?} has {begin}, {end} at {node}"));
+            return 0..0;
+        }
+        begin..end
+    }
+
+    /// The numbers that need more than 32 bits, by node.
+    pub(super) fn wide(&self, column: Column) -> &FxHashMap<u32, u64> {
+        let at = match column {
+            Column::WideIds => 0,
+            Column::WideSelfBytes => 1,
+            _ => 2,
+        };
+        self.wide[at].get_or_init(|| {
+            let numbers = self.blocks.all_numbers(column);
+            let rows = numbers.as_chunks::<3>().0.iter();
+            rows.map(|&[node, low, high]| (node, u64::from(low) | u64::from(high) << 32)).collect()
+        })
+    }
+
+    fn widened(&self, narrow: u32, node: u32, column: Column) -> u64 {
+        match narrow {
+            u32::MAX => self.wide(column).get(&node).copied().unwrap_or(u64::from(u32::MAX)),
+            narrow => u64::from(narrow),
+        }
+    }
+
+    fn string_wraps(&self) -> &[u32] {
+        self.string_wraps.get_or_init(|| self.blocks.all_numbers(Column::StringWraps))
+    }
+
+    fn string_end(&self, number: u32, low: u32) -> u64 {
+        (self.string_wraps().partition_point(|&wrap| wrap <= number) as u64) << 32 | u64::from(low)
+    }
+
+    fn text_range(&self, number: u32) -> Range<u64> {
+        let begin = match number {
+            0 => 0,
+            _ => self.string_end(number - 1, self.number(Column::StringEnds, number - 1)),
+        };
+        begin..self.string_end(number, self.number(Column::StringEnds, number)).max(begin)
+    }
+
+    pub(super) fn read_classes(&self) -> Vec<Class> {
+        let names = self.blocks.all_bytes(Column::ClassNames);
+        let ends = self.blocks.all_numbers(Column::ClassNameEnds);
+        let places = self.blocks.all_numbers(Column::ClassPlaces);
+        let mut begin = 0;
+        ends.iter()
+            .zip(places.as_chunks::<4>().0)
+            .map(|(&end, &[has_place, script_id, line, column])| {
+                let name = names.get(begin as usize..end as usize).unwrap_or_default().to_vec();
+                begin = end;
+                Class { location: (has_place != 0).then_some((script_id, line, column)), name }
+            })
+            .collect()
+    }
+}
+
+impl Objects for StoredGraph {
+    fn node_count(&self) -> u32 {
+        self.directory.node_count
+    }
+
+    fn edge_count(&self) -> u32 {
+        self.directory.edge_count
+    }
+
+    fn root(&self) -> u32 {
+        self.directory.root
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn capture_mode(&self) -> CaptureMode {
+        if self.directory.exposes_internals { CaptureMode::ExposeInternals } else { CaptureMode::Default }
+    }
+
+    fn kind(&self, node: u32) -> NodeKind {
+        NodeColumns::kind_in(self.blocks.byte(Column::Kinds, u64::from(node)))
+    }
+
+    fn dom_state(&self, node: u32) -> DomState {
+        NodeColumns::dom_state_in(self.blocks.byte(Column::Kinds, u64::from(node)))
+    }
+
+    fn name_index(&self, node: u32) -> u32 {
+        self.number(Column::Names, node)
+    }
+
+    fn id(&self, node: u32) -> u64 {
+        self.widened(self.number(Column::Ids, node), node, Column::WideIds)
+    }
+
+    fn node_of_id(&self, id: u64) -> Option<u32> {
+        let Some(narrow) = u32::try_from(id).ok().filter(|&narrow| narrow != u32::MAX) else {
+            let wide = self.wide(Column::WideIds).iter();
+            return wide.filter(|&(_, &wide)| wide == id).map(|(&node, _)| node).min();
+        };
+        let mut ids = Vec::new();
+        let mut first = 0;
+        while first < self.node_count() {
+            let end = first.saturating_add(STEP).min(self.node_count());
+            self.blocks.read_numbers(Column::Ids, u64::from(first)..u64::from(end), &mut ids);
+            if let Some(at) = ids.iter().position(|&found| found == narrow) {
+                return Some(first + at as u32);
+            }
+            first = end;
+        }
+        None
+    }
+
+    fn self_bytes(&self, node: u32) -> u64 {
+        self.widened(self.number(Column::SelfBytes, node), node, Column::WideSelfBytes)
+    }
+
+    fn retained_bytes(&self, node: u32) -> u64 {
+        self.widened(self.number(Column::Retained, node), node, Column::WideRetained)
+    }
+
+    fn devtools_distance(&self, node: u32) -> i32 {
+        self.number(Column::Distances, node) as i32
+    }
+
+    fn class_of(&self, node: u32) -> u32 {
+        self.number(Column::Classes, node)
+    }
+
+    fn dominator(&self, node: u32) -> u32 {
+        self.below(Column::Dominators, node, self.node_count())
+    }
+
+    fn dominated_count(&self, node: u32) -> u32 {
+        self.number(Column::DominatedCounts, node)
+    }
+
+    fn dominated_by(&self, node: u32) -> Cow<'_, [u32]> {
+        let row = self.row(Column::FirstDominated, Column::Dominated, node);
+        Cow::Owned(self.blocks.numbers(Column::Dominated, u64::from(row.start)..u64::from(row.end)))
+    }
+
+    fn trace_node_id(&self, node: u32) -> u32 {
+        if self.blocks.count(Column::TraceNodes) == 0 { 0 } else { self.number(Column::TraceNodes, node) }
+    }
+
+    fn location(&self, node: u32) -> Option<Location> {
+        let count = (self.blocks.count(Column::Locations) / 4) as u32;
+        let at = |row: u32, field: u32| self.number(Column::Locations, row * 4 + field);
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match at(middle, 0) {
+                found if found < node => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        (low < count && at(low, 0) == node).then(|| Location {
+            node,
+            script_id: at(low, 1),
+            line: at(low, 2),
+            column: at(low, 3),
+        })
+    }
+
+    fn edges(&self, node: u32) -> Range<u32> {
+        self.row(Column::FirstEdges, Column::Targets, node)
+    }
+
+    fn target(&self, edge: u32) -> u32 {
+        self.below(Column::Targets, edge, self.node_count())
+    }
+
+    fn source(&self, edge: u32) -> u32 {
+        // The last node whose first edge is not behind this one.
+        let (mut low, mut high) = (0, self.node_count());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.number(Column::FirstEdges, middle) <= edge {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low.saturating_sub(1)
+    }
+
+    fn edge_kind(&self, edge: u32) -> EdgeKind {
+        EdgeKind(self.blocks.byte(Column::EdgeKinds, u64::from(edge)))
+    }
+
+    fn edge_name_index(&self, edge: u32) -> u32 {
+        self.number(Column::EdgeNames, edge)
+    }
+
+    fn edges_into(&self, node: u32, most: usize) -> Cow<'_, [u32]> {
+        let row = self.row(Column::FirstRetainers, Column::Retainers, node);
+        let end = u64::from(row.end).min(u64::from(row.start).saturating_add(most as u64));
+        let mut edges = self.blocks.numbers(Column::Retainers, u64::from(row.start)..end);
+        if edges.iter().any(|&edge| edge >= self.edge_count()) {
+            self.blocks.report(|| format!("{:?} of {node} has no such edge", Column::Retainers));
+            edges.clear();
+        }
+        Cow::Owned(edges)
+    }
+
+    fn known_shapes(&self, nodes: Range<u32>) -> Option<Vec<(u32, u32)>> {
+        let all = self.blocks.all_numbers(Column::Shapes);
+        let rows = all.as_chunks::<2>().0;
+        let rows = &rows[rows.partition_point(|row| row[0] < nodes.start)..];
+        let rows = &rows[..rows.partition_point(|row| row[0] < nodes.end)];
+        Some(rows.iter().map(|&[node, shape]| (node, shape)).collect())
+    }
+
+    fn string_count(&self) -> u32 {
+        self.blocks.count(Column::StringEnds) as u32
+    }
+
+    fn string_bytes(&self, index: u32) -> Cow<'_, [u8]> {
+        if index >= self.string_count() {
+            return Cow::Borrowed(&[]);
+        }
+        Cow::Owned(self.blocks.bytes(Column::StringText, self.text_range(index)))
+    }
+
+    fn visit_strings(&self, numbers: Range<u32>, visit: &mut dyn FnMut(u32, &[u8])) {
+        /// Text that is read at once; a longer string is read alone.
+        const TEXT_BYTES: u64 = 4 << 20;
+        let (mut first, last) = (numbers.start, numbers.end.min(self.string_count()));
+        let (mut ends, mut text) = (Vec::new(), Vec::new());
+        while first < last {
+            let end = first.saturating_add(STEP).min(last);
+            self.blocks.read_numbers(Column::StringEnds, u64::from(first)..u64::from(end), &mut ends);
+            let mut begin = self.text_range(first).start;
+            let all: Vec<u64> =
+                (first..).zip(&ends).map(|(number, &low)| self.string_end(number, low)).collect();
+            let mut at = 0;
+            while at < all.len() {
+                let fitting =
+                    all[at..].partition_point(|&end| end <= begin.saturating_add(TEXT_BYTES)).max(1);
+                let text_end = all[at + fitting - 1];
+                self.blocks.read_bytes(Column::StringText, begin..text_end, &mut text);
+                let mut from = begin;
+                for (number, &end) in (first + at as u32..).zip(&all[at..at + fitting]) {
+                    let range = from.saturating_sub(begin) as usize..end.saturating_sub(begin) as usize;
+                    visit(number, text.get(range).unwrap_or_default());
+                    from = end;
+                }
+                begin = text_end;
+                at += fitting;
+            }
+            if ends.is_empty() {
+                return;
+            }
+            first = end;
+        }
+    }
+
+    fn visit_nodes(&self, nodes: Range<u32>, visit: &mut dyn FnMut(NodeFacts)) {
+        let columns = [Column::Names, Column::Ids, Column::SelfBytes, Column::Classes, Column::Retained];
+        let mut numbers: [Vec<u32>; 5] = Default::default();
+        let mut kinds = Vec::new();
+        let (mut first, last) = (nodes.start, nodes.end.min(self.node_count()));
+        while first < last {
+            let end = first.saturating_add(STEP).min(last);
+            let range = u64::from(first)..u64::from(end);
+            for (column, numbers) in columns.into_iter().zip(&mut numbers) {
+                self.blocks.read_numbers(column, range.clone(), numbers);
+            }
+            self.blocks.read_bytes(Column::Kinds, range, &mut kinds);
+            let [names, ids, self_bytes, classes, retained] = &numbers;
+            let rows = names.iter().zip(ids).zip(self_bytes).zip(classes).zip(retained).zip(&kinds);
+            for (node, (((((&name_index, &id), &self_bytes), &class), &retained), &kind)) in
+                (first..).zip(rows)
+            {
+                visit(NodeFacts {
+                    node,
+                    kind: NodeColumns::kind_in(kind),
+                    dom_state: NodeColumns::dom_state_in(kind),
+                    name_index,
+                    class,
+                    id: self.widened(id, node, Column::WideIds),
+                    self_bytes: self.widened(self_bytes, node, Column::WideSelfBytes),
+                    retained_bytes: self.widened(retained, node, Column::WideRetained),
+                });
+            }
+            first = end;
+        }
+    }
+
+    fn visit_edges(&self, nodes: Range<u32>, visit: &mut dyn FnMut(u32, EdgeKind, u32)) {
+        let (mut first, last) = (nodes.start, nodes.end.min(self.node_count()));
+        let (mut borders, mut names, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
+        while first < last {
+            let end = first.saturating_add(STEP).min(last);
+            self.blocks.read_numbers(Column::FirstEdges, u64::from(first)..u64::from(end) + 1, &mut borders);
+            let (Some(&begin_edge), Some(&end_edge)) = (borders.first(), borders.last()) else { return };
+            let mut at = 0;
+            let mut edge = begin_edge;
+            while edge < end_edge {
+                let step_end = edge.saturating_add(STEP).min(end_edge);
+                let range = u64::from(edge)..u64::from(step_end);
+                self.blocks.read_numbers(Column::EdgeNames, range.clone(), &mut names);
+                self.blocks.read_bytes(Column::EdgeKinds, range, &mut kinds);
+                for (edge, (&name, &kind)) in (edge..).zip(names.iter().zip(&kinds)) {
+                    while borders.get(at + 1).is_some_and(|&border| border <= edge) {
+                        at += 1;
+                    }
+                    visit(first + at as u32, EdgeKind(kind), name);
+                }
+                edge = step_end;
+            }
+            first = end;
+        }
+    }
+
+    fn class_list(&self) -> &[Class] {
+        self.classes.get_or_init(|| self.read_classes())
+    }
+
+    fn script_paths(&self) -> ScriptPaths {
+        ScriptPaths::from_paths(self.json(Column::ScriptPaths))
+    }
+
+    fn summarize(&self) -> StoredSummary {
+        self.json(Column::Summary)
+    }
+
+    fn damage(&self) -> Option<String> {
+        self.blocks.damage()
+    }
+}

@@ -1,0 +1,314 @@
+//! An index gives the same answers as the heap that it was made of, or says that it is damaged.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Fingerprint, IndexStore, StoredGraph};
+use crate::analysis::{Naming, path_from_root};
+use crate::devtools::{Heap, display_text, edge_text};
+use crate::view::{FieldOrder, ObjectOrder, ObjectQuery, Objects, Page, SnapshotView};
+use crate::{ReadOptions, Snapshot, StoredSummary};
+
+/// A small generator of numbers that look random.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// A snapshot with all kinds of nodes and edges, plain objects, long and large numbers, in several blocks of an index.
+fn text(node_count: u64, seed: u64) -> String {
+    let mut dice = Dice(seed);
+    let strings: Vec<String> =
+        ["", "Object", "global", "__proto__", "elements", "first", "second", "system / Context"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain((0..300).map(|number| format!("name {number} {}", "x".repeat(number % 97))))
+            .collect();
+    let mut nodes = Vec::new();
+    let mut edges = Vec::new();
+    for node in 0..node_count {
+        let kind = if node == 0 { 9 } else { dice.below(15) };
+        let name = if kind == 3 && dice.below(2) == 0 { 1 } else { dice.below(strings.len() as u64) };
+        let id = if node == 77 { 1 << 40 } else { node * 2 + 1 };
+        let bytes = if node == 99 { 5_000_000_000 } else { dice.below(3) * 24 };
+        let edge_count = dice.below(6) + u64::from(node == 0) * 40;
+        nodes.push(json!([kind, name, id, bytes, edge_count, 0, dice.below(3)]));
+        for edge in 0..edge_count {
+            let kind = dice.below(7);
+            let name = if kind == 1 || kind == 4 { edge } else { dice.below(strings.len() as u64) };
+            // Most edges go forward, so that most nodes are reached.
+            let to = if dice.below(4) == 0 {
+                dice.below(node_count)
+            } else {
+                (node + 1 + dice.below(40)).min(node_count - 1)
+            };
+            edges.push(json!([kind, name, to * 7]));
+        }
+    }
+    let flat = |rows: &[serde_json::Value]| {
+        rows.iter().flat_map(|row| row.as_array().unwrap().clone()).collect::<Vec<_>>()
+    };
+    let locations: Vec<u64> =
+        (0..node_count).step_by(7).flat_map(|node| [node * 7, node % 5, node % 100, node % 80]).collect();
+    let kinds = &crate::kinds::NODE_KINDS[..15];
+    let header = json!({
+        "meta": {
+            "node_fields": ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"],
+            "node_types": [kinds, "string", "number", "number", "number", "number", "number"],
+            "edge_fields": ["type", "name_or_index", "to_node"],
+            "edge_types": [["context", "element", "property", "internal", "hidden", "shortcut", "weak"], "string_or_number", "node"],
+            "location_fields": ["object_index", "script_id", "line", "column"],
+        },
+        "node_count": node_count,
+        "edge_count": edges.len(),
+        "trace_function_count": 0,
+    });
+    let (nodes, edges, strings) = (json!(flat(&nodes)), json!(flat(&edges)), json!(strings));
+    format!(
+        "{{\"snapshot\":{header},\"nodes\":{nodes},\"edges\":{edges},\"locations\":{},\"strings\":{strings}}}",
+        json!(locations)
+    )
+}
+
+struct Indexed {
+    _folder: tempfile::TempDir,
+    file: PathBuf,
+    store: IndexStore,
+    heap: Arc<Heap>,
+}
+
+fn indexed(node_count: u64, seed: u64) -> Indexed {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.heapsnapshot");
+    fs::write(&file, text(node_count, seed)).unwrap();
+    let store = IndexStore::new(folder.path().join("cache/heapr"));
+    assert!(store.open(&file).is_none());
+    let read = Fingerprint::of(&file).unwrap();
+    let snapshot = Snapshot::open(&file, &ReadOptions::default()).unwrap();
+    let heap = Arc::new(Heap::with_summary(snapshot).unwrap());
+    assert!(store.store(&file, &read, &heap, &StoredSummary::of(&heap)).unwrap());
+    Indexed { _folder: folder, file, store, heap }
+}
+
+impl Indexed {
+    fn open(&self) -> StoredGraph {
+        self.store.open(&self.file).unwrap()
+    }
+
+    fn entry(&self) -> PathBuf {
+        let mut entries = fs::read_dir(self.file.with_file_name("cache/heapr")).unwrap();
+        let entry = entries.next().unwrap().unwrap().path();
+        assert!(entries.next().is_none(), "nothing else is left behind");
+        entry
+    }
+}
+
+/// All single facts of all nodes and edges.
+fn assert_alike(left: &dyn Objects, right: &dyn Objects) {
+    assert_eq!((left.node_count(), left.edge_count()), (right.node_count(), right.edge_count()));
+    assert_eq!((left.root(), left.capture_mode()), (right.root(), right.capture_mode()));
+    assert_eq!((left.string_count(), left.class_list()), (right.string_count(), right.class_list()));
+    assert_eq!(left.script_paths().all(), right.script_paths().all());
+    for node in 0..left.node_count() {
+        let facts = |objects: &dyn Objects| {
+            (
+                (objects.kind(node), objects.dom_state(node), objects.name_index(node), objects.id(node)),
+                (objects.self_bytes(node), objects.retained_bytes(node), objects.devtools_distance(node)),
+                (objects.class_of(node), objects.dominator(node), objects.dominated_count(node)),
+                (objects.location(node), objects.edges(node), display_text(objects, node)),
+                objects.edges_into(node, usize::MAX).into_owned(),
+                objects.edges_into(node, 2).into_owned(),
+                objects.dominated_by(node).into_owned(),
+            )
+        };
+        assert_eq!(facts(left), facts(right), "node {node}");
+        assert_eq!(left.node_of_id(left.id(node)), right.node_of_id(left.id(node)));
+    }
+    for edge in 0..left.edge_count() {
+        let facts = |objects: &dyn Objects| {
+            (
+                (objects.source(edge), objects.target(edge), objects.edge_kind(edge)),
+                (objects.edge_name_index(edge), edge_text(objects, edge)),
+            )
+        };
+        assert_eq!(facts(left), facts(right), "edge {edge}");
+    }
+    for number in 0..=left.string_count() {
+        assert_eq!(left.string_bytes(number), right.string_bytes(number));
+    }
+    let (nodes, strings) = (3..left.node_count(), 2..left.string_count());
+    let walked = |objects: &dyn Objects| {
+        let (mut all, mut edges, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+        objects.visit_nodes(nodes.clone(), &mut |facts| all.push(facts));
+        objects.visit_edges(nodes.clone(), &mut |node, kind, name| edges.push((node, kind, name)));
+        objects.visit_strings(strings.clone(), &mut |number, text| texts.push((number, text.to_vec())));
+        (all, edges, texts)
+    };
+    assert_eq!(walked(left), walked(right));
+    assert_eq!((left.damage(), right.damage()), (None, None));
+}
+
+#[test]
+fn an_index_says_what_the_heap_says() {
+    for (node_count, seed) in [(1, 1), (2, 5), (300, 2), (9000, 3)] {
+        let made = indexed(node_count, seed);
+        let stored = made.open();
+        assert_alike(&*made.heap, &stored);
+        assert_eq!(stored.summarize(), StoredSummary::of(&made.heap));
+        let loaded = Heap::load(Arc::new(stored)).unwrap();
+        assert_alike(&*made.heap, &loaded);
+        assert_eq!(StoredSummary::of(&loaded), StoredSummary::of(&made.heap));
+        assert_eq!(loaded.classes().interfaces(), made.heap.classes().interfaces());
+    }
+}
+
+#[test]
+fn lists_are_the_same_from_an_index() {
+    let made = indexed(6000, 4);
+    let (stored, memory) =
+        (made.store.view(&made.file).unwrap(), SnapshotView::of_heap(Arc::clone(&made.heap)));
+    assert_eq!(stored.summary().unwrap(), memory.summary().unwrap());
+    let pages = [
+        Page::top(7),
+        Page { first: 5, count: 20 },
+        Page { first: 100_000, count: 3 },
+        Page::top(usize::MAX),
+    ];
+    let orders = [
+        ObjectOrder::Retained,
+        ObjectOrder::Shallow,
+        ObjectOrder::Id,
+        ObjectOrder::Distance,
+        ObjectOrder::Name,
+    ];
+    let (is_name, is_field) = (|text: &[u8]| text.ends_with(b"xx"), |text: &[u8]| text.ends_with(b"xxx"));
+    let queries = [
+        ObjectQuery::default(),
+        ObjectQuery { name: Some(&is_name), ..ObjectQuery::default() },
+        ObjectQuery { text: Some(&is_name), ..ObjectQuery::default() },
+        ObjectQuery { field: Some(&is_field), kind: Some("closure"), ..ObjectQuery::default() },
+        ObjectQuery { retained_bytes: Some((100, u64::MAX)), is_detached: true, ..ObjectQuery::default() },
+        ObjectQuery { classes: Some(&[0, 3]), self_bytes: Some((1, 48)), ..ObjectQuery::default() },
+    ];
+    for query in &queries {
+        for order in orders {
+            let all = memory.search(query, order, Page::top(usize::MAX)).unwrap();
+            assert_eq!(all.total_count, all.rows.len() as u64);
+            for page in pages {
+                let some = stored.search(query, order, page).unwrap();
+                assert_eq!(some.total_count, all.total_count);
+                assert_eq!(some.rows, all.rows[page.range(all.rows.len())], "{order:?} {page:?}");
+            }
+        }
+    }
+    for node in (0..6000).step_by(611) {
+        for page in pages {
+            for order in [FieldOrder::Object, FieldOrder::Retained] {
+                assert_eq!(
+                    stored.children(node, order, page).unwrap(),
+                    memory.children(node, order, page).unwrap()
+                );
+            }
+            assert_eq!(stored.retainers(node, page).unwrap(), memory.retainers(node, page).unwrap());
+            assert_eq!(stored.dominated(node, page).unwrap(), memory.dominated(node, page).unwrap());
+        }
+        assert_eq!(stored.details(node).unwrap(), memory.details(node).unwrap());
+        assert_eq!(stored.dominators(node).unwrap(), memory.dominators(node).unwrap());
+        let none = std::collections::HashSet::new();
+        assert_eq!(
+            stored.retaining_paths(node, &none, 4).unwrap(),
+            memory.retaining_paths(node, &none, 4).unwrap()
+        );
+        let path = |objects: &dyn Objects| path_from_root(objects, &Naming::of(objects), node);
+        assert_eq!(path(stored.objects()), path(memory.objects()));
+    }
+}
+
+#[test]
+fn a_damaged_index_is_noticed_and_never_believed() {
+    let made = indexed(5000, 6);
+    let entry = made.entry();
+    let whole = fs::read(&entry).unwrap();
+    let expected = StoredSummary::of(&made.heap);
+    let mut noticed = 0;
+    let mut dice = Dice(7);
+    for _ in 0..60 {
+        let mut bytes = whole.clone();
+        let at = dice.below(bytes.len() as u64) as usize;
+        bytes[at] ^= 1 << dice.below(8);
+        fs::write(&entry, &bytes).unwrap();
+        let Some(view) = made.store.view(&made.file) else {
+            noticed += 1;
+            continue;
+        };
+        let found = view.search(&ObjectQuery::default(), ObjectOrder::Retained, Page::top(10));
+        let rows = (0..5000).step_by(97).map(|node| view.details(node)).collect::<Result<Vec<_>, _>>();
+        let retainers = view.retainers(4, Page::top(100));
+        let loaded = Heap::load(Arc::new(made.open()));
+        let summary = loaded.map(|heap| (StoredSummary::of(&heap), heap.retainers().all_edges().len()));
+        if found.is_err() || rows.is_err() || retainers.is_err() || summary.is_none() {
+            noticed += 1;
+        }
+        assert!(summary.is_none_or(|(summary, _)| summary == expected), "byte {at}");
+    }
+    assert!(noticed > 40, "{noticed}");
+    for cut in (0..whole.len()).step_by(whole.len() / 50) {
+        fs::write(&entry, &whole[..cut]).unwrap();
+        assert!(made.store.view(&made.file).is_none());
+    }
+}
+
+#[test]
+fn an_index_lasts_until_the_snapshot_changes() {
+    let made = indexed(50, 8);
+    assert_eq!(fs::metadata(made.entry()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(made.store.view(&made.file).is_some());
+    let mut text = fs::read(&made.file).unwrap();
+    *text.last_mut().unwrap() = b' ';
+    fs::write(&made.file, &text).unwrap();
+    assert!(made.store.view(&made.file).is_none());
+    // Nor is one written for a file that changed while it was read.
+    let read = Fingerprint::of(&made.file).unwrap();
+    text.push(b' ');
+    fs::write(&made.file, &text).unwrap();
+    assert!(!made.store.store(&made.file, &read, &made.heap, &StoredSummary::default()).unwrap());
+}
+
+#[test]
+fn an_index_is_not_read_or_written_through_a_link() {
+    let made = indexed(50, 9);
+    let entry = made.entry();
+    let elsewhere = made.file.with_file_name("elsewhere");
+    fs::rename(&entry, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &entry).unwrap();
+    assert!(made.store.open(&made.file).is_none());
+    let before = fs::read(&elsewhere).unwrap();
+    let read = Fingerprint::of(&made.file).unwrap();
+    assert!(made.store.store(&made.file, &read, &made.heap, &StoredSummary::default()).unwrap());
+    assert!(fs::symlink_metadata(&entry).unwrap().is_file(), "the link is replaced");
+    assert_eq!(fs::read(&elsewhere).unwrap(), before);
+}
+
+#[test]
+fn the_oldest_index_goes_when_room_is_needed() {
+    let made = indexed(50, 10);
+    let length = fs::metadata(made.entry()).unwrap().len();
+    let other = made.file.with_file_name("b.heapsnapshot");
+    fs::copy(&made.file, &other).unwrap();
+    let read = Fingerprint::of(&other).unwrap();
+    let small = made.store.clone().with_most_bytes(length / 2);
+    assert!(!small.store(&other, &read, &made.heap, &StoredSummary::default()).unwrap());
+    assert!(made.store.open(&made.file).is_some(), "nothing goes for what does not fit anyway");
+    let one = made.store.clone().with_most_bytes(length * 3);
+    assert!(one.store(&other, &read, &made.heap, &StoredSummary::default()).unwrap());
+    assert!(one.open(&made.file).is_none());
+    assert!(one.open(&other).is_some());
+}

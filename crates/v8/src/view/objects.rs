@@ -1,0 +1,344 @@
+//! What is known of each object, one question at a time: the same of a snapshot in memory and of one in an index file.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::devtools::{CaptureMode, Class, Heap, ScriptPaths};
+use crate::{DomState, EdgeKind, Location, Meta, NodeKind, StoredSummary};
+
+/// What an edge is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EdgeName<'a> {
+    /// Elements and hidden fields have a number.
+    Index(u32),
+    /// All others have a name.
+    Name(Cow<'a, str>),
+}
+
+/// What a class name is made of when nodes of a kind have no names of their own.
+pub(crate) fn group_name(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::HIDDEN => "(system)",
+        NodeKind::ARRAY => "(array)",
+        NodeKind::STRING => "(string)",
+        NodeKind::CODE => "(compiled code)",
+        NodeKind::CLOSURE => "Function",
+        NodeKind::REGEXP => "RegExp",
+        NodeKind::NUMBER => "(number)",
+        NodeKind::SYNTHETIC => "(synthetic)",
+        NodeKind::CONS_STRING => "(concatenated string)",
+        NodeKind::SLICED_STRING => "(sliced string)",
+        NodeKind::SYMBOL => "(symbol)",
+        NodeKind::BIGINT => "(bigint)",
+        NodeKind::OBJECT_SHAPE => "(object shape)",
+        _ => "(other)",
+    }
+}
+
+/// What a walk over many nodes tells of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeFacts {
+    /// The node.
+    pub node: u32,
+    /// What it is.
+    pub kind: NodeKind,
+    /// Whether it hangs in a document.
+    pub dom_state: DomState,
+    /// The number of its name.
+    pub name_index: u32,
+    /// Its class.
+    pub class: u32,
+    /// Its id.
+    pub id: u64,
+    /// Its own bytes.
+    pub self_bytes: u64,
+    /// What would be freed with it.
+    pub retained_bytes: u64,
+}
+
+/// The objects of a snapshot, with DevTools' numbers. Nodes and edges are numbered from 0 on.
+///
+/// A number that is too large for its kind gives an empty answer or zero in an index file and panics in memory; numbers
+/// that these methods gave are never too large.
+pub trait Objects: Send + Sync {
+    /// How many nodes there are.
+    fn node_count(&self) -> u32;
+    /// How many edges there are.
+    fn edge_count(&self) -> u32;
+    /// The node that everything hangs from.
+    fn root(&self) -> u32;
+    /// What the file says about itself: names of kinds.
+    fn meta(&self) -> &Meta;
+    /// How the snapshot was taken.
+    fn capture_mode(&self) -> CaptureMode;
+
+    /// What the node is.
+    fn kind(&self, node: u32) -> NodeKind;
+    /// Whether the node hangs in a document.
+    fn dom_state(&self, node: u32) -> DomState;
+    /// The number of the node's name among the strings.
+    fn name_index(&self, node: u32) -> u32;
+    /// The number that the node keeps in all snapshots of its isolate.
+    fn id(&self, node: u32) -> u64;
+    /// The first node with that id.
+    fn node_of_id(&self, id: u64) -> Option<u32>;
+    /// The node's own size.
+    fn self_bytes(&self, node: u32) -> u64;
+    /// What would be freed with the node.
+    fn retained_bytes(&self, node: u32) -> u64;
+    /// DevTools' distance: see [`crate::devtools::BASE_SYSTEM_DISTANCE`] and [`crate::devtools::NO_DISTANCE`].
+    fn devtools_distance(&self, node: u32) -> i32;
+    /// The number of the node's class in [`Self::class_list`].
+    fn class_of(&self, node: u32) -> u32;
+    /// The nearest node that alone keeps this one alive; the root's is itself.
+    fn dominator(&self, node: u32) -> u32;
+    /// How many nodes the node keeps alive, itself included.
+    fn dominated_count(&self, node: u32) -> u32;
+    /// The nodes whose dominator it is, in no order.
+    fn dominated_by(&self, node: u32) -> Cow<'_, [u32]>;
+    /// The node of the allocation trace that made the object; 0 if there is none.
+    fn trace_node_id(&self, node: u32) -> u32;
+    /// Where the function, or the object's constructor, stands.
+    fn location(&self, node: u32) -> Option<Location>;
+
+    /// The edges that go out of the node.
+    fn edges(&self, node: u32) -> Range<u32>;
+    /// The node that an edge goes to.
+    fn target(&self, edge: u32) -> u32;
+    /// The node that an edge comes from.
+    fn source(&self, edge: u32) -> u32;
+    /// How an edge refers.
+    fn edge_kind(&self, edge: u32) -> EdgeKind;
+    /// The edge's index, or the number of its name among the strings.
+    fn edge_name_index(&self, edge: u32) -> u32;
+    /// The edges that go to the node, in descending order; the first `most` of them.
+    fn edges_into(&self, node: u32, most: usize) -> Cow<'_, [u32]>;
+
+    /// Plain objects among some nodes, and the number of the list of properties that each has, ascending by node; nothing
+    /// where nobody knows without looking at each.
+    fn known_shapes(&self, _nodes: Range<u32>) -> Option<Vec<(u32, u32)>> {
+        None
+    }
+
+    /// How many strings there are.
+    fn string_count(&self) -> u32;
+    /// A string of the file, WTF-8; empty if there is none of that number.
+    fn string_bytes(&self, index: u32) -> Cow<'_, [u8]>;
+    /// Shows some strings to `visit`, in ascending order.
+    fn visit_strings(&self, numbers: Range<u32>, visit: &mut dyn FnMut(u32, &[u8]));
+    /// The classes.
+    fn class_list(&self) -> &[Class];
+    /// Shows some nodes to `visit`, in ascending order: much faster than to ask for each.
+    fn visit_nodes(&self, nodes: Range<u32>, visit: &mut dyn FnMut(NodeFacts));
+    /// Shows the edges of some nodes to `visit`: node, kind, index or number of the name; in ascending order.
+    fn visit_edges(&self, nodes: Range<u32>, visit: &mut dyn FnMut(u32, EdgeKind, u32));
+    /// The paths of the scripts that locations speak of.
+    fn script_paths(&self) -> ScriptPaths;
+
+    /// What the snapshot comes to as a whole: in memory computed each time.
+    fn summarize(&self) -> StoredSummary;
+
+    /// What went wrong while an index file was read; answers given since then may be empty.
+    fn damage(&self) -> Option<String> {
+        None
+    }
+
+    /// A string of the file, to show.
+    fn string(&self, index: u32) -> Cow<'_, str> {
+        match self.string_bytes(index) {
+            Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+            Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+
+    /// The node's name.
+    fn name(&self, node: u32) -> Cow<'_, str> {
+        self.string(self.name_index(node))
+    }
+
+    /// The distance from the roots; `u32::MAX` if it has none.
+    fn distance(&self, node: u32) -> u32 {
+        u32::try_from(self.devtools_distance(node)).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the node is of a document that it no longer hangs in.
+    fn is_detached(&self, node: u32) -> bool {
+        self.dom_state(node) == DomState::Detached
+    }
+
+    /// Whether V8 was asked to show its own objects: such snapshots do not compare with others.
+    fn shows_internals(&self) -> bool {
+        self.capture_mode() == CaptureMode::ExposeInternals
+    }
+
+    /// What the edge is called.
+    fn edge_name(&self, edge: u32) -> EdgeName<'_> {
+        let index = self.edge_name_index(edge);
+        match self.edge_kind(edge) {
+            EdgeKind::ELEMENT | EdgeKind::HIDDEN => EdgeName::Index(index),
+            _ => EdgeName::Name(self.string(index)),
+        }
+    }
+
+    /// The name under which DevTools lists the node, without inferred interfaces.
+    fn class_name(&self, node: u32) -> Cow<'_, str> {
+        match self.kind(node) {
+            NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::WASM_OBJECT => self.name(node),
+            kind => Cow::Borrowed(group_name(kind)),
+        }
+    }
+}
+
+impl Objects for Heap {
+    fn node_count(&self) -> u32 {
+        self.snapshot().node_count()
+    }
+
+    fn edge_count(&self) -> u32 {
+        self.snapshot().edge_count()
+    }
+
+    fn root(&self) -> u32 {
+        self.snapshot().root()
+    }
+
+    fn meta(&self) -> &Meta {
+        self.snapshot().meta()
+    }
+
+    fn capture_mode(&self) -> CaptureMode {
+        self.mode()
+    }
+
+    fn kind(&self, node: u32) -> NodeKind {
+        self.snapshot().kind(node)
+    }
+
+    fn dom_state(&self, node: u32) -> DomState {
+        self.snapshot().dom_state(node)
+    }
+
+    fn name_index(&self, node: u32) -> u32 {
+        self.snapshot().name_number(node)
+    }
+
+    fn id(&self, node: u32) -> u64 {
+        self.snapshot().id(node)
+    }
+
+    fn node_of_id(&self, id: u64) -> Option<u32> {
+        self.snapshot().node_of_id(id)
+    }
+
+    fn self_bytes(&self, node: u32) -> u64 {
+        self.snapshot().self_bytes(node)
+    }
+
+    fn retained_bytes(&self, node: u32) -> u64 {
+        self.retained()[node as usize]
+    }
+
+    fn devtools_distance(&self, node: u32) -> i32 {
+        self.distances()[node as usize]
+    }
+
+    fn class_of(&self, node: u32) -> u32 {
+        self.classes().of_node(node)
+    }
+
+    fn dominator(&self, node: u32) -> u32 {
+        self.dominators().idom(node)
+    }
+
+    fn dominated_count(&self, node: u32) -> u32 {
+        self.dominator_tree().subtree_count(node)
+    }
+
+    fn dominated_by(&self, node: u32) -> Cow<'_, [u32]> {
+        Cow::Borrowed(self.dominator_tree().children(node))
+    }
+
+    fn trace_node_id(&self, node: u32) -> u32 {
+        self.snapshot().trace_node_id(node)
+    }
+
+    fn location(&self, node: u32) -> Option<Location> {
+        self.snapshot().locations().of(node)
+    }
+
+    fn edges(&self, node: u32) -> Range<u32> {
+        self.snapshot().graph().edges(node)
+    }
+
+    fn target(&self, edge: u32) -> u32 {
+        self.snapshot().graph().target(edge)
+    }
+
+    fn source(&self, edge: u32) -> u32 {
+        self.snapshot().graph().source(edge)
+    }
+
+    fn edge_kind(&self, edge: u32) -> EdgeKind {
+        self.snapshot().edge_kind(edge)
+    }
+
+    fn edge_name_index(&self, edge: u32) -> u32 {
+        self.snapshot().edge_name_number(edge)
+    }
+
+    fn edges_into(&self, node: u32, most: usize) -> Cow<'_, [u32]> {
+        let edges = self.retainers().edges_into(node);
+        Cow::Borrowed(&edges[..edges.len().min(most)])
+    }
+
+    fn string_count(&self) -> u32 {
+        self.snapshot().strings().count()
+    }
+
+    fn string_bytes(&self, index: u32) -> Cow<'_, [u8]> {
+        Cow::Borrowed(self.snapshot().strings().get(index))
+    }
+
+    fn visit_strings(&self, numbers: Range<u32>, visit: &mut dyn FnMut(u32, &[u8])) {
+        for number in numbers {
+            visit(number, self.snapshot().strings().get(number));
+        }
+    }
+
+    fn class_list(&self) -> &[Class] {
+        self.classes().all()
+    }
+
+    fn visit_nodes(&self, nodes: Range<u32>, visit: &mut dyn FnMut(NodeFacts)) {
+        let (snapshot, classes, retained) = (self.snapshot(), self.classes(), self.retained());
+        for node in nodes {
+            visit(NodeFacts {
+                node,
+                kind: snapshot.kind(node),
+                dom_state: snapshot.dom_state(node),
+                name_index: snapshot.name_number(node),
+                class: classes.of_node(node),
+                id: snapshot.id(node),
+                self_bytes: snapshot.self_bytes(node),
+                retained_bytes: retained[node as usize],
+            });
+        }
+    }
+
+    fn visit_edges(&self, nodes: Range<u32>, visit: &mut dyn FnMut(u32, EdgeKind, u32)) {
+        let snapshot = self.snapshot();
+        for node in nodes {
+            for edge in snapshot.graph().edges(node) {
+                visit(node, snapshot.edge_kind(edge), snapshot.edge_name_number(edge));
+            }
+        }
+    }
+
+    fn script_paths(&self) -> ScriptPaths {
+        ScriptPaths::of(self.snapshot())
+    }
+
+    fn summarize(&self) -> StoredSummary {
+        StoredSummary::of(self)
+    }
+}

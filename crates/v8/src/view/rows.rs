@@ -1,0 +1,116 @@
+//! Lists by the page, and the lines in them.
+
+use crate::NodeKind;
+use crate::devtools::{display_text, edge_text};
+use crate::view::Objects;
+
+/// Which lines of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// The first line's number, from 0.
+    pub first: usize,
+    /// How many lines at most.
+    pub count: usize,
+}
+
+impl Page {
+    /// The first `count` lines.
+    pub fn top(count: usize) -> Self {
+        Self { first: 0, count }
+    }
+
+    /// The positions of a list of that length.
+    pub(crate) fn range(self, length: usize) -> std::ops::Range<usize> {
+        let first = self.first.min(length);
+        first..self.first.saturating_add(self.count).min(length).max(first)
+    }
+}
+
+/// Some lines of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed<T> {
+    /// The lines of the page.
+    pub rows: Vec<T>,
+    /// How long the whole list is.
+    pub total_count: u64,
+}
+
+/// An object in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectRow {
+    /// Its node, to ask on with.
+    pub node: u32,
+    /// The number that it keeps in all snapshots of its isolate.
+    pub id: u64,
+    /// As DevTools shows it: the text of a string, the properties of a plain object.
+    pub name: String,
+    /// Its class.
+    pub class: String,
+    /// V8's name of its type.
+    pub kind: String,
+    /// DevTools' distance.
+    pub distance: i32,
+    /// Bytes of its own.
+    pub self_bytes: u64,
+    /// Bytes that would be freed with it.
+    pub retained_bytes: u64,
+    /// How many fields it has: whether it can be opened.
+    pub field_count: u32,
+}
+
+/// A field of an object, or a field that refers to one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldRow {
+    /// The edge.
+    pub edge: u32,
+    /// As DevTools writes it: `.name`, `[3]`, `->variable`, `{internal}`, `[[weak]]`.
+    pub field: String,
+    /// V8's name of its type.
+    pub edge_kind: &'static str,
+    /// The distance by which retainers are sorted; of a field that of its object.
+    pub distance: i32,
+    /// The object at the other end.
+    pub object: ObjectRow,
+}
+
+/// The line of a node.
+pub(super) fn object_row(objects: &dyn Objects, node: u32) -> ObjectRow {
+    let class = objects.class_list().get(objects.class_of(node) as usize);
+    ObjectRow {
+        node,
+        id: objects.id(node),
+        name: display_text(objects, node),
+        class: class.map_or_else(String::new, |class| class.name_text().into_owned()),
+        kind: kind_name(objects, objects.kind(node)),
+        distance: objects.devtools_distance(node),
+        self_bytes: objects.self_bytes(node),
+        retained_bytes: objects.retained_bytes(node),
+        field_count: objects.edges(node).len() as u32,
+    }
+}
+
+/// The line of an edge with the object that it goes to.
+pub(super) fn field_row(objects: &dyn Objects, edge: u32) -> FieldRow {
+    edge_row(objects, edge, objects.target(edge))
+}
+
+/// The line of an edge with the object that it comes from.
+pub(super) fn retainer_row(objects: &dyn Objects, edge: u32) -> FieldRow {
+    edge_row(objects, edge, objects.source(edge))
+}
+
+fn edge_row(objects: &dyn Objects, edge: u32, node: u32) -> FieldRow {
+    let object = object_row(objects, node);
+    FieldRow {
+        edge,
+        field: edge_text(objects, edge),
+        edge_kind: objects.meta().edge_kind_name(objects.edge_kind(edge)),
+        distance: object.distance,
+        object,
+    }
+}
+
+/// V8's name of a kind.
+pub(super) fn kind_name(objects: &dyn Objects, kind: NodeKind) -> String {
+    objects.meta().node_kind_name(kind).to_owned()
+}

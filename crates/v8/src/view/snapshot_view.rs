@@ -1,0 +1,256 @@
+//! The view of one snapshot.
+
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
+
+use crate::analysis::{Naming, RetainingPaths, retaining_paths};
+use crate::devtools::{
+    Comparison, Heap, Population, RetainersView, ScriptPaths, compare_by_id, compare_by_place,
+};
+use crate::view::rows::{field_row, object_row, retainer_row};
+use crate::view::search::{search, sorted_page};
+use crate::view::{FieldRow, Listed, ObjectOrder, ObjectQuery, ObjectRow, Objects, Page};
+use crate::{DomState, EdgeKind, Error, Result, StoredGraph, StoredSummary};
+
+/// A snapshot that is open for questions, each of them answered by itself and from any thread.
+///
+/// What a question needs is read when it is asked (from an index file, see [`crate::IndexStore`]) or lies in memory. An index
+/// file that turns out to be damaged makes the answer an [`Error::DamagedIndex`].
+#[derive(Clone)]
+pub struct SnapshotView {
+    objects: Arc<dyn Objects>,
+    source: Source,
+    summary: Arc<OnceLock<StoredSummary>>,
+}
+
+/// Where the objects come from.
+#[derive(Clone)]
+enum Source {
+    Memory(Arc<Heap>),
+    Index(Arc<StoredGraph>),
+}
+
+/// What comes first among the fields of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldOrder {
+    /// As the object has them.
+    Object,
+    /// The field that keeps most bytes alive.
+    Retained,
+}
+
+/// All about one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectDetails {
+    /// As in lists.
+    pub row: ObjectRow,
+    /// The object that alone keeps it alive; of the root itself.
+    pub dominator: ObjectRow,
+    /// How many objects it keeps alive, itself not counted.
+    pub dominated_count: u32,
+    /// `path:line:column` of the function or of the object's constructor.
+    pub place: Option<String>,
+    /// Whether it hangs in a document.
+    pub dom_state: DomState,
+    /// The node of the allocation trace that made it; 0 if there is none.
+    pub trace_node_id: u32,
+}
+
+impl std::fmt::Debug for SnapshotView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SnapshotView").field("node_count", &self.objects.node_count()).finish_non_exhaustive()
+    }
+}
+
+impl SnapshotView {
+    /// The view of a snapshot in memory.
+    pub fn of_heap(heap: Arc<Heap>) -> Self {
+        let objects: Arc<dyn Objects> = Arc::clone(&heap) as _;
+        Self { objects, source: Source::Memory(heap), summary: Arc::default() }
+    }
+
+    /// The view of a snapshot in an index file.
+    pub fn of_index(stored: Arc<StoredGraph>) -> Self {
+        let objects: Arc<dyn Objects> = Arc::clone(&stored) as _;
+        Self { objects, source: Source::Index(stored), summary: Arc::default() }
+    }
+
+    /// The whole heap, for analyses of the whole graph ([`crate::analysis`]): from an index it is loaded each time, which
+    /// takes some tenths of a second and as much memory as the snapshot file is long.
+    pub fn heap(&self) -> Result<Arc<Heap>> {
+        match &self.source {
+            Source::Memory(heap) => Ok(Arc::clone(heap)),
+            Source::Index(stored) => match Heap::load(Arc::clone(stored)) {
+                Some(heap) => Ok(Arc::new(heap)),
+                None => {
+                    let what = self.objects.damage().unwrap_or_else(|| "it is no graph".to_owned());
+                    Err(Error::DamagedIndex { what })
+                }
+            },
+        }
+    }
+
+    /// What came and what went from one snapshot to another, by class. Both are loaded whole, one after the other where
+    /// ids tell which objects are the same.
+    pub fn compare(before: &Self, after: &Self) -> Result<Comparison> {
+        let new = Population::of(&*after.heap()?, None);
+        let old = Population::of(&*before.heap()?, Some(new.interfaces()));
+        match compare_by_id(&old, &new) {
+            Some(comparison) => Ok(comparison),
+            None => Ok(compare_by_place(&*before.heap()?, &*after.heap()?)),
+        }
+    }
+
+    /// Single facts, for what has no method here.
+    pub fn objects(&self) -> &dyn Objects {
+        &*self.objects
+    }
+
+    /// Classes by descending retained size, statistics, counts, problems of the file.
+    pub fn summary(&self) -> Result<&StoredSummary> {
+        let summary = self.summary.get_or_init(|| self.objects.summarize());
+        self.unless_damaged(summary)
+    }
+
+    /// The root, from which all objects hang.
+    pub fn root(&self) -> u32 {
+        self.objects.root()
+    }
+
+    /// The node with that id.
+    pub fn node_of_id(&self, id: u64) -> Result<Option<u32>> {
+        let node = self.objects.node_of_id(id);
+        self.unless_damaged(node)
+    }
+
+    /// The line of a node.
+    pub fn row(&self, node: u32) -> Result<ObjectRow> {
+        let row = object_row(self.objects(), node);
+        self.unless_damaged(row)
+    }
+
+    /// The numbers of the classes with that name or key ([`crate::StoredClass::key`]); several classes may share a name.
+    pub fn classes_named(&self, name: &str) -> Result<Vec<u32>> {
+        let classes = self.objects.class_list();
+        let named = (0..)
+            .zip(classes)
+            .filter(|(_, class)| class.name_text() == name || class.key() == name)
+            .map(|(number, _)| number)
+            .collect();
+        self.unless_damaged(named)
+    }
+
+    /// The objects of classes that have bytes of their own: those that the summary counts.
+    pub fn objects_of_classes(
+        &self,
+        classes: &[u32],
+        order: ObjectOrder,
+        page: Page,
+    ) -> Result<Listed<ObjectRow>> {
+        let mut classes = classes.to_vec();
+        classes.sort_unstable();
+        let query = ObjectQuery {
+            classes: Some(&classes),
+            self_bytes: Some((1, u64::MAX)),
+            ..ObjectQuery::default()
+        };
+        self.search(&query, order, page)
+    }
+
+    /// The objects that a query is about.
+    pub fn search(
+        &self,
+        query: &ObjectQuery<'_>,
+        order: ObjectOrder,
+        page: Page,
+    ) -> Result<Listed<ObjectRow>> {
+        let (nodes, total_count) = search(self.objects(), query, order, page);
+        self.rows(&nodes, total_count)
+    }
+
+    /// The fields of an object.
+    pub fn children(&self, node: u32, order: FieldOrder, page: Page) -> Result<Listed<FieldRow>> {
+        let objects = self.objects();
+        let mut edges: Vec<u32> =
+            objects.edges(node).filter(|&edge| objects.edge_kind(edge) != EdgeKind::INVISIBLE).collect();
+        if order == FieldOrder::Retained {
+            edges.sort_by_cached_key(|&edge| std::cmp::Reverse(objects.retained_bytes(objects.target(edge))));
+        }
+        let rows = edges[page.range(edges.len())].iter().map(|&edge| field_row(objects, edge)).collect();
+        self.unless_damaged(Listed { rows, total_count: edges.len() as u64 })
+    }
+
+    /// The fields of others that refer to an object, in DevTools' order: the nearest to a root first.
+    pub fn retainers(&self, node: u32, page: Page) -> Result<Listed<FieldRow>> {
+        self.retainers_ignoring(&RetainersView::whole(self.objects()), node, page)
+    }
+
+    /// The same as `view` has them, which may ignore some objects.
+    pub fn retainers_ignoring<H: Objects + ?Sized>(
+        &self,
+        view: &RetainersView<'_, H>,
+        node: u32,
+        page: Page,
+    ) -> Result<Listed<FieldRow>> {
+        let (edges, total_count) = view.some_edges_into(node, page.first, page.count);
+        let rows = edges
+            .into_iter()
+            .map(|edge| FieldRow { distance: view.edge_distance(edge), ..retainer_row(self.objects(), edge) })
+            .collect();
+        self.unless_damaged(Listed { rows, total_count: total_count as u64 })
+    }
+
+    /// The shortest ways from a root to an object that pass none of the `ignored` nodes; `top` of them.
+    pub fn retaining_paths(&self, node: u32, ignored: &HashSet<u32>, top: usize) -> Result<RetainingPaths> {
+        let naming = Naming::of(self.objects());
+        let paths = retaining_paths(self.objects(), &naming, node, ignored, top);
+        self.unless_damaged(paths)
+    }
+
+    /// The objects that it alone keeps alive, next below it in the dominator tree; most bytes first.
+    pub fn dominated(&self, node: u32, page: Page) -> Result<Listed<ObjectRow>> {
+        let children = self.objects.dominated_by(node);
+        let nodes = sorted_page(self.objects(), &children, page);
+        self.rows(&nodes, children.len())
+    }
+
+    /// The objects that keep it alive, from itself up to the root, each alone.
+    pub fn dominators(&self, node: u32) -> Result<Vec<ObjectRow>> {
+        let mut chain = vec![object_row(self.objects(), node)];
+        let mut at = node;
+        while at != self.objects.root() && chain.len() < self.objects.node_count() as usize {
+            self.unless_damaged(())?;
+            at = self.objects.dominator(at);
+            chain.push(object_row(self.objects(), at));
+        }
+        self.unless_damaged(chain)
+    }
+
+    /// All about an object.
+    pub fn details(&self, node: u32) -> Result<ObjectDetails> {
+        let objects = self.objects();
+        let location = objects.location(node);
+        let details = ObjectDetails {
+            row: object_row(objects, node),
+            dominator: object_row(objects, objects.dominator(node)),
+            dominated_count: objects.dominated_count(node).saturating_sub(1),
+            place: location.map(|location| ScriptPaths::place(&objects.script_paths(), location)),
+            dom_state: objects.dom_state(node),
+            trace_node_id: objects.trace_node_id(node),
+        };
+        self.unless_damaged(details)
+    }
+
+    fn rows(&self, nodes: &[u32], total_count: usize) -> Result<Listed<ObjectRow>> {
+        let rows = nodes.iter().map(|&node| object_row(self.objects(), node)).collect();
+        self.unless_damaged(Listed { rows, total_count: total_count as u64 })
+    }
+
+    /// An answer, unless reading went wrong meanwhile.
+    pub(crate) fn unless_damaged<T>(&self, answer: T) -> Result<T> {
+        match self.objects.damage() {
+            None => Ok(answer),
+            Some(what) => Err(Error::DamagedIndex { what }),
+        }
+    }
+}
