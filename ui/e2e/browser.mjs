@@ -26,3 +26,13 @@ export async function openBrowser({ width = 1280, height = 800, scale = 1, dark 
     },
   };
 }
+
+/** Waits until `check` says yes in the page. (Playwright's own waiting needs `eval`, which the page's policy forbids.) */
+export async function waitUntil(page, check, argument) {
+  const end = Date.now() + 15_000;
+  for (;;) {
+    if (await page.evaluate(check, argument)) return;
+    if (Date.now() > end) throw new Error(`not so within 15 s: ${check}`);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+  }
+}

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openBrowser } from './browser.mjs';
+import { openBrowser, waitUntil } from './browser.mjs';
 import { HEAPR, run, runShown, view, workFolder } from './heapr.mjs';
 
 let work, server, browser, page, origin;
@@ -40,14 +40,14 @@ async function show(hash) {
 /** The command line that is shown, once the view has its answer. */
 async function shownCommand() {
   await page.waitForSelector('.filter-row .command code');
-  await page.waitForFunction(() => !document.querySelector('.table.is-old'));
+  await waitUntil(page, () => !document.querySelector('.table.is-old'));
   return page.textContent('.filter-row .command code');
 }
 
 /** Exact numbers of the first rows of the table, by column. */
 async function firstRows(count, columns) {
   await page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
-  await page.waitForFunction(() => !document.querySelector('.table.is-old') && !document.querySelector('.is-waiting'));
+  await waitUntil(page, () => !document.querySelector('.table.is-old') && !document.querySelector('.is-waiting'));
   return page.evaluate(([count, columns]) => {
     const heads = [...document.querySelectorAll('.table [role=columnheader]')].map((head) => head.textContent.replace(/ [▾▴]$/, ''));
     return [...document.querySelectorAll('.rows-block .row')].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).slice(0, count).map((row) => columns.map((column) => {
@@ -102,10 +102,10 @@ test('a brushed range filters every table as the command says', async () => {
   await page.mouse.move(box.x + 600, box.y + 60, { steps: 5 });
   await page.mouse.up();
   await page.waitForSelector('.chip:has-text("range")');
-  await page.waitForFunction(() => document.querySelector('.filter-row .command code')?.textContent.includes('--range'));
+  await waitUntil(page, () => document.querySelector('.filter-row .command code')?.textContent.includes('--range'));
   for (const view of ['Stacks', 'Frames', 'Images', 'Threads']) {
     await page.click(`role=tab[name="${view}"]`);
-    await page.waitForFunction((word) => document.querySelector('.filter-row .command code')?.textContent.includes(word), view === 'Threads' ? '--by-thread' : `--${view.toLowerCase()}`);
+    await waitUntil(page, (word) => document.querySelector('.filter-row .command code')?.textContent.includes(word), view === 'Threads' ? '--by-thread' : `--${view.toLowerCase()}`);
     assert.match(await shownCommand(), /--range \S+ \S+/);
     await tableIsCommand();
   }
@@ -125,7 +125,7 @@ test('filters from the form, sorted by another column', async () => {
   await page.waitForSelector('.chip:has-text("libjq")');
   await page.keyboard.press('Escape');
   await page.click('.cell button.sort:has-text("Allocs")');
-  await page.waitForFunction(() => /--stacks stc/.test(document.querySelector('.filter-row .command code')?.textContent ?? ''));
+  await waitUntil(page, () => /--stacks stc/.test(document.querySelector('.filter-row .command code')?.textContent ?? ''));
   const command = await shownCommand();
   assert.match(command, /--size 32 (1K|1024)/);
   assert.match(command, /--require-frames '?libjq\.so\.1!/);
@@ -158,8 +158,8 @@ test('a stack opens with its frames, a frame with its callers', async () => {
 test('the table is searched', async () => {
   await show('view=frames');
   await page.fill('.search', 'jv_parse');
-  await page.waitForFunction(() => location.hash.includes('match=jv_parse'));
-  await page.waitForFunction(() => !document.querySelector('.table.is-old'));
+  await waitUntil(page, () => location.hash.includes('match=jv_parse'));
+  await waitUntil(page, () => !document.querySelector('.table.is-old'));
   const names = await page.locator('.rows-block .row .symbol').allTextContents();
   for (const name of names) assert.match(name, /jv_parse/i);
 });
@@ -187,7 +187,7 @@ test('histograms filter by a click', async () => {
   await show('view=histograms');
   await page.locator('.bars button').nth(3).click();
   await page.waitForSelector('.chip:has-text("size")');
-  await page.waitForFunction(() => document.querySelector('.filter-row .command code')?.textContent.includes('--size'));
+  await waitUntil(page, () => document.querySelector('.filter-row .command code')?.textContent.includes('--size'));
 });
 
 test('types against the range add up and filter the other views', async () => {
@@ -195,7 +195,7 @@ test('types against the range add up and filter the other views', async () => {
   await page.waitForSelector('.type-card');
   assert.equal(await page.locator('.type-card').count(), 4);
   await page.locator('.type-card').first().locator('button:has-text("Stacks")').click();
-  await page.waitForFunction(() => document.querySelector('.filter-row .command code')?.textContent.includes('--type aifi'));
+  await waitUntil(page, () => document.querySelector('.filter-row .command code')?.textContent.includes('--type aifi'));
   await tableIsCommand();
 });
 
