@@ -30,6 +30,8 @@ before(async () => {
   browser = await openBrowser();
   page = browser.page;
   await page.goto(server.url);
+  assert.ok(!page.url().includes('token'), 'the token stands in no address that is shared');
+  await page.goto(new URL(server.url).origin);
   await page.waitForSelector('.tabs');
   origin = new URL(server.url).origin;
 }, { timeout: 180_000 });
