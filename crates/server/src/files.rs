@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use heapr_query::{FrameUnion, TableLimit};
+use heapr_v8::devtools::Comparison;
 
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -107,10 +108,14 @@ pub struct Files {
     limits: Limits,
     /// Common trees of two traces, by the numbers of their openings.
     pub(crate) unions: Kept<[usize; 2], FrameUnion>,
+    /// Comparisons of two snapshots, by their numbers and openings.
+    pub(crate) comparisons: Kept<[(usize, u32); 2], Comparison>,
 }
 
 /// Comparisons that are kept: each takes as much as the stacks of both files.
 const UNIONS_KEPT: usize = 2;
+/// Comparisons of snapshots: a line for each class.
+const COMPARISONS_KEPT: usize = 8;
 
 impl std::fmt::Debug for Files {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -135,6 +140,7 @@ impl Files {
             host,
             limits,
             unions: Kept::new(UNIONS_KEPT),
+            comparisons: Kept::new(COMPARISONS_KEPT),
         });
         files.entries.iter().for_each(|entry| files.begin(entry));
         files
@@ -150,9 +156,12 @@ impl Files {
         }
         if entry.is_snapshot {
             let entry = Arc::clone(entry);
+            let host = Arc::clone(&self.host);
             std::thread::spawn(move || {
                 let generation = entry.generation();
-                let opened = std::panic::catch_unwind(|| SnapshotFile::open(&entry.path));
+                let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    SnapshotFile::open(&entry.path, &*host)
+                }));
                 let content = match opened {
                     Ok(Ok(snapshot)) => Content::Snapshot(Arc::new(snapshot)),
                     Ok(Err((message, offset))) => Content::Failed { message, offset },

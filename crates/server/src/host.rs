@@ -2,6 +2,7 @@
 
 use heapr_query::{CullList, Filter, SymbolSource};
 use heapr_trace::Trace;
+use heapr_v8::IndexStore;
 
 /// A file for another program.
 #[derive(Debug, Clone)]
@@ -34,6 +35,9 @@ pub trait Host: Send + Sync + 'static {
     /// # Errors
     /// It cannot be made.
     fn export(&self, request: &ExportRequest<'_>) -> Result<Vec<u8>, String>;
+
+    /// Where indexes of snapshots are kept, if a snapshot is to have one.
+    fn snapshot_indexes(&self, path: &std::path::Path) -> Option<IndexStore>;
 
     /// heapr's version.
     fn version(&self) -> &str;

@@ -9,7 +9,7 @@ mod dominators;
 mod export;
 mod filter_arguments;
 pub(crate) mod heap_file;
-mod index_cache;
+pub(crate) mod index_cache;
 mod limit;
 mod native_contexts;
 mod object;

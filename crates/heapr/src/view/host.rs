@@ -6,9 +6,11 @@ use clap::Parser as _;
 use heapr_query::{CullList, Filter, SymbolSource};
 use heapr_server::{ExportRequest, Host};
 use heapr_trace::Trace;
+use heapr_v8::IndexStore;
 
 use crate::report::filter_arguments::FilterArguments;
 use crate::report::names::{NameArguments, TraceNames};
+use crate::snapshot::index_cache;
 
 /// See the module.
 #[derive(Debug)]
@@ -37,6 +39,10 @@ impl Host for CommandLineHost {
 
     fn export(&self, request: &ExportRequest<'_>) -> Result<Vec<u8>, String> {
         export(self, request).map_err(|error| format!("{error:#}"))
+    }
+
+    fn snapshot_indexes(&self, path: &Path) -> Option<IndexStore> {
+        index_cache::store_for(path)
     }
 
     fn version(&self) -> &str {

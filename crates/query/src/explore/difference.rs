@@ -6,6 +6,8 @@
 use hashbrown::HashMap;
 
 use super::explorer::Explorer;
+use super::flame::{FlameQuery, FrameTree};
+use super::inverted_flame::{Place, inverted};
 use super::selection::Selection;
 use crate::cull_list::CullList;
 use crate::error::Result;
@@ -55,8 +57,8 @@ pub struct DifferenceGroup {
 /// A node of a [`DifferenceTree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DifferenceNode {
-    /// Its number in the union.
-    pub key: u32,
+    /// For [`FlameQuery::root`].
+    pub key: (u32, u32),
     /// Index of the node above.
     pub parent: Option<usize>,
     /// Its frame, for [`FrameUnion::name`].
@@ -187,72 +189,110 @@ impl FrameUnion {
         Ok((groups, whole))
     }
 
-    /// A flame graph of both sides. `root`: only what lies below this node.
+    /// A flame graph of both sides; its focus is no frame of one side, and does not count.
     ///
     /// # Errors
     /// Never for what [`Explorer::select`] made.
-    pub fn flame(
-        &self,
-        sides: [Side<'_>; 2],
-        value: super::flame::Value,
-        root: u32,
-        (least_share, nodes_max): (f64, usize),
-    ) -> Result<DifferenceTree> {
-        let mut whole = [vec![0_u64; self.parents.len()], vec![0_u64; self.parents.len()]];
+    pub fn flame(&self, sides: [Side<'_>; 2], query: &FlameQuery) -> Result<DifferenceTree> {
+        let tree = self.tree(query.collapses_recursion);
+        let mut own = vec![[0_u64; 2]; tree.parents.len()];
         for (number, side) in sides.into_iter().enumerate() {
-            let (node_of, own) = (&self.node_of[number], &mut whole[number]);
+            let node_of = &self.node_of[number];
             side.explorer.culled(side.selection, side.cull, GroupBy::Stacks)?.for_each(|row, stack| {
-                let amount = &mut own[node_of[stack as usize] as usize];
-                *amount = amount.saturating_add(value.of(&Metrics::of(row)));
+                let node = tree.node_of[node_of[stack as usize] as usize];
+                let amount = &mut own[node as usize][number];
+                *amount = amount.saturating_add(query.value.of(&Metrics::of(row)));
             })?;
-            for node in (1..own.len()).rev() {
-                let above = self.parents[node] as usize;
-                own[above] = own[above].saturating_add(own[node]);
-            }
         }
-        let [before, after] = whole;
-        let width = |node: u32| before[node as usize].max(after[node as usize]);
-        if root as usize >= self.parents.len() {
-            return Ok(DifferenceTree::default());
+        if !query.is_bottom_up {
+            return Ok(top_down(&tree, own, query));
         }
-        let mut is_inside = vec![false; self.parents.len()];
-        is_inside[root as usize] = true;
-        let least = ((width(root) as f64 * least_share) as u64).max(1);
-        let mut kept = Vec::new();
-        let mut node_count = 1;
-        for node in root + 1..self.parents.len() as u32 {
-            is_inside[node as usize] = is_inside[self.parents[node as usize] as usize] && width(node) > 0;
-            if is_inside[node as usize] {
-                node_count += 1;
-                if width(node) >= least {
-                    kept.push(node);
-                }
-            }
-        }
-        let order = |&node: &u32| (std::cmp::Reverse(width(node)), node);
-        kept.sort_unstable_by_key(order);
-        // A node is at most as wide as the one above it: what is left is a tree.
-        kept.truncate(nodes_max.saturating_sub(1));
-        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-        for &node in kept.iter().rev() {
-            children.entry(self.parents[node as usize]).or_default().push(node);
-        }
-        let mut nodes = Vec::with_capacity(kept.len() + 1);
-        let mut pending = vec![(root, None)];
-        while let Some((node, parent)) = pending.pop() {
-            let at = nodes.len();
-            let frame = self.frames[node as usize];
-            nodes.push(DifferenceNode {
-                key: node,
-                parent,
-                frame: (frame != NONE).then_some(frame),
-                before: before[node as usize],
-                after: after[node as usize],
-            });
-            pending.extend(
-                children.remove(&node).unwrap_or_default().into_iter().map(|child| (child, Some(at))),
-            );
-        }
-        Ok(DifferenceTree { nodes, node_count })
+        let places = (0_u32..)
+            .zip(&own)
+            .filter(|(_, amounts)| **amounts != [0, 0])
+            .map(|(node, &amounts)| Place { node, start: node, amounts });
+        let (found, amounts) =
+            inverted(&tree, places.collect(), &FlameQuery { focus: None, ..query.clone() });
+        let nodes = found.nodes.iter().zip(amounts).map(|(node, [before, after])| DifferenceNode {
+            key: node.key,
+            parent: node.parent,
+            frame: node.frame.map(|frame| frame.0),
+            before,
+            after,
+        });
+        Ok(DifferenceTree { nodes: nodes.collect(), node_count: found.node_count })
     }
+
+    /// The common tree, with or without frames that call themselves.
+    fn tree(&self, collapses_recursion: bool) -> FrameTree {
+        if !collapses_recursion {
+            let node_of = (0..self.parents.len() as u32).collect();
+            return FrameTree { parents: self.parents.clone(), frames: self.frames.clone(), node_of };
+        }
+        let mut tree = FrameTree { parents: vec![0], frames: vec![NONE], node_of: vec![0] };
+        let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
+        for node in 1..self.parents.len() {
+            let above = tree.node_of[self.parents[node] as usize];
+            let frame = self.frames[node];
+            let number = if tree.frames[above as usize] == frame {
+                above
+            } else {
+                let (parents, frames) = (&mut tree.parents, &mut tree.frames);
+                *numbers.entry((above, frame)).or_insert_with(|| {
+                    parents.push(above);
+                    frames.push(frame);
+                    frames.len() as u32 - 1
+                })
+            };
+            tree.node_of.push(number);
+        }
+        tree
+    }
+}
+
+/// The graph of amounts that end in nodes.
+fn top_down(tree: &FrameTree, mut whole: Vec<[u64; 2]>, query: &FlameQuery) -> DifferenceTree {
+    for node in (1..whole.len()).rev() {
+        let [before, after] = whole[node];
+        let above = &mut whole[tree.parents[node] as usize];
+        *above = [above[0].saturating_add(before), above[1].saturating_add(after)];
+    }
+    let root = query.root.map_or(0, |(node, _)| node);
+    if root as usize >= whole.len() {
+        return DifferenceTree::default();
+    }
+    let width = |node: u32| whole[node as usize][0].max(whole[node as usize][1]);
+    let mut is_inside = vec![false; whole.len()];
+    is_inside[root as usize] = true;
+    let least = ((width(root) as f64 * query.least_share) as u64).max(1);
+    let mut kept = Vec::new();
+    let mut node_count = 1;
+    for node in root + 1..whole.len() as u32 {
+        is_inside[node as usize] = is_inside[tree.parents[node as usize] as usize] && width(node) > 0;
+        if is_inside[node as usize] {
+            node_count += 1;
+            if width(node) >= least {
+                kept.push(node);
+            }
+        }
+    }
+    kept.sort_unstable_by_key(|&node| (std::cmp::Reverse(width(node)), node));
+    // A node is at most as wide as the one above it: what is left is a tree.
+    kept.truncate(query.nodes_max.saturating_sub(1));
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for &node in kept.iter().rev() {
+        children.entry(tree.parents[node as usize]).or_default().push(node);
+    }
+    let mut nodes = Vec::with_capacity(kept.len() + 1);
+    let mut pending = vec![(root, None)];
+    while let Some((node, parent)) = pending.pop() {
+        let at = nodes.len();
+        let frame = tree.frames[node as usize];
+        let [before, after] = whole[node as usize];
+        let frame = (frame != NONE).then_some(frame);
+        nodes.push(DifferenceNode { key: (node, 0), parent, frame, before, after });
+        let below = children.remove(&node).unwrap_or_default();
+        pending.extend(below.into_iter().map(|child| (child, Some(at))));
+    }
+    DifferenceTree { nodes, node_count }
 }

@@ -16,14 +16,17 @@ use crate::query::GroupBy;
 
 /// A place in the frame tree: the next frame of some stacks that are alike up to there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    node: u32,
+pub(super) struct Place {
+    pub(super) node: u32,
     /// Where one of the stacks begins: with the number of frames it names the node of the graph.
-    start: u32,
-    amount: u64,
+    pub(super) start: u32,
+    pub(super) amounts: Amounts,
 }
 
-type Places = Vec<Place>;
+/// Of the selection; of two sides of a comparison.
+pub(super) type Amounts = [u64; 2];
+
+pub(super) type Places = Vec<Place>;
 
 /// A node that has not been split yet; ordered by value.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,15 +61,20 @@ impl Explorer {
             let node = nearest.as_ref().map_or(node, |nearest| nearest[node as usize]);
             let amount = query.value.of(&Metrics::of(row));
             if node != OUTSIDE && amount > 0 {
-                places.push(Place { node, start: node, amount });
+                places.push(Place { node, start: node, amounts: [amount, 0] });
             }
         })?;
-        Ok(inverted(&tree, places, query))
+        Ok(inverted(&tree, places, query).0)
     }
 }
 
-/// The graph; with a focus all places have its frame.
-fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery) -> FlameTree {
+/// The graph, and by node the amounts of both sides: a node is as wide as the greater of them. With a focus all places have its
+/// frame.
+pub(super) fn inverted(
+    tree: &FrameTree,
+    mut places: Places,
+    query: &FlameQuery,
+) -> (FlameTree, Vec<Amounts>) {
     let mut depth = 0;
     let mut frame = None;
     if let Some(focus) = query.focus {
@@ -79,7 +87,7 @@ fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery) -> FlameTr
         let mut common = node;
         for level in 0..root_depth {
             if common == 0 || common as usize >= tree.frames.len() {
-                return FlameTree::default();
+                return (FlameTree::default(), Vec::new());
             }
             let wanted = tree.frames[common as usize];
             frame = Some(FrameNumber(wanted));
@@ -96,6 +104,7 @@ fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery) -> FlameTr
     let least = ((value as f64 * query.least_share) as u64).max(1);
     let key = query.root.unwrap_or((0, 0));
     let mut nodes = vec![FlameNode { key, parent: None, frame, value, self_value: 0, left_out: 0 }];
+    let mut sides = vec![both(&places)];
     let mut depths = vec![depth];
     let mut waiting = BinaryHeap::from([Waiting { value, number: std::cmp::Reverse(0), places }]);
     let mut node_count = 1;
@@ -124,13 +133,23 @@ fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery) -> FlameTr
                 left_out: 0,
             });
             depths.push(depths[number] + 1);
+            sides.push(both(alike));
         }
     }
-    in_order(nodes, node_count)
+    in_order(nodes, &sides, node_count)
 }
 
+/// The amounts of both sides.
+fn both(places: &[Place]) -> Amounts {
+    places.iter().fold([0, 0], |[one, other], place| {
+        [one.saturating_add(place.amounts[0]), other.saturating_add(place.amounts[1])]
+    })
+}
+
+/// How wide they are together.
 fn sum(places: &[Place]) -> u64 {
-    places.iter().fold(0, |sum, place| sum.saturating_add(place.amount))
+    let [one, other] = both(places);
+    one.max(other)
 }
 
 /// From each place to its caller; places that meet become one.
@@ -142,14 +161,14 @@ fn step_up(tree: &FrameTree, places: &mut Places) {
     places.dedup_by(|next, kept| {
         let meets = next.node == kept.node;
         if meets {
-            kept.amount = kept.amount.saturating_add(next.amount);
+            kept.amounts = both(&[*kept, *next]);
         }
         meets
     });
 }
 
 /// The nodes so that each is followed by what is below it, the greatest first.
-fn in_order(found: Vec<FlameNode>, node_count: usize) -> FlameTree {
+fn in_order(found: Vec<FlameNode>, sides: &[Amounts], node_count: usize) -> (FlameTree, Vec<Amounts>) {
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); found.len()];
     for (number, node) in found.iter().enumerate() {
         if let Some(parent) = node.parent {
@@ -157,13 +176,15 @@ fn in_order(found: Vec<FlameNode>, node_count: usize) -> FlameTree {
         }
     }
     let mut nodes = Vec::with_capacity(found.len());
+    let mut sides_in_order = Vec::with_capacity(found.len());
     let mut pending = vec![(0, None)];
     while let Some((number, parent)) = pending.pop() {
         let at = nodes.len();
         nodes.push(FlameNode { parent, ..found[number] });
+        sides_in_order.push(sides[number]);
         let below = &mut children[number];
         below.sort_by_key(|&child| (found[child].value, std::cmp::Reverse(found[child].frame)));
         pending.extend(below.iter().map(|&child| (child, Some(at))));
     }
-    FlameTree { nodes, node_count }
+    (FlameTree { nodes, node_count }, sides_in_order)
 }

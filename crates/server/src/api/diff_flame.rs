@@ -1,9 +1,10 @@
 //! A flame graph of two sides.
 
+use heapr_query::FlameQuery;
 use serde::{Deserialize, Serialize};
 
 use super::diff::{OpenSide, SideRequest, diff_command, union};
-use super::flame::bounded;
+use super::flame::{bounded, is_bottom_up};
 use super::flame_json::FrameColumns;
 use super::ids::{flame_value, node_id, node_key, sort_key};
 use super::{Answer, Context, read};
@@ -16,8 +17,14 @@ struct DiffFlameRequest {
     after: SideRequest,
     #[serde(default = "outstanding_bytes")]
     value: String,
+    #[serde(default = "top_down")]
+    direction: String,
+    #[serde(default)]
+    collapse_recursion: bool,
     #[serde(default)]
     root: Option<String>,
+    #[serde(default)]
+    focus: Option<String>,
     #[serde(default = "least_share")]
     least_share: f64,
     #[serde(default = "nodes_max")]
@@ -26,6 +33,10 @@ struct DiffFlameRequest {
 
 fn outstanding_bytes() -> String {
     "outstanding_bytes".to_owned()
+}
+
+fn top_down() -> String {
+    "top-down".to_owned()
 }
 
 fn least_share() -> f64 {
@@ -72,9 +83,20 @@ pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let open = |side| OpenSide::open(context, side, is_temporary);
     let sides = [open(&request.before)?, open(&request.after)?];
     let union = union(context, &sides)?;
-    let root = request.root.as_deref().map(node_key).transpose()?.map_or(0, |key| key.0);
-    let limits = bounded(request.least_share, request.nodes_max);
-    let tree = union.flame([sides[0].side(), sides[1].side()], value, root, limits)?;
+    if request.focus.is_some() {
+        return Err(Error::bad("focus", "a difference has no focus: ask each side for it"));
+    }
+    let (least_share, nodes_max) = bounded(request.least_share, request.nodes_max);
+    let query = FlameQuery {
+        value,
+        is_bottom_up: is_bottom_up(&request.direction)?,
+        collapses_recursion: request.collapse_recursion,
+        focus: None,
+        root: request.root.as_deref().map(node_key).transpose()?,
+        least_share,
+        nodes_max,
+    };
+    let tree = union.flame([sides[0].side(), sides[1].side()], &query)?;
     let Some(first) = tree.nodes.first() else {
         return Err(Error::NotFound { what: "node", name: request.root.unwrap_or_default() });
     };
@@ -96,7 +118,7 @@ pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
                 frames.len() as i64 - 1
             }),
         };
-        nodes.id.push(node_id((node.key, 0)));
+        nodes.id.push(node_id(node.key));
         nodes.parent.push(node.parent.map_or(-1, |parent| parent as i64));
         nodes.frame.push(number);
         nodes.before.push(node.before);

@@ -12,7 +12,7 @@ use crate::json::{MetricsJson, TotalsJson};
 /// Moments of the growth.
 const MOMENTS: usize = 16;
 /// Frames of a stack in the list.
-const FRAMES_MAX: usize = 64;
+const FRAMES_MAX: usize = 16;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -51,7 +51,7 @@ pub(super) fn page() -> usize {
 }
 
 fn frames_max() -> usize {
-    64
+    16
 }
 
 /// Most rows of an answer.

@@ -1,8 +1,15 @@
-//! Snapshots of V8: what DevTools' Memory panel asks.
+//! Snapshots of V8: what DevTools' Memory panel asks. Answered from an index file where there is one.
 
+mod compared;
+mod listings;
 mod lists;
+mod object;
 mod rows;
+mod search;
 mod snapshot_file;
+mod summary;
+mod suspects;
+mod treemap;
 
 use crate::api::{Answer, Context};
 use crate::error::{Error, Result};
@@ -12,12 +19,26 @@ pub(crate) use snapshot_file::SnapshotFile;
 /// Answers a request by its name, which is the address after `/api/snapshot/`.
 pub(crate) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<Answer> {
     match name {
-        "summary" => lists::summary(context, body),
+        "summary" => summary::summary(context, body),
+        "statistics" => summary::statistics(context, body),
         "objects" => lists::objects(context, body),
         "containment" => lists::containment(context, body),
         "retainers" => lists::retainers(context, body),
         "dominators" => lists::dominators(context, body),
-        "statistics" => lists::statistics(context, body),
+        "object" => object::object(context, body),
+        "paths" => object::paths(context, body),
+        "search" => search::search(context, body),
+        "treemap" => treemap::treemap(context, body),
+        "suspects" => suspects::suspects(context, body),
+        "strings" => suspects::strings(context, body),
+        "collections" => listings::listing(context, "collections", body),
+        "shapes" => listings::listing(context, "shapes", body),
+        "fanout" => listings::listing(context, "fanout", body),
+        "detached" => listings::listing(context, "detached", body),
+        "unreachable" => listings::listing(context, "unreachable", body),
+        "closures" => listings::listing(context, "closures", body),
+        "diff" => compared::diff(context, body),
+        "diff-objects" => compared::diff_objects(context, body),
         name => Err(Error::NotFound { what: "request", name: format!("snapshot/{name}") }),
     }
 }

@@ -2,6 +2,7 @@
 
 use heapr_v8::DomState;
 use heapr_v8::devtools::{BASE_SYSTEM_DISTANCE, Heap};
+use heapr_v8::view::{FieldRow, ObjectRow, Objects};
 use serde::Serialize;
 
 /// Characters of a name in a list.
@@ -21,15 +22,8 @@ pub(crate) struct ObjectJson {
     system: bool,
     shallow_bytes: u64,
     retained_bytes: u64,
-    child_count: usize,
+    child_count: u32,
     dom_state: Option<String>,
-}
-
-impl ObjectJson {
-    /// With the number of its children in another tree than that of references.
-    pub(crate) fn with_children(self, child_count: usize) -> Self {
-        Self { child_count, ..self }
-    }
 }
 
 /// A name for a list: cut.
@@ -40,26 +34,54 @@ pub(crate) fn short(text: &str) -> String {
     }
 }
 
-/// A row of an object.
-pub(crate) fn object(heap: &Heap, node: u32) -> ObjectJson {
-    let snapshot = heap.snapshot();
-    let classes = heap.classes();
-    let distance = heap.distances()[node as usize];
+/// A distance as rows have it, and whether only system roots lead there.
+pub(crate) fn distance(distance: i32) -> (i32, bool) {
     let is_system = distance >= BASE_SYSTEM_DISTANCE;
+    (if is_system { distance - BASE_SYSTEM_DISTANCE } else { distance.max(-1) }, is_system)
+}
+
+/// A row of an object.
+pub(crate) fn object(objects: &dyn Objects, row: &ObjectRow) -> ObjectJson {
+    let (distance, system) = distance(row.distance);
     ObjectJson {
-        id: snapshot.id(node),
-        name: short(&heap.display_text(node)),
-        class: classes.get(classes.of_node(node)).name_text().into_owned(),
-        r#type: snapshot.meta().node_kind_name(snapshot.kind(node)).to_owned(),
-        distance: if is_system { distance - BASE_SYSTEM_DISTANCE } else { distance.max(-1) },
-        system: is_system,
-        shallow_bytes: snapshot.self_bytes(node),
-        retained_bytes: heap.retained()[node as usize],
-        child_count: snapshot.graph().edges(node).len(),
-        dom_state: match snapshot.dom_state(node) {
+        id: row.id,
+        name: short(&row.name),
+        class: row.class.clone(),
+        r#type: row.kind.clone(),
+        distance,
+        system,
+        shallow_bytes: row.self_bytes,
+        retained_bytes: row.retained_bytes,
+        child_count: row.field_count,
+        dom_state: match objects.dom_state(row.node) {
             DomState::Unknown => None,
             state => Some(format!("{state:?}").to_lowercase()),
         },
+    }
+}
+
+/// A row of an object of a heap in memory.
+pub(crate) fn heap_object(heap: &Heap, node: u32) -> ObjectJson {
+    let snapshot = heap.snapshot();
+    let classes = heap.classes();
+    let row = ObjectRow {
+        node,
+        id: snapshot.id(node),
+        name: heap.display_text(node),
+        class: classes.get(classes.of_node(node)).name_text().into_owned(),
+        kind: snapshot.meta().node_kind_name(snapshot.kind(node)).to_owned(),
+        distance: heap.distances()[node as usize],
+        self_bytes: snapshot.self_bytes(node),
+        retained_bytes: heap.retained()[node as usize],
+        field_count: snapshot.graph().edges(node).len() as u32,
+    };
+    object(heap, &row)
+}
+
+impl ObjectJson {
+    /// With the number of its children in another tree than that of references.
+    pub(crate) fn with_children(self, child_count: u32) -> Self {
+        Self { child_count, ..self }
     }
 }
 
@@ -67,17 +89,17 @@ pub(crate) fn object(heap: &Heap, node: u32) -> ObjectJson {
 #[derive(Debug, Serialize)]
 pub(crate) struct EdgeJson {
     edge: String,
-    edge_type: String,
+    edge_type: &'static str,
     #[serde(flatten)]
     object: ObjectJson,
 }
 
 /// A row of an edge, with the object at its other end.
-pub(crate) fn edge(heap: &Heap, edge: u32, other: u32) -> EdgeJson {
-    let snapshot = heap.snapshot();
+pub(crate) fn edge(objects: &dyn Objects, row: &FieldRow) -> EdgeJson {
+    let (distance, system) = distance(row.distance);
     EdgeJson {
-        edge: short(&heap.edge_text(edge)),
-        edge_type: snapshot.meta().edge_kind_name(snapshot.edge_kind(edge)).to_owned(),
-        object: object(heap, other),
+        edge: short(&row.field),
+        edge_type: row.edge_kind,
+        object: ObjectJson { distance, system, ..object(objects, &row.object) },
     }
 }

@@ -1,59 +1,101 @@
 //! A snapshot that is open.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 use heapr_v8::devtools::Heap;
-use heapr_v8::{Error, ReadOptions, Snapshot, StoredSummary};
+use heapr_v8::view::SnapshotView;
+use heapr_v8::{Error as V8Error, ReadOptions, Snapshot, StoredSummary};
 use serde_json::{Value, json};
+
+use crate::cancel::Cancel;
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::kept::Kept;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SnapshotFile {
     pub(crate) path: PathBuf,
-    pub(crate) heap: Heap,
-    summary: OnceLock<StoredSummary>,
+    pub(crate) view: SnapshotView,
+    /// The whole heap, for analyses of the whole graph: loaded when the first one asks.
+    heap: Kept<(), Arc<Heap>>,
+}
+
+fn told(error: &V8Error) -> (String, Option<u64>) {
+    let offset = match error {
+        V8Error::Io { offset, .. }
+        | V8Error::Unexpected { offset, .. }
+        | V8Error::Truncated { offset, .. }
+        | V8Error::HeaderTooLong { offset, .. }
+        | V8Error::Header { offset, .. } => Some(*offset),
+        _ => None,
+    };
+    (error.to_string(), offset)
 }
 
 impl SnapshotFile {
-    /// Reads it; an error with its offset, where that is known.
-    pub(crate) fn open(path: &Path) -> Result<Self, (String, Option<u64>)> {
-        let told = |error: Error| {
-            let offset = match &error {
-                Error::Io { offset, .. }
-                | Error::Unexpected { offset, .. }
-                | Error::Truncated { offset, .. }
-                | Error::HeaderTooLong { offset, .. }
-                | Error::Header { offset, .. } => Some(*offset),
-                _ => None,
-            };
-            (error.to_string(), offset)
+    /// Opens it by its index, which is made if there is none and the host wants one; an error with its offset, where that is
+    /// known.
+    pub(crate) fn open(path: &Path, host: &dyn Host) -> Result<Self, (String, Option<u64>)> {
+        let options = ReadOptions::default();
+        let view = match host.snapshot_indexes(path) {
+            Some(store) => store.view_or_read(path, &options),
+            None => Snapshot::open(path, &options)
+                .and_then(Heap::with_summary)
+                .map(|heap| SnapshotView::of_heap(Arc::new(heap))),
         };
-        let snapshot = Snapshot::open(path, &ReadOptions::default()).map_err(told)?;
-        let heap = Heap::with_summary(snapshot).map_err(told)?;
-        Ok(Self { path: path.to_owned(), heap, summary: OnceLock::new() })
+        let view = view.map_err(|error| told(&error))?;
+        // What every page asks first.
+        view.summary().map_err(|error| told(&error))?;
+        Ok(Self { path: path.to_owned(), view, heap: Kept::new(1) })
+    }
+
+    /// An error of the snapshot's own.
+    pub(crate) fn error(&self, error: &V8Error) -> Error {
+        let (message, offset) = told(error);
+        Error::Unusable { path: self.path.display().to_string(), message, offset }
     }
 
     /// Its classes and statistics.
-    pub(crate) fn summary(&self) -> &StoredSummary {
-        self.summary.get_or_init(|| StoredSummary::of(&self.heap))
+    pub(crate) fn summary(&self) -> Result<&StoredSummary> {
+        self.view.summary().map_err(|error| self.error(&error))
+    }
+
+    /// The whole heap.
+    pub(crate) fn heap(&self, cancel: &Cancel) -> Result<Arc<Heap>> {
+        let heap = self.heap.get(&(), cancel, |_| self.view.heap().map_err(|error| self.error(&error)))?;
+        Ok(Arc::clone(&heap))
+    }
+
+    /// The node of an id.
+    pub(crate) fn node(&self, id: u64) -> Result<u32> {
+        let node = self.view.node_of_id(id).map_err(|error| self.error(&error))?;
+        node.ok_or_else(|| Error::NotFound { what: "object", name: format!("@{id}") })
     }
 
     /// What is wrong with the file.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        self.heap.snapshot().problems().iter().map(ToString::to_string).collect()
+        self.summary().map(|summary| summary.problems.clone()).unwrap_or_else(|error| vec![error.to_string()])
     }
 
     /// What `/api/files` says of it.
     pub(crate) fn facts(&self) -> Value {
-        let (snapshot, summary) = (self.heap.snapshot(), self.summary());
+        let Ok(summary) = self.summary() else { return Value::Null };
         json!({
             "node_count": summary.node_count,
             "edge_count": summary.edge_count,
             "total_bytes": summary.statistics.total_bytes,
             "exposes_internals": summary.exposes_internals,
-            "root_id": snapshot.id(snapshot.root()),
+            "root_id": self.view.objects().id(self.view.root()),
             "problems": summary.problems,
         })
+    }
+
+    /// `heapr snapshot WHAT FILE …`.
+    pub(crate) fn command(&self, what: &str, rest: &[&str]) -> String {
+        let path = self.path.display().to_string();
+        let words: Vec<&str> = ["snapshot", what, &path].into_iter().chain(rest.iter().copied()).collect();
+        crate::command_line::command(&words)
     }
 }

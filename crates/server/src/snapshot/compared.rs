@@ -1,0 +1,185 @@
+//! Two snapshots compared by class.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use heapr_v8::analysis::MatchedBy;
+use heapr_v8::devtools::{
+    ClassDifference, Comparison, ObjectDifference, ScriptPaths, compare, compare_class,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::rows::heap_object;
+use super::snapshot_file::SnapshotFile;
+use crate::api::{Answer, Context, json as answer_json, read};
+use crate::command_line::command;
+use crate::error::{Error, Result};
+
+/// Most rows of an answer.
+const ROWS_MAX: usize = 10_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiffRequest {
+    before: usize,
+    after: usize,
+    #[serde(default)]
+    class_key: Option<String>,
+    #[serde(default)]
+    sort: Option<String>,
+    #[serde(default = "yes")]
+    descending: bool,
+    #[serde(default)]
+    offset: usize,
+    #[serde(default = "page")]
+    limit: usize,
+    #[serde(default)]
+    r#match: String,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn page() -> usize {
+    200
+}
+
+/// Both files and what differs.
+struct Compared {
+    before: Arc<SnapshotFile>,
+    after: Arc<SnapshotFile>,
+    comparison: Arc<Comparison>,
+}
+
+impl Compared {
+    fn open(context: &Context<'_>, request: &DiffRequest) -> Result<Self> {
+        let before = context.files.snapshot(request.before)?;
+        let after = context.files.snapshot(request.after)?;
+        let generation = |file: usize| context.files.entry(file).map(|entry| (file, entry.generation()));
+        let key = [generation(request.before)?, generation(request.after)?];
+        let comparison = context.files.comparisons.get(&key, context.cancel, |_| {
+            let heaps = (before.heap(context.cancel)?, after.heap(context.cancel)?);
+            Ok(compare(&heaps.0, &heaps.1))
+        })?;
+        Ok(Self { before, after, comparison })
+    }
+
+    fn command(&self, rest: &[&str]) -> String {
+        let paths = [&self.before, &self.after].map(|file| file.path.display().to_string());
+        let words: Vec<&str> =
+            ["snapshot", "diff", &paths[0], &paths[1]].into_iter().chain(rest.iter().copied()).collect();
+        command(&words)
+    }
+
+    fn warnings(&self) -> Result<Vec<String>> {
+        let mut warnings = Vec::new();
+        if self.comparison.matched_by == MatchedBy::Place {
+            warnings.push(
+                "the snapshots number their objects differently (V8 does so anew after each connection of an inspector, and for \
+                 each thread and process): objects were matched by their places instead"
+                    .to_owned(),
+            );
+        }
+        if self.before.summary()?.exposes_internals != self.after.summary()?.exposes_internals {
+            warnings.push(
+                "the snapshots were taken in different ways: one exposes V8's internal objects, so sizes differ without any \
+                 change"
+                    .to_owned(),
+            );
+        }
+        Ok(warnings)
+    }
+}
+
+pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: DiffRequest = read(body)?;
+    let compared = Compared::open(context, &request)?;
+    let wanted = request.r#match.to_lowercase();
+    let mut lines: Vec<&ClassDifference> = compared
+        .comparison
+        .classes
+        .iter()
+        .filter(|line| wanted.is_empty() || line.class.name_text().to_lowercase().contains(&wanted))
+        .collect();
+    match request.sort.as_deref().unwrap_or("bytes_delta") {
+        "bytes_delta" => lines.sort_by_key(|line| Reverse(line.bytes_delta())),
+        "count_delta" => lines.sort_by_key(|line| Reverse(line.count_delta())),
+        "new_bytes" => lines.sort_by_key(|line| Reverse(line.new_bytes)),
+        "deleted_bytes" => lines.sort_by_key(|line| Reverse(line.deleted_bytes)),
+        "new_count" => lines.sort_by_key(|line| Reverse(line.new_count)),
+        "deleted_count" => lines.sort_by_key(|line| Reverse(line.deleted_count)),
+        "name" => lines.sort_by(|one, other| one.class.name_text().cmp(&other.class.name_text())),
+        sort => return Err(Error::bad("sort", format!("{sort:?} is no column of a comparison"))),
+    }
+    if !request.descending {
+        lines.reverse();
+    }
+    let row_count = lines.len();
+    let paths: ScriptPaths = compared.after.view.objects().script_paths();
+    let rows: Vec<Value> = lines
+        .into_iter()
+        .skip(request.offset)
+        .take(request.limit.min(ROWS_MAX))
+        .map(|line| {
+            let place = line.class.location.map(|(script_id, line, column)| paths.place_at(script_id, line, column));
+            json!({
+                "class": line.class.name_text(), "class_key": line.class.key(), "place": place,
+                "new_count": line.new_count, "deleted_count": line.deleted_count, "count_delta": line.count_delta(),
+                "new_bytes": line.new_bytes, "deleted_bytes": line.deleted_bytes, "bytes_delta": line.bytes_delta(),
+            })
+        })
+        .collect();
+    answer_json(&json!({
+        "schema": "heapr.view.snapshot.diff/1",
+        "command": compared.command(&[]),
+        "warnings": compared.warnings()?,
+        "kept_count": compared.comparison.kept_count,
+        "matched_by": if compared.comparison.matched_by == MatchedBy::Id { "id" } else { "place" },
+        "row_count": row_count,
+        "offset": request.offset,
+        "rows": rows,
+    }))
+}
+
+pub(super) fn diff_objects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: DiffRequest = read(body)?;
+    let compared = Compared::open(context, &request)?;
+    let key = request.class_key.as_deref().ok_or_else(|| Error::bad("class_key", "no class is given"))?;
+    let line = compared
+        .comparison
+        .classes
+        .iter()
+        .find(|line| line.class.key() == key)
+        .ok_or_else(|| Error::NotFound { what: "class with a difference", name: key.to_owned() })?;
+    let (before, after) = (compared.before.heap(context.cancel)?, compared.after.heap(context.cancel)?);
+    let mut objects = compare_class(&before, &after, compared.comparison.matched_by, &line.class);
+    // New ones first, the largest of them first.
+    objects.sort_by_key(|&object| match object {
+        ObjectDifference::New(node) => (0, Reverse(after.snapshot().self_bytes(node))),
+        ObjectDifference::Deleted(node) => (1, Reverse(before.snapshot().self_bytes(node))),
+    });
+    let row_count = objects.len();
+    let rows: Vec<Value> = objects
+        .into_iter()
+        .skip(request.offset)
+        .take(request.limit.min(ROWS_MAX))
+        .map(|object| {
+            let (change, heap, node) = match object {
+                ObjectDifference::New(node) => ("new", &after, node),
+                ObjectDifference::Deleted(node) => ("deleted", &before, node),
+            };
+            let mut row = serde_json::to_value(heap_object(heap, node)).unwrap_or_default();
+            row["change"] = change.into();
+            row
+        })
+        .collect();
+    answer_json(&json!({
+        "schema": "heapr.view.snapshot.diff-objects/1",
+        "command": compared.command(&["--class", key]),
+        "row_count": row_count,
+        "offset": request.offset,
+        "rows": rows,
+    }))
+}

@@ -1,0 +1,81 @@
+//! One object: all that is known of it, and the ways on which roots hold it.
+
+use std::collections::HashSet;
+
+use heapr_v8::analysis::PathStep;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::rows;
+use crate::api::{Answer, Context, json as answer_json, read};
+use crate::error::Result;
+
+/// Most ways.
+const PATHS_MAX: usize = 50;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ObjectRequest {
+    file: usize,
+    id: u64,
+}
+
+pub(super) fn object(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: ObjectRequest = read(body)?;
+    let file = context.files.snapshot(request.file)?;
+    let details = file.view.details(file.node(request.id)?).map_err(|error| file.error(&error))?;
+    let objects = file.view.objects();
+    answer_json(&json!({
+        "schema": "heapr.view.snapshot.object/1",
+        "command": file.command("object", &[&format!("@{}", request.id)]),
+        "object": rows::object(objects, &details.row),
+        "text": details.row.name,
+        "place": details.place,
+        "dominator": rows::object(objects, &details.dominator),
+        "dominated_count": details.dominated_count,
+        "trace_node_id": (details.trace_node_id != 0).then_some(details.trace_node_id),
+    }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PathsRequest {
+    file: usize,
+    id: u64,
+    #[serde(default)]
+    ignore: Vec<u64>,
+    #[serde(default = "three")]
+    paths: usize,
+}
+
+fn three() -> usize {
+    3
+}
+
+/// A way from a root, an object for each step.
+pub(super) fn path_json(path: &[PathStep]) -> Value {
+    let step = |step: &PathStep| {
+        json!({
+            "name": rows::short(&step.name), "id": step.id, "held_as": step.held_as,
+            "place": step.place.as_ref().map(ToString::to_string),
+        })
+    };
+    path.iter().map(step).collect()
+}
+
+pub(super) fn paths(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: PathsRequest = read(body)?;
+    let file = context.files.snapshot(request.file)?;
+    let node = file.node(request.id)?;
+    let ignored = request.ignore.iter().map(|&id| file.node(id)).collect::<Result<HashSet<u32>>>()?;
+    let found = file
+        .view
+        .retaining_paths(node, &ignored, request.paths.min(PATHS_MAX))
+        .map_err(|error| file.error(&error))?;
+    answer_json(&json!({
+        "schema": "heapr.view.snapshot.paths/1",
+        "command": file.command("retainers", &[&format!("@{}", request.id)]),
+        "paths": found.paths.iter().map(|path| path_json(path)).collect::<Vec<_>>(),
+        "is_cut": found.is_cut,
+    }))
+}

@@ -1,0 +1,79 @@
+//! Objects by name, class, text or id.
+
+use heapr_v8::view::{Listed, ObjectOrder, ObjectQuery, Page};
+use serde::Deserialize;
+
+use super::lists::objects_answer;
+use crate::api::{Answer, Context, read};
+use crate::error::{Error, Result};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SearchRequest {
+    file: usize,
+    text: String,
+    #[serde(default = "any")]
+    r#in: String,
+    #[serde(default)]
+    offset: usize,
+    #[serde(default = "page")]
+    limit: usize,
+}
+
+fn any() -> String {
+    "any".to_owned()
+}
+
+fn page() -> usize {
+    200
+}
+
+pub(super) fn search(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: SearchRequest = read(body)?;
+    let file = context.files.snapshot(request.file)?;
+    let schema = "heapr.view.snapshot.search/1";
+    let told = |error| file.error(&error);
+    let text = request.text.trim();
+    if let Some(id) = text.strip_prefix('@').and_then(|id| id.parse::<u64>().ok()) {
+        let rows = match file.view.node_of_id(id).map_err(told)? {
+            Some(node) => vec![file.view.row(node).map_err(told)?],
+            None => Vec::new(),
+        };
+        let listed = Listed { total_count: rows.len() as u64, rows };
+        let command = file.command("object", &[&format!("@{id}")]);
+        return objects_answer(&file, (schema, command), request.offset, &listed);
+    }
+    if text.is_empty() {
+        return Err(Error::bad("text", "nothing to look for"));
+    }
+    let lower = text.to_lowercase();
+    let holds = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase().contains(&lower);
+    let mut classes: Vec<u32> = (0..)
+        .zip(file.view.objects().class_list())
+        .filter(|(_, class)| class.name_text().to_lowercase().contains(&lower))
+        .map(|(number, _)| number)
+        .collect();
+    classes.sort_unstable();
+    let (query, option) = match request.r#in.as_str() {
+        "class" => (ObjectQuery { classes: Some(&classes), ..ObjectQuery::default() }, "--class"),
+        "string" => (ObjectQuery { text: Some(&holds), ..ObjectQuery::default() }, "--text"),
+        // The name of a string is its text, that of an object often its class's.
+        "name" | "any" => (ObjectQuery { name: Some(&holds), ..ObjectQuery::default() }, "--name"),
+        other => return Err(Error::bad("in", format!("{other:?} is none of any, class, name, string"))),
+    };
+    let page = Page { first: request.offset, count: request.limit.min(10_000) };
+    let listed = file.view.search(&query, ObjectOrder::Retained, page).map_err(told)?;
+    // The command line takes regular expressions.
+    let pattern: String = text
+        .chars()
+        .flat_map(|c| {
+            (!c.is_alphanumeric() && !c.is_whitespace() && c.is_ascii())
+                .then_some('\\')
+                .into_iter()
+                .chain([c])
+        })
+        .collect();
+    let pattern = if option == "--text" { format!("(?i){pattern}") } else { pattern };
+    let command = file.command("query", &[option, &pattern]);
+    objects_answer(&file, (schema, command), request.offset, &listed)
+}

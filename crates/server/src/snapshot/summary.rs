@@ -1,0 +1,146 @@
+//! The classes of a snapshot, and what kinds of things fill it.
+
+use std::cmp::Reverse;
+
+use heapr_v8::devtools::{Filter, Heap, NodeSet};
+use heapr_v8::{StoredClass, StoredSummary};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::lists::{ListRequest, open};
+use super::rows::distance;
+use crate::api::{Answer, Context, json as answer_json};
+use crate::error::{Error, Result};
+
+/// Which objects count: see `heapr snapshot summary --filter`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct SummaryFilter {
+    kind: Vec<String>,
+    allocated_after: Option<usize>,
+    allocated_before: Option<usize>,
+    native_context: Option<String>,
+}
+
+impl SummaryFilter {
+    fn nodes(&self, context: &Context<'_>, heap: &Heap) -> Result<Option<NodeSet>> {
+        use heapr_v8::devtools::ContextOwner;
+        let mut filters = Vec::new();
+        for kind in &self.kind {
+            filters.push(match kind.as_str() {
+                "duplicated-strings" => Filter::DuplicatedStrings,
+                "detached-nodes" => Filter::RetainedByDetachedNodes,
+                "console" => Filter::RetainedByConsole,
+                "event-handlers" => Filter::RetainedByEventHandlers,
+                "contexts" => Filter::RetainedByContexts,
+                "shared-context" => Filter::NativeContext(ContextOwner::Shared),
+                "no-context" => Filter::NativeContext(ContextOwner::None),
+                kind => return Err(Error::bad("filter", format!("{kind:?} is no kind of filter"))),
+            });
+        }
+        if let Some(id) = &self.native_context {
+            let node = id.trim_start_matches('@').parse().ok().and_then(|id| heap.snapshot().node_of_id(id));
+            let node = node.ok_or_else(|| Error::NotFound { what: "native context", name: id.clone() })?;
+            filters.push(Filter::NativeContext(ContextOwner::One(node)));
+        }
+        let max_id = |file: usize| -> Result<u64> {
+            Ok(context.files.snapshot(file)?.heap(context.cancel)?.max_js_id())
+        };
+        if self.allocated_after.is_some() || self.allocated_before.is_some() {
+            let after = self.allocated_after.map_or(Ok(0), max_id)?;
+            let before = self.allocated_before.map_or_else(|| Ok(heap.max_js_id()), max_id)?;
+            filters.push(Filter::AllocatedBetween(after, before));
+        }
+        let mut passing: Option<NodeSet> = None;
+        for filter in filters {
+            context.cancel.check()?;
+            let set = filter.nodes(heap);
+            passing = Some(match passing {
+                None => set,
+                Some(known) => {
+                    let mut both = NodeSet::new(heap.snapshot().node_count());
+                    known.nodes().filter(|&node| set.contains(node)).for_each(|node| {
+                        both.insert(node);
+                    });
+                    both
+                }
+            });
+        }
+        Ok(passing)
+    }
+}
+
+fn class_rows(request: &ListRequest, summary: &StoredSummary) -> Result<(usize, Vec<Value>)> {
+    let mut lines: Vec<&StoredClass> =
+        summary.classes.iter().filter(|line| request.is_match(&line.name)).collect();
+    match request.sort() {
+        "retained" => lines.sort_by_key(|line| Reverse(line.retained_bytes)),
+        "shallow" => lines.sort_by_key(|line| Reverse(line.self_bytes)),
+        "count" => lines.sort_by_key(|line| Reverse(line.object_count)),
+        "distance" => lines.sort_by_key(|line| line.distance),
+        "name" => lines.sort_by(|one, other| one.name.cmp(&other.name)),
+        sort => {
+            return Err(Error::bad(
+                "sort",
+                format!("{sort:?} is none of retained, shallow, count, distance, name"),
+            ));
+        }
+    }
+    if !request.descending {
+        lines.reverse();
+    }
+    let row = |line: &StoredClass| {
+        json!({
+            "class": line.name, "class_key": line.key, "place": line.place, "object_count": line.object_count,
+            "distance": distance(line.distance).0, "shallow_bytes": line.self_bytes, "retained_bytes": line.retained_bytes,
+        })
+    };
+    Ok((lines.len(), lines.into_iter().skip(request.offset).take(request.limit()).map(row).collect()))
+}
+
+pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let (request, file) = open(context, body)?;
+    let whole = file.summary()?;
+    let filtered;
+    let mut command = vec!["--sort", request.sort()];
+    let summary = if request.filter == SummaryFilter::default() {
+        whole
+    } else {
+        let heap = file.heap(context.cancel)?;
+        let nodes = request.filter.nodes(context, &heap)?;
+        command.extend(request.filter.kind.iter().flat_map(|kind| ["--filter", kind]));
+        filtered = StoredSummary::of_some(&heap, nodes.as_ref());
+        &filtered
+    };
+    let (row_count, rows) = class_rows(&request, summary)?;
+    answer_json(&json!({
+        "schema": "heapr.view.snapshot.summary/1",
+        "command": file.command("summary", &command),
+        "total_bytes": whole.statistics.total_bytes,
+        "row_count": row_count,
+        "offset": request.offset,
+        "rows": rows,
+    }))
+}
+
+pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let (_, file) = open(context, body)?;
+    let found = &file.summary()?.statistics;
+    let rows = [
+        ("code", found.code_bytes),
+        ("strings", found.string_bytes),
+        ("js_arrays", found.js_array_bytes),
+        ("typed_arrays", found.typed_array_bytes),
+        ("system", found.system_bytes),
+        ("other_js", found.other_js_bytes()),
+        ("other_native", found.other_native_bytes()),
+        ("v8_heap", found.v8_heap_bytes),
+        ("native", found.native_bytes),
+        ("total", found.total_bytes),
+    ];
+    answer_json(&json!({
+        "schema": "heapr.view.snapshot.statistics/1",
+        "command": file.command("statistics", &[]),
+        "rows": rows.map(|(kind, bytes)| json!({"kind": kind, "bytes": bytes})),
+    }))
+}

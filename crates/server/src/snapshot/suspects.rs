@@ -1,0 +1,151 @@
+//! What grows over snapshots, what is large in one, and which texts are there twice.
+
+use heapr_v8::analysis::{self, Confidence, Doubt, LargeOwner, Naming, Suspect};
+use heapr_v8::devtools::Heap;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::object::path_json;
+use super::rows::short;
+use crate::api::{Answer, Context, json as answer_json, read};
+use crate::command_line::command;
+use crate::error::{Error, Result};
+
+/// Most lines.
+const TOP_MAX: usize = 1_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SuspectsRequest {
+    files: Vec<usize>,
+    #[serde(default = "ten")]
+    top: usize,
+}
+
+fn ten() -> usize {
+    10
+}
+
+pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: SuspectsRequest = read(body)?;
+    let files = request.files.iter().map(|&file| context.files.snapshot(file)).collect::<Result<Vec<_>>>()?;
+    let heaps = files.iter().map(|file| file.heap(context.cancel)).collect::<Result<Vec<_>>>()?;
+    let paths: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
+    let words: Vec<&str> =
+        ["snapshot", "suspects"].into_iter().chain(paths.iter().map(String::as_str)).collect();
+    let top = request.top.min(TOP_MAX);
+    context.cancel.check()?;
+    match heaps.as_slice() {
+        [] => Err(Error::bad("files", "no snapshot is given")),
+        [heap] => {
+            let naming = Naming::of(&**heap);
+            let owners: Vec<Value> = analysis::large_owners(&**heap, &naming, top)
+                .iter()
+                .map(|owner| owner_json(heap, owner))
+                .collect();
+            answer_json(&json!({
+                "schema": "heapr.view.snapshot.owners/1", "command": command(&words), "owners": owners,
+            }))
+        }
+        heaps => {
+            let found = analysis::suspects(&heaps.iter().map(|heap| &**heap).collect::<Vec<&Heap>>(), top);
+            answer_json(&json!({
+                "schema": "heapr.view.snapshot.suspects/1",
+                "command": command(&words),
+                "files": paths,
+                "growth_bytes": found.growth_bytes,
+                "doubts": found.doubts.iter().map(doubt_json).collect::<Vec<_>>(),
+                "suspects": found.suspects.iter().map(suspect_json).collect::<Vec<_>>(),
+            }))
+        }
+    }
+}
+
+fn owner_json(heap: &Heap, owner: &LargeOwner) -> Value {
+    json!({
+        "name": short(&owner.called.text),
+        "id": heap.snapshot().id(owner.node),
+        "retained_bytes": owner.retained_bytes,
+        "count": owner.count,
+        "class": owner.class,
+        "class_count": owner.class_count,
+        "place": owner.called.place.as_ref().map(ToString::to_string),
+        "path": path_json(&owner.path),
+    })
+}
+
+fn doubt_json(doubt: &Doubt) -> Value {
+    match *doubt {
+        Doubt::OtherProgram { snapshot, kept_percent } => {
+            json!({ "doubt": "other-program", "snapshot": snapshot, "kept_percent": kept_percent })
+        }
+        Doubt::OtherNumbering { snapshot } => json!({ "doubt": "other-numbering", "snapshot": snapshot }),
+        Doubt::OtherCaptureMode { snapshot } => {
+            json!({ "doubt": "other-capture-mode", "snapshot": snapshot })
+        }
+        _ => json!({ "doubt": "other" }),
+    }
+}
+
+fn suspect_json(suspect: &Suspect) -> Value {
+    let confidence = match suspect.confidence {
+        Confidence::High => "high",
+        Confidence::Medium => "medium",
+        Confidence::Low => "low",
+    };
+    let collects = suspect.collects.iter().map(|collected| {
+        json!({
+            "class": collected.class,
+            "count": collected.count,
+            "bytes": collected.bytes,
+            "example_id": collected.example_id,
+            "example_text": collected.example_text,
+            "example_place": collected.example_place.as_ref().map(|(_, place)| place.to_string()),
+        })
+    });
+    json!({
+        "name": suspect.name,
+        "confidence": confidence,
+        "reasons": suspect.reasons,
+        "owner_id": suspect.owner_id,
+        "owner_class": suspect.owner_class,
+        "owner_count": suspect.owner_count,
+        "place": suspect.place.as_ref().map(ToString::to_string),
+        "growth_bytes": suspect.growth_bytes,
+        "growth_count": suspect.growth_count,
+        "growth_bytes_at": suspect.growth_bytes_at,
+        "retained_bytes_at": suspect.retained_bytes_at,
+        "collects": collects.collect::<Vec<_>>(),
+        "also_held_by": suspect.also_held_by,
+        "path": path_json(&suspect.path),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StringsRequest {
+    file: usize,
+    #[serde(default = "hundred")]
+    top: usize,
+}
+
+fn hundred() -> usize {
+    100
+}
+
+pub(super) fn strings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: StringsRequest = read(body)?;
+    let file = context.files.snapshot(request.file)?;
+    let heap = file.heap(context.cancel)?;
+    let rows = analysis::duplicated_strings(&*heap, request.top.min(TOP_MAX)).into_iter().map(|found| {
+        json!({
+            "wasted_bytes": found.wasted_bytes, "total_bytes": found.total_bytes, "count": found.count,
+            "example_id": heap.snapshot().id(found.example), "text": short(&found.text), "is_cut": found.is_cut,
+        })
+    });
+    answer_json(&json!({
+        "schema": "heapr.view.snapshot.strings/1",
+        "command": file.command("strings", &[]),
+        "rows": rows.collect::<Vec<_>>(),
+    }))
+}

@@ -1,0 +1,194 @@
+//! A small trace, a host that knows few words, and a client.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use heapr_ledger::{Ledger, SummaryBuilder};
+use heapr_query::{CullList, Filter, FrameSink, SourceFrame, Span, SymbolSource};
+use heapr_server::{ExportRequest, Files, Host, Limits, Server, ServerOptions};
+use heapr_trace::{
+    Action, Event, HeapId, Mapping, Module, ModuleIndex, Process, ProcessOrigin, StackIndex, StackNode,
+    Thread, Trace, TraceWriter,
+};
+use heapr_v8::IndexStore;
+use serde_json::Value;
+
+/// A symbol that a careless page would run.
+pub(crate) const MARKUP: &str = "<img src=x onerror=alert(1)>";
+
+/// Ranges in ns are the only filter; names are `f0`, `f1` and so on, and one with markup.
+#[derive(Debug)]
+pub(crate) struct PlainHost;
+
+impl Host for PlainHost {
+    fn filter(&self, words: &[String], _start_unix_ns: u64) -> Result<(Filter, CullList), String> {
+        let mut filter = Filter::default();
+        match words {
+            [] => {}
+            [option, from, to] if option == "--range" => {
+                let number = |text: &String| text.parse().map_err(|_| format!("{text:?} is no time"));
+                filter.range = Some(Span { from: number(from)?, to: number(to)? });
+            }
+            words => return Err(format!("unexpected {words:?}")),
+        }
+        Ok((filter, CullList::empty()))
+    }
+
+    fn names(&self, _trace: &Trace) -> Box<dyn SymbolSource + Send> {
+        Box::new(Numbered)
+    }
+
+    fn export(&self, request: &ExportRequest<'_>) -> Result<Vec<u8>, String> {
+        Ok(format!("{} of {}", request.to, request.path.display()).into_bytes())
+    }
+
+    fn snapshot_indexes(&self, _path: &Path) -> Option<IndexStore> {
+        None
+    }
+
+    fn version(&self) -> &str {
+        "0"
+    }
+}
+
+struct Numbered;
+
+impl SymbolSource for Numbered {
+    fn resolve(&mut self, _module: ModuleIndex, svmas: &[u64], sink: &mut FrameSink<'_>) {
+        for (number, &svma) in svmas.iter().enumerate() {
+            let name = if svma / 16 == 2 { MARKUP.to_owned() } else { format!("f{}", svma / 16) };
+            sink(number, &[SourceFrame { symbol: Some(&name), file: None, line: None, is_inlined: false }]);
+        }
+    }
+}
+
+/// Writes a trace of `count` allocations of 100 bytes, one each 10 ns, every second one freed 5 ns later; stacks are
+/// `f0 > f1` and `f0 > MARKUP` in turn.
+pub(crate) fn write_trace(path: &Path, count: u64) {
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = TraceWriter::new(file).unwrap();
+    let process = writer
+        .add_process(Process {
+            pid: 7,
+            parent_pid: 1,
+            origin: ProcessOrigin::Exec,
+            start_ns: 0,
+            end_ns: None,
+            executable: "/opt/app".to_owned(),
+            command_line: vec!["app".to_owned()],
+            exit_status: None,
+        })
+        .unwrap();
+    let thread = Thread { process, tid: 7, name: "main".to_owned(), start_ns: 0, end_ns: None };
+    let thread = writer.add_thread(thread).unwrap();
+    let module = writer.add_module(Module { path: "/opt/app".to_owned(), build_id: vec![1] }).unwrap();
+    let mapping = Mapping {
+        process,
+        module,
+        start_avma: 0,
+        end_avma: 0x1000,
+        bias_avma: 0,
+        loaded_ns: 0,
+        unloaded_ns: u64::MAX,
+    };
+    writer.add_mapping(mapping).unwrap();
+    let mut node = |parent: StackIndex, function: u64| {
+        let node = StackNode { parent, process, return_address_avma: function * 16 + 2, first_seen_ns: 0 };
+        writer.add_stack(node).unwrap()
+    };
+    let root = node(StackIndex::EMPTY, 0);
+    let stacks = [node(root, 1), node(root, 2)];
+    let event = |time_ns, action| Event { time_ns, thread, heap: HeapId::MALLOC, action };
+    let (mut ledger, mut summary) = (Ledger::new(), SummaryBuilder::new());
+    let mut write = |event: Event| {
+        writer.event(&event).unwrap();
+        ledger.apply(&event, process, &mut summary);
+    };
+    for number in 0..count {
+        let (time_ns, address_avma) = (10 * number + 10, 0x1000 + 0x100 * number);
+        let stack = stacks[(number % 2) as usize];
+        let alloc = Action::Alloc { address_avma, size_bytes: 100, stack, is_moved_realloc: false };
+        write(event(time_ns, alloc));
+        if number % 2 == 1 {
+            let free = Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: false };
+            write(event(time_ns + 5, free));
+        }
+    }
+    let mut summary = summary.finish();
+    summary.event_count = count + count / 2;
+    summary.duration_ns = 10 * count + 10;
+    writer.finish(&summary).unwrap();
+}
+
+/// A server on a port of its own; it ends with the test's process.
+pub(crate) struct Running {
+    pub(crate) port: u16,
+    pub(crate) token: String,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+impl Running {
+    pub(crate) fn start(paths: &[std::path::PathBuf]) -> Self {
+        let files = Files::open(paths, Arc::new(PlainHost), Limits::default());
+        let server = Server::bind(files, ServerOptions { port: 0 }).unwrap();
+        let (port, token) = (server.address().port(), server.token().as_str().to_owned());
+        std::thread::spawn(move || server.run(std::future::pending()));
+        Self { port, token }
+    }
+
+    /// Sends bytes and reads until the server closes.
+    pub(crate) fn send(&self, request: &[u8]) -> Reply {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        // A server that refuses early may close before all is sent.
+        let _ = stream.write_all(request);
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(bytes.len());
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Reply { status, head: head.to_lowercase(), body: bytes.get(end + 4..).unwrap_or_default().to_vec() }
+    }
+
+    /// A request with headers of one's own.
+    pub(crate) fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        let mut text =
+            format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            text += &format!("Host: 127.0.0.1:{}\r\n", self.port);
+        }
+        for (name, value) in headers {
+            text += &format!("{name}: {value}\r\n");
+        }
+        self.send(format!("{text}\r\n{body}").as_bytes())
+    }
+
+    /// A request of who may.
+    pub(crate) fn ask(&self, name: &str, body: &str) -> Reply {
+        let bearer = format!("Bearer {}", self.token);
+        let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+        self.request("POST", &format!("/api/{name}"), &headers, body)
+    }
+
+    /// The state of the first file.
+    pub(crate) fn file(&self) -> Value {
+        let bearer = format!("Bearer {}", self.token);
+        self.request("GET", "/api/files", &[("Authorization", &bearer)], "").json()["files"][0].clone()
+    }
+}

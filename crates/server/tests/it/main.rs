@@ -1,0 +1,6 @@
+//! The server as a browser sees it: over a socket, on a trace that the real writer has written.
+
+mod access;
+mod changing_files;
+mod made;
+mod queries;

@@ -1,0 +1,109 @@
+//! Answers, over the socket.
+
+use serde_json::Value;
+
+use crate::made::{MARKUP, Running, write_trace};
+
+fn running(count: u64) -> (tempfile::TempDir, Running) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a trace.heapr");
+    write_trace(&path, count);
+    let running = Running::start(&[path]);
+    (folder, running)
+}
+
+fn sum(values: &Value) -> u64 {
+    values.as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).sum()
+}
+
+#[test]
+fn all_views_of_a_filter_agree() {
+    let (_folder, server) = running(1000);
+    for filter in ["{}", "{\"range\":[\"1000\",\"5000\"]}"] {
+        let ask = |name: &str, more: &str| {
+            let reply = server.ask(name, &format!("{{\"file\":0,\"filter\":{filter}{more}}}"));
+            assert_eq!(reply.status, 200, "{name}: {}", String::from_utf8_lossy(&reply.body));
+            reply.json()
+        };
+        let report = ask("report", ",\"sort\":\"st\"");
+        let total = report["totals"]["alloc_bytes"].as_u64().unwrap();
+        assert_eq!(total, if filter == "{}" { 100_000 } else { 40_000 });
+        assert_eq!(report["all"]["total_bytes"], total);
+        assert_eq!(report["group_count"], 2);
+        assert!(report["command"].as_str().unwrap().starts_with("heapr report '"), "{}", report["command"]);
+        for direction in ["top-down", "bottom-up"] {
+            let flame = ask("flame", &format!(",\"value\":\"total_bytes\",\"direction\":\"{direction}\""));
+            assert_eq!(flame["total"], total);
+            assert_eq!(sum(&flame["nodes"]["self"]), total);
+        }
+        let histograms = ask("histograms", "");
+        let buckets = histograms["histograms"][0]["buckets"].as_array().unwrap();
+        assert_eq!(buckets.iter().map(|bucket| bucket["total_bytes"].as_u64().unwrap()).sum::<u64>(), total);
+        let types = ask("types", "");
+        let inside: u64 =
+            types["types"].as_array().unwrap()[..2].iter().map(|one| one["bytes"].as_u64().unwrap()).sum();
+        assert_eq!(inside, total);
+        let leaks = ask("leaks", "");
+        assert_eq!(leaks["matched"]["outstanding_bytes"], report["totals"]["outstanding_bytes"]);
+        let frame = ask("frame", ",\"frame\":\"f0\"");
+        assert_eq!(frame["inclusive"]["total_bytes"], total);
+        assert_eq!(frame["callees"].as_array().unwrap().len(), 2);
+        let timeline = ask("timeline", ",\"bins\":10,\"by\":\"stack\"");
+        assert_eq!(sum(&timeline["alloc_bytes"]), 100_000, "the range does not cut the timeline");
+        let id = &report["groups"][0]["id"];
+        let stack = ask("stack", &format!(",\"id\":{id}"));
+        assert_eq!(stack["frames"].as_array().unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn two_moments_of_a_file_are_compared() {
+    let (_folder, server) = running(1000);
+    let side = |to: u32| format!("{{\"file\":0,\"filter\":{{\"range\":[\"0\",\"{to}\"]}}}}");
+    let body = format!("{{\"before\":{},\"after\":{},\"sort\":\"st\"}}", side(1000), side(3000));
+    let diff = server.ask("diff", &body).json();
+    assert_eq!(diff["before"]["total_bytes"], 9_900);
+    assert_eq!(diff["after"]["total_bytes"], 29_900);
+    let deltas: i64 =
+        diff["groups"].as_array().unwrap().iter().map(|group| group["delta"].as_i64().unwrap()).sum();
+    assert_eq!(deltas, 20_000);
+    for direction in ["top-down", "bottom-up"] {
+        let body = format!(
+            "{{\"before\":{},\"after\":{},\"value\":\"total_bytes\",\"direction\":\"{direction}\",\"collapse_recursion\":true}}",
+            side(1000),
+            side(3000)
+        );
+        let flame = server.ask("diff-flame", &body).json();
+        assert_eq!((&flame["before"], &flame["after"]), (&9_900.into(), &29_900.into()), "{flame}");
+        let node = |column: &str, at: usize| flame["nodes"][column][at].as_u64().unwrap();
+        assert_eq!((node("before", 0), node("after", 0)), (9_900, 29_900));
+    }
+}
+
+#[test]
+fn markup_in_a_symbol_is_text_in_json() {
+    let (_folder, server) = running(10);
+    let reply = server.ask("report", "{\"file\":0,\"match\":\"onerror\"}");
+    assert!(reply.head.contains("content-type: application/json") && reply.head.contains("nosniff"));
+    let report = reply.json();
+    assert_eq!(report["match_count"], 1);
+    assert_eq!(report["groups"][0]["frames"][0]["symbol"], MARKUP);
+}
+
+#[test]
+fn a_query_whose_client_goes_leaves_the_server_as_it_was() {
+    let (_folder, server) = running(1000);
+    for _ in 0..20 {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        let body = "{\"file\":0,\"by\":\"stack\",\"bins\":20000}";
+        let head = format!(
+            "POST /api/timeline HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            server.port,
+            server.token,
+            body.len()
+        );
+        std::io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+    }
+    assert_eq!(server.ask("report", "{\"file\":0}").status, 200);
+}
