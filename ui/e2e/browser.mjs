@@ -15,6 +15,7 @@ export async function openBrowser({ width = 1280, height = 800, scale = 1, dark 
   });
   context.setDefaultTimeout(15_000);
   const page = context.pages()[0] ?? (await context.newPage());
+  if (process.env.HEAPR_DIST) await servePageFrom(context, process.env.HEAPR_DIST);
   const errors = [];
   page.on('pageerror', (error) => errors.push(`page: ${error.stack ?? error}`));
   page.on('console', (message) => message.type() === 'error' && errors.push(`console: ${message.text()}`));
@@ -25,4 +26,23 @@ export async function openBrowser({ width = 1280, height = 800, scale = 1, dark 
       rmSync(profile, { recursive: true, force: true });
     },
   };
+}
+
+/** The page from a folder in place of the one in the binary: for work on the page without building heapr. */
+async function servePageFrom(context, folder) {
+  const types = { '/': 'text/html', '/app.js': 'text/javascript', '/app.css': 'text/css' };
+  await context.route((url) => url.pathname in types && url.search === '', (route) => {
+    const { pathname } = new URL(route.request().url());
+    return route.fulfill({ path: join(folder, pathname === '/' ? 'index.html' : pathname), contentType: types[pathname] });
+  });
+}
+
+/** Waits until `check` says yes in the page. (Playwright's own waiting needs `eval`, which the page's policy forbids.) */
+export async function waitUntil(page, check, argument) {
+  const end = Date.now() + 15_000;
+  for (;;) {
+    if (await page.evaluate(check, argument)) return;
+    if (Date.now() > end) throw new Error(`not so within 15 s: ${check}`);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+  }
 }

@@ -14,7 +14,9 @@ const [width, height] = (sizeAt < 0 ? '1440x900' : words.splice(sizeAt, 2)[1]).s
 const [base, ...views] = words.filter((word) => !word.startsWith('--'));
 const mock = base === 'mock' ? await startMock() : null;
 const browser = await openBrowser({ width, height, dark });
-await browser.page.goto(mock?.url ?? base, { waitUntil: 'networkidle' });
+await browser.page.goto(mock?.url ?? base);
+if (!mock) await browser.page.goto(new URL(base).origin);
+await browser.page.waitForSelector('.tabs');
 for (const view of views) {
   const [, name, hash] = /^([^=]+)=(.*)$/.exec(view);
   await browser.page.evaluate((text) => { location.hash = text; }, hash);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openBrowser } from './browser.mjs';
+import { openBrowser, waitUntil } from './browser.mjs';
 import { HEAPR, run, runShown, view, workFolder } from './heapr.mjs';
 
 /** A program that keeps its sessions, with markup in what it keeps. */
@@ -30,6 +30,8 @@ before(async () => {
   browser = await openBrowser();
   page = browser.page;
   await page.goto(server.url);
+  assert.ok(!page.url().includes('token'), 'the token stands in no address that is shared');
+  await page.goto(new URL(server.url).origin);
   await page.waitForSelector('.tabs');
   origin = new URL(server.url).origin;
 }, { timeout: 180_000 });
@@ -66,7 +68,7 @@ test('the summary has the numbers of heapr snapshot summary', async () => {
 
 test('a class opens to its objects, an object shows who keeps it alive', async () => {
   await show('file=1&match=Session');
-  await page.waitForFunction(() => [...document.querySelectorAll('.class-name')].some((name) => name.textContent === 'Session'));
+  await waitUntil(page, () => [...document.querySelectorAll('.class-name')].some((name) => name.textContent === 'Session'));
   await page.locator('.row:has(.class-name:text-is("Session")) .twisty').click();
   await page.waitForSelector('.row[aria-level="2"] .object-name');
   await page.locator('.row[aria-level="2"]').first().click();
@@ -130,7 +132,7 @@ test('search finds by string and by id', async () => {
   await page.waitForSelector('.object-pane');
   const id = /object=(\d+)/.exec(page.url())[1];
   await page.fill('.view .search', `@${id}`);
-  await page.waitForFunction(() => document.querySelectorAll('.pane .view .rows-block .row').length === 1);
+  await waitUntil(page, () => document.querySelectorAll('.pane .view .rows-block .row').length === 1);
   assert.equal(await page.evaluate(() => window.markupRan), undefined);
   const command = await page.textContent('.filter-row .command code').catch(() => null);
   if (command?.startsWith('heapr')) await runShown(work, command);

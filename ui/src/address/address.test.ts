@@ -15,7 +15,7 @@ describe('the address', () => {
     address.range = ['1500ns', '2s'];
     address.require_frames = ['lib<b>.so!operator<< <int>', 'a&b=c#d'];
     address.temporary = true;
-    address.rss = false;
+    address.rss = true;
     address.object = 119915;
     address.match = '100 % "quoted"';
     expect(parseAddress(`#${writeAddress(address)}`)).toEqual(address);

@@ -25,7 +25,7 @@ const DEFAULTS = {
   // The timeline: what is drawn, and the part that is seen (ns).
   by: 'image',
   chart: 'bytes',
-  rss: true,
+  rss: false,
   seen: [] as string[],
   // The flame graph.
   value: 'outstanding_bytes',

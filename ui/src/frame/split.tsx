@@ -9,6 +9,7 @@ interface SplitProps {
   /** Share of the second pane. */
   share: number;
   first: ComponentChildren;
+  /** Null: the first pane has all the room. */
   second: ComponentChildren;
 }
 
@@ -37,11 +38,11 @@ export function Split({ direction, label, share: startShare, first, second }: Sp
   return (
     <div ref={box} class={`split is-${direction}`}>
       <div class="pane" style={{ flex: `${1 - share} 1 0` }}>{first}</div>
-      <div
+      {second !== null && <div
         class="split-bar" role="separator" aria-label={label} aria-orientation={isSide ? 'vertical' : 'horizontal'} aria-valuenow={Math.round(share * 100)}
         tabIndex={0} onPointerDown={onPointerDown} onKeyDown={onKeyDown}
-      />
-      <div class="pane" style={{ flex: `${share} 1 0` }}>{second}</div>
+      />}
+      {second !== null && <div class="pane" style={{ flex: `${share} 1 0` }}>{second}</div>}
     </div>
   );
 }

@@ -68,9 +68,10 @@ export function SnapshotPage({ file, files }: { file: OpenFile; files: OpenFile[
         <CommandLine command={command} />
       </div>
       <Tabs views={views} current={view} />
-      {address.object >= 0 && file.kind !== 'native'
-        ? <Split direction="below" label="Height of the object" share={0.42} first={main} second={<ObjectPane {...props} id={address.object} />} />
-        : main}
+      <Split
+        direction="below" label="Height of the object" share={0.42} first={main}
+        second={address.object >= 0 && file.kind !== 'native' ? <ObjectPane {...props} id={address.object} /> : null}
+      />
     </div>
   );
 }

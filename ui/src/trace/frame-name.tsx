@@ -5,6 +5,16 @@ import { fileName } from '../format';
 import { isDrawnDark } from '../frame/theme';
 import { framePlace } from './metric-columns';
 
+/** An image alone, with its path. */
+export function ImageName({ module }: { module: string | null }) {
+  return (
+    <span class="frame-name">
+      <i class="swatch" style={{ background: imageColour(module === null ? '' : fileName(module), isDrawnDark()) }} />
+      <span class="symbol">{module ?? '(no module)'}</span>
+    </span>
+  );
+}
+
 export function FrameName({ frame, showsPlace = true }: { frame: Frame; showsPlace?: boolean }) {
   const module = frame.module === null ? '' : fileName(frame.module);
   const place = showsPlace ? framePlace(frame) : '';

@@ -80,7 +80,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
           )}
         />
       )}
-      second={address.select ? <StackPane file={file} filter={filter} id={address.select} /> : <p class="empty">Choose a stack to see all its frames.</p>}
+      second={address.select ? <StackPane file={file} filter={filter} id={address.select} /> : null}
     />
   );
 }

@@ -6,7 +6,7 @@ import type { Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/ty
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural } from '../format';
 import { Message } from '../frame/message';
-import { FrameName } from './frame-name';
+import { FrameName, ImageName } from './frame-name';
 import { frameName, framePattern } from './metric-columns';
 import type { TraceViewProps } from './trace-page';
 
@@ -81,7 +81,7 @@ function Ranking({ title, answer, metric, onMore, isImages = false }: RankingPro
               <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (group[metric] * 100) / whole}%` }} /></span>
               <span class="amount">{amount(group[metric])}</span>
               <span class="percent">{formatPercent(group[metric], whole)}</span>
-              {group.frames[0] ? <FrameName frame={isImages ? { ...group.frames[0], symbol: group.frames[0].module ?? '(no module)', module: null } : group.frames[0]} showsPlace={!isImages} /> : <span class="quiet">(no frames)</span>}
+              {isImages ? <ImageName module={group.frames[0]?.module ?? null} /> : group.frames[0] ? <FrameName frame={group.frames[0]} /> : <span class="quiet">(no frames)</span>}
             </button>
           </li>
         ))}

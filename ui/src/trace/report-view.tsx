@@ -12,7 +12,7 @@ import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
-import { FrameName } from './frame-name';
+import { FrameName, ImageName } from './frame-name';
 import { FramePane } from './frame-pane';
 import { framePattern, frameName, framePlace, metricColumns } from './metric-columns';
 import { StackPane } from './stack-pane';
@@ -74,8 +74,7 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
     />
   );
   if (by === 'images' || by === 'by-thread') return table;
-  const pane = address.select === ''
-    ? <p class="empty">Choose a {by === 'stacks' ? 'stack' : 'frame'} to see {by === 'stacks' ? 'all its frames' : 'its callers and callees'}.</p>
+  const pane = address.select === '' ? null
     : by === 'stacks' ? <StackPane file={file} filter={filter} id={address.select} /> : <FramePane file={file} filter={filter} frame={address.select} sort={sort} />;
   return <Split direction="side" label="Width of the details" share={0.36} first={table} second={pane} />;
 }
@@ -84,7 +83,7 @@ function GroupName({ group, by }: { group: Group; by: ReportBy }) {
   const [first, second] = group.frames;
   if (by === 'by-thread') return <>{groupName(group)}</>;
   if (!first) return <span class="quiet">(no frames)</span>;
-  if (by === 'images') return <FrameName frame={{ ...first, symbol: first.module ?? '(no module)', module: null }} showsPlace={false} />;
+  if (by === 'images') return <ImageName module={first.module} />;
   return (
     <span class="stack-name">
       <FrameName frame={first} showsPlace={by === 'frames'} />

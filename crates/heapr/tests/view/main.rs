@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Runs a program in `ui/` in a process group of its own; gives its output, and fails with it.
@@ -64,7 +64,10 @@ fn install() {
 
 /// Runs tests of node's own runner and checks that it ran some.
 fn run_browser_tests(file: &str) {
+    // One browser at a time: the frames of one are measured.
+    static BROWSER: Mutex<()> = Mutex::new(());
     install();
+    let _only = BROWSER.lock().unwrap_or_else(PoisonError::into_inner);
     let output = run_in_ui(&["node", "--test", file], Duration::from_secs(300));
     let passed = output
         .lines()
@@ -93,6 +96,11 @@ fn the_sources_of_the_page_are_sound() {
 #[test]
 fn the_page_holds_what_must_hold_for_any_data() {
     run_browser_tests("e2e/mock.test.mjs");
+}
+
+#[test]
+fn scrolling_and_panning_have_no_frame_over_33_ms() {
+    run_browser_tests("e2e/smooth.test.mjs");
 }
 
 #[test]
