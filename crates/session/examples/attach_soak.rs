@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         events += session.stop().summary.event_count;
     }
     std::fs::remove_dir_all(&folder)?;
-    let mut of = |pauses: &mut Vec<Duration>| {
+    let of = |pauses: &mut Vec<Duration>| {
         pauses.sort();
         let worst = pauses.last().copied().unwrap_or_default();
         (pauses.get(pauses.len() / 2).copied().unwrap_or_default().as_micros(), worst.as_micros())
