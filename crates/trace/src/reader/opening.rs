@@ -1,0 +1,334 @@
+//! Opening a trace: finding its chunks, by the index or by a scan, and reading the small tables.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use super::Trace;
+use crate::bytes::Take;
+use crate::chunk::{
+    CHUNK_HEADER_BYTES, CHUNK_MAGIC, ChunkHeader, ChunkInfo, ChunkKind, FILE_HEADER_BYTES, FILE_MAGIC,
+    FORMAT_VERSION, TRAILER_BYTES, TRAILER_MAGIC, index_offset,
+};
+use crate::error::{Damage, Error, Malformed, Result};
+use crate::payload::unpack;
+use crate::source::{ReadAt, read_up_to};
+use crate::tables::{Entry, take_all};
+use crate::*;
+
+/// Indices are dense: one that lies further beyond the number of entries than a lost chunk explains is not believed.
+const INDEX_GAP_MAX: usize = 1 << 16;
+/// All that stays in memory may unpack to this many times the file's size. The writer's own files reach 10.
+const EXPANSION_MAX: u64 = 64;
+/// Or to this much: small files of deep recursions shrink by more than a thousand.
+const EXPANSION_FREE_BYTES: u64 = 32 << 20;
+
+impl Trace {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// It cannot be read, is empty, is no trace, or is from a newer version. Damage inside is no error: see
+    /// [`Trace::damage`].
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|source| Error::Io { action: "opening the file", source })?;
+        Self::from_source(Box::new(file))
+    }
+
+    /// Opens whatever can be read.
+    ///
+    /// # Errors
+    /// As [`Trace::open`].
+    pub fn from_source(source: Box<dyn ReadAt>) -> Result<Self> {
+        let size = source.size_bytes().map_err(|source| Error::Io { action: "reading the trace", source })?;
+        check_header(&*source)?;
+        let mut trace = Self {
+            source,
+            chunks: Vec::new(),
+            damage: Vec::new(),
+            system: System::default(),
+            session: Session::default(),
+            processes: Vec::new(),
+            threads: Vec::new(),
+            modules: Vec::new(),
+            mappings: Vec::new(),
+            mapping_order: Vec::new(),
+            markers: Vec::new(),
+            rss_samples: Vec::new(),
+            losses: Vec::new(),
+            statistics: Vec::new(),
+            snapshots: Vec::new(),
+            heap_names: Vec::new(),
+            stacks: OnceLock::new(),
+            all_damage: OnceLock::new(),
+            is_complete: true,
+        };
+        match trace.read_index(size)? {
+            Some(chunks) => trace.chunks = chunks,
+            None => {
+                trace.is_complete = false;
+                trace.scan(size)?;
+            }
+        }
+        trace.leave_out_what_swells(size);
+        trace.read_tables();
+        Ok(trace)
+    }
+
+    /// Reads the index that the trailer points to, if both are sound.
+    fn read_index(&self, size: u64) -> Result<Option<Vec<ChunkInfo>>> {
+        let mut bytes = [0; TRAILER_BYTES];
+        let Some(at) = size.checked_sub(TRAILER_BYTES as u64) else { return Ok(None) };
+        if read_up_to(&*self.source, &mut bytes, at)? < TRAILER_BYTES {
+            return Ok(None);
+        }
+        let Some(offset) = index_offset(&bytes) else { return Ok(None) };
+        let Some(info) = self.header_at(offset)?.map(|header| header.info(offset)) else { return Ok(None) };
+        if info.kind != Some(ChunkKind::Index) {
+            return Ok(None);
+        }
+        let Ok([stream]) = self.streams::<1>(&info) else { return Ok(None) };
+        Ok(take_index(&stream, info.item_count as usize, size).ok())
+    }
+
+    /// The chunk header at `offset`, if one is there and sound.
+    fn header_at(&self, offset: u64) -> Result<Option<ChunkHeader>> {
+        let mut bytes = [0; CHUNK_HEADER_BYTES];
+        if read_up_to(&*self.source, &mut bytes, offset)? < CHUNK_HEADER_BYTES {
+            return Ok(None);
+        }
+        Ok(ChunkHeader::from_bytes(&bytes).ok())
+    }
+
+    /// Finds the chunks one after the other; what is between sound ones is damage.
+    fn scan(&mut self, size: u64) -> Result<()> {
+        let mut offset = FILE_HEADER_BYTES as u64;
+        while offset < size {
+            let Some(header) = self.header_at(offset)? else {
+                let next = self.next_chunk(offset + 1, size)?;
+                if !self.is_trailer(offset, next)? {
+                    self.damage.push(Damage { offset, bytes: next - offset, what: "no chunk begins here" });
+                }
+                offset = next;
+                continue;
+            };
+            let end = offset + CHUNK_HEADER_BYTES as u64 + u64::from(header.stored_bytes);
+            if end > size {
+                self.damage.push(Damage {
+                    offset,
+                    bytes: size - offset,
+                    what: "the file ends within this chunk",
+                });
+                break;
+            }
+            if header.kind != ChunkKind::Index as u16 {
+                self.chunks.push(header.info(offset));
+            }
+            offset = end;
+        }
+        Ok(())
+    }
+
+    fn is_trailer(&self, offset: u64, next: u64) -> Result<bool> {
+        let mut bytes = [0; TRAILER_BYTES];
+        let count = read_up_to(&*self.source, &mut bytes, offset)?;
+        Ok(count == TRAILER_BYTES && bytes[..8] == TRAILER_MAGIC && next == offset + TRAILER_BYTES as u64)
+    }
+
+    /// Offset of the next sound chunk header at or behind `from`, or the file's end. Each byte is read once: a file full of
+    /// magics with nothing behind them is passed as fast as any other.
+    fn next_chunk(&self, from: u64, size: u64) -> Result<u64> {
+        let mut at = from;
+        let mut window = vec![0; 1 << 16];
+        while at < size {
+            let count = read_up_to(&*self.source, &mut window, at)?;
+            if count < CHUNK_HEADER_BYTES {
+                break;
+            }
+            let is_header = |bytes: &[u8]| {
+                bytes.starts_with(&CHUNK_MAGIC)
+                    && bytes.try_into().is_ok_and(|bytes| ChunkHeader::from_bytes(bytes).is_ok())
+            };
+            if let Some(place) = window[..count].windows(CHUNK_HEADER_BYTES).position(is_header) {
+                return Ok(at + place as u64);
+            }
+            // The last bytes may be the beginning of a header.
+            at += (count - (CHUNK_HEADER_BYTES - 1)) as u64;
+        }
+        Ok(size)
+    }
+
+    /// Leaves out the chunks whose contents stay in memory once they claim, all together, to unpack to more than a file of
+    /// this size can hold: a few kilobytes of zstd must not ask for gigabytes.
+    fn leave_out_what_swells(&mut self, size: u64) {
+        let mut budget = size.saturating_mul(EXPANSION_MAX).saturating_add(EXPANSION_FREE_BYTES);
+        let damage = &mut self.damage;
+        self.chunks.retain(|chunk| {
+            // Read one by one, when they are asked for.
+            let is_streamed = |kind| matches!(kind, ChunkKind::Events | ChunkKind::SnapshotBlocks);
+            if chunk.kind.is_none_or(is_streamed) {
+                return true;
+            }
+            let left = budget.checked_sub(u64::from(chunk.raw_bytes));
+            budget = left.unwrap_or(budget);
+            if left.is_none() {
+                let bytes = CHUNK_HEADER_BYTES as u64 + u64::from(chunk.stored_bytes);
+                let what = "it unpacks to more than a file of this size holds";
+                damage.push(Damage { offset: chunk.offset, bytes, what });
+            }
+            left.is_some()
+        });
+    }
+
+    /// The unpacked streams of a chunk.
+    pub(crate) fn streams<const N: usize>(&self, info: &ChunkInfo) -> Result<[Vec<u8>; N]> {
+        let damaged = |what| Error::Damaged { offset: info.offset, what };
+        let header = self.header_at(info.offset)?.ok_or(damaged("no chunk begins here"))?;
+        if header.info(info.offset) != *info {
+            return Err(damaged("the chunk is not as the index says"));
+        }
+        let mut payload = vec![0; header.stored_bytes as usize];
+        if read_up_to(&*self.source, &mut payload, info.offset + CHUNK_HEADER_BYTES as u64)? < payload.len() {
+            return Err(damaged("the file ends within this chunk"));
+        }
+        // A fuzzer would never get past a checksum.
+        if !cfg!(fuzzing) && crc32fast::hash(&payload) != header.payload_crc {
+            return Err(damaged("the chunk's checksum is wrong"));
+        }
+        unpack(&payload, header.raw_bytes).map_err(|Malformed(what)| damaged(what))
+    }
+
+    /// The entries of all chunks of a kind; damaged chunks are noted and left out.
+    fn entries<T: Entry>(&mut self, kind: ChunkKind) -> Vec<T> {
+        let mut all = Vec::new();
+        let chunks: Vec<ChunkInfo> = self.of_kind(kind).copied().collect();
+        for info in chunks {
+            let entries = self.streams::<1>(&info).and_then(|[stream]| {
+                take_all(&stream, info.item_count as usize)
+                    .map_err(|Malformed(what)| Error::Damaged { offset: info.offset, what })
+            });
+            match entries {
+                Ok(entries) => all.extend::<Vec<T>>(entries),
+                Err(error) => self.note(&info, &error),
+            }
+        }
+        all
+    }
+
+    fn note(&mut self, info: &ChunkInfo, error: &Error) {
+        self.damage.push(damage_of(info, error));
+    }
+
+    pub(crate) fn of_kind(&self, kind: ChunkKind) -> impl DoubleEndedIterator<Item = &ChunkInfo> {
+        self.chunks.iter().filter(move |chunk| chunk.kind == Some(kind))
+    }
+
+    fn read_tables(&mut self) {
+        self.system = self.entries(ChunkKind::System).pop().unwrap_or_default();
+        self.session = self.entries(ChunkKind::Session).pop().unwrap_or_default();
+        let unknown_process = Process {
+            pid: 0,
+            parent_pid: 0,
+            origin: ProcessOrigin::Exec,
+            start_ns: 0,
+            end_ns: None,
+            executable: String::new(),
+            command_line: Vec::new(),
+            exit_status: None,
+        };
+        let entries = self.entries::<(ProcessIndex, Process)>(ChunkKind::Processes);
+        let limit = entries.len() * 2 + INDEX_GAP_MAX;
+        for (index, process) in entries {
+            place(&mut self.processes, index.0, process, &unknown_process, limit);
+        }
+        let unknown_thread =
+            Thread { process: ProcessIndex(0), tid: 0, name: String::new(), start_ns: 0, end_ns: None };
+        let entries = self.entries::<(ThreadIndex, Thread)>(ChunkKind::Threads);
+        let limit = entries.len() * 2 + INDEX_GAP_MAX;
+        for (index, thread) in entries {
+            place(&mut self.threads, index.0, thread, &unknown_thread, limit);
+        }
+        self.modules = self.entries(ChunkKind::Modules);
+        let unknown_mapping = Mapping {
+            process: ProcessIndex(0),
+            module: ModuleIndex(0),
+            start_avma: 0,
+            end_avma: 0,
+            bias_avma: 0,
+            loaded_ns: 0,
+            unloaded_ns: 0,
+        };
+        let entries = self.entries::<(u32, Mapping)>(ChunkKind::Mappings);
+        let limit = entries.len() * 2 + INDEX_GAP_MAX;
+        for (number, mapping) in entries {
+            place(&mut self.mappings, number, mapping, &unknown_mapping, limit);
+        }
+        self.mapping_order = (0..self.mappings.len() as u32).collect();
+        let mappings = &self.mappings;
+        self.mapping_order.sort_by_key(|&number| {
+            let mapping = &mappings[number as usize];
+            (mapping.process, mapping.start_avma, mapping.loaded_ns)
+        });
+        self.markers = self.entries(ChunkKind::Markers);
+        self.rss_samples = self.entries(ChunkKind::RssSamples);
+        self.losses = self.entries(ChunkKind::Losses);
+        self.statistics = self.entries(ChunkKind::Statistics);
+        self.snapshots = self.entries(ChunkKind::Snapshots);
+        self.heap_names = self.entries(ChunkKind::HeapNames);
+    }
+}
+
+pub(super) fn damage_of(info: &ChunkInfo, error: &Error) -> Damage {
+    let what = match error {
+        Error::Damaged { what, .. } => what,
+        _ => "the chunk cannot be read",
+    };
+    Damage { offset: info.offset, bytes: CHUNK_HEADER_BYTES as u64 + u64::from(info.stored_bytes), what }
+}
+
+fn check_header(source: &dyn ReadAt) -> Result<()> {
+    let mut header = [0; FILE_HEADER_BYTES];
+    let count = read_up_to(source, &mut header, 0)?;
+    if count == 0 {
+        return Err(Error::Empty);
+    }
+    if count < FILE_HEADER_BYTES || header[..8] != FILE_MAGIC {
+        return Err(Error::NotATrace { found: header[..count.min(8)].to_vec() });
+    }
+    let found = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    if found > FORMAT_VERSION {
+        return Err(Error::NewerVersion { found, known: FORMAT_VERSION });
+    }
+    Ok(())
+}
+
+/// Puts an entry at its index.
+fn place<T: Clone>(table: &mut Vec<T>, index: u32, entry: T, unknown: &T, limit: usize) {
+    let index = index as usize;
+    if index >= limit {
+        return;
+    }
+    if index >= table.len() {
+        table.resize(index + 1, unknown.clone());
+    }
+    table[index] = entry;
+}
+
+/// The chunks of an untrusted index.
+fn take_index(stream: &[u8], count: usize, size: u64) -> std::result::Result<Vec<ChunkInfo>, Malformed> {
+    let mut take = Take::new(stream);
+    let mut chunks = Vec::new();
+    let mut expected = FILE_HEADER_BYTES as u64;
+    for _ in 0..count {
+        let offset = expected.checked_add(take.varint()?).ok_or(Malformed("an offset is beyond 64 bits"))?;
+        let kind = u16::try_from(take.varint()?).ok().and_then(ChunkKind::from_number);
+        let [stored_bytes, raw_bytes, item_count] = [take.varint32()?, take.varint32()?, take.varint32()?];
+        let first_ns = take.varint()?;
+        let last_ns = first_ns.wrapping_add(take.varint()?);
+        expected = offset
+            .checked_add(CHUNK_HEADER_BYTES as u64 + u64::from(stored_bytes))
+            .filter(|&end| end <= size)
+            .ok_or(Malformed("a chunk lies beyond the file"))?;
+        chunks.push(ChunkInfo { offset, kind, stored_bytes, raw_bytes, item_count, first_ns, last_ns });
+    }
+    Ok(chunks)
+}
