@@ -32,13 +32,13 @@ pub(crate) enum SnapshotCommand {
     Taking(snapshot_take::SnapshotCommand),
     #[command(flatten)]
     Analysis(snapshot_analysis::AnalysisCommand),
-    /// List the classes of a snapshot: count, distance, shallow and retained size
+    /// List the classes of a snapshot: count, distance, shallow and retained size; of a FILE.heapr its snapshots and stacks
     Summary(Box<summary::SummaryArguments>),
     /// List what the functions of a program allocated, from a sampling profile or an allocation timeline
     Allocations(Box<allocations::AllocationsArguments>),
     /// Print what kinds of things fill the heap: code, strings, arrays, buffers
     Statistics(Box<statistics::StatisticsArguments>),
-    /// Compare two snapshots by class; with more of them, the course of each class
+    /// Compare two snapshots by class; with more of them, the course of each class; of a FILE.heapr by stack
     Diff(Box<diff::DiffArguments>),
     /// List whose objects fill the heap, where pages or vm contexts share it
     NativeContexts(Box<native_contexts::NativeContextsArguments>),

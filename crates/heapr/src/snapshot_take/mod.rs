@@ -26,9 +26,9 @@ pub(crate) use take::TakeArguments;
 /// The commands of `heapr snapshot` that take some.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum SnapshotCommand {
-    /// Take a heap snapshot of a running Node (Deno, Electron, Chrome) process.
+    /// Take a heap snapshot of a running Node (Deno, Electron, Chrome) process, or of any other's native heap (--native).
     Take(Box<TakeArguments>),
-    /// Take heap snapshots at intervals, or when the heap passes a size.
+    /// Take heap snapshots at intervals, or when the heap passes a size; --off, --native: of native heaps.
     Every(Box<EveryArguments>),
 }
 

@@ -45,7 +45,7 @@ fn filter() -> impl Strategy<Value = Filter> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn a_snapshot_counts_what_a_replay_to_its_moment_leaves(steps in steps(), filter in filter()) {
