@@ -51,7 +51,7 @@ pub struct AttachRequest<'a> {
 /// How long a good moment is waited for.
 const LIMIT: Duration = Duration::from_secs(5);
 /// After this long a thread in the allocator is no longer waited for.
-const ALLOCATOR_LIMIT: Duration = Duration::from_secs(2);
+const ALLOCATOR_LIMIT: Duration = Duration::from_millis(500);
 /// How long the threads may take to stop, and how long those in the way may run on while the others stand still. Both
 /// are parts of the target's pause.
 const STOP_LIMIT: Duration = Duration::from_millis(50);
