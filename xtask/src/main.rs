@@ -6,6 +6,7 @@ mod check_agent;
 mod check_deps;
 mod header;
 mod packages;
+mod soak_attach;
 mod soak_kills;
 mod sources;
 
@@ -21,6 +22,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   header [--check]       crates/capi/heapr.h from the C API; or whether it is right
   packages               the system packages that build, tests and benchmarks need, one a line
   test [FILTER]          installs what the tests need (apt-get, only what is missing) and runs all of them
+  soak attach [ROUNDS [PROGRAM]]   attach to programs at work and detach, with pauses and speed
   soak kills [ROUNDS [SEED]]
                          recorder, command or program killed at random moments: nobody else is harmed
   bench overhead [--rounds N] [--only PROGRAM,…]
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["check-agent", file] => check_agent::run(Some(file)),
         ["header"] => header::run(false),
         ["header", "--check"] => header::run(true),
+        ["soak", "attach", ref rest @ ..] => soak_attach::run(rest),
         ["soak", "kills", ref rest @ ..] => soak_kills::run(rest),
         ["packages"] => packages::print(),
         ["test", ref filter @ ..] => packages::install_missing().and_then(|()| test(filter)),

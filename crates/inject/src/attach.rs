@@ -167,7 +167,7 @@ fn try_once(
     if !plan.modules.is_consistent(memory) {
         return again(stopped, report, None, "a thread was loading a library at each try");
     }
-    if !plan.modules.is_unchanged(pid, memory) {
+    if !plan.modules.is_unchanged(memory) {
         return again(stopped, report, None, "libraries were loaded all the time");
     }
     // What the settled threads did may have changed the mappings.

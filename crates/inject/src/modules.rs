@@ -30,9 +30,12 @@ pub(crate) struct Module {
 pub(crate) struct Modules {
     pub(crate) list: Vec<Module>,
     pub(crate) state_avma: u64,
-    pub(crate) first_link_avma: u64,
+    /// Address and content of each entry of the loader's list.
+    pub(crate) links: Vec<(u64, [u8; LINK_BYTES])>,
 }
 
+/// struct link_map: bias, name, dynamic section, next, previous.
+const LINK_BYTES: usize = 40;
 /// More than any program has.
 const MODULES_MAX: usize = 20_000;
 const DYNAMIC_ENTRIES_MAX: u64 = 4096;
@@ -53,13 +56,13 @@ impl Modules {
         let mut head = [0; 32];
         memory.read(debug_avma, &mut head).map_err(memory_error)?;
         let word = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().unwrap_or_default());
-        let first_link_avma = word(8);
+        let mut links = Vec::new();
         let mut list = Vec::new();
-        let mut link_avma = first_link_avma;
-        while link_avma != 0 && list.len() < MODULES_MAX {
-            // struct link_map: bias, name, dynamic section, next, previous.
-            let mut link = [0; 40];
+        let mut link_avma = word(8);
+        while link_avma != 0 && links.len() < MODULES_MAX {
+            let mut link = [0; LINK_BYTES];
             memory.read(link_avma, &mut link).map_err(memory_error)?;
+            links.push((link_avma, link));
             let word = |at: usize| u64::from_le_bytes(link[at..at + 8].try_into().unwrap_or_default());
             let name = memory.read_string(word(8), NAME_BYTES_MAX).unwrap_or_default();
             let name = String::from_utf8_lossy(&name).into_owned();
@@ -71,7 +74,7 @@ impl Modules {
             }
             link_avma = word(24);
         }
-        Ok(Self { list, state_avma: debug_avma + 24, first_link_avma })
+        Ok(Self { list, state_avma: debug_avma + 24, links })
     }
 
     /// Whether the loader is not at changing the list.
@@ -80,9 +83,13 @@ impl Modules {
     }
 
     /// Whether the list is what it was when it was read.
-    pub(crate) fn is_unchanged(&self, pid: u32, memory: &impl TargetMemory) -> bool {
-        Self::read(pid, memory)
-            .is_ok_and(|now| now.first_link_avma == self.first_link_avma && now.list == self.list)
+    pub(crate) fn is_unchanged(&self, memory: &impl TargetMemory) -> bool {
+        let mut now = vec![[0; LINK_BYTES]; self.links.len()];
+        let mut pieces: Vec<(u64, &mut [u8])> =
+            self.links.iter().zip(&mut now).map(|(&(avma, _), link)| (avma, &mut link[..])).collect();
+        // Each names the next, so that one more at the end would show in the last.
+        memory.read_batch(&mut pieces).is_ok()
+            && self.links.iter().zip(&now).all(|((_, link), now)| link == now)
     }
 
     /// The first module, in the loader's order, that defines a name.

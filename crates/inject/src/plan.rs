@@ -113,7 +113,7 @@ impl Plan {
             stack_end_avma: address("__libc_stack_end"),
             injection,
             image,
-            modules: Modules { list: Vec::new(), state_avma: 0, first_link_avma: 0 },
+            modules: Modules { list: Vec::new(), state_avma: 0, links: Vec::new() },
         };
         let list = modules_of(&modules.list, memory);
         plan.choose_hooks(pid, memory, &mappings, &libc.name, libc_code, &list, hooks_mmap)?;

@@ -42,6 +42,8 @@ pub(crate) struct Borrowed<'a> {
 
 /// Longest that one call may take. They are short; a swapped-out page may be waited for.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
+/// Looks before a thread is waited for by sleeping: some milliseconds.
+const YIELDS: u32 = 5000;
 /// Below the stack pointer: leaf functions keep data there.
 const RED_ZONE_BYTES: u64 = 128;
 /// All signals but those that cannot be blocked.
@@ -140,10 +142,10 @@ impl<'a> Borrowed<'a> {
                         reason: "a call in it did not come back".to_owned(),
                     });
                 }
-                // It comes back within microseconds, mostly.
+                // It comes back within microseconds, mostly; a sleep would make the target wait for longer than that.
                 None => {
                     look_count += 1;
-                    if look_count > 50 {
+                    if look_count > YIELDS {
                         std::thread::sleep(Duration::from_micros(20));
                     } else {
                         std::thread::yield_now();

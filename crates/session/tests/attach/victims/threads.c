@@ -41,7 +41,7 @@ int main(int count, char **arguments) {
         usleep(100000);
         if (is_bad) abort();
         long now = operations;
-        printf("%ld\n", now - last);
+        printf("+%ld\n", now - last);
         last = now;
     }
 }
