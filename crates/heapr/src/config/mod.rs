@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// What is done with the flags.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Flag a program: sessions with flagged targets trace every new instance, until it is disabled.
+    /// Flag a program, until it is disabled.
     Enable(FlagArguments),
     /// Take a flag away.
     Disable(FlagArguments),
@@ -187,7 +187,7 @@ fn change(arguments: &FlagArguments, enable: bool) -> anyhow::Result<ExitCode> {
                 text += &format!("{} {state}\n", describe(flag));
             }
             if enable && changed.iter().any(|(_, is_changed)| *is_changed) {
-                text += "it takes effect in sessions with flagged targets; disable it when you are done\n";
+                text += "the flag is kept until it is disabled; running sessions do not act on flags yet\n";
             }
             print(&text)?;
         }

@@ -186,13 +186,11 @@ fn control_groups() -> Check {
     if fs::metadata("/sys/fs/cgroup/cgroup.controllers").is_ok() {
         return Check::ok(topic, "version 2");
     }
-    let advice =
-        "flags by --unit, --flatpak, --snap and --cgroup need systemd's hierarchy; --name and --pid work";
     if own.contains(":name=systemd:") {
-        Check::limited(topic, "version 1 with systemd's hierarchy", advice)
-    } else {
-        Check::limited(topic, "no hierarchy is mounted", advice)
+        return Check::ok(topic, "version 1 with systemd's hierarchy");
     }
+    let advice = "flags by --unit, --flatpak, --snap and --cgroup need a hierarchy; --name and --pid work";
+    Check::limited(topic, "no hierarchy is mounted", advice)
 }
 
 #[cfg(test)]
