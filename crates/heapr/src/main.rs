@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod config;
+mod doctor;
 mod export;
 mod info;
 mod report;
@@ -61,6 +63,11 @@ enum Command {
     /// Take heap snapshots of running processes, read and compare them.
     #[command(subcommand)]
     Snapshot(snapshot::SnapshotCommand),
+    /// Flag programs that are to be recorded whenever they start.
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Say what works on this machine for this user, and what to change for the rest.
+    Doctor(doctor::DoctorArguments),
     /// Start Node ready for snapshots, or profile a running Node.
     Node(Box<snapshot_take::NodeArguments>),
 }
@@ -96,6 +103,8 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::View(arguments) => view::run(*arguments),
         Command::Symbolize(arguments) => commands::symbolize::run(*arguments),
         Command::Snapshot(command) => snapshot::run(command),
+        Command::Config(command) => config::run(command),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Node(arguments) => snapshot_take::run_node(*arguments),
     }
 }

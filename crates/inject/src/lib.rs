@@ -11,6 +11,7 @@
 mod attach;
 mod detach;
 mod error;
+mod exec_watch;
 mod image;
 mod maps;
 mod memory;
@@ -31,6 +32,7 @@ mod x86_64;
 pub use attach::{AttachRequest, Standstill, attach};
 pub use detach::detach;
 pub use error::{Error, Result};
+pub use exec_watch::{ExecWatch, Started};
 pub use maps::{Mapping, find as find_mapping, read as read_mappings};
 pub use memory::{ProcessMemory, TargetMemory, Unreachable};
 pub use report::{AttachReport, DetachReport};

@@ -1,4 +1,5 @@
 //! The crate's tests against real processes.
 
 mod account;
+mod exec_watch;
 mod rundown;

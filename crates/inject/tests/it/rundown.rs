@@ -131,8 +131,8 @@ fn a_heap_of_a_million_blocks_is_read_fast() {
     assert!(pause < std::time::Duration::from_secs(5), "{pause:?}");
 }
 
-/// `HEAPR_GLIBCS` names folders that each hold a glibc: its loader and `libc.so.6`; `cargo xtask soak rundown` fetches
-/// the oldest and the newest that are supported and sets it. The machine's own is always among them.
+/// `HEAPR_GLIBCS` names folders that each hold a glibc: its loader and `libc.so.6`, and where that is older than the
+/// machine's, a `heap_account` that was linked with it. The machine's own glibc is always among them.
 #[test]
 fn the_heaps_of_each_glibc_at_hand_are_listed() {
     let folders = std::env::var_os("HEAPR_GLIBCS").unwrap_or_default();

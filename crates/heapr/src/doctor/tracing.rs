@@ -1,0 +1,220 @@
+//! What recording, attaching and watching need: processor, kernel, C library, rights.
+
+use std::fs;
+
+use heapr_inject::rundown::{Error, Plan, StoppedProcess, Version, walk};
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use rustix::thread::CapabilitySet;
+
+use super::check::Check;
+
+/// All of them.
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        processor(),
+        kernel(),
+        clock(),
+        shared_buffers(),
+        descriptors(),
+        attaching(),
+        rundown(),
+        exec_watch(),
+        control_groups(),
+    ]
+}
+
+fn processor() -> Check {
+    let machine = rustix::system::uname().machine().to_string_lossy().into_owned();
+    match machine.as_str() {
+        "x86_64" => Check::ok("processor", machine),
+        _ => Check::no(
+            "processor",
+            machine,
+            "native heaps are recorded on x86_64; V8 snapshots and reports work",
+        ),
+    }
+}
+
+fn kernel() -> Check {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    match version_of(&release) {
+        // pidfd_getfd came with 5.6.
+        Some(version) if version >= (5, 6) => Check::ok("kernel", release),
+        Some(_) => Check::limited("kernel", release, "attaching needs Linux 5.6 or later; heapr run works"),
+        None => Check::limited(
+            "kernel",
+            release,
+            "its version cannot be read; Linux 5.6 or later is needed to attach",
+        ),
+    }
+}
+
+/// `6.1.0-18-amd64` is (6, 1).
+fn version_of(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|character: char| !character.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn clock() -> Check {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = info.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let is_invariant =
+        ["constant_tsc", "nonstop_tsc"].iter().all(|flag| flags.split(' ').any(|word| word == *flag));
+    let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let source = source.map(|source| source.trim().to_owned()).unwrap_or_default();
+    let found = format!(
+        "{} time-stamp counter, the kernel uses {}",
+        if is_invariant { "invariant" } else { "no invariant" },
+        if source.is_empty() { "an unknown clock" } else { &source }
+    );
+    if is_invariant && source == "tsc" {
+        return Check::ok("clock", found);
+    }
+    let advice = "times are taken from the kernel's clock, some 20 ns more for each event; nothing is lost";
+    Check::limited("clock", found, advice)
+}
+
+fn shared_buffers() -> Check {
+    match rustix::fs::memfd_create("heapr-doctor", rustix::fs::MemfdFlags::ALLOW_SEALING) {
+        Ok(_) => Check::ok("shared buffers", "memfd_create with seals"),
+        Err(error) => Check::no(
+            "shared buffers",
+            format!("memfd_create: {error}"),
+            "allow memfd_create in the seccomp filter of this container",
+        ),
+    }
+}
+
+fn descriptors() -> Check {
+    let topic = "descriptor passing";
+    let own = || {
+        let pidfd = pidfd_open(getpid(), PidfdFlags::empty())?;
+        let file = rustix::fs::memfd_create("heapr-doctor", rustix::fs::MemfdFlags::CLOEXEC)?;
+        let number = std::os::fd::AsRawFd::as_raw_fd(&file);
+        pidfd_getfd(&pidfd, number, PidfdGetfdFlags::empty())
+    };
+    match own() {
+        Ok(_) => Check::ok(topic, "pidfd_getfd"),
+        Err(error) => Check::no(
+            topic,
+            format!("pidfd_getfd: {error}"),
+            "attaching needs it: Linux 5.6, and pidfd_getfd allowed in the seccomp filter of this container; heapr run works",
+        ),
+    }
+}
+
+fn capabilities() -> CapabilitySet {
+    rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective)
+}
+
+fn attaching() -> Check {
+    let topic = "attaching";
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    let may_trace_all = capabilities().contains(CapabilitySet::SYS_PTRACE);
+    attaching_with(topic, scope.trim(), may_trace_all, rustix::process::geteuid().as_raw())
+}
+
+fn attaching_with(topic: &'static str, scope: &str, may_trace_all: bool, user: u32) -> Check {
+    let who = if may_trace_all {
+        "all processes (CAP_SYS_PTRACE)".to_owned()
+    } else {
+        format!("processes of user {user}")
+    };
+    let lower = "sysctl kernel.yama.ptrace_scope=0, or run heapr as root; heapr run works as it is";
+    match scope {
+        "3" => Check::no(
+            topic,
+            "ptrace_scope is 3: nobody may attach until the next boot",
+            "set kernel.yama.ptrace_scope below 3 in sysctl.d and boot; heapr run works as it is",
+        ),
+        "2" if !may_trace_all => Check::no(topic, "ptrace_scope is 2: only root may attach", lower),
+        "1" if !may_trace_all => {
+            Check::limited(topic, "ptrace_scope is 1: only own children can be attached to", lower)
+        }
+        "" | "0" if !may_trace_all => {
+            Check::limited(topic, who, "run heapr as root for processes of other users")
+        }
+        _ => Check::ok(topic, who),
+    }
+}
+
+/// The walk over this very process tells the C library's version, and that memory can be read.
+fn rundown() -> Check {
+    let topic = "blocks before attaching";
+    let memory = StoppedProcess::of(std::process::id());
+    let advice = "attaching works; blocks allocated before are not listed, and their frees are not errors";
+    match Plan::make(&memory).and_then(|plan| Ok((plan.version(), walk(&plan, &memory, &[])?))) {
+        Ok((version, _)) => Check::ok(topic, format!("glibc {version}; its heap can be read")),
+        // It changes its heap while it looks at it; what counts is that it was found.
+        Err(Error::DamagedMainArena { .. }) => Check::ok(topic, "glibc; its heap was found"),
+        Err(
+            error @ (Error::UnsupportedVersion { .. }
+            | Error::NoMainArena { .. }
+            | Error::UnknownVersion { .. }),
+        ) => Check::limited(
+            topic,
+            error.to_string(),
+            format!("glibc {} to {} is known; {advice}", Version::OLDEST, Version::NEWEST),
+        ),
+        Err(error) => Check::limited(topic, error.to_string(), advice),
+    }
+}
+
+fn exec_watch() -> Check {
+    let topic = "watching for new processes";
+    let may = capabilities().contains(CapabilitySet::SYS_ADMIN);
+    let has = fs::metadata("/proc/sys/fs/fanotify/max_user_groups").is_ok()
+        || fs::metadata("/proc/sys/fs/fanotify").is_ok();
+    match (has, may) {
+        (true, true) => Check::ok(topic, "fanotify, CAP_SYS_ADMIN"),
+        (true, false) => Check::limited(
+            topic,
+            "fanotify needs CAP_SYS_ADMIN",
+            "run heapr as root for flagged programs; heapr run and heapr start --pid work without",
+        ),
+        (false, _) => Check::limited(
+            topic,
+            "the kernel has no fanotify",
+            "a kernel with CONFIG_FANOTIFY_ACCESS_PERMISSIONS",
+        ),
+    }
+}
+
+fn control_groups() -> Check {
+    let topic = "control groups";
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    if fs::metadata("/sys/fs/cgroup/cgroup.controllers").is_ok() {
+        return Check::ok(topic, "version 2");
+    }
+    if own.contains(":name=systemd:") {
+        return Check::ok(topic, "version 1 with systemd's hierarchy");
+    }
+    let advice = "flags by --unit, --flatpak, --snap and --cgroup need a hierarchy; --name and --pid work";
+    Check::limited(topic, "no hierarchy is mounted", advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::State;
+    use super::*;
+
+    #[test]
+    fn kernel_releases_are_understood() {
+        assert_eq!(version_of("6.18.44-fc-v657"), Some((6, 18)));
+        assert_eq!(version_of("5.4.0-1-amd64"), Some((5, 4)));
+        assert_eq!(version_of("unknown"), None);
+    }
+
+    #[test]
+    fn each_ptrace_scope_says_what_it_allows() {
+        let state = |scope, may| attaching_with("attaching", scope, may, 1000).state;
+        assert_eq!(state("0", true), State::Ok);
+        assert_eq!(state("1", true), State::Ok);
+        assert_eq!(state("2", true), State::Ok);
+        assert_eq!(state("3", true), State::No);
+        assert_eq!(state("0", false), State::Limited);
+        assert_eq!(state("1", false), State::Limited);
+        assert_eq!(state("2", false), State::No);
+        assert_eq!(state("", false), State::Limited);
+    }
+}

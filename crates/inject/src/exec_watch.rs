@@ -1,0 +1,153 @@
+//! Seeing programs start, before their first instruction: fanotify holds the process that calls exec until it is answered.
+//!
+//! ```text
+//! process: execve(file) --> kernel: may this file be opened for execution? --> queue --> ExecWatch::next
+//!          waits         <-- allowed                                       <-- Started::allow (or drop)
+//! ```
+//!
+//! Needs CAP_SYS_ADMIN. Every exec on the watched mounts waits for us, so each question must be answered at once: a
+//! [`Started`] that is dropped has been allowed, and when this process ends the kernel allows all that wait. What is asked
+//! here is before the exec itself: the process still has its old image. So its name is that of the file in question, and
+//! whoever wants to attach does so once the exec is done.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A watch over all programs that start from some mounts.
+#[derive(Debug)]
+pub struct ExecWatch {
+    group: OwnedFd,
+    /// Questions that were read and are not handed out yet.
+    waiting: std::collections::VecDeque<Started>,
+}
+
+/// A program that is about to start. The process waits until this value is dropped.
+#[derive(Debug)]
+pub struct Started {
+    /// The process that called exec, as this process's pid namespace numbers it.
+    pub pid: u32,
+    /// The file that is opened for execution: the program, or its interpreter.
+    pub executable: PathBuf,
+    file: OwnedFd,
+    group: OwnedFd,
+}
+
+impl ExecWatch {
+    /// Watches all programs on the mounts that hold `paths`.
+    ///
+    /// # Errors
+    /// No permission (CAP_SYS_ADMIN), or a kernel without fanotify's permission events.
+    pub fn start(paths: &[&Path]) -> io::Result<Self> {
+        // SAFETY: no pointers are passed.
+        let group = unsafe {
+            libc::fanotify_init(
+                libc::FAN_CLASS_CONTENT | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK,
+                (libc::O_RDONLY | libc::O_CLOEXEC | libc::O_LARGEFILE).cast_unsigned(),
+            )
+        };
+        if group < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a descriptor that the call above has just returned, owned by nobody else.
+        let group = unsafe { OwnedFd::from_raw_fd(group) };
+        for path in paths {
+            let mut text = path.as_os_str().as_encoded_bytes().to_vec();
+            text.push(0);
+            // SAFETY: `text` ends with a zero and outlives the call.
+            let outcome = unsafe {
+                libc::fanotify_mark(
+                    group.as_raw_fd(),
+                    libc::FAN_MARK_ADD | libc::FAN_MARK_MOUNT,
+                    libc::FAN_OPEN_EXEC_PERM,
+                    libc::AT_FDCWD,
+                    text.as_ptr().cast(),
+                )
+            };
+            if outcome < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(Self { group, waiting: std::collections::VecDeque::new() })
+    }
+
+    /// The next program that is about to start; nothing within `timeout`.
+    ///
+    /// # Errors
+    /// The queue cannot be read.
+    pub fn next(&mut self, timeout: Duration) -> io::Result<Option<Started>> {
+        if self.waiting.is_empty() && self.is_ready(timeout)? {
+            self.read()?;
+        }
+        Ok(self.waiting.pop_front())
+    }
+
+    fn is_ready(&self, timeout: Duration) -> io::Result<bool> {
+        let mut poll = libc::pollfd { fd: self.group.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let milliseconds = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: one initialised element, borrowed for the call.
+        match unsafe { libc::poll(&mut poll, 1, milliseconds) } {
+            count if count >= 0 => Ok(count > 0),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+                error => Err(error),
+            },
+        }
+    }
+
+    fn read(&mut self) -> io::Result<()> {
+        const EVENT_BYTES: usize = size_of::<libc::fanotify_event_metadata>();
+        let mut buffer = [0_u8; EVENT_BYTES * 64];
+        // SAFETY: the buffer is borrowed mutably for the call and as long as is said.
+        let count = unsafe { libc::read(self.group.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+        let Ok(count) = usize::try_from(count) else {
+            return match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+                error => Err(error),
+            };
+        };
+        let mut rest = &buffer[..count.min(buffer.len())];
+        while rest.len() >= EVENT_BYTES {
+            // SAFETY: the slice has the structure's size, and the structure is plain integers of any value.
+            let event = unsafe { rest.as_ptr().cast::<libc::fanotify_event_metadata>().read_unaligned() };
+            let length = event.event_len as usize;
+            if length < EVENT_BYTES || length > rest.len() {
+                break;
+            }
+            rest = &rest[length..];
+            if event.fd < 0 {
+                // The queue overflowed: those that did not fit were allowed.
+                continue;
+            }
+            // SAFETY: the kernel made this descriptor for the event; nobody else owns it.
+            let file = unsafe { OwnedFd::from_raw_fd(event.fd) };
+            let executable =
+                std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
+            let group = self.group.try_clone()?;
+            self.waiting.push_back(Started { pid: event.pid.cast_unsigned(), executable, file, group });
+        }
+        Ok(())
+    }
+}
+
+impl Started {
+    /// Lets the process go on.
+    pub fn allow(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        use std::io::Write as _;
+        let mut answer = [0; 8];
+        answer[..4].copy_from_slice(&self.file.as_raw_fd().to_ne_bytes());
+        answer[4..].copy_from_slice(&libc::FAN_ALLOW.to_ne_bytes());
+        // If it cannot be answered the group is closed with this process, and the kernel allows it.
+        if let Ok(group) = self.group.try_clone() {
+            let _ = File::from(group).write_all(&answer);
+        }
+    }
+}
