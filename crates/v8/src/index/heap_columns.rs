@@ -8,7 +8,7 @@ use heapr_graph::{DominatorTree, Retainers};
 
 use crate::devtools::{CaptureMode, Heap, PlainObjects, ScriptPaths};
 use crate::index::fingerprint::Fingerprint;
-use crate::index::layout::{Column, Directory};
+use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
 use crate::index::writer::ColumnWriter;
 
 /// Writes the index of `heap` to an empty file. What is not computed yet is computed meanwhile, on a second thread.
@@ -94,6 +94,7 @@ fn write_wide(
 fn write_edges(writer: &mut ColumnWriter, heap: &Heap) -> io::Result<()> {
     let (graph, edges) = (heap.snapshot().graph(), &heap.snapshot().edges);
     writer.numbers(Column::FirstEdges, graph.first_edges().iter().copied())?;
+    writer.numbers(Column::EdgeSamples, graph.first_edges().iter().copied().step_by(EDGE_SAMPLE))?;
     writer.numbers(Column::Targets, graph.targets().iter().copied())?;
     writer.numbers(Column::EdgeNames, edges.names.iter().copied())?;
     writer.bytes(Column::EdgeKinds, &edges.kinds)

@@ -19,10 +19,13 @@ use crate::index::fingerprint::Fingerprint;
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 pub(crate) const MAGIC: [u8; 8] = *b"heaprV8i";
 /// Changes with the layout and with the meaning of any column.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 pub(crate) const HEADER_BYTES: usize = 32;
 /// A directory is a few bytes for each block of the file; this one would be of a file of terabytes.
 pub(crate) const MOST_DIRECTORY_BYTES: u64 = 1 << 30;
+
+/// Nodes from one of `EdgeSamples` to the next.
+pub(crate) const EDGE_SAMPLE: usize = 1024;
 
 /// What a column holds. The numbers are part of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,9 +102,11 @@ pub(crate) enum Column {
     Summary,
     /// The paths of scripts, as JSON.
     ScriptPaths,
+    /// Every 1024th of `FirstEdges`: where to look for the node that an edge comes from.
+    EdgeSamples,
 }
 
-pub(crate) const COLUMN_COUNT: usize = Column::ScriptPaths as usize + 1;
+pub(crate) const COLUMN_COUNT: usize = Column::EdgeSamples as usize + 1;
 
 const ALL: [Column; COLUMN_COUNT] = {
     use Column::*;
@@ -141,6 +146,7 @@ const ALL: [Column; COLUMN_COUNT] = {
         Meta,
         Summary,
         ScriptPaths,
+        EdgeSamples,
     ]
 };
 

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::devtools::{CaptureMode, Class, InterfaceDefinition, ScriptPaths};
 use crate::format::NodeColumns;
 use crate::index::blocks::Blocks;
-use crate::index::layout::{Column, Directory};
+use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
 use crate::index::walks::STEP;
 use crate::view::{NodeFacts, Objects};
 use crate::{DomState, EdgeKind, Location, Meta, NodeKind, StoredSummary};
@@ -25,6 +25,7 @@ pub struct StoredGraph {
     classes: OnceLock<Vec<Class>>,
     wide: [OnceLock<FxHashMap<u32, u64>>; 3],
     string_wraps: OnceLock<Vec<u32>>,
+    edge_samples: OnceLock<Vec<u32>>,
 }
 
 impl StoredGraph {
@@ -59,6 +60,7 @@ impl StoredGraph {
             classes: OnceLock::new(),
             wide: Default::default(),
             string_wraps: OnceLock::new(),
+            edge_samples: OnceLock::new(),
         }))
     }
 
@@ -266,7 +268,11 @@ impl Objects for StoredGraph {
 
     fn source(&self, edge: u32) -> u32 {
         // The last node whose first edge is not behind this one.
-        let (mut low, mut high) = (0, self.node_count());
+        let samples = self.edge_samples.get_or_init(|| self.blocks.all_numbers(Column::EdgeSamples));
+        let behind = samples.partition_point(|&first| first <= edge) as u32;
+        let step = EDGE_SAMPLE as u32;
+        let mut low = behind.saturating_sub(1).saturating_mul(step).min(self.node_count());
+        let mut high = behind.saturating_mul(step).min(self.node_count());
         while low < high {
             let middle = low + (high - low) / 2;
             if self.number(Column::FirstEdges, middle) <= edge {
