@@ -65,7 +65,7 @@ function flameAnswer() {
   const frames = Array.from({ length: 3000 }, (_, number) => {
     const { module, symbol, offset } = frame(number);
     const name = (text) => (text === null ? 0 : names.push(text) - 1);
-    return { id: `f${number}`, symbol: name(symbol), module: name(module), file: 0, offset };
+    return { id: `f${number}`, symbol: name(symbol), module: name(module), offset };
   });
   flame = { command: 'heapr report mock.heapr --invert so', value: 'outstanding_bytes', total: GIB, node_count: nodes.id.length, names, frames, nodes };
   return flame;
@@ -113,7 +113,7 @@ const ANSWERS = {
   '/api/snapshot/containment': (body) => ({ rows: page(40, body, edge), row_count: 40 }),
   '/api/snapshot/retainers': (body) => ({ rows: page(40, body, edge), row_count: 40, command: `heapr snapshot retainers a.heapsnapshot @${body.id}` }),
   '/api/snapshot/dominators': (body) => ({ rows: page(40, body, object), row_count: 40 }),
-  '/api/snapshot/object': (body) => ({ ...object(body.id), text: 'a <b>text</b>', place: '/srv/memory.js:40:21', dominator: object(5), command: `heapr snapshot object a.heapsnapshot @${body.id}` }),
+  '/api/snapshot/object': (body) => ({ object: object(body.id), dominated_count: 3, text: 'a <b>text</b>', place: '/srv/memory.js:40:21', dominator: object(5), command: `heapr snapshot object a.heapsnapshot @${body.id}` }),
   '/api/snapshot/paths': () => ({ paths: [path, [path[0], { name: 'Window', id: 12, held_as: 'system', place: null }, path[3]]], is_cut: false }),
   '/api/snapshot/statistics': () => ({ rows: [['code', 2e8], ['strings', 3e8], ['js_arrays', 1e8], ['typed_arrays', 5e7], ['system', 9e7], ['other_js', 2e8], ['other_native', 6e7], ['v8_heap', 9e8], ['native', 1e8], ['total', 1e9]].map(([kind, bytes]) => ({ kind, bytes })) }),
   '/api/snapshot/suspects': (body) => (body.files.length > 1

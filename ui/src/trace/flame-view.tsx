@@ -17,7 +17,7 @@ export const FLAME_VALUES: [string, string][] = [
 ];
 
 /** The direction and shape switches, shared with the difference flame graph. */
-export function FlameSwitches({ isDiff = false }: { isDiff?: boolean }) {
+export function FlameSwitches() {
   const address = useAddress();
   const isInverted = address.direction === 'bottom-up';
   return (
@@ -29,8 +29,8 @@ export function FlameSwitches({ isDiff = false }: { isDiff?: boolean }) {
         <button type="button" aria-pressed={address.shape === 'flame'} title="The root at the bottom" onClick={() => go({ shape: 'flame' })}>Flame</button>
         <button type="button" aria-pressed={address.shape === 'icicle'} title="The root at the top" onClick={() => go({ shape: 'icicle' })}>Icicle</button>
       </div>
-      {!isDiff && <label class="check" title="From the allocating frame to its callers"><input type="checkbox" checked={isInverted} onChange={() => go({ direction: isInverted ? 'top-down' : 'bottom-up', root: '' })} /> inverted</label>}
-      {!isDiff && <label class="check" title="Frames that call themselves are one box"><input type="checkbox" checked={address.recursion} onChange={() => go({ recursion: !address.recursion, root: '' })} /> collapse recursion</label>}
+      <label class="check" title="From the allocating frame to its callers"><input type="checkbox" checked={isInverted} onChange={() => go({ direction: isInverted ? 'top-down' : 'bottom-up', root: '' })} /> inverted</label>
+      <label class="check" title="Frames that call themselves are one box"><input type="checkbox" checked={address.recursion} onChange={() => go({ recursion: !address.recursion, root: '' })} /> collapse recursion</label>
     </>
   );
 }
