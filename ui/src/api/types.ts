@@ -215,8 +215,9 @@ export interface FlameAnswer {
     value?: number[];
     before?: number[];
     after?: number[];
-    self: number[];
-    left_out: number[];
+    /** Not in a difference. */
+    self?: number[];
+    left_out?: number[];
   };
 }
 

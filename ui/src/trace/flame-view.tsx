@@ -82,7 +82,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
           label={`Flame graph of ${FLAME_VALUES.find(([key]) => key === value)?.[1] ?? value}`}
           describe={(node) => {
             const nodeValue = layout.widths[node] ?? 0;
-            const self = layout.answer.nodes.self[node] ?? 0;
+            const self = layout.answer.nodes.self?.[node] ?? 0;
             return [`${amount(nodeValue)}, ${formatPercent(nodeValue, whole.data?.total ?? 0)} of all`, ...(self > 0 ? [`itself ${amount(self)}`] : [])];
           }}
         />
@@ -126,7 +126,7 @@ function hasLeftOut(flame: FlameAnswer, node: number): boolean {
   for (let at = node; at < parent.length; at += 1) {
     const above = parent[at] ?? -1;
     if (above >= node && isBelow[above]) isBelow[at] = 1;
-    if (isBelow[at] && (leftOut[at] ?? 0) > 0) return true;
+    if (isBelow[at] && (leftOut?.[at] ?? 0) > 0) return true;
   }
   return false;
 }
