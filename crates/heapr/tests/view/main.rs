@@ -71,7 +71,9 @@ fn run_browser_tests(file: &str) {
     let output = run_in_ui(&["node", "--test", file], Duration::from_secs(300));
     let passed = output
         .lines()
-        .find_map(|line| line.trim_start_matches(|first: char| !first.is_ascii_alphabetic()).strip_prefix("pass "))
+        .find_map(|line| {
+            line.trim_start_matches(|first: char| !first.is_ascii_alphabetic()).strip_prefix("pass ")
+        })
         .and_then(|count| count.trim().parse::<u32>().ok());
     assert!(passed.is_some_and(|count| count > 0), "no test of {file} was run:\n{output}");
 }
