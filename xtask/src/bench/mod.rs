@@ -8,6 +8,7 @@ mod reports;
 mod scaling;
 mod snapshots;
 mod table;
+mod view;
 
 use anyhow::{Context as _, bail};
 
@@ -22,6 +23,8 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["billion"] => print(&billion::run(None)?),
         ["billion", events] => print(&billion::run(Some(events))?),
         ["snapshots"] => print(&snapshots::run()?),
+        ["view"] => print(&view::run(false)?),
+        ["view", "large"] => print(&view::run(true)?),
         ["all"] => write_all(),
         _ => bail!("{}", crate::USAGE),
     }

@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use super::ids::sort_key;
+use super::report::{group_by, option_of};
 use super::{Answer, Context, read};
 use crate::error::{Error, Result};
 use crate::filter_words::FilterWords;
@@ -41,12 +43,16 @@ pub(super) fn export(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             ));
         }
     };
+    // Only what has been understood reaches a command line.
+    let value = sort_key(&request.value)?.name();
+    let by = option_of(group_by(&request.by)?).trim_start_matches('-');
+    file.filter(&*context.files.host, &request.filter)?;
     let words = request.filter.words();
     let exported = ExportRequest {
         path: &file.path,
         to: &request.to,
-        value: &request.value,
-        by: &request.by,
+        value,
+        by,
         filter_words: &words,
     };
     let bytes =

@@ -1,0 +1,172 @@
+//! The server's part of `heapr view`: from its start to the first picture, and all panels for ranges and filters.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+
+use super::inputs;
+use super::table::markdown;
+
+/// No answer takes longer, even where the first one waits for 100 million events.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Ranges that are brushed, in hundredths of the time.
+const RANGES: [(u64, u64); 5] = [(0, 100), (10, 60), (40, 45), (90, 100), (25, 75)];
+
+/// A server that ends with this value.
+struct Viewing {
+    child: Child,
+    address: String,
+    token: String,
+}
+
+impl Drop for Viewing {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Viewing {
+    fn start(heapr: &str, file: &Path) -> anyhow::Result<Self> {
+        let mut child = Command::new(heapr)
+            .args(["view", "--no-open", "--port", "0"])
+            .arg(file)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("heapr view")?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().context("its output")?).read_line(&mut line)?;
+        let url = line.trim().strip_prefix("http://").context("no address was printed")?;
+        let (address, token) = url.split_once("/?token=").context("no token was printed")?;
+        Ok(Self { address: address.to_owned(), token: token.to_owned(), child })
+    }
+
+    fn ask(&self, name: &str, body: &Value) -> anyhow::Result<Value> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let body = body.to_string();
+        write!(
+            stream,
+            "POST /api/{name} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.address,
+            self.token,
+            body.len()
+        )?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        let end = answer.windows(4).position(|window| window == b"\r\n\r\n").context("no answer")?;
+        if !answer.starts_with(b"HTTP/1.1 200") {
+            bail!("{name} {body}: {}", String::from_utf8_lossy(&answer));
+        }
+        Ok(serde_json::from_slice(&answer[end + 4..])?)
+    }
+
+    /// All panels at once, as a page asks for them; milliseconds until the last one.
+    fn panels(&self, filter: &Value, time_ns: (u64, u64)) -> anyhow::Result<f64> {
+        let base = json!({"file": 0, "filter": filter});
+        let with = |more: Value| {
+            let mut body = base.clone();
+            if let (Some(body), Some(more)) = (body.as_object_mut(), more.as_object()) {
+                body.extend(more.clone());
+            }
+            body
+        };
+        let requests = [
+            ("timeline", with(json!({"by": "image", "from_ns": time_ns.0, "to_ns": time_ns.1}))),
+            ("flame", with(json!({}))),
+            ("report", with(json!({"by": "stacks", "limit": 100}))),
+            ("histograms", with(json!({}))),
+            ("types", with(json!({}))),
+        ];
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            let asked: Vec<_> =
+                requests.iter().map(|(name, body)| scope.spawn(move || self.ask(name, body))).collect();
+            asked.into_iter().try_for_each(|asked| match asked.join() {
+                Ok(answer) => answer.map(|_| ()),
+                Err(_) => bail!("a request's thread has panicked"),
+            })
+        })?;
+        Ok(start.elapsed().as_secs_f64() * 1e3)
+    }
+
+    fn resident_mib(&self) -> anyhow::Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("VmHWM")?;
+        let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
+        Ok(kib / 1024.0)
+    }
+}
+
+/// Measures the programs' traces, and one of 100 million events if `is_large`.
+pub(crate) fn run(is_large: bool) -> anyhow::Result<String> {
+    crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", "heapr"]))?;
+    let heapr = crate::check_agent::target_folder()?.join("release/heapr").display().to_string();
+    let folder = inputs::folder()?;
+    let mut rows = Vec::new();
+    let mut programs: Vec<(String, inputs::Program)> = inputs::programs()?
+        .into_iter()
+        .filter(|program| ["clang++", "stress", "python"].contains(&program.name))
+        .map(|program| (program.name.to_owned(), program))
+        .collect();
+    if is_large && let Some((_, stress)) = programs.iter().find(|(name, _)| name == "stress").cloned() {
+        let mut large = stress;
+        large.command[1] = "25000000".to_owned();
+        programs.push(("stress, 100 M".to_owned(), large));
+    }
+    for (name, program) in programs {
+        let trace = folder.join(format!("view-{}.heapr", name.replace([' ', ','], "")));
+        let mut command = Command::new(&heapr);
+        command.args(["run", "--quiet", "-f", "-o"]).arg(&trace).arg("--").args(&program.command);
+        crate::run(command.envs(&program.environment).stdout(Stdio::null()))?;
+        // The first report fills the cache of symbols.
+        crate::run(Command::new(&heapr).arg("report").arg(&trace).stdout(Stdio::null()))?;
+        rows.push(measure(&heapr, &trace, &name)?);
+    }
+    let heading =
+        ["trace", "events", "flame graph ms", "timeline ms", "all panels, median ms", "worst ms", "peak MiB"];
+    Ok(format!(
+        "## View, the server's part\n\nFrom the start of `heapr view` to its first flame graph and to its timeline; then five panels at once for each of \
+         {} ranges, with and without a lifetime filter.\n\n{}",
+        RANGES.len(),
+        markdown(&heading, &rows)
+    ))
+}
+
+fn measure(heapr: &str, trace: &Path, name: &str) -> anyhow::Result<Vec<String>> {
+    let start = Instant::now();
+    let viewing = Viewing::start(heapr, trace)?;
+    viewing.ask("flame", &json!({"file": 0}))?;
+    let flame_ms = start.elapsed().as_secs_f64() * 1e3;
+    let timeline = viewing.ask("timeline", &json!({"file": 0}))?;
+    let timeline_ms = start.elapsed().as_secs_f64() * 1e3;
+    let duration_ns = timeline["to_ns"].as_u64().context("to_ns")?;
+    let mut panels_ms = Vec::new();
+    for (from, to) in RANGES {
+        let (from, to) = (duration_ns / 100 * from, duration_ns / 100 * to);
+        let range = [format!("{from}ns"), format!("{to}ns")];
+        for filter in [json!({"range": range}), json!({"range": range, "lifetime": ["0", "1ms"]})] {
+            panels_ms.push(viewing.panels(&filter, (from, to))?);
+        }
+    }
+    panels_ms.sort_by(f64::total_cmp);
+    let report = viewing.ask("report", &json!({"file": 0, "limit": 1}))?;
+    let totals = &report["totals"];
+    let events = totals["alloc_count"].as_u64().unwrap_or(0) + totals["free_count"].as_u64().unwrap_or(0);
+    Ok(vec![
+        name.to_owned(),
+        events.to_string(),
+        format!("{flame_ms:.0}"),
+        format!("{timeline_ms:.0}"),
+        format!("{:.0}", panels_ms[panels_ms.len() / 2]),
+        format!("{:.0}", panels_ms[panels_ms.len() - 1]),
+        format!("{:.0}", viewing.resident_mib()?),
+    ])
+}
