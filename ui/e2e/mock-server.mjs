@@ -65,7 +65,7 @@ function flameAnswer() {
   const frames = Array.from({ length: 3000 }, (_, number) => {
     const { module, symbol, offset } = frame(number);
     const name = (text) => (text === null ? 0 : names.push(text) - 1);
-    return { id: `f${number}`, symbol: name(symbol), module: name(module), file: 0, offset };
+    return { id: `f${number}`, symbol: name(symbol), module: name(module), offset };
   });
   flame = { command: 'heapr report mock.heapr --invert so', value: 'outstanding_bytes', total: GIB, node_count: nodes.id.length, names, frames, nodes };
   return flame;
@@ -103,7 +103,7 @@ const ANSWERS = {
   '/api/leaks': (body) => ({ command: 'heapr report mock.heapr --stacks so', totals, heaps: [], group_count: ROWS, match_count: ROWS, all: whole, matched: whole, offset: body.offset, groups: page(ROWS, body, group) }),
   '/api/stack': (body) => ({ frames: Array.from({ length: 23 }, (_, at) => ({ ...frame(Number(body.id.slice(1)) + at * 3), culled: at < 1, id: `f${at}`, source: at === 1 ? { first_line: 10, lines: ['int main() {', '  return "<script>window.markupRan=1</script>";', '}'], is_newer: true } : null })) }),
   '/api/flame': () => flameAnswer(),
-  '/api/diff-flame': () => { const base = flameAnswer(); const { value, ...nodes } = base.nodes; return { ...base, nodes: { ...nodes, before: value.map((amount, at) => amount * (0.3 + (at % 8) / 10)), after: value } }; },
+  '/api/diff-flame': () => { const base = flameAnswer(); const { value, self, left_out, ...nodes } = base.nodes; return { ...base, nodes: { ...nodes, before: value.map((amount, at) => amount * (0.3 + (at % 8) / 10)), after: value } }; },
   '/api/frame': () => ({ command: "heapr report mock.heapr --callers 'libc.so.6!malloc'", frame: frame(1), inclusive: metrics(1), self: metrics(3), callers: [2, 3, 4].map((number) => ({ id: `f${number}`, frame: frame(number), ...metrics(number) })), callees: [5, 6, 7].map((number) => ({ id: `f${number}`, frame: frame(number), ...metrics(number) })) }),
   '/api/histograms': () => ({ command: 'heapr report mock.heapr --histogram size', histograms: ['size', 'lifetime'].map((of) => ({ of, unit: of === 'size' ? 'bytes' : 'ns', buckets: Array.from({ length: 24 }, (_, at) => ({ from: 2 ** at, last: 2 ** (at + 1) - 1, total_count: Math.round(1e6 * Math.exp(-((at - 8) ** 2) / 14)), total_bytes: 2 ** at * 1000, outstanding_count: 10 * at, outstanding_bytes: 100 * at })) })) }),
   '/api/types': () => ({ types: ['aifi', 'aifo', 'aofi', 'aofo'].map((type, at) => ({ type, command: `heapr report mock.heapr --type ${type}`, count: 1000 * (4 - at), bytes: GIB / (at + 1) })) }),
@@ -113,7 +113,7 @@ const ANSWERS = {
   '/api/snapshot/containment': (body) => ({ rows: page(40, body, edge), row_count: 40 }),
   '/api/snapshot/retainers': (body) => ({ rows: page(40, body, edge), row_count: 40, command: `heapr snapshot retainers a.heapsnapshot @${body.id}` }),
   '/api/snapshot/dominators': (body) => ({ rows: page(40, body, object), row_count: 40 }),
-  '/api/snapshot/object': (body) => ({ ...object(body.id), text: 'a <b>text</b>', place: '/srv/memory.js:40:21', dominator: object(5), command: `heapr snapshot object a.heapsnapshot @${body.id}` }),
+  '/api/snapshot/object': (body) => ({ object: object(body.id), dominated_count: 3, text: 'a <b>text</b>', place: '/srv/memory.js:40:21', dominator: object(5), command: `heapr snapshot object a.heapsnapshot @${body.id}` }),
   '/api/snapshot/paths': () => ({ paths: [path, [path[0], { name: 'Window', id: 12, held_as: 'system', place: null }, path[3]]], is_cut: false }),
   '/api/snapshot/statistics': () => ({ rows: [['code', 2e8], ['strings', 3e8], ['js_arrays', 1e8], ['typed_arrays', 5e7], ['system', 9e7], ['other_js', 2e8], ['other_native', 6e7], ['v8_heap', 9e8], ['native', 1e8], ['total', 1e9]].map(([kind, bytes]) => ({ kind, bytes })) }),
   '/api/snapshot/suspects': (body) => (body.files.length > 1

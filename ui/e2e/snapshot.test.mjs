@@ -78,7 +78,7 @@ test('a class opens to its objects, an object shows who keeps it alive', async (
   const names = await page.locator('.path-object strong').allTextContents();
   assert.ok(names.some((name) => name.includes('MemoryStore')), names.join());
   await page.click('.object-pane button:has-text("Fields")');
-  await page.waitForSelector('.object-pane .edge:text-is("text")');
+  await page.waitForSelector('.object-pane .edge:has-text("text")');
   assert.equal(await page.evaluate(() => window.markupRan), undefined);
   assert.deepEqual(browser.errors, []);
 });

@@ -207,7 +207,7 @@ export interface FlameAnswer {
   total: number;
   node_count: number;
   names: string[];
-  frames: { id: string; symbol: number; module: number; file: number; offset: number; line?: number | null; inlined?: boolean }[];
+  frames: { id: string; symbol: number; module: number; offset: number; line?: number | null; inlined?: boolean }[];
   nodes: {
     id: string[];
     parent: number[];
@@ -215,8 +215,9 @@ export interface FlameAnswer {
     value?: number[];
     before?: number[];
     after?: number[];
-    self: number[];
-    left_out: number[];
+    /** Not in a difference. */
+    self?: number[];
+    left_out?: number[];
   };
 }
 
@@ -319,10 +320,13 @@ export interface PathStep {
   place: string | null;
 }
 
-export interface ObjectAnswer extends HeapObject {
+export interface ObjectAnswer {
+  object: HeapObject;
+  /** The whole name, or the whole string. */
   text: string | null;
   place: string | null;
   dominator: HeapObject | null;
+  dominated_count: number;
   command: string | null;
 }
 

@@ -7,9 +7,9 @@ function answer(): FlameAnswer {
     command: null, value: 'outstanding_bytes', total: 100, node_count: 5,
     names: ['', 'main', '/usr/lib/libc.so.6', 'parse<b>'],
     frames: [
-      { id: 'f0', symbol: 1, module: 2, file: 0, offset: 0 },
-      { id: 'f1', symbol: 3, module: 0, file: 0, offset: 16 },
-      { id: 'f2', symbol: 0, module: 2, file: 0, offset: 255 },
+      { id: 'f0', symbol: 1, module: 2, offset: 0 },
+      { id: 'f1', symbol: 3, module: 0, offset: 16 },
+      { id: 'f2', symbol: 0, module: 2, offset: 255 },
     ],
     nodes: {
       id: ['n0', 'n1', 'n2', 'n3', 'n4'], parent: [-1, 0, 0, 1, 1], frame: [-1, 0, 1, 1, 2], value: [100, 70, 20, 40, 30],

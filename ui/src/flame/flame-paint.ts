@@ -70,7 +70,7 @@ export function paintFlame(context: CanvasRenderingContext2D, size: CanvasSize, 
         context.fillStyle = match ?? '';
         context.fillRect(left, top + rowPx - 4, Math.max(1, right - left - 1), 3);
       }
-      const leftOut = nodes.left_out[node] ?? 0;
+      const leftOut = nodes.left_out?.[node] ?? 0;
       if (leftOut > 0 && width > 24) {
         // More below than was sent: a notch at the right end.
         const notch = Math.min(width / 2, Math.max(3, leftOut * pxPerValue));

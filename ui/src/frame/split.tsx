@@ -37,7 +37,7 @@ export function Split({ direction, label, share: startShare, first, second }: Sp
   };
   return (
     <div ref={box} class={`split is-${direction}`}>
-      <div class="pane" style={{ flex: `${1 - share} 1 0` }}>{first}</div>
+      <div class="pane" style={{ flex: second === null ? '1 1 0' : `${1 - share} 1 0` }}>{first}</div>
       {second !== null && <div
         class="split-bar" role="separator" aria-label={label} aria-orientation={isSide ? 'vertical' : 'horizontal'} aria-valuenow={Math.round(share * 100)}
         tabIndex={0} onPointerDown={onPointerDown} onKeyDown={onKeyDown}

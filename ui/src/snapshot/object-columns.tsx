@@ -31,10 +31,9 @@ export function rowName(row: HeapRow): string {
 /** How an edge is written: `[3]`, `.name`, `context.x`. */
 function EdgeName({ row }: { row: HeapRow }) {
   if (row.edge === undefined) return null;
-  const isElement = row.edge_type === 'element';
   return (
     <>
-      <span class={`edge is-${row.edge_type ?? ''}`} title={row.edge_type}>{isElement ? `[${row.edge}]` : row.edge}</span>
+      <span class={`edge is-${row.edge_type ?? ''}`} title={row.edge_type}>{row.edge}</span>
       <span class="quiet">::</span>
     </>
   );

@@ -4,7 +4,7 @@ import { go, useAddress } from '../address/use-address';
 import { answer, useAnswer } from '../api/use-answer';
 import type { EdgeRow, ObjectAnswer, PathStep, RowsAnswer } from '../api/types';
 import { CommandLine } from '../filter/filter-bar';
-import { exactBytes, formatBytes } from '../format';
+import { exactBytes, formatBytes, plural } from '../format';
 import { Message } from '../frame/message';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
@@ -25,8 +25,8 @@ export function ObjectPane(props: SnapshotViewProps & { id: number }) {
         <div class="switch" role="group" aria-label="About the object">
           {PANES.map(([key, title]) => <button key={key} type="button" aria-pressed={key === pane} onClick={() => go({ lower: key }, true)}>{title}</button>)}
         </div>
-        <strong class="object-title">{data ? data.name || data.class : ''} <span class="quiet">@{id}</span></strong>
-        {data && <span class="quiet" title={`${exactBytes(data.shallow_bytes)} shallow, ${exactBytes(data.retained_bytes)} retained`}>{formatBytes(data.retained_bytes)} retained, distance {distanceText(data.distance)}</span>}
+        <strong class="object-title">{data ? data.object.name || data.object.class : ''} <span class="quiet">@{id}</span></strong>
+        {data && <span class="quiet" title={`${exactBytes(data.object.shallow_bytes)} shallow, ${exactBytes(data.object.retained_bytes)} retained`}>{formatBytes(data.object.retained_bytes)} retained, distance {distanceText(data.object.distance)}</span>}
         <span class="grow" />
         <button type="button" class="button" onClick={() => go({ view: 'containment', select: String(id) })}>Contents</button>
         <button type="button" class="button" onClick={() => go({ view: 'dominators', select: String(id) })}>Dominated</button>
@@ -36,7 +36,7 @@ export function ObjectPane(props: SnapshotViewProps & { id: number }) {
       {pane === 'retainers' && <Retainers {...props} />}
       {pane === 'paths' && <Paths {...props} />}
       {pane === 'fields' && <Fields {...props} />}
-      {pane === 'object' && data && <Facts object={data} />}
+      {pane === 'object' && data && <Facts answer={data} />}
     </section>
   );
 }
@@ -102,16 +102,16 @@ function Fields({ file, id, totalBytes }: SnapshotViewProps & { id: number }) {
   );
 }
 
-function Facts({ object }: { object: ObjectAnswer }) {
+function Facts({ answer: { object, text, place, dominator, dominated_count: dominatedCount, command } }: { answer: ObjectAnswer }) {
   const facts: [string, string][] = [
-    ['Class', object.class], ['Type', object.type], ['Place', object.place ?? ''], ['Shallow size', exactBytes(object.shallow_bytes)], ['Retained size', exactBytes(object.retained_bytes)],
-    ['Distance', distanceText(object.distance)], ['Text', object.text ?? ''],
+    ['Class', object.class], ['Type', object.type], ['Place', place ?? ''], ['Shallow size', exactBytes(object.shallow_bytes)], ['Retained size', exactBytes(object.retained_bytes)],
+    ['Distance', distanceText(object.distance)], ['Keeps alive', plural(dominatedCount, 'object')], ['Text', text ?? ''],
   ];
   return (
     <div class="object-facts">
       <dl class="facts">{facts.filter(([, value]) => value !== '').map(([key, value]) => <div key={key}><dt>{key}</dt><dd>{value}</dd></div>)}</dl>
-      {object.dominator && <p>Kept alive by <button type="button" class="link" onClick={() => object.dominator && go({ object: object.dominator.id })}>{object.dominator.name || object.dominator.class} @{object.dominator.id}</button> alone.</p>}
-      <CommandLine command={object.command} />
+      {dominator && <p>Kept alive by <button type="button" class="link" onClick={() => go({ object: dominator.id })}>{dominator.name || dominator.class} @{dominator.id}</button> alone.</p>}
+      <CommandLine command={command} />
     </div>
   );
 }

@@ -17,6 +17,8 @@ interface PlacedNode {
   node: number;
   depth: number;
   box: Box;
+  /** Bytes of what is too small to be an area of its own. */
+  rest?: number;
 }
 
 /** Rectangles that are drawn: parents before children; none smaller than can be seen. */
@@ -31,7 +33,8 @@ function place(answer: TreemapAnswer, size: CanvasSize, headPx: number): PlacedN
   });
   const placed: PlacedNode[] = [{ node: 0, depth: 0, box: { x: 0, y: 0, width: size.widthPx, height: size.heightPx } }];
   for (let at = 0; at < placed.length; at += 1) {
-    const { node, depth, box } = placed[at] ?? { node: 0, depth: 0, box: { x: 0, y: 0, width: 0, height: 0 } };
+    const { node, depth, box, rest: small } = placed[at] ?? { node: 0, depth: 0, box: { x: 0, y: 0, width: 0, height: 0 } };
+    if (small !== undefined) continue;
     const below = children.get(node);
     if (!below || box.width < 12 || box.height < headPx + 8) continue;
     const inner = { x: box.x + 2, y: box.y + headPx, width: box.width - 4, height: box.height - headPx - 2 };
@@ -43,6 +46,8 @@ function place(answer: TreemapAnswer, size: CanvasSize, headPx: number): PlacedN
       const childBox = boxes[place];
       if (childBox && childBox.width >= 2 && childBox.height >= 2) placed.push({ node: child, depth: depth + 1, box: childBox });
     });
+    const restBox = boxes[below.length];
+    if (restBox && restBox.width > 40 && restBox.height > headPx) placed.push({ node: -1, depth: depth + 1, box: restBox, rest });
   }
   return placed;
 }
@@ -65,8 +70,15 @@ export function TreemapView({ file, totalBytes, onCommand }: SnapshotViewProps) 
     const [text, surface, accent] = ['text', 'surface', 'accent'].map(themeColour);
     context.font = `${Math.round(headPx * 0.66)}px ${themeColour('font-ui')}`;
     context.textBaseline = 'middle';
-    for (const { node, depth, box } of placed) {
-      const name = nameOf(node);
+    for (const { node, depth, box, rest } of placed) {
+      if (rest !== undefined) {
+        context.fillStyle = themeColour('raised');
+        context.fillRect(box.x, box.y, box.width - 1, box.height - 1);
+        context.fillStyle = themeColour('text-quiet');
+        context.fillText(fittedText(context, `the rest  ${formatBytes(rest)}`, box.width - 8), box.x + 4, box.y + headPx / 2);
+        continue;
+      }
+      const name = nameOf(node) || '(no name)';
       context.fillStyle = depth === 0 ? (surface ?? '') : imageColour(name.replace(/[\d@]+$/, ''), isDark, depth);
       context.fillRect(box.x, box.y, box.width - 1, box.height - 1);
       context.strokeStyle = surface ?? '';
@@ -88,7 +100,7 @@ export function TreemapView({ file, totalBytes, onCommand }: SnapshotViewProps) 
   const under = (event: MouseEvent): number => {
     const area = (event.currentTarget as HTMLElement).getBoundingClientRect();
     const [x, y] = [event.clientX - area.left, event.clientY - area.top];
-    return placed.findLastIndex(({ box }) => x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height);
+    return placed.findLastIndex(({ box, rest }) => rest === undefined && x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height);
   };
   const idOf = (at: number) => Number(data?.nodes.id[placed[at]?.node ?? -1] ?? NaN);
   const current = placed.findIndex(({ node }) => String(data?.nodes.id[node] ?? '') === String(address.object));

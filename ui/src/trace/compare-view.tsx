@@ -126,7 +126,7 @@ function DiffFlame({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
   const address = useAddress();
   const value = FLAME_VALUES.some(([key]) => key === address.value) ? address.value : 'outstanding_bytes';
   const { data, error, isLoading } = useAnswer<FlameAnswer>('/api/diff-flame', {
-    ...sides, value, root: null, least_share: 0.0005, nodes_max: 20000,
+    ...sides, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion, root: null, least_share: 0.0005, nodes_max: 20000,
   });
   const layout = useMemo(() => (data ? flameLayout(data) : null), [data]);
   const match = useMemo(() => (layout ? matching(layout, address.search) : null), [layout, address.search]);
@@ -137,7 +137,7 @@ function DiffFlame({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
   return (
     <section class="flame">
       <div class="view-tools">
-        <FlameSwitches isDiff />
+        <FlameSwitches />
         <Search value={address.search} onChange={(search) => go({ search }, true)} label="Search symbol or image" waitMs={60} />
         <span class="quiet"><i class="swatch is-more" /> grew <i class="swatch is-less" /> shrank; as wide as the greater of the two</span>
         {isLoading && <span class="quiet" role="status">loading…</span>}

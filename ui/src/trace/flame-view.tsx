@@ -17,7 +17,7 @@ export const FLAME_VALUES: [string, string][] = [
 ];
 
 /** The direction and shape switches, shared with the difference flame graph. */
-export function FlameSwitches({ isDiff = false }: { isDiff?: boolean }) {
+export function FlameSwitches() {
   const address = useAddress();
   const isInverted = address.direction === 'bottom-up';
   return (
@@ -29,8 +29,8 @@ export function FlameSwitches({ isDiff = false }: { isDiff?: boolean }) {
         <button type="button" aria-pressed={address.shape === 'flame'} title="The root at the bottom" onClick={() => go({ shape: 'flame' })}>Flame</button>
         <button type="button" aria-pressed={address.shape === 'icicle'} title="The root at the top" onClick={() => go({ shape: 'icicle' })}>Icicle</button>
       </div>
-      {!isDiff && <label class="check" title="From the allocating frame to its callers"><input type="checkbox" checked={isInverted} onChange={() => go({ direction: isInverted ? 'top-down' : 'bottom-up', root: '' })} /> inverted</label>}
-      {!isDiff && <label class="check" title="Frames that call themselves are one box"><input type="checkbox" checked={address.recursion} onChange={() => go({ recursion: !address.recursion, root: '' })} /> collapse recursion</label>}
+      <label class="check" title="From the allocating frame to its callers"><input type="checkbox" checked={isInverted} onChange={() => go({ direction: isInverted ? 'top-down' : 'bottom-up', root: '' })} /> inverted</label>
+      <label class="check" title="Frames that call themselves are one box"><input type="checkbox" checked={address.recursion} onChange={() => go({ recursion: !address.recursion, root: '' })} /> collapse recursion</label>
     </>
   );
 }
@@ -82,7 +82,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
           label={`Flame graph of ${FLAME_VALUES.find(([key]) => key === value)?.[1] ?? value}`}
           describe={(node) => {
             const nodeValue = layout.widths[node] ?? 0;
-            const self = layout.answer.nodes.self[node] ?? 0;
+            const self = layout.answer.nodes.self?.[node] ?? 0;
             return [`${amount(nodeValue)}, ${formatPercent(nodeValue, whole.data?.total ?? 0)} of all`, ...(self > 0 ? [`itself ${amount(self)}`] : [])];
           }}
         />
@@ -126,7 +126,7 @@ function hasLeftOut(flame: FlameAnswer, node: number): boolean {
   for (let at = node; at < parent.length; at += 1) {
     const above = parent[at] ?? -1;
     if (above >= node && isBelow[above]) isBelow[at] = 1;
-    if (isBelow[at] && (leftOut[at] ?? 0) > 0) return true;
+    if (isBelow[at] && (leftOut?.[at] ?? 0) > 0) return true;
   }
   return false;
 }
