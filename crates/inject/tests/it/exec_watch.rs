@@ -10,7 +10,8 @@ use heapr_inject::ExecWatch;
 fn a_program_waits_until_it_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("watched-program");
-    std::fs::copy("/bin/true", &program).unwrap();
+    // Copied by another process: a descriptor open for writing, inherited by a child of another test, forbids the exec.
+    assert!(Command::new("cp").arg("/bin/true").arg(&program).status().unwrap().success());
     let mut watch = match ExecWatch::start(&[folder.path()]) {
         Ok(watch) => watch,
         // Not root, or a kernel that cannot; the doctor says so.
