@@ -50,7 +50,7 @@ if (process.argv.includes('--check')) {
       }
     });
     if (stale.length > 0) {
-      console.error(`ui/dist is not what ui/src builds: ${stale.join(', ')}; run npm ci && npm run build in ui/ and commit`);
+      console.error(`ui/dist is not what ui/src builds: ${stale.join(', ')}; run npm install && npm run build in ui/ and commit`);
       process.exitCode = 1;
     }
   } finally {
