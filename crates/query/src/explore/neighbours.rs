@@ -63,7 +63,8 @@ impl Explorer {
             }
             let metrics = Metrics::of(row);
             found.inclusive.add(&metrics);
-            (above.clear(), below.clear());
+            above.clear();
+            below.clear();
             let mut inner: Option<u32> = None;
             for outer in tree.frames_of(stack).map(|frame| frame.0) {
                 if outer == frame.0 {

@@ -48,7 +48,7 @@ pub(crate) struct Scanned {
     pub(crate) sums: Vec<SiteSums>,
     pub(crate) peak_time_ns: u64,
     /// The heaps' own peaks, where they are the filter's: bytes, count, time.
-    pub(crate) heap_peaks: Option<Vec<(ProcessIndex, HeapId, Peak)>>,
+    pub(crate) heap_peaks: Option<HeapPeaks>,
     /// The counters that belong to no allocation.
     pub(crate) counters: Totals,
     pub(crate) histograms: Vec<HistogramCounter>,
@@ -101,6 +101,9 @@ struct Counted {
     /// 0 if nobody asks for it.
     lifetime_ns: u64,
 }
+
+/// By process and heap.
+type HeapPeaks = Vec<(ProcessIndex, HeapId, Peak)>;
 
 /// Which allocations are looked at, and when they count as freed.
 #[derive(Debug, Clone, Copy)]
@@ -239,7 +242,7 @@ impl Scan<'_> {
     }
 
     /// The peak of the chosen processes, heaps and threads in a range, and those of the heaps if asked.
-    fn peak(&self, from: u32, to: u32, by_heap: bool) -> Result<(Peak, Vec<(ProcessIndex, HeapId, Peak)>)> {
+    fn peak(&self, from: u32, to: u32, by_heap: bool) -> Result<(Peak, HeapPeaks)> {
         let mut peak = Peak::default();
         let mut heaps: Vec<(ProcessIndex, HeapId, Peak)> = Vec::new();
         if by_heap {

@@ -48,13 +48,7 @@ pub(super) fn export(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let by = option_of(group_by(&request.by)?).trim_start_matches('-');
     file.filter(&*context.files.host, &request.filter)?;
     let words = request.filter.words();
-    let exported = ExportRequest {
-        path: &file.path,
-        to: &request.to,
-        value,
-        by,
-        filter_words: &words,
-    };
+    let exported = ExportRequest { path: &file.path, to: &request.to, value, by, filter_words: &words };
     let bytes =
         context.files.host.export(&exported).map_err(|message| Error::BadRequest { field: None, message })?;
     let stem =

@@ -24,7 +24,7 @@ pub(crate) const MARKUP: &str = "<img src=x onerror=alert(1)>";
 pub(crate) struct PlainHost;
 
 impl Host for PlainHost {
-    fn filter(&self, words: &[String], _start_unix_ns: u64) -> Result<(Filter, CullList), String> {
+    fn filter(&self, words: &[String], _trace: &Trace) -> Result<(Filter, CullList), String> {
         let mut filter = Filter::default();
         match words {
             [] => {}
