@@ -99,3 +99,13 @@ export function parseBytes(text: string): number | null {
 export function fileName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1) || path;
 }
+
+/**
+ * Code without a name: `libfoo.so+0x1234`, or `0x7f001234` outside all modules. A module's first byte is no code: what stands there is
+ * a name for allocations that have no stack (`allocated before attach`).
+ */
+export function unnamedCode(module: string, offset: number): string {
+  const place = `0x${offset.toString(16)}`;
+  if (module === '') return place;
+  return offset === 0 ? module : `${module}+${place}`;
+}

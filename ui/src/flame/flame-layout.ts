@@ -4,6 +4,7 @@
  * Nodes come after their parent and siblings in order, so one pass places them: each begins where its last sibling ended.
  */
 import type { FlameAnswer } from '../api/types';
+import { fileName, unnamedCode } from '../format';
 
 export interface FlameLayout {
   answer: FlameAnswer;
@@ -89,9 +90,7 @@ export function nodeName(layout: FlameLayout, node: number): string {
   const { names } = layout.answer;
   const symbol = names[frame.symbol];
   if (symbol) return symbol;
-  const module = names[frame.module];
-  const place = `0x${frame.offset.toString(16)}`;
-  return module ? `${module.slice(module.lastIndexOf('/') + 1)}+${place}` : place;
+  return unnamedCode(fileName(names[frame.module] ?? ''), frame.offset);
 }
 
 /** The file name of the node's image; empty if it is in none. */

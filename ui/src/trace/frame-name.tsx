@@ -1,7 +1,7 @@
 /** A frame in a cell: image quiet, symbol plain, place at the end. Always text, whatever stands in a symbol. */
 import type { Frame } from '../api/types';
 import { imageColour } from '../canvas/colours';
-import { fileName } from '../format';
+import { fileName, unnamedCode } from '../format';
 import { isDrawnDark } from '../frame/theme';
 import { framePlace } from './metric-columns';
 
@@ -21,7 +21,7 @@ export function FrameName({ frame, showsPlace = true }: { frame: Frame; showsPla
   return (
     <span class="frame-name">
       <i class="swatch" style={{ background: imageColour(module, isDrawnDark()) }} />
-      <span class="symbol">{frame.symbol ?? `${module === '' ? '' : `${module}+`}0x${frame.offset.toString(16)}`}</span>
+      <span class="symbol">{frame.symbol ?? unnamedCode(module, frame.offset)}</span>
       {frame.inlined && <span class="badge" title="Inlined into its caller">inlined</span>}
       {place && <span class="quiet">{place}</span>}
       {frame.symbol !== null && module && <span class="quiet">{module}</span>}

@@ -1,6 +1,6 @@
 /** The amounts of a group as columns: the same in every table of a trace. */
 import type { Frame, Metrics } from '../api/types';
-import { exactBytes, fileName, formatBytes, formatCount, formatPercent } from '../format';
+import { exactBytes, fileName, formatBytes, formatCount, formatPercent, unnamedCode } from '../format';
 import type { Column } from '../table/columns';
 
 interface Amount {
@@ -51,8 +51,7 @@ export function metricColumns<Row extends Metrics>(sort: string, whole: Metrics 
 export function frameName(frame: Frame): string {
   const module = frame.module === null ? null : fileName(frame.module);
   if (frame.symbol !== null) return module === null ? frame.symbol : `${module}!${frame.symbol}`;
-  const place = `0x${frame.offset.toString(16)}`;
-  return module === null ? place : `${module}+${place}`;
+  return unnamedCode(module ?? '', frame.offset);
 }
 
 /** `foo.cc:12`; empty if it is not known. */

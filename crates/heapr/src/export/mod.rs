@@ -32,6 +32,7 @@ impl SampleFrame {
         let name = match frame.symbol {
             Some(symbol) => symbol.to_owned(),
             None if module.is_empty() => format!("{:#x}", frame.offset),
+            None if frame.offset == 0 => file_name(module).to_owned(),
             None => format!("{}+{:#x}", file_name(module), frame.offset),
         };
         Self {

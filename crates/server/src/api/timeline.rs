@@ -189,10 +189,11 @@ fn described(file: &TraceFile, key: SeriesKey) -> (String, Value, Option<String>
         SeriesKey::Frame(frame) => match frame.and_then(|frame| Some((frame, explorer.frame(frame)?))) {
             Some((frame, view)) => {
                 let module = view.module.map(file_name);
-                let name = view.symbol.map_or_else(
-                    || format!("{}+{:#x}", module.unwrap_or_default(), view.offset),
-                    str::to_owned,
-                );
+                let name = match (view.symbol, module) {
+                    (Some(symbol), _) => symbol.to_owned(),
+                    (None, Some(module)) if view.offset == 0 => module.to_owned(),
+                    (None, module) => format!("{}+{:#x}", module.unwrap_or_default(), view.offset),
+                };
                 let pattern = view.symbol.map(|symbol| format!("{}!{symbol}", module.unwrap_or_default()));
                 (
                     name,
