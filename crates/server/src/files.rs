@@ -1,5 +1,6 @@
 //! The files that are shown, by number.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -233,9 +234,20 @@ impl Files {
     }
 }
 
-/// Whether a file's name is that of a V8 snapshot.
+/// Whether a file is a V8 snapshot: it begins as JSON does, or as what is packed by gzip or zstd; where it cannot be read, by
+/// its name. Everything else is taken for a trace, and says itself if it is none.
 fn is_snapshot(path: &Path) -> bool {
+    const GZIP: &[u8] = &[0x1f, 0x8b];
+    const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+    let mut start = [0; 64];
+    if let Ok(count) = std::fs::File::open(path).and_then(|mut file| file.read(&mut start))
+        && count > 0
+    {
+        let start = &start[..count];
+        return start.trim_ascii_start().starts_with(b"{")
+            || start.starts_with(GZIP)
+            || start.starts_with(ZSTD);
+    }
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-    let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
-    [".heapsnapshot", ".heaptimeline"].iter().any(|ending| name.ends_with(ending))
+    [".heapsnapshot", ".heaptimeline"].iter().any(|ending| name.contains(ending))
 }

@@ -31,6 +31,8 @@ export function StatisticsView({ file, onCommand }: SnapshotViewProps) {
           const length = whole === 0 ? 0 : (row.bytes / whole) * ring;
           const offset = -turned;
           turned += length;
+          // Thinner than a pixel: browsers draw a dash of that length as a wedge.
+          if (length < ring / 1000) return null;
           return <circle key={row.kind} cx="50" cy="50" r="40" fill="none" stroke-width="18" stroke={seriesColour(row.kind, at, isDrawnDark())} stroke-dasharray={`${length} ${ring - length}`} stroke-dashoffset={offset} transform="rotate(-90 50 50)"><title>{`${NAMES[row.kind] ?? row.kind}: ${exactBytes(row.bytes)}`}</title></circle>;
         })}
         <text x="50" y="49" text-anchor="middle" class="ring-total">{formatBytes(whole)}</text>
