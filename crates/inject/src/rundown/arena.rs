@@ -9,8 +9,11 @@ use super::layout::{
 /// What a place with an arena's ring looks like otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArenaShape {
-    /// Its bins are in order.
-    Initialised,
+    /// Its bins are in order, but for so many.
+    Initialised {
+        /// Bins that do not hold.
+        faults: usize,
+    },
     /// All zero: nobody has called malloc.
     Untouched,
     /// It is something else.
@@ -27,16 +30,17 @@ pub(super) fn has_plausible_ring(bytes: &[u8], arena_avma: u64, layout: &Layout)
 /// Judges the arena in `bytes` by its bins.
 pub(super) fn shape(memory: &impl HeapMemory, bytes: &[u8], arena_avma: u64) -> ArenaShape {
     /// A running target may be changing a few bins while they are read.
-    const LEAST_GOOD_BINS: usize = state::BIN_COUNT - 7;
+    const MOST_FAULTS: usize = 7;
     let bins = &bytes[state::BINS..state::BINS + state::BIN_COUNT * 16];
     if bins.iter().all(|byte| *byte == 0) {
         let is_empty = word(bytes, state::TOP) == 0 && word(bytes, state::NEXT) == arena_avma;
         return if is_empty { ArenaShape::Untouched } else { ArenaShape::Other };
     }
-    let good = (0..state::BIN_COUNT).filter(|bin| bin_fault(memory, bytes, arena_avma, *bin).is_none());
+    let faults =
+        (0..state::BIN_COUNT).filter(|bin| bin_fault(memory, bytes, arena_avma, *bin).is_some()).count();
     let top = word(bytes, state::TOP);
     let has_top = top.is_multiple_of(ALIGNMENT_BYTES) && top != 0 && top < ADDRESS_LIMIT;
-    if has_top && good.count() >= LEAST_GOOD_BINS { ArenaShape::Initialised } else { ArenaShape::Other }
+    if has_top && faults <= MOST_FAULTS { ArenaShape::Initialised { faults } } else { ArenaShape::Other }
 }
 
 /// Where bin `bin` pretends to be a chunk.

@@ -3,7 +3,10 @@
 //! A thread's pointer to its cache is in thread-local storage, at a place that only libc knows. The structure is
 //! recognised instead: a chunk of its size, in which each bin has a count exactly if it has an entry, and whose entries
 //! are chunks of that bin's size. One that is empty looks like any block of zeros: it counts if it is the first chunk of
-//! its heap, where a thread's first allocation puts it, or if a word just below a thread's control block points to it.
+//! its heap, where a thread's first allocation puts it, or if the word points to it that does so for the others, at one
+//! distance below each thread's control block.
+
+use std::collections::HashSet;
 
 use super::chunk_lists::{ChunkList, follow};
 use super::finding::{Finding, ListKind};
@@ -61,15 +64,26 @@ impl CacheCandidates {
         for candidate in &self.filled {
             candidate.collect(&mut pages, layout, free, findings);
         }
-        let pointed_to = match self.empty.len() + self.first_empty.len() {
-            0 => return,
-            _ => words_below(memory, thread_pointers),
+        if self.empty.is_empty() && self.first_empty.is_empty() {
+            return;
+        }
+        let block = |chunk: &u64| chunk + HEADER_BYTES;
+        let known = Known {
+            filled: self.filled.iter().map(|candidate| block(&candidate.chunk_avma)).collect(),
+            first_empty: self.first_empty.iter().map(block).collect(),
+            empty: self.empty.iter().map(block).collect(),
         };
-        let is_pointed_to = |chunk: &u64| pointed_to.contains(&(chunk + HEADER_BYTES));
-        // Whether the words that were read are the ones in which the threads keep their caches.
-        let tells = self.filled.iter().any(|candidate| is_pointed_to(&candidate.chunk_avma));
-        free.extend(self.empty.iter().filter(|chunk| is_pointed_to(chunk)));
-        free.extend(self.first_empty.iter().filter(|chunk| !tells || is_pointed_to(chunk)));
+        let threads: Vec<_> = thread_pointers.iter().map(|pointer| words_below(memory, *pointer)).collect();
+        match known.slot(&threads) {
+            Some(slot) => {
+                let pointers = threads.iter().filter_map(|words| words.get(slot).copied());
+                let are_empty =
+                    pointers.filter(|block| known.first_empty.contains(block) || known.empty.contains(block));
+                free.extend(are_empty.map(|block| block - HEADER_BYTES));
+            }
+            // Nothing tells where the threads keep theirs: what a thread's first allocation makes is one.
+            None => free.extend(&self.first_empty),
+        }
     }
 }
 
@@ -131,18 +145,52 @@ fn is_cache(content: &[u8; cache::BYTES]) -> Option<bool> {
     Some(is_filled)
 }
 
-/// The words just below each thread pointer, where the libraries' thread-local variables are.
-fn words_below(memory: &impl HeapMemory, thread_pointers: &[u64]) -> std::collections::HashSet<u64> {
+/// The blocks that are, or look like, caches.
+struct Known {
+    filled: HashSet<u64>,
+    first_empty: HashSet<u64>,
+    empty: HashSet<u64>,
+}
+
+impl Known {
+    /// The place in each thread's words at which libc keeps the pointer to its cache: it is the same for all threads, and in each
+    /// holds the address of a cache, or nothing yet.
+    fn slot(&self, threads: &[Vec<u64>]) -> Option<usize> {
+        let slots = threads.iter().map(Vec::len).max().unwrap_or(0);
+        let score = |slot: usize| {
+            let (mut filled, mut first, mut empty, mut others) = (0_usize, 0_usize, 0_usize, 0_usize);
+            for word in threads.iter().filter_map(|words| words.get(slot)) {
+                match word {
+                    0 => {}
+                    word if self.filled.contains(word) => filled += 1,
+                    word if self.first_empty.contains(word) => first += 1,
+                    word if self.empty.contains(word) => empty += 1,
+                    _ => others += 1,
+                }
+            }
+            // A program's own variable may point to a block of zeros: alone, that is believed only if no thread has anything else.
+            let is_slot = filled + first > 0 || (empty > 0 && others == 0);
+            is_slot.then_some((filled, first, std::cmp::Reverse(others), empty))
+        };
+        (0..slots).filter_map(|slot| Some((score(slot)?, slot))).max().map(|(_, slot)| slot)
+    }
+}
+
+/// The words just below a thread pointer, from there down, where the libraries' thread-local variables are.
+fn words_below(memory: &impl HeapMemory, thread_pointer: u64) -> Vec<u64> {
     /// libc's own variables begin within a page unless the program has large ones before them.
     const PAGES_BELOW: u64 = 4;
-    let mut words = std::collections::HashSet::new();
-    for pointer in thread_pointers {
-        for page in 1..=PAGES_BELOW {
-            let mut bytes = [0; PAGE_BYTES as usize];
-            let start_avma = pointer.wrapping_sub(page * PAGE_BYTES);
-            let length = memory.read(start_avma, &mut bytes);
-            words.extend(bytes[..length].chunks_exact(8).map(|bytes| word(bytes, 0)));
+    let mut words = Vec::new();
+    let mut end_avma = thread_pointer & !7;
+    for _ in 0..PAGES_BELOW {
+        // Page by page as they are mapped: what lies below the lowest is nobody's.
+        let start_avma = end_avma.saturating_sub(1) & !(PAGE_BYTES - 1);
+        let mut bytes = vec![0; (end_avma - start_avma) as usize];
+        if memory.read(start_avma, &mut bytes) < bytes.len() {
+            break;
         }
+        words.extend(bytes.chunks_exact(8).rev().map(|bytes| word(bytes, 0)));
+        end_avma = start_avma;
     }
     words
 }

@@ -135,7 +135,7 @@ mod tests {
         // call; ret; a loop back to the second instruction
         assert!(Prologue::plan(0x1000, &with_padding(&[0xe8, 0, 0, 0, 0])).is_err());
         assert!(Prologue::plan(0x1000, &with_padding(&[0x31, 0xc0, 0xc3])).is_err());
-        assert!(Prologue::plan(0x1000, &with_padding(&[0x55, 0x90, 0x90, 0x90, 0x90, 0xeb, 0xf9])).is_err());
+        assert!(Prologue::plan(0x1000, &with_padding(&[0x55, 0x90, 0x90, 0x90, 0x90, 0xeb, 0xfa])).is_err());
         assert!(Prologue::plan(0x1000, &[]).is_err());
     }
 
