@@ -28,6 +28,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("redis-server", "redis-server"),
     ("redis-tools", "redis-benchmark"),
     ("sqlite3", "sqlite3"),
+    ("strace", "strace"),
     ("valgrind", "valgrind"),
 ];
 
