@@ -30,6 +30,7 @@ mod merge;
 mod native_snapshot;
 mod native_snapshot_rules;
 mod own_heaps;
+mod plain;
 mod process_facts;
 mod process_state;
 mod properties;

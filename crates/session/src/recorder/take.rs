@@ -5,6 +5,7 @@ use heapr_ring::reader::{self, Content};
 
 use super::{Recorder, SLACK_NS};
 use crate::merge::{StreamBuffer, order, record_words};
+use crate::plain::Plain;
 use crate::translate::{Outcome, Record, translate};
 
 /// A thread that is in the middle of an event for longer is stopped or starved: the others no longer wait for it.
@@ -79,6 +80,12 @@ impl Recorder {
             let next = order(&head);
             if head.ticks > watermark || next > until {
                 return Some(next);
+            }
+            let plain = Plain { until, watermark, thread: stream.thread, clock: &self.clock };
+            let taken = plain.take(&head, process, &mut self.sink);
+            if taken.words > 0 {
+                stream.take(*at, taken.words, taken.last_ticks);
+                continue;
             }
             let Some((kind, words)) = record_words(&head) else {
                 self.statistics.loss.records_invalid += 1;
