@@ -1,8 +1,10 @@
 //! What /proc tells of a target before it is touched, and which targets are refused.
 
 use std::fs;
+use std::path::PathBuf;
 
 use crate::error::{Error, Result};
+use crate::memory::{ProcessMemory, TargetMemory as _};
 
 /// The lines of `/proc/PID/status` that matter.
 #[derive(Debug, Default)]
@@ -42,6 +44,25 @@ fn status(pid: u32) -> Option<Status> {
 #[must_use]
 pub fn inner_pid(pid: u32) -> u32 {
     status(pid).map_or(pid, |status| status.inner_pid)
+}
+
+/// The path that a thread which waits in exec has asked for, as it wrote it.
+#[must_use]
+pub fn exec_argument(tid: u32) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt as _;
+    const PATH_BYTES_MAX: usize = 4096;
+    // The call's number, its six arguments, stack pointer and place.
+    let text = fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let argument = match words.next()?.parse().ok()? {
+        libc::SYS_execve => 0,
+        libc::SYS_execveat => 1,
+        _ => return None,
+    };
+    let address_avma = u64::from_str_radix(words.nth(argument)?.strip_prefix("0x")?, 16).ok()?;
+    let memory = ProcessMemory::open(tid).ok()?;
+    let path = memory.read_string(address_avma, PATH_BYTES_MAX).ok()?;
+    Some(PathBuf::from(std::ffi::OsString::from_vec(path)))
 }
 
 /// The threads that exist and have not ended.

@@ -1,7 +1,5 @@
 //! Recording a process that runs already, and letting it go again.
 
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use heapr_inject::rundown::{self, StoppedProcess};
@@ -9,6 +7,7 @@ use heapr_inject::{AttachReport, AttachRequest, DetachReport, inner_pid};
 use heapr_wire::FLAG_HOOK_MMAP;
 
 use crate::agent_file::AGENT;
+use crate::target_view::sees_file;
 use crate::{Error, Session};
 
 impl Session {
@@ -77,12 +76,4 @@ impl Session {
         self.step_now();
         Ok(report)
     }
-}
-
-/// Whether the process sees, under this path, the file that we see.
-fn sees_file(pid: u32, path: &Path) -> bool {
-    let Ok(relative) = path.strip_prefix("/") else { return false };
-    let theirs = std::fs::metadata(Path::new(&format!("/proc/{pid}/root")).join(relative));
-    let ours = std::fs::metadata(path);
-    matches!((theirs, ours), (Ok(theirs), Ok(ours)) if (theirs.dev(), theirs.ino()) == (ours.dev(), ours.ino()))
 }

@@ -11,7 +11,7 @@ use crate::background::FlaggedTargets;
 use crate::control::{
     Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport, Update, UpdateReport,
 };
-use crate::flag_watch::FlagWatch;
+use crate::flagged::Flagged;
 use crate::{
     Error, FlagKind, InjectError, LoggingMode, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus, SessionSummary,
     SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,
@@ -38,7 +38,7 @@ pub(crate) struct Worker {
     /// Who waits for which snapshot.
     snapshots: HashMap<SnapshotTicket, Sender<Answer>>,
     next_look: Instant,
-    flags: Option<FlagWatch>,
+    flagged: Option<Flagged>,
     /// What happened to flagged processes, newest last.
     remarks: VecDeque<String>,
 }
@@ -63,7 +63,7 @@ impl Worker {
             attached: Vec::new(),
             snapshots: HashMap::new(),
             next_look: Instant::now(),
-            flags: None,
+            flagged: None,
             remarks: VecDeque::new(),
         }
     }
@@ -92,16 +92,17 @@ impl Worker {
             LoggingMode::Snapshot => FlagKind::Snapshot,
             _ => FlagKind::Heap,
         };
-        self.flags = Some(FlagWatch::new(kind, flagged.takes_running));
+        self.flagged = Some(Flagged::watch(kind, flagged, self.session.preload()));
     }
 
     fn attach_flagged(&mut self) {
-        let Some(flags) = &mut self.flags else { return };
-        let started = flags.started();
-        if let Some(error) = flags.take_error() {
-            self.remark(format!("the flags cannot be read: {error}"));
+        let Some(flagged) = &mut self.flagged else { return };
+        let recorder = self.session.recorder();
+        let findings = flagged.look(|pid| recorder.records(pid));
+        for remark in findings.remarks {
+            self.remark(remark);
         }
-        for pid in started {
+        for pid in findings.to_attach {
             match self.attach(pid) {
                 Ok(remark) => self.remark(format!("process {pid} is flagged and traced: {remark}")),
                 // A child of a process that is traced is traced from its birth.
@@ -236,7 +237,8 @@ impl Worker {
             Request::Status => {
                 self.session.step_now();
                 let remarks = self.remarks.iter().cloned().collect();
-                Answer::Status(Box::new(SessionStatus { remarks, ..self.session.status() }))
+                let flag_watch = self.flagged.as_ref().map(|flagged| flagged.method().to_owned());
+                Answer::Status(Box::new(SessionStatus { remarks, flag_watch, ..self.session.status() }))
             }
             Request::Mark(text) if text.len() > MARKER_BYTES_MAX => {
                 let message =

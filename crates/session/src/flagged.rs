@@ -1,0 +1,92 @@
+//! Flagged programs of a session: seen at their exec where that is allowed, else soon afterwards.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use crate::background::FlaggedTargets;
+use crate::exec_guard::{ExecGuard, News, Preload};
+use crate::flag_watch::FlagWatch;
+use crate::flags::FlagKind;
+
+/// A program that was prepared loads the agent before its own libraries, within milliseconds.
+const LOAD_LIMIT: Duration = Duration::from_secs(2);
+
+/// Both ways of seeing them.
+#[derive(Debug)]
+pub(crate) struct Flagged {
+    guard: Option<ExecGuard>,
+    watch: FlagWatch,
+    method: String,
+    /// Prepared, and not recorded yet: since when.
+    prepared: HashMap<u32, Instant>,
+}
+
+/// What a look has found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Processes to attach to.
+    pub(crate) to_attach: Vec<u32>,
+    /// What there is to say.
+    pub(crate) remarks: Vec<String>,
+}
+
+const LOOKING: &str = "processes are looked at five times a second";
+
+impl Flagged {
+    pub(crate) fn watch(kind: FlagKind, flagged: FlaggedTargets, preload: Preload) -> Self {
+        let guard = ExecGuard::start(kind, preload);
+        let method = match &guard {
+            Ok(_) => "each exec is held until it is known (fanotify)".to_owned(),
+            Err(error) => format!("{LOOKING} (fanotify: {error})"),
+        };
+        let watch = FlagWatch::new(kind, flagged.takes_running);
+        Self { guard: guard.ok(), watch, method, prepared: HashMap::new() }
+    }
+
+    /// How programs that start are seen.
+    pub(crate) fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// What has started since the last look. `records`: whether a process is recorded now.
+    pub(crate) fn look(&mut self, records: impl Fn(u32) -> bool) -> Findings {
+        let mut findings = Findings::default();
+        // The look comes first: what the guard has dealt with since stands in the news.
+        let started = self.watch.started();
+        if let Some(error) = self.watch.take_error() {
+            findings.remarks.push(format!("the flags cannot be read: {error}"));
+        }
+        let is_being_seen_to = |pid: u32| self.guard.as_ref().is_some_and(|guard| guard.is_at(pid));
+        let mut started: Vec<u32> = started.into_iter().filter(|&pid| !is_being_seen_to(pid)).collect();
+        let news = self.guard.as_ref().map(ExecGuard::news).unwrap_or_default();
+        for news in news {
+            match news {
+                News::Prepared(pid) => {
+                    self.prepared.insert(pid, Instant::now());
+                    findings
+                        .remarks
+                        .push(format!("process {pid} is flagged and traced from its first instruction"));
+                }
+                News::Unprepared(pid) => started.push(pid),
+                News::Inherited(pid) => drop(self.prepared.insert(pid, Instant::now())),
+                News::Settled => {}
+                News::Ended(reason) => {
+                    self.method = format!("{LOOKING} (fanotify: {reason})");
+                    self.guard = None;
+                }
+            }
+        }
+        self.prepared.retain(|&pid, since| {
+            let is_overdue = since.elapsed() > LOAD_LIMIT;
+            if is_overdue && !records(pid) && crate::process_facts::is_alive(pid) {
+                started.push(pid);
+            }
+            !is_overdue
+        });
+        started.retain(|pid| !self.prepared.contains_key(pid));
+        started.sort_unstable();
+        started.dedup();
+        findings.to_attach = started;
+        findings
+    }
+}
