@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use crate::maps;
 use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::modules::Modules;
 use crate::ptrace::{self, Event};
 use crate::start_block::{AT_BASE, AT_EXECFN, AT_SECURE, StartBlock};
 use crate::target;
@@ -27,6 +28,7 @@ pub struct HeldExec {
     pid: u32,
     tid: u32,
     is_stopped: bool,
+    is_handed_over: bool,
     /// The kernel takes orders from the thread that has seized only.
     only_here: PhantomData<*const ()>,
 }
@@ -57,7 +59,7 @@ impl HeldExec {
     /// It may not be traced, or somebody does already.
     pub fn seize(pid: u32, tid: u32) -> io::Result<Self> {
         ptrace::seize_until_exec(tid)?;
-        Ok(Self { pid, tid, is_stopped: false, only_here: PhantomData })
+        Ok(Self { pid, tid, is_stopped: false, is_handed_over: false, only_here: PhantomData })
     }
 
     /// Waits until the new image stands before its first instruction. `Ok(false)`: the exec has failed, or the process has
@@ -153,12 +155,63 @@ impl HeldExec {
         Ok(Preparation::Done)
     }
 
+    /// Lets the program's loader do its work, from one system call to the next, until all libraries are in place and
+    /// none of their code has run: the C library is among them, and the loader says that its list is complete.
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn run_loader(&mut self, limit: Duration) -> io::Result<bool> {
+        let deadline = Instant::now() + limit;
+        let memory = ProcessMemory::open(self.pid)?;
+        // It has none.
+        if self.block().is_none_or(|(_, block)| block.fact(AT_BASE).unwrap_or(0) == 0) {
+            return Ok(false);
+        }
+        let mut signal = 0;
+        loop {
+            self.is_stopped = false;
+            ptrace::go_to_system_call_with(self.pid, signal)?;
+            signal = 0;
+            let event = loop {
+                match ptrace::poll(self.pid)? {
+                    Some(event) => break event,
+                    None if Instant::now() > deadline => return Ok(false),
+                    None => std::thread::yield_now(),
+                }
+            };
+            match event {
+                Event::Ended => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
+                Event::Signal(other) => signal = other,
+                Event::Interrupted | Event::Executed => {}
+                Event::SystemCall => {
+                    self.is_stopped = true;
+                    if is_loaded(self.pid, &memory) {
+                        return Ok(true);
+                    }
+                }
+            }
+            if Instant::now() > deadline {
+                self.is_stopped = event == Event::SystemCall;
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The stopped thread, which whoever asks has to let go.
+    pub(crate) fn into_stopped(mut self) -> u32 {
+        self.is_handed_over = true;
+        self.tid
+    }
+
     /// Lets it go on, traced by nobody.
     pub fn let_go(self) {
         drop(self);
     }
 
     fn release(&mut self) {
+        if self.is_handed_over {
+            return;
+        }
         let deadline = Instant::now() + STOP_LIMIT;
         // One that runs must stop before it can be let go; this process's end would do it too.
         if !self.is_stopped && ptrace::interrupt(self.tid).is_err() {
@@ -174,6 +227,13 @@ impl HeldExec {
         }
         drop(ptrace::detach(self.tid));
     }
+}
+
+/// Whether the loader's list is complete and holds the C library.
+fn is_loaded(pid: u32, memory: &ProcessMemory) -> bool {
+    Modules::read(pid, memory).is_ok_and(|modules| {
+        modules.is_consistent(memory) && modules.find(memory, "gnu_get_libc_version").is_some()
+    })
 }
 
 impl Drop for HeldExec {

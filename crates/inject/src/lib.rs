@@ -31,7 +31,7 @@ mod target;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-pub use attach::{AttachRequest, Standstill, attach};
+pub use attach::{AttachRequest, Standstill, attach, attach_held};
 pub use detach::detach;
 pub use error::{Error, Result};
 pub use exec_stop::{HeldExec, Preparation};

@@ -80,13 +80,13 @@ pub(crate) fn thread_state(pid: u32, tid: u32) -> Option<char> {
     stat.get(end + 2).map(|&byte| char::from(byte))
 }
 
-/// Refuses what cannot be attached to, with the reason.
-pub(crate) fn check(pid: u32) -> Result<()> {
+/// Refuses what cannot be attached to, with the reason. `is_held`: it is this process that traces it.
+pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
     let status = status(pid).ok_or(Error::NoSuchProcess { pid })?;
     if status.state.starts_with(['Z', 'X']) {
         return Err(Error::Zombie { pid });
     }
-    if status.tracer_pid != 0 {
+    if status.tracer_pid != 0 && !(is_held && status.tracer_pid == std::process::id()) {
         let tracer_pid = status.tracer_pid;
         let name = fs::read_to_string(format!("/proc/{tracer_pid}/comm")).unwrap_or_default();
         return Err(Error::AlreadyTraced { pid, tracer_pid, tracer_name: name.trim().to_owned() });

@@ -4,7 +4,8 @@
 //! ```text
 //! reader (one thread): question --not flagged--> allowed at once
 //!                               --flagged------> a thread of its own: seize, allow, wait for the new image,
-//!                                                look again who it is, add agent and session to its environment, let go
+//!                                                look again who it is, add agent and session to its environment, let go;
+//!                                                or, where that would not help, attach when its loader is done
 //! ```
 //!
 //! Nobody waits for long: what is not seized within [`SEIZE_LIMIT`] is allowed all the same, and found by the look at all
@@ -14,7 +15,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,8 +24,9 @@ use std::time::{Duration, Instant};
 
 use heapr_inject::{ExecWatch, HeldExec, Preparation, Started, inner_pid};
 
+use crate::attach::{AttachOutcome, Preload, attach_target};
 use crate::flag_cache::FlagCache;
-use crate::flag_target::{ProcessFacts, control_group, start_ticks};
+use crate::flag_target::{FlagTarget, ProcessFacts, control_group, start_ticks};
 use crate::flags::{FlagKind, Flags};
 use crate::target_view::finds_session;
 use crate::watched_filesystems::{loaders, mount_points};
@@ -33,6 +35,8 @@ use crate::watched_filesystems::{loaders, mount_points};
 const SEIZE_LIMIT: Duration = Duration::from_millis(50);
 /// From the answer to the new image: the kernel reads a few pages of it.
 const EXEC_LIMIT: Duration = Duration::from_secs(2);
+/// A loader reads libraries and binds them.
+const LOAD_LIMIT: Duration = Duration::from_secs(2);
 /// Longest sleep of the reader.
 const ROUND: Duration = Duration::from_millis(20);
 /// Filesystems may be mounted meanwhile.
@@ -41,27 +45,20 @@ const MARK_EVERY: Duration = Duration::from_secs(2);
 const TOGETHER_MAX: usize = 64;
 
 /// How a flagged program fared.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum News {
     /// It will load the agent.
     Prepared(u32),
     /// It does so anyhow: it is the child of one that is recorded.
     Inherited(u32),
+    /// It was attached to before its own code ran.
+    Attached(u32, Box<AttachOutcome>),
     /// It is to be attached to now that it runs.
     Unprepared(u32),
     /// There is nothing to do: its exec has failed, or it is not flagged after all.
     Settled,
     /// The watch has ended.
     Ended(String),
-}
-
-/// What a program is told.
-#[derive(Debug, Clone)]
-pub(crate) struct Preload {
-    /// The agent's file.
-    pub(crate) agent: PathBuf,
-    /// Value of the session variable, without the root.
-    pub(crate) session: String,
 }
 
 /// The watch; it ends when this is dropped.
@@ -255,42 +252,55 @@ impl Shared {
         if flags.matches(&facts) != Some(self.kind) {
             return News::Settled;
         }
-        if !finds_session(pid, &self.preload.agent) {
+        if finds_session(pid, &self.preload.agent) {
+            let session = format!("{}:{}", self.preload.session, inner_pid(pid));
+            let agent = self.preload.agent.as_os_str().as_bytes();
+            match held.preload(agent, ("HEAPR_SESSION", session.as_bytes())) {
+                Ok(Preparation::Done) => return News::Prepared(pid),
+                Ok(Preparation::Inherited) => return News::Inherited(pid),
+                Ok(Preparation::Static) => return News::Unprepared(pid),
+                Ok(Preparation::Privileged | Preparation::NoRoom) | Err(_) => {}
+            }
+        }
+        // Another user's, in another namespace, with more rights than its parent: attached to when its loader is done.
+        if !held.run_loader(LOAD_LIMIT).unwrap_or(false) {
             return News::Unprepared(pid);
         }
-        let session = format!("{}:{}", self.preload.session, inner_pid(pid));
-        let agent = self.preload.agent.as_os_str().as_bytes();
-        match held.preload(agent, ("HEAPR_SESSION", session.as_bytes())) {
-            Ok(Preparation::Done) => News::Prepared(pid),
-            Ok(Preparation::Inherited) => News::Inherited(pid),
-            Ok(Preparation::Static | Preparation::Privileged | Preparation::NoRoom) | Err(_) => {
-                News::Unprepared(pid)
-            }
+        match attach_target(&self.preload, pid, Some(held), None) {
+            Ok(outcome) => News::Attached(pid, Box::new(outcome)),
+            Err(_) => News::Unprepared(pid),
         }
     }
 }
 
-/// Whether a flag may mean the program that a thread is about to become. The name by which it is started counts too.
+/// Whether a flag may mean the program that a thread is about to become. The name by which it is started counts too. Only
+/// what the flags are about is looked up: everybody's exec waits for this.
 fn is_candidate(started: &Started, flags: &Flags, kind: FlagKind) -> bool {
     if flags.all().is_empty() {
         return false;
     }
-    let interpreter = started.interpreter();
-    // Its links lead elsewhere in another mount namespace, where the name is the next best.
-    let interpreter = interpreter.map(|path| path.canonicalize().unwrap_or(path));
-    let mut facts = ProcessFacts {
-        pid: process_of(started.tid).unwrap_or(started.tid),
-        executable: started.executable.clone(),
-        started_as: heapr_inject::exec_argument(started.tid).map_or(String::new(), |path| file_name(&path)),
-        control_group: control_group(started.tid).unwrap_or_default(),
-        start_ticks: 0,
-    };
-    facts.start_ticks = start_ticks(facts.pid).unwrap_or_default();
+    let has = |fits: fn(&FlagTarget) -> bool| flags.all().iter().any(|flag| fits(&flag.target));
+    let has_names = has(|target| matches!(target, FlagTarget::Name(_)));
+    let has_pids = has(|target| matches!(target, FlagTarget::Pid { .. }));
+    let has_groups = has(|target| !matches!(target, FlagTarget::Name(_) | FlagTarget::Pid { .. }));
+    let mut facts = ProcessFacts { executable: started.executable.clone(), ..ProcessFacts::default() };
+    if has_pids {
+        facts.pid = process_of(started.tid).unwrap_or(started.tid);
+        facts.start_ticks = start_ticks(facts.pid).unwrap_or_default();
+    }
+    if has_groups {
+        facts.control_group = control_group(started.tid).unwrap_or_default();
+    }
+    if has_names {
+        let argument = heapr_inject::exec_argument(started.tid);
+        facts.started_as = argument.map_or(String::new(), |path| file_name(&path));
+    }
     if flags.matches(&facts) == Some(kind) {
         return true;
     }
-    let Some(interpreter) = interpreter else { return false };
-    facts.executable = interpreter;
+    let Some(interpreter) = started.interpreter() else { return false };
+    // Its links lead elsewhere in another mount namespace, where the name is the next best.
+    facts.executable = interpreter.canonicalize().unwrap_or(interpreter);
     flags.matches(&facts) == Some(kind)
 }
 

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::background::FlaggedTargets;
-use crate::exec_guard::{ExecGuard, News, Preload};
+use crate::attach::{AttachOutcome, Preload};
+use crate::exec_guard::{ExecGuard, News};
 use crate::flag_watch::FlagWatch;
 use crate::flags::FlagKind;
 
@@ -26,6 +27,8 @@ pub(crate) struct Flagged {
 pub(crate) struct Findings {
     /// Processes to attach to.
     pub(crate) to_attach: Vec<u32>,
+    /// Processes that were attached to before their own code ran.
+    pub(crate) attached: Vec<(u32, Box<AttachOutcome>)>,
     /// What there is to say.
     pub(crate) remarks: Vec<String>,
 }
@@ -66,6 +69,10 @@ impl Flagged {
                     findings
                         .remarks
                         .push(format!("process {pid} is flagged and traced from its first instruction"));
+                }
+                News::Attached(pid, outcome) => {
+                    self.prepared.insert(pid, Instant::now());
+                    findings.attached.push((pid, outcome));
                 }
                 News::Unprepared(pid) => started.push(pid),
                 News::Inherited(pid) => drop(self.prepared.insert(pid, Instant::now())),

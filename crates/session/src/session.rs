@@ -13,7 +13,6 @@ use heapr_wire::{
 
 use crate::agent_file::agent_file;
 use crate::clock::{Clock, ClockSource};
-use crate::exec_guard::Preload;
 use crate::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotTicket};
 use crate::native_snapshot_rules::SnapshotRule;
 use crate::recorder::Recorder;
@@ -113,12 +112,6 @@ impl Session {
         }
         let session = format!("{}:{}", std::process::id(), self.descriptor.number());
         vec![("LD_PRELOAD".into(), preload), ("HEAPR_SESSION".into(), session.into())]
-    }
-
-    /// What a flagged program must be told to record into this session.
-    pub(crate) fn preload(&self) -> Preload {
-        let session = format!("{}:{}", std::process::id(), self.descriptor.number());
-        Preload { agent: self.agent.clone(), session }
     }
 
     /// One round, then sleep until there is something to do.

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
+use heapr_inject::AttachReport;
+
 use crate::background::FlaggedTargets;
 use crate::control::{
     Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport, Update, UpdateReport,
@@ -101,6 +103,12 @@ impl Worker {
         let findings = flagged.look(|pid| recorder.records(pid));
         for remark in findings.remarks {
             self.remark(remark);
+        }
+        for (pid, outcome) in findings.attached {
+            let report = self.session.take_attached(pid, *outcome);
+            self.attached.push(pid);
+            let remark = attach_remark(&report);
+            self.remark(format!("process {pid} is flagged and traced since its libraries were loaded: {remark}"));
         }
         for pid in findings.to_attach {
             match self.attach(pid) {
@@ -287,20 +295,7 @@ impl Worker {
         }
         let report = self.session.attach(pid)?;
         self.attached.push(pid);
-        let mut remark = format!(
-            "it stood still for {:.1} ms ({} threads, {} modules)",
-            report.pause.as_secs_f64() * 1e3,
-            report.thread_count,
-            report.module_count
-        );
-        match &report.heap_unread {
-            Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
-            None => remark += &format!("; it had allocated {} blocks before", report.blocks_before),
-        }
-        for (function, reason) in &report.not_hooked {
-            remark += &format!("; {function} is not recorded: {reason}");
-        }
-        Ok(remark)
+        Ok(attach_remark(&report))
     }
 
     fn detach(&mut self, pid: u32) -> Result<(), Error> {
@@ -327,4 +322,22 @@ impl Worker {
         };
         Ended { summary: (!is_cancel).then_some(summary), report, order }
     }
+}
+
+/// What there is to say about an attach.
+fn attach_remark(report: &AttachReport) -> String {
+        let mut remark = format!(
+            "it stood still for {:.1} ms ({} threads, {} modules)",
+            report.pause.as_secs_f64() * 1e3,
+            report.thread_count,
+            report.module_count
+        );
+        match &report.heap_unread {
+            Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
+            None => remark += &format!("; it had allocated {} blocks before", report.blocks_before),
+        }
+        for (function, reason) in &report.not_hooked {
+            remark += &format!("; {function} is not recorded: {reason}");
+        }
+    remark
 }

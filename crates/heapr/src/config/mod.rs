@@ -187,7 +187,7 @@ fn change(arguments: &FlagArguments, enable: bool) -> anyhow::Result<ExitCode> {
                 text += &format!("{} {state}\n", describe(flag));
             }
             if enable && changed.iter().any(|(_, is_changed)| *is_changed) {
-                text += "the flag is kept until it is disabled; running sessions do not act on flags yet\n";
+                text += "the flag is kept until it is disabled; sessions act on it: heapr start [NAME] --flagged\n";
             }
             print(&text)?;
         }
