@@ -185,14 +185,38 @@ impl HeldExec {
                 Event::Interrupted | Event::Executed => {}
                 Event::SystemCall => {
                     self.is_stopped = true;
-                    if is_loaded(self.pid, &memory) {
-                        return Ok(true);
+                    if self.has_left_call()? && is_loaded(self.pid, &memory) {
+                        return self.stop_between_calls(deadline);
                     }
                 }
             }
             if Instant::now() > deadline {
                 self.is_stopped = event == Event::SystemCall;
                 return Ok(false);
+            }
+        }
+    }
+
+    /// Whether the stop is at the end of a system call: at its beginning the kernel shows the answer that no call has.
+    fn has_left_call(&self) -> io::Result<bool> {
+        Ok(ptrace::registers(self.pid)?.rax.cast_signed() != -i64::from(libc::ENOSYS))
+    }
+
+    /// From the end of a system call to before the next instruction, where the thread can be made to do other things.
+    fn stop_between_calls(&mut self, deadline: Instant) -> io::Result<bool> {
+        ptrace::interrupt(self.pid)?;
+        self.is_stopped = false;
+        ptrace::go_on(self.pid, 0)?;
+        loop {
+            match ptrace::poll(self.pid)? {
+                Some(Event::Interrupted) => {
+                    self.is_stopped = true;
+                    return Ok(true);
+                }
+                Some(Event::Ended) => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
+                Some(event) => self.pass_on(self.pid, event)?,
+                None if Instant::now() > deadline => return Ok(false),
+                None => std::thread::yield_now(),
             }
         }
     }

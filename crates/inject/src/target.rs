@@ -86,7 +86,9 @@ pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
     if status.state.starts_with(['Z', 'X']) {
         return Err(Error::Zombie { pid });
     }
-    if status.tracer_pid != 0 && !(is_held && status.tracer_pid == std::process::id()) {
+    // The kernel names the thread that traces.
+    let is_ours = |tracer: u32| fs::metadata(format!("/proc/self/task/{tracer}")).is_ok();
+    if status.tracer_pid != 0 && !(is_held && is_ours(status.tracer_pid)) {
         let tracer_pid = status.tracer_pid;
         let name = fs::read_to_string(format!("/proc/{tracer_pid}/comm")).unwrap_or_default();
         return Err(Error::AlreadyTraced { pid, tracer_pid, tracer_name: name.trim().to_owned() });

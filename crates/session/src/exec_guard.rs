@@ -53,8 +53,8 @@ pub(crate) enum News {
     Inherited(u32),
     /// It was attached to before its own code ran.
     Attached(u32, Box<AttachOutcome>),
-    /// It is to be attached to now that it runs.
-    Unprepared(u32),
+    /// It is to be attached to now that it runs; what stood in the way before.
+    Unprepared(u32, Option<String>),
     /// There is nothing to do: its exec has failed, or it is not flagged after all.
     Settled,
     /// The watch has ended.
@@ -241,7 +241,10 @@ impl Shared {
             Arc::clone(&open.flags)
         };
         // A debugger is at it, or it is gone: the look at all processes says so if it is flagged.
-        let Ok(mut held) = held else { return News::Unprepared(pid) };
+        let mut held = match held {
+            Ok(held) => held,
+            Err(error) => return News::Unprepared(pid, Some(error.to_string())),
+        };
         if !held.wait_for_exec(EXEC_LIMIT).unwrap_or(false) {
             return News::Settled;
         }
@@ -258,17 +261,19 @@ impl Shared {
             match held.preload(agent, ("HEAPR_SESSION", session.as_bytes())) {
                 Ok(Preparation::Done) => return News::Prepared(pid),
                 Ok(Preparation::Inherited) => return News::Inherited(pid),
-                Ok(Preparation::Static) => return News::Unprepared(pid),
+                Ok(Preparation::Static) => return News::Unprepared(pid, None),
                 Ok(Preparation::Privileged | Preparation::NoRoom) | Err(_) => {}
             }
         }
         // Another user's, in another namespace, with more rights than its parent: attached to when its loader is done.
-        if !held.run_loader(LOAD_LIMIT).unwrap_or(false) {
-            return News::Unprepared(pid);
+        match held.run_loader(LOAD_LIMIT) {
+            Ok(true) => {}
+            Ok(false) => return News::Unprepared(pid, None),
+            Err(error) => return News::Unprepared(pid, Some(error.to_string())),
         }
         match attach_target(&self.preload, pid, Some(held), None) {
             Ok(outcome) => News::Attached(pid, Box::new(outcome)),
-            Err(_) => News::Unprepared(pid),
+            Err(error) => News::Unprepared(pid, Some(error.to_string())),
         }
     }
 }

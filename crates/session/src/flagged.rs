@@ -74,7 +74,14 @@ impl Flagged {
                     self.prepared.insert(pid, Instant::now());
                     findings.attached.push((pid, outcome));
                 }
-                News::Unprepared(pid) => started.push(pid),
+                News::Unprepared(pid, reason) => {
+                    started.push(pid);
+                    if let Some(reason) = reason {
+                        findings.remarks.push(format!(
+                            "process {pid} is flagged, and could not be traced from its first instruction: {reason}"
+                        ));
+                    }
+                }
                 News::Inherited(pid) => drop(self.prepared.insert(pid, Instant::now())),
                 News::Settled => {}
                 News::Ended(reason) => {
