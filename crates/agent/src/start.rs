@@ -13,7 +13,7 @@ use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDIN
 use crate::bounds;
 use crate::process::{ACTIVE, AGENT, CLOCK_MONOTONIC, STARTING, UNSTARTED};
 use crate::real::REAL;
-use crate::{exec, foreign, hooks, link_map, modules, thread};
+use crate::{exec, flagged, foreign, hooks, link_map, modules, thread};
 
 /// Environment variable with `pid:descriptor` of the recorder's pool.
 const SESSION_VARIABLE: &[u8] = b"HEAPR_SESSION=";
@@ -148,11 +148,18 @@ fn register_fork_handler() {
     }
 }
 
-/// What the two variables say, line by line.
-#[derive(Default)]
+/// Environment variable of one user's own programs; see [`flagged`].
+const FLAGGED_VARIABLE: &[u8] = b"HEAPR_FLAGGED=";
+
+/// What the variables say, line by line.
 struct Variables {
     session: Option<PoolPath>,
     is_disabled: bool,
+    /// Where sessions say which programs they want.
+    flagged: [u8; flagged::PATH_BYTES_MAX],
+    flagged_bytes: usize,
+    /// The path by which the program was started.
+    started_as: &'static [u8],
 }
 
 impl Variables {
@@ -161,17 +168,33 @@ impl Variables {
             self.session = parse_session(value);
         } else if line.strip_prefix(DISABLE_VARIABLE).is_some_and(|value| value != b"0") {
             self.is_disabled = true;
+        } else if let Some(value) = line.strip_prefix(FLAGGED_VARIABLE)
+            && let Some(place) = self.flagged.get_mut(..value.len())
+        {
+            place.copy_from_slice(value);
+            self.flagged_bytes = value.len();
         }
     }
 }
 
-/// Reads the two variables from the environment that the program was started with (not from `environ`, which is not
+/// Reads the variables from the environment that the program was started with (not from `environ`, which is not
 /// set up yet when the first hook runs).
 fn read_environment() -> (Option<PoolPath>, bool) {
-    let mut variables = Variables::default();
+    let mut variables = Variables {
+        session: None,
+        is_disabled: false,
+        flagged: [0; flagged::PATH_BYTES_MAX],
+        flagged_bytes: 0,
+        started_as: &[],
+    };
     read_start_block(&mut variables);
-    if variables.session.is_none() {
+    if variables.session.is_none() && variables.flagged_bytes == 0 {
         read_environment_file(&mut variables);
+    }
+    if variables.session.is_none() && variables.flagged_bytes != 0 {
+        let path = variables.flagged.get(..variables.flagged_bytes).unwrap_or_default();
+        let session = &mut variables.session;
+        flagged::find_session(path, variables.started_as, &mut |value| *session = parse_session(value));
     }
     (variables.session, variables.is_disabled)
 }
@@ -195,6 +218,14 @@ fn read_start_block(variables: &mut Variables) {
     if argument_count > ARGUMENTS_MAX {
         return;
     }
+    if argument_count != 0 {
+        // SAFETY: the first argument, which stands behind the number.
+        let first = unsafe { block.wrapping_add(1).cast::<*const c_char>().read() };
+        if !first.is_null() {
+            // SAFETY: a string with an end, on the stack that the kernel has made; it stays.
+            variables.started_as = unsafe { CStr::from_ptr(first) }.to_bytes();
+        }
+    }
     for number in 0..ENTRIES_MAX {
         // Behind the count: the arguments, a null, then the variables up to a null.
         let place = block.wrapping_add(argument_count.wrapping_add(2).wrapping_add(number));
@@ -211,7 +242,7 @@ fn read_start_block(variables: &mut Variables) {
 /// The same from the kernel, for C libraries that do not tell where the block is.
 fn read_environment_file(variables: &mut Variables) {
     let Ok(file) = sys::open(b"/proc/self/environ\0", false) else { return };
-    let mut line = [0_u8; 64];
+    let mut line = [0_u8; 64 + flagged::PATH_BYTES_MAX];
     let mut line_bytes = 0_usize;
     let mut chunk = [0_u8; 512];
     loop {

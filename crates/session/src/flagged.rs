@@ -8,6 +8,7 @@ use crate::attach::{AttachOutcome, Preload};
 use crate::exec_guard::{ExecGuard, News};
 use crate::flag_watch::FlagWatch;
 use crate::flags::FlagKind;
+use crate::shell_flags::{ShellFlags, is_told_by_shell};
 
 /// A program that was prepared loads the agent before its own libraries, within milliseconds.
 const LOAD_LIMIT: Duration = Duration::from_secs(2);
@@ -17,9 +18,22 @@ const LOAD_LIMIT: Duration = Duration::from_secs(2);
 pub(crate) struct Flagged {
     guard: Option<ExecGuard>,
     watch: FlagWatch,
+    shell: Option<ShellFlags>,
     method: String,
-    /// Prepared, and not recorded yet: since when.
-    prepared: HashMap<u32, Instant>,
+    /// Those that load the agent by themselves.
+    prepared: HashMap<u32, Prepared>,
+}
+
+#[derive(Debug)]
+struct Prepared {
+    since: Instant,
+    is_told: bool,
+}
+
+impl Prepared {
+    fn now(is_told: bool) -> Self {
+        Self { since: Instant::now(), is_told }
+    }
 }
 
 /// What a look has found.
@@ -34,16 +48,21 @@ pub(crate) struct Findings {
 }
 
 const LOOKING: &str = "processes are looked at five times a second";
+const BY_SHELL: &str = "programs of shells with `heapr config shell` are traced from their first instruction";
 
 impl Flagged {
     pub(crate) fn watch(kind: FlagKind, flagged: FlaggedTargets, preload: Preload) -> Self {
+        let mut shell = ShellFlags::new(kind, &preload.session);
+        if let Some(shell) = &mut shell {
+            shell.renew();
+        }
         let guard = ExecGuard::start(kind, preload);
         let method = match &guard {
             Ok(_) => "each exec is held until it is known (fanotify)".to_owned(),
-            Err(error) => format!("{LOOKING} (fanotify: {error})"),
+            Err(error) => format!("{LOOKING} (fanotify: {error}); {BY_SHELL}"),
         };
         let watch = FlagWatch::new(kind, flagged.takes_running);
-        Self { guard: guard.ok(), watch, method, prepared: HashMap::new() }
+        Self { guard: guard.ok(), watch, shell, method, prepared: HashMap::new() }
     }
 
     /// How programs that start are seen.
@@ -54,6 +73,9 @@ impl Flagged {
     /// What has started since the last look. `records`: whether a process is recorded now.
     pub(crate) fn look(&mut self, records: impl Fn(u32) -> bool) -> Findings {
         let mut findings = Findings::default();
+        if let Some(shell) = &mut self.shell {
+            shell.renew();
+        }
         // The look comes first: what the guard has dealt with since stands in the news.
         let started = self.watch.started();
         if let Some(error) = self.watch.take_error() {
@@ -61,17 +83,24 @@ impl Flagged {
         }
         let is_being_seen_to = |pid: u32| self.guard.as_ref().is_some_and(|guard| guard.is_at(pid));
         let mut started: Vec<u32> = started.into_iter().filter(|&pid| !is_being_seen_to(pid)).collect();
+        started.retain(|&pid| {
+            let is_told = self.shell.is_some() && is_told_by_shell(pid);
+            if is_told {
+                self.prepared.entry(pid).or_insert_with(|| Prepared::now(false));
+            }
+            !is_told
+        });
         let news = self.guard.as_ref().map(ExecGuard::news).unwrap_or_default();
         for news in news {
             match news {
                 News::Prepared(pid) => {
-                    self.prepared.insert(pid, Instant::now());
+                    self.prepared.insert(pid, Prepared::now(true));
                     findings
                         .remarks
                         .push(format!("process {pid} is flagged and traced from its first instruction"));
                 }
                 News::Attached(pid, outcome) => {
-                    self.prepared.insert(pid, Instant::now());
+                    self.prepared.insert(pid, Prepared::now(true));
                     findings.attached.push((pid, outcome));
                 }
                 News::Unprepared(pid, reason) => {
@@ -82,17 +111,22 @@ impl Flagged {
                         ));
                     }
                 }
-                News::Inherited(pid) => drop(self.prepared.insert(pid, Instant::now())),
+                News::Inherited(pid) => drop(self.prepared.insert(pid, Prepared::now(true))),
                 News::Settled => {}
                 News::Ended(reason) => {
-                    self.method = format!("{LOOKING} (fanotify: {reason})");
+                    self.method = format!("{LOOKING} (fanotify: {reason}); {BY_SHELL}");
                     self.guard = None;
                 }
             }
         }
-        self.prepared.retain(|&pid, since| {
-            let is_overdue = since.elapsed() > LOAD_LIMIT;
-            if is_overdue && !records(pid) && crate::process_facts::is_alive(pid) {
+        self.prepared.retain(|&pid, prepared| {
+            let is_recorded = records(pid);
+            if is_recorded && !prepared.is_told {
+                prepared.is_told = true;
+                findings.remarks.push(format!("process {pid} is flagged and traced from its first instruction"));
+            }
+            let is_overdue = prepared.since.elapsed() > LOAD_LIMIT;
+            if is_overdue && !is_recorded && crate::process_facts::is_alive(pid) {
                 started.push(pid);
             }
             !is_overdue

@@ -41,6 +41,7 @@ mod runtime_directory;
 mod session;
 mod session_name;
 mod session_status;
+mod shell_flags;
 mod sink;
 mod statistics;
 mod status;
@@ -59,6 +60,7 @@ pub use control::{
 pub use error::Error;
 pub use flag_target::{FlagTarget, ProcessFacts};
 pub use flags::{Flag, FlagError, FlagKind, FlagScope, Flags};
+pub use shell_flags::shell_environment;
 pub use heap_trace::HeapTrace;
 pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError};
 pub use native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};

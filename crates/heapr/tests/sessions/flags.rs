@@ -291,3 +291,41 @@ fn a_recorder_that_is_killed_leaves_no_exec_waiting() {
         }
     }
 }
+
+/// Without root: the programs of a shell that has been told, each from its first instruction.
+#[test]
+fn the_programs_of_a_users_shell_are_recorded_whole() {
+    const NOBODY: u32 = 65534;
+    let folder = tempfile::Builder::new().prefix("heapr-shell").tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    if std::os::unix::fs::chown(folder.path(), Some(NOBODY), Some(NOBODY)).is_err() {
+        return eprintln!("not run: only root can be another user");
+    }
+    let program = folder.path().join("flagged-shell");
+    build(&program);
+    let copy = Command::new("cp").arg(crate::stage::HEAPR).arg(folder.path().join("heapr")).status().unwrap();
+    assert!(copy.success());
+    let script = r#"
+        ./heapr config enable heap --name flagged-shell --name flagged-as &&
+        eval "$(./heapr config shell)" && ./flagged-shell &&
+        ./heapr start s -q -o s.heapr --flagged || exit 1
+        for i in $(seq 10); do ./flagged-shell || exit 2; done
+        ln -s flagged-shell flagged-as && ln -s flagged-shell other-name && (exec ./flagged-as) && sh -c 'exec ./flagged-as'
+        /bin/true && /bin/ls > /dev/null || exit 3
+        ./heapr status s && ./heapr stop s -q && ./flagged-shell || exit 4
+        ls "$XDG_RUNTIME_DIR/heapr" | grep flagged && exit 5
+        ./heapr report s.heapr --totals --format json > report.json || exit 6
+        eval "$(./heapr config shell --off)" && test -z "$LD_PRELOAD$HEAPR_FLAGGED"
+    "#;
+    let id = NOBODY.to_string();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", &id, "--regid", &id, "--clear-groups", "sh", "-c", script]);
+    command.current_dir(folder.path()).env("HOME", folder.path());
+    command.env("XDG_RUNTIME_DIR", folder.path()).env_remove("XDG_CONFIG_HOME").env_remove("XDG_CACHE_HOME");
+    // Where the files of the command's output are made.
+    let outcome = run(command, std::env::temp_dir().as_path());
+    assert_eq!(outcome.status, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+    let report: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(folder.path().join("report.json")).unwrap()).unwrap();
+    assert_eq!(report["totals"]["alloc_count"], 12 * ALLOCATIONS, "{}{}", outcome.stdout, outcome.stderr);
+}
