@@ -105,7 +105,10 @@ impl Session {
                 report.blocks_before =
                     self.recorder.add_blocks_before(report.process_slot, report.process_generation, blocks);
             }
-            Some(Err(reason)) => report.heap_unread = Some(reason),
+            Some(Err(reason)) => {
+                self.recorder.note_unread_heap(report.process_slot, report.process_generation, &reason);
+                report.heap_unread = Some(reason);
+            }
             None => {}
         }
         report

@@ -29,6 +29,7 @@ mod flag_watch;
 mod flagged;
 mod flags;
 mod heap_trace;
+mod inherited_descriptors;
 mod merge;
 mod native_snapshot;
 mod native_snapshot_rules;
@@ -60,8 +61,9 @@ pub use control::{
 pub use error::Error;
 pub use flag_target::{FlagTarget, ProcessFacts};
 pub use flags::{Flag, FlagError, FlagKind, FlagScope, Flags};
-pub use shell_flags::shell_environment;
+pub use shell_flags::{sessions_directory, shell_environment};
 pub use heap_trace::HeapTrace;
+pub use inherited_descriptors::InheritedDescriptors;
 pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError};
 pub use native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 pub use native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};

@@ -38,6 +38,14 @@ pub fn shell_environment() -> Result<Vec<(&'static str, OsString)>, Error> {
     Ok(vec![("LD_PRELOAD", preload), (VARIABLE, directory.path().join("flagged").into_os_string())])
 }
 
+/// Where this user's sessions have their sockets; made if it is not there.
+///
+/// # Errors
+/// No directory can be used, with the reason for each.
+pub fn sessions_directory() -> Result<PathBuf, Error> {
+    Ok(RuntimeDirectory::first()?.path().to_owned())
+}
+
 /// A session's file; taken away when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ShellFlags {
