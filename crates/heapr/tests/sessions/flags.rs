@@ -195,7 +195,7 @@ fn control_groups_choose_programs() {
     };
     for target in [
         ["--unit", "heapr-test-unit"],
-        ["--cgroup", &format!("{}", group.path)],
+        ["--cgroup", &group.path],
     ] {
         let flagged = Flagged::new("grouped");
         flagged.enable(&target);
