@@ -19,6 +19,7 @@ use heapr_wire::{
 };
 
 use crate::error::{Error, Result};
+use crate::exec_stop::HeldExec;
 use crate::maps::{self, Mapping};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::plan::Plan;
@@ -93,8 +94,20 @@ pub fn attach(
     request: &AttachRequest<'_>,
     while_stopped: &mut dyn FnMut(&Standstill),
 ) -> Result<AttachReport> {
+    attach_held(request, None, while_stopped)
+}
+
+/// As [`attach`], of a program that may stand still already.
+///
+/// # Errors
+/// As [`attach`].
+pub fn attach_held(
+    request: &AttachRequest<'_>,
+    mut held: Option<HeldExec>,
+    while_stopped: &mut dyn FnMut(&Standstill),
+) -> Result<AttachReport> {
     let pid = request.pid;
-    target::check(pid)?;
+    target::check(pid, held.is_some())?;
     let memory = ProcessMemory::open(pid).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),
         _ => Error::NoSuchProcess { pid },
@@ -113,7 +126,7 @@ pub fn attach(
                 Plan::make(pid, &memory, request.agent, request.hooks_mmap)?
             }
         };
-        match try_once(request, &memory, planned, begin, &mut report, while_stopped)? {
+        match try_once(request, &memory, planned, begin, held.take(), &mut report, while_stopped)? {
             Outcome::Done => return Ok(report),
             Outcome::Again { plan: same, reason } => {
                 plan = same;
@@ -138,11 +151,12 @@ fn try_once(
     memory: &ProcessMemory,
     plan: Plan,
     begin: Instant,
+    held: Option<HeldExec>,
     report: &mut AttachReport,
     while_stopped: &mut dyn FnMut(&Standstill),
 ) -> Result<Outcome> {
     let pid = request.pid;
-    let Some(mut stopped) = Stopped::stop(pid, STOP_LIMIT)? else {
+    let Some(mut stopped) = Stopped::stop(pid, held, STOP_LIMIT)? else {
         let reason = "a thread did not stop (it waits for a child made by vfork, or for a disk)";
         return Ok(Outcome::Again { plan: Some(plan), reason });
     };

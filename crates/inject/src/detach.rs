@@ -60,7 +60,7 @@ fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Record>> {
 /// # Errors
 /// See [`Error`].
 pub fn detach(pid: u32, between_tries: &mut dyn FnMut()) -> Result<DetachReport> {
-    target::check(pid)?;
+    target::check(pid, false)?;
     let memory = ProcessMemory::open(pid).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),
         _ => Error::NoSuchProcess { pid },
@@ -88,7 +88,7 @@ fn remove(
     ranges.extend(record.islands.iter().map(|&(start, bytes)| (start, start + bytes)));
     loop {
         report.try_count += 1;
-        if let Some(mut stopped) = Stopped::stop(pid, STOP_LIMIT)? {
+        if let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? {
             if !is_restored {
                 report.hooks_removed = restore(pid, memory, record)?;
                 report.thread_count = stopped.threads.len();

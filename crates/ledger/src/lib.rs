@@ -8,6 +8,7 @@ mod block_record;
 mod block_table;
 mod cut;
 mod ledger;
+mod runs;
 mod summary_builder;
 
 pub use ledger::{Cause, Death, Ledger, Observer};
