@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! the target runs   plan: modules, functions, prologues, the agent laid out
-//! it stands still   nobody in the allocator or in bytes to be overwritten; else those run on for a moment
+//! it stands still   nobody in bytes to be overwritten; else those run on for a moment
 //!                   one thread is borrowed: map the agent, give it its imports, a thread key and the pool; start it
-//!                   the record for the detach, then the jumps, one after the other
+//!                   the record for the detach, then the jumps, one after the other: they lead to a closed gate
+//!                   whoever is in the allocator runs on until it is out of it; the heap is at rest and is looked at
+//!                   the gate opens
 //! the target runs   and each call of its allocator is recorded
 //! ```
 //!
@@ -15,13 +17,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::install::install;
+use crate::install::{Installed, install};
 use crate::maps::{self, Mapping};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::plan::Plan;
 use crate::remote::Borrowed;
 use crate::report::{AttachReport, PauseParts, Stopwatch};
-use crate::stop::{Stopped, StoppedThread};
+use crate::stop::{Settled, Stopped, StoppedThread};
 use crate::{detach, quiet, target};
 
 /// What to attach, and how.
@@ -83,101 +85,158 @@ pub fn attach(
         std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),
         _ => Error::NoSuchProcess { pid },
     })?;
-    let begin = Instant::now();
-    let mut report = AttachReport::default();
-    let mut plan = None;
-    let mut obstacle;
-    loop {
-        report.try_count += 1;
-        let planned = match plan.take() {
-            Some(planned) => planned,
-            None => {
-                // An agent whose recorder is gone is in the way of a new one.
-                detach::clear_orphan(pid, &memory, request)?;
-                Plan::make(pid, &memory, request.agent, request.hooks_mmap)?
-            }
-        };
-        match try_once(request, &memory, planned, begin, &mut report, while_stopped)? {
-            Outcome::Done => return Ok(report),
-            Outcome::Again { plan: same, reason } => {
-                plan = same;
-                obstacle = reason;
-            }
+    let mut attaching = Attaching {
+        request,
+        memory: &memory,
+        begin: Instant::now(),
+        report: AttachReport::default(),
+        plan: None,
+        installed: None,
+    };
+    match attaching.run(while_stopped) {
+        Ok(()) => Ok(attaching.report),
+        Err(error) => {
+            attaching.give_up();
+            Err(error)
         }
-        if begin.elapsed() > LIMIT {
-            return Err(Error::NoQuietMoment { pid, seconds: LIMIT.as_secs(), reason: obstacle.to_owned() });
-        }
-        std::thread::sleep(PAUSE_BETWEEN);
     }
 }
 
-#[expect(clippy::large_enum_variant, reason = "one value at a time")]
+/// An attach on its way.
+struct Attaching<'a> {
+    request: &'a AttachRequest<'a>,
+    memory: &'a ProcessMemory,
+    begin: Instant,
+    report: AttachReport,
+    plan: Option<Plan>,
+    /// The hooks are in place; between two tries their calls go around the agent.
+    installed: Option<Installed>,
+}
+
 enum Outcome {
     Done,
-    Again { plan: Option<Plan>, reason: &'static str },
+    Again { reason: &'static str },
 }
 
-fn try_once(
-    request: &AttachRequest<'_>,
-    memory: &ProcessMemory,
-    plan: Plan,
-    begin: Instant,
-    report: &mut AttachReport,
-    while_stopped: &mut dyn FnMut(&Standstill),
-) -> Result<Outcome> {
-    let pid = request.pid;
-    let mut parts = PauseParts::default();
-    let mut stopwatch = Stopwatch::start();
-    let Some(mut stopped) = Stopped::stop(pid, STOP_LIMIT)? else {
-        let reason = "a thread did not stop (it waits for a child made by vfork, or for a disk)";
-        return Ok(Outcome::Again { plan: Some(plan), reason });
-    };
-    parts.stop = stopwatch.lap();
-    let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
-    let is_quiet = stopped.settle(SETTLE_LIMIT, |thread| {
-        quiet::is_in_prologue(&plan, memory, &mappings, thread)
-            || quiet::is_in_allocator(&plan, memory, &mappings, thread)
-    })?;
-    parts.settle = stopwatch.lap();
-    let again = |stopped: Stopped, report: &mut AttachReport, plan, reason| {
-        report.pause = report.pause.max(stopped.resume());
-        Ok(Outcome::Again { plan, reason })
-    };
-    if !is_quiet {
-        let is_certain =
-            stopped.threads.iter().all(|thread| !quiet::is_in_prologue(&plan, memory, &mappings, thread));
-        if !is_certain || begin.elapsed() < ALLOCATOR_LIMIT {
-            return again(stopped, report, Some(plan), "a thread was in the allocator at each try");
+impl Attaching<'_> {
+    fn run(&mut self, while_stopped: &mut dyn FnMut(&Standstill)) -> Result<()> {
+        let pid = self.request.pid;
+        loop {
+            self.report.try_count += 1;
+            let plan = match self.plan.take() {
+                Some(plan) => plan,
+                None => {
+                    // An agent whose recorder is gone is in the way of a new one.
+                    detach::clear_orphan(pid, self.memory)?;
+                    Plan::make(pid, self.memory, self.request.agent, self.request.hooks_mmap)?
+                }
+            };
+            let Outcome::Again { reason } = self.try_once(plan, while_stopped)? else { return Ok(()) };
+            if self.begin.elapsed() > LIMIT {
+                let reason = reason.to_owned();
+                return Err(Error::NoQuietMoment { pid, seconds: LIMIT.as_secs(), reason });
+            }
+            std::thread::sleep(PAUSE_BETWEEN);
         }
     }
-    if !plan.modules.is_consistent(memory) {
-        return again(stopped, report, None, "a thread was loading a library at each try");
+
+    /// One stop of the target.
+    fn try_once(&mut self, mut plan: Plan, while_stopped: &mut dyn FnMut(&Standstill)) -> Result<Outcome> {
+        let (pid, memory) = (self.request.pid, self.memory);
+        let memory_error = |source| Error::Memory { pid, source };
+        let mut parts = PauseParts::default();
+        let mut stopwatch = Stopwatch::start();
+        let Some(mut stopped) = Stopped::stop(pid, STOP_LIMIT)? else {
+            self.plan = Some(plan);
+            let reason = "a thread did not stop (it waits for a child made by vfork, or for a disk)";
+            return Ok(Outcome::Again { reason });
+        };
+        parts.stop = stopwatch.lap();
+        let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
+        if let Some(installed) = &self.installed {
+            installed.gate.close(memory).map_err(memory_error)?;
+        } else {
+            let outcome = self.install(&mut plan, &mut stopped, &mappings, &mut parts, &mut stopwatch);
+            if let Outcome::Again { reason } = outcome? {
+                self.report.pause = self.report.pause.max(stopped.resume());
+                return Ok(Outcome::Again { reason });
+            }
+        }
+        let Some(installed) = &self.installed else { return Err(Error::Ended { pid }) };
+        let settled = stopped.settle(SETTLE_LIMIT, |thread| {
+            quiet::is_in_allocator(&plan, &installed.gate, memory, &mappings, thread)
+        })?;
+        parts.settle += stopwatch.lap();
+        let is_quiet = settled == Settled::Quiet;
+        let is_too_late = self.begin.elapsed() > ALLOCATOR_LIMIT;
+        if !is_quiet && !(is_too_late && settled == Settled::Busy) {
+            installed.gate.lead_around(memory).map_err(memory_error)?;
+            self.report.pause = self.report.pause.max(stopped.resume());
+            self.plan = Some(plan);
+            return Ok(Outcome::Again { reason: "a thread was in the allocator at each try" });
+        }
+        while_stopped(&Standstill {
+            pid,
+            thread_pointers: stopped.threads.iter().map(|thread| thread.registers.fs_base).collect(),
+            is_allocator_quiet: is_quiet,
+        });
+        parts.read_heap = stopwatch.lap();
+        installed.gate.open(memory).map_err(memory_error)?;
+        parts.install += stopwatch.lap();
+        self.report.was_allocator_busy = !is_quiet;
+        self.report.thread_count = stopped.threads.len();
+        self.report.module_count = plan.modules.list.len();
+        self.report.pause = self.report.pause.max(stopped.resume());
+        parts.resume = stopwatch.lap();
+        self.report.parts = parts;
+        Ok(Outcome::Done)
     }
-    if !plan.modules.is_unchanged(memory) {
-        return again(stopped, report, None, "libraries were loaded all the time");
+
+    /// Brings the hooks into place, with the gate closed.
+    fn install(
+        &mut self,
+        plan: &mut Plan,
+        stopped: &mut Stopped,
+        mappings: &[Mapping],
+        parts: &mut PauseParts,
+        stopwatch: &mut Stopwatch,
+    ) -> Result<Outcome> {
+        let (pid, memory) = (self.request.pid, self.memory);
+        let settled = stopped.settle(SETTLE_LIMIT, |thread| {
+            quiet::is_in_prologue(plan, memory, mappings, thread)
+        })?;
+        parts.settle += stopwatch.lap();
+        if settled != Settled::Quiet {
+            return Ok(Outcome::Again { reason: "a thread was at the entry of the allocator at each try" });
+        }
+        if !plan.modules.is_consistent(memory) {
+            return Ok(Outcome::Again { reason: "a thread was loading a library at each try" });
+        }
+        if !plan.modules.is_unchanged(memory) {
+            return Ok(Outcome::Again { reason: "libraries were loaded all the time" });
+        }
+        // What the settled threads did may have changed the mappings.
+        let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
+        let Some(&thread) = choose_thread(memory, &mappings, &stopped.threads) else {
+            return Ok(Outcome::Again { reason: "no thread has room on its stack" });
+        };
+        parts.check = stopwatch.lap();
+        let installed =
+            install(self.request, memory, &mappings, plan, stopped, &thread, &mut self.report)?;
+        self.installed = Some(installed);
+        parts.install = stopwatch.lap();
+        Ok(Outcome::Done)
     }
-    // What the settled threads did may have changed the mappings.
-    let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
-    parts.check = stopwatch.lap();
-    while_stopped(&Standstill {
-        pid,
-        thread_pointers: stopped.threads.iter().map(|thread| thread.registers.fs_base).collect(),
-        is_allocator_quiet: is_quiet,
-    });
-    report.was_allocator_busy = !is_quiet;
-    report.thread_count = stopped.threads.len();
-    report.module_count = plan.modules.list.len();
-    let Some(thread) = choose_thread(memory, &mappings, &stopped.threads) else {
-        return again(stopped, report, Some(plan), "no thread has room on its stack");
-    };
-    let thread = *thread;
-    parts.read_heap = stopwatch.lap();
-    let outcome = install(request, memory, &mappings, plan, &stopped, &thread, report);
-    parts.install = stopwatch.lap();
-    report.pause = report.pause.max(stopped.resume());
-    parts.resume = stopwatch.lap();
-    report.parts = parts;
-    outcome.map(|()| Outcome::Done)
+
+    /// Takes away what is in place.
+    fn give_up(&mut self) {
+        if let Some(Installed { gate, record }) = self.installed.take() {
+            let pid = self.request.pid;
+            // It may have ended.
+            let _ = gate.lead_around(self.memory);
+            let _ = detach::remove(pid, self.memory, &record, &mut || ());
+        }
+    }
 }
 
 /// A thread that can be borrowed: in no critical section that must restart when it is left, with room below its stack.

@@ -11,15 +11,14 @@ use std::time::{Duration, Instant};
 
 use heapr_wire::{INJECTION_SYMBOL, SESSION_RECORDING};
 
-use crate::attach::AttachRequest;
 use crate::error::{Error, Result};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::record::Record;
 use crate::remote::Borrowed;
-use crate::report::DetachReport;
-use crate::stop::{Stopped, StoppedThread};
-use crate::x86_64::{OPENING_BYTES, entry_of, island_of, record_of};
+use crate::report::{DetachReport, PauseParts, Stopwatch};
+use crate::stop::{Settled, Stopped, StoppedThread};
+use crate::x86_64::{GATE_AROUND, OPENING_BYTES, entry_of, island_of, record_of};
 use crate::{quiet, target};
 
 pub(crate) const SYS_MUNMAP: u64 = 11;
@@ -69,7 +68,7 @@ pub fn detach(pid: u32, between_tries: &mut dyn FnMut()) -> Result<DetachReport>
     remove(pid, &memory, &record, between_tries)
 }
 
-fn remove(
+pub(crate) fn remove(
     pid: u32,
     memory: &ProcessMemory,
     record: &Record,
@@ -88,21 +87,33 @@ fn remove(
     ranges.extend(record.islands.iter().map(|&(start, bytes)| (start, start + bytes)));
     loop {
         report.try_count += 1;
+        let mut parts = PauseParts::default();
+        let mut stopwatch = Stopwatch::start();
         if let Some(mut stopped) = Stopped::stop(pid, STOP_LIMIT)? {
+            parts.stop = stopwatch.lap();
             if !is_restored {
                 report.hooks_removed = restore(pid, memory, record)?;
                 report.thread_count = stopped.threads.len();
+                // Whoever waits for an attach that never came to its end goes on.
+                let gate_avma = crate::install::gate_avma(record);
+                let _ = memory.write(gate_avma, &GATE_AROUND.to_le_bytes());
                 is_restored = true;
             }
             let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
-            let is_clear = stopped
+            let settled = stopped
                 .settle(SETTLE_LIMIT, |thread| quiet::may_return_to(&ranges, memory, &mappings, thread))?;
+            parts.settle = stopwatch.lap();
             let thread = crate::attach::choose_thread(memory, &mappings, &stopped.threads).copied();
-            if is_clear && let Some(thread) = thread {
+            if settled == Settled::Quiet
+                && let Some(thread) = thread
+            {
                 let mut borrowed = Borrowed::new(pid, memory, gadgets, &thread)?;
                 let outcome = unmap(pid, memory, &mut borrowed, record, &stopped.threads);
                 borrowed.bring_home()?;
+                parts.install = stopwatch.lap();
                 report.pause = report.pause.max(stopped.resume());
+                parts.resume = stopwatch.lap();
+                report.parts = parts;
                 outcome?;
                 return Ok(report);
             }
@@ -195,7 +206,7 @@ pub(crate) fn undo(
 ///
 /// # Errors
 /// [`Error::AlreadyAttached`] if the recorder lives.
-pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory, _request: &AttachRequest<'_>) -> Result<()> {
+pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory) -> Result<()> {
     let mappings = memory.mappings().map_err(|_| target::not_permitted(pid))?;
     let pools =
         mappings.iter().filter(|mapping| mapping.name.contains("memfd:heapr-pool") && mapping.file_off == 0);

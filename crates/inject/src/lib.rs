@@ -12,6 +12,7 @@ mod attach;
 mod detach;
 mod error;
 mod exec_watch;
+mod gate;
 mod image;
 mod install;
 mod maps;

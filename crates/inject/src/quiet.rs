@@ -4,6 +4,7 @@
 //! the allocator, whose functions have small frames and call nothing but the C library and the kernel; all of it (up to a
 //! bound) for code that goes away, where a mistake would be a crash.
 
+use crate::gate::Gate;
 use crate::maps::{self, Mapping};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::plan::Plan;
@@ -19,7 +20,7 @@ const STACK_BYTES_MAX: u64 = 1 << 20;
 const ALLOCATOR_CALLS: [u64; 8] = [9, 10, 11, 12, 24, 25, 28, 202];
 const FUTEX: u64 = 202;
 
-fn is_in(ranges: &[(u64, u64)], address_avma: u64) -> bool {
+pub(crate) fn is_in(ranges: &[(u64, u64)], address_avma: u64) -> bool {
     ranges.iter().any(|&(start, end)| (start..end).contains(&address_avma))
 }
 
@@ -31,21 +32,23 @@ pub(crate) fn stack_words(
     bytes_max: u64,
 ) -> Vec<u64> {
     let start = sp_avma & !7;
-    let end = maps::find(mappings, start).map_or(start, |mapping| mapping.end_avma);
+    // The stack of a thread that was made since the list was read: to the end of the page.
+    let end = maps::find(mappings, start).map_or(start | 4095, |mapping| mapping.end_avma);
     let bytes = end.saturating_sub(start).min(bytes_max);
     let bytes = memory.read_vec(start, bytes as usize).unwrap_or_default();
     bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())).collect()
 }
 
-/// Whether a thread may be at allocating or freeing.
+/// Whether a thread may be at allocating or freeing. Who waits at the gate is not.
 pub(crate) fn is_in_allocator(
     plan: &Plan,
+    gate: &Gate,
     memory: &ProcessMemory,
     mappings: &[Mapping],
     thread: &StoppedThread,
 ) -> bool {
     let registers = &thread.registers;
-    if is_in(&plan.allocator_ranges, registers.rip) {
+    if is_in(&plan.allocator_ranges, registers.rip) || gate.may_be_inside(registers.rip) {
         return true;
     }
     match registers.system_call() {

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 pub struct PauseParts {
     /// From the first thread's interrupt until all stand still.
     pub stop: Duration,
-    /// Until no thread was in the way.
+    /// Until no thread was in the way: of a detach, in the agent.
     pub settle: Duration,
     /// Looking whether modules and mappings are as planned.
     pub check: Duration,
-    /// The caller's look at the heap; of a detach: finding who may return to the agent.
+    /// The caller's look at the heap.
     pub read_heap: Duration,
     /// The agent and the hooks; of a detach: taking them away.
     pub install: Duration,
@@ -70,6 +70,8 @@ pub struct AttachReport {
 pub struct DetachReport {
     /// Longest time that a thread of the target stood still, over all tries.
     pub pause: Duration,
+    /// Where the time of the last stop went; the bytes may have been put back in an earlier one.
+    pub parts: PauseParts,
     /// Threads at that moment.
     pub thread_count: usize,
     /// Stops until no thread was in the agent.

@@ -55,7 +55,7 @@ pub use error::Error;
 pub use flag_target::{FlagTarget, ProcessFacts};
 pub use flags::{Flag, FlagError, FlagKind, FlagScope, Flags};
 pub use heap_trace::HeapTrace;
-pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError};
+pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError, PauseParts};
 pub use native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 pub use native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
 pub use properties::{LoggingMode, OnFull, SessionProperties, StackEvents};

@@ -9,9 +9,12 @@ mod agent_start;
 mod hooks;
 mod thread_key;
 
+pub(crate) use hooks::gate_avma;
+
 use crate::attach::AttachRequest;
 use crate::detach;
 use crate::error::{Error, Result};
+use crate::gate::Gate;
 use crate::maps::{self, Mapping};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::plan::Plan;
@@ -39,22 +42,32 @@ struct Done {
     patches_written: usize,
 }
 
+/// What an attach has put into the target. All calls of the hooked functions stand at the gate, which is closed.
+#[derive(Debug)]
+pub(crate) struct Installed {
+    pub(crate) gate: Gate,
+    pub(crate) record: Record,
+}
+
 /// Installs all of it with the help of one thread; if anything fails it is undone.
 pub(crate) fn install(
     request: &AttachRequest<'_>,
     memory: &ProcessMemory,
     mappings: &[Mapping],
-    plan: Plan,
+    plan: &mut Plan,
     stopped: &Stopped,
     thread: &StoppedThread,
     report: &mut AttachReport,
-) -> Result<()> {
+) -> Result<Installed> {
     let mut borrowed = Borrowed::new(request.pid, memory, plan.gadgets, thread)?;
     let own_frame_avma = borrowed.frame_avma();
     let mut done = Done::default();
     let mut install = Install { request, memory, mappings, plan, stopped, step: 0 };
     match install.run(&mut borrowed, &mut done, report) {
-        Ok(()) => borrowed.bring_home(),
+        Ok(gate) => {
+            borrowed.bring_home()?;
+            Ok(Installed { gate, record: done.record })
+        }
         Err(error) => {
             // The thread's own stack again: what we mapped goes away.
             let undone = borrowed.place_frame(own_frame_avma).and_then(|()| {
@@ -78,7 +91,7 @@ struct Install<'a> {
     request: &'a AttachRequest<'a>,
     memory: &'a ProcessMemory,
     mappings: &'a [Mapping],
-    plan: Plan,
+    plan: &'a mut Plan,
     stopped: &'a Stopped,
     step: u32,
 }
@@ -98,7 +111,12 @@ impl Install<'_> {
         self.memory.write(address_avma, bytes).map_err(|source| Error::Memory { pid, source })
     }
 
-    fn run(&mut self, thread: &mut Borrowed<'_>, done: &mut Done, report: &mut AttachReport) -> Result<()> {
+    fn run(
+        &mut self,
+        thread: &mut Borrowed<'_>,
+        done: &mut Done,
+        report: &mut AttachReport,
+    ) -> Result<Gate> {
         self.step()?;
         let image_bytes = (self.plan.image.bytes.len() as u64).next_multiple_of(PAGE);
         let bytes = RECORD_BYTES + image_bytes + SCRATCH_BYTES + STACK_BYTES;
@@ -138,12 +156,18 @@ impl Install<'_> {
         self.step()?;
         self.write(start, &record.to_bytes())?;
         self.step()?;
+        let gate = Gate::new(
+            gate_avma(record),
+            landings.into_iter().flatten().collect(),
+            &record.islands,
+        );
+        gate.close(self.memory).map_err(|source| Error::Memory { pid: self.request.pid, source })?;
         for patch in record.patches.clone() {
             self.write(patch.address_avma, &patch.new)?;
             done.patches_written += 1;
             self.step()?;
         }
-        Ok(())
+        Ok(gate)
     }
 
     /// Maps memory near an address.
