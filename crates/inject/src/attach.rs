@@ -164,7 +164,7 @@ impl Attaching<'_> {
         }
         let Some(installed) = &self.installed else { return Err(Error::Ended { pid }) };
         let settled = stopped.settle(SETTLE_LIMIT, |thread| {
-            quiet::is_in_allocator(&plan, &installed.gate, memory, &mappings, thread)
+            quiet::is_in_allocator(&plan.code, &installed.gate, memory, &mappings, thread)
         })?;
         parts.settle += stopwatch.lap();
         let is_quiet = settled == Settled::Quiet;
@@ -181,7 +181,7 @@ impl Attaching<'_> {
             is_allocator_quiet: is_quiet,
         });
         parts.read_heap = stopwatch.lap();
-        installed.gate.open(memory).map_err(memory_error)?;
+        installed.gate.open(memory, &installed.trampolines).map_err(memory_error)?;
         parts.install += stopwatch.lap();
         self.report.was_allocator_busy = !is_quiet;
         self.report.thread_count = stopped.threads.len();
@@ -230,7 +230,7 @@ impl Attaching<'_> {
 
     /// Takes away what is in place.
     fn give_up(&mut self) {
-        if let Some(Installed { gate, record }) = self.installed.take() {
+        if let Some(Installed { gate, record, .. }) = self.installed.take() {
             let pid = self.request.pid;
             // It may have ended.
             let _ = gate.lead_around(self.memory);

@@ -20,6 +20,17 @@ const STACK_BYTES_MAX: u64 = 1 << 20;
 const ALLOCATOR_CALLS: [u64; 8] = [9, 10, 11, 12, 24, 25, 28, 202];
 const FUTEX: u64 = 202;
 
+/// Where the allocators' code lies.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct AllocatorCode {
+    /// Code of the allocators (start and end): a thread in it is at allocating or freeing.
+    pub(crate) allocator_ranges: Vec<(u64, u64)>,
+    /// Code of the modules that allocators call; the C library's first.
+    pub(crate) library_ranges: Vec<(u64, u64)>,
+    /// Where a thread waits for a lock of the C library's own, if that can be told.
+    pub(crate) private_lock_range: Option<(u64, u64)>,
+}
+
 pub(crate) fn is_in(ranges: &[(u64, u64)], address_avma: u64) -> bool {
     ranges.iter().any(|&(start, end)| (start..end).contains(&address_avma))
 }
@@ -41,33 +52,33 @@ pub(crate) fn stack_words(
 
 /// Whether a thread may be at allocating or freeing. Who waits at the gate is not.
 pub(crate) fn is_in_allocator(
-    plan: &Plan,
+    code: &AllocatorCode,
     gate: &Gate,
     memory: &ProcessMemory,
     mappings: &[Mapping],
     thread: &StoppedThread,
 ) -> bool {
     let registers = &thread.registers;
-    if is_in(&plan.allocator_ranges, registers.rip) || gate.may_be_inside(registers.rip) {
+    if is_in(&code.allocator_ranges, registers.rip) || gate.may_be_inside(registers.rip) {
         return true;
     }
     match registers.system_call() {
         Some(call) if !ALLOCATOR_CALLS.contains(&call) => return false,
         // Threads wait in futex for anything; the C library's own locks are waited for in one function.
         Some(FUTEX) => {
-            if let Some((start, end)) = plan.private_lock_range
+            if let Some((start, end)) = code.private_lock_range
                 && !(start..end).contains(&registers.rip)
-                && is_in(&plan.library_ranges[..1], registers.rip)
+                && is_in(&code.library_ranges[..code.library_ranges.len().min(1)], registers.rip)
             {
                 return false;
             }
         }
         _ => {}
     }
-    is_in(&plan.library_ranges, registers.rip)
+    is_in(&code.library_ranges, registers.rip)
         && stack_words(memory, mappings, registers.rsp, ALLOCATOR_STACK_BYTES)
             .iter()
-            .any(|&word| is_in(&plan.allocator_ranges, word))
+            .any(|&word| is_in(&code.allocator_ranges, word))
 }
 
 /// Whether a thread is, or will come back, in bytes that a jump overwrites: a signal may have interrupted it there.
@@ -86,9 +97,10 @@ pub(crate) fn is_in_prologue(
         || stack_words(memory, mappings, thread.registers.rsp, STACK_BYTES_MAX).into_iter().any(is_inside)
 }
 
-/// Whether a thread is in `ranges`, or has a word on its stack that leads there.
+/// Whether a thread is in `ranges`, or has a word on its stack that leads there; `data`: addresses in them that hold no code.
 pub(crate) fn may_return_to(
     ranges: &[(u64, u64)],
+    data: &[u64],
     memory: &ProcessMemory,
     mappings: &[Mapping],
     thread: &StoppedThread,
@@ -96,5 +108,5 @@ pub(crate) fn may_return_to(
     is_in(ranges, thread.registers.rip)
         || stack_words(memory, mappings, thread.registers.rsp, u64::MAX)
             .into_iter()
-            .any(|word| is_in(ranges, word))
+            .any(|word| is_in(ranges, word) && !data.contains(&word))
 }

@@ -57,7 +57,8 @@ impl super::Install<'_> {
                     self.memory
                         .read(entry_avma, &mut original)
                         .map_err(|source| Error::Memory { pid, source })?;
-                    record.patches.push(Patch { address_avma: entry_avma, original, new });
+                    let target_avma = landing.target_avma;
+                    record.patches.push(Patch { address_avma: entry_avma, original, new, target_avma });
                     report.hooks.push(hook.name.clone());
                     landings.push(Some(landing));
                 }
@@ -67,6 +68,7 @@ impl super::Install<'_> {
                 }
             }
         }
+        record.code = self.plan.code.clone();
         report.not_hooked.extend(self.plan.not_hooked.iter().cloned());
         for (island, &(start, bytes)) in islands.iter().zip(&record.islands) {
             self.write(start, &island.bytes)?;

@@ -47,6 +47,8 @@ struct Done {
 pub(crate) struct Installed {
     pub(crate) gate: Gate,
     pub(crate) record: Record,
+    /// Where its calls go once it is open.
+    pub(crate) trampolines: Vec<u64>,
 }
 
 /// Installs all of it with the help of one thread; if anything fails it is undone.
@@ -64,9 +66,9 @@ pub(crate) fn install(
     let mut done = Done::default();
     let mut install = Install { request, memory, mappings, plan, stopped, step: 0 };
     match install.run(&mut borrowed, &mut done, report) {
-        Ok(gate) => {
+        Ok((gate, trampolines)) => {
             borrowed.bring_home()?;
-            Ok(Installed { gate, record: done.record })
+            Ok(Installed { gate, record: done.record, trampolines })
         }
         Err(error) => {
             // The thread's own stack again: what we mapped goes away.
@@ -116,7 +118,7 @@ impl Install<'_> {
         thread: &mut Borrowed<'_>,
         done: &mut Done,
         report: &mut AttachReport,
-    ) -> Result<Gate> {
+    ) -> Result<(Gate, Vec<u64>)> {
         self.step()?;
         let image_bytes = (self.plan.image.bytes.len() as u64).next_multiple_of(PAGE);
         let bytes = RECORD_BYTES + image_bytes + SCRATCH_BYTES + STACK_BYTES;
@@ -156,18 +158,15 @@ impl Install<'_> {
         self.step()?;
         self.write(start, &record.to_bytes())?;
         self.step()?;
-        let gate = Gate::new(
-            gate_avma(record),
-            landings.into_iter().flatten().collect(),
-            &record.islands,
-        );
+        let gate = Gate::of(record);
+        let trampolines = landings.iter().flatten().map(|landing| landing.trampoline_avma).collect();
         gate.close(self.memory).map_err(|source| Error::Memory { pid: self.request.pid, source })?;
         for patch in record.patches.clone() {
             self.write(patch.address_avma, &patch.new)?;
             done.patches_written += 1;
             self.step()?;
         }
-        Ok(gate)
+        Ok((gate, trampolines))
     }
 
     /// Maps memory near an address.

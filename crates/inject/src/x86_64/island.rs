@@ -47,6 +47,9 @@ pub(crate) const GATE_CLOSED: u32 = 1;
 /// Value of the gate: calls go to the functions themselves.
 pub(crate) const GATE_AROUND: u32 = 2;
 
+/// From a function's `target` to its `gate`.
+pub(crate) const GATE_OFFSET: u64 = 16;
+
 /// An island under construction.
 #[derive(Debug)]
 pub(crate) struct Island {
@@ -108,7 +111,7 @@ impl Island {
         }
         self.bytes.extend_from_slice(&[0xff, 0x25, 0, 0, 0, 0]);
         let target_avma = self.here();
-        let gate_avma = target_avma + 16;
+        let gate_avma = target_avma + GATE_OFFSET;
         let moved_avma = gate_avma + 12;
         self.bytes.extend_from_slice(&gate_avma.to_le_bytes());
         self.bytes.extend_from_slice(&moved_avma.to_le_bytes());

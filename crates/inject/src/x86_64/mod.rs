@@ -6,7 +6,7 @@ mod registers;
 mod return_frame;
 
 pub(crate) use island::{
-    GATE_AROUND, GATE_CLOSED, GATE_OPEN, Island, Landing, OPENING_BYTES, island_of, record_of,
+    GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, Island, Landing, OPENING_BYTES, island_of, record_of,
     waiting_range,
 };
 pub(crate) use prologue::{Prologue, entry_of, jump};
