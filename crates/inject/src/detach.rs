@@ -20,6 +20,7 @@ use crate::gate::Gate;
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::record::Record;
+use crate::recorder_life::is_recorder_alive;
 use crate::remote::Borrowed;
 use crate::report::{DetachReport, PauseParts, Stopwatch};
 use crate::stop::{Settled, Stopped, StoppedThread};
@@ -262,20 +263,4 @@ pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory) -> Result<()> {
         Some(record) => remove(pid, memory, &record, &mut || ()).map(|_| ()),
         None => Ok(()),
     }
-}
-
-/// The recorder counts its rounds, one in 20 ms at least.
-fn is_recorder_alive(memory: &ProcessMemory, control_avma: u64) -> bool {
-    const SILENCE: Duration = Duration::from_millis(300);
-    let beat_avma = control_avma + std::mem::offset_of!(heapr_wire::Control, heartbeat) as u64;
-    let Ok(first) = memory.read_u32(beat_avma) else { return false };
-    let begin = Instant::now();
-    while begin.elapsed() < SILENCE {
-        match memory.read_u32(beat_avma) {
-            Ok(now) if now == first => std::thread::sleep(Duration::from_millis(10)),
-            Ok(_) => return true,
-            Err(_) => return false,
-        }
-    }
-    false
 }

@@ -55,7 +55,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         attach.parts.push(report.parts);
         attach.tries.push(report.try_count);
         busy += u32::from(report.was_allocator_busy);
-        unread += u32::from(report.heap_unread.is_some());
+        if let Some(reason) = &report.heap_unread {
+            unread += 1;
+            eprintln!("round {round}: {reason}");
+        }
         threads = threads.max(report.thread_count);
         modules = modules.max(report.module_count);
         let end = Instant::now() + Duration::from_millis(milliseconds);

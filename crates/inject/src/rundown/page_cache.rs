@@ -14,7 +14,7 @@ pub(super) struct PageCache<'m, M> {
 /// A page for the first reads: most programs' lists are short.
 const FIRST_GRANULE_BYTES: u64 = 4096;
 /// After that many misses the lists run through the whole heap, and reading it in larger pieces costs less.
-const MISSES_BEFORE_LARGER: usize = 2048;
+const MISSES_BEFORE_LARGER: usize = 64;
 const LARGER_GRANULE_BYTES: u64 = 64 << 10;
 /// Beyond it, all is forgotten and read again.
 const MOST_LARGER_GRANULES: usize = (256 << 20) / LARGER_GRANULE_BYTES as usize;
