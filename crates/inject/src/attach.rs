@@ -17,6 +17,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::exec_stop::HeldExec;
 use crate::install::{Installed, install};
 use crate::maps::{self, Mapping};
 use crate::memory::{ProcessMemory, TargetMemory as _};
@@ -79,8 +80,20 @@ pub fn attach(
     request: &AttachRequest<'_>,
     while_stopped: &mut dyn FnMut(&Standstill),
 ) -> Result<AttachReport> {
+    attach_held(request, None, while_stopped)
+}
+
+/// As [`attach`], of a program that may stand still already.
+///
+/// # Errors
+/// As [`attach`].
+pub fn attach_held(
+    request: &AttachRequest<'_>,
+    held: Option<HeldExec>,
+    while_stopped: &mut dyn FnMut(&Standstill),
+) -> Result<AttachReport> {
     let pid = request.pid;
-    target::check(pid)?;
+    target::check(pid, held.is_some())?;
     let memory = ProcessMemory::open(pid).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),
         _ => Error::NoSuchProcess { pid },
@@ -90,6 +103,7 @@ pub fn attach(
         memory: &memory,
         begin: Instant::now(),
         report: AttachReport::default(),
+        held,
         plan: None,
         installed: None,
     };
@@ -108,6 +122,8 @@ struct Attaching<'a> {
     memory: &'a ProcessMemory,
     begin: Instant,
     report: AttachReport,
+    /// Its first thread, if that stands still already.
+    held: Option<HeldExec>,
     plan: Option<Plan>,
     /// The hooks are in place; between two tries their calls go around the agent.
     installed: Option<Installed>,
@@ -146,7 +162,7 @@ impl Attaching<'_> {
         let memory_error = |source| Error::Memory { pid, source };
         let mut parts = PauseParts::default();
         let mut stopwatch = Stopwatch::start();
-        let Some(mut stopped) = Stopped::stop(pid, STOP_LIMIT)? else {
+        let Some(mut stopped) = Stopped::stop(pid, self.held.take(), STOP_LIMIT)? else {
             self.plan = Some(plan);
             let reason = "a thread did not stop (it waits for a child made by vfork, or for a disk)";
             return Ok(Outcome::Again { reason });

@@ -65,7 +65,7 @@ fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Record>> {
 /// # Errors
 /// See [`Error`].
 pub fn detach(pid: u32, between_tries: &mut dyn FnMut()) -> Result<DetachReport> {
-    target::check(pid)?;
+    target::check(pid, false)?;
     let memory = ProcessMemory::open(pid).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),
         _ => Error::NoSuchProcess { pid },
@@ -98,7 +98,7 @@ pub(crate) fn remove(
         report.try_count += 1;
         let mut parts = PauseParts::default();
         let mut stopwatch = Stopwatch::start();
-        if let Some(mut stopped) = Stopped::stop(pid, STOP_LIMIT)? {
+        if let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? {
             parts.stop = stopwatch.lap();
             report.thread_count = stopped.threads.len();
             let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
@@ -159,7 +159,7 @@ fn leave_agent(
     record: &Record,
     mut report: DetachReport,
 ) -> Result<DetachReport> {
-    let Some(stopped) = Stopped::stop(pid, STOP_LIMIT)? else {
+    let Some(stopped) = Stopped::stop(pid, None, STOP_LIMIT)? else {
         let reason = "a thread did not stop".to_owned();
         return Err(Error::NoQuietMoment { pid, seconds: LIMIT.as_secs(), reason });
     };

@@ -10,6 +10,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::exec_stop::HeldExec;
 use crate::ptrace::{self, Event};
 use crate::target;
 use crate::x86_64::Registers;
@@ -52,11 +53,14 @@ struct Seized {
 const POLL: Duration = Duration::from_micros(30);
 
 impl Stopped {
-    /// Stops all threads. `Ok(None)`: some did not stop in `limit` (one waits for a child made by vfork, or for a disk);
+    /// Stops all threads but one that stands still already. `Ok(None)`: some did not stop in `limit` (one waits for a child made by vfork, or for a disk);
     /// all go on.
-    pub(crate) fn stop(pid: u32, limit: Duration) -> Result<Option<Self>> {
+    pub(crate) fn stop(pid: u32, held: Option<HeldExec>, limit: Duration) -> Result<Option<Self>> {
         let deadline = Instant::now() + limit;
         let mut stopped = Self { pid, threads: Vec::new(), seized: Vec::new(), pause: Duration::ZERO };
+        if let Some(tid) = held.map(HeldExec::into_stopped) {
+            stopped.seized.push(Seized { tid, since: Instant::now(), is_stopped: true });
+        }
         loop {
             let is_any_new = stopped.seize_new()?;
             while !stopped.wait_once()? {
@@ -137,7 +141,7 @@ impl Stopped {
                 Some(Event::Interrupted) => seized.is_stopped = true,
                 // The interrupt is still pending: it stops again before it runs any code of the program.
                 Some(Event::Signal(signal)) => drop(ptrace::go_on(seized.tid, signal)),
-                Some(Event::SystemCall) => drop(ptrace::go_on(seized.tid, 0)),
+                Some(Event::SystemCall | Event::Executed) => drop(ptrace::go_on(seized.tid, 0)),
             }
         }
         self.seized.retain(|seized| !has_ended.contains(&seized.tid));

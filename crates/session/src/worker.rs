@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
+use heapr_inject::AttachReport;
+
 use crate::background::FlaggedTargets;
 use crate::control::{
     Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport, Update, UpdateReport,
 };
-use crate::flag_watch::FlagWatch;
+use crate::flagged::Flagged;
 use crate::{
     Error, FlagKind, InjectError, LoggingMode, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus, SessionSummary,
     SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,
@@ -38,7 +40,7 @@ pub(crate) struct Worker {
     /// Who waits for which snapshot.
     snapshots: HashMap<SnapshotTicket, Sender<Answer>>,
     next_look: Instant,
-    flags: Option<FlagWatch>,
+    flagged: Option<Flagged>,
     /// What happened to flagged processes, newest last.
     remarks: VecDeque<String>,
 }
@@ -63,7 +65,7 @@ impl Worker {
             attached: Vec::new(),
             snapshots: HashMap::new(),
             next_look: Instant::now(),
-            flags: None,
+            flagged: None,
             remarks: VecDeque::new(),
         }
     }
@@ -92,16 +94,23 @@ impl Worker {
             LoggingMode::Snapshot => FlagKind::Snapshot,
             _ => FlagKind::Heap,
         };
-        self.flags = Some(FlagWatch::new(kind, flagged.takes_running));
+        self.flagged = Some(Flagged::watch(kind, flagged, self.session.preload()));
     }
 
     fn attach_flagged(&mut self) {
-        let Some(flags) = &mut self.flags else { return };
-        let started = flags.started();
-        if let Some(error) = flags.take_error() {
-            self.remark(format!("the flags cannot be read: {error}"));
+        let Some(flagged) = &mut self.flagged else { return };
+        let recorder = self.session.recorder();
+        let findings = flagged.look(|pid| recorder.records(pid));
+        for remark in findings.remarks {
+            self.remark(remark);
         }
-        for pid in started {
+        for (pid, outcome) in findings.attached {
+            let report = self.session.take_attached(pid, *outcome);
+            self.attached.push(pid);
+            let remark = attach_remark(&report);
+            self.remark(format!("process {pid} is flagged and traced since its libraries were loaded: {remark}"));
+        }
+        for pid in findings.to_attach {
             match self.attach(pid) {
                 Ok(remark) => self.remark(format!("process {pid} is flagged and traced: {remark}")),
                 // A child of a process that is traced is traced from its birth.
@@ -236,7 +245,8 @@ impl Worker {
             Request::Status => {
                 self.session.step_now();
                 let remarks = self.remarks.iter().cloned().collect();
-                Answer::Status(Box::new(SessionStatus { remarks, ..self.session.status() }))
+                let flag_watch = self.flagged.as_ref().map(|flagged| flagged.method().to_owned());
+                Answer::Status(Box::new(SessionStatus { remarks, flag_watch, ..self.session.status() }))
             }
             Request::Mark(text) if text.len() > MARKER_BYTES_MAX => {
                 let message =
@@ -285,20 +295,7 @@ impl Worker {
         }
         let report = self.session.attach(pid)?;
         self.attached.push(pid);
-        let mut remark = format!(
-            "it stood still for {:.1} ms ({} threads, {} modules)",
-            report.pause.as_secs_f64() * 1e3,
-            report.thread_count,
-            report.module_count
-        );
-        match &report.heap_unread {
-            Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
-            None => remark += &format!("; it had allocated {} blocks before", report.blocks_before),
-        }
-        for (function, reason) in &report.not_hooked {
-            remark += &format!("; {function} is not recorded: {reason}");
-        }
-        Ok(remark)
+        Ok(attach_remark(&report))
     }
 
     fn detach(&mut self, pid: u32) -> Result<(), Error> {
@@ -325,4 +322,22 @@ impl Worker {
         };
         Ended { summary: (!is_cancel).then_some(summary), report, order }
     }
+}
+
+/// What there is to say about an attach.
+fn attach_remark(report: &AttachReport) -> String {
+        let mut remark = format!(
+            "it stood still for {:.1} ms ({} threads, {} modules)",
+            report.pause.as_secs_f64() * 1e3,
+            report.thread_count,
+            report.module_count
+        );
+        match &report.heap_unread {
+            Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
+            None => remark += &format!("; it had allocated {} blocks before", report.blocks_before),
+        }
+        for (function, reason) in &report.not_hooked {
+            remark += &format!("; {function} is not recorded: {reason}");
+        }
+    remark
 }

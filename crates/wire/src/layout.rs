@@ -328,7 +328,7 @@ impl DisableReason {
 }
 
 const _: () = assert!(size_of::<Control>() <= PROCESS_SLOTS_OFFSET);
-const _: () = assert!(size_of::<Control>() == 192);
+const _: () = assert!(size_of::<Control>() == 128);
 const _: () = assert!(size_of::<ProcessSlot>() == 128);
 const _: () = assert!(size_of::<ThreadSlot>() == 128);
 const _: () = assert!(size_of::<BufferHeader>() == 64);
