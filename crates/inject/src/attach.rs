@@ -218,9 +218,8 @@ impl Attaching<'_> {
         stopwatch: &mut Stopwatch,
     ) -> Result<Outcome> {
         let (pid, memory) = (self.request.pid, self.memory);
-        let settled = stopped.settle(SETTLE_LIMIT, |thread| {
-            quiet::is_in_prologue(plan, memory, mappings, thread)
-        })?;
+        let settled =
+            stopped.settle(SETTLE_LIMIT, |thread| quiet::is_in_prologue(plan, memory, mappings, thread))?;
         parts.settle += stopwatch.lap();
         if settled != Settled::Quiet {
             return Ok(Outcome::Again { reason: "a thread was at the entry of the allocator at each try" });
@@ -237,8 +236,7 @@ impl Attaching<'_> {
             return Ok(Outcome::Again { reason: "no thread has room on its stack" });
         };
         parts.check = stopwatch.lap();
-        let installed =
-            install(self.request, memory, &mappings, plan, stopped, &thread, &mut self.report)?;
+        let installed = install(self.request, memory, &mappings, plan, stopped, &thread, &mut self.report)?;
         self.installed = Some(installed);
         parts.install = stopwatch.lap();
         Ok(Outcome::Done)

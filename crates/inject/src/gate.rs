@@ -21,7 +21,11 @@ impl Gate {
         Self {
             gate_avma: gate_avma(record),
             targets: record.patches.iter().map(|patch| patch.target_avma).collect(),
-            islands: record.islands.iter().map(|&(start, bytes)| (start, start.wrapping_add(bytes))).collect(),
+            islands: record
+                .islands
+                .iter()
+                .map(|&(start, bytes)| (start, start.wrapping_add(bytes)))
+                .collect(),
         }
     }
 

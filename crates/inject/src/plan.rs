@@ -200,10 +200,8 @@ impl Plan {
             if entry.group == HOOK_ALLOCATOR
                 && let (Some(range), Some(code)) = (family, code)
             {
-                for (ranges, range) in [
-                    (&mut self.code.allocator_ranges, range),
-                    (&mut self.code.library_ranges, code),
-                ]
+                for (ranges, range) in
+                    [(&mut self.code.allocator_ranges, range), (&mut self.code.library_ranges, code)]
                 {
                     if !ranges.contains(&range) {
                         ranges.push(range);

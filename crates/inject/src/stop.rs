@@ -175,8 +175,8 @@ impl Stopped {
                 }
             } else {
                 // In the kernel, and where they were before: they wait for something that does not come now.
-                let is_still = busy.iter().all(|thread| thread.registers.system_call().is_some())
-                    && busy == busy_before;
+                let is_still =
+                    busy.iter().all(|thread| thread.registers.system_call().is_some()) && busy == busy_before;
                 still_count = if is_still { still_count + 1 } else { 0 };
                 if Instant::now() > deadline || still_count >= STILL_ROUNDS {
                     return Ok(Settled::Busy);

@@ -46,6 +46,7 @@ mod sink;
 mod statistics;
 mod status;
 mod system_facts;
+mod target_thread;
 mod target_view;
 mod translate;
 mod watched_filesystems;
@@ -60,7 +61,6 @@ pub use control::{
 pub use error::Error;
 pub use flag_target::{FlagTarget, ProcessFacts};
 pub use flags::{Flag, FlagError, FlagKind, FlagScope, Flags};
-pub use shell_flags::shell_environment;
 pub use heap_trace::HeapTrace;
 pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError, PauseParts};
 pub use native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
@@ -68,5 +68,6 @@ pub use native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhe
 pub use properties::{LoggingMode, OnFull, SessionProperties, StackEvents};
 pub use session::{Session, SessionSummary};
 pub use session_name::SessionName;
+pub use shell_flags::shell_environment;
 pub use statistics::Statistics;
 pub use status::{ProcessStatus, SessionState, SessionStatus};

@@ -8,7 +8,12 @@ use crate::remote::Borrowed;
 impl super::Install<'_> {
     /// A key of the C library's threads gives the agent its word per thread (the place of the key's value in the thread's own
     /// descriptor) and tells it when a thread ends.
-    pub(super) fn make_key(&mut self, thread: &mut Borrowed<'_>, image_avma: u64, record: &mut Record) -> Result<()> {
+    pub(super) fn make_key(
+        &mut self,
+        thread: &mut Borrowed<'_>,
+        image_avma: u64,
+        record: &mut Record,
+    ) -> Result<()> {
         const MARK: u64 = 0x6865_6170_725f_6d6b;
         /// Keys below this have their value in the descriptor.
         const INLINE_KEYS: u64 = 32;

@@ -24,7 +24,12 @@ const MOST_LARGER_GRANULES: usize = (256 << 20) / LARGER_GRANULE_BYTES as usize;
 impl<'m, M: HeapMemory> PageCache<'m, M> {
     /// An empty cache over `memory`.
     pub(super) fn new(memory: &'m M) -> Self {
-        Self { memory, granules: HashMap::new(), granule_bytes: FIRST_GRANULE_BYTES, edge_pages: HashMap::new() }
+        Self {
+            memory,
+            granules: HashMap::new(),
+            granule_bytes: FIRST_GRANULE_BYTES,
+            edge_pages: HashMap::new(),
+        }
     }
 
     /// The word at `address_avma`, which is a multiple of 8.
