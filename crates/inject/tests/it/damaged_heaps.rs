@@ -89,12 +89,8 @@ fn other_allocators_are_named_and_no_rundown_is_made() {
             eprintln!("not run: {path} is not installed");
             continue;
         }
-        let mut child = Command::new("sleep")
-            .arg("60")
-            .env("LD_PRELOAD", &path)
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child =
+            Command::new("sleep").arg("60").env("LD_PRELOAD", &path).stdin(Stdio::null()).spawn().unwrap();
         let deadline = Instant::now() + LIMIT;
         let memory = StoppedProcess::of(child.id());
         // Until its loader has mapped the library there is another reason.

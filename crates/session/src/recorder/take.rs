@@ -15,6 +15,7 @@ impl Recorder {
     /// Up to which time all events are known.
     pub(super) fn watermark(&mut self, now_ticks: u64, now_ns: u64) -> u64 {
         let mut watermark = now_ticks.saturating_sub(self.clock.ticks_in(SLACK_NS));
+        watermark = watermark.min(self.held.until_ticks());
         for stream in &mut self.streams {
             let busy = stream.buffers.back().filter(|buffer| buffer.is_busy);
             let Some(buffer) = busy.filter(|_| !self.processes[stream.process].has_ended) else {
