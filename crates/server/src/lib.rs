@@ -24,14 +24,16 @@ mod kept;
 mod page;
 mod pending;
 mod server;
+mod session;
 mod snapshot;
 mod token;
 mod trace_file;
 
 pub use api::answer_json;
 pub use error::{Error, Result};
-pub use files::{Files, Limits};
+pub use files::{Files, Limits, Source};
 pub use filter_words::FilterWords;
 pub use host::{ExportRequest, Host};
+pub use session::status_json;
 pub use server::{Server, ServerOptions};
 pub use token::Token;

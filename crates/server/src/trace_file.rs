@@ -35,8 +35,11 @@ pub(crate) struct Identity {
 
 impl Identity {
     pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
-        let metadata = std::fs::metadata(path)?;
-        Ok(Self { device: metadata.dev(), inode: metadata.ino(), bytes: metadata.len() })
+        Ok(Self::of_metadata(&std::fs::metadata(path)?))
+    }
+
+    pub(crate) fn of_metadata(metadata: &std::fs::Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino(), bytes: metadata.len() }
     }
 
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
@@ -87,13 +90,9 @@ pub(crate) struct TraceFile {
 }
 
 impl TraceFile {
-    /// Opens it and begins to name and to read, each on a thread of its own.
-    pub(crate) fn open(
-        path: &Path,
-        host: Arc<dyn Host>,
-        limit: TableLimit,
-    ) -> heapr_trace::Result<Arc<Self>> {
-        let trace = Arc::new(Trace::open(path)?);
+    /// Begins to name and to read, each on a thread of its own.
+    pub(crate) fn open(path: &Path, trace: Trace, host: Arc<dyn Host>, limit: TableLimit) -> Arc<Self> {
+        let trace = Arc::new(trace);
         let modified = std::fs::metadata(path).map(|metadata| (metadata.mtime(), metadata.mtime_nsec()));
         let (seconds, nanoseconds) = modified.unwrap_or_default();
         let file = Arc::new(Self {
@@ -133,7 +132,7 @@ impl TraceFile {
             reading.events.set(outcome.map_err(|error| error.to_string()));
             reading.end(&task);
         });
-        Ok(file)
+        file
     }
 
     /// Ends the reading: the file is not shown any more.

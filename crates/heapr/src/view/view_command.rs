@@ -4,19 +4,20 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use heapr_server::{Files, Limits, Server, ServerOptions};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::browser;
 use super::host::CommandLineHost;
+use super::sources::sources;
 use crate::report::names::NameArguments;
 
 /// Arguments of `heapr view`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewArguments {
-    /// Traces (.heapr) and heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst)
-    #[arg(value_name = "FILE", required = true)]
+    /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), names of sessions that run [default:
+    /// the session that runs]
+    #[arg(value_name = "FILE|NAME")]
     files: Vec<PathBuf>,
     /// Only print the address
     #[arg(long)]
@@ -30,13 +31,8 @@ pub(crate) struct ViewArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
-    // What is wrong from the start is said at once, and not on a page.
-    for file in &arguments.files {
-        std::fs::File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
-        anyhow::ensure!(file.is_file(), "{} is no file", file.display());
-    }
     let host = Arc::new(CommandLineHost { names: arguments.names });
-    let files = Files::open(&arguments.files, host, Limits::default());
+    let files = Files::open_sources(&sources(&arguments.files)?, host, Limits::default());
     let server = Server::bind(files, ServerOptions { port: arguments.port })?;
     let url = server.url();
     println!("{url}");

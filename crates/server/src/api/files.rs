@@ -15,7 +15,10 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
     let entries = context.files.entries.iter().enumerate();
     let files: Vec<Value> = entries
         .map(|(number, entry)| {
-            let content = entry.content();
+            if let Some(session) = &entry.session {
+                session.note_interest();
+            }
+            let (content, path) = (entry.content(), entry.path());
             let change = entry.change();
             let (mut error, mut offset) = (None, None);
             let mut state = match &content {
@@ -64,8 +67,8 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
             json!({
                 "file": number,
                 "kind": if entry.is_snapshot { "v8" } else { "trace" },
-                "name": entry.path.file_name().map(|name| name.to_string_lossy().into_owned()),
-                "path": entry.path.display().to_string(),
+                "name": path.file_name().map(|name| name.to_string_lossy().into_owned()),
+                "path": path.display().to_string(),
                 "file_bytes": entry.bytes(),
                 "generation": entry.generation(),
                 "state": state,
@@ -75,6 +78,7 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
                 "warnings": warnings,
                 "trace": trace,
                 "snapshot": snapshot,
+                "session": entry.session.as_ref().map(|session| session.facts()),
             })
         })
         .collect();

@@ -11,6 +11,7 @@ mod ids;
 mod leaks;
 mod panels;
 mod report;
+mod session;
 mod stack;
 mod timeline;
 
@@ -69,9 +70,10 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
         "diff" => diff::diff(&context, body),
         "diff-flame" => diff_flame::diff_flame(&context, body),
         "export" => export::export(&context, body),
-        name => match name.strip_prefix("snapshot/") {
-            Some(name) => crate::snapshot::answer(&context, name, body),
-            None => Err(Error::NotFound { what: "request", name: name.to_owned() }),
+        name => match name.split_once('/') {
+            Some(("snapshot", name)) => crate::snapshot::answer(&context, name, body),
+            Some(("session", name)) => session::answer(&context, name, body),
+            _ => Err(Error::NotFound { what: "request", name: name.to_owned() }),
         },
     }
 }
