@@ -58,7 +58,7 @@ fn install() {
             return;
         }
         run_in_ui(
-            &["npm", "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"],
+            &["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
             Duration::from_secs(180),
         );
         std::fs::write(stamp, lock).unwrap();
@@ -92,8 +92,8 @@ fn the_checked_in_page_is_what_its_sources_build() {
 fn the_sources_of_the_page_are_sound() {
     install();
     run_in_ui(&["npx", "--no-install", "tsc", "--noEmit"], Duration::from_secs(120));
-    let said = run_in_ui(&["npx", "--no-install", "vitest", "run", "src"], Duration::from_secs(120));
-    assert!(said.contains("passed"), "{said}");
+    let said = run_in_ui(&["node", "test.mjs"], Duration::from_secs(120));
+    assert!(said.contains("\n# fail 0"), "{said}");
 }
 
 #[test]
