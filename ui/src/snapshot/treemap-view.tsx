@@ -61,7 +61,7 @@ export function TreemapView({ file, totalBytes, onCommand }: SnapshotViewProps) 
   const [hover, setHover] = useState<{ at: number; x: number; y: number } | null>(null);
   const headPx = Math.round(parseFloat(getComputedStyle(document.documentElement).fontSize) * 1.35);
   const placed = useMemo(() => (data && size.widthPx > 0 ? place(data, size, headPx) : []), [data, size, headPx]);
-  const nameOf = (node: number) => data?.names[data.nodes.name[node] ?? 0] ?? '';
+  const nameOf = (node: number) => (node === 0 && id === null ? 'the whole heap' : (data?.names[data.nodes.name[node] ?? 0] || '(no name)'));
   useEffect(() => onCommand(data?.command ?? null), [data]);
   useEffect(() => () => onCommand(null), []);
 
@@ -78,7 +78,7 @@ export function TreemapView({ file, totalBytes, onCommand }: SnapshotViewProps) 
         context.fillText(fittedText(context, `the rest  ${formatBytes(rest)}`, box.width - 8), box.x + 4, box.y + headPx / 2);
         continue;
       }
-      const name = nameOf(node) || '(no name)';
+      const name = nameOf(node);
       context.fillStyle = depth === 0 ? (surface ?? '') : imageColour(name.replace(/[\d@]+$/, ''), isDark, depth);
       context.fillRect(box.x, box.y, box.width - 1, box.height - 1);
       context.strokeStyle = surface ?? '';

@@ -67,6 +67,11 @@ impl Names {
     }
 }
 
+/// What an area is called: stores of maps and arrays have no name of their own.
+fn area_name(name: &str, class: &str) -> String {
+    short(if name.is_empty() { class } else { name })
+}
+
 pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: TreemapRequest = read(body)?;
     let file = context.files.snapshot(request.file)?;
@@ -104,7 +109,7 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "dominators" => {
             let row = file.view.row(root).map_err(told)?;
             let least = ((row.retained_bytes as f64 * share) as u64).max(1);
-            push(&mut names, Some(row.id), -1, short(&row.name), row.retained_bytes, row.self_bytes);
+            push(&mut names, Some(row.id), -1, area_name(&row.name, &row.class), row.retained_bytes, row.self_bytes);
             let mut count = 1;
             // The greatest first, so that what is left out is small.
             let mut waiting = BinaryHeap::from([(row.retained_bytes, std::cmp::Reverse(0_usize), root)]);
@@ -122,7 +127,7 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
                         break;
                     }
                     let row = file.view.row(child).map_err(told)?;
-                    push(&mut names, Some(row.id), at as i64, short(&row.name), retained, row.self_bytes);
+                    push(&mut names, Some(row.id), at as i64, area_name(&row.name, &row.class), retained, row.self_bytes);
                     waiting.push((retained, std::cmp::Reverse(count), child));
                     count += 1;
                 }
