@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use heapr_query::{FrameUnion, TableLimit};
+use heapr_query::{FrameUnion, SnapshotSeries, TableLimit};
 use heapr_session::SessionName;
 use heapr_trace::Trace;
 use heapr_v8::devtools::Comparison;
@@ -12,6 +12,7 @@ use heapr_v8::devtools::Comparison;
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::kept::Kept;
+use crate::native::SeriesKey;
 use crate::session::{RunningSession, SessionStage, follow};
 use crate::snapshot::SnapshotFile;
 use crate::trace_file::{Identity, TraceFile};
@@ -164,12 +165,16 @@ pub struct Files {
     pub(crate) unions: Kept<[usize; 2], FrameUnion>,
     /// Comparisons of two snapshots, by their numbers and openings.
     pub(crate) comparisons: Kept<[(usize, u32); 2], Comparison>,
+    /// Native snapshots that were read together.
+    pub(crate) series: Kept<SeriesKey, SnapshotSeries>,
 }
 
 /// Comparisons that are kept: each takes as much as the stacks of both files.
 const UNIONS_KEPT: usize = 2;
 /// Comparisons of snapshots: a line for each class.
 const COMPARISONS_KEPT: usize = 8;
+/// Series of native snapshots: a line for each stack, with its frames.
+const SERIES_KEPT: usize = 6;
 
 impl std::fmt::Debug for Files {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -211,6 +216,7 @@ impl Files {
             limits,
             unions: Kept::new(UNIONS_KEPT),
             comparisons: Kept::new(COMPARISONS_KEPT),
+            series: Kept::new(SERIES_KEPT),
         });
         for entry in &files.entries {
             match &entry.session {

@@ -21,6 +21,7 @@ mod filter_words;
 mod host;
 mod json;
 mod kept;
+mod native;
 mod page;
 mod pending;
 mod server;
@@ -28,6 +29,7 @@ mod session;
 mod snapshot;
 mod token;
 mod trace_file;
+mod treemap_columns;
 
 pub use api::answer_json;
 pub use error::{Error, Result};

@@ -234,8 +234,8 @@ impl TraceFile {
         loss
     }
 
-    /// What is wrong with the recording, one line each, as `heapr report` says it.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    /// What is wrong with the recording, one line each, as `heapr report` says it. One that is running is not complete.
+    pub(crate) fn warnings(&self, is_running: bool) -> Vec<String> {
         let loss = self.loss();
         let counted = [
             (loss.events_lost, "events were lost (buffers full): the amounts below are too small"),
@@ -255,7 +255,7 @@ impl TraceFile {
                 damage.bytes, damage.offset, damage.what
             ));
         }
-        if !self.trace().is_complete() {
+        if !self.trace().is_complete() && !is_running {
             warnings.push(
                 "the recording did not end in order: the file is complete up to its last flush".to_owned(),
             );

@@ -22,6 +22,7 @@ use crate::query::{Action, GroupBy, Query};
 use crate::replay::{Progress, Replay};
 use crate::report::{Group, GroupKey, HeapRow, Ranking, frames_of_group};
 use crate::row_table::{RowSource, Rows};
+use crate::stack_groups::StackGroups;
 use crate::symbol_source::SymbolSource;
 use crate::symbol_tree::{NamedStack, SymbolTree};
 
@@ -207,6 +208,17 @@ impl Explorer {
         Ok(Selection::of_replay(collected, replay.damage))
     }
 
+    /// Groups of stacks by the names that are known: see [`crate::StackGroups`].
+    pub fn stack_groups(
+        &self,
+        stacks: impl IntoIterator<Item = StackIndex>,
+        by: GroupBy,
+        cull: &CullList,
+        required: &[FramePattern],
+    ) -> StackGroups<'_> {
+        StackGroups::with_names(&self.trace, self.tree(), stacks, by, cull, required)
+    }
+
     fn select_summary(&self, has_required: Option<&[bool]>) -> Result<Selection> {
         let mut damage = Vec::new();
         let summary = self.summary(&mut damage)?;
@@ -306,6 +318,13 @@ impl Explorer {
         let numbers: Vec<FrameNumber> = tree.frames_of(whole).map(|frame| FrameNumber(frame.0)).collect();
         let views = tree.views(&*self.trace, stack, whole);
         Some((numbers.into_iter().zip(views).collect(), removed))
+    }
+
+    /// The innermost frame of a stack after culling (the second number of [`Explorer::stack_key`]).
+    #[must_use]
+    pub fn innermost_frame(&self, key: (u32, u32)) -> Option<FrameNumber> {
+        let tree = self.tree();
+        ((key.1 as usize) < tree.len()).then(|| tree.frame(key.1)).flatten().map(|frame| FrameNumber(frame.0))
     }
 
     /// A frame by its number, without a place in the source.

@@ -9,6 +9,7 @@ use super::{Answer, Context, read};
 use crate::error::Result;
 use crate::files::{Change, Content};
 use crate::json::TotalsJson;
+use crate::native::snapshot_json;
 use crate::trace_file::{TraceFile, process_name};
 
 pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
@@ -52,7 +53,10 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
                 };
             }
             let (tasks, warnings, trace, snapshot) = match &content {
-                Content::Trace(trace) => (tasks(trace), trace.warnings(), trace_facts(trace), Value::Null),
+                Content::Trace(trace) => {
+                    let is_running = entry.session.as_ref().is_some_and(|session| session.stage().is_running());
+                    (tasks(trace), trace.warnings(is_running), trace_facts(trace), Value::Null)
+                },
                 Content::Snapshot(snapshot) => {
                     (json!([]), snapshot.warnings(), Value::Null, snapshot.facts())
                 }
@@ -152,6 +156,7 @@ fn trace_facts(file: &TraceFile) -> Value {
         "threads": threads,
         "modules": trace.modules().iter().map(|module| json!({"path": module.path, "build_id": hexadecimal(&module.build_id)})).collect::<Vec<_>>(),
         "markers": trace.markers().iter().map(|marker| json!({"time_ns": marker.time_ns, "text": marker.text})).collect::<Vec<_>>(),
+        "snapshots": trace.snapshots().iter().map(|snapshot| snapshot_json(trace, snapshot)).collect::<Vec<_>>(),
         "totals": totals.map(|summary| TotalsJson::from(&summary.totals)),
     })
 }

@@ -7,10 +7,10 @@ mod files;
 mod flame;
 mod flame_json;
 mod frame;
-mod ids;
+pub(crate) mod ids;
 mod leaks;
 mod panels;
-mod report;
+pub(crate) mod report;
 mod session;
 mod stack;
 mod timeline;
@@ -72,6 +72,7 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
         "export" => export::export(&context, body),
         name => match name.split_once('/') {
             Some(("snapshot", name)) => crate::snapshot::answer(&context, name, body),
+            Some(("native", name)) => crate::native::answer(&context, name, body),
             Some(("session", name)) => session::answer(&context, name, body),
             _ => Err(Error::NotFound { what: "request", name: name.to_owned() }),
         },

@@ -43,7 +43,7 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FilterRequest = read(body)?;
     let file = context.files.trace(request.file)?;
     // The types are those of the range: a moment, or one type alone, does not count here.
-    let words = FilterWords { r#type: None, at: None, ..request.filter };
+    let words = FilterWords { r#type: None, at: None, snapshot: None, ..request.filter };
     let base = file.filter(&*context.files.host, &words)?.filter;
     let all = [
         ("aifi", AllocationType::Aifi),
