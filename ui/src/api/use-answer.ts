@@ -19,7 +19,9 @@ export function forgetAnswers(): void {
 }
 
 function keep(key: string, answer: unknown): void {
-  kept.delete(key);
+  // Of a session that runs, what was true a moment ago is asked for no more.
+  const question = key.slice(key.indexOf(' '));
+  for (const other of kept.keys()) if (other.endsWith(question) && other.slice(other.indexOf(' ')) === question) kept.delete(other);
   kept.set(key, answer);
   for (const oldest of kept.keys()) {
     if (kept.size <= KEPT) break;

@@ -48,7 +48,7 @@ export const LISTS: List[] = [
     { field: 'class', title: 'Class', width: 0 }, { field: 'count', title: 'Objects' }, { field: 'self_bytes', title: 'Shallow' }, RETAINED, EXAMPLE,
   ] },
   { key: 'closures', title: 'Closures', help: 'Contexts of functions, and the variables that they keep alive', columns: [
-    { field: 'place', title: 'Made at', width: 16 }, { field: 'variables', title: 'Variables kept', width: 0 }, { field: 'function_count', title: 'Functions', help: 'Functions that share the context' }, RETAINED, ID,
+    { field: 'place', title: 'Made at', width: 21 }, { field: 'variables', title: 'Variables kept', width: 0 }, { field: 'function_count', title: 'Functions', help: 'Functions that share the context' }, RETAINED, ID,
   ] },
 ];
 

@@ -60,13 +60,17 @@ export function Table<Row>(props: TableProps<Row>) {
   const [anchor, setAnchor] = useState(-1);
   const [widths, setWidths] = useState<Record<string, number>>({});
   const [said, setSaid] = useState('');
+  const shownName = useRef('');
   const drawn = useRef(new Map<number, DrawnRow>());
 
   useEffect(() => {
-    setCursor(-1);
-    setAnchor(-1);
-    if (view.current) view.current.scrollTop = 0;
-    setScrollPx(0);
+    if (tree.name === '' || tree.name !== shownName.current) {
+      setCursor(-1);
+      setAnchor(-1);
+      if (view.current) view.current.scrollTop = 0;
+      setScrollPx(0);
+    }
+    shownName.current = tree.name;
     let waiting = false;
     return tree.listen(() => {
       if (waiting) return;

@@ -12,6 +12,7 @@ import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
 import { FLAME_VALUES, FlameSwitches } from './flame-view';
+import { NamedStack } from './frame-name';
 import { metricOf } from './metric-columns';
 import type { TraceViewProps } from './trace-page';
 
@@ -53,6 +54,11 @@ export function CompareView(props: TraceViewProps) {
           <button type="button" aria-pressed={address.picture === 'flame'} onClick={() => go({ picture: 'flame' })}>Flame graph</button>
         </div>
       </div>
+      {address.range.length === 2 && (
+        <div class="view-tools">
+          <button type="button" class="button" onClick={() => go({ before: props.file.file, before_at: address.range[0] ?? '', after_at: address.range[1] ?? '' })}>Compare what was live at the two ends of the range</button>
+        </div>
+      )}
       {!hasMoments && <Message kind="note">Give two moments (for example <code>1s</code> and <code>peak</code>), or open a second trace: <code>heapr view {before.name} OTHER.heapr</code></Message>}
       {hasMoments && (address.picture === 'flame' ? <DiffFlame sides={sides} {...props} /> : <DiffTable sides={sides} {...props} />)}
     </section>
@@ -71,7 +77,7 @@ function Moment({ label, value, onChange }: { label: string; value: string; onCh
   return <label>{label} <input type="text" class="short" placeholder="the end" aria-label={`Moment: ${label}`} value={value} onChange={(event) => onChange(event.currentTarget.value.trim())} /></label>;
 }
 
-function DiffTable({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
+function DiffTable({ file, sides, onCommand }: TraceViewProps & { sides: Sides }) {
   const address = useAddress();
   const sort = address.sort || 'so';
   const metric = metricOf(sort);
@@ -89,7 +95,7 @@ function DiffTable({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
       if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
       throw error;
     }
-  });
+  }, file.generation);
   useEffect(() => () => onCommand(null, null), []);
   const amount = isBytes ? formatBytes : formatCount;
   const signed = isBytes ? formatSignedBytes : formatSignedCount;
@@ -100,7 +106,7 @@ function DiffTable({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
   const columns: Column<DiffGroup>[] = [
     { key: 'delta', title: 'Difference', isNumber: true, width: 7.5, text: (group) => signed(group.after[metric] - group.before[metric]), exact: (group) => exact(group.after[metric] - group.before[metric]), raw: (group) => group.after[metric] - group.before[metric], cell: (group) => { const change = group.after[metric] - group.before[metric]; return <span class={change > 0 ? 'is-more' : change < 0 ? 'is-less' : ''}>{signed(change)}</span>; } },
     side('before', 'Before'), side('after', 'After'),
-    { key: 'names', title: by === 'stacks' ? 'Stack' : by === 'frames' ? 'Frame' : 'Image', width: 0, text: (group) => group.names.join(' ← '), exact: (group) => group.names.join('\n'), cell: (group) => <span class="frame-name"><span class="symbol">{group.names[0] ?? '(no frames)'}</span>{group.names.length > 1 && <span class="quiet"> ← {group.names.slice(1, 4).join(' ← ')}</span>}</span> },
+    { key: 'names', title: by === 'stacks' ? 'Stack' : by === 'frames' ? 'Frame' : 'Image', width: 0, text: (group) => group.names.join(' ← '), exact: (group) => group.names.join('\n'), cell: (group) => <NamedStack names={group.names} /> },
   ];
   return (
     <Table

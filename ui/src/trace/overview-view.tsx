@@ -97,7 +97,7 @@ function StackName({ frames }: { frames: Frame[] }) {
   if (!first) return null;
   return (
     <span class="stack-name">
-      <FrameName frame={first} showsPlace={false} />
+      <FrameName frame={first} showsPlace={false} showsModule={!second} />
       {second && <span class="quiet">← {second.symbol ?? frameName(second)}</span>}
     </span>
   );

@@ -13,6 +13,7 @@ import { HistogramView } from './histogram-view';
 import { LeakView } from './leak-view';
 import { OverviewView } from './overview-view';
 import { ReportView } from './report-view';
+import { SnapshotsView } from '../native/snapshots-view';
 import { TypesView } from './types-view';
 
 /** What every view of a trace gets. */
@@ -34,12 +35,15 @@ const VIEWS: View[] = [
   { key: 'leaks', title: 'Leaks', help: 'What was never freed, with its age' },
   { key: 'histograms', title: 'Histograms', help: 'Sizes and lifetimes' },
   { key: 'types', title: 'Types', help: 'Allocated and freed inside or outside of the range' },
+  { key: 'snapshots', title: 'Snapshots', help: 'Live blocks at a moment: what they hold, compared, suspects' },
   { key: 'compare', title: 'Compare', help: 'With another file, or two moments' },
 ];
 
 export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }) {
   const address = useAddress();
   const [told, setTold] = useState<{ command: string | null; error: string | null }>({ command: null, error: null });
+  const hasSnapshots = (file.trace?.snapshots?.length ?? 0) > 0 || file.session != null;
+  const views = hasSnapshots ? VIEWS : VIEWS.filter(({ key }) => key !== 'snapshots');
   const view = VIEWS.find((candidate) => candidate.key === address.view)?.key ?? 'overview';
   const onCommand = (command: string | null, error: string | null) => {
     setTold((old) => (old.command === command && old.error === error ? old : { command, error }));
@@ -55,7 +59,7 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
             <FilterBar file={file} error={told.error} />
             <CommandLine command={told.command} />
           </div>
-          <Tabs views={VIEWS} current={view} />
+          <Tabs views={views} current={view} />
           <div class="view" role="tabpanel" aria-label={VIEWS.find((candidate) => candidate.key === view)?.title}>
             {view === 'overview' && <OverviewView {...props} />}
             {view === 'flame' && <FlameView {...props} />}
@@ -66,6 +70,7 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
             {view === 'leaks' && <LeakView {...props} />}
             {view === 'histograms' && <HistogramView {...props} />}
             {view === 'types' && <TypesView {...props} />}
+            {view === 'snapshots' && <SnapshotsView {...props} />}
             {view === 'compare' && <CompareView {...props} />}
           </div>
         </div>
