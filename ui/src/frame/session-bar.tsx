@@ -56,15 +56,14 @@ export function SessionBar({ file, isHeld, setHeld, askAgain }: SessionBarProps)
   return (
     <>
       <section class="session-bar" aria-label={`Session ${session.name}`}>
-        <span><i class={`dot is-${session.state === 'recording' ? 'recording' : 'ready'}`} aria-hidden="true" /> <strong>{session.name}</strong> {SAYS[session.state]}</span>
+        <span title={`Shown up to ${formatDuration(isHeld ? (file.trace?.duration_ns ?? 0) : session.shown_until_ns)}`}><i class={`dot is-${session.state === 'recording' ? 'recording' : 'ready'}`} aria-hidden="true" /> <strong>{session.name}</strong> {SAYS[session.state]}</span>
         {status && (
           <>
             <span title={`${exactBytes(status.live_bytes)}; most so far ${exactBytes(status.peak_bytes)}`}>{formatBytes(status.live_bytes)} live in {plural(status.live_count, 'block')}</span>
             {history.data && history.data.history.live_bytes.length > 1 && <Curve values={history.data.history.live_bytes.slice(-120)} />}
-            <span class="quiet">{formatDuration(status.duration_ns)}, {plural(status.event_count, 'event')}, {formatBytes(status.file_bytes)} written, {formatCount(status.live_process_count)} of {status.process_count === 1 ? '1 process lives' : `${formatCount(status.process_count)} processes live`}</span>
+            <span class="quiet" title={`${formatBytes(status.file_bytes)} written`}>{formatDuration(status.duration_ns)}, {plural(status.event_count, 'event')}, {status.process_count === 1 ? '1 process' : `${formatCount(status.live_process_count)} of ${formatCount(status.process_count)} processes live`}</span>
           </>
         )}
-        <span class="quiet">shown up to {formatDuration(isHeld ? (file.trace?.duration_ns ?? 0) : session.shown_until_ns)}</span>
         <span class="grow" />
         <span class="quiet" role="status">{said}</span>
         {isRunning && (

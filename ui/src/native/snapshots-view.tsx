@@ -45,7 +45,7 @@ export function SnapshotsView(props: TraceViewProps) {
           </label>
         )}
         <button type="button" class="button" title={`--snapshot ${shown.number}: flame graph, stacks, frames, images of what it holds`} onClick={() => go({ snapshot: String(shown.number), range: [], at: '', type: '', temporary: false, view: 'flame', value: 'outstanding_bytes', root: '' })}>Flame graph</button>
-        <span class="quiet">{shown.processes.map((process) => `${process.name} ${process.pid ?? ''}${process.rss_bytes ? `: ${formatBytes(process.rss_bytes)} resident` : ''}`).join(', ')}</span>
+        <span class="quiet">{shown.processes.map((process) => `${process.name}${process.rss_bytes ? `: ${formatBytes(process.rss_bytes)} resident` : ''}`).join(', ')}</span>
       </div>
       {shown.notes.map((note) => <Message key={note} kind="warning">Snapshot {shown.number} at {formatDuration(shown.time_ns)}: {note}</Message>)}
       {part === 'summary' && <NativeSummaryView {...native} />}
