@@ -52,6 +52,7 @@ const DEFAULTS = {
   part: 'summary',
   number: -1,
   since: '',
+  between: false,
   // Snapshots.
   kind: [] as string[],
   class: '',

@@ -25,19 +25,23 @@ export function NativeComparisonView({ file, files, filter, shown, onCommand }: 
   const before = others.find((other) => `${other.file.file}:${other.snapshot.number}` === address.since) ?? own[0] ?? others[0];
   if (!before) return <Message kind="note">A comparison needs a second snapshot: <code>heapr run --snapshot-every 10 -- PROGRAM</code></Message>;
   // Those between the two tell how it went.
-  const between = before.file.file === file.file
+  const isOneFile = before.file.file === file.file;
+  const between = isOneFile && address.between
     ? snapshotsOf(file).filter((snapshot) => snapshot.time_ns > before.snapshot.time_ns && snapshot.time_ns < shown.time_ns).slice(0, 60) : [];
   const of = [{ file: before.file.file, number: before.snapshot.number }, ...between.map((snapshot) => ({ file: file.file, number: snapshot.number })), { file: file.file, number: shown.number }];
   return (
     <Rows
       key={by} of={of} by={by} sort={sort} filter={momentFilter(filter)} label={`${file.name} snapshots ${before.snapshot.number} to ${shown.number}`} onCommand={onCommand}
       tools={(
-        <label>
-          Since{' '}
-          <select aria-label="Compared with" value={`${before.file.file}:${before.snapshot.number}`} onChange={(event) => go({ since: event.currentTarget.value })}>
-            {others.map((other) => <option key={`${other.file.file}:${other.snapshot.number}`} value={`${other.file.file}:${other.snapshot.number}`}>{other.file === file ? '' : `${other.file.name} `}{snapshotTitle(other.snapshot)}</option>)}
-          </select>
-        </label>
+        <>
+          <label>
+            Since{' '}
+            <select aria-label="Compared with" value={`${before.file.file}:${before.snapshot.number}`} onChange={(event) => go({ since: event.currentTarget.value })}>
+              {others.map((other) => <option key={`${other.file.file}:${other.snapshot.number}`} value={`${other.file.file}:${other.snapshot.number}`}>{other.file === file ? '' : `${other.file.name} `}{snapshotTitle(other.snapshot)}</option>)}
+            </select>
+          </label>
+          {isOneFile && <label class="check" title="How the bytes went from snapshot to snapshot; no command line says that"><input type="checkbox" checked={address.between} onChange={() => go({ between: !address.between })} /> those between</label>}
+        </>
       )}
     />
   );
