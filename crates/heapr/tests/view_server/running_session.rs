@@ -57,7 +57,9 @@ fn a_session_grows_while_it_is_shown_and_its_finished_file_stays() {
     assert_eq!(ended["trace"]["event_count"], stopped["event_count"]);
     assert_eq!([&ended["state"], &ended["warnings"]], [&json!("ready"), &json!([])]);
     let said = stage.json(&["report", "a.heapr", "--totals"]);
-    assert_eq!(viewer.totals(), said["totals"]);
+    for (name, value) in viewer.totals().as_object().unwrap() {
+        assert_eq!(Some(value), said["totals"].get(name), "{name}");
+    }
     let (status, answer) = viewer.reply("session/mark", &json!({"file": 0, "text": "late"}));
     assert_eq!(status, 410, "{answer}");
 }
