@@ -36,6 +36,7 @@ pub use error::{Error, Result};
 pub use files::{Files, Limits, Source};
 pub use filter_words::FilterWords;
 pub use host::{ExportRequest, Host};
+pub use native::snapshot_json;
 pub use session::status_json;
 pub use server::{Server, ServerOptions};
 pub use token::Token;

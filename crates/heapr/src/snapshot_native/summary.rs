@@ -182,24 +182,5 @@ pub(crate) fn why(trigger: SnapshotTrigger) -> String {
 
 /// A snapshot without its blocks.
 pub(crate) fn snapshot_json(trace: &Trace, snapshot: &Snapshot) -> Value {
-    let processes = snapshot.processes.iter().map(|process| {
-        json!({
-            "pid": trace.processes().get(process.process.0 as usize).map(|known| known.pid),
-            "rss_bytes": process.rss_bytes,
-            "blocks": process.block_count,
-            "bytes": process.block_bytes,
-        })
-    });
-    json!({
-        "number": snapshot.number,
-        "time_ns": snapshot.time_ns,
-        "event_index": snapshot.event_index,
-        "name": snapshot.name,
-        "trigger": why(snapshot.trigger),
-        "blocks": snapshot.block_count,
-        "bytes": snapshot.block_bytes,
-        "export_ns": snapshot.export_ns,
-        "processes": processes.collect::<Vec<_>>(),
-        "notes": snapshot.notes,
-    })
+    heapr_server::snapshot_json(trace, snapshot, &why(snapshot.trigger))
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{Answer, Context, read};
 use crate::error::Result;
 use crate::files::{Change, Content};
+use crate::host::Host;
 use crate::json::TotalsJson;
 use crate::native::snapshot_json;
 use crate::trace_file::{TraceFile, process_name};
@@ -55,7 +56,7 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
             let (tasks, warnings, trace, snapshot) = match &content {
                 Content::Trace(trace) => {
                     let is_running = entry.session.as_ref().is_some_and(|session| session.stage().is_running());
-                    (tasks(trace), trace.warnings(is_running), trace_facts(trace), Value::Null)
+                    (tasks(trace), trace.warnings(is_running), trace_facts(&*context.files.host, trace), Value::Null)
                 },
                 Content::Snapshot(snapshot) => {
                     (json!([]), snapshot.warnings(), Value::Null, snapshot.facts())
@@ -104,7 +105,7 @@ fn tasks(trace: &TraceFile) -> Value {
     trace.tasks().iter().map(task).collect()
 }
 
-fn trace_facts(file: &TraceFile) -> Value {
+fn trace_facts(host: &dyn Host, file: &TraceFile) -> Value {
     let trace = file.trace();
     let (system, session, loss) = (trace.system(), trace.session(), file.loss());
     let processes: Vec<Value> = trace
@@ -156,7 +157,7 @@ fn trace_facts(file: &TraceFile) -> Value {
         "threads": threads,
         "modules": trace.modules().iter().map(|module| json!({"path": module.path, "build_id": hexadecimal(&module.build_id)})).collect::<Vec<_>>(),
         "markers": trace.markers().iter().map(|marker| json!({"time_ns": marker.time_ns, "text": marker.text})).collect::<Vec<_>>(),
-        "snapshots": trace.snapshots().iter().map(|snapshot| snapshot_json(trace, snapshot)).collect::<Vec<_>>(),
+        "snapshots": trace.snapshots().iter().map(|snapshot| snapshot_json(trace, snapshot, &host.trigger(snapshot.trigger))).collect::<Vec<_>>(),
         "totals": totals.map(|summary| TotalsJson::from(&summary.totals)),
     })
 }

@@ -8,7 +8,7 @@ use super::ids::{frame_id, stack_id};
 use super::{Answer, Context, read};
 use crate::error::{Error, Result};
 use crate::filter_words::FilterWords;
-use crate::native::snapshot_json;
+use crate::host::Host;
 use crate::trace_file::{TraceFile, process_name};
 
 const BINS_MAX: usize = 20_000;
@@ -154,21 +154,20 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         rest: course.rest,
         rss: rss(&file, query.time, request.bins),
         markers: markers.map(|marker| json!({"time_ns": marker.time_ns, "text": marker.text})).collect(),
-        snapshots: snapshots(&file, query.time),
+        snapshots: snapshots(&*context.files.host, &file, query.time),
         peak: json!({"time_ns": time_ns, "bytes": bytes, "count": count}),
     })
 }
 
 /// The native snapshots of a time.
-fn snapshots(file: &TraceFile, time: Span) -> Vec<Value> {
+fn snapshots(host: &dyn Host, file: &TraceFile, time: Span) -> Vec<Value> {
     let trace = file.trace();
     let snapshots = trace.snapshots().iter().filter(|snapshot| time.contains(snapshot.time_ns));
     snapshots
         .map(|snapshot| {
-            let mut facts = snapshot_json(trace, snapshot);
             let pids = snapshot.processes.iter().filter_map(|process| trace.processes().get(process.process.0 as usize));
             json!({
-                "time_ns": snapshot.time_ns, "number": snapshot.number, "name": snapshot.name, "trigger": facts["trigger"].take(),
+                "time_ns": snapshot.time_ns, "number": snapshot.number, "name": snapshot.name, "trigger": host.trigger(snapshot.trigger),
                 "bytes": snapshot.block_bytes, "blocks": snapshot.block_count, "pids": pids.map(|process| process.pid).collect::<Vec<_>>(),
             })
         })

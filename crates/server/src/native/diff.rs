@@ -81,7 +81,7 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let more = json!({
         "schema": "heapr.view.native.diff/1",
         "command": diff_command(&read, &request.sort),
-        "snapshots": taken_json(&read, series),
+        "snapshots": taken_json(&*context.files.host, &read, series),
         "is_one_recording": series.is_one_recording(),
         "warnings": read.warnings(),
         "row_count": lines.len(),

@@ -8,7 +8,7 @@ mod suspects;
 mod summary;
 mod treemap;
 
-pub(crate) use rows::snapshot_json;
+pub use rows::snapshot_json;
 pub(crate) use series::SeriesKey;
 
 use crate::api::{Answer, Context};

@@ -1,12 +1,13 @@
 //! What the lists have in common: snapshots as JSON, texts that lines are searched by, pages of rows.
 
 use heapr_query::{GroupBy, Line, SnapshotSeries, Taken, process_names};
-use heapr_trace::{Snapshot, SnapshotTrigger, Trace};
+use heapr_trace::{Snapshot, Trace};
 use serde_json::{Value, json};
 
 use super::series::Read;
 use crate::api::ids::{frame_id, stack_id};
 use crate::error::{Error, Result};
+use crate::host::Host;
 
 /// Most rows of an answer.
 const ROWS_MAX: usize = 10_000;
@@ -71,7 +72,7 @@ pub(super) fn amounts(line: &Line) -> (Vec<u64>, Vec<u64>) {
 }
 
 /// The snapshots of a series.
-pub(super) fn taken_json(read: &Read, series: &SnapshotSeries) -> Vec<Value> {
+pub(super) fn taken_json(host: &dyn Host, read: &Read, series: &SnapshotSeries) -> Vec<Value> {
     let one = |taken: &Taken| {
         json!({
             "file": read.files[taken.file].0,
@@ -79,7 +80,7 @@ pub(super) fn taken_json(read: &Read, series: &SnapshotSeries) -> Vec<Value> {
             "name": taken.snapshot.name,
             "time_ns": taken.snapshot.time_ns,
             "unix_ns": taken.unix_ns,
-            "trigger": why(taken.snapshot.trigger),
+            "trigger": host.trigger(taken.snapshot.trigger),
             "bytes": taken.snapshot.block_bytes,
             "blocks": taken.snapshot.block_count,
             "processes": taken.processes,
@@ -88,8 +89,9 @@ pub(super) fn taken_json(read: &Read, series: &SnapshotSeries) -> Vec<Value> {
     series.taken.iter().map(one).collect()
 }
 
-/// A snapshot without its blocks.
-pub(crate) fn snapshot_json(trace: &Trace, snapshot: &Snapshot) -> Value {
+/// A snapshot without its blocks. `trigger`: why it was taken, in words.
+#[must_use]
+pub fn snapshot_json(trace: &Trace, snapshot: &Snapshot, trigger: &str) -> Value {
     let names = process_names(trace, snapshot);
     let processes = snapshot.processes.iter().zip(names).map(|(process, name)| {
         json!({
@@ -105,28 +107,11 @@ pub(crate) fn snapshot_json(trace: &Trace, snapshot: &Snapshot) -> Value {
         "time_ns": snapshot.time_ns,
         "event_index": snapshot.event_index,
         "name": snapshot.name,
-        "trigger": why(snapshot.trigger),
+        "trigger": trigger,
         "blocks": snapshot.block_count,
         "bytes": snapshot.block_bytes,
         "export_ns": snapshot.export_ns,
         "processes": processes.collect::<Vec<_>>(),
         "notes": snapshot.notes,
     })
-}
-
-/// A trigger in words.
-fn why(trigger: SnapshotTrigger) -> String {
-    match trigger {
-        SnapshotTrigger::Request => "asked for".to_owned(),
-        SnapshotTrigger::Interval { interval_ms } => format!("every {} s", interval_ms as f64 / 1e3),
-        SnapshotTrigger::Rss { threshold_bytes } => {
-            format!("resident {:.1} MiB", threshold_bytes as f64 / 1_048_576.0)
-        }
-        SnapshotTrigger::Growth { percent } => format!("grown {percent} %"),
-        SnapshotTrigger::Signal { signal } => format!("signal {signal}"),
-        SnapshotTrigger::Exit => "exit".to_owned(),
-        SnapshotTrigger::Killed { signal } => format!("killed by {signal}"),
-        SnapshotTrigger::OutOfMemory => "out of memory".to_owned(),
-        SnapshotTrigger::Other { number } => format!("reason {number}"),
-    }
 }

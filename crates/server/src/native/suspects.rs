@@ -104,7 +104,7 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     json(&json!({
         "schema": "heapr.view.native.suspects/1",
         "command": read.command("suspects", &options),
-        "snapshots": taken_json(&read, series),
+        "snapshots": taken_json(&*context.files.host, &read, series),
         "warnings": read.warnings(),
         "row_count": found.len(),
         "offset": request.offset,

@@ -137,13 +137,13 @@ impl Follower {
         let is_there = file.metadata().is_ok_and(|metadata| metadata.nlink() > 0);
         let opened = open(file);
         let stage = match &opened {
-            Ok(trace) if trace.is_complete() => SessionStage::Ended,
             _ if !is_there => SessionStage::Cancelled,
+            Ok(trace) if trace.is_complete() => SessionStage::Ended,
             _ => SessionStage::Lost,
         };
         match opened {
-            // What a cancelled session has left is nothing: what was read before stays.
-            Ok(trace) if stage != SessionStage::Cancelled => {
+            // A cancelled one is completed, too, before its file is removed.
+            Ok(trace) => {
                 let until_ns = trace.duration_ns();
                 if let Err(trouble) = self.show(trace, until_ns) {
                     self.session.note_trouble(trouble);
