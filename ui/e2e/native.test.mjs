@@ -24,7 +24,8 @@ const NAME = `e2e-${process.pid}`;
 const shown = viewed(async (work) => {
   writeFileSync(join(work.folder, 'grow.py'), GROW);
   await run(work, HEAPR, ['run', '--quiet', '--snapshot-every', '0.4', '-o', 'grow.heapr', '--', '/usr/bin/python3', 'grow.py', '3.2']);
-  await run(work, HEAPR, ['start', '--quiet', '-o', 'live.heapr', NAME, '--', '/usr/bin/python3', 'grow.py', '120']);
+  // The program keeps what it inherits: not the pipes that are waited for here.
+  await run(work, `'${HEAPR}' start --quiet -o live.heapr ${NAME} -- /usr/bin/python3 grow.py 120 > /dev/null 2>&1 < /dev/null`, [], { shell: true });
   return ['grow.heapr', NAME];
 });
 const { show, shownCommand } = shown;
