@@ -129,7 +129,7 @@ impl Entry {
         }
     }
 
-    fn unusable(&self, message: String, offset: Option<u64>) -> Error {
+    pub(crate) fn unusable(&self, message: String, offset: Option<u64>) -> Error {
         Error::Unusable { path: self.path().display().to_string(), message, offset }
     }
 
