@@ -11,7 +11,7 @@
 //!                                   └─> groups ── sort, top ──> report
 //! ```
 //!
-//! Invariants: no input or output, no clock, no threads; nothing here knows how a report is printed.
+//! Invariants: no input or output, no clock, no threads but those that a caller lends ([`Spread`]); nothing here knows how a report is printed.
 #![forbid(unsafe_code)]
 
 mod aggregate;

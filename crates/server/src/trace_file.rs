@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use heapr_query::{
-    CullList, Explorer, Filter, Found, Group, GroupBy, Metrics, Selection, SortKey, TableLimit, file_name,
+    CullList, Explorer, Filter, Found, Group, GroupBy, Metrics, Selection, SortKey, Spread, TableLimit, file_name,
 };
 use heapr_trace::{Loss, Process, Trace};
 
@@ -98,7 +98,7 @@ impl TraceFile {
         let file = Arc::new(Self {
             path: path.to_owned(),
             number: OPENED.fetch_add(1, Ordering::Relaxed),
-            explorer: Explorer::new(Arc::clone(&trace)),
+            explorer: Explorer::with_spread(Arc::clone(&trace), processors()),
             modified_unix_ns: i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds),
             names: Pending::new(),
             events: Pending::new(),
@@ -195,6 +195,14 @@ impl TraceFile {
         }
         // Culling does not change what is chosen.
         let key = FilterWords { cull_frames: Vec::new(), no_default_cull: false, ..words.clone() };
+        // A pass over the table tells threads apart anyway, and sizes and lifetimes on the way: all panels share it. What stands
+        // in the file's summary needs no pass.
+        let has_table = self.explorer.table().is_some() && filter.at.is_none();
+        let found = if has_table && !self.explorer.needs_no_events(filter, found) {
+            Found { threads: true, histograms: true }
+        } else {
+            found
+        };
         self.selections.get(&(key, found), cancel, |is_cancelled| {
             Ok(self.explorer.select(filter, found, is_cancelled)?)
         })
@@ -273,6 +281,11 @@ impl TraceFile {
         }
         damage
     }
+}
+
+/// As many threads as there are processors.
+fn processors() -> Spread {
+    Spread::over(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
 /// Name of a process for people.

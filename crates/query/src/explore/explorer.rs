@@ -7,6 +7,7 @@ use heapr_trace::{Damage, StackIndex, Summary, Trace};
 use super::event_table::{EventTable, TableLimit};
 use super::scan::Scan;
 use super::selection::Selection;
+use super::spread::Spread;
 use crate::answer::Culled;
 use crate::choice::Choice;
 use crate::code_table::CodeTable;
@@ -50,6 +51,7 @@ pub struct Explorer {
     summary: OnceLock<Option<Summary>>,
     /// Where the file has none: what it would be, and what of the events could not be used.
     replayed_summary: OnceLock<(Summary, Vec<Damage>)>,
+    pub(super) spread: Spread,
 }
 
 /// Whether a filter asks for nothing that a summary does not hold.
@@ -62,7 +64,14 @@ impl Explorer {
     /// Names and events are not read yet.
     #[must_use]
     pub fn new(trace: Arc<Trace>) -> Self {
+        Self::with_spread(trace, Spread::default())
+    }
+
+    /// As [`Explorer::new`]; scans are spread over threads.
+    #[must_use]
+    pub fn with_spread(trace: Arc<Trace>, spread: Spread) -> Self {
         Self {
+            spread,
             trace,
             tree: OnceLock::new(),
             table: OnceLock::new(),
@@ -93,7 +102,7 @@ impl Explorer {
         &self,
         limit: TableLimit,
         progress: &mut Progress<'_>,
-        is_cancelled: &dyn Fn() -> bool,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<()> {
         if self.table.get().is_none() {
             let table = EventTable::build(&self.trace, limit, progress, is_cancelled)?;
@@ -168,7 +177,7 @@ impl Explorer {
         &self,
         filter: &Filter,
         found: Found,
-        is_cancelled: &dyn Fn() -> bool,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Selection> {
         filter.check()?;
         let choice = Choice::new(filter, self.trace.processes(), self.trace.threads())?;
@@ -188,6 +197,7 @@ impl Explorer {
                 duration_ns: self.trace.duration_ns(),
                 file_peak: file_peak.map(|summary| (summary.totals.peak_bytes, summary.totals.peak_time_ns)),
                 wants_histograms: found.histograms,
+                spread: self.spread,
                 is_cancelled,
             };
             return Ok(Selection::of_scan(table, scan.run()?));
@@ -217,6 +227,34 @@ impl Explorer {
         required: &[FramePattern],
     ) -> StackGroups<'_> {
         StackGroups::with_names(&self.trace, self.tree(), stacks, by, cull, required)
+    }
+
+    /// What was allocated before a filter's range and is alive at its start: what of it is freed in the range, and what is not
+    /// (number, bytes); nothing if there is no table. The rest of the filter chooses.
+    ///
+    /// # Errors
+    /// As [`Explorer::select`].
+    pub fn older(
+        &self,
+        filter: &Filter,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<[(u64, u64); 2]>> {
+        filter.check()?;
+        let Some(table) = self.table() else { return Ok(None) };
+        let choice = Choice::new(filter, self.trace.processes(), self.trace.threads())?;
+        let has_required = self.has_required(filter);
+        let scan = Scan {
+            table,
+            filter,
+            choice: &choice,
+            has_required: has_required.as_deref(),
+            duration_ns: self.trace.duration_ns(),
+            file_peak: None,
+            wants_histograms: false,
+            spread: self.spread,
+            is_cancelled,
+        };
+        scan.older().map(Some)
     }
 
     fn select_summary(&self, has_required: Option<&[bool]>) -> Result<Selection> {

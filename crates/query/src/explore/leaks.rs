@@ -38,7 +38,7 @@ impl Explorer {
         &self,
         filter: &Filter,
         cull: &CullList,
-        is_cancelled: &dyn Fn() -> bool,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<HashMap<u32, Age>> {
         let mut ages = HashMap::new();
         let Some(table) = self.table() else { return Ok(ages) };
@@ -52,6 +52,7 @@ impl Explorer {
             duration_ns: self.trace().duration_ns(),
             file_peak: None,
             wants_histograms: false,
+            spread: self.spread,
             is_cancelled,
         };
         let mut by_site: Vec<Age> = vec![Age::default(); table.sites.len()];
@@ -87,7 +88,7 @@ impl Explorer {
         cull: &CullList,
         stacks: &[u32],
         (time, moments): (Span, usize),
-        is_cancelled: &dyn Fn() -> bool,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<Vec<u64>>> {
         let mut changes = vec![vec![0_i128; moments]; stacks.len()];
         let Some(table) = self.table() else { return Ok(vec![Vec::new(); stacks.len()]) };
