@@ -25,6 +25,12 @@ async function until(page, change, isDone, argument) {
     return performance.now() - start;
   }, { change: change.toString(), isDone: isDone.toString(), argument });
 }
+/** How long the last change waited for the server: the longest of its requests, in ms. */
+const serverMs = (page) => page.evaluate(() => {
+  const took = performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/') && !name.endsWith('/api/files')).map(({ startTime, responseEnd }) => responseEnd - startTime);
+  performance.clearResourceTimings();
+  return Math.max(0, ...took);
+});
 /** All panels show what was asked for: nothing is old, nothing loads. */
 const isSettled = `!document.querySelector('.is-old') && ![...document.querySelectorAll('[role=status]')].some((element) => /loading|Loading/.test(element.textContent))`;
 
@@ -71,14 +77,17 @@ async function traceBench(file) {
   const must = Number(events.replace(/\D/g, '')) > 20e6 ? 1000 : 150;
   const end = await page.evaluate(async () => (await (await fetch('/api/files')).json()).files[0].trace.duration_ns);
   for (const view of ['stacks', 'flame', 'histograms', 'leaks', 'types']) {
-    const took = [];
+    const [took, waited] = [[], []];
+    await serverMs(page);
     for (const [from, to] of [[0, 60], [10, 60], [40, 45], [90, 100], [25, 75], [33, 34]]) {
       const [first, last] = [from, to].map((part) => `${Math.floor((end / 100) * part)}ns`);
       const hash = `view=${view}&range=${first}&range=${last}`;
       took.push(await until(page, '(hash) => { location.hash = hash; }', `(hash) => ${isSettled} && [...document.querySelectorAll('.command code')].some((code) => code.textContent.includes('${last}'))`, hash));
+      waited.push(await serverMs(page));
     }
     tell(`brush a range, ${view}`, name, median(took), 'ms, median', must);
     tell(`brush a range, ${view}`, name, Math.max(...took), 'ms, worst', must);
+    tell(`brush a range, ${view}: of it the server`, name, median(waited), 'ms, median');
   }
   const filters = [];
   for (const filter of ['size=1K&size=1M', 'lifetime=0&lifetime=1ms', 'temporary=1', 'no_default_cull=1', 'at=peak']) {
