@@ -3,7 +3,8 @@ import { useEffect, useState } from 'preact/hooks';
 import { isStatic, request } from '../api/client';
 import type { Files, OpenFile } from '../api/types';
 
-const BUSY_MS = 200;
+/** While something is read: the first picture waits for it. */
+const BUSY_MS = 60;
 /** While a session records: its file is read about once a second. */
 const LIVE_MS = 500;
 const CALM_MS = 2000;
