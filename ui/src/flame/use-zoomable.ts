@@ -1,6 +1,6 @@
 /** A flame graph that can be zoomed into: the whole, and for a part what was too small to be sent with it. */
 import { useMemo } from 'preact/hooks';
-import type { ApiError } from '../api/client';
+import { type ApiError, isStatic } from '../api/client';
 import type { FlameAnswer } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { type FlameLayout, flameLayout } from './flame-layout';
@@ -20,7 +20,8 @@ export function useZoomable(path: string, body: object, root: string, generation
   const answer = useAnswer<FlameAnswer>(path, { ...body, root: null }, generation);
   const whole = useMemo(() => (answer.data ? flameLayout(answer.data) : null), [answer.data]);
   const zoomed = whole && root !== '' ? whole.byId.get(root) : undefined;
-  const isCut = root !== '' && whole !== null && (zoomed === undefined || hasLeftOut(whole.answer, zoomed));
+  // A page without a server has only the whole.
+  const isCut = !isStatic() && root !== '' && whole !== null && (zoomed === undefined || hasLeftOut(whole.answer, zoomed));
   const part = useAnswer<FlameAnswer>(path, isCut ? { ...body, root } : null, generation);
   const partLayout = useMemo(() => (isCut && part.data && part.data.nodes.id[0] === root ? flameLayout(part.data) : null), [isCut, part.data, root]);
   return { layout: partLayout ?? whole, whole, isPart: partLayout !== null, error: answer.error ?? part.error, isLoading: answer.isLoading || part.isLoading };

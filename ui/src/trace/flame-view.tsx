@@ -74,7 +74,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
           }}
         />
       )}
-      {layout && layout.total === 0 && <p class="empty">Nothing is left by the filters.</p>}
+      {layout && layout.total === 0 && <p class="empty">{value.startsWith('outstanding') ? 'Nothing is outstanding: all of it was freed.' : 'Nothing is left by the filters.'}</p>}
       {layout && selected > 0 && (
         <div class="selection">
           <strong>{nodeName(layout, selected)}</strong>

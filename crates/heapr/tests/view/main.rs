@@ -117,6 +117,11 @@ fn the_page_shows_native_snapshots_and_a_session_that_runs() {
 }
 
 #[test]
+fn a_page_without_a_server_shows_what_was_recorded() {
+    run_browser_tests("e2e/static.test.mjs");
+}
+
+#[test]
 fn the_page_is_drawn_in_firefox() {
     run_browser_tests("e2e/firefox.test.mjs");
 }
