@@ -60,18 +60,21 @@ async function traceBench(file) {
   const browser = await openBrowser();
   const { page } = browser;
   // The page's policy forbids `eval`, which the measuring needs.
-  const firsts = [];
+  const [firsts, printed] = [[], []];
   let server;
   for (let round = 0; round < 3; round += 1) {
     await server?.stop();
     const start = performance.now();
     server = await view(work, [file]);
+    const begun = performance.now();
     await page.goto(server.url, { waitUntil: 'commit' });
     await page.waitForSelector('.ranking .amount');
     firsts.push(performance.now() - start);
+    printed.push(begun - start);
   }
+  tell('first picture: of it until the address is printed', name, median(printed), 'ms');
   tell('first picture: from the start of heapr view to the overview', name, median(firsts), 'ms', 1000);
-  await page.waitForSelector('.legend li');
+  await page.waitForSelector('.legend li', { timeout: 120_000 });
   const events = await page.evaluate(() => [...document.querySelectorAll('.facts div')].find((div) => div.textContent.startsWith('Events'))?.textContent ?? '');
   tell('events', name, Number(events.replace(/\D/g, '')), '');
   const must = Number(events.replace(/\D/g, '')) > 20e6 ? 1000 : 150;
@@ -92,7 +95,9 @@ async function traceBench(file) {
   const filters = [];
   for (const filter of ['size=1K&size=1M', 'lifetime=0&lifetime=1ms', 'temporary=1', 'no_default_cull=1', 'at=peak']) {
     const hash = `view=stacks&${filter}`;
-    filters.push(await until(page, '(hash) => { location.hash = hash; }', `(hash) => ${isSettled} && /--(size|lifetime|temporary|no-default-cull|at)/.test(document.querySelector('.command code')?.textContent ?? '')`, hash));
+    const took = await until(page, '(hash) => { location.hash = hash; }', `(hash) => ${isSettled} && /--(size|lifetime|temporary|no-default-cull|at)/.test(document.querySelector('.command code')?.textContent ?? '')`, hash);
+    filters.push(took);
+    tell(`change a filter, stacks: ${filter}`, name, took, 'ms', must);
     await until(page, '() => { location.hash = "view=stacks"; }', `() => ${isSettled} && !/--(size|lifetime|temporary|no-default-cull|at)/.test(document.querySelector('.command code')?.textContent ?? '-- at')`, '');
   }
   tell('change a filter, stacks', name, Math.max(...filters), 'ms, worst', must);
