@@ -12,7 +12,6 @@ use super::explorer::{Explorer, FrameNumber};
 use super::site_table::Site;
 use crate::choice::Choice;
 use crate::cull_list::CullList;
-use crate::culling::Culling;
 use crate::error::Result;
 use crate::filter::{Filter, Span};
 use crate::name_table::Name;
@@ -113,6 +112,14 @@ pub struct Course {
     pub peak: (u64, u64, u64),
 }
 
+/// What the sites of a table are in a course.
+#[derive(Debug)]
+pub(super) struct SiteGroups {
+    /// By site.
+    group_of: Vec<u32>,
+    keys: Vec<SeriesKey>,
+}
+
 /// Up to this many groups are drawn in one pass, and the greatest chosen then.
 const GROUPS_DRAWN_AT_ONCE: usize = 64;
 /// No group.
@@ -165,7 +172,10 @@ impl Explorer {
         let filter = Filter { range: None, at: None, allocation_type: None, ..query.filter.clone() };
         filter.check()?;
         let choice = Choice::new(&filter, self.trace().processes(), self.trace().threads())?;
-        let (group_of, keys) = self.site_groups(table, &filter, &choice, query);
+        let groups =
+            self.site_groups.get(&(query.cull.clone(), query.by), || self.groups_of_sites(table, query));
+        let keys = &groups.keys;
+        let group_of = self.chosen_groups(table, &filter, &choice, &groups.group_of);
         let passing = Passing {
             table,
             filter: &filter,
@@ -214,25 +224,34 @@ impl Explorer {
         Ok(Some(course))
     }
 
-    /// By site its group, and what the groups are.
-    fn site_groups(
+    /// By site its group, if the filter lets it pass.
+    fn chosen_groups(
         &self,
         table: &EventTable,
         filter: &Filter,
         choice: &Choice,
-        query: &CourseQuery,
-    ) -> (Vec<u32>, Vec<SeriesKey>) {
+        group_of: &[u32],
+    ) -> Vec<u32> {
         let has_required = self.has_required(filter);
+        if has_required.is_none() && choice.is_everything() {
+            return group_of.to_vec();
+        }
+        let passes = |site: &Site| {
+            let is_required = |has: &Vec<bool>| has.get(site.stack.0 as usize).copied().unwrap_or(false);
+            site.is_chosen(choice) && has_required.as_ref().is_none_or(is_required)
+        };
+        let sites = table.sites.iter().zip(group_of);
+        sites.map(|(site, &group)| if passes(site) { group } else { NO_GROUP }).collect()
+    }
+
+    /// Groups of all sites.
+    fn groups_of_sites(&self, table: &EventTable, query: &CourseQuery) -> SiteGroups {
         let tree = self.tree();
-        let mut culling = Culling::new(tree, &query.cull);
+        let left = self.left(&query.cull);
         let mut keys = Vec::new();
         let mut numbers: HashMap<GroupId, u32> = HashMap::new();
         let mut group = |site: &Site| {
-            let is_required = |has: &Vec<bool>| has.get(site.stack.0 as usize).copied().unwrap_or(false);
-            if !site.is_chosen(choice) || !has_required.as_ref().is_none_or(is_required) {
-                return NO_GROUP;
-            }
-            let mut culled = || culling.cull(tree.named(site.stack));
+            let culled = || left[tree.named(site.stack) as usize];
             let (id, key) = match query.by {
                 CourseBy::Nothing => (GroupId::Number(0), SeriesKey::Process(0)),
                 CourseBy::Processes => (GroupId::Number(site.process.0), SeriesKey::Process(site.process.0)),
@@ -257,7 +276,8 @@ impl Explorer {
                 keys.len() as u32 - 1
             })
         };
-        (table.sites.iter().map(&mut group).collect(), keys)
+        let group_of = table.sites.iter().map(&mut group).collect();
+        SiteGroups { group_of, keys }
     }
 }
 

@@ -4,7 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use heapr_trace::{Damage, StackIndex, Summary, Trace};
 
+use super::course::{CourseBy, SiteGroups};
 use super::event_table::{EventTable, TableLimit};
+use super::remembered::Remembered;
+use super::row_plan::RowPlan;
 use super::scan::Scan;
 use super::selection::Selection;
 use super::spread::Spread;
@@ -13,6 +16,7 @@ use crate::choice::Choice;
 use crate::code_table::CodeTable;
 use crate::collector::RowSums;
 use crate::cull_list::CullList;
+use crate::culling::Culling;
 use crate::error::Result;
 use crate::filter::{Filter, Moment};
 use crate::frame_pattern::FramePattern;
@@ -52,6 +56,11 @@ pub struct Explorer {
     /// Where the file has none: what it would be, and what of the events could not be used.
     replayed_summary: OnceLock<(Summary, Vec<Damage>)>,
     pub(super) spread: Spread,
+    /// By cull list: of each stack what is left of it.
+    left: Remembered<CullList, Vec<Node>>,
+    /// By cull list and kind of series: groups of the table's sites.
+    pub(super) site_groups: Remembered<(CullList, CourseBy), SiteGroups>,
+    plans: OnceLock<[RowPlan; 2]>,
 }
 
 /// Whether a filter asks for nothing that a summary does not hold.
@@ -72,6 +81,9 @@ impl Explorer {
     pub fn with_spread(trace: Arc<Trace>, spread: Spread) -> Self {
         Self {
             spread,
+            left: Remembered::default(),
+            site_groups: Remembered::default(),
+            plans: OnceLock::new(),
             trace,
             tree: OnceLock::new(),
             table: OnceLock::new(),
@@ -200,7 +212,9 @@ impl Explorer {
                 spread: self.spread,
                 is_cancelled,
             };
-            return Ok(Selection::of_scan(table, scan.run()?));
+            let plans =
+                self.plans.get_or_init(|| [RowPlan::new(table, false), RowPlan::new(table, true)]);
+            return Ok(Selection::of_scan(table, plans, scan.run()?));
         }
         let by = if found.threads { GroupBy::Threads } else { GroupBy::Stacks };
         let query = Query {
@@ -282,6 +296,11 @@ impl Explorer {
         })
     }
 
+    /// By stack what culling leaves of it.
+    pub(super) fn left(&self, cull: &CullList) -> Arc<Vec<Node>> {
+        self.left.get(cull, || Culling::new(self.tree(), cull).all())
+    }
+
     pub(super) fn culled<'a>(
         &'a self,
         selection: &'a Selection,
@@ -292,7 +311,7 @@ impl Explorer {
             (GroupBy::Threads, Some(rows)) => rows,
             _ => &selection.rows,
         };
-        Culled::new(rows, self.tree(), cull, |_| true)
+        Culled::with_left(rows, self.tree(), &self.left(cull))
     }
 
     /// Ranks all groups.

@@ -19,6 +19,8 @@ mod inverted_flame;
 mod leaks;
 mod neighbours;
 mod peak;
+mod remembered;
+mod row_plan;
 mod scan;
 mod selection;
 mod site_table;
