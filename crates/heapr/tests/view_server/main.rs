@@ -2,4 +2,5 @@
 
 mod native_snapshots;
 mod running_session;
+mod static_page;
 mod viewer;
