@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use heapr_query::{
     Action, AllocationType, Answer, Course, CourseBy, CourseOf, CourseQuery, CullList, Explorer, Filter,
-    FlameQuery, FlameTree, Found, FrameView, GroupBy, HistogramOf, Query, Ranking, SortKey, Span, TableLimit,
+    FlameQuery, FlameTree, Found, FrameView, GroupBy, HistogramOf, Query, Ranking, SortKey, Span, Spread, TableLimit,
     Value, run,
 };
 use heapr_trace::Trace;
@@ -19,7 +19,8 @@ const ENOUGH: TableLimit = TableLimit { memory_bytes: 1 << 30 };
 const NOTHING: TableLimit = TableLimit { memory_bytes: 0 };
 
 fn explorer(trace: &Arc<Trace>, limit: TableLimit) -> Explorer {
-    let explorer = Explorer::new(Arc::clone(trace));
+    // Parts of a few events each.
+    let explorer = Explorer::with_spread(Arc::clone(trace), Spread { threads: 3, least: 2 });
     explorer.name(&mut Names);
     explorer.read_events(limit, &mut |_, _| {}, &|| false).unwrap();
     assert!(explorer.table().is_some() || limit == NOTHING);

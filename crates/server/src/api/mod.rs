@@ -7,10 +7,11 @@ mod files;
 mod flame;
 mod flame_json;
 mod frame;
-mod ids;
+pub(crate) mod ids;
 mod leaks;
 mod panels;
-mod report;
+pub(crate) mod report;
+mod session;
 mod stack;
 mod timeline;
 
@@ -69,9 +70,11 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
         "diff" => diff::diff(&context, body),
         "diff-flame" => diff_flame::diff_flame(&context, body),
         "export" => export::export(&context, body),
-        name => match name.strip_prefix("snapshot/") {
-            Some(name) => crate::snapshot::answer(&context, name, body),
-            None => Err(Error::NotFound { what: "request", name: name.to_owned() }),
+        name => match name.split_once('/') {
+            Some(("snapshot", name)) => crate::snapshot::answer(&context, name, body),
+            Some(("native", name)) => crate::native::answer(&context, name, body),
+            Some(("session", name)) => session::answer(&context, name, body),
+            _ => Err(Error::NotFound { what: "request", name: name.to_owned() }),
         },
     }
 }
