@@ -57,10 +57,7 @@ fn install() {
         if std::fs::read(&stamp).is_ok_and(|installed| installed == lock) {
             return;
         }
-        run_in_ui(
-            &["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
-            Duration::from_secs(180),
-        );
+        run_in_ui(&["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], Duration::from_secs(180));
         std::fs::write(stamp, lock).unwrap();
     });
 }
