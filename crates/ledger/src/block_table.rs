@@ -10,8 +10,9 @@
 //! An allocator hands out neighbours one after the other, and programs free neighbours together: neighbours share cache
 //! lines at each level, and records taken one after the other lie one after the other. (A plain hash table of blocks took
 //! 220 ns an event, in cache and page misses alone, on a program with a million live blocks: two thirds of the recorder's
-//! time.) Regions and groups hold only what is there (`runs`): a block costs 24 bytes and a word, its share of a group (32 bytes to
-//! 512 of heap) and of a region (a word for each group, 16 bytes and its place in the directory to 32 KiB).
+//! time.) Regions and groups of few blocks hold only what is there (`runs`, `slots`): a block costs 24 bytes, its share of a group (32
+//! bytes to 512 of heap, and 128 more if more than three blocks are there) and of a region (a word for each group, 16 bytes and its place in
+//! the directory to 32 KiB).
 //!
 //! Empty groups stay until there are twice as many groups as at the last sweep; then they and their regions are given back.
 //!
@@ -23,13 +24,12 @@ use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex};
 use crate::block_record::{BlockRecord, is_of, owner};
 use crate::cut::Cut;
 use crate::runs::{Run, Runs, places};
+use crate::slots::{Arrays, SLOT_COUNT, Slots};
 
 /// Smallest directory.
 const FIRST_CAPACITY: usize = 1 << 6;
 /// Fewest groups that are worth a sweep.
 const SWEPT_MIN: usize = 1 << 10;
-/// Slots of a group.
-const SLOT_COUNT: usize = 32;
 /// Groups of a region.
 const PART_COUNT: usize = 64;
 
@@ -51,7 +51,7 @@ struct Home {
     key: u64,
     /// 0: the group is not in use.
     owner: u32,
-    records: Run,
+    records: Slots,
 }
 
 /// The group that an address probably belongs to.
@@ -94,6 +94,7 @@ pub(crate) struct BlockTable {
     free_regions: Vec<u32>,
     /// By group.
     homes: Vec<Home>,
+    arrays: Arrays,
     runs: Runs,
     free_groups: Vec<u32>,
     /// Groups in use when the next sweep is due.
@@ -110,6 +111,7 @@ impl BlockTable {
             regions: Vec::new(),
             free_regions: Vec::new(),
             homes: Vec::new(),
+            arrays: Arrays::default(),
             runs: Runs::default(),
             free_groups: Vec::new(),
             sweep_at: SWEPT_MIN,
@@ -177,7 +179,7 @@ impl BlockTable {
     #[inline(always)]
     pub(crate) fn soon(&self, hint: Hint, address: u64) -> u32 {
         let home = self.homes.get(hint.0 as usize);
-        home.and_then(|home| self.runs.get(&home.records, slot(address))).map_or(0, |record| record + 1)
+        home.and_then(|home| self.arrays.get(&home.records, slot(address))).map_or(0, |record| record + 1)
     }
 
     /// The stack of a record that [`BlockTable::soon`] has named.
@@ -195,7 +197,7 @@ impl BlockTable {
         if self.homes.len() - self.free_groups.len() >= self.sweep_at {
             self.sweep();
         }
-        let home = Home { key, owner, records: Run::EMPTY };
+        let home = Home { key, owner, records: Slots::EMPTY };
         let group = match self.free_groups.pop() {
             Some(group) => {
                 self.homes[group as usize] = home;
@@ -246,7 +248,7 @@ impl BlockTable {
         }
         let record = BlockRecord::new(block);
         let records = &mut self.homes[group].records;
-        if let Some(number) = self.runs.get(records, slot(block.address_avma)) {
+        if let Some(number) = self.arrays.get(records, slot(block.address_avma)) {
             let old = std::mem::replace(&mut self.records[number as usize], record);
             return Some(old.block(owner, block.address_avma));
         }
@@ -260,7 +262,7 @@ impl BlockTable {
                 (self.records.len() - 1) as u32
             }
         };
-        self.runs.insert(records, slot(block.address_avma), number);
+        self.arrays.insert(records, slot(block.address_avma), number);
         None
     }
 
@@ -278,7 +280,7 @@ impl BlockTable {
         if self.cut.watches(group) {
             self.put_aside(group, slot(address));
         }
-        let record = self.runs.remove(&mut self.homes[group].records, slot(address))?;
+        let record = self.arrays.remove(&mut self.homes[group].records, slot(address))?;
         self.free_records.push(record);
         Some(self.records[record as usize].block(owner, address))
     }
@@ -295,7 +297,7 @@ impl BlockTable {
 
     fn block_at(&self, group: usize, slot: usize) -> Option<Block> {
         let home = &self.homes[group];
-        let record = &self.records[self.runs.get(&home.records, slot)? as usize];
+        let record = &self.records[self.arrays.get(&home.records, slot)? as usize];
         Some(record.block(home.owner, address(home.key, slot)))
     }
 
@@ -325,7 +327,7 @@ impl BlockTable {
         for number in from..from + taken {
             let home = self.homes[number];
             let unchanged = !u64::from(self.cut.changed[number]);
-            for (slot, &record) in places(home.records.taken).zip(self.runs.numbers(&home.records)) {
+            for (slot, record) in self.arrays.iter(&home.records) {
                 if unchanged >> slot & 1 != 0 {
                     visit(&self.records[record as usize].block(home.owner, address(home.key, slot)));
                 }
@@ -349,7 +351,8 @@ impl BlockTable {
             for part in places(region.taken) {
                 let Some(number) = self.runs.get(region, part) else { continue };
                 let home = &mut self.homes[number as usize];
-                if home.records.taken == 0 {
+                self.arrays.shrink(&mut home.records);
+                if home.records.is_empty() {
                     home.owner = 0;
                     self.free_groups.push(number);
                     self.runs.remove(region, part);
@@ -384,7 +387,7 @@ impl BlockTable {
 
     fn blocks_of(&self, home: &Home) -> impl Iterator<Item = Block> + '_ {
         let home = *home;
-        places(home.records.taken).zip(self.runs.numbers(&home.records)).map(move |(slot, &number)| {
+        self.arrays.iter(&home.records).map(move |(slot, number)| {
             self.records[number as usize].block(home.owner, address(home.key, slot))
         })
     }
@@ -429,8 +432,8 @@ impl BlockTable {
         }
         for home in &mut self.homes {
             if is_of(home.owner, process) {
-                self.free_records.extend(self.runs.numbers(&home.records));
-                self.runs.clear(&mut home.records);
+                self.free_records.extend(self.arrays.iter(&home.records).map(|(_, number)| number));
+                self.arrays.clear(&mut home.records);
             }
         }
         if self.len() == 0 && self.cut.is_done() {
