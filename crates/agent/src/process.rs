@@ -175,7 +175,8 @@ impl Agent {
         let process_id = sys::process_id();
         let root = control.root_pid.compare_exchange(0, process_id, Relaxed, Relaxed);
         let is_attached = !is_fork && self.is_injected.load(Relaxed) != 0;
-        let is_root = root.is_ok() || root == Err(process_id) || is_attached || start::is_named_root(process_id);
+        let is_root =
+            root.is_ok() || root == Err(process_id) || is_attached || start::is_named_root(process_id);
         if !is_root && control.flags.load(Relaxed) & FLAG_NO_FOLLOW != 0 {
             self.disable(DisableReason::NotFollowed);
             return None;

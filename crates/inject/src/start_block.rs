@@ -120,13 +120,7 @@ impl StartBlock {
             strings.push(0);
         }
         let added = at.iter().filter(|(place, _)| place.is_none()).count();
-        let word_count = 1
-            + self.arguments.len()
-            + 1
-            + pointers.len()
-            + added
-            + 1
-            + self.facts.len() * 2;
+        let word_count = 1 + self.arguments.len() + 1 + pointers.len() + added + 1 + self.facts.len() * 2;
         let bytes = word_count as u64 * WORD_BYTES + strings.len() as u64;
         let rsp_avma = self.rsp_avma.wrapping_sub(bytes) & !15;
         let strings_avma = rsp_avma + word_count as u64 * WORD_BYTES;

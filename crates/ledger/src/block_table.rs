@@ -10,8 +10,8 @@
 //! An allocator hands out neighbours one after the other, and programs free neighbours together: neighbours share cache
 //! lines at each level, and records taken one after the other lie one after the other. (A plain hash table of blocks took
 //! 220 ns an event, in cache and page misses alone, on a program with a million live blocks: two thirds of the recorder's
-//! time.) Regions and groups hold only what is there (`runs`): a block costs 24 bytes and a word, its share of a group (32 bytes to
-//! 512 of heap) and of a region (a word for each group, 16 bytes and its place in the directory to 32 KiB).
+//! time.) Regions and groups hold only what is there (`runs`): a block costs 24 bytes and a word or two, its share of a group (24 bytes
+//! to 512 of heap) and of a region (a word for each group, 16 bytes and its place in the directory to 32 KiB).
 //!
 //! Empty groups stay until there are twice as many groups as at the last sweep; then they and their regions are given back.
 //!
@@ -52,7 +52,7 @@ struct Home {
     key: u64,
     /// 0: the group is not in use.
     owner: u32,
-    records: Run,
+    records: Run<u32>,
 }
 
 /// The group that an address probably belongs to.
@@ -127,7 +127,8 @@ fn address(key: u64, slot: usize) -> u64 {
 pub(crate) struct BlockTable {
     directory: Vec<Place>,
     /// The numbers of their groups.
-    regions: Vec<Run>,
+    regions: Vec<Run<u64>>,
+    region_runs: Runs,
     free_regions: Vec<u32>,
     /// By group.
     homes: Vec<Home>,
@@ -145,6 +146,7 @@ impl BlockTable {
         Self {
             directory: vec![NO_PLACE; FIRST_CAPACITY],
             regions: Vec::new(),
+            region_runs: Runs::default(),
             free_regions: Vec::new(),
             homes: Vec::new(),
             runs: Runs::default(),
@@ -192,7 +194,7 @@ impl BlockTable {
     fn group(&self, owner: u32, key: u64) -> Option<usize> {
         let place = self.find(owner, key).ok()?;
         let region = &self.regions[self.directory[place].region as usize];
-        self.runs.get(region, part(key)).map(|group| group as usize)
+        self.region_runs.get(region, part(key)).map(|group| group as usize)
     }
 
     #[inline(always)]
@@ -204,7 +206,31 @@ impl BlockTable {
         self.group(owner, key)
     }
 
+    /// The region of an address, for [`Self::hint_in`].
+    #[inline(always)]
+    pub(crate) fn region(&self, process: ProcessIndex, heap: HeapId, address: u64) -> u32 {
+        match self.find(owner(process, heap), key(address)) {
+            Ok(place) => self.directory[place].region,
+            Err(_) => u32::MAX,
+        }
+    }
+
+    /// Looks up where a block is, in its region.
+    #[inline(always)]
+    pub(crate) fn hint_in(&self, region: u32, address: u64) -> Hint {
+        let region = self.regions.get(region as usize);
+        let group = region.and_then(|region| self.region_runs.get(region, part(key(address))));
+        group.map_or(Hint::NONE, Hint)
+    }
+
+    /// Pulls what is known of a group into the caches; what it answers means nothing.
+    #[inline(always)]
+    pub(crate) fn touch(&self, hint: Hint) -> u32 {
+        self.homes.get(hint.0 as usize).map_or(0, |home| home.records.taken)
+    }
+
     /// Looks up where a block is.
+    #[cfg(test)]
     #[inline(always)]
     pub(crate) fn hint(&self, process: ProcessIndex, heap: HeapId, address: u64) -> Hint {
         self.group(owner(process, heap), key(address)).map_or(Hint::NONE, |group| Hint(group as u32))
@@ -229,7 +255,7 @@ impl BlockTable {
         if self.homes.len() - self.free_groups.len() >= self.sweep_at {
             self.sweep();
         }
-        let home = Home { key, owner, records: Run::EMPTY };
+        let home = Home { key, owner, records: Run::empty() };
         let group = match self.free_groups.pop() {
             Some(group) => {
                 self.homes[group as usize] = home;
@@ -241,7 +267,7 @@ impl BlockTable {
             }
         };
         let region = self.region_to_fill(owner, key);
-        self.runs.insert(&mut self.regions[region], part(key), group);
+        self.region_runs.insert(&mut self.regions[region], part(key), group);
         group as usize
     }
 
@@ -253,7 +279,7 @@ impl BlockTable {
         let region = match self.free_regions.pop() {
             Some(region) => region,
             None => {
-                self.regions.push(Run::EMPTY);
+                self.regions.push(Run::empty());
                 (self.regions.len() - 1) as u32
             }
         };
@@ -358,9 +384,9 @@ impl BlockTable {
         let taken = group_count.min(self.cut.left as usize);
         for number in from..from + taken {
             let home = self.homes[number];
-            let unchanged = !u64::from(self.cut.changed[number]);
-            for (slot, &record) in places(home.records.taken).zip(self.runs.numbers(&home.records)) {
-                if unchanged >> slot & 1 != 0 {
+            let changed = self.cut.changed[number];
+            for (slot, record) in self.runs.entries(home.records) {
+                if changed >> slot & 1 == 0 {
                     visit(&self.records[record as usize].block(home.owner, address(home.key, slot)));
                 }
             }
@@ -381,12 +407,12 @@ impl BlockTable {
         for place in self.directory.iter().filter(|place| place.owner != 0) {
             let region = &mut self.regions[place.region as usize];
             for part in places(region.taken) {
-                let Some(number) = self.runs.get(region, part) else { continue };
+                let Some(number) = self.region_runs.get(region, part) else { continue };
                 let home = &mut self.homes[number as usize];
                 if home.records.taken == 0 {
                     home.owner = 0;
                     self.free_groups.push(number);
-                    self.runs.remove(region, part);
+                    self.region_runs.remove(region, part);
                 }
             }
             if region.taken == 0 {
@@ -414,7 +440,7 @@ impl BlockTable {
     pub(crate) fn iter(&self) -> impl Iterator<Item = Block> + '_ {
         // By group, not by directory: groups and records lie in the order in which they were first used.
         self.homes.iter().flat_map(|home| {
-            places(home.records.taken).zip(self.runs.numbers(&home.records)).map(|(slot, &number)| {
+            self.runs.entries(home.records).map(|(slot, number)| {
                 self.records[number as usize].block(home.owner, address(home.key, slot))
             })
         })
@@ -432,7 +458,7 @@ impl BlockTable {
         }
         for home in &mut self.homes {
             if home.owner >> 8 == gone {
-                self.free_records.extend(self.runs.numbers(&home.records));
+                self.free_records.extend(self.runs.entries(home.records).map(|(_, number)| number));
                 self.runs.clear(&mut home.records);
             }
         }

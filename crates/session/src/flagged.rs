@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::background::FlaggedTargets;
 use crate::attach::{AttachOutcome, Preload};
+use crate::background::FlaggedTargets;
 use crate::exec_guard::{ExecGuard, News};
 use crate::flag_watch::FlagWatch;
 use crate::flags::FlagKind;
@@ -123,7 +123,9 @@ impl Flagged {
             let is_recorded = records(pid);
             if is_recorded && !prepared.is_told {
                 prepared.is_told = true;
-                findings.remarks.push(format!("process {pid} is flagged and traced from its first instruction"));
+                findings
+                    .remarks
+                    .push(format!("process {pid} is flagged and traced from its first instruction"));
             }
             let is_overdue = prepared.since.elapsed() > LOAD_LIMIT;
             if is_overdue && !is_recorded && crate::process_facts::is_alive(pid) {

@@ -61,14 +61,14 @@ pub use control::{
 pub use error::Error;
 pub use flag_target::{FlagTarget, ProcessFacts};
 pub use flags::{Flag, FlagError, FlagKind, FlagScope, Flags};
-pub use shell_flags::{sessions_directory, shell_environment};
 pub use heap_trace::HeapTrace;
-pub use inherited_descriptors::InheritedDescriptors;
 pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError};
+pub use inherited_descriptors::InheritedDescriptors;
 pub use native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 pub use native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
 pub use properties::{LoggingMode, OnFull, SessionProperties, StackEvents};
 pub use session::{Session, SessionSummary};
 pub use session_name::SessionName;
+pub use shell_flags::{sessions_directory, shell_environment};
 pub use statistics::Statistics;
 pub use status::{ProcessStatus, SessionState, SessionStatus};

@@ -14,12 +14,12 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::Error;
 use crate::agent_file::{lasting_agent_file, preload_with};
 use crate::flag_cache::FlagCache;
 use crate::flag_target::FlagTarget;
 use crate::flags::{FlagKind, Flags};
 use crate::runtime_directory::RuntimeDirectory;
-use crate::Error;
 
 /// The variable's name, which the agent knows too.
 pub(crate) const VARIABLE: &str = "HEAPR_FLAGGED";

@@ -6,9 +6,28 @@ use std::path::PathBuf;
 
 /// Filesystems of the kernel's own, which hold no programs.
 const WITHOUT_PROGRAMS: [&str; 22] = [
-    "autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "efivarfs",
-    "fusectl", "hugetlbfs", "mqueue", "nsfs", "proc", "pstore", "resctrl", "rpc_pipefs", "securityfs", "selinuxfs",
-    "sysfs", "tracefs",
+    "autofs",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "fusectl",
+    "hugetlbfs",
+    "mqueue",
+    "nsfs",
+    "proc",
+    "pstore",
+    "resctrl",
+    "rpc_pipefs",
+    "securityfs",
+    "selinuxfs",
+    "sysfs",
+    "tracefs",
 ];
 
 /// Device and one mount point of each filesystem that programs can start from.
@@ -63,7 +82,10 @@ pub(crate) fn loaders() -> Vec<PathBuf> {
     let folders = ["/lib64", "/lib", "/usr/lib64", "/usr/lib"];
     let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
     let is_loader = |name: &str| name.starts_with("ld-linux") || name.starts_with("ld-musl");
-    entries.filter(|entry| entry.file_name().to_str().is_some_and(is_loader)).map(|entry| entry.path()).collect()
+    entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_loader))
+        .map(|entry| entry.path())
+        .collect()
 }
 
 #[cfg(test)]

@@ -108,7 +108,9 @@ impl Worker {
             let report = self.session.take_attached(pid, *outcome);
             self.attached.push(pid);
             let remark = attach_remark(&report);
-            self.remark(format!("process {pid} is flagged and traced since its libraries were loaded: {remark}"));
+            self.remark(format!(
+                "process {pid} is flagged and traced since its libraries were loaded: {remark}"
+            ));
         }
         for pid in findings.to_attach {
             match self.attach(pid) {
@@ -326,18 +328,18 @@ impl Worker {
 
 /// What there is to say about an attach.
 fn attach_remark(report: &AttachReport) -> String {
-        let mut remark = format!(
-            "it stood still for {:.1} ms ({} threads, {} modules)",
-            report.pause.as_secs_f64() * 1e3,
-            report.thread_count,
-            report.module_count
-        );
-        match &report.heap_unread {
-            Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
-            None => remark += &format!("; it had allocated {} blocks before", report.blocks_before),
-        }
-        for (function, reason) in &report.not_hooked {
-            remark += &format!("; {function} is not recorded: {reason}");
-        }
+    let mut remark = format!(
+        "it stood still for {:.1} ms ({} threads, {} modules)",
+        report.pause.as_secs_f64() * 1e3,
+        report.thread_count,
+        report.module_count
+    );
+    match &report.heap_unread {
+        Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
+        None => remark += &format!("; it had allocated {} blocks before", report.blocks_before),
+    }
+    for (function, reason) in &report.not_hooked {
+        remark += &format!("; {function} is not recorded: {reason}");
+    }
     remark
 }

@@ -32,7 +32,9 @@ const LOOK: &str = "flagged programs that this shell starts are traced from thei
 pub(super) fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
     let variables = shell_environment()?;
     let mut text = match (arguments.reader, arguments.off) {
-        (Reader::Sh, false) => format!("# {LOOK}# in ~/.profile or ~/.bashrc:  eval \"$(heapr config shell)\"\n"),
+        (Reader::Sh, false) => {
+            format!("# {LOOK}# in ~/.profile or ~/.bashrc:  eval \"$(heapr config shell)\"\n")
+        }
         (Reader::Fish, false) => {
             format!("# {LOOK}# in ~/.config/fish/config.fish:  heapr config shell --for fish | source\n")
         }
@@ -55,7 +57,9 @@ pub(super) fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
             (Reader::Sh, true) => format!("unset {name}\n"),
             (Reader::Fish, false) => format!("set -gx {name} {}\n", quoted(value, "\\'")),
             (Reader::Fish, true) => format!("set -e {name}\n"),
-            (Reader::Systemd, false) => format!("{name}=\"{}\"\n", value.replace('\\', "\\\\").replace('"', "\\\"")),
+            (Reader::Systemd, false) => {
+                format!("{name}=\"{}\"\n", value.replace('\\', "\\\\").replace('"', "\\\""))
+            }
             (Reader::Systemd, true) => format!("# without {name}\n"),
         };
     }

@@ -106,11 +106,8 @@ fn fifty_instances_from_a_shell_are_all_recorded_whole() {
     let status = flagged.stage.status("flags");
     assert_eq!(status["event_count"], 50 * EVENTS, "{status}");
     let all = flagged.stop();
-    let expected = Counts {
-        processes: 50,
-        allocations: 50 * once.allocations,
-        outstanding: 50 * once.outstanding,
-    };
+    let expected =
+        Counts { processes: 50, allocations: 50 * once.allocations, outstanding: 50 * once.outstanding };
     assert_eq!(all, expected);
 }
 
@@ -193,10 +190,7 @@ fn control_groups_choose_programs() {
     let Some(group) = ControlGroup::new("heapr-test-unit.service") else {
         return eprintln!("not run: no control group can be made");
     };
-    for target in [
-        ["--unit", "heapr-test-unit"],
-        ["--cgroup", &group.path],
-    ] {
+    for target in [["--unit", "heapr-test-unit"], ["--cgroup", &group.path]] {
         let flagged = Flagged::new("grouped");
         flagged.enable(&target);
         flagged.start();

@@ -101,8 +101,7 @@ mod tests {
     fn pointers_to_blocks_to_chunks_and_mixed_links_count_and_nothing_else() {
         let chunks = [0x5000, 0x5040, 0x5080, 0x50c0, 0x5100];
         let mixed_place = START + 3 * 8;
-        let memory =
-            Memory(vec![0x5010, 7, 0x5080, (mixed_place >> 12) ^ 0x50d0, 0x5048, 0x4fff, u64::MAX]);
+        let memory = Memory(vec![0x5010, 7, 0x5080, (mixed_place >> 12) ^ 0x50d0, 0x5048, 0x4fff, u64::MAX]);
         let found = referenced(&memory, &memory.mappings().unwrap(), &chunks);
         assert_eq!(found, [true, false, true, true, false]);
         assert_eq!(referenced(&memory, &memory.mappings().unwrap(), &[]), Vec::<bool>::new());

@@ -90,16 +90,16 @@ pub(super) fn first_consistent<M: HeapMemory>(
         return Some(first_avma);
     }
     let is_referenced = referenced(memory, mappings, &starts);
-    let mut proven =
-        starts.iter().zip(is_referenced).filter(|(start_avma, is_referenced)| {
-            *is_referenced || is_free_by_both_ends(&mut pages, **start_avma)
-        });
+    let mut proven = starts.iter().zip(is_referenced).filter(|(start_avma, is_referenced)| {
+        *is_referenced || is_free_by_both_ends(&mut pages, **start_avma)
+    });
     if let Some((&proven_avma, _)) = proven.next() {
         // What leads to it may be blocks that were leaked.
         let leads_there = |start_avma: &&u64| leads_to(&mut pages, **start_avma, proven_avma);
         return starts.iter().find(leads_there).copied();
     }
-    let longer = |best, start_avma| if takes_more_steps(&mut pages, start_avma, best) { start_avma } else { best };
+    let longer =
+        |best, start_avma| if takes_more_steps(&mut pages, start_avma, best) { start_avma } else { best };
     Some(starts.into_iter().fold(first_avma, longer))
 }
 

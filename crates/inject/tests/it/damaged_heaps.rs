@@ -42,7 +42,10 @@ fn an_overwritten_header_is_named_and_the_rest_is_listed() {
         let before = live.iter().filter(|&&address| address < victim_avma);
         assert!(before.clone().count() > 100);
         for address in before {
-            assert!(listed.contains(address), "{size_field:#x}: {address:#x} before the damage is missing");
+            assert!(
+                listed.contains(address),
+                "{size_field:#x} at {victim_avma:#x}: {address:#x} before the damage is missing; {said}"
+            );
         }
         let found = live.iter().filter(|address| listed.contains(address)).count();
         assert!(found * 100 >= live.len() * 95, "{size_field:#x}: {found} of {}: {said}", live.len());
@@ -89,12 +92,8 @@ fn other_allocators_are_named_and_no_rundown_is_made() {
             eprintln!("not run: {path} is not installed");
             continue;
         }
-        let mut child = Command::new("sleep")
-            .arg("60")
-            .env("LD_PRELOAD", &path)
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child =
+            Command::new("sleep").arg("60").env("LD_PRELOAD", &path).stdin(Stdio::null()).spawn().unwrap();
         let deadline = Instant::now() + LIMIT;
         let memory = StoppedProcess::of(child.id());
         // Until its loader has mapped the library there is another reason.
