@@ -20,7 +20,7 @@ export async function openBrowser({ width = 1280, height = 800, scale = 1, dark 
   page.on('pageerror', (error) => errors.push(`page: ${error.stack ?? error}`));
   page.on('console', (message) => message.type() === 'error' && errors.push(`console: ${message.text()}`));
   return {
-    page, errors,
+    page, errors, profile,
     async close() {
       await context.close();
       rmSync(profile, { recursive: true, force: true });

@@ -9,9 +9,12 @@ import './style/trace.css';
 import './style/snapshot.css';
 
 apply();
-useRecordedAnswers();
 const root = document.getElementById('app');
-if (root) {
-  root.replaceChildren();
-  render(<App />, root);
-}
+useRecordedAnswers()
+  .then(() => {
+    root?.replaceChildren();
+    if (root) render(<App />, root);
+  })
+  .catch((error: unknown) => {
+    if (root) root.textContent = `the answers in this page cannot be read: ${String(error)}`;
+  });

@@ -18,8 +18,9 @@
 //! What still misses the caches is looked up for many events at once ([`BlockTable::hint`], [`BlockTable::soon`]): the processor waits for
 //! all of those loads together instead of for one after the other.
 
-use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
+use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex};
 
+use crate::block_record::{BlockRecord, is_of, owner};
 use crate::cut::Cut;
 use crate::runs::{Run, Runs, places};
 
@@ -31,8 +32,6 @@ const SWEPT_MIN: usize = 1 << 10;
 const SLOT_COUNT: usize = 32;
 /// Groups of a region.
 const PART_COUNT: usize = 64;
-/// Top bit of a record's thread: born of a realloc.
-const IS_REALLOC: u32 = 1 << 31;
 
 /// A place of the directory: 16 bytes.
 #[derive(Debug, Clone, Copy)]
@@ -62,42 +61,6 @@ pub(crate) struct Hint(u32);
 impl Hint {
     /// Nothing is known.
     pub(crate) const NONE: Self = Self(u32::MAX);
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Record {
-    size_bytes: u64,
-    alloc_ns: u64,
-    stack: u32,
-    thread: u32,
-}
-
-impl Record {
-    fn new(block: &Block) -> Self {
-        Self {
-            size_bytes: block.size_bytes,
-            alloc_ns: block.alloc_ns,
-            stack: block.stack.0,
-            thread: block.thread.0 & !IS_REALLOC | if block.is_realloc { IS_REALLOC } else { 0 },
-        }
-    }
-
-    fn block(&self, owner: u32, address_avma: u64) -> Block {
-        Block {
-            process: ProcessIndex((owner >> 8).wrapping_sub(1)),
-            heap: HeapId(owner as u8),
-            address_avma,
-            size_bytes: self.size_bytes,
-            stack: StackIndex(self.stack),
-            thread: ThreadIndex(self.thread & !IS_REALLOC),
-            alloc_ns: self.alloc_ns,
-            is_realloc: self.thread & IS_REALLOC != 0,
-        }
-    }
-}
-
-fn owner(process: ProcessIndex, heap: HeapId) -> u32 {
-    process.0.wrapping_add(1) << 8 | u32::from(heap.0)
 }
 
 /// Address / 512 in the upper bits, address % 16 in the lower four: blocks of other alignments have groups of their own.
@@ -136,7 +99,7 @@ pub(crate) struct BlockTable {
     free_groups: Vec<u32>,
     /// Groups in use when the next sweep is due.
     sweep_at: usize,
-    records: Vec<Record>,
+    records: Vec<BlockRecord>,
     free_records: Vec<u32>,
     cut: Cut,
 }
@@ -247,7 +210,10 @@ impl BlockTable {
     #[inline(always)]
     pub(crate) fn stack_of(&self, number: u32) -> StackIndex {
         let record = self.records.get((number as usize).wrapping_sub(1));
-        record.map_or(StackIndex::EMPTY, |record| StackIndex(record.stack))
+        // A record may lie across two cache lines: its first word is read for the sake of the caches.
+        record
+            .filter(|record| record.size_bytes != u64::MAX)
+            .map_or(StackIndex::EMPTY, |record| StackIndex(record.stack))
     }
 
     #[inline]
@@ -304,7 +270,7 @@ impl BlockTable {
         if self.cut.watches(group) {
             self.put_aside(group, slot(block.address_avma));
         }
-        let record = Record::new(block);
+        let record = BlockRecord::new(block);
         let records = &mut self.homes[group].records;
         if let Some(number) = self.runs.get(records, slot(block.address_avma)) {
             let old = std::mem::replace(&mut self.records[number as usize], record);
@@ -439,25 +405,56 @@ impl BlockTable {
     /// All live blocks, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Block> + '_ {
         // By group, not by directory: groups and records lie in the order in which they were first used.
-        self.homes.iter().flat_map(|home| {
-            self.runs.entries(home.records).map(|(slot, number)| {
-                self.records[number as usize].block(home.owner, address(home.key, slot))
-            })
+        self.homes.iter().flat_map(|home| self.blocks_of(home))
+    }
+
+    fn blocks_of(&self, home: &Home) -> impl Iterator<Item = Block> + '_ {
+        let home = *home;
+        self.runs.entries(home.records).map(move |(slot, number)| {
+            self.records[number as usize].block(home.owner, address(home.key, slot))
         })
+    }
+
+    fn blocks_in(&self, region: u32) -> impl Iterator<Item = Block> + '_ {
+        let groups = self.region_runs.entries(self.regions[region as usize]);
+        groups.flat_map(|(_, group)| self.blocks_of(&self.homes[group as usize]))
+    }
+
+    /// All live blocks by process, heap and address.
+    pub(crate) fn sorted(&self) -> impl Iterator<Item = Block> + '_ {
+        let mut places: Vec<Place> =
+            self.directory.iter().filter(|place| place.owner != 0).copied().collect();
+        // Where in the address space first, which of sixteen alignments last.
+        places.sort_unstable_by_key(|place| (place.owner, place.key));
+        let mut next = 0;
+        let stretches = std::iter::from_fn(move || {
+            let first = *places.get(next)?;
+            let is_same = |place: &&Place| place.owner == first.owner && place.key >> 4 == first.key >> 4;
+            let stretch = &places[next..next + places[next..].iter().take_while(is_same).count()];
+            next += stretch.len();
+            // Only blocks of several alignments in one stretch of addresses, which no allocator makes, lie in several regions.
+            let mut mixed = Vec::new();
+            if stretch.len() > 1 {
+                mixed.extend(stretch.iter().flat_map(|place| self.blocks_in(place.region)));
+                mixed.sort_unstable_by_key(|block| block.address_avma);
+            }
+            let plain = (stretch.len() == 1).then(|| self.blocks_in(first.region));
+            Some(mixed.into_iter().chain(plain.into_iter().flatten()))
+        });
+        stretches.flatten()
     }
 
     /// Takes out the blocks of a process.
     pub(crate) fn remove_process(&mut self, process: ProcessIndex) {
-        let gone = process.0.wrapping_add(1) & 0xff_ffff;
         if self.cut.left > 0 {
             for group in self.cut.from as usize..(self.cut.from + self.cut.left) as usize {
-                if self.homes[group].owner >> 8 == gone {
+                if is_of(self.homes[group].owner, process) {
                     (0..SLOT_COUNT).for_each(|slot| self.put_aside(group, slot));
                 }
             }
         }
         for home in &mut self.homes {
-            if home.owner >> 8 == gone {
+            if is_of(home.owner, process) {
                 self.free_records.extend(self.runs.entries(home.records).map(|(_, number)| number));
                 self.runs.clear(&mut home.records);
             }
@@ -472,6 +469,8 @@ impl BlockTable {
 
 #[cfg(test)]
 mod tests {
+    use heapr_trace::ThreadIndex;
+
     use super::*;
 
     #[test]
@@ -539,5 +538,6 @@ mod tests {
         found.sort_by_key(key);
         expected.sort_by_key(key);
         assert_eq!(found, expected);
+        assert_eq!(table.sorted().collect::<Vec<_>>(), expected);
     }
 }

@@ -44,6 +44,17 @@ impl<'a, 't> Culled<'a, 't> {
         Ok(Self { rows, tree, stacks })
     }
 
+    /// As [`Culled::new`] of all rows; `left`: by stack what culling leaves of it.
+    pub(crate) fn with_left(
+        rows: &'a RowSource<'t>,
+        tree: &'a SymbolTree,
+        left: &[NamedStack],
+    ) -> Result<Self> {
+        let mut stacks = Vec::new();
+        rows.for_each(|row| stacks.push(left[tree.named(row.stack) as usize]))?;
+        Ok(Self { rows, tree, stacks })
+    }
+
     /// Shows all counted rows with their culled stacks.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&StackTotals, NamedStack)) -> Result<()> {
         let mut stacks = self.stacks.iter();

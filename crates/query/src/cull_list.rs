@@ -8,7 +8,7 @@ use crate::frame_pattern::FramePattern;
 use crate::symbol_forms::for_each_form;
 
 /// A set of frame patterns, made to be asked for many frames.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CullList {
     /// Patterns that are only a symbol: looked up.
     symbols: HashSet<Box<str>>,

@@ -33,6 +33,23 @@ impl<'a> Culling<'a> {
         stack
     }
 
+    /// By stack what culling leaves of it.
+    pub(crate) fn all(&mut self) -> Vec<NamedStack> {
+        let mut left: Vec<NamedStack> = (0..self.tree.len() as NamedStack).collect();
+        if self.list.is_empty() {
+            return left;
+        }
+        // Callers come before what they call.
+        for stack in 1..left.len() {
+            let parent = self.tree.parent(stack as NamedStack);
+            let frame = self.tree.frame(stack as NamedStack);
+            if parent != 0 && frame.is_some_and(|frame| self.is_culled(frame)) {
+                left[stack] = left[parent as usize];
+            }
+        }
+        left
+    }
+
     fn is_culled(&mut self, frame: FrameId) -> bool {
         let frames = &self.tree.frames;
         *self.decided[frame.0 as usize]

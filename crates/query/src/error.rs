@@ -41,6 +41,11 @@ pub enum Error {
         /// Why.
         reason: &'static str,
     },
+    /// A filter of events put to a snapshot.
+    #[error(
+        "--range, --temporary, --type and --at choose events, and a snapshot has none: --age chooses by age"
+    )]
+    NoEventsInSnapshot,
     /// A range whose end does not lie after its start.
     #[error("the {what} {from}..{to} is empty: its end must be greater than its start")]
     EmptyRange {

@@ -61,6 +61,16 @@ impl HistogramCounter {
         }
     }
 
+    /// Adds what another one has counted.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (sum, bucket) in self.buckets.iter_mut().zip(other.buckets.iter()) {
+            sum.total_count += bucket.total_count;
+            sum.total_bytes = sum.total_bytes.saturating_add(bucket.total_bytes);
+            sum.outstanding_count += bucket.outstanding_count;
+            sum.outstanding_bytes = sum.outstanding_bytes.saturating_add(bucket.outstanding_bytes);
+        }
+    }
+
     pub(crate) fn finish(self) -> Histogram {
         let mut buckets = *self.buckets;
         for (bits, bucket) in buckets.iter_mut().enumerate() {

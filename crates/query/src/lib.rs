@@ -11,7 +11,7 @@
 //!                                   └─> groups ── sort, top ──> report
 //! ```
 //!
-//! Invariants: no input or output, no clock, no threads; nothing here knows how a report is printed.
+//! Invariants: no input or output, no clock, no threads but those that a caller lends ([`Spread`]); nothing here knows how a report is printed.
 #![forbid(unsafe_code)]
 
 mod aggregate;
@@ -39,6 +39,7 @@ mod replay;
 mod report;
 mod row_table;
 mod run;
+mod snapshot_series;
 mod stack_groups;
 mod stack_source;
 mod symbol_forms;
@@ -60,6 +61,10 @@ pub use query::{Action, GroupBy, Query};
 pub use replay::Progress;
 pub use report::{Answer, Group, HeapRow, Ranking, Report, Section};
 pub use run::{run, run_with_progress};
+pub use snapshot_series::{
+    Change, ChangeOrder, Line, LineChange, LineOrder, LineStack, Series as SnapshotSeries, SeriesFile,
+    Sureness, Suspect, SuspectOrder, Taken, is_at_end, process_names,
+};
 pub use stack_groups::StackGroups;
 pub use symbol_source::{FrameSink, NoSymbols, SourceFrame, SymbolSource};
 pub use trend::Trend;

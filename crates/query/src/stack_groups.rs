@@ -21,10 +21,27 @@ enum Key {
     Image(Option<Name>),
 }
 
+/// The names: made for these stacks, or those of an explorer.
+enum Tree<'t> {
+    Own(SymbolTree),
+    Shared(&'t SymbolTree),
+}
+
+impl std::ops::Deref for Tree<'_> {
+    type Target = SymbolTree;
+
+    fn deref(&self) -> &SymbolTree {
+        match self {
+            Self::Own(tree) => tree,
+            Self::Shared(tree) => tree,
+        }
+    }
+}
+
 /// Groups of stacks.
 pub struct StackGroups<'t> {
     trace: &'t Trace,
-    tree: SymbolTree,
+    tree: Tree<'t>,
     /// By stack; `None`: not asked for, or without a required frame.
     groups: Vec<Option<u32>>,
     keys: Vec<Key>,
@@ -44,11 +61,9 @@ impl<'t> StackGroups<'t> {
         symbols: &mut dyn SymbolSource,
     ) -> Self {
         let table = trace.stacks();
-        let (mut asked, mut wanted) = (vec![false; table.len()], vec![false; table.len()]);
-        for stack in stacks {
-            if let Some(is_asked) = asked.get_mut(stack.0 as usize) {
-                *is_asked = true;
-            }
+        let stacks: Vec<StackIndex> = stacks.into_iter().collect();
+        let mut wanted = vec![false; table.len()];
+        for &stack in &stacks {
             let mut next = stack;
             while let Some(is_wanted) = wanted.get_mut(next.0 as usize).filter(|is_wanted| !**is_wanted) {
                 *is_wanted = true;
@@ -64,13 +79,38 @@ impl<'t> StackGroups<'t> {
         let mut no_symbols = NoSymbols;
         let symbols: &mut dyn SymbolSource = if needs_symbols { symbols } else { &mut no_symbols };
         let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, &wanted);
+        Self::grouped(trace, Tree::Own(tree), stacks, by, cull, required)
+    }
+
+    /// As [`StackGroups::new`], with names that are known.
+    pub(crate) fn with_names(
+        trace: &'t Trace,
+        tree: &'t SymbolTree,
+        stacks: impl IntoIterator<Item = StackIndex>,
+        by: GroupBy,
+        cull: &CullList,
+        required: &[FramePattern],
+    ) -> Self {
+        Self::grouped(trace, Tree::Shared(tree), stacks, by, cull, required)
+    }
+
+    fn grouped(
+        trace: &'t Trace,
+        tree: Tree<'t>,
+        stacks: impl IntoIterator<Item = StackIndex>,
+        by: GroupBy,
+        cull: &CullList,
+        required: &[FramePattern],
+    ) -> Self {
         let has_required = (!required.is_empty()).then(|| tree.stacks_with(&tree.matching_frames(required)));
         let mut culling = Culling::new(&tree, cull);
         let (mut keys, mut representatives) = (Vec::new(), Vec::new());
         let mut numbers = hashbrown::HashMap::new();
-        let mut groups = vec![None; table.len()];
-        for (number, group) in groups.iter_mut().enumerate().filter(|&(number, _)| asked[number]) {
-            let stack = StackIndex(number as u32);
+        let mut groups = vec![None; trace.stacks().len()];
+        let mut stacks: Vec<StackIndex> = stacks.into_iter().collect();
+        stacks.sort_unstable();
+        for stack in stacks {
+            let Some(group) = groups.get_mut(stack.0 as usize) else { continue };
             let named = tree.named(stack);
             if has_required.as_ref().is_some_and(|has| !has[named as usize]) {
                 continue;
@@ -110,6 +150,12 @@ impl<'t> StackGroups<'t> {
     #[must_use]
     pub fn group_of(&self, stack: StackIndex) -> Option<u32> {
         self.groups.get(stack.0 as usize).copied().flatten()
+    }
+
+    /// A stack of a group, and what culling leaves of it.
+    #[must_use]
+    pub fn representative(&self, group: u32) -> Option<(u32, u32)> {
+        self.representatives.get(group as usize).map(|&(stack, culled)| (stack.0, culled))
     }
 
     /// The frames of a group, innermost first, after culling: a stack, one frame, one frame with nothing but a module, or

@@ -34,6 +34,9 @@ pub enum Error {
         /// Which file.
         path: String,
     },
+    /// The session has ended.
+    #[error("the session does not run any more: its file stays as it is")]
+    Ended,
     /// The file is shorter than it was.
     #[error("{path} has shrunk from {was_bytes} to {is_bytes} bytes since it was opened: open it again")]
     Shrunk {
@@ -100,7 +103,7 @@ impl Error {
             Self::BadRequest { .. } | Self::OtherKind { .. } => 400,
             Self::NotFound { .. } => 404,
             Self::Opening { .. } => 409,
-            Self::Shrunk { .. } => 410,
+            Self::Shrunk { .. } | Self::Ended => 410,
             Self::Unusable { .. } => 422,
             Self::GivenUp => 499,
             Self::Query(heapr_query::Error::Trace(_)) => 422,

@@ -4,12 +4,16 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use heapr_query::{FrameUnion, TableLimit};
+use heapr_query::{FrameUnion, SnapshotSeries, TableLimit};
+use heapr_session::SessionName;
+use heapr_trace::Trace;
 use heapr_v8::devtools::Comparison;
 
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::kept::Kept;
+use crate::native::SeriesKey;
+use crate::session::{RunningSession, SessionStage, follow};
 use crate::snapshot::SnapshotFile;
 use crate::trace_file::{Identity, TraceFile};
 
@@ -27,6 +31,20 @@ impl Default for Limits {
         let memory_bytes = pages.totalram.saturating_mul(u64::from(pages.mem_unit));
         Self { table: TableLimit { memory_bytes: (memory_bytes / 3).min(6 << 30) } }
     }
+}
+
+/// What is to be shown.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A trace or a heap snapshot.
+    File(PathBuf),
+    /// A session that runs, and where it writes.
+    Session {
+        /// Whom to ask.
+        name: SessionName,
+        /// Its trace.
+        path: PathBuf,
+    },
 }
 
 /// What a file is.
@@ -59,18 +77,25 @@ struct State {
     identity: Option<Identity>,
     /// Counts openings.
     generation: u32,
+    /// Where it is; a session's file may be moved when it ends.
+    path: PathBuf,
 }
 
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) path: PathBuf,
     pub(crate) is_snapshot: bool,
+    /// What writes it, if it was opened as a session that runs.
+    pub(crate) session: Option<Arc<RunningSession>>,
     state: Mutex<State>,
 }
 
 impl Entry {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.lock().path.clone()
     }
 
     pub(crate) fn content(&self) -> Content {
@@ -87,8 +112,15 @@ impl Entry {
 
     /// Looks at the file again.
     pub(crate) fn change(&self) -> Change {
-        let Some(was) = self.lock().identity else { return Change::None };
-        match Identity::of(&self.path) {
+        let (was, path) = {
+            let state = self.lock();
+            let Some(was) = state.identity else { return Change::None };
+            (was, state.path.clone())
+        };
+        // What grows while it is written, and what becomes of it then, the session tells.
+        let is_written = self.session.as_ref().is_some_and(|session| session.stage() != SessionStage::Ended);
+        match Identity::of(&path) {
+            _ if is_written => Change::None,
             Err(_) => Change::Gone,
             Ok(is) if !is.is_same_file(&was) => Change::Replaced,
             Ok(is) if is.bytes < was.bytes => Change::Shrunk { was_bytes: was.bytes, is_bytes: is.bytes },
@@ -97,8 +129,30 @@ impl Entry {
         }
     }
 
-    fn unusable(&self, message: String, offset: Option<u64>) -> Error {
-        Error::Unusable { path: self.path.display().to_string(), message, offset }
+    pub(crate) fn unusable(&self, message: String, offset: Option<u64>) -> Error {
+        Error::Unusable { path: self.path().display().to_string(), message, offset }
+    }
+
+    /// There is nothing to be shown.
+    pub(crate) fn fail(&self, message: String) {
+        self.lock().content = Content::Failed { message, offset: None };
+    }
+
+    /// Another name of the same file.
+    pub(crate) fn moved(&self, path: PathBuf) {
+        self.lock().path = path;
+    }
+
+    /// Shows a newer state of a session's file.
+    pub(crate) fn show(&self, path: PathBuf, identity: Identity, trace: Arc<TraceFile>) {
+        let mut state = self.lock();
+        if let Content::Trace(before) = &state.content {
+            before.close();
+        }
+        state.content = Content::Trace(trace);
+        state.identity = Some(identity);
+        state.path = path;
+        state.generation += 1;
     }
 }
 
@@ -111,12 +165,16 @@ pub struct Files {
     pub(crate) unions: Kept<[usize; 2], FrameUnion>,
     /// Comparisons of two snapshots, by their numbers and openings.
     pub(crate) comparisons: Kept<[(usize, u32); 2], Comparison>,
+    /// Native snapshots that were read together.
+    pub(crate) series: Kept<SeriesKey, SnapshotSeries>,
 }
 
 /// Comparisons that are kept: each takes as much as the stacks of both files.
 const UNIONS_KEPT: usize = 2;
 /// Comparisons of snapshots: a line for each class.
 const COMPARISONS_KEPT: usize = 8;
+/// Series of native snapshots: a line for each stack, with its frames.
+const SERIES_KEPT: usize = 6;
 
 impl std::fmt::Debug for Files {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -128,27 +186,53 @@ impl Files {
     /// Begins to open the files. One that cannot be opened says so when it is asked for.
     #[must_use]
     pub fn open(paths: &[PathBuf], host: Arc<dyn Host>, limits: Limits) -> Arc<Self> {
-        let entry = |path: &PathBuf| {
+        let sources: Vec<Source> = paths.iter().cloned().map(Source::File).collect();
+        Self::open_sources(&sources, host, limits)
+    }
+
+    /// Begins to open files and sessions.
+    #[must_use]
+    pub fn open_sources(sources: &[Source], host: Arc<dyn Host>, limits: Limits) -> Arc<Self> {
+        let entry = |source: &Source| {
+            let (path, session) = match source {
+                Source::File(path) => (path, None),
+                Source::Session { name, path } => (path, Some(Arc::new(RunningSession::new(name.clone())))),
+            };
             Arc::new(Entry {
-                // The same file whatever the working directory becomes.
-                path: std::path::absolute(path).unwrap_or_else(|_| path.clone()),
-                is_snapshot: is_snapshot(path),
-                state: Mutex::new(State { content: Content::Opening, identity: None, generation: 0 }),
+                is_snapshot: session.is_none() && is_snapshot(path),
+                session,
+                state: Mutex::new(State {
+                    content: Content::Opening,
+                    identity: None,
+                    generation: 0,
+                    // The same file whatever the working directory becomes.
+                    path: std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+                }),
             })
         };
         let files = Arc::new(Self {
-            entries: paths.iter().map(entry).collect(),
+            entries: sources.iter().map(entry).collect(),
             host,
             limits,
             unions: Kept::new(UNIONS_KEPT),
             comparisons: Kept::new(COMPARISONS_KEPT),
+            series: Kept::new(SERIES_KEPT),
         });
-        files.entries.iter().for_each(|entry| files.begin(entry));
+        for entry in &files.entries {
+            match &entry.session {
+                None => files.begin(entry),
+                Some(session) => {
+                    let reading = follow::Reading { host: Arc::clone(&files.host), limit: limits.table };
+                    follow::start(Arc::downgrade(entry), Arc::clone(session), reading);
+                }
+            }
+        }
         files
     }
 
     fn begin(&self, entry: &Arc<Entry>) {
-        let identity = Identity::of(&entry.path).ok();
+        let path = entry.path();
+        let identity = Identity::of(&path).ok();
         {
             let mut state = entry.lock();
             state.identity = identity;
@@ -161,7 +245,7 @@ impl Files {
             std::thread::spawn(move || {
                 let generation = entry.generation();
                 let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                    SnapshotFile::open(&entry.path, &*host)
+                    SnapshotFile::open(&path, &*host)
                 }));
                 let content = match opened {
                     Ok(Ok(snapshot)) => Content::Snapshot(Arc::new(snapshot)),
@@ -178,8 +262,10 @@ impl Files {
             });
             return;
         }
-        let content = match TraceFile::open(&entry.path, Arc::clone(&self.host), self.limits.table) {
-            Ok(trace) => Content::Trace(trace),
+        let content = match Trace::open(&path) {
+            Ok(trace) => {
+                Content::Trace(TraceFile::open(&path, trace, Arc::clone(&self.host), self.limits.table))
+            }
             Err(error) => {
                 let offset = match &error {
                     heapr_trace::Error::Damaged { offset, .. } => Some(*offset),
@@ -194,6 +280,10 @@ impl Files {
     /// Opens a file anew.
     pub(crate) fn reopen(&self, number: usize) -> Result<()> {
         let entry = self.entry(number)?;
+        // A session that runs is opened anew all the time.
+        if entry.session.as_ref().is_some_and(|session| session.stage().is_running()) {
+            return Ok(());
+        }
         if let Content::Trace(trace) = entry.content() {
             trace.close();
         }
@@ -207,11 +297,14 @@ impl Files {
 
     fn usable(&self, number: usize) -> Result<(&Arc<Entry>, Content)> {
         let entry = self.entry(number)?;
+        if let Some(session) = &entry.session {
+            session.note_interest();
+        }
         if let Change::Shrunk { was_bytes, is_bytes } = entry.change() {
-            return Err(Error::Shrunk { path: entry.path.display().to_string(), was_bytes, is_bytes });
+            return Err(Error::Shrunk { path: entry.path().display().to_string(), was_bytes, is_bytes });
         }
         match entry.content() {
-            Content::Opening => Err(Error::Opening { path: entry.path.display().to_string() }),
+            Content::Opening => Err(Error::Opening { path: entry.path().display().to_string() }),
             Content::Failed { message, offset } => Err(entry.unusable(message, offset)),
             content => Ok((entry, content)),
         }

@@ -20,6 +20,8 @@ pub struct FilterWords {
     pub size: Option<[String; 2]>,
     /// `peak` or a time.
     pub at: Option<String>,
+    /// A native snapshot: its number, its name or `last`.
+    pub snapshot: Option<String>,
     /// Only temporary allocations.
     pub temporary: bool,
     /// `aifi`, `aifo`, `aofi`, `aofo`.
@@ -53,7 +55,7 @@ impl FilterWords {
                 words.extend([format!("--{option}"), from.clone(), to.clone()]);
             }
         }
-        for (option, value) in [("at", &self.at), ("type", &self.r#type)] {
+        for (option, value) in [("at", &self.at), ("snapshot", &self.snapshot), ("type", &self.r#type)] {
             words.extend(value.iter().flat_map(|value| option_words(option, value)));
         }
         for (option, is_set) in [("temporary", self.temporary), ("no-default-cull", self.no_default_cull)] {

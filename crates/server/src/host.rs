@@ -1,7 +1,7 @@
 //! What the command line lends the server: how filters are written, where names come from, how files are exported.
 
 use heapr_query::{CullList, Filter, SymbolSource};
-use heapr_trace::Trace;
+use heapr_trace::{SnapshotTrigger, Trace};
 use heapr_v8::IndexStore;
 
 /// A file for another program.
@@ -38,6 +38,9 @@ pub trait Host: Send + Sync + 'static {
 
     /// Where indexes of snapshots are kept, if a snapshot is to have one.
     fn snapshot_indexes(&self, path: &std::path::Path) -> Option<IndexStore>;
+
+    /// Why a native snapshot was taken, in words.
+    fn trigger(&self, trigger: SnapshotTrigger) -> String;
 
     /// heapr's version.
     fn version(&self) -> &str;

@@ -1,7 +1,7 @@
 //! What answers have in common: the words of `heapr report --format json`.
 
 use heapr_query::{FrameView, HeapRow, Histogram, HistogramOf, Metrics};
-use heapr_trace::{HeapId, Totals};
+use heapr_trace::{HeapId, HeapName, ProcessIndex, Totals, Trace};
 use serde::Serialize;
 
 /// The amounts of a group.
@@ -107,17 +107,21 @@ pub(crate) struct HeapJson {
 }
 
 impl HeapJson {
-    pub(crate) fn new(row: &HeapRow, pid: u32, process: &str) -> Self {
-        Self { pid, process: process.to_owned(), heap: heap_name(row.heap), totals: (&row.totals).into() }
+    pub(crate) fn new(row: &HeapRow, heap: String, pid: u32, process: &str) -> Self {
+        Self { pid, process: process.to_owned(), heap, totals: (&row.totals).into() }
     }
 }
 
-/// `malloc`, `mmap`, `heap 2`.
-fn heap_name(heap: HeapId) -> String {
-    match heap {
-        HeapId::MALLOC => "malloc".to_owned(),
-        HeapId::MMAP => "mmap".to_owned(),
-        HeapId(number) => format!("heap {number}"),
+/// `malloc`, `mmap`, the name of one of the program's own, `heap 2`.
+pub(crate) fn heap_name(trace: &Trace, process: ProcessIndex, heap: HeapId) -> String {
+    let is_its = |name: &&HeapName| (name.process, name.heap) == (process, heap) && !name.name.is_empty();
+    let mut names = trace.heap_names().iter().filter(is_its);
+    match (names.next(), names.count(), heap) {
+        (Some(first), 0, _) => first.name.clone(),
+        (Some(first), more, _) => format!("{} and {more} more", first.name),
+        (None, _, HeapId::MALLOC) => "malloc".to_owned(),
+        (None, _, HeapId::MMAP) => "mmap".to_owned(),
+        (None, _, HeapId(number)) => format!("heap {number}"),
     }
 }
 

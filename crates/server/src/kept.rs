@@ -33,7 +33,7 @@ impl<K: PartialEq + Clone, V> Kept<K, V> {
         &self,
         key: &K,
         cancel: &Cancel,
-        make: impl FnOnce(&dyn Fn() -> bool) -> Result<V>,
+        make: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<V>,
     ) -> Result<Arc<V>> {
         let (entry, is_mine) = {
             let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +59,8 @@ impl<K: PartialEq + Clone, V> Kept<K, V> {
             };
         }
         let unfinished = Unfinished { kept: self, key, entry: &entry };
-        let value = make(&|| cancel.is_set() && entry.waiting.load(Ordering::Relaxed) <= 1)?;
+        let waiting = &entry.waiting;
+        let value = make(&|| cancel.is_set() && waiting.load(Ordering::Relaxed) <= 1)?;
         let value = Arc::new(value);
         entry.value.set(Some(Arc::clone(&value)));
         std::mem::forget(unfinished);

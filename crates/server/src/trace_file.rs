@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use heapr_query::{
-    CullList, Explorer, Filter, Found, Group, GroupBy, Metrics, Selection, SortKey, TableLimit, file_name,
+    CullList, Explorer, Filter, Found, Group, GroupBy, Metrics, Selection, SortKey, Spread, TableLimit,
+    file_name,
 };
 use heapr_trace::{Loss, Process, Trace};
 
@@ -35,8 +36,11 @@ pub(crate) struct Identity {
 
 impl Identity {
     pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
-        let metadata = std::fs::metadata(path)?;
-        Ok(Self { device: metadata.dev(), inode: metadata.ino(), bytes: metadata.len() })
+        Ok(Self::of_metadata(&std::fs::metadata(path)?))
+    }
+
+    pub(crate) fn of_metadata(metadata: &std::fs::Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino(), bytes: metadata.len() }
     }
 
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
@@ -87,19 +91,15 @@ pub(crate) struct TraceFile {
 }
 
 impl TraceFile {
-    /// Opens it and begins to name and to read, each on a thread of its own.
-    pub(crate) fn open(
-        path: &Path,
-        host: Arc<dyn Host>,
-        limit: TableLimit,
-    ) -> heapr_trace::Result<Arc<Self>> {
-        let trace = Arc::new(Trace::open(path)?);
+    /// Begins to name and to read, each on a thread of its own.
+    pub(crate) fn open(path: &Path, trace: Trace, host: Arc<dyn Host>, limit: TableLimit) -> Arc<Self> {
+        let trace = Arc::new(trace);
         let modified = std::fs::metadata(path).map(|metadata| (metadata.mtime(), metadata.mtime_nsec()));
         let (seconds, nanoseconds) = modified.unwrap_or_default();
         let file = Arc::new(Self {
             path: path.to_owned(),
             number: OPENED.fetch_add(1, Ordering::Relaxed),
-            explorer: Explorer::new(Arc::clone(&trace)),
+            explorer: Explorer::with_spread(Arc::clone(&trace), processors()),
             modified_unix_ns: i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds),
             names: Pending::new(),
             events: Pending::new(),
@@ -133,7 +133,7 @@ impl TraceFile {
             reading.events.set(outcome.map_err(|error| error.to_string()));
             reading.end(&task);
         });
-        Ok(file)
+        file
     }
 
     /// Ends the reading: the file is not shown any more.
@@ -196,6 +196,14 @@ impl TraceFile {
         }
         // Culling does not change what is chosen.
         let key = FilterWords { cull_frames: Vec::new(), no_default_cull: false, ..words.clone() };
+        // A pass over the table tells threads apart anyway, and sizes and lifetimes on the way: all panels share it. What stands
+        // in the file's summary needs no pass.
+        let has_table = self.explorer.table().is_some() && filter.at.is_none();
+        let found = if has_table && !self.explorer.needs_no_events(filter, found) {
+            Found { threads: true, histograms: true }
+        } else {
+            found
+        };
         self.selections.get(&(key, found), cancel, |is_cancelled| {
             Ok(self.explorer.select(filter, found, is_cancelled)?)
         })
@@ -235,8 +243,8 @@ impl TraceFile {
         loss
     }
 
-    /// What is wrong with the recording, one line each, as `heapr report` says it.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    /// What is wrong with the recording, one line each, as `heapr report` says it. One that is running is not complete.
+    pub(crate) fn warnings(&self, is_running: bool) -> Vec<String> {
         let loss = self.loss();
         let counted = [
             (loss.events_lost, "events were lost (buffers full): the amounts below are too small"),
@@ -256,7 +264,7 @@ impl TraceFile {
                 damage.bytes, damage.offset, damage.what
             ));
         }
-        if !self.trace().is_complete() {
+        if !self.trace().is_complete() && !is_running {
             warnings.push(
                 "the recording did not end in order: the file is complete up to its last flush".to_owned(),
             );
@@ -274,6 +282,11 @@ impl TraceFile {
         }
         damage
     }
+}
+
+/// As many threads as there are processors.
+fn processors() -> Spread {
+    Spread::over(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
 /// Name of a process for people.

@@ -80,7 +80,8 @@ impl Session {
     /// For tests: as [`Self::attach`], but step `fail_at` fails.
     #[doc(hidden)]
     pub fn attach_failing_at(&mut self, pid: u32, fail_at: Option<u32>) -> Result<AttachReport, Error> {
-        let outcome = attach_target(&self.preload(), pid, None, fail_at)?;
+        let outcome = attach_target(&self.preload(), pid, None, fail_at)
+            .inspect_err(|_| self.recorder.hold_no_more())?;
         Ok(self.take_attached(pid, outcome))
     }
 
@@ -114,6 +115,11 @@ impl Session {
         report
     }
 
+    /// An attach in another thread has failed.
+    pub(crate) fn forget_attach(&mut self) {
+        self.recorder.hold_no_more();
+    }
+
     /// Lets a process go that was attached to. It is as it was before, and what it did is in the trace.
     ///
     /// # Errors
@@ -121,8 +127,13 @@ impl Session {
     pub fn detach(&mut self, pid: u32) -> Result<DetachReport, Error> {
         // Its threads may wait for a buffer.
         let report = heapr_inject::detach(pid, &mut || self.step_now())?;
+        self.take_detached(&report);
+        Ok(report)
+    }
+
+    /// Enters what a detach has found.
+    pub(crate) fn take_detached(&mut self, report: &DetachReport) {
         self.recorder.process_detached(report.process_slot, report.process_generation);
         self.step_now();
-        Ok(report)
     }
 }

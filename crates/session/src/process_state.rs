@@ -204,6 +204,12 @@ impl ProcessState {
         self.raw_nodes[number] = node;
     }
 
+    /// The file's index of a stack node, if it has one.
+    #[inline(always)]
+    pub(crate) fn known_stack(&self, node: u32) -> Option<StackIndex> {
+        self.stacks.get(node as usize).copied().filter(|&stack| stack != NO_STACK)
+    }
+
     /// The file's stack for an agent's node; nodes that have none yet are given one by `add`, callers first. `Err`: the
     /// number of a node that has not been kept.
     #[inline(always)]

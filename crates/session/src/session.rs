@@ -374,6 +374,8 @@ fn open_pool(pool: &Pool, clock: &Clock, source: ClockSource, properties: &Sessi
     control.verify_every.store(properties.verify_every, Relaxed);
     control.recorder_pid.store(std::process::id(), Relaxed);
     control.recorder_namespace.store(process_facts::own_namespace(), Relaxed);
+    let start_time = heapr_inject::start_time(std::process::id()).unwrap_or(0);
+    control.recorder_start_time.store(start_time, Relaxed);
     control.start_ticks.store(clock.start_ticks(), Relaxed);
     // Release: whoever sees the state sees the rest.
     control.state.store(SESSION_RECORDING, Release);

@@ -1,10 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
 import { addedFilter, defaultAddress, filterOf, parseAddress, writeAddress } from './address';
 
 describe('the address', () => {
   it('is empty when everything is as at the start', () => {
-    expect(writeAddress(defaultAddress())).toBe('');
-    expect(parseAddress('')).toEqual(defaultAddress());
+    assert.equal(writeAddress(defaultAddress()), '');
+    assert.deepEqual(parseAddress(''), defaultAddress());
   });
 
   it('holds every field and gives it back', () => {
@@ -18,23 +19,23 @@ describe('the address', () => {
     address.rss = true;
     address.object = 119915;
     address.match = '100 % "quoted"';
-    expect(parseAddress(`#${writeAddress(address)}`)).toEqual(address);
+    assert.deepEqual(parseAddress(`#${writeAddress(address)}`), address);
   });
 
   it('that cannot be read falls back to the defaults', () => {
     const address = parseAddress('#file=abc&range=1s&temporary=maybe&unknown=1&object=1e9');
-    expect(address).toEqual(defaultAddress());
+    assert.deepEqual(address, defaultAddress());
   });
 
   it('gives the filter with nothing that is empty', () => {
-    expect(filterOf(defaultAddress())).toEqual({});
+    assert.deepEqual(filterOf(defaultAddress()), {});
     const address = parseAddress('#range=1s&range=2s&at=peak&pid=5&no_default_cull=1');
-    expect(filterOf(address)).toEqual({ range: ['1s', '2s'], at: 'peak', pid: ['5'], no_default_cull: true });
+    assert.deepEqual(filterOf(address), { range: ['1s', '2s'], at: 'peak', pid: ['5'], no_default_cull: true });
   });
 
   it('adds a filter without doubling it', () => {
     const address = parseAddress('#pid=5&range=1s&range=2s');
-    expect(addedFilter(address, { pid: ['5', '6'], range: ['0', '1'], temporary: true })).toEqual({
+    assert.deepEqual(addedFilter(address, { pid: ['5', '6'], range: ['0', '1'], temporary: true }), {
       pid: ['5', '6'], range: ['0', '1'], temporary: true,
     });
   });

@@ -22,6 +22,7 @@ const DEFAULTS = {
   require_frames: [] as string[],
   cull_frames: [] as string[],
   no_default_cull: false,
+  snapshot: '',
   // The timeline: what is drawn, and the part that is seen (ns).
   by: 'image',
   chart: 'bytes',
@@ -47,6 +48,11 @@ const DEFAULTS = {
   after_at: '',
   picture: 'table',
   group: 'stacks',
+  // Native snapshots: which view of them, which one (-1: the last), the one before (`file:number`).
+  part: 'summary',
+  number: -1,
+  since: '',
+  between: false,
   // Snapshots.
   kind: [] as string[],
   class: '',
@@ -111,6 +117,7 @@ export function filterOf(address: Address): Filter {
   if (address.type) filter.type = address.type;
   if (address.temporary) filter.temporary = true;
   if (address.no_default_cull) filter.no_default_cull = true;
+  if (address.snapshot) filter.snapshot = address.snapshot;
   return filter;
 }
 
@@ -118,7 +125,7 @@ export function filterOf(address: Address): Filter {
 export function emptyFilter(): Partial<Address> {
   return {
     pid: [], heap: [], thread: [], range: [], lifetime: [], size: [], at: '', temporary: false, type: '', require_frames: [],
-    cull_frames: [], no_default_cull: false,
+    cull_frames: [], no_default_cull: false, snapshot: '',
   };
 }
 

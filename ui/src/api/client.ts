@@ -42,11 +42,21 @@ function essential(value: unknown): unknown {
 }
 
 /** Uses the answers that are embedded in the page, if there are any. */
-export function useRecordedAnswers(): boolean {
+export async function useRecordedAnswers(): Promise<boolean> {
   const element = document.getElementById('heapr-answers');
   if (!element) return false;
-  recorded = new Map(Object.entries(JSON.parse(element.textContent ?? '{}') as Record<string, unknown>));
+  const text = element.textContent ?? '{}';
+  const json = element.dataset['encoding'] === 'gzip+base64' ? await unpacked(text) : text;
+  recorded = new Map(Object.entries(JSON.parse(json) as Record<string, unknown>));
+  element.remove();
   return true;
+}
+
+/** Text from base64 of gzip. */
+async function unpacked(base64: string): Promise<string> {
+  const bytes = Uint8Array.from(atob(base64.trim()), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Response(stream).text();
 }
 
 /** True in a page without a server. */

@@ -83,6 +83,8 @@ export interface TraceFacts {
   threads: TraceThread[];
   modules: { path: string; build_id: string | null }[];
   markers: Marker[];
+  /** Native snapshots in the file. */
+  snapshots?: NativeSnapshot[];
   totals: Totals | null;
 }
 
@@ -93,6 +95,36 @@ export interface SnapshotFacts {
   exposes_internals: boolean;
   root_id: number;
   problems: (string | { offset?: number; what?: string })[];
+}
+
+/** A snapshot of native heaps in a trace. */
+export interface NativeSnapshot {
+  number: number;
+  name: string;
+  time_ns: number;
+  trigger: string;
+  blocks: number;
+  bytes: number;
+  processes: { pid: number | null; name: string; rss_bytes: number | null; blocks: number; bytes: number }[];
+  notes: string[];
+}
+
+export type SessionState = 'recording' | 'full' | 'ended' | 'cancelled' | 'lost';
+
+/** A session that was opened while it ran. */
+export interface SessionFacts {
+  name: string;
+  state: SessionState;
+  shown_until_ns: number;
+  trouble?: string | null;
+  status: {
+    mode: string; duration_ns: number; event_count: number; events_lost: number; live_bytes: number; live_count: number; peak_bytes: number;
+    file_bytes: number; process_count: number; live_process_count: number; write_error: string | null; remarks: string[];
+  } | null;
+}
+
+export interface SessionHistory {
+  history: { time_ns: number[]; live_bytes: number[]; live_count: number[]; event_count: number[] };
 }
 
 export interface OpenFile {
@@ -109,11 +141,14 @@ export interface OpenFile {
   generation?: number;
   trace?: TraceFacts | null;
   snapshot?: SnapshotFacts | null;
+  session?: SessionFacts | null;
 }
 
 export interface Files {
   heapr_version: string;
   files: OpenFile[];
+  /** In a page without a server. */
+  static?: { made_unix_ns: number; left_out: string[] };
 }
 
 /** The filter: fields are the long options of `heapr report`, values its values as text. */
@@ -130,6 +165,8 @@ export interface Filter {
   require_frames?: string[];
   cull_frames?: string[];
   no_default_cull?: boolean;
+  /** What a native snapshot holds: its number. */
+  snapshot?: string;
 }
 
 export interface Frame {
@@ -162,7 +199,7 @@ export interface TimelineAnswer {
   rest: number[];
   rss: { pid: number; time_ns: number[]; rss_bytes: number[] }[];
   markers: Marker[];
-  snapshots: { time_ns: number; pid: number }[];
+  snapshots: { time_ns: number; number?: number; name?: string; trigger?: string; bytes?: number; blocks?: number; pids?: number[] }[];
   peak: { time_ns: number; bytes: number; count: number } | null;
 }
 
@@ -386,4 +423,89 @@ export interface RowsAnswer<Row> {
   warnings?: string[];
   kept_count?: number;
   is_cut?: boolean;
+}
+
+/** A row of a native snapshot: frames are `module!symbol`, innermost first. */
+export interface NativeRow {
+  id: string | null;
+  frames: string[];
+  bytes: number;
+  blocks: number;
+  youngest_ns: number;
+  mean_age_ns: number;
+  oldest_ns: number;
+}
+
+export interface NativeSummary extends RowsAnswer<NativeRow> {
+  shown: number;
+  bytes: number;
+  blocks: number;
+  oldest_ns: number;
+  youngest_ns: number;
+  mean_age_ns: number;
+}
+
+export interface TakenSnapshot {
+  file: number;
+  number: number;
+  name: string;
+  time_ns: number;
+  trigger: string;
+  bytes: number;
+  blocks: number;
+}
+
+export interface NativeDiffRow {
+  id: string | null;
+  frames: string[];
+  state: string;
+  bytes_before: number;
+  bytes_after: number;
+  bytes_delta: number;
+  blocks_delta: number;
+  bytes_new: number | null;
+  blocks_new: number | null;
+  bytes_gone: number | null;
+  blocks_gone: number | null;
+  /** By snapshot. */
+  bytes: number[];
+}
+
+export interface NativeDiff extends RowsAnswer<NativeDiffRow> {
+  snapshots: TakenSnapshot[];
+  is_one_recording: boolean;
+  bytes_delta: number;
+  blocks_delta: number;
+  bytes_new: number | null;
+  bytes_gone: number | null;
+}
+
+export interface NativeSuspect {
+  id: string | null;
+  frames: string[];
+  sureness: string;
+  bytes_per_hour: number;
+  growth_bytes: number;
+  rising_share: number;
+  chance: number;
+  kept_share: number | null;
+  oldest_ns: number;
+  bytes: number[];
+}
+
+export interface NativeStatistics {
+  command: string | null;
+  bytes: number;
+  blocks: number;
+  heaps: NativePart[];
+  threads: NativePart[];
+  processes: NativePart[];
+  sizes: Histogram | null;
+  ages: Histogram | null;
+}
+
+export interface NativePart {
+  name: string;
+  bytes: number;
+  blocks: number;
 }

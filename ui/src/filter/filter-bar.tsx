@@ -26,6 +26,7 @@ export function chipsOf(address: Address): Chip[] {
   };
   if (address.range.length === 2) chips.push({ label: `range ${address.range.map(named).join(' – ')}`, title: `--range ${address.range.join(' ')}`, without: { range: [], type: '' } });
   if (address.at) chips.push({ label: address.at === 'peak' ? 'live at the peak' : `live at ${named(address.at)}`, title: `--at ${address.at}`, without: { at: '' } });
+  if (address.snapshot) chips.push({ label: `snapshot ${address.snapshot}`, title: `--snapshot ${address.snapshot}`, without: { snapshot: '' } });
   if (address.type) chips.push({ label: address.type.toUpperCase(), title: `--type ${address.type}`, without: { type: '' } });
   if (address.temporary) chips.push({ label: 'temporary', title: '--temporary', without: { temporary: false } });
   if (address.lifetime.length === 2) chips.push({ label: `lifetime ${address.lifetime.map(named).join(' – ')}`, title: `--lifetime ${address.lifetime.join(' ')}`, without: { lifetime: [] } });

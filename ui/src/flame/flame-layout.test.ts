@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
 import type { FlameAnswer } from '../api/types';
 import { flameLayout, matching, nodeAt, nodeName, pathTo } from './flame-layout';
 
@@ -21,31 +22,31 @@ function answer(): FlameAnswer {
 describe('the layout of a flame graph', () => {
   it('places each node behind its sibling, inside its parent', () => {
     const layout = flameLayout(answer());
-    expect([...layout.starts]).toEqual([0, 0, 70, 0, 40]);
-    expect([...layout.depths]).toEqual([0, 1, 1, 2, 2]);
-    expect(layout.rows.map((row) => [...row])).toEqual([[0], [1, 2], [3, 4]]);
+    assert.deepEqual([...layout.starts], [0, 0, 70, 0, 40]);
+    assert.deepEqual([...layout.depths], [0, 1, 1, 2, 2]);
+    assert.deepEqual(layout.rows.map((row) => [...row]), [[0], [1, 2], [3, 4]]);
   });
 
   it('finds the node at a place', () => {
     const layout = flameLayout(answer());
-    expect(nodeAt(layout, 1, 69.9)).toBe(1);
-    expect(nodeAt(layout, 1, 70)).toBe(2);
-    expect(nodeAt(layout, 1, 95)).toBe(-1);
-    expect(nodeAt(layout, 2, 45)).toBe(4);
-    expect(nodeAt(layout, 9, 0)).toBe(-1);
-    expect(pathTo(layout, 4)).toEqual([0, 1, 4]);
+    assert.equal(nodeAt(layout, 1, 69.9), 1);
+    assert.equal(nodeAt(layout, 1, 70), 2);
+    assert.equal(nodeAt(layout, 1, 95), -1);
+    assert.equal(nodeAt(layout, 2, 45), 4);
+    assert.equal(nodeAt(layout, 9, 0), -1);
+    assert.deepEqual(pathTo(layout, 4), [0, 1, 4]);
   });
 
   it('names what has no symbol by image and offset', () => {
     const layout = flameLayout(answer());
-    expect([0, 1, 2, 4].map((node) => nodeName(layout, node))).toEqual(['all', 'main', 'parse<b>', 'libc.so.6+0xff']);
+    assert.deepEqual([0, 1, 2, 4].map((node) => nodeName(layout, node)), ['all', 'main', 'parse<b>', 'libc.so.6+0xff']);
   });
 
   it('counts what is below a match once', () => {
     const layout = flameLayout(answer());
-    expect(matching(layout, 'LIBC')).toMatchObject({ count: 2, value: 70 });
-    expect(matching(layout, 'parse')).toMatchObject({ count: 2, value: 60 });
-    expect(matching(layout, '  ')).toBeNull();
+    assert.deepEqual([matching(layout, 'LIBC')?.count, matching(layout, 'LIBC')?.value], [2, 70]);
+    assert.deepEqual([matching(layout, 'parse')?.count, matching(layout, 'parse')?.value], [2, 60]);
+    assert.equal(matching(layout, '  '), null);
   });
 
   it('is as wide as the greater of two in a difference', () => {
@@ -54,13 +55,13 @@ describe('the layout of a flame graph', () => {
     given.nodes.before = [50, 50, 0, 40, 10];
     given.nodes.after = [100, 70, 20, 30, 30];
     const layout = flameLayout(given);
-    expect(layout.isDiff).toBe(true);
-    expect([...layout.widths]).toEqual([100, 70, 20, 40, 30]);
+    assert.equal(layout.isDiff, true);
+    assert.deepEqual([...layout.widths], [100, 70, 20, 40, 30]);
   });
 
   it('a parent that comes later or is out of bounds is no parent', () => {
     const given = answer();
     given.nodes.parent = [-1, 7, 3, 99, 1];
-    expect(() => flameLayout(given)).not.toThrow();
+    assert.doesNotThrow(() => flameLayout(given));
   });
 });

@@ -10,6 +10,7 @@ import { SnapshotPage } from '../snapshot/snapshot-page';
 import { TracePage } from '../trace/trace-page';
 import { copyText } from './clipboard';
 import { Message } from './message';
+import { SessionBar, useHeld } from './session-bar';
 import { Shortcuts, useShortcuts } from './shortcuts';
 import { type Theme, chooseTheme, chosenTheme } from './theme';
 import { useFiles } from './use-files';
@@ -19,10 +20,12 @@ const KIND_NAMES = { trace: 'trace', v8: 'V8 snapshot', native: 'native snapshot
 
 export function App() {
   const address = useAddress();
-  const { files, version, error, askAgain } = useFiles();
+  const known = useFiles();
+  const { files, version, error, askAgain } = known;
   const [theme, setTheme] = useState(chosenTheme());
   const [said, setSaid] = useState('');
-  const file = files?.find((candidate) => candidate.file === address.file) ?? files?.[0];
+  const newest = files?.find((candidate) => candidate.file === address.file) ?? files?.[0];
+  const { file, isHeld, setHeld } = useHeld(newest);
   const nextTheme = () => {
     const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? 'system';
     chooseTheme(next);
@@ -49,10 +52,10 @@ export function App() {
         <nav class="files" aria-label="Files">
           {(files ?? []).map((candidate) => (
             <button
-              key={candidate.file} type="button" class={`file-tab${candidate === file ? ' is-on' : ''}`} aria-current={candidate === file ? 'page' : undefined}
-              title={`${candidate.path}\n${KIND_NAMES[candidate.kind] ?? candidate.kind}, ${formatBytes(candidate.file_bytes)}`} onClick={() => openFile(candidate, file)}
+              key={candidate.file} type="button" class={`file-tab${candidate === newest ? ' is-on' : ''}`} aria-current={candidate === newest ? 'page' : undefined}
+              title={`${candidate.path}\n${KIND_NAMES[candidate.kind] ?? candidate.kind}, ${formatBytes(candidate.file_bytes)}`} onClick={() => openFile(candidate, newest)}
             >
-              <span class={`dot is-${candidate.state}`} aria-hidden="true" />
+              <span class={`dot is-${candidate.session?.state === 'recording' ? 'recording' : candidate.state}`} aria-hidden="true" />
               {candidate.name}
             </button>
           ))}
@@ -64,11 +67,18 @@ export function App() {
       </header>
       {error && <Message kind="error">{error}</Message>}
       {file && <FileNotes file={file} askAgain={askAgain} />}
+      {newest?.session && <SessionBar file={newest} isHeld={isHeld} setHeld={setHeld} askAgain={askAgain} />}
       {file?.state === 'opening' && !file.trace && !file.snapshot && <Opening file={file} />}
       {file && (file.trace || file.snapshot) && (file.snapshot && file.kind !== 'trace' && file.kind !== 'live'
-        ? <SnapshotPage key={file.file} file={file} files={files ?? []} />
+        ? <SnapshotPage key={`${file.file} ${file.generation ?? 0}`} file={file} files={files ?? []} />
         : file.trace ? <TracePage key={file.file} file={file} files={files ?? []} /> : null)}
       {!files && !error && <p class="empty" role="status">Loading…</p>}
+      {known.static && (
+        <Message kind="note">
+          Written by heapr view --static{known.static.made_unix_ns > 0 ? ` on ${new Date(known.static.made_unix_ns / 1e6).toISOString().slice(0, 16).replace('T', ' ')} UTC` : ''}: filters, other ranges and searches need <code>heapr view</code> on the file itself.
+          {known.static.left_out.length > 0 && <span class="quiet"> Left out: {known.static.left_out.slice(0, 3).join('; ')}{known.static.left_out.length > 3 ? ` and ${known.static.left_out.length - 3} more` : ''}.</span>}
+        </Message>
+      )}
       {files?.length === 0 && <p class="empty">No file is open. Start with: heapr view FILE…</p>}
       {help.isOpen && <Shortcuts close={help.toggle} />}
     </div>

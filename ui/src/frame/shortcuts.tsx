@@ -12,9 +12,9 @@ interface ShortcutActions {
 
 const KEYS: [string, [string, string][]][] = [
   ['Everywhere', [
-    ['1 … 9', 'the view of that number'], ['[ and ]', 'previous, next file'], ['/', 'search in the view'], ['f', 'add a filter'], ['x', 'remove all filters'],
+    ['1 … 9, 0', 'the view of that number'], ['[ and ]', 'previous, next file'], ['/', 'search in the view'], ['f', 'add a filter'], ['x', 'remove all filters'],
     ['p', 'what was live at the peak'], ['c', 'copy the command line'], ['s', 'copy the address of what is shown'], ['t', 'light, dark, as the system'],
-    ['g', 'go to the timeline'], ['m', 'go to the main table or picture'], ['Alt ← / →', 'back, forward'], ['?', 'this list'],
+    ['h', 'hold what is shown while a session records'], ['g', 'go to the timeline'], ['m', 'go to the main table or picture'], ['Alt ← / →', 'back, forward'], ['?', 'this list'],
   ]],
   ['Timeline', [
     ['drag', 'brush a range'], ['wheel, + −', 'zoom, down to a microsecond'], ['← →, Shift drag', 'move'], ['Enter', 'brush what is seen'], ['Escape', 'remove the range'], ['0, double click', 'see the whole'],
@@ -38,7 +38,7 @@ export function useShortcuts(actions: ShortcutActions): { isOpen: boolean; toggl
         setOpen(false);
         return;
       }
-      const digit = /^[1-9]$/.test(event.key) ? Number(event.key) : 0;
+      const digit = event.key === '0' ? 10 : /^[1-9]$/.test(event.key) ? Number(event.key) : 0;
       const click = (selector: string) => document.querySelector<HTMLElement>(selector)?.click();
       const focus = (selector: string) => document.querySelector<HTMLElement>(selector)?.focus();
       const step = (by: number) => {
@@ -53,10 +53,11 @@ export function useShortcuts(actions: ShortcutActions): { isOpen: boolean; toggl
         ']': () => step(1),
         f: () => click('.filter-add > button'),
         x: () => go({ ...emptyFilter() }),
-        p: () => go(currentAddress().at === 'peak' ? { at: '' } : { at: 'peak', range: [] }),
+        p: () => go(currentAddress().at === 'peak' ? { at: '' } : { at: 'peak', range: [], snapshot: '' }),
         c: () => click('.command-copy'),
         s: () => now.current.share(),
         t: () => now.current.nextTheme(),
+        h: () => click('#hold'),
         g: () => focus('.timeline canvas'),
         m: () => focus('.view .table, .view canvas'),
       };

@@ -26,7 +26,7 @@ export function Tabs({ views, current, children }: { views: View[]; current: str
       {views.map((view, at) => (
         <button
           key={view.key} type="button" role="tab" aria-selected={view.key === current} tabIndex={view.key === current ? 0 : -1}
-          title={`${view.help} (${at + 1})`} onClick={() => view.key !== current && go({ view: view.key, ...LEFT_BEHIND })}
+          title={at < 10 ? `${view.help} (${(at + 1) % 10})` : view.help} onClick={() => view.key !== current && go({ view: view.key, ...LEFT_BEHIND })}
         >
           {view.title}
         </button>

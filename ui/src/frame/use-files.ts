@@ -3,7 +3,12 @@ import { useEffect, useState } from 'preact/hooks';
 import { isStatic, request } from '../api/client';
 import type { Files, OpenFile } from '../api/types';
 
-const BUSY_MS = 200;
+/** While a file is opened: the first picture waits for it. */
+const OPENING_MS = 60;
+/** While its events are read. */
+const BUSY_MS = 250;
+/** While a session records: its file is read about once a second. */
+const LIVE_MS = 500;
 const CALM_MS = 2000;
 
 export interface KnownFiles {
@@ -11,6 +16,8 @@ export interface KnownFiles {
   version: string;
   error: string;
   askAgain: () => void;
+  /** Set in a page without a server. */
+  static: Files['static'] | null;
 }
 
 export function useFiles(): KnownFiles {
@@ -22,19 +29,21 @@ export function useFiles(): KnownFiles {
     let timer = 0;
     let last = '';
     const ask = async () => {
-      let isBusy = false;
+      let waitMs = CALM_MS;
       try {
         const files = await request<Files>('/api/files', undefined, abort.signal);
         const text = JSON.stringify(files);
         if (text !== last) setKnown(files);
         last = text;
         setError('');
-        isBusy = files.files.some((file) => file.state === 'opening' || file.tasks.some((task) => task.done < task.all));
+        if (files.files.some((file) => file.state === 'opening')) waitMs = OPENING_MS;
+        else if (files.files.some((file) => file.tasks.some((task) => task.done < task.all))) waitMs = BUSY_MS;
+        else if (files.files.some((file) => file.session?.state === 'recording')) waitMs = LIVE_MS;
       } catch (failure) {
         if (abort.signal.aborted) return;
         setError(failure instanceof Error ? failure.message : String(failure));
       }
-      if (!isStatic() && !abort.signal.aborted) timer = window.setTimeout(() => void ask(), isBusy ? BUSY_MS : CALM_MS);
+      if (!isStatic() && !abort.signal.aborted) timer = window.setTimeout(() => void ask(), waitMs);
     };
     void ask();
     return () => {
@@ -42,5 +51,5 @@ export function useFiles(): KnownFiles {
       clearTimeout(timer);
     };
   }, [round]);
-  return { files: known?.files ?? null, version: known?.heapr_version ?? '', error, askAgain: () => setRound((count) => count + 1) };
+  return { files: known?.files ?? null, version: known?.heapr_version ?? '', error, askAgain: () => setRound((count) => count + 1), static: known?.static ?? null };
 }

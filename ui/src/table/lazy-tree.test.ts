@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
 import { LazyTree, PAGE_ROWS } from './lazy-tree';
 
 /** A heap of numbers: the children of `n` are `n.0` to `n.(count - 1)`. */
@@ -32,12 +33,12 @@ describe('a lazy tree', () => {
   it('loads only the pages that are seen', async () => {
     const { tree, asked } = numbers(1_000_000, 0);
     await settled();
-    expect(tree.count).toBe(1_000_000);
+    assert.equal(tree.count, 1_000_000);
     tree.need(500_000, 500_040);
     await settled();
-    expect(tree.at(500_000)?.row).toBe('500000');
-    expect(tree.at(700_000)?.row).toBeUndefined();
-    expect(asked()).toBe(2);
+    assert.equal(tree.at(500_000)?.row, '500000');
+    assert.equal(tree.at(700_000)?.row, undefined);
+    assert.equal(asked(), 2);
   });
 
   it('shows the same rows as a naive tree after any opening and shutting', async () => {
@@ -51,10 +52,10 @@ describe('a lazy tree', () => {
     };
     for (let step = 0; step < 200; step += 1) {
       const expected = naive(open, 30, 4);
-      expect(tree.count).toBe(expected.length);
+      assert.equal(tree.count, expected.length);
       tree.need(0, tree.count);
       await settled();
-      expect(Array.from({ length: tree.count }, (_, at) => tree.at(at)?.row)).toEqual(expected);
+      assert.deepEqual(Array.from({ length: tree.count }, (_, at) => tree.at(at)?.row), expected);
       const at = random(expected.length);
       const name = expected[at]!;
       if (open.has(name)) {
@@ -73,21 +74,21 @@ describe('a lazy tree', () => {
     await settled();
     tree.open(1);
     await settled();
-    expect([0, 1, 2, 3, 4].map((at) => tree.at(at)?.row)).toEqual(['0', '1', '1.0', '1.1', '2']);
-    expect(tree.parentIndex(3)).toBe(1);
-    expect(tree.parentIndex(4)).toBe(-1);
-    expect(tree.at(3)?.depth).toBe(1);
-    expect(tree.at(3)?.parent).toBe('1');
+    assert.deepEqual([0, 1, 2, 3, 4].map((at) => tree.at(at)?.row), ['0', '1', '1.0', '1.1', '2']);
+    assert.equal(tree.parentIndex(3), 1);
+    assert.equal(tree.parentIndex(4), -1);
+    assert.equal(tree.at(3)?.depth, 1);
+    assert.equal(tree.at(3)?.parent, '1');
   });
 
   it('shows a row that waits while children are on their way', async () => {
     const { tree } = numbers(2, 3);
     await settled();
     tree.open(0);
-    expect(tree.count).toBe(3);
-    expect(tree.at(1)?.row).toBeUndefined();
+    assert.equal(tree.count, 3);
+    assert.equal(tree.at(1)?.row, undefined);
     await settled();
-    expect(tree.count).toBe(5);
+    assert.equal(tree.count, 5);
   });
 
   it('says what went wrong and asks again when it is needed again', async () => {
@@ -100,17 +101,17 @@ describe('a lazy tree', () => {
     await settled();
     tree.need(600, 610);
     await settled();
-    expect(tree.error?.message).toBe('the file has vanished');
+    assert.equal(tree.error?.message, 'the file has vanished');
     fails = false;
     tree.need(600, 610);
     await settled();
-    expect(tree.at(600)?.row).toBe(600);
-    expect(tree.error).toBeNull();
+    assert.equal(tree.at(600)?.row, 600);
+    assert.equal(tree.error, null);
   });
 
   it('gives all rows for saving', async () => {
     const { tree } = numbers(2500, 0);
-    expect((await tree.all(1_000_000)).length).toBe(2500);
-    expect((await tree.all(1200)).length).toBe(1200);
+    assert.equal((await tree.all(1_000_000)).length, 2500);
+    assert.equal((await tree.all(1200)).length, 1200);
   });
 });

@@ -42,7 +42,11 @@ export class LazyTree<Row> {
   /** What went wrong last. */
   error: Error | null = null;
 
-  constructor(private readonly fetchPage: FetchPage<Row>) {
+  /** The first row that was asked for last. */
+  neededFrom = 0;
+
+  /** `name`: trees of the same name hold the same request, one newer than the other. */
+  constructor(private readonly fetchPage: FetchPage<Row>, readonly name = '') {
     this.top = { parent: null, depth: 0, count: null, pages: new Map(), open: [] };
   }
 
@@ -70,9 +74,9 @@ export class LazyTree<Row> {
     this.listeners.clear();
   }
 
-  /** Begins to load the first page. */
-  start(): void {
-    this.load(this.top, 0);
+  /** Begins to load the page with this row. */
+  start(row = 0): void {
+    this.load(this.top, Math.floor(row / PAGE_ROWS));
   }
 
   at(index: number): VisibleRow<Row> | undefined {
@@ -91,6 +95,7 @@ export class LazyTree<Row> {
 
   /** Loads what is missing of the visible rows `from` to below `to`. */
   need(from: number, to: number): void {
+    this.neededFrom = from;
     for (let index = from; index < Math.min(to, this.count); index += 1) {
       const found = this.find(index);
       if (found && rowOf(found.level, found.position) === undefined) this.load(found.level, Math.floor(found.position / PAGE_ROWS));

@@ -44,6 +44,8 @@ interface DrawnRow {
 
 /** Rows whose places are relative to the same one. */
 const BLOCK_ROWS = 2000;
+/** The least width of a column that takes what is left. */
+const NAME_REM = 14;
 /** Rows drawn beyond the edges, so that a slow frame shows no gap. */
 const OVERSCAN = 6;
 
@@ -58,13 +60,17 @@ export function Table<Row>(props: TableProps<Row>) {
   const [anchor, setAnchor] = useState(-1);
   const [widths, setWidths] = useState<Record<string, number>>({});
   const [said, setSaid] = useState('');
+  const shownName = useRef('');
   const drawn = useRef(new Map<number, DrawnRow>());
 
   useEffect(() => {
-    setCursor(-1);
-    setAnchor(-1);
-    if (view.current) view.current.scrollTop = 0;
-    setScrollPx(0);
+    if (tree.name === '' || tree.name !== shownName.current) {
+      setCursor(-1);
+      setAnchor(-1);
+      if (view.current) view.current.scrollTop = 0;
+      setScrollPx(0);
+    }
+    shownName.current = tree.name;
     let waiting = false;
     return tree.listen(() => {
       if (waiting) return;
@@ -159,8 +165,10 @@ export function Table<Row>(props: TableProps<Row>) {
 
   const template = shown.map((column) => {
     const width = widths[column.key];
-    return width !== undefined ? `${width}px` : column.width === 0 ? 'minmax(12rem, 1fr)' : `${column.width}rem`;
+    return width !== undefined ? `${width}px` : column.width === 0 ? `minmax(${NAME_REM}rem, 1fr)` : `${column.width}rem`;
   });
+  // The same for all rows, whatever their texts need: else columns would not stand below their heads.
+  const leastWidth = shown.map((column) => (widths[column.key] !== undefined ? `${widths[column.key]}px` : `${column.width === 0 ? NAME_REM : column.width}rem`)).join(' + ');
   const rows: VNode[] = [];
   const pool = Math.ceil(viewPx / rowPx) + 2 * OVERSCAN + 2;
   // Rows stand still in blocks; scrolling moves the block, and a row is drawn again only if something about it changed.
@@ -247,7 +255,7 @@ export function Table<Row>(props: TableProps<Row>) {
         onFocus={() => {
           if (cursor < 0 && count > 0) setCursor(0);
         }}
-        style={{ '--columns': template.join(' ') }}
+        style={{ '--columns': template.join(' '), '--least-width': `calc(${leastWidth})` }}
       >
         <div class="row is-head" role="row" aria-rowindex={1}>
           {shown.map((column) => (

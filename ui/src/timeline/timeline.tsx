@@ -36,6 +36,7 @@ export function Timeline({ file }: { file: OpenFile }) {
   delete filter.range;
   delete filter.at;
   delete filter.type;
+  delete filter.snapshot;
   const bins = Math.max(BIN_STEP, Math.min(2000, Math.round((size.widthPx - AXIS_LEFT_PX) / BIN_STEP) * BIN_STEP));
   const body = size.widthPx === 0 ? null : {
     file: file.file, filter, from_ns: settled[0], to_ns: settled[1], bins, by: address.by, series_max: 8, value: chart,
@@ -43,7 +44,10 @@ export function Timeline({ file }: { file: OpenFile }) {
   const { data, error, isLoading } = useAnswer<TimelineAnswer>('/api/timeline', body, file.generation);
 
   const range = brush ?? rangeNs(address.range);
-  const atNs = address.at === 'peak' ? (data?.peak?.time_ns ?? null) : address.at ? parseTimeNs(address.at) : null;
+  const isWhole = seen[0] === 0 && seen[1] >= durationNs;
+  // Of a part of the time the most is not the peak: then its moment is meant.
+  const peakAt = isWhole || !data?.peak ? 'peak' : timeArgument(data.peak.time_ns);
+  const atNs = address.at === 'peak' ? (isWhole ? (data?.peak?.time_ns ?? null) : null) : address.at ? parseTimeNs(address.at) : null;
   const painting = useMemo(
     () => ({ answer: data, chart, showsRss: address.rss, seen, range, atNs, hoverNs: hover?.timeNs ?? null }),
     [data, chart, address.rss, seen[0], seen[1], range?.[0], range?.[1], atNs, hover?.timeNs],
@@ -55,7 +59,7 @@ export function Timeline({ file }: { file: OpenFile }) {
     go({ seen: from === 0 && to >= durationNs ? [] : [String(from), String(to)] }, true);
   };
   const setRange = (pair: [number, number] | null) => {
-    go(pair ? { range: [timeArgument(pair[0]), timeArgument(pair[1])], at: '' } : { range: [], type: '' });
+    go(pair ? { range: [timeArgument(pair[0]), timeArgument(pair[1])], at: '', snapshot: '' } : { range: [], type: '' });
   };
   const drag = useRef<{ kind: 'brush' | 'pan'; startX: number; startNs: number; seen: [number, number] } | null>(null);
   const timeOf = (event: MouseEvent) => {
@@ -88,9 +92,11 @@ export function Timeline({ file }: { file: OpenFile }) {
     drag.current = null;
     if (start?.kind !== 'brush') return;
     if (brush && brush[1] > brush[0]) setRange(brush);
-    else if (data?.peak && Math.abs(timeToX(data.peak.time_ns, seen, size.widthPx) - localX(event)) < 6) go({ at: 'peak', range: [] });
+    else if (snapshotAt(localX(event))) go({ view: 'snapshots', number: snapshotAt(localX(event))?.number ?? -1 });
+    else if (data?.peak && Math.abs(timeToX(data.peak.time_ns, seen, size.widthPx) - localX(event)) < 6) go({ at: peakAt, range: [], snapshot: '' });
     setBrush(null);
   };
+  const snapshotAt = (xPx: number) => data?.snapshots.find((snapshot) => snapshot.number !== undefined && Math.abs(timeToX(snapshot.time_ns, seen, size.widthPx) - xPx) < 6);
   const onWheel = (event: WheelEvent) => {
     event.preventDefault();
     const span = seen[1] - seen[0];
@@ -139,11 +145,11 @@ export function Timeline({ file }: { file: OpenFile }) {
         )}
         {data?.peak && data.peak.bytes > 0 && (
           <button
-            type="button" class={`button is-peak${address.at === 'peak' ? ' is-on' : ''}`} aria-pressed={address.at === 'peak'}
+            type="button" class={`button is-peak${address.at !== '' && address.at === peakAt ? ' is-on' : ''}`} aria-pressed={address.at === peakAt}
             title={`${exactBytes(data.peak.bytes)} in ${plural(data.peak.count, 'block')} at ${formatDuration(data.peak.time_ns)}: show what was live then`}
-            onClick={() => go(address.at === 'peak' ? { at: '' } : { at: 'peak', range: [] })}
+            onClick={() => go(address.at === peakAt ? { at: '' } : { at: peakAt, range: [], snapshot: '' })}
           >
-            Peak {formatBytes(data.peak.bytes)} at {formatDuration(data.peak.time_ns)}
+            {isWhole ? 'Peak' : 'Most here'} {formatBytes(data.peak.bytes)} at {formatDuration(data.peak.time_ns)}
           </button>
         )}
         {range && (
@@ -190,7 +196,7 @@ function Legend({ data }: { data: TimelineAnswer | null }) {
             onClick={() => series.filter && go(addedFilter(address, series.filter))}
           >
             <i class="swatch" style={{ background: seriesColour(series.name, place, isDrawnDark()) }} />
-            {series.name}
+            <span>{series.name}</span>
           </button>
         </li>
       ))}
@@ -204,6 +210,8 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
   if (bin < 0 || bin >= data.bins) return null;
   const factor = chartFactor(chart, data);
   const marker = data.markers.find((candidate) => Math.abs(candidate.time_ns - hover.timeNs) < ((data.to_ns - data.from_ns) / data.bins) * 4);
+  const near = ((data.to_ns - data.from_ns) / data.bins) * 6;
+  const snapshot = data.snapshots.find((candidate) => Math.abs(candidate.time_ns - hover.timeNs) < near);
   const layers = [...data.series.map((series, place) => ({ name: series.name, place, value: series.values[bin] ?? 0 })), ...(data.series.length > 0 ? [{ name: 'rest', place: -1, value: data.rest[bin] ?? 0 }] : [])];
   return (
     <Tooltip x={hover.x} y={hover.y}>
@@ -219,6 +227,7 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
         const at = rss.time_ns.findLastIndex((timeNs) => timeNs <= hover.timeNs);
         return at < 0 ? null : <div key={rss.pid} class="tooltip-row"><span>RSS of {rss.pid}</span><span>{formatBytes(rss.rss_bytes[at] ?? 0)}</span></div>;
       })}
+      {snapshot && <div class="quiet">snapshot {snapshot.number} {snapshot.name}{snapshot.bytes === undefined ? '' : `: ${formatBytes(snapshot.bytes)}`} {snapshot.trigger ? `(${snapshot.trigger})` : ''}: a click shows it</div>}
       {marker && <div class="quiet">marker: {marker.text}</div>}
     </Tooltip>
   );

@@ -1,17 +1,19 @@
 /** Two files, or two moments of one, side by side: a table of differences or a flame graph of them. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
-import type { DiffAnswer, DiffGroup, Filter, FlameAnswer, Metrics, OpenFile } from '../api/types';
-import { answer, useAnswer } from '../api/use-answer';
-import { FlameGraph } from '../flame/flame-graph';
-import { flameLayout, matching } from '../flame/flame-layout';
+import type { DiffAnswer, DiffGroup, Filter, Metrics, OpenFile } from '../api/types';
+import { answer } from '../api/use-answer';
+import { FlameGraph, zoomTrail } from '../flame/flame-graph';
+import { matching, nodeImage, nodeName } from '../flame/flame-layout';
+import { useZoomable } from '../flame/use-zoomable';
 import { exactBytes, formatBytes, formatCount, formatPercent, formatSignedBytes, formatSignedCount } from '../format';
 import { Message } from '../frame/message';
 import { Search } from '../frame/search';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
-import { FLAME_VALUES, FlameSwitches } from './flame-view';
+import { FLAME_VALUES, FlameSwitches, SelectionActions, Trail } from './flame-view';
+import { NamedStack } from './frame-name';
 import { metricOf } from './metric-columns';
 import type { TraceViewProps } from './trace-page';
 
@@ -53,6 +55,11 @@ export function CompareView(props: TraceViewProps) {
           <button type="button" aria-pressed={address.picture === 'flame'} onClick={() => go({ picture: 'flame' })}>Flame graph</button>
         </div>
       </div>
+      {address.range.length === 2 && (
+        <div class="view-tools">
+          <button type="button" class="button" onClick={() => go({ before: props.file.file, before_at: address.range[0] ?? '', after_at: address.range[1] ?? '' })}>Compare what was live at the two ends of the range</button>
+        </div>
+      )}
       {!hasMoments && <Message kind="note">Give two moments (for example <code>1s</code> and <code>peak</code>), or open a second trace: <code>heapr view {before.name} OTHER.heapr</code></Message>}
       {hasMoments && (address.picture === 'flame' ? <DiffFlame sides={sides} {...props} /> : <DiffTable sides={sides} {...props} />)}
     </section>
@@ -71,7 +78,7 @@ function Moment({ label, value, onChange }: { label: string; value: string; onCh
   return <label>{label} <input type="text" class="short" placeholder="the end" aria-label={`Moment: ${label}`} value={value} onChange={(event) => onChange(event.currentTarget.value.trim())} /></label>;
 }
 
-function DiffTable({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
+function DiffTable({ file, sides, onCommand }: TraceViewProps & { sides: Sides }) {
   const address = useAddress();
   const sort = address.sort || 'so';
   const metric = metricOf(sort);
@@ -89,7 +96,7 @@ function DiffTable({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
       if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
       throw error;
     }
-  });
+  }, file.generation);
   useEffect(() => () => onCommand(null, null), []);
   const amount = isBytes ? formatBytes : formatCount;
   const signed = isBytes ? formatSignedBytes : formatSignedCount;
@@ -100,7 +107,7 @@ function DiffTable({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
   const columns: Column<DiffGroup>[] = [
     { key: 'delta', title: 'Difference', isNumber: true, width: 7.5, text: (group) => signed(group.after[metric] - group.before[metric]), exact: (group) => exact(group.after[metric] - group.before[metric]), raw: (group) => group.after[metric] - group.before[metric], cell: (group) => { const change = group.after[metric] - group.before[metric]; return <span class={change > 0 ? 'is-more' : change < 0 ? 'is-less' : ''}>{signed(change)}</span>; } },
     side('before', 'Before'), side('after', 'After'),
-    { key: 'names', title: by === 'stacks' ? 'Stack' : by === 'frames' ? 'Frame' : 'Image', width: 0, text: (group) => group.names.join(' ← '), exact: (group) => group.names.join('\n'), cell: (group) => <span class="frame-name"><span class="symbol">{group.names[0] ?? '(no frames)'}</span>{group.names.length > 1 && <span class="quiet"> ← {group.names.slice(1, 4).join(' ← ')}</span>}</span> },
+    { key: 'names', title: by === 'stacks' ? 'Stack' : by === 'frames' ? 'Frame' : 'Image', width: 0, text: (group) => group.names.join(' ← '), exact: (group) => group.names.join('\n'), cell: (group) => <NamedStack names={group.names} /> },
   ];
   return (
     <Table
@@ -122,18 +129,22 @@ function DiffTable({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
   );
 }
 
-function DiffFlame({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
+function DiffFlame({ file, sides, onCommand }: TraceViewProps & { sides: Sides }) {
   const address = useAddress();
   const value = FLAME_VALUES.some(([key]) => key === address.value) ? address.value : 'outstanding_bytes';
-  const { data, error, isLoading } = useAnswer<FlameAnswer>('/api/diff-flame', {
-    ...sides, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion, root: null, least_share: 0.0005, nodes_max: 20000,
-  });
-  const layout = useMemo(() => (data ? flameLayout(data) : null), [data]);
+  const { layout, whole, isPart, error, isLoading } = useZoomable('/api/diff-flame', {
+    ...sides, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion, least_share: 0.0005, nodes_max: 20000,
+  }, address.root, file.generation);
   const match = useMemo(() => (layout ? matching(layout, address.search) : null), [layout, address.search]);
-  useEffect(() => onCommand(data?.command ?? null, error?.message ?? null), [data, error]);
+  useEffect(() => onCommand(whole?.answer.command ?? null, error?.message ?? null), [whole, error]);
   useEffect(() => () => onCommand(null, null), []);
   const amount = value.endsWith('_bytes') ? formatBytes : formatCount;
   const signed = value.endsWith('_bytes') ? formatSignedBytes : formatSignedCount;
+  const changeOf = (node: number) => {
+    const [was, is] = [layout?.answer.nodes.before?.[node] ?? 0, layout?.answer.nodes.after?.[node] ?? 0];
+    return [`${amount(was)} → ${amount(is)}`, `${signed(is - was)}${was > 0 ? ` (${formatPercent(is - was, was)})` : ''}`];
+  };
+  const selected = layout?.byId.get(address.select) ?? -1;
   return (
     <section class="flame">
       <div class="view-tools">
@@ -142,16 +153,23 @@ function DiffFlame({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
         <span class="quiet"><i class="swatch is-more" /> grew <i class="swatch is-less" /> shrank; as wide as the greater of the two</span>
         {isLoading && <span class="quiet" role="status">loading…</span>}
       </div>
+      <Trail steps={whole && address.root !== '' ? zoomTrail(whole, address.root) : []} />
       {error && <Message kind="error">{error.message}</Message>}
       {layout && (
         <FlameGraph
-          layout={layout} isUpward={address.shape !== 'icicle'} isMatch={match?.isMatch ?? null} zoom={address.root} onZoom={(id) => go({ root: id === address.root ? '' : id })}
+          layout={layout} isUpward={address.shape !== 'icicle'} isMatch={match?.isMatch ?? null} zoom={isPart ? '' : address.root} onZoom={(id) => go({ root: id === address.root ? '' : id })}
           selected={address.select} onSelect={(select) => go({ select }, true)} label="Difference flame graph"
-          describe={(node) => {
-            const [was, is] = [layout.answer.nodes.before?.[node] ?? 0, layout.answer.nodes.after?.[node] ?? 0];
-            return [`${amount(was)} → ${amount(is)}`, `${signed(is - was)}${was > 0 ? ` (${formatPercent(is - was, was)})` : ''}`];
-          }}
+          describe={(node) => changeOf(node)}
         />
+      )}
+      {layout && selected > 0 && (
+        <div class="selection">
+          <strong>{nodeName(layout, selected)}</strong>
+          <span class="quiet">{nodeImage(layout, selected)}</span>
+          <span>{changeOf(selected).join(', ')}</span>
+          <span class="grow" />
+          <SelectionActions layout={layout} node={selected} />
+        </div>
       )}
     </section>
   );

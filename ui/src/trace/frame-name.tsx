@@ -15,7 +15,32 @@ export function ImageName({ module }: { module: string | null }) {
   );
 }
 
-export function FrameName({ frame, showsPlace = true }: { frame: Frame; showsPlace?: boolean }) {
+/** `module!symbol` as two parts; the server writes `?` for a symbol that is not known. */
+export function splitName(name: string): { module: string; symbol: string } {
+  const at = name.indexOf('!');
+  if (at < 0) return { module: '', symbol: name };
+  return { module: name.slice(0, at), symbol: name.slice(at + 1) };
+}
+
+/** A stack whose frames are texts: the innermost plain, its callers quiet. */
+export function NamedStack({ names }: { names: string[] }) {
+  const [first, ...callers] = names.map(splitName);
+  if (!first) return <span class="quiet">(no frames)</span>;
+  const isKnown = first.symbol !== '?' && first.symbol !== '';
+  return (
+    <span class="stack-name">
+      <span class="frame-name">
+        <i class="swatch" style={{ background: imageColour(first.module || first.symbol, isDrawnDark()) }} />
+        <span class="symbol">{isKnown ? first.symbol : first.module || '(no name)'}</span>
+        {isKnown && first.module && <span class="quiet">{first.module}</span>}
+        {!isKnown && first.module && <span class="quiet">(no name)</span>}
+      </span>
+      {callers.length > 0 && <span class="quiet">← {callers.slice(0, 3).map(({ module, symbol }) => (symbol === '?' || symbol === '' ? module : symbol)).join(' ← ')}{callers.length > 3 ? ` … ${names.length} frames` : ''}</span>}
+    </span>
+  );
+}
+
+export function FrameName({ frame, showsPlace = true, showsModule = true }: { frame: Frame; showsPlace?: boolean; showsModule?: boolean }) {
   const module = frame.module === null ? '' : fileName(frame.module);
   const place = showsPlace ? framePlace(frame) : '';
   return (
@@ -24,7 +49,7 @@ export function FrameName({ frame, showsPlace = true }: { frame: Frame; showsPla
       <span class="symbol">{frame.symbol ?? unnamedCode(module, frame.offset)}</span>
       {frame.inlined && <span class="badge" title="Inlined into its caller">inlined</span>}
       {place && <span class="quiet">{place}</span>}
-      {frame.symbol !== null && module && <span class="quiet">{module}</span>}
+      {showsModule && frame.symbol !== null && module && <span class="quiet">{module}</span>}
     </span>
   );
 }

@@ -27,13 +27,14 @@ export function HistogramView({ file, filter, onCommand }: TraceViewProps) {
       </div>
       {error && <Message kind="error">{error.message}</Message>}
       <div class="cards">
-        {(data?.histograms ?? []).map((histogram) => <Bars key={histogram.of} histogram={histogram} counted={counted} />)}
+        {(data?.histograms ?? []).map((histogram) => <HistogramBars key={histogram.of} histogram={histogram} counted={counted} />)}
       </div>
     </section>
   );
 }
 
-function Bars({ histogram, counted }: { histogram: Histogram; counted: Counted }) {
+/** A histogram as bars that filter; also of a native snapshot. */
+export function HistogramBars({ histogram, counted, title }: { histogram: Histogram; counted: Counted; title?: string }) {
   const whole = histogram.buckets.reduce((sum, bucket) => sum + bucket[counted], 0);
   const most = Math.max(1, ...histogram.buckets.map((bucket) => bucket[counted]));
   const isTime = histogram.unit === 'ns';
@@ -47,7 +48,7 @@ function Bars({ histogram, counted }: { histogram: Histogram; counted: Counted }
   const exact = counted.endsWith('_bytes') ? exactBytes : formatCount;
   return (
     <section class="card is-wide">
-      <header><h2>{isTime ? 'Lifetime' : histogram.of === 'size' ? 'Size' : histogram.of}</h2></header>
+      <header><h2>{title ?? (isTime ? 'Lifetime' : histogram.of === 'size' ? 'Size' : histogram.of)}</h2></header>
       <ol class="bars">
         {histogram.buckets.map((bucket) => (
           <li key={bucket.from}>

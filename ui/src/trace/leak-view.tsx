@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { Group, Metrics, ReportAnswer } from '../api/types';
 import { answer } from '../api/use-answer';
+import { Curve } from '../canvas/curve';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent } from '../format';
 import { Search } from '../frame/search';
 import { Split } from '../frame/split';
@@ -14,23 +15,11 @@ import { frameName } from './metric-columns';
 import { StackPane } from './stack-pane';
 import type { TraceViewProps } from './trace-page';
 
-/** A curve in a cell: live bytes of a stack over the time. */
-function Growth({ values }: { values: number[] }) {
-  const most = Math.max(1, ...values);
-  const points = values.map((value, at) => `${(at * 100) / Math.max(1, values.length - 1)},${20 - (value * 19) / most}`).join(' ');
-  return (
-    <svg class="growth" viewBox="0 0 100 20" preserveAspectRatio="none" role="img" aria-label={`from ${formatBytes(values[0] ?? 0)} to ${formatBytes(values.at(-1) ?? 0)}`}>
-      <polygon points={`0,20 ${points} 100,20`} />
-      <polyline points={points} />
-    </svg>
-  );
-}
-
 export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   const address = useAddress();
   const [whole, setWhole] = useState<Metrics | null>(null);
   const body = { file: file.file, filter, match: address.match };
-  const { tree, isLoading } = useTree<Group>(`${file.generation ?? 0} ${JSON.stringify(body)}`, async (_, offset, limit, signal) => {
+  const { tree, isLoading } = useTree<Group>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {
       const report = await answer<ReportAnswer>('/api/leaks', { ...body, offset, limit }, signal);
       setWhole(report.all);
@@ -40,7 +29,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
       if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
       throw error;
     }
-  });
+  }, file.generation);
   useEffect(() => () => onCommand(null, null), []);
   const durationNs = file.trace?.duration_ns ?? 0;
   const age = (key: 'mean_age_ns' | 'oldest_ns' | 'newest_ns', title: string, help: string, isExtra = false): Column<Group> => ({
@@ -58,7 +47,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
     age('newest_ns', 'Newest', 'When the newest block was allocated: near the end, it still grows'),
     {
       key: 'growth', title: 'Live over time', help: `Live bytes of the stack over ${formatDuration(durationNs)}`, width: 9, text: (group) => (group.growth ?? []).map(formatBytes).join(' '),
-      exact: (group) => (group.growth ? `${formatBytes(group.growth[0] ?? 0)} → ${formatBytes(group.growth.at(-1) ?? 0)}` : ''), cell: (group) => (group.growth ? <Growth values={group.growth} /> : ''),
+      exact: (group) => (group.growth ? `${formatBytes(group.growth[0] ?? 0)} → ${formatBytes(group.growth.at(-1) ?? 0)}` : ''), cell: (group) => (group.growth ? <Curve values={group.growth} /> : ''),
     },
     {
       key: 'stack', title: 'Stack', width: 0, text: (group) => group.frames.map(frameName).join(' ← '), exact: (group) => group.frames.map(frameName).join('\n'),

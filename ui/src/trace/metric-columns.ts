@@ -39,7 +39,7 @@ export function metricColumns<Row extends Metrics>(sort: string, whole: Metrics 
     text: (row) => (whole ? formatPercent(row[ranked], whole[ranked]).replace(' %', '') : ''),
   };
   return [share, ...AMOUNTS.map((amount): Column<Row> => ({
-    key: amount.key, title: amount.title, help: amount.help, isNumber: true, width: 6.8,
+    key: amount.key, title: amount.title, help: amount.help, isNumber: true, width: amount.title.length > 8 ? 7.4 : 6.6,
     ...(amount.sort !== undefined ? { sort: amount.sort } : {}), ...(amount.isExtra ? { isExtra: true } : {}),
     text: (row) => amountText(amount.key, row[amount.key]),
     exact: (row) => (amount.key.endsWith('_bytes') ? exactBytes(row[amount.key]) : formatCount(row[amount.key])),

@@ -2,7 +2,7 @@
 import { useEffect } from 'preact/hooks';
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
-import type { Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/types';
+import type { Frame, Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural } from '../format';
 import { Message } from '../frame/message';
@@ -81,13 +81,25 @@ function Ranking({ title, answer, metric, onMore, isImages = false }: RankingPro
               <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (group[metric] * 100) / whole}%` }} /></span>
               <span class="amount">{amount(group[metric])}</span>
               <span class="percent">{formatPercent(group[metric], whole)}</span>
-              {isImages ? <ImageName module={group.frames[0]?.module ?? null} /> : group.frames[0] ? <FrameName frame={group.frames[0]} /> : <span class="quiet">(no frames)</span>}
+              {isImages ? <ImageName module={group.frames[0]?.module ?? null} /> : group.frames[0] ? <StackName frames={group.frames} /> : <span class="quiet">(no frames)</span>}
             </button>
           </li>
         ))}
         {answer && answer.groups.every((group) => group[metric] === 0) && <li class="quiet">nothing</li>}
       </ol>
     </section>
+  );
+}
+
+/** The allocating frame, and who called it: many stacks end in the same one. */
+function StackName({ frames }: { frames: Frame[] }) {
+  const [first, second] = frames;
+  if (!first) return null;
+  return (
+    <span class="stack-name">
+      <FrameName frame={first} showsPlace={false} showsModule={!second} />
+      {second && <span class="quiet">← {second.symbol ?? frameName(second)}</span>}
+    </span>
   );
 }
 

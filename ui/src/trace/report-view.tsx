@@ -30,7 +30,7 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
   const sort = address.sort || 'so';
   const [whole, setWhole] = useState<{ all: Metrics; matched: Metrics } | null>(null);
   const body = { file: file.file, filter, by, sort, descending: !address.ascending, match: address.match };
-  const { tree, isLoading } = useTree<Group>(`${file.generation ?? 0} ${JSON.stringify(body)}`, async (_, offset, limit, signal) => {
+  const { tree, isLoading } = useTree<Group>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {
       const report = await answer<ReportAnswer>('/api/report', { ...body, offset, limit, frames_max: 12 }, signal);
       setWhole({ all: report.all, matched: report.matched });
@@ -40,7 +40,7 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
       if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
       throw error;
     }
-  });
+  }, file.generation);
   useEffect(() => () => onCommand(null, null), []);
 
   const name: Column<Group> = {
@@ -67,7 +67,7 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
       empty="No allocation is left by the filters."
       tools={(
         <>
-          <Search value={address.match} onChange={(match) => go({ match }, true)} label={`Search ${by}`} />
+          <Search value={address.match} onChange={(match) => go({ match }, true)} label={`Search ${by === 'by-thread' ? 'threads' : by}`} />
           {by === 'stacks' && <Export file={file.file} filter={filter} sort={sort} />}
         </>
       )}

@@ -1,9 +1,11 @@
 /** A trace: the timeline above, filters, and one view of what they choose. */
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { filterOf } from '../address/address';
 import { useAddress } from '../address/use-address';
 import type { Filter, OpenFile } from '../api/types';
 import { CommandLine, FilterBar } from '../filter/filter-bar';
+import { giveColours } from '../canvas/colours';
+import { fileName } from '../format';
 import { Split } from '../frame/split';
 import { Tabs, type View } from '../frame/tabs';
 import { Timeline } from '../timeline/timeline';
@@ -13,6 +15,7 @@ import { HistogramView } from './histogram-view';
 import { LeakView } from './leak-view';
 import { OverviewView } from './overview-view';
 import { ReportView } from './report-view';
+import { SnapshotsView } from '../native/snapshots-view';
 import { TypesView } from './types-view';
 
 /** What every view of a trace gets. */
@@ -34,12 +37,16 @@ const VIEWS: View[] = [
   { key: 'leaks', title: 'Leaks', help: 'What was never freed, with its age' },
   { key: 'histograms', title: 'Histograms', help: 'Sizes and lifetimes' },
   { key: 'types', title: 'Types', help: 'Allocated and freed inside or outside of the range' },
+  { key: 'snapshots', title: 'Snapshots', help: 'Live blocks at a moment: what they hold, compared, suspects' },
   { key: 'compare', title: 'Compare', help: 'With another file, or two moments' },
 ];
 
 export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }) {
   const address = useAddress();
+  useMemo(() => giveColours((file.trace?.modules ?? []).slice(0, 64).map((module) => fileName(module.path))), [file.file]);
   const [told, setTold] = useState<{ command: string | null; error: string | null }>({ command: null, error: null });
+  const hasSnapshots = (file.trace?.snapshots?.length ?? 0) > 0 || file.session != null;
+  const views = hasSnapshots ? VIEWS : VIEWS.filter(({ key }) => key !== 'snapshots');
   const view = VIEWS.find((candidate) => candidate.key === address.view)?.key ?? 'overview';
   const onCommand = (command: string | null, error: string | null) => {
     setTold((old) => (old.command === command && old.error === error ? old : { command, error }));
@@ -55,7 +62,7 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
             <FilterBar file={file} error={told.error} />
             <CommandLine command={told.command} />
           </div>
-          <Tabs views={VIEWS} current={view} />
+          <Tabs views={views} current={view} />
           <div class="view" role="tabpanel" aria-label={VIEWS.find((candidate) => candidate.key === view)?.title}>
             {view === 'overview' && <OverviewView {...props} />}
             {view === 'flame' && <FlameView {...props} />}
@@ -66,6 +73,7 @@ export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }
             {view === 'leaks' && <LeakView {...props} />}
             {view === 'histograms' && <HistogramView {...props} />}
             {view === 'types' && <TypesView {...props} />}
+            {view === 'snapshots' && <SnapshotsView {...props} />}
             {view === 'compare' && <CompareView {...props} />}
           </div>
         </div>

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
 import { squarify } from './treemap-layout';
 
 describe('a treemap', () => {
@@ -7,21 +8,21 @@ describe('a treemap', () => {
     const boxes = squarify(values, { x: 5, y: 7, width: 600, height: 400 });
     const whole = values.reduce((sum, value) => sum + value, 0);
     boxes.forEach((box, at) => {
-      expect(box.width * box.height).toBeCloseTo((values[at]! / whole) * 240000, 3);
-      expect(box.x).toBeGreaterThanOrEqual(5 - 1e-6);
-      expect(box.y + box.height).toBeLessThanOrEqual(407 + 1e-6);
+      assert.ok(Math.abs(box.width * box.height - (values[at]! / whole) * 240000) < 0.001);
+      assert.ok(box.x >= 5 - 1e-6);
+      assert.ok(box.y + box.height <= 407 + 1e-6);
       for (const other of boxes.slice(at + 1)) {
         const overlap = Math.max(0, Math.min(box.x + box.width, other.x + other.width) - Math.max(box.x, other.x)) * Math.max(0, Math.min(box.y + box.height, other.y + other.height) - Math.max(box.y, other.y));
-        expect(overlap).toBeLessThan(1e-6);
+        assert.ok(overlap < 1e-6);
       }
     });
-    expect(Math.max(...boxes.map((box) => Math.max(box.width / box.height, box.height / box.width)))).toBeLessThan(4);
+    assert.ok(Math.max(...boxes.map((box) => Math.max(box.width / box.height, box.height / box.width))) < 4);
   });
 
   it('takes nothing, zeros and a box without area', () => {
-    expect(squarify([], { x: 0, y: 0, width: 10, height: 10 })).toEqual([]);
-    expect(squarify([0, 0], { x: 0, y: 0, width: 10, height: 10 }).every((box) => box.width === 0)).toBe(true);
-    expect(squarify([5, 0, 3], { x: 0, y: 0, width: 0, height: 10 })).toHaveLength(3);
-    for (const box of squarify([5, 0, 0], { x: 0, y: 0, width: 10, height: 10 })) expect(Number.isFinite(box.width + box.height)).toBe(true);
+    assert.deepEqual(squarify([], { x: 0, y: 0, width: 10, height: 10 }), []);
+    assert.equal(squarify([0, 0], { x: 0, y: 0, width: 10, height: 10 }).every((box) => box.width === 0), true);
+    assert.equal(squarify([5, 0, 3], { x: 0, y: 0, width: 0, height: 10 }).length, 3);
+    for (const box of squarify([5, 0, 0], { x: 0, y: 0, width: 10, height: 10 })) assert.equal(Number.isFinite(box.width + box.height), true);
   });
 });

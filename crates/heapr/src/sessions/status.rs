@@ -98,14 +98,6 @@ fn ask(client: &SessionClient) -> anyhow::Result<SessionStatus> {
 }
 
 fn json_of(all: &[SessionStatus]) -> Value {
-    let sessions: Vec<Value> = all
-        .iter()
-        .map(|status| {
-            let mut value = serde_json::to_value(status).unwrap_or_default();
-            // A path as text: JSON has no bytes.
-            value["output"] = json!(status.output.to_string_lossy());
-            value
-        })
-        .collect();
+    let sessions: Vec<Value> = all.iter().map(heapr_server::status_json).collect();
     json!({ "schema": "heapr.status/1", "sessions": sessions })
 }

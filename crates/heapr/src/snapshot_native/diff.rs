@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
-use heapr_query::{LiveAmount, LiveRow};
+use heapr_query::{Change, ChangeOrder, LiveAmount, Taken};
 use serde_json::json;
 
 use super::find::find_snapshot;
 use super::line_table::{LineTable, OutputArguments};
-use super::series::{Chosen, Line, SeriesArguments, Taken, read};
+use super::series::{Chosen, SeriesArguments, read};
 use crate::commands::report::Format;
 use crate::report::quantity::{bytes, count, duration, parse_bytes, plural, signed_bytes, signed_count};
 use crate::snapshot::sheet::Cell;
@@ -49,65 +49,20 @@ enum Order {
     Gone,
 }
 
-/// What became of a line's blocks.
-#[derive(Debug, Clone, Copy)]
-struct Change {
-    before: LiveAmount,
-    after: LiveAmount,
-    /// Allocated after the first snapshot and still there, and of the first and no longer there; known within one recording.
-    turnover: Option<(LiveAmount, LiveAmount)>,
-}
-
-impl Change {
-    fn of(before: &LiveRow, after: &LiveRow, is_one_recording: bool) -> Self {
-        let kept = after.by_interval.first().copied().unwrap_or_default();
-        let new = LiveAmount {
-            block_count: after.amount.block_count.saturating_sub(kept.block_count),
-            block_bytes: after.amount.block_bytes.saturating_sub(kept.block_bytes),
-        };
-        let gone = LiveAmount {
-            block_count: before.amount.block_count.saturating_sub(kept.block_count),
-            block_bytes: before.amount.block_bytes.saturating_sub(kept.block_bytes),
-        };
-        Self { before: before.amount, after: after.amount, turnover: is_one_recording.then_some((new, gone)) }
-    }
-
-    fn bytes(&self) -> i128 {
-        i128::from(self.after.block_bytes) - i128::from(self.before.block_bytes)
-    }
-
-    fn blocks(&self) -> i128 {
-        i128::from(self.after.block_count) - i128::from(self.before.block_count)
-    }
-
-    fn is_none(&self) -> bool {
-        self.before == self.after
-            && self.turnover.is_none_or(|(new, gone)| new.block_count + gone.block_count == 0)
-    }
-}
-
 /// Runs the command.
 pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
     ensure!(arguments.series.filters.snapshot().is_none(), "--snapshots A B chooses the two, not --snapshot");
-    let series = read(&chosen(arguments)?, &arguments.series)?;
+    let files = chosen(arguments)?;
+    let (series, warnings) = read(&files, &arguments.series)?;
     let [before, after] = series.taken.as_slice() else {
         bail!("the two snapshots are one: name another with --snapshots A B")
     };
-    let is_one_recording = before.is_of_recording(after);
-    let mut lines: Vec<(Change, &Line)> = series
-        .lines
-        .iter()
-        .map(|line| (Change::of(&line.rows[0], &line.rows[1], is_one_recording), line))
-        .filter(|(change, _)| !change.is_none())
-        .collect();
-    let key = |change: &Change| match arguments.sort {
-        Order::Change => i128::from(u64::try_from(change.bytes().unsigned_abs()).unwrap_or(u64::MAX)),
-        Order::Growth => change.bytes(),
-        Order::New => change.turnover.map_or(0, |(new, _)| i128::from(new.block_bytes)),
-        Order::Gone => change.turnover.map_or(0, |(_, gone)| i128::from(gone.block_bytes)),
-    };
-    lines.sort_by(|(one, one_line), (other, other_line)| {
-        key(other).cmp(&key(one)).then_with(|| one_line.frames.cmp(&other_line.frames))
+    let is_one_recording = series.is_one_recording();
+    let lines = series.changes(match arguments.sort {
+        Order::Change => ChangeOrder::Change,
+        Order::Growth => ChangeOrder::Growth,
+        Order::New => ChangeOrder::New,
+        Order::Gone => ChangeOrder::Gone,
     });
     let mut table = LineTable::new(
         arguments.series.by(),
@@ -125,15 +80,15 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
     );
     table.rows(
         arguments.output.top(),
-        lines.iter().map(|(change, line)| (cells(change), line.frames.clone())),
+        lines.iter().map(|changed| (cells(&changed.change), changed.line.frames.clone())),
     );
-    let whole = Change::of(&series.wholes[0], &series.wholes[1], is_one_recording);
+    let whole = series.whole_change().context("there are no snapshots")?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     match arguments.output.format {
         Format::Text => {
-            writeln!(out, "{}", name(before))?;
-            writeln!(out, "{}", name(after))?;
-            for warning in &series.warnings {
+            writeln!(out, "{}", name(before, &files))?;
+            writeln!(out, "{}", name(after, &files))?;
+            for warning in &warnings {
                 writeln!(out, "WARNING: {warning}")?;
             }
             write_whole(&mut out, &whole, (before, after))?;
@@ -143,12 +98,12 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
         Format::Json => {
             let value = json!({
                 "schema": "heapr.native-snapshot-diff/1",
-                "before": taken_json(before),
-                "after": taken_json(after),
+                "before": taken_json(before, &files),
+                "after": taken_json(after, &files),
                 "is_one_recording": is_one_recording,
                 "bytes_delta": whole.bytes() as i64,
                 "blocks_delta": whole.blocks() as i64,
-                "warnings": series.warnings,
+                "warnings": warnings,
                 "rows": table.json(),
             });
             writeln!(out, "{value:#}")?;
@@ -197,13 +152,6 @@ fn chosen(arguments: &DiffArguments) -> anyhow::Result<Vec<Chosen>> {
 }
 
 fn cells(change: &Change) -> Vec<Cell> {
-    let state = match (change.before.block_count, change.after.block_count) {
-        (0, _) => "new",
-        (_, 0) => "gone",
-        _ if change.bytes() > 0 => "grown",
-        _ if change.bytes() < 0 => "shrunk",
-        _ => "same",
-    };
     let turnover = |of: fn((LiveAmount, LiveAmount)) -> Cell| change.turnover.map_or(Cell::Nothing, of);
     let signed = |value: i128| i64::try_from(value).unwrap_or(i64::MAX);
     vec![
@@ -215,16 +163,16 @@ fn cells(change: &Change) -> Vec<Cell> {
         turnover(|(new, _)| Cell::Count(new.block_count)),
         turnover(|(_, gone)| Cell::Bytes(gone.block_bytes)),
         turnover(|(_, gone)| Cell::Count(gone.block_count)),
-        Cell::Text(state.to_owned()),
+        Cell::Text(change.state().to_owned()),
     ]
 }
 
-fn name(taken: &Taken) -> String {
+fn name(taken: &Taken, files: &[Chosen]) -> String {
     let snapshot = &taken.snapshot;
     let title = if snapshot.name.is_empty() { String::new() } else { format!(" {:?}", snapshot.name) };
     format!(
         "{}, snapshot {}{title} at {}: {} in {}",
-        taken.file.display(),
+        files[taken.file].file.display(),
         snapshot.number,
         duration(snapshot.time_ns),
         bytes(snapshot.block_bytes),
@@ -258,9 +206,9 @@ fn write_whole(
     }
 }
 
-fn taken_json(taken: &Taken) -> serde_json::Value {
+fn taken_json(taken: &Taken, files: &[Chosen]) -> serde_json::Value {
     json!({
-        "file": taken.file.to_string_lossy(),
+        "file": files[taken.file].file.to_string_lossy(),
         "number": taken.snapshot.number,
         "name": taken.snapshot.name,
         "time_ns": taken.snapshot.time_ns,

@@ -4,13 +4,13 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use heapr_query::LiveRow;
+use heapr_query::{LineOrder, process_names};
 use heapr_trace::{Snapshot, SnapshotTrigger, Trace};
 use serde_json::{Value, json};
 
 use super::find::find_snapshot;
 use super::line_table::{LineTable, OutputArguments};
-use super::series::{Chosen, SeriesArguments, process_names, read};
+use super::series::{Chosen, SeriesArguments, read};
 use crate::commands::report::{Format, terminal_width};
 use crate::report::quantity::{bytes, count, duration, plural, signed_bytes};
 use crate::report::table::{Align, Table};
@@ -51,18 +51,15 @@ pub(crate) fn run(arguments: &SummaryArguments) -> anyhow::Result<ExitCode> {
         Ok(vec![find_snapshot(trace, text)?.number])
     })?;
     let files = [chosen];
-    let mut series = read(&files, &arguments.series)?;
+    let (series, warnings) = read(&files, &arguments.series)?;
     let [chosen] = files;
-    let Some(taken) = series.taken.first() else { anyhow::bail!("the snapshot is not there any more") };
-    let key = |row: &LiveRow| match arguments.sort {
-        Order::Bytes => (row.amount.block_bytes, row.amount.block_count),
-        Order::Count => (row.amount.block_count, row.amount.block_bytes),
-        Order::Oldest => (row.oldest_age_ns, row.amount.block_bytes),
-        Order::Youngest => (u64::MAX - row.youngest_age_ns, row.amount.block_bytes),
-    };
-    series.lines.sort_by(|one, other| {
-        key(&other.rows[0]).cmp(&key(&one.rows[0])).then_with(|| one.frames.cmp(&other.frames))
+    let sorted = series.sorted(match arguments.sort {
+        Order::Bytes => LineOrder::Bytes,
+        Order::Count => LineOrder::Count,
+        Order::Oldest => LineOrder::Oldest,
+        Order::Youngest => LineOrder::Youngest,
     });
+    let Some(taken) = series.taken.first() else { anyhow::bail!("the snapshot is not there any more") };
     let mut table = LineTable::new(
         arguments.series.by(),
         &[
@@ -73,7 +70,7 @@ pub(crate) fn run(arguments: &SummaryArguments) -> anyhow::Result<ExitCode> {
             ("oldest_ns", "Oldest"),
         ],
     );
-    let lines = series.lines.iter().map(|line| {
+    let lines = sorted.iter().map(|line| {
         let row = &line.rows[0];
         let cells = vec![
             Cell::Bytes(row.amount.block_bytes),
@@ -90,7 +87,7 @@ pub(crate) fn run(arguments: &SummaryArguments) -> anyhow::Result<ExitCode> {
     match arguments.output.format {
         Format::Text => {
             write_list(&mut out, &arguments.file.display().to_string(), trace)?;
-            for warning in &series.warnings {
+            for warning in &warnings {
                 writeln!(out, "WARNING: {warning}")?;
             }
             let snapshot = &taken.snapshot;
@@ -116,7 +113,7 @@ pub(crate) fn run(arguments: &SummaryArguments) -> anyhow::Result<ExitCode> {
                 "shown": taken.snapshot.number,
                 "bytes": whole.amount.block_bytes,
                 "blocks": whole.amount.block_count,
-                "warnings": series.warnings,
+                "warnings": warnings,
                 "rows": table.json(),
             });
             writeln!(out, "{value:#}")?;
@@ -185,24 +182,5 @@ pub(crate) fn why(trigger: SnapshotTrigger) -> String {
 
 /// A snapshot without its blocks.
 pub(crate) fn snapshot_json(trace: &Trace, snapshot: &Snapshot) -> Value {
-    let processes = snapshot.processes.iter().map(|process| {
-        json!({
-            "pid": trace.processes().get(process.process.0 as usize).map(|known| known.pid),
-            "rss_bytes": process.rss_bytes,
-            "blocks": process.block_count,
-            "bytes": process.block_bytes,
-        })
-    });
-    json!({
-        "number": snapshot.number,
-        "time_ns": snapshot.time_ns,
-        "event_index": snapshot.event_index,
-        "name": snapshot.name,
-        "trigger": why(snapshot.trigger),
-        "blocks": snapshot.block_count,
-        "bytes": snapshot.block_bytes,
-        "export_ns": snapshot.export_ns,
-        "processes": processes.collect::<Vec<_>>(),
-        "notes": snapshot.notes,
-    })
+    heapr_server::snapshot_json(trace, snapshot, &why(snapshot.trigger))
 }

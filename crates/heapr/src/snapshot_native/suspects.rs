@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::ensure;
-use heapr_query::{GroupBy, LiveRow, Trend};
-use heapr_trace::{Snapshot, SnapshotTrigger};
+use heapr_query::{GroupBy, Sureness, Suspect, SuspectOrder, Taken, is_at_end};
+use heapr_trace::Snapshot;
 use serde_json::{Value, json};
 
 use super::line_table::{LineTable, OutputArguments};
-use super::series::{Chosen, Line, SeriesArguments, Taken, read};
+use super::series::{Chosen, SeriesArguments, read};
 use crate::commands::report::Format;
 use crate::report::quantity::{bytes, duration, parse_bytes, plural};
 use crate::snapshot::sheet::Cell;
@@ -50,55 +50,6 @@ enum Order {
     Growth,
 }
 
-/// How sure it is that a stack leaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Sureness {
-    Low,
-    Medium,
-    High,
-}
-
-impl Sureness {
-    /// What speaks for a leak: an order that chance would hardly make, and blocks of each interval that nobody has freed (what
-    /// only works more has young blocks only). `None`: nothing does.
-    fn of(trend: &Trend, kept_share: Option<f64>) -> Option<Self> {
-        if trend.growth <= 0 || trend.rising_share < 0.5 || trend.chance > 0.2 {
-            return None;
-        }
-        let keeps_all = kept_share.is_some_and(|share| share >= 0.99);
-        let keeps_none = kept_share.is_some_and(|share| share <= 0.34);
-        let by_order = match trend.chance {
-            ..=0.01 => Self::High,
-            ..=0.05 => Self::Medium,
-            _ => Self::Low,
-        };
-        Some(match by_order {
-            _ if keeps_none => Self::Low,
-            Self::Medium if keeps_all => Self::High,
-            Self::Low if keeps_all && trend.rising_share >= 1.0 => Self::Medium,
-            by_order => by_order,
-        })
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-}
-
-/// A line that grows.
-struct Suspect<'a> {
-    line: &'a Line,
-    last: &'a LiveRow,
-    trend: Trend,
-    sureness: Sureness,
-    /// Share of the intervals between snapshots of which blocks are still live.
-    kept_share: Option<f64>,
-}
-
 /// Runs the command.
 pub(crate) fn run(arguments: &SuspectsArguments) -> anyhow::Result<ExitCode> {
     ensure!(
@@ -121,38 +72,29 @@ pub(crate) fn run(arguments: &SuspectsArguments) -> anyhow::Result<ExitCode> {
             })
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let series = read(&files, &arguments.series)?;
+    let (series, warnings) = read(&files, &arguments.series)?;
     ensure!(
         series.taken.len() >= 3,
         "growth is seen in three or more snapshots, and there are {}: `heapr run --snapshot-every SECONDS` and `heapr \
          snapshot every SECONDS PID` take them",
         series.taken.len()
     );
-    let mut suspects: Vec<Suspect<'_>> = series
-        .lines
-        .iter()
-        .filter_map(|line| suspect(line, &series.taken))
-        .filter(|suspect| suspect.trend.growth >= i128::from(arguments.min_growth))
-        .collect();
-    suspects.sort_by(|one, other| {
-        let by_order = match arguments.sort {
-            Order::Oldest => other.last.oldest_age_ns.cmp(&one.last.oldest_age_ns),
-            Order::Rate => other.trend.per_hour.total_cmp(&one.trend.per_hour),
-            Order::Growth => other.trend.growth.cmp(&one.trend.growth),
-        };
-        let by_sureness = other.sureness.cmp(&one.sureness);
-        by_sureness.then(by_order).then_with(|| one.line.frames.cmp(&other.line.frames))
-    });
+    let order = match arguments.sort {
+        Order::Oldest => SuspectOrder::Oldest,
+        Order::Rate => SuspectOrder::Rate,
+        Order::Growth => SuspectOrder::Growth,
+    };
+    let suspects = series.suspects(arguments.min_growth, order);
     let mut out = BufWriter::new(std::io::stdout().lock());
     match arguments.output.format {
-        Format::Text => write_text(&mut out, arguments, &series.taken, &series.warnings, &suspects)?,
+        Format::Text => write_text(&mut out, arguments, &series.taken, &warnings, &suspects)?,
         Format::Json => {
             let shown = suspects.iter().take(arguments.output.top());
             let value = json!({
                 "schema": "heapr.native-snapshot-suspects/1",
                 "files": arguments.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>(),
-                "snapshots": series.taken.iter().map(moment_json).collect::<Vec<_>>(),
-                "warnings": series.warnings,
+                "snapshots": series.taken.iter().map(|taken| moment_json(taken, &files)).collect::<Vec<_>>(),
+                "warnings": warnings,
                 "suspects": shown.map(suspect_json).collect::<Vec<_>>(),
             });
             writeln!(out, "{value:#}")?;
@@ -165,26 +107,6 @@ pub(crate) fn run(arguments: &SuspectsArguments) -> anyhow::Result<ExitCode> {
             && suspect.sureness >= Sureness::Medium
     };
     Ok(if suspects.iter().any(is_over) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-fn is_at_end(trigger: SnapshotTrigger) -> bool {
-    matches!(trigger, SnapshotTrigger::Exit | SnapshotTrigger::Killed { .. } | SnapshotTrigger::OutOfMemory)
-}
-
-fn suspect<'a>(line: &'a Line, taken: &[Taken]) -> Option<Suspect<'a>> {
-    let points: Vec<(u64, u64)> =
-        taken.iter().zip(&line.rows).map(|(taken, row)| (taken.unix_ns, row.amount.block_bytes)).collect();
-    let trend = Trend::of(&points)?;
-    let last = line.rows.last()?;
-    let is_one_recording = taken.windows(2).all(|pair| pair[0].is_of_recording(&pair[1]));
-    // Interval 0 is before the first snapshot, the last one after the last: neither lies between two.
-    let between = last.by_interval.get(1..taken.len()).filter(|_| is_one_recording);
-    let kept_share = between.map(|between| {
-        let kept = between.iter().filter(|amount| amount.block_count > 0).count();
-        kept as f64 / between.len().max(1) as f64
-    });
-    let sureness = Sureness::of(&trend, kept_share)?;
-    Some(Suspect { line, last, trend, sureness, kept_share })
 }
 
 fn write_text(
@@ -257,9 +179,9 @@ fn table(arguments: &SuspectsArguments, suspects: &[Suspect<'_>]) -> LineTable {
     table
 }
 
-fn moment_json(taken: &Taken) -> Value {
+fn moment_json(taken: &Taken, files: &[Chosen]) -> Value {
     json!({
-        "file": taken.file.to_string_lossy(),
+        "file": files[taken.file].file.to_string_lossy(),
         "number": taken.snapshot.number,
         "unix_ns": taken.unix_ns,
         "bytes": taken.snapshot.block_bytes,
@@ -282,30 +204,4 @@ fn suspect_json(suspect: &Suspect<'_>) -> Value {
         "blocks": blocks,
         "frames": suspect.line.frames,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn trend(chance: f64, rising_share: f64, growth: i128) -> Trend {
-        Trend { per_hour: 1.0, rising_share, chance, growth }
-    }
-
-    #[test]
-    fn sureness_needs_an_order_that_chance_hardly_makes_or_blocks_that_stay() {
-        let rising = |chance| trend(chance, 1.0, 10);
-        assert_eq!(Sureness::of(&rising(1.0 / 6.0), None), Some(Sureness::Low));
-        assert_eq!(Sureness::of(&rising(1.0 / 6.0), Some(1.0)), Some(Sureness::Medium));
-        assert_eq!(Sureness::of(&rising(1.0 / 24.0), Some(1.0)), Some(Sureness::High));
-        assert_eq!(Sureness::of(&rising(1.0 / 120.0), None), Some(Sureness::High));
-        assert_eq!(Sureness::of(&rising(1.0 / 120.0), Some(0.25)), Some(Sureness::Low), "all is young");
-    }
-
-    #[test]
-    fn what_does_not_grow_is_no_suspect() {
-        assert_eq!(Sureness::of(&trend(0.001, 1.0, 0), None), None);
-        assert_eq!(Sureness::of(&trend(0.5, 0.6, 10), Some(1.0)), None);
-        assert_eq!(Sureness::of(&trend(0.01, 0.4, 10), Some(1.0)), None);
-    }
 }

@@ -5,12 +5,13 @@ use std::path::Path;
 use clap::Parser as _;
 use heapr_query::{CullList, Filter, SymbolSource};
 use heapr_server::{ExportRequest, Host};
-use heapr_trace::Trace;
+use heapr_trace::{SnapshotTrigger, Trace};
 use heapr_v8::IndexStore;
 
 use crate::report::filter_arguments::FilterArguments;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::snapshot::index_cache;
+use crate::snapshot_native::why;
 
 /// See the module.
 #[derive(Debug)]
@@ -43,6 +44,10 @@ impl Host for CommandLineHost {
 
     fn snapshot_indexes(&self, path: &Path) -> Option<IndexStore> {
         index_cache::store_for(path)
+    }
+
+    fn trigger(&self, trigger: SnapshotTrigger) -> String {
+        why(trigger)
     }
 
     fn version(&self) -> &str {

@@ -2,6 +2,7 @@
 
 mod browser;
 mod host;
+mod sources;
 mod view_command;
 
 pub(crate) use view_command::{ViewArguments, run};

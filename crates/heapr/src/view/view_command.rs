@@ -1,22 +1,27 @@
 //! `heapr view`: opens files, serves the page, opens the browser or says how to reach it.
 
-use std::path::PathBuf;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use heapr_server::{Files, Limits, Server, ServerOptions};
+use heapr_server::{Files, Limits, Server, ServerOptions, StaticLimits, write_static};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::browser;
 use super::host::CommandLineHost;
+use super::sources::sources;
 use crate::report::names::NameArguments;
+use crate::report::quantity::{bytes, parse_bytes};
+use crate::snapshot_take::OutputFile;
 
 /// Arguments of `heapr view`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewArguments {
-    /// Traces (.heapr) and heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst)
-    #[arg(value_name = "FILE", required = true)]
+    /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), names of sessions that run [default:
+    /// the session that runs]
+    #[arg(value_name = "FILE|NAME")]
     files: Vec<PathBuf>,
     /// Only print the address
     #[arg(long)]
@@ -24,19 +29,26 @@ pub(crate) struct ViewArguments {
     /// Port on 127.0.0.1; 0: any that is free
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
+    /// Write one page that needs no server, to be attached to a report, instead of serving
+    #[arg(long = "static", value_name = "OUT.html", conflicts_with_all = ["no_open", "port"])]
+    static_page: Option<PathBuf>,
+    /// Largest size of that page; what tells least is left out
+    #[arg(long, value_name = "BYTES", default_value = "16M", value_parser = parse_bytes, requires = "static_page")]
+    max_size: u64,
+    /// Overwrite that page if it exists
+    #[arg(short, long, requires = "static_page")]
+    force: bool,
     #[command(flatten)]
     names: NameArguments,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
-    // What is wrong from the start is said at once, and not on a page.
-    for file in &arguments.files {
-        std::fs::File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
-        anyhow::ensure!(file.is_file(), "{} is no file", file.display());
-    }
     let host = Arc::new(CommandLineHost { names: arguments.names });
-    let files = Files::open(&arguments.files, host, Limits::default());
+    let files = Files::open_sources(&sources(&arguments.files)?, host, Limits::default());
+    if let Some(path) = &arguments.static_page {
+        return write(&files, path, arguments.force, arguments.max_size);
+    }
     let server = Server::bind(files, ServerOptions { port: arguments.port })?;
     let url = server.url();
     println!("{url}");
@@ -48,6 +60,29 @@ pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
     }
     eprintln!("heapr: Ctrl-C ends it");
     server.run(until_signal()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page that stands alone.
+fn write(files: &Files, path: &Path, may_replace: bool, page_bytes: u64) -> anyhow::Result<ExitCode> {
+    let mut output = OutputFile::create(path, may_replace)?;
+    let is_terminal = std::io::stderr().is_terminal();
+    let mut progress = |what: &str| {
+        if is_terminal {
+            eprint!("\r\x1b[Kheapr: {what}");
+        }
+    };
+    let page = write_static(files, StaticLimits { page_bytes }, &mut progress)?;
+    if is_terminal {
+        eprint!("\r\x1b[K");
+    }
+    output.write_all(&page).with_context(|| format!("cannot write {}", path.display()))?;
+    let path = output.keep()?;
+    eprintln!(
+        "heapr: wrote {} ({}); it shows what the program does: look who may see it",
+        path.display(),
+        bytes(page.len() as u64)
+    );
     Ok(ExitCode::SUCCESS)
 }
 

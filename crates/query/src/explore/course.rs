@@ -6,13 +6,13 @@
 use hashbrown::HashMap;
 use heapr_trace::ThreadIndex;
 
+use super::course_pen::Pen;
 use super::event_table::EventTable;
 use super::explorer::{Explorer, FrameNumber};
 use super::site_table::Site;
 use crate::choice::Choice;
 use crate::cull_list::CullList;
-use crate::culling::Culling;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::filter::{Filter, Span};
 use crate::name_table::Name;
 
@@ -112,12 +112,18 @@ pub struct Course {
     pub peak: (u64, u64, u64),
 }
 
+/// What the sites of a table are in a course.
+#[derive(Debug)]
+pub(super) struct SiteGroups {
+    /// By site.
+    group_of: Vec<u32>,
+    keys: Vec<SeriesKey>,
+}
+
 /// Up to this many groups are drawn in one pass, and the greatest chosen then.
 const GROUPS_DRAWN_AT_ONCE: usize = 64;
-/// Allocations between two questions whether it was given up.
-const CANCEL_INTERVAL: usize = 1 << 16;
 /// No group.
-const NONE: u32 = u32::MAX;
+const NO_GROUP: u32 = u32::MAX;
 
 /// Start of bin `bin`: the end of the one before.
 fn bin_start(time: Span, bins: usize, bin: usize) -> u64 {
@@ -126,20 +132,20 @@ fn bin_start(time: Span, bins: usize, bin: usize) -> u64 {
 }
 
 /// The allocations that count.
-struct Passing<'a> {
-    table: &'a EventTable,
+pub(super) struct Passing<'a> {
+    pub(super) table: &'a EventTable,
     filter: &'a Filter,
-    /// By site: number of its group, [`NONE`] if the site does not count.
-    group_of: Vec<u32>,
+    /// By site: number of its group, [`NO_GROUP`] if the site does not count.
+    pub(super) group_of: Vec<u32>,
     is_plain: bool,
     duration_ns: u64,
 }
 
 impl Passing<'_> {
     #[inline(always)]
-    fn group(&self, allocation: usize) -> Option<u32> {
+    pub(super) fn group(&self, allocation: usize) -> Option<u32> {
         let group = self.group_of[self.table.site_of[allocation] as usize];
-        (group != NONE && (self.is_plain || self.passes(allocation))).then_some(group)
+        (group != NO_GROUP && (self.is_plain || self.passes(allocation))).then_some(group)
     }
 
     fn passes(&self, allocation: usize) -> bool {
@@ -161,12 +167,19 @@ impl Explorer {
     ///
     /// # Errors
     /// The filter can't be meant, names what the trace does not have, or it was given up.
-    pub fn course(&self, query: &CourseQuery, is_cancelled: &dyn Fn() -> bool) -> Result<Option<Course>> {
+    pub fn course(
+        &self,
+        query: &CourseQuery,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Course>> {
         let Some(table) = self.table() else { return Ok(None) };
         let filter = Filter { range: None, at: None, allocation_type: None, ..query.filter.clone() };
         filter.check()?;
         let choice = Choice::new(&filter, self.trace().processes(), self.trace().threads())?;
-        let (group_of, keys) = self.site_groups(table, &filter, &choice, query);
+        let groups =
+            self.site_groups.get(&(query.cull.clone(), query.by), || self.groups_of_sites(table, query));
+        let keys = &groups.keys;
+        let group_of = self.chosen_groups(table, &filter, &choice, &groups.group_of);
         let passing = Passing {
             table,
             filter: &filter,
@@ -178,17 +191,23 @@ impl Explorer {
         let borders: Vec<u32> =
             (0..=bins).map(|bin| table.times.count_before(bin_start(query.time, bins, bin))).collect();
         let duration_ns = passing.duration_ns;
-        let pen = Pen { passing: &passing, borders: &borders, of: query.of, is_cancelled };
+        let pen = Pen {
+            passing: &passing,
+            borders: &borders,
+            of: query.of,
+            group_count: keys.len(),
+            spread: self.spread,
+            is_cancelled,
+        };
         let has_series = query.by != CourseBy::Nothing && query.series_max > 0;
         let mut candidates: Vec<u32> = (0..keys.len() as u32).collect();
         if has_series && candidates.len() > GROUPS_DRAWN_AT_ONCE {
-            let mut most = vec![0; keys.len()];
-            pen.draw(&[], Some(&mut most))?;
+            let most = pen.greatest()?;
             candidates.retain(|&group| most[group as usize] > 0);
             candidates.sort_by_key(|&group| (std::cmp::Reverse(most[group as usize]), group));
             candidates.truncate(query.series_max);
         }
-        let (mut course, values) = pen.draw(if has_series { &candidates } else { &[] }, None)?;
+        let (mut course, values) = pen.draw(if has_series { &candidates } else { &[] })?;
         course.peak.0 = course.peak.0.min(duration_ns);
         if !has_series {
             return Ok(Some(course));
@@ -215,25 +234,34 @@ impl Explorer {
         Ok(Some(course))
     }
 
-    /// By site its group, and what the groups are.
-    fn site_groups(
+    /// By site its group, if the filter lets it pass.
+    fn chosen_groups(
         &self,
         table: &EventTable,
         filter: &Filter,
         choice: &Choice,
-        query: &CourseQuery,
-    ) -> (Vec<u32>, Vec<SeriesKey>) {
+        group_of: &[u32],
+    ) -> Vec<u32> {
         let has_required = self.has_required(filter);
+        if has_required.is_none() && choice.is_everything() {
+            return group_of.to_vec();
+        }
+        let passes = |site: &Site| {
+            let is_required = |has: &Vec<bool>| has.get(site.stack.0 as usize).copied().unwrap_or(false);
+            site.is_chosen(choice) && has_required.as_ref().is_none_or(is_required)
+        };
+        let sites = table.sites.iter().zip(group_of);
+        sites.map(|(site, &group)| if passes(site) { group } else { NO_GROUP }).collect()
+    }
+
+    /// Groups of all sites.
+    fn groups_of_sites(&self, table: &EventTable, query: &CourseQuery) -> SiteGroups {
         let tree = self.tree();
-        let mut culling = Culling::new(tree, &query.cull);
+        let left = self.left(&query.cull);
         let mut keys = Vec::new();
         let mut numbers: HashMap<GroupId, u32> = HashMap::new();
         let mut group = |site: &Site| {
-            let is_required = |has: &Vec<bool>| has.get(site.stack.0 as usize).copied().unwrap_or(false);
-            if !site.is_chosen(choice) || !has_required.as_ref().is_none_or(is_required) {
-                return NONE;
-            }
-            let mut culled = || culling.cull(tree.named(site.stack));
+            let culled = || left[tree.named(site.stack) as usize];
             let (id, key) = match query.by {
                 CourseBy::Nothing => (GroupId::Number(0), SeriesKey::Process(0)),
                 CourseBy::Processes => (GroupId::Number(site.process.0), SeriesKey::Process(site.process.0)),
@@ -258,7 +286,8 @@ impl Explorer {
                 keys.len() as u32 - 1
             })
         };
-        (table.sites.iter().map(&mut group).collect(), keys)
+        let group_of = table.sites.iter().map(&mut group).collect();
+        SiteGroups { group_of, keys }
     }
 }
 
@@ -268,114 +297,4 @@ enum GroupId {
     Number(u32),
     Frame(Option<FrameNumber>),
     Module(Option<Name>),
-}
-
-/// Draws courses: each time a pass.
-struct Pen<'a> {
-    passing: &'a Passing<'a>,
-    /// Sequence numbers at which the bins begin, and the end of the last.
-    borders: &'a [u32],
-    of: CourseOf,
-    is_cancelled: &'a dyn Fn() -> bool,
-}
-
-impl Pen<'_> {
-    /// The whole course, and the values of some groups by bin. `most`: by group, set to its greatest value at the end of a bin.
-    fn draw(&self, wanted: &[u32], mut most: Option<&mut Vec<u64>>) -> Result<(Course, Vec<Vec<u64>>)> {
-        let table = self.passing.table;
-        let bins = self.borders.len() - 1;
-        let group_count = self.passing.group_of.iter().filter(|&&group| group != NONE).max();
-        let mut amounts = vec![0_u64; group_count.map_or(0, |&last| last as usize + 1)];
-        let is_level = matches!(self.of, CourseOf::LiveBytes | CourseOf::LiveCount);
-        let is_bytes = matches!(self.of, CourseOf::LiveBytes | CourseOf::AllocBytes);
-        let unit = |size_bytes: u64| if is_bytes { size_bytes } else { 1 };
-        let (mut live_bytes, mut live_count) = (0_u64, 0_u64);
-        for allocation in table.born_in(0, self.borders[0]) {
-            if allocation.is_multiple_of(CANCEL_INTERVAL) && (self.is_cancelled)() {
-                return Err(Error::GivenUp);
-            }
-            if table.ends[allocation].sequence() < self.borders[0] {
-                continue;
-            }
-            let Some(group) = self.passing.group(allocation) else { continue };
-            let size_bytes = table.size_bytes(allocation);
-            live_bytes = live_bytes.saturating_add(size_bytes);
-            live_count += 1;
-            if is_level {
-                let amount = &mut amounts[group as usize];
-                *amount = amount.saturating_add(unit(size_bytes));
-            }
-        }
-        let mut course = Course { peak: (0, live_bytes, live_count), ..Course::default() };
-        let mut peak_sequence = None;
-        let mut values = vec![Vec::with_capacity(bins); wanted.len()];
-        if let Some(most) = most.as_deref_mut() {
-            most.iter_mut().zip(&amounts).for_each(|(most, &amount)| *most = amount);
-        }
-        let mut touched: Vec<u32> = Vec::new();
-        for bin in 0..bins {
-            if (self.is_cancelled)() {
-                return Err(Error::GivenUp);
-            }
-            let (mut alloc_bytes, mut alloc_count, mut free_count) = (0_u64, 0, 0);
-            let mut most_bytes = live_bytes;
-            if !is_level {
-                touched.drain(..).for_each(|group| amounts[group as usize] = 0);
-            }
-            for sequence in self.borders[bin]..self.borders[bin + 1] {
-                let one = table.moves[sequence as usize];
-                let allocation = one.allocation();
-                let Some(group) = self.passing.group(allocation) else { continue };
-                let size_bytes = table.size_bytes(allocation);
-                let amount = &mut amounts[group as usize];
-                if one.is_end() {
-                    live_bytes = live_bytes.saturating_sub(size_bytes);
-                    live_count = live_count.saturating_sub(1);
-                    free_count += 1;
-                    if is_level {
-                        *amount = amount.saturating_sub(unit(size_bytes));
-                    }
-                    continue;
-                }
-                live_bytes = live_bytes.saturating_add(size_bytes);
-                live_count += 1;
-                alloc_bytes += size_bytes;
-                alloc_count += 1;
-                most_bytes = most_bytes.max(live_bytes);
-                if live_bytes > course.peak.1 {
-                    course.peak = (0, live_bytes, live_count);
-                    peak_sequence = Some(sequence);
-                }
-                *amount = amount.saturating_add(unit(size_bytes));
-                if !is_level || most.is_some() {
-                    touched.push(group);
-                }
-            }
-            if let Some(most) = most.as_deref_mut() {
-                // Only what grew in the bin can have grown beyond its greatest.
-                for &group in &touched {
-                    let known = &mut most[group as usize];
-                    *known = (*known).max(amounts[group as usize]);
-                }
-            }
-            if is_level {
-                touched.clear();
-            }
-            for (series, &group) in values.iter_mut().zip(wanted) {
-                series.push(amounts[group as usize]);
-            }
-            course.live_bytes.push(live_bytes);
-            course.live_count.push(live_count);
-            course.most_bytes.push(most_bytes);
-            course.alloc_bytes.push(alloc_bytes);
-            course.alloc_count.push(alloc_count);
-            course.free_count.push(free_count);
-        }
-        course.peak.0 = match (peak_sequence, self.borders[0]) {
-            (Some(sequence), _) => table.times.get(sequence),
-            (None, 0) => 0,
-            (None, first) => table.times.get(first - 1),
-        };
-        Ok((course, values))
-    }
 }

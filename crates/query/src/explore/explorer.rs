@@ -4,14 +4,19 @@ use std::sync::{Arc, OnceLock};
 
 use heapr_trace::{Damage, StackIndex, Summary, Trace};
 
+use super::course::{CourseBy, SiteGroups};
 use super::event_table::{EventTable, TableLimit};
+use super::remembered::Remembered;
+use super::row_plan::RowPlan;
 use super::scan::Scan;
 use super::selection::Selection;
+use super::spread::Spread;
 use crate::answer::Culled;
 use crate::choice::Choice;
 use crate::code_table::CodeTable;
 use crate::collector::RowSums;
 use crate::cull_list::CullList;
+use crate::culling::Culling;
 use crate::error::Result;
 use crate::filter::{Filter, Moment};
 use crate::frame_pattern::FramePattern;
@@ -22,6 +27,7 @@ use crate::query::{Action, GroupBy, Query};
 use crate::replay::{Progress, Replay};
 use crate::report::{Group, GroupKey, HeapRow, Ranking, frames_of_group};
 use crate::row_table::{RowSource, Rows};
+use crate::stack_groups::StackGroups;
 use crate::symbol_source::SymbolSource;
 use crate::symbol_tree::{NamedStack, SymbolTree};
 
@@ -49,6 +55,12 @@ pub struct Explorer {
     summary: OnceLock<Option<Summary>>,
     /// Where the file has none: what it would be, and what of the events could not be used.
     replayed_summary: OnceLock<(Summary, Vec<Damage>)>,
+    pub(super) spread: Spread,
+    /// By cull list: of each stack what is left of it.
+    left: Remembered<CullList, Vec<Node>>,
+    /// By cull list and kind of series: groups of the table's sites.
+    pub(super) site_groups: Remembered<(CullList, CourseBy), SiteGroups>,
+    plans: OnceLock<[RowPlan; 2]>,
 }
 
 /// Whether a filter asks for nothing that a summary does not hold.
@@ -61,7 +73,17 @@ impl Explorer {
     /// Names and events are not read yet.
     #[must_use]
     pub fn new(trace: Arc<Trace>) -> Self {
+        Self::with_spread(trace, Spread::default())
+    }
+
+    /// As [`Explorer::new`]; scans are spread over threads.
+    #[must_use]
+    pub fn with_spread(trace: Arc<Trace>, spread: Spread) -> Self {
         Self {
+            spread,
+            left: Remembered::default(),
+            site_groups: Remembered::default(),
+            plans: OnceLock::new(),
             trace,
             tree: OnceLock::new(),
             table: OnceLock::new(),
@@ -92,7 +114,7 @@ impl Explorer {
         &self,
         limit: TableLimit,
         progress: &mut Progress<'_>,
-        is_cancelled: &dyn Fn() -> bool,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<()> {
         if self.table.get().is_none() {
             let table = EventTable::build(&self.trace, limit, progress, is_cancelled)?;
@@ -167,7 +189,7 @@ impl Explorer {
         &self,
         filter: &Filter,
         found: Found,
-        is_cancelled: &dyn Fn() -> bool,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Selection> {
         filter.check()?;
         let choice = Choice::new(filter, self.trace.processes(), self.trace.threads())?;
@@ -187,9 +209,11 @@ impl Explorer {
                 duration_ns: self.trace.duration_ns(),
                 file_peak: file_peak.map(|summary| (summary.totals.peak_bytes, summary.totals.peak_time_ns)),
                 wants_histograms: found.histograms,
+                spread: self.spread,
                 is_cancelled,
             };
-            return Ok(Selection::of_scan(table, scan.run()?));
+            let plans = self.plans.get_or_init(|| [RowPlan::new(table, false), RowPlan::new(table, true)]);
+            return Ok(Selection::of_scan(table, plans, scan.run()?));
         }
         let by = if found.threads { GroupBy::Threads } else { GroupBy::Stacks };
         let query = Query {
@@ -205,6 +229,45 @@ impl Explorer {
         let mut replay = Replay { trace: &self.trace, progress: &mut |_, _| {}, damage: Vec::new() };
         let collected = replay.collect(&query, &choice, has_required.as_deref())?;
         Ok(Selection::of_replay(collected, replay.damage))
+    }
+
+    /// Groups of stacks by the names that are known: see [`crate::StackGroups`].
+    pub fn stack_groups(
+        &self,
+        stacks: impl IntoIterator<Item = StackIndex>,
+        by: GroupBy,
+        cull: &CullList,
+        required: &[FramePattern],
+    ) -> StackGroups<'_> {
+        StackGroups::with_names(&self.trace, self.tree(), stacks, by, cull, required)
+    }
+
+    /// What was allocated before a filter's range and is alive at its start: what of it is freed in the range, and what is not
+    /// (number, bytes); nothing if there is no table. The rest of the filter chooses.
+    ///
+    /// # Errors
+    /// As [`Explorer::select`].
+    pub fn older(
+        &self,
+        filter: &Filter,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<[(u64, u64); 2]>> {
+        filter.check()?;
+        let Some(table) = self.table() else { return Ok(None) };
+        let choice = Choice::new(filter, self.trace.processes(), self.trace.threads())?;
+        let has_required = self.has_required(filter);
+        let scan = Scan {
+            table,
+            filter,
+            choice: &choice,
+            has_required: has_required.as_deref(),
+            duration_ns: self.trace.duration_ns(),
+            file_peak: None,
+            wants_histograms: false,
+            spread: self.spread,
+            is_cancelled,
+        };
+        scan.older().map(Some)
     }
 
     fn select_summary(&self, has_required: Option<&[bool]>) -> Result<Selection> {
@@ -232,6 +295,11 @@ impl Explorer {
         })
     }
 
+    /// By stack what culling leaves of it.
+    pub(super) fn left(&self, cull: &CullList) -> Arc<Vec<Node>> {
+        self.left.get(cull, || Culling::new(self.tree(), cull).all())
+    }
+
     pub(super) fn culled<'a>(
         &'a self,
         selection: &'a Selection,
@@ -242,7 +310,7 @@ impl Explorer {
             (GroupBy::Threads, Some(rows)) => rows,
             _ => &selection.rows,
         };
-        Culled::new(rows, self.tree(), cull, |_| true)
+        Culled::with_left(rows, self.tree(), &self.left(cull))
     }
 
     /// Ranks all groups.
@@ -306,6 +374,13 @@ impl Explorer {
         let numbers: Vec<FrameNumber> = tree.frames_of(whole).map(|frame| FrameNumber(frame.0)).collect();
         let views = tree.views(&*self.trace, stack, whole);
         Some((numbers.into_iter().zip(views).collect(), removed))
+    }
+
+    /// The innermost frame of a stack after culling (the second number of [`Explorer::stack_key`]).
+    #[must_use]
+    pub fn innermost_frame(&self, key: (u32, u32)) -> Option<FrameNumber> {
+        let tree = self.tree();
+        ((key.1 as usize) < tree.len()).then(|| tree.frame(key.1)).flatten().map(|frame| FrameNumber(frame.0))
     }
 
     /// A frame by its number, without a place in the source.

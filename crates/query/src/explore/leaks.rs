@@ -6,7 +6,6 @@ use super::explorer::Explorer;
 use super::scan::Scan;
 use crate::choice::Choice;
 use crate::cull_list::CullList;
-use crate::culling::Culling;
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Span};
 
@@ -38,7 +37,7 @@ impl Explorer {
         &self,
         filter: &Filter,
         cull: &CullList,
-        is_cancelled: &dyn Fn() -> bool,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<HashMap<u32, Age>> {
         let mut ages = HashMap::new();
         let Some(table) = self.table() else { return Ok(ages) };
@@ -52,6 +51,7 @@ impl Explorer {
             duration_ns: self.trace().duration_ns(),
             file_peak: None,
             wants_histograms: false,
+            spread: self.spread,
             is_cancelled,
         };
         let mut by_site: Vec<Age> = vec![Age::default(); table.sites.len()];
@@ -64,10 +64,10 @@ impl Explorer {
             age.count += 1;
         })?;
         let tree = self.tree();
-        let mut culling = Culling::new(tree, cull);
+        let left = self.left(cull);
         for (site, age) in table.sites.iter().zip(by_site).filter(|(_, age)| age.count > 0) {
             let known = ages
-                .entry(culling.cull(tree.named(site.stack)))
+                .entry(left[tree.named(site.stack) as usize])
                 .or_insert(Age { oldest_ns: u64::MAX, ..Age::default() });
             known.oldest_ns = known.oldest_ns.min(age.oldest_ns);
             known.newest_ns = known.newest_ns.max(age.newest_ns);
@@ -87,19 +87,19 @@ impl Explorer {
         cull: &CullList,
         stacks: &[u32],
         (time, moments): (Span, usize),
-        is_cancelled: &dyn Fn() -> bool,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<Vec<u64>>> {
         let mut changes = vec![vec![0_i128; moments]; stacks.len()];
         let Some(table) = self.table() else { return Ok(vec![Vec::new(); stacks.len()]) };
         let choice = Choice::new(filter, self.trace().processes(), self.trace().threads())?;
         let tree = self.tree();
-        let mut culling = Culling::new(tree, cull);
+        let left = self.left(cull);
         let places: HashMap<u32, u32> = stacks.iter().copied().zip(0..).collect();
         let place_of: Vec<u32> = table
             .sites
             .iter()
             .map(|site| {
-                let place = places.get(&culling.cull(tree.named(site.stack)));
+                let place = places.get(&left[tree.named(site.stack) as usize]);
                 place.copied().filter(|_| site.is_chosen(&choice)).unwrap_or(NONE)
             })
             .collect();

@@ -10,6 +10,7 @@
 //! All numbers are those of [`crate::run`]; tests compare them on random traces with random filters.
 
 mod course;
+mod course_pen;
 mod difference;
 mod event_table;
 mod explorer;
@@ -17,9 +18,13 @@ mod flame;
 mod inverted_flame;
 mod leaks;
 mod neighbours;
+mod peak;
+mod remembered;
+mod row_plan;
 mod scan;
 mod selection;
 mod site_table;
+mod spread;
 mod table_builder;
 mod time_column;
 
@@ -31,3 +36,4 @@ pub use flame::{FlameNode, FlameQuery, FlameTree, Value};
 pub use leaks::Age;
 pub use neighbours::Neighbours;
 pub use selection::Selection;
+pub use spread::Spread;

@@ -3,9 +3,13 @@
 //! It means what [`crate::replay`] and [`crate::collector`] mean, without a replay: a block is known by its number, and
 //! "alive at" is a comparison of sequence numbers.
 
-use heapr_trace::{HeapId, ProcessIndex, Totals};
+use heapr_trace::{ProcessIndex, Totals};
+
+use super::site_table::Site;
 
 use super::event_table::EventTable;
+use super::peak::{HeapPeaks, Peak, PeakPart};
+use super::spread::Spread;
 use crate::choice::Choice;
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Moment, Span};
@@ -26,6 +30,18 @@ pub(crate) struct SiteSums {
     pub(crate) peak_bytes: u64,
 }
 
+impl SiteSums {
+    fn add(&mut self, other: &Self) {
+        self.total_count += other.total_count;
+        self.total_bytes = self.total_bytes.saturating_add(other.total_bytes);
+        self.temporary_count += other.temporary_count;
+        self.outstanding_count += other.outstanding_count;
+        self.outstanding_bytes = self.outstanding_bytes.saturating_add(other.outstanding_bytes);
+        self.peak_count += other.peak_count;
+        self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
+    }
+}
+
 /// What is asked of a table.
 pub(crate) struct Scan<'a> {
     pub(crate) table: &'a EventTable,
@@ -38,7 +54,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) file_peak: Option<(u64, u64)>,
     /// Histograms of size and of lifetime, in this order.
     pub(crate) wants_histograms: bool,
-    pub(crate) is_cancelled: &'a dyn Fn() -> bool,
+    pub(crate) spread: Spread,
+    pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// What a scan found.
@@ -54,41 +71,6 @@ pub(crate) struct Scanned {
     pub(crate) histograms: Vec<HistogramCounter>,
 }
 
-/// Live bytes and their greatest sum.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Peak {
-    live_bytes: u64,
-    live_count: u64,
-    pub(crate) bytes: u64,
-    pub(crate) count: u64,
-    /// Sequence number of the birth that reached it; `None`: there was none.
-    sequence: Option<u32>,
-    pub(crate) time_ns: u64,
-}
-
-impl Peak {
-    #[inline(always)]
-    fn grow(&mut self, size_bytes: u64, sequence: u32) {
-        self.live_bytes = self.live_bytes.saturating_add(size_bytes);
-        self.live_count += 1;
-        if self.live_bytes > self.bytes {
-            self.bytes = self.live_bytes;
-            self.count = self.live_count;
-            self.sequence = Some(sequence);
-        }
-    }
-
-    #[inline(always)]
-    fn shrink(&mut self, size_bytes: u64) {
-        self.live_bytes = self.live_bytes.saturating_sub(size_bytes);
-        self.live_count = self.live_count.saturating_sub(1);
-    }
-
-    fn find_time(&mut self, table: &EventTable) {
-        self.time_ns = self.sequence.map_or(0, |sequence| table.times.get(sequence));
-    }
-}
-
 /// An allocation that passes the filter.
 #[derive(Debug, Clone, Copy)]
 struct Counted {
@@ -101,9 +83,6 @@ struct Counted {
     /// 0 if nobody asks for it.
     lifetime_ns: u64,
 }
-
-/// By process and heap.
-type HeapPeaks = Vec<(ProcessIndex, HeapId, Peak)>;
 
 /// Which allocations are looked at, and when they count as freed.
 #[derive(Debug, Clone, Copy)]
@@ -220,82 +199,99 @@ impl Scan<'_> {
 
     /// The first sequence number from `from` on before which `bytes` are live, at most `to`.
     fn reached(&self, from: u32, to: u32, bytes: u64) -> Result<u32> {
-        let mut level = Peak::default();
+        let mut live_bytes = 0_u64;
         let mut reached = to;
-        self.for_each_chosen_move(from, to, |sequence, _, size_bytes, is_end| {
-            if level.live_bytes >= bytes {
-                reached = sequence;
-                return false;
-            }
-            if is_end {
-                level.shrink(size_bytes);
-            } else {
-                level.grow(size_bytes, sequence);
-                if level.live_bytes >= bytes {
+        let first = self.table.born_in(0, from).end;
+        let is_chosen = self.chosen_sites();
+        self.for_each_chosen_move(
+            from,
+            to,
+            first,
+            is_chosen.as_deref(),
+            |sequence, _, size_bytes, is_end| {
+                live_bytes = if is_end {
+                    live_bytes.saturating_sub(size_bytes)
+                } else {
+                    live_bytes.saturating_add(size_bytes)
+                };
+                if !is_end && live_bytes >= bytes {
                     reached = sequence + 1;
                     return false;
                 }
-            }
-            true
-        })?;
+                true
+            },
+        )?;
         Ok(if bytes == 0 { from } else { reached })
     }
 
     /// The peak of the chosen processes, heaps and threads in a range, and those of the heaps if asked.
     fn peak(&self, from: u32, to: u32, by_heap: bool) -> Result<(Peak, HeapPeaks)> {
-        let mut peak = Peak::default();
-        let mut heaps: Vec<(ProcessIndex, HeapId, Peak)> = Vec::new();
+        let mut heaps: HeapPeaks = Vec::new();
+        let mut heap_of: Vec<u32> = Vec::new();
         if by_heap {
             let mut numbers = hashbrown::HashMap::new();
-            let heap_of: Vec<u32> = self
-                .table
-                .sites
-                .iter()
-                .map(|site| {
-                    *numbers.entry((site.process, site.heap)).or_insert_with(|| {
-                        heaps.push((site.process, site.heap, Peak::default()));
-                        heaps.len() as u32 - 1
-                    })
+            let sites = self.table.sites.iter().map(|site| {
+                *numbers.entry((site.process, site.heap)).or_insert_with(|| {
+                    heaps.push((site.process, site.heap, Peak::default()));
+                    heaps.len() as u32 - 1
                 })
-                .collect();
-            self.for_each_chosen_move(from, to, |sequence, site, size_bytes, is_end| {
-                let heap = &mut heaps[heap_of[site] as usize].2;
-                if is_end {
-                    peak.shrink(size_bytes);
-                    heap.shrink(size_bytes);
-                } else {
-                    peak.grow(size_bytes, sequence);
-                    heap.grow(size_bytes, sequence);
-                }
-                true
-            })?;
-        } else {
-            self.for_each_chosen_move(from, to, |sequence, _, size_bytes, is_end| {
-                if is_end {
-                    peak.shrink(size_bytes);
-                } else {
-                    peak.grow(size_bytes, sequence);
-                }
-                true
-            })?;
+            });
+            heap_of = sites.collect();
+        }
+        // With one heap its peak is the whole's.
+        let is_one_heap = heaps.len() == 1;
+        let tells_heaps = by_heap && !is_one_heap;
+        let first = self.table.born_in(0, from).end;
+        let is_chosen = self.chosen_sites();
+        let parts = self.spread.map(from as usize..to as usize, |part| {
+            let mut whole = PeakPart::default();
+            let mut by_heap = vec![PeakPart::default(); if tells_heaps { heaps.len() } else { 0 }];
+            let (from, to) = (part.start as u32, part.end as u32);
+            self.for_each_chosen_move(
+                from,
+                to,
+                first,
+                is_chosen.as_deref(),
+                |sequence, site, size_bytes, is_end| {
+                    whole.step(size_bytes, sequence, is_end);
+                    if tells_heaps {
+                        by_heap[heap_of[site] as usize].step(size_bytes, sequence, is_end);
+                    }
+                    true
+                },
+            )?;
+            Ok((whole, by_heap))
+        })?;
+        let mut peak = Peak::default();
+        for (whole, by_heap) in &parts {
+            peak.append(whole);
+            heaps.iter_mut().zip(by_heap).for_each(|((.., peak), part)| peak.append(part));
         }
         peak.find_time(self.table);
-        heaps.iter_mut().for_each(|(_, _, peak)| peak.find_time(self.table));
+        heaps.iter_mut().for_each(|(.., peak)| peak.find_time(self.table));
+        if is_one_heap {
+            heaps[0].2 = peak;
+        }
         Ok((peak, heaps))
     }
 
-    /// Shows the moves of chosen allocations that are born in them: sequence, site, size, whether it is the end; until `visit`
+    /// By site whether processes, heaps and threads are chosen; nothing if all are.
+    fn chosen_sites(&self) -> Option<Vec<bool>> {
+        (!self.choice.is_everything())
+            .then(|| self.table.sites.iter().map(|site| site.is_chosen(self.choice)).collect())
+    }
+
+    /// Shows the moves of chosen allocations from number `first` on: sequence, site, size, whether it is the end; until `visit`
     /// has enough.
     fn for_each_chosen_move(
         &self,
         from: u32,
         to: u32,
+        first: usize,
+        is_chosen: Option<&[bool]>,
         mut visit: impl FnMut(u32, usize, u64, bool) -> bool,
     ) -> Result<()> {
         let table = self.table;
-        let first = table.born_in(0, from).end;
-        let is_chosen: Option<Vec<bool>> = (!self.choice.is_everything())
-            .then(|| table.sites.iter().map(|site| site.is_chosen(self.choice)).collect());
         let mut sequence = from;
         for moves in table.moves[from as usize..to as usize].chunks(CANCEL_INTERVAL) {
             if (self.is_cancelled)() {
@@ -305,7 +301,7 @@ impl Scan<'_> {
                 let allocation = one.allocation();
                 if allocation >= first {
                     let site = table.site_of[allocation] as usize;
-                    if is_chosen.as_ref().is_none_or(|chosen| chosen[site])
+                    if is_chosen.is_none_or(|chosen| chosen[site])
                         && !visit(sequence, site, table.size_bytes(allocation), one.is_end())
                     {
                         return Ok(());
@@ -322,34 +318,85 @@ impl Scan<'_> {
         &self,
         window: &Window,
         scanned: &mut Scanned,
-        is_at_peak: impl Fn(u32, u32) -> bool,
+        is_at_peak: impl Fn(u32, u32) -> bool + Sync,
     ) -> Result<()> {
-        let mut all = vec![SiteSums::default(); self.table.sites.len()];
-        let mut sizes = HistogramCounter::new(HistogramOf::Size);
-        let mut lifetimes = HistogramCounter::new(HistogramOf::Lifetime);
-        self.for_each_counted(window, |counted| {
-            let sums = &mut all[counted.site];
-            sums.total_count += 1;
-            sums.total_bytes = sums.total_bytes.saturating_add(counted.size_bytes);
-            sums.temporary_count += u64::from(counted.is_temporary);
-            if !counted.is_ended {
-                sums.outstanding_count += 1;
-                sums.outstanding_bytes = sums.outstanding_bytes.saturating_add(counted.size_bytes);
-            }
-            if is_at_peak(counted.birth, counted.end) {
-                sums.peak_count += 1;
-                sums.peak_bytes = sums.peak_bytes.saturating_add(counted.size_bytes);
-            }
-            if self.wants_histograms {
-                sizes.add(counted.size_bytes, counted.lifetime_ns, !counted.is_ended);
-                lifetimes.add(counted.size_bytes, counted.lifetime_ns, !counted.is_ended);
-            }
+        let passes = self.passing_sites();
+        let parts = self.spread.map(window.first..window.last, |part| {
+            let mut all = vec![SiteSums::default(); self.table.sites.len()];
+            let mut sizes = HistogramCounter::new(HistogramOf::Size);
+            let mut lifetimes = HistogramCounter::new(HistogramOf::Lifetime);
+            let window = Window { first: part.start, last: part.end, ..*window };
+            self.for_each_counted(&window, &passes, |counted| {
+                let sums = &mut all[counted.site];
+                sums.total_count += 1;
+                sums.total_bytes = sums.total_bytes.saturating_add(counted.size_bytes);
+                sums.temporary_count += u64::from(counted.is_temporary);
+                if !counted.is_ended {
+                    sums.outstanding_count += 1;
+                    sums.outstanding_bytes = sums.outstanding_bytes.saturating_add(counted.size_bytes);
+                }
+                if is_at_peak(counted.birth, counted.end) {
+                    sums.peak_count += 1;
+                    sums.peak_bytes = sums.peak_bytes.saturating_add(counted.size_bytes);
+                }
+                if self.wants_histograms {
+                    sizes.add(counted.size_bytes, counted.lifetime_ns, !counted.is_ended);
+                    lifetimes.add(counted.size_bytes, counted.lifetime_ns, !counted.is_ended);
+                }
+            })?;
+            Ok((all, sizes, lifetimes))
         })?;
+        let mut parts = parts.into_iter();
+        let Some((mut all, mut sizes, mut lifetimes)) = parts.next() else { return Ok(()) };
+        for (sums, more_sizes, more_lifetimes) in parts {
+            all.iter_mut().zip(&sums).for_each(|(sum, more)| sum.add(more));
+            sizes.merge(&more_sizes);
+            lifetimes.merge(&more_lifetimes);
+        }
         scanned.sums = all;
         if self.wants_histograms {
             scanned.histograms = vec![sizes, lifetimes];
         }
         Ok(())
+    }
+
+    /// What was born before the range and is alive at its start: freed in it, and not (number, bytes).
+    pub(crate) fn older(&self) -> Result<[(u64, u64); 2]> {
+        let range = self.filter.range.unwrap_or(Span { from: 0, to: u64::MAX });
+        let from = self.table.times.count_before(range.from);
+        let to = self.table.times.count_before(range.to).max(from);
+        let window = Window {
+            first: 0,
+            last: self.table.born_in(from, to).start,
+            end: to,
+            alive_at: from,
+            replayed_from: 0,
+            end_ns: range.to.min(self.duration_ns),
+            wants_ended: None,
+            is_born_inside: false,
+        };
+        let passes = self.passing_sites();
+        let parts = self.spread.map(window.first..window.last, |part| {
+            let mut sums = [(0_u64, 0_u64); 2];
+            let window = Window { first: part.start, last: part.end, ..window };
+            self.for_each_counted(&window, &passes, |counted| {
+                let sum = &mut sums[usize::from(!counted.is_ended)];
+                sum.0 += 1;
+                sum.1 = sum.1.saturating_add(counted.size_bytes);
+            })?;
+            Ok(sums)
+        })?;
+        let add = |one: (u64, u64), other: (u64, u64)| (one.0 + other.0, one.1.saturating_add(other.1));
+        Ok(parts.iter().fold([(0, 0); 2], |sums, part| [add(sums[0], part[0]), add(sums[1], part[1])]))
+    }
+
+    /// By site whether the filter lets it pass.
+    fn passing_sites(&self) -> Vec<bool> {
+        let has_required = |site: &Site| {
+            let has = |has: &[bool]| has.get(site.stack.0 as usize).copied().unwrap_or(false);
+            self.has_required.is_none_or(has)
+        };
+        self.table.sites.iter().map(|site| site.is_chosen(self.choice) && has_required(site)).collect()
     }
 
     /// Shows what is outstanding at the end of the range, with its site and time of birth.
@@ -368,36 +415,34 @@ impl Scan<'_> {
             wants_ended: Some(false),
             is_born_inside: true,
         };
-        self.for_each_counted(&window, |counted| {
+        self.for_each_counted(&window, &self.passing_sites(), |counted| {
             visit(counted.site, counted.size_bytes, self.table.times.get(counted.birth));
         })
     }
 
     /// Shows the allocations of a window that pass the filter.
     #[inline(always)]
-    fn for_each_counted(&self, window: &Window, mut visit: impl FnMut(Counted)) -> Result<()> {
+    fn for_each_counted(
+        &self,
+        window: &Window,
+        passes: &[bool],
+        mut visit: impl FnMut(Counted),
+    ) -> Result<()> {
         let table = self.table;
-        let passes: Vec<bool> = table
-            .sites
-            .iter()
-            .map(|site| {
-                let has_required = |has: &[bool]| has.get(site.stack.0 as usize).copied().unwrap_or(false);
-                site.is_chosen(self.choice) && self.has_required.is_none_or(has_required)
-            })
-            .collect();
         let needs_lifetime = self.wants_histograms || self.filter.lifetime.is_some();
         for start in (window.first..window.last).step_by(CANCEL_INTERVAL) {
             if (self.is_cancelled)() {
                 return Err(Error::GivenUp);
             }
             for allocation in start..(start + CANCEL_INTERVAL).min(window.last) {
-                let site = table.site_of[allocation] as usize;
+                // Of what was born before a range most is gone: nothing else of it is looked at.
                 let end = table.ends[allocation].sequence();
+                if end < window.alive_at {
+                    continue;
+                }
+                let site = table.site_of[allocation] as usize;
                 let is_ended = end < window.end;
-                if !passes[site]
-                    || end < window.alive_at
-                    || window.wants_ended.is_some_and(|wanted| wanted != is_ended)
-                {
+                if !passes[site] || window.wants_ended.is_some_and(|wanted| wanted != is_ended) {
                     continue;
                 }
                 let size_bytes = table.size_bytes(allocation);

@@ -3,11 +3,12 @@
 use heapr_trace::{Damage, Totals};
 
 use super::event_table::EventTable;
+use super::row_plan::RowPlan;
 use super::scan::Scanned;
 use crate::collector::{Collected, RowSums};
 use crate::histogram::{Histogram, HistogramCounter};
 use crate::report::HeapRow;
-use crate::row_table::{RowKey, RowSource, RowTable, Rows};
+use crate::row_table::{RowSource, Rows};
 
 /// See the module.
 #[derive(Debug)]
@@ -26,30 +27,10 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Of what a scan of a table found.
-    pub(crate) fn of_scan(table: &EventTable, scanned: Scanned) -> Self {
-        let rows_of = |is_by_thread: bool| {
-            let mut rows = RowTable::new(is_by_thread);
-            for (site, sums) in table.sites.iter().zip(&scanned.sums) {
-                if sums.total_count == 0 {
-                    continue;
-                }
-                let key =
-                    RowKey { stack: site.stack, process: site.process, heap: site.heap, thread: site.thread };
-                let row = rows.row(key);
-                let totals = rows.totals_mut(row);
-                totals.total_count += sums.total_count;
-                totals.total_bytes = totals.total_bytes.saturating_add(sums.total_bytes);
-                totals.realloc_count += if site.is_realloc { sums.total_count } else { 0 };
-                totals.temporary_count += sums.temporary_count;
-                totals.outstanding_count += sums.outstanding_count;
-                totals.outstanding_bytes = totals.outstanding_bytes.saturating_add(sums.outstanding_bytes);
-                totals.peak_count += sums.peak_count;
-                totals.peak_bytes = totals.peak_bytes.saturating_add(sums.peak_bytes);
-            }
-            rows.finish(0)
-        };
-        let (rows, thread_rows) = (rows_of(false), rows_of(true));
+    /// Of what a scan of a table found. `plans`: of the rows without threads, and with them.
+    pub(super) fn of_scan(table: &EventTable, plans: &[RowPlan; 2], scanned: Scanned) -> Self {
+        let rows = plans[0].rows(table, &scanned.sums);
+        let thread_rows = plans[1].rows(table, &scanned.sums);
         let mut sums = RowSums::default();
         rows.totals.iter().for_each(|row| sums.add(row));
         sums.set_peak_time(scanned.peak_time_ns);

@@ -25,7 +25,7 @@ impl EventTable {
         trace: &Trace,
         limit: TableLimit,
         progress: &mut Progress<'_>,
-        is_cancelled: &dyn Fn() -> bool,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Self>> {
         let event_count = trace.event_count();
         if !limit.allows(event_count) {

@@ -8,14 +8,19 @@ use serde_json::{Value, json};
 use super::{Answer, Context, read};
 use crate::error::Result;
 use crate::files::{Change, Content};
+use crate::host::Host;
 use crate::json::TotalsJson;
+use crate::native::snapshot_json;
 use crate::trace_file::{TraceFile, process_name};
 
 pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
     let entries = context.files.entries.iter().enumerate();
     let files: Vec<Value> = entries
         .map(|(number, entry)| {
-            let content = entry.content();
+            if let Some(session) = &entry.session {
+                session.note_interest();
+            }
+            let (content, path) = (entry.content(), entry.path());
             let change = entry.change();
             let (mut error, mut offset) = (None, None);
             let mut state = match &content {
@@ -49,7 +54,16 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
                 };
             }
             let (tasks, warnings, trace, snapshot) = match &content {
-                Content::Trace(trace) => (tasks(trace), trace.warnings(), trace_facts(trace), Value::Null),
+                Content::Trace(trace) => {
+                    let is_running =
+                        entry.session.as_ref().is_some_and(|session| session.stage().is_running());
+                    (
+                        tasks(trace),
+                        trace.warnings(is_running),
+                        trace_facts(&*context.files.host, trace),
+                        Value::Null,
+                    )
+                }
                 Content::Snapshot(snapshot) => {
                     (json!([]), snapshot.warnings(), Value::Null, snapshot.facts())
                 }
@@ -64,8 +78,8 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
             json!({
                 "file": number,
                 "kind": if entry.is_snapshot { "v8" } else { "trace" },
-                "name": entry.path.file_name().map(|name| name.to_string_lossy().into_owned()),
-                "path": entry.path.display().to_string(),
+                "name": path.file_name().map(|name| name.to_string_lossy().into_owned()),
+                "path": path.display().to_string(),
                 "file_bytes": entry.bytes(),
                 "generation": entry.generation(),
                 "state": state,
@@ -75,6 +89,7 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
                 "warnings": warnings,
                 "trace": trace,
                 "snapshot": snapshot,
+                "session": entry.session.as_ref().map(|session| session.facts()),
             })
         })
         .collect();
@@ -96,7 +111,7 @@ fn tasks(trace: &TraceFile) -> Value {
     trace.tasks().iter().map(task).collect()
 }
 
-fn trace_facts(file: &TraceFile) -> Value {
+fn trace_facts(host: &dyn Host, file: &TraceFile) -> Value {
     let trace = file.trace();
     let (system, session, loss) = (trace.system(), trace.session(), file.loss());
     let processes: Vec<Value> = trace
@@ -148,6 +163,7 @@ fn trace_facts(file: &TraceFile) -> Value {
         "threads": threads,
         "modules": trace.modules().iter().map(|module| json!({"path": module.path, "build_id": hexadecimal(&module.build_id)})).collect::<Vec<_>>(),
         "markers": trace.markers().iter().map(|marker| json!({"time_ns": marker.time_ns, "text": marker.text})).collect::<Vec<_>>(),
+        "snapshots": trace.snapshots().iter().map(|snapshot| snapshot_json(trace, snapshot, &host.trigger(snapshot.trigger))).collect::<Vec<_>>(),
         "totals": totals.map(|summary| TotalsJson::from(&summary.totals)),
     })
 }

@@ -56,7 +56,7 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: LeaksRequest = read(body)?;
     let file = context.files.trace(request.file)?;
     // What is outstanding at a moment, or of a type, is another question.
-    let words = FilterWords { at: None, r#type: None, temporary: false, ..request.filter };
+    let words = FilterWords { at: None, snapshot: None, r#type: None, temporary: false, ..request.filter };
     let read = file.filter(&*context.files.host, &words)?;
     let (selection, ranking) =
         file.rank(&words, &read, GroupBy::Stacks, SortKey::OutstandingBytes, context.cancel)?;

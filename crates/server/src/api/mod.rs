@@ -1,5 +1,6 @@
 //! The requests of `docs/api.md`: names and JSON in, JSON out; no HTTP in here.
 
+mod batch;
 mod diff;
 mod diff_flame;
 mod export;
@@ -7,10 +8,11 @@ mod files;
 mod flame;
 mod flame_json;
 mod frame;
-mod ids;
+pub(crate) mod ids;
 mod leaks;
 mod panels;
-mod report;
+pub(crate) mod report;
+mod session;
 mod stack;
 mod timeline;
 
@@ -64,14 +66,17 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
         "stack" => stack::stack(&context, body),
         "flame" => flame::flame(&context, body),
         "frame" => frame::frame(&context, body),
+        "panels" => batch::batch(&context, body),
         "histograms" => panels::histograms(&context, body),
         "types" => panels::types(&context, body),
         "diff" => diff::diff(&context, body),
         "diff-flame" => diff_flame::diff_flame(&context, body),
         "export" => export::export(&context, body),
-        name => match name.strip_prefix("snapshot/") {
-            Some(name) => crate::snapshot::answer(&context, name, body),
-            None => Err(Error::NotFound { what: "request", name: name.to_owned() }),
+        name => match name.split_once('/') {
+            Some(("snapshot", name)) => crate::snapshot::answer(&context, name, body),
+            Some(("native", name)) => crate::native::answer(&context, name, body),
+            Some(("session", name)) => session::answer(&context, name, body),
+            _ => Err(Error::NotFound { what: "request", name: name.to_owned() }),
         },
     }
 }

@@ -9,6 +9,7 @@ use super::{Answer, Context, read};
 use crate::error::Result;
 use crate::filter_words::FilterWords;
 use crate::json::HistogramJson;
+use crate::trace_file::TraceFile;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,7 +44,7 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FilterRequest = read(body)?;
     let file = context.files.trace(request.file)?;
     // The types are those of the range: a moment, or one type alone, does not count here.
-    let words = FilterWords { r#type: None, at: None, ..request.filter };
+    let words = FilterWords { r#type: None, at: None, snapshot: None, ..request.filter };
     let base = file.filter(&*context.files.host, &words)?.filter;
     let all = [
         ("aifi", AllocationType::Aifi),
@@ -51,21 +52,50 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         ("aofi", AllocationType::Aofi),
         ("aofo", AllocationType::Aofo),
     ];
+    let known = sums(context, &file, &words, &base)?;
     let mut types = Vec::new();
-    for (name, kind) in all {
+    for (number, (name, kind)) in all.into_iter().enumerate() {
         // Without a range nothing lies outside it; what is temporary lies inside.
         if !kind.is_allocated_inside() && (base.range.is_none() || base.is_temporary_only) {
             continue;
         }
         let words = FilterWords { r#type: Some(name.to_owned()), ..words.clone() };
-        let filter = heapr_query::Filter { allocation_type: Some(kind), ..base.clone() };
-        let selection = file.select(&words, &filter, Found::default(), context.cancel)?;
+        let (count, bytes) = match &known {
+            Some(known) => known[number],
+            None => {
+                let filter = heapr_query::Filter { allocation_type: Some(kind), ..base.clone() };
+                let selection = file.select(&words, &filter, Found::default(), context.cancel)?;
+                (selection.totals.alloc_count, selection.totals.alloc_bytes)
+            }
+        };
         types.push(TypeJson {
             r#type: name,
             command: report_command(&file, &["--totals"], &words),
-            count: selection.totals.alloc_count,
-            bytes: selection.totals.alloc_bytes,
+            count,
+            bytes,
         });
     }
     super::json(&json!({ "schema": "heapr.view.types/1", "types": types }))
+}
+
+/// Number and bytes of all four, from what the other panels ask for anyway, where there is a table of the events: what was
+/// allocated inside is outstanding at the range's end or was freed in it.
+fn sums(
+    context: &Context<'_>,
+    file: &TraceFile,
+    words: &FilterWords,
+    base: &heapr_query::Filter,
+) -> Result<Option<[(u64, u64); 4]>> {
+    file.wait_for_events(context.cancel)?;
+    if file.explorer.table().is_none() {
+        return Ok(None);
+    }
+    let inside = file.select(words, base, Found::default(), context.cancel)?.totals;
+    let outstanding = (inside.outstanding_count, inside.outstanding_bytes);
+    let freed = (inside.alloc_count - outstanding.0, inside.alloc_bytes.saturating_sub(outstanding.1));
+    let [older_freed, older_kept] = match base.range {
+        Some(_) => file.explorer.older(base, &|| context.cancel.is_set())?.unwrap_or_default(),
+        None => Default::default(),
+    };
+    Ok(Some([freed, outstanding, older_freed, older_kept]))
 }

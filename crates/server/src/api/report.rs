@@ -9,7 +9,7 @@ use super::{Answer, Context, read};
 use crate::command_line::command;
 use crate::error::{Error, Result};
 use crate::filter_words::FilterWords;
-use crate::json::{FrameJson, HeapJson, MetricsJson, TotalsJson};
+use crate::json::{FrameJson, HeapJson, MetricsJson, TotalsJson, heap_name};
 use crate::trace_file::{TraceFile, process_name};
 
 #[derive(Debug, Clone, Deserialize)]
@@ -112,7 +112,7 @@ pub(super) fn option_of(by: GroupBy) -> &'static str {
 }
 
 /// `heapr report FILE …`.
-pub(super) fn report_command(file: &TraceFile, action: &[&str], filter: &FilterWords) -> String {
+pub(crate) fn report_command(file: &TraceFile, action: &[&str], filter: &FilterWords) -> String {
     let path = file.path.display().to_string();
     let words = filter.words();
     let all =
@@ -196,7 +196,12 @@ pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     };
     let heaps = selection.by_heap.iter().map(|heap| {
         let process = file.trace().processes().get(heap.process.0 as usize);
-        HeapJson::new(heap, process.map_or(0, |process| process.pid), process.map_or("", process_name))
+        HeapJson::new(
+            heap,
+            heap_name(file.trace(), heap.process, heap.heap),
+            process.map_or(0, |process| process.pid),
+            process.map_or("", process_name),
+        )
     });
     super::json(&TableJson {
         schema: "heapr.view.report/1",

@@ -8,6 +8,7 @@ use super::ids::{frame_id, stack_id};
 use super::{Answer, Context, read};
 use crate::error::{Error, Result};
 use crate::filter_words::FilterWords;
+use crate::host::Host;
 use crate::trace_file::{TraceFile, process_name};
 
 const BINS_MAX: usize = 20_000;
@@ -106,7 +107,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     if request.bins == 0 || request.bins > BINS_MAX {
         return Err(Error::bad("bins", format!("{} bins: 1 to {BINS_MAX}", request.bins)));
     }
-    let words = FilterWords { range: None, at: None, r#type: None, ..request.filter };
+    let words = FilterWords { range: None, at: None, snapshot: None, r#type: None, ..request.filter };
     let read = file.filter(&*context.files.host, &words)?;
     file.wait_for_events(context.cancel)?;
     if !matches!(by, CourseBy::Nothing | CourseBy::Processes | CourseBy::Threads)
@@ -153,9 +154,24 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         rest: course.rest,
         rss: rss(&file, query.time, request.bins),
         markers: markers.map(|marker| json!({"time_ns": marker.time_ns, "text": marker.text})).collect(),
-        snapshots: Vec::new(),
+        snapshots: snapshots(&*context.files.host, &file, query.time),
         peak: json!({"time_ns": time_ns, "bytes": bytes, "count": count}),
     })
+}
+
+/// The native snapshots of a time.
+fn snapshots(host: &dyn Host, file: &TraceFile, time: Span) -> Vec<Value> {
+    let trace = file.trace();
+    let snapshots = trace.snapshots().iter().filter(|snapshot| time.contains(snapshot.time_ns));
+    snapshots
+        .map(|snapshot| {
+            let pids = snapshot.processes.iter().filter_map(|process| trace.processes().get(process.process.0 as usize));
+            json!({
+                "time_ns": snapshot.time_ns, "number": snapshot.number, "name": snapshot.name, "trigger": host.trigger(snapshot.trigger),
+                "bytes": snapshot.block_bytes, "blocks": snapshot.block_count, "pids": pids.map(|process| process.pid).collect::<Vec<_>>(),
+            })
+        })
+        .collect()
 }
 
 /// Name, filter and id of a series.

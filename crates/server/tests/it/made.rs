@@ -49,6 +49,10 @@ impl Host for PlainHost {
         None
     }
 
+    fn trigger(&self, trigger: heapr_trace::SnapshotTrigger) -> String {
+        format!("{trigger:?}")
+    }
+
     fn version(&self) -> &str {
         "0"
     }

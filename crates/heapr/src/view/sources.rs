@@ -1,0 +1,64 @@
+//! What the words of the command line name: files, or sessions that run.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail, ensure};
+use heapr_server::Source;
+use heapr_session::{Answer, Request, SessionClient, SessionName, sessions};
+
+/// The sources, in the order of the words; without any the session that runs. What is wrong from the start is said at once, and
+/// not on a page.
+pub(crate) fn sources(words: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
+    if words.is_empty() {
+        let running = sessions();
+        return match running.as_slice() {
+            [only] => Ok(vec![session(&only.name)?]),
+            [] => bail!("name a file; no session is running either"),
+            several => {
+                let names: Vec<&str> = several.iter().map(|entry| entry.name.as_str()).collect();
+                bail!("name a file or a session; running: {}", names.join(", "))
+            }
+        };
+    }
+    words.iter().map(|word| source(word)).collect()
+}
+
+fn source(word: &Path) -> anyhow::Result<Source> {
+    match std::fs::File::open(word) {
+        Ok(_) => {
+            ensure!(word.is_file(), "{} is no file", word.display());
+            Ok(written_by_session(word).unwrap_or_else(|| Source::File(word.to_owned())))
+        }
+        Err(error) => {
+            // A name that is a session's, where there is no file of that name.
+            let name = word.to_str().filter(|name| {
+                error.kind() == std::io::ErrorKind::NotFound && SessionName::new(name).is_ok()
+            });
+            match name {
+                Some(name) if sessions().iter().any(|entry| entry.name == name) => session(name),
+                Some(_) => Err(error)
+                    .with_context(|| format!("{} is no file, and no session has this name", word.display())),
+                None => Err(error).with_context(|| format!("cannot read {}", word.display())),
+            }
+        }
+    }
+}
+
+/// A session by its name.
+fn session(name: &str) -> anyhow::Result<Source> {
+    let name = SessionName::new(name)?;
+    match SessionClient::find(&name)?.ask(Request::Status)? {
+        Answer::Status(status) => Ok(Source::Session { name, path: PathBuf::from(status.output) }),
+        _ => bail!("session {name} gives an answer that makes no sense"),
+    }
+}
+
+/// The session that writes a file, if one does: then it is shown as it grows.
+fn written_by_session(path: &Path) -> Option<Source> {
+    let real = path.canonicalize().ok()?;
+    let all = sessions().into_iter().filter_map(|entry| session(&entry.name).ok());
+    let mut of_file = all.filter(|source| {
+        matches!(source, Source::Session { path, .. } if path.canonicalize().is_ok_and(|path| path == real))
+    });
+    of_file.next()
+}

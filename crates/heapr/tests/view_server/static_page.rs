@@ -1,0 +1,125 @@
+//! `heapr view --static`: one page with the answers that the server gives, bounded, private, without references.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::viewer::Stage;
+
+/// Allocates in a few places and leaks in one.
+const PROGRAM: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) static void *leak(void) { return malloc(1000); }
+__attribute__((noinline)) static void *churn(void) { return malloc(300); }
+int main(void) {
+    for (int round = 0; round < 300; round++) {
+        void *volatile lost = leak();
+        (void)lost;
+        for (int i = 0; i < 20; i++)
+            free(churn());
+        usleep(1000);
+    }
+    return 0;
+}
+"#;
+
+fn stage() -> Stage {
+    let stage = Stage::new();
+    let program = stage.compile("program", PROGRAM);
+    for name in ["a.heapr", "b.heapr"] {
+        stage.heapr(&["run", "-q", "--snapshot-every", "0.1", "-o", name, "--", &program]);
+    }
+    stage
+}
+
+/// The recorded answers: what a browser would unpack.
+fn answers(page: &str) -> BTreeMap<String, Value> {
+    let start = page.find("data-encoding=\"gzip+base64\">").unwrap() + "data-encoding=\"gzip+base64\">".len();
+    let text = &page[start..start + page[start..].find('<').unwrap()];
+    let mut unpack = Command::new("sh")
+        .args(["-c", "base64 -d | gzip -dc"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut stdin, text) = (unpack.stdin.take().unwrap(), text.to_owned());
+    let writer = std::thread::spawn(move || std::io::Write::write_all(&mut stdin, text.as_bytes()));
+    let output = unpack.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn the_page_holds_the_answers_of_the_server_and_refers_to_nothing() {
+    let stage = stage();
+    stage.heapr(&["view", "--static", "out.html", "a.heapr", "b.heapr"]);
+    let path = stage.path("out.html");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let page = fs::read_to_string(&path).unwrap();
+    for reference in ["src=\"http", "href=\"http", "<link", "src=\"app.js"] {
+        assert!(!page.contains(reference), "{reference}");
+    }
+    assert!(page.contains("default-src 'none'"));
+    let recorded = answers(&page);
+    let viewer = stage.view(&["a.heapr", "b.heapr"]);
+    let mut compared = 0;
+    for (key, answer) in &recorded {
+        let Some((path, body)) = key.split_once(' ') else { continue };
+        let name = path.strip_prefix("/api/").unwrap();
+        // The amounts are no part of the key: those lists whose length they do not change must be equal.
+        if !["types", "histograms", "leaks", "native/suspects", "native/statistics", "frame"].contains(&name)
+        {
+            continue;
+        }
+        let body: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(*answer, viewer.ask(name, body), "{key}");
+        compared += 1;
+    }
+    assert!(compared > 10, "{compared}");
+    for key in [
+        r#"/api/report {"by":"stacks","file":0,"sort":"so"}"#,
+        r#"/api/flame {"direction":"bottom-up","file":1,"value":"peak_bytes"}"#,
+        r#"/api/timeline {"by":"image","file":0,"value":"bytes"}"#,
+        r#"/api/diff {"after":{"file":1},"before":{"file":0},"by":"stacks","sort":"so"}"#,
+    ] {
+        assert!(recorded.contains_key(key), "{key} is not among {:?}", recorded.keys());
+    }
+    let files = &recorded["/api/files"];
+    assert_eq!(files["static"]["left_out"], json!([]));
+    assert!(files["files"][0]["trace"]["snapshots"][0]["number"].is_u64());
+}
+
+#[test]
+fn a_page_that_would_be_too_large_leaves_out_the_least() {
+    let stage = stage();
+    let output = stage.heapr(&["view", "--static", "out.html", "--max-size", "600K", "a.heapr", "b.heapr"]);
+    assert_eq!(output, "");
+    let page = fs::read_to_string(stage.path("out.html")).unwrap();
+    assert!(page.len() <= 600 << 10, "{}", page.len());
+    let recorded = answers(&page);
+    assert!(recorded.contains_key(r#"/api/report {"by":"stacks","file":0,"sort":"so"}"#));
+    let whole = stage.heapr(&["view", "--static", "whole.html", "a.heapr", "b.heapr"]);
+    assert_eq!(whole, "");
+    let whole = answers(&fs::read_to_string(stage.path("whole.html")).unwrap());
+    assert!(whole.len() >= recorded.len());
+    assert_eq!(whole.len() == recorded.len(), recorded["/api/files"]["static"]["left_out"] == json!([]));
+}
+
+#[test]
+fn a_page_replaces_nothing_unless_it_is_told_to() {
+    let stage = stage();
+    fs::write(stage.path("there.html"), "mine").unwrap();
+    let output = stage.command(&["view", "--static", "there.html", "a.heapr"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("exists"));
+    assert_eq!(fs::read_to_string(stage.path("there.html")).unwrap(), "mine");
+    stage.heapr(&["view", "--static", "there.html", "-f", "a.heapr"]);
+    fs::write(stage.path("bad.heapr"), "no trace").unwrap();
+    let output = stage.command(&["view", "--static", "no.html", "bad.heapr"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!stage.path("no.html").exists(), "nothing is left of a page that failed");
+}

@@ -1,0 +1,117 @@
+//! What became of a line's blocks between the first and the last snapshot.
+
+use super::series::{Line, Series};
+use crate::live_rows::{LiveAmount, LiveRow};
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct Change {
+    /// In the first snapshot.
+    pub before: LiveAmount,
+    /// In the last one.
+    pub after: LiveAmount,
+    /// Allocated after the first snapshot and still there, and of the first and no longer there; known within one recording.
+    pub turnover: Option<(LiveAmount, LiveAmount)>,
+}
+
+impl Change {
+    fn of(before: &LiveRow, after: &LiveRow, is_one_recording: bool) -> Self {
+        let kept = after.by_interval.first().copied().unwrap_or_default();
+        let without_kept = |amount: LiveAmount| LiveAmount {
+            block_count: amount.block_count.saturating_sub(kept.block_count),
+            block_bytes: amount.block_bytes.saturating_sub(kept.block_bytes),
+        };
+        let turnover = is_one_recording.then(|| (without_kept(after.amount), without_kept(before.amount)));
+        Self { before: before.amount, after: after.amount, turnover }
+    }
+
+    /// More bytes in the last one.
+    #[must_use]
+    pub fn bytes(&self) -> i128 {
+        i128::from(self.after.block_bytes) - i128::from(self.before.block_bytes)
+    }
+
+    /// More blocks in the last one.
+    #[must_use]
+    pub fn blocks(&self) -> i128 {
+        i128::from(self.after.block_count) - i128::from(self.before.block_count)
+    }
+
+    /// `new`, `gone`, `grown`, `shrunk` or `same`.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        match (self.before.block_count, self.after.block_count) {
+            (0, _) => "new",
+            (_, 0) => "gone",
+            _ if self.bytes() > 0 => "grown",
+            _ if self.bytes() < 0 => "shrunk",
+            _ => "same",
+        }
+    }
+
+    fn is_none(&self) -> bool {
+        self.before == self.after
+            && self.turnover.is_none_or(|(new, gone)| new.block_count + gone.block_count == 0)
+    }
+}
+
+/// A line with its change.
+#[derive(Debug, Clone, Copy)]
+pub struct LineChange<'a> {
+    /// Which.
+    pub line: &'a Line,
+    /// What became of it.
+    pub change: Change,
+}
+
+/// What is listed first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChangeOrder {
+    /// Most changed, up or down.
+    Change,
+    /// Most grown.
+    Growth,
+    /// Most bytes allocated since the first.
+    New,
+    /// Most bytes freed since the first.
+    Gone,
+}
+
+impl Series {
+    /// Whether all snapshots are of one recording.
+    #[must_use]
+    pub fn is_one_recording(&self) -> bool {
+        self.taken.windows(2).all(|pair| pair[0].is_of_recording(&pair[1]))
+    }
+
+    /// The change over all lines; nothing without snapshots.
+    #[must_use]
+    pub fn whole_change(&self) -> Option<Change> {
+        Some(Change::of(self.wholes.first()?, self.wholes.last()?, self.is_one_recording()))
+    }
+
+    /// The lines that differ between the first and the last snapshot, or whose blocks do, sorted.
+    #[must_use]
+    pub fn changes(&self, order: ChangeOrder) -> Vec<LineChange<'_>> {
+        let is_one_recording = self.is_one_recording();
+        let change = |line: &Line| {
+            Some(Change::of(line.rows.first()?, line.rows.last()?, is_one_recording))
+                .filter(|change| !change.is_none())
+        };
+        let mut changes: Vec<LineChange<'_>> =
+            self.lines.iter().filter_map(|line| Some(LineChange { line, change: change(line)? })).collect();
+        let key = |change: &Change| match order {
+            ChangeOrder::Change => {
+                i128::from(u64::try_from(change.bytes().unsigned_abs()).unwrap_or(u64::MAX))
+            }
+            ChangeOrder::Growth => change.bytes(),
+            ChangeOrder::New => change.turnover.map_or(0, |(new, _)| i128::from(new.block_bytes)),
+            ChangeOrder::Gone => change.turnover.map_or(0, |(_, gone)| i128::from(gone.block_bytes)),
+        };
+        changes.sort_by(|one, other| {
+            let keys = key(&other.change).cmp(&key(&one.change));
+            keys.then_with(|| one.line.frames.cmp(&other.line.frames))
+        });
+        changes
+    }
+}

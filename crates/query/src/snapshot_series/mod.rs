@@ -1,0 +1,9 @@
+//! Native snapshots of one trace or several, in order of time: what is new, gone and grown in them, and what grows steadily.
+
+mod change;
+mod series;
+mod suspect;
+
+pub use change::{Change, ChangeOrder, LineChange};
+pub use series::{Line, LineOrder, LineStack, Series, SeriesFile, Taken, process_names};
+pub use suspect::{Sureness, Suspect, SuspectOrder, is_at_end};

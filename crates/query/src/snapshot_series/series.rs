@@ -1,0 +1,231 @@
+//! Snapshots of one file or several, in order of time, with their blocks added up by the same stacks, frames or images.
+
+use std::collections::{BTreeSet, HashMap};
+
+use heapr_trace::{Snapshot, StackIndex, Trace};
+
+use crate::error::{Error, Result};
+use crate::filter::{Filter, Moment};
+use crate::frame_pattern::file_name;
+use crate::frames::FrameView;
+use crate::live_rows::{LiveRow, LiveRows, live_rows};
+use crate::query::GroupBy;
+use crate::stack_groups::StackGroups;
+
+/// A file with the numbers of its chosen snapshots.
+#[derive(Debug)]
+pub struct SeriesFile<'t> {
+    /// The file.
+    pub trace: &'t Trace,
+    /// Its snapshots that are looked at.
+    pub numbers: Vec<u32>,
+    /// Which blocks count; its snapshot does not.
+    pub filter: Filter,
+}
+
+/// A snapshot among others.
+#[derive(Debug, Clone)]
+pub struct Taken {
+    /// Number of its file.
+    pub file: usize,
+    /// What is known of it.
+    pub snapshot: Snapshot,
+    /// Its moment, on the wall clock.
+    pub unix_ns: u64,
+    /// Start of its session, which tells recordings apart.
+    session_start_unix_ns: u64,
+    /// `python3 (1234)` of each process.
+    pub processes: Vec<String>,
+}
+
+impl Taken {
+    /// Whether both are of one recording: then blocks can be told apart by the time of their allocation.
+    #[must_use]
+    pub fn is_of_recording(&self, other: &Self) -> bool {
+        self.session_start_unix_ns == other.session_start_unix_ns
+    }
+}
+
+/// A stack that a line stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineStack {
+    /// Number of the file.
+    pub file: usize,
+    /// A stack of the line's, and what culling leaves of it: [`crate::Explorer::stack_frames`] takes both.
+    pub key: (u32, u32),
+}
+
+/// The same stack, frame or image in all snapshots.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// Frames as they are printed, innermost first; a module without a name of a function is told by the module alone.
+    pub frames: Vec<String>,
+    /// By snapshot.
+    pub rows: Vec<LiveRow>,
+    /// A stack of it in the first file that has one.
+    pub stack: LineStack,
+}
+
+/// What is listed first of one snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LineOrder {
+    /// Most bytes.
+    Bytes,
+    /// Most blocks.
+    Count,
+    /// Oldest block.
+    Oldest,
+    /// Youngest block.
+    Youngest,
+}
+
+/// Snapshots and their lines.
+#[derive(Debug, Default)]
+pub struct Series {
+    /// In order of time.
+    pub taken: Vec<Taken>,
+    /// In no order.
+    pub lines: Vec<Line>,
+    /// Over all lines, by snapshot.
+    pub wholes: Vec<LiveRow>,
+    /// What could not be read: number of the file, text.
+    pub damage: Vec<(usize, String)>,
+}
+
+impl Series {
+    /// Reads the chosen snapshots of all files. `groups` gives the groups of stacks of a file.
+    ///
+    /// # Errors
+    /// The filter asks for what only events tell, or names what a file does not have, or a file cannot be read.
+    pub fn read<'t>(
+        files: &[SeriesFile<'t>],
+        by: GroupBy,
+        mut groups: impl FnMut(usize, &BTreeSet<StackIndex>) -> Result<StackGroups<'t>>,
+    ) -> Result<Self> {
+        // By file and place in its list, in order of the wall clock.
+        let mut taken: Vec<Taken> =
+            files.iter().enumerate().flat_map(|(number, file)| taken_of(number, file)).collect();
+        taken.sort_by_key(|taken| (taken.unix_ns, taken.file, taken.snapshot.number));
+        let moments: Vec<u64> = taken.iter().map(|taken| taken.unix_ns).collect();
+        let mut series = Self { wholes: vec![LiveRow::default(); taken.len()], ..Self::default() };
+        let mut places: HashMap<Vec<String>, usize> = HashMap::new();
+        for (number, file) in files.iter().enumerate() {
+            check(&file.filter)?;
+            let start_unix_ns = file.trace.session().start_unix_ns;
+            let boundaries: Vec<u64> =
+                moments.iter().map(|unix_ns| unix_ns.saturating_sub(start_unix_ns)).collect();
+            let mut found: Vec<(usize, LiveRows)> = Vec::new();
+            for (place, taken) in taken.iter().enumerate().filter(|(_, taken)| taken.file == number) {
+                let rows = live_rows(file.trace, &taken.snapshot, &file.filter, &boundaries)?;
+                let text = |damage: &heapr_trace::Damage| {
+                    format!("{} bytes at offset {}: {}", damage.bytes, damage.offset, damage.what)
+                };
+                series.damage.extend(rows.damage.iter().map(|damage| (number, text(damage))));
+                found.push((place, rows));
+            }
+            let stacks: BTreeSet<StackIndex> =
+                found.iter().flat_map(|(_, rows)| rows.rows.iter().map(|(stack, _)| *stack)).collect();
+            let groups = groups(number, &stacks)?;
+            let lines: Vec<usize> = (0..groups.len() as u32)
+                .map(|group| {
+                    let frames: Vec<String> =
+                        groups.frames(group).iter().map(|frame| frame_identity(frame, by)).collect();
+                    *places.entry(frames).or_insert_with_key(|frames| {
+                        let key = groups.representative(group).unwrap_or_default();
+                        series.lines.push(Line {
+                            frames: frames.clone(),
+                            rows: vec![LiveRow::default(); taken.len()],
+                            stack: LineStack { file: number, key },
+                        });
+                        series.lines.len() - 1
+                    })
+                })
+                .collect();
+            for (place, rows) in &found {
+                for (stack, row) in &rows.rows {
+                    // A stack without a required frame is in no group.
+                    let Some(group) = groups.group_of(*stack) else { continue };
+                    series.lines[lines[group as usize]].rows[*place].add(row);
+                    series.wholes[*place].add(row);
+                }
+            }
+        }
+        series.taken = taken;
+        Ok(series)
+    }
+
+    /// Notes and damage, one line each; `name` gives a file's name.
+    pub fn warnings(&self, name: impl Fn(usize) -> String) -> Vec<String> {
+        let damage = self.damage.iter().map(|(file, text)| format!("{}: {text}", name(*file)));
+        let notes = self.taken.iter().flat_map(|taken| {
+            let number = taken.snapshot.number;
+            taken.snapshot.notes.iter().map(move |note| format!("snapshot {number}: {note}"))
+        });
+        let mut warnings: Vec<String> = damage.chain(notes).collect();
+        warnings.dedup();
+        warnings
+    }
+
+    /// The lines, sorted by the first snapshot.
+    #[must_use]
+    pub fn sorted(&self, order: LineOrder) -> Vec<&Line> {
+        let key = |row: &LiveRow| match order {
+            LineOrder::Bytes => (row.amount.block_bytes, row.amount.block_count),
+            LineOrder::Count => (row.amount.block_count, row.amount.block_bytes),
+            LineOrder::Oldest => (row.oldest_age_ns, row.amount.block_bytes),
+            LineOrder::Youngest => (u64::MAX - row.youngest_age_ns, row.amount.block_bytes),
+        };
+        let mut lines: Vec<&Line> = self.lines.iter().collect();
+        lines.sort_by(|one, other| {
+            let keys = other.rows.first().map(key).cmp(&one.rows.first().map(key));
+            keys.then_with(|| one.frames.cmp(&other.frames))
+        });
+        lines
+    }
+}
+
+fn check(filter: &Filter) -> Result<()> {
+    let is_of_events = filter.range.is_some()
+        || filter.is_temporary_only
+        || filter.allocation_type.is_some()
+        || matches!(filter.at, Some(Moment::Peak | Moment::At { .. }));
+    if is_of_events { Err(Error::NoEventsInSnapshot) } else { Ok(()) }
+}
+
+fn taken_of(number: usize, file: &SeriesFile<'_>) -> Vec<Taken> {
+    let start_unix_ns = file.trace.session().start_unix_ns;
+    let snapshots = file.numbers.iter().filter_map(|&number| file.trace.snapshot(number));
+    snapshots
+        .map(|snapshot| Taken {
+            file: number,
+            unix_ns: start_unix_ns.saturating_add(snapshot.time_ns),
+            session_start_unix_ns: start_unix_ns,
+            processes: process_names(file.trace, snapshot),
+            snapshot: snapshot.clone(),
+        })
+        .collect()
+}
+
+/// The processes of a snapshot by name.
+#[must_use]
+pub fn process_names(trace: &Trace, snapshot: &Snapshot) -> Vec<String> {
+    let name = |place: u32| match trace.processes().get(place as usize) {
+        Some(process) => {
+            let first = process.command_line.first().map_or("?", String::as_str);
+            let path = if process.executable.is_empty() { first } else { &process.executable };
+            format!("{} ({})", file_name(path), process.pid)
+        }
+        None => format!("process #{place}"),
+    };
+    snapshot.processes.iter().map(|process| name(process.process.0)).collect()
+}
+
+/// What is the same in all builds and runs: names, not addresses.
+fn frame_identity(frame: &FrameView<'_>, by: GroupBy) -> String {
+    let module = frame.module.map_or("[no module]", file_name);
+    match (by, frame.symbol) {
+        (GroupBy::Images, _) => module.to_owned(),
+        (_, Some(symbol)) => format!("{module}!{symbol}"),
+        (_, None) => format!("{module}!?"),
+    }
+}

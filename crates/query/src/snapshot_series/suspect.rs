@@ -1,0 +1,152 @@
+//! Lines whose live bytes grow steadily.
+
+use heapr_trace::SnapshotTrigger;
+
+use super::series::{Line, Series};
+use crate::live_rows::LiveRow;
+use crate::trend::Trend;
+
+/// How sure it is that a line leaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sureness {
+    /// Hardly.
+    Low,
+    /// Probable.
+    Medium,
+    /// Nearly certain.
+    High,
+}
+
+impl Sureness {
+    /// What speaks for a leak: an order that chance would hardly make, and blocks of each interval that nobody has freed (what
+    /// only works more has young blocks only). `None`: nothing does.
+    fn of(trend: &Trend, kept_share: Option<f64>) -> Option<Self> {
+        if trend.growth <= 0 || trend.rising_share < 0.5 || trend.chance > 0.2 {
+            return None;
+        }
+        let keeps_all = kept_share.is_some_and(|share| share >= 0.99);
+        let keeps_none = kept_share.is_some_and(|share| share <= 0.34);
+        let by_order = match trend.chance {
+            ..=0.01 => Self::High,
+            ..=0.05 => Self::Medium,
+            _ => Self::Low,
+        };
+        Some(match by_order {
+            _ if keeps_none => Self::Low,
+            Self::Medium if keeps_all => Self::High,
+            Self::Low if keeps_all && trend.rising_share >= 1.0 => Self::Medium,
+            by_order => by_order,
+        })
+    }
+
+    /// In a word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// A line that grows.
+#[derive(Debug, Clone, Copy)]
+pub struct Suspect<'a> {
+    /// Which.
+    pub line: &'a Line,
+    /// Its last amounts.
+    pub last: &'a LiveRow,
+    /// How it grows.
+    pub trend: Trend,
+    /// How sure that is.
+    pub sureness: Sureness,
+    /// Share of the intervals between snapshots of which blocks are still live.
+    pub kept_share: Option<f64>,
+}
+
+/// What is listed first among those of the same sureness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SuspectOrder {
+    /// Whose oldest live block is oldest.
+    Oldest,
+    /// Who grows fastest.
+    Rate,
+    /// Who has grown most.
+    Growth,
+}
+
+/// Whether a snapshot was taken at a process's end: it is no point of a trend.
+#[must_use]
+pub fn is_at_end(trigger: SnapshotTrigger) -> bool {
+    matches!(trigger, SnapshotTrigger::Exit | SnapshotTrigger::Killed { .. } | SnapshotTrigger::OutOfMemory)
+}
+
+impl Series {
+    /// The lines that grow, by at least so many bytes, sorted.
+    #[must_use]
+    pub fn suspects(&self, min_growth_bytes: u64, order: SuspectOrder) -> Vec<Suspect<'_>> {
+        let is_one_recording = self.is_one_recording();
+        let mut suspects: Vec<Suspect<'_>> = self
+            .lines
+            .iter()
+            .filter_map(|line| self.suspect(line, is_one_recording))
+            .filter(|suspect| suspect.trend.growth >= i128::from(min_growth_bytes))
+            .collect();
+        suspects.sort_by(|one, other| {
+            let by_order = match order {
+                SuspectOrder::Oldest => other.last.oldest_age_ns.cmp(&one.last.oldest_age_ns),
+                SuspectOrder::Rate => other.trend.per_hour.total_cmp(&one.trend.per_hour),
+                SuspectOrder::Growth => other.trend.growth.cmp(&one.trend.growth),
+            };
+            let by_sureness = other.sureness.cmp(&one.sureness);
+            by_sureness.then(by_order).then_with(|| one.line.frames.cmp(&other.line.frames))
+        });
+        suspects
+    }
+
+    fn suspect<'a>(&'a self, line: &'a Line, is_one_recording: bool) -> Option<Suspect<'a>> {
+        let points: Vec<(u64, u64)> = self
+            .taken
+            .iter()
+            .zip(&line.rows)
+            .map(|(taken, row)| (taken.unix_ns, row.amount.block_bytes))
+            .collect();
+        let trend = Trend::of(&points)?;
+        let last = line.rows.last()?;
+        // Interval 0 is before the first snapshot, the last one after the last: neither lies between two.
+        let between = last.by_interval.get(1..self.taken.len()).filter(|_| is_one_recording);
+        let kept_share = between.map(|between| {
+            let kept = between.iter().filter(|amount| amount.block_count > 0).count();
+            kept as f64 / between.len().max(1) as f64
+        });
+        let sureness = Sureness::of(&trend, kept_share)?;
+        Some(Suspect { line, last, trend, sureness, kept_share })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trend(chance: f64, rising_share: f64, growth: i128) -> Trend {
+        Trend { per_hour: 1.0, rising_share, chance, growth }
+    }
+
+    #[test]
+    fn sureness_needs_an_order_that_chance_hardly_makes_or_blocks_that_stay() {
+        let rising = |chance| trend(chance, 1.0, 10);
+        assert_eq!(Sureness::of(&rising(1.0 / 6.0), None), Some(Sureness::Low));
+        assert_eq!(Sureness::of(&rising(1.0 / 6.0), Some(1.0)), Some(Sureness::Medium));
+        assert_eq!(Sureness::of(&rising(1.0 / 24.0), Some(1.0)), Some(Sureness::High));
+        assert_eq!(Sureness::of(&rising(1.0 / 120.0), None), Some(Sureness::High));
+        assert_eq!(Sureness::of(&rising(1.0 / 120.0), Some(0.25)), Some(Sureness::Low), "all is young");
+    }
+
+    #[test]
+    fn what_does_not_grow_is_no_suspect() {
+        assert_eq!(Sureness::of(&trend(0.001, 1.0, 0), None), None);
+        assert_eq!(Sureness::of(&trend(0.5, 0.6, 10), Some(1.0)), None);
+        assert_eq!(Sureness::of(&trend(0.01, 0.4, 10), Some(1.0)), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! Two or more snapshots side by side.
+
+use heapr_query::{Change, ChangeOrder, LineChange};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::rows::{Page, amounts, group_by, line_id, matches, taken_json};
+use super::series::{Chosen, Read, number};
+use crate::api::{Answer, Context, json, read};
+use crate::error::{Error, Result};
+use crate::filter_words::FilterWords;
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SnapshotName {
+    file: usize,
+    number: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct DiffRequest {
+    of: Vec<SnapshotName>,
+    filter: FilterWords,
+    by: String,
+    sort: String,
+    descending: bool,
+    offset: usize,
+    limit: usize,
+    r#match: String,
+}
+
+impl Default for DiffRequest {
+    fn default() -> Self {
+        Self {
+            of: Vec::new(),
+            filter: FilterWords::default(),
+            by: "stacks".to_owned(),
+            sort: "change".to_owned(),
+            descending: true,
+            offset: 0,
+            limit: 200,
+            r#match: String::new(),
+        }
+    }
+}
+
+/// Snapshots that are compared at once.
+const SNAPSHOTS_MAX: usize = 64;
+
+pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: DiffRequest = read(body)?;
+    let order = match request.sort.as_str() {
+        "change" => ChangeOrder::Change,
+        "growth" => ChangeOrder::Growth,
+        "new" => ChangeOrder::New,
+        "gone" => ChangeOrder::Gone,
+        sort => return Err(Error::bad("sort", format!("{sort:?} is none of change, growth, new, gone"))),
+    };
+    let chosen = chosen(context, &request.of)?;
+    let read = Read::new(context, &chosen, &request.filter, group_by(&request.by)?)?;
+    let series = &read.series;
+    let (Some(whole), 2..) = (series.whole_change(), series.taken.len()) else {
+        return Err(Error::bad("of", "the snapshots are one and the same: name another"));
+    };
+    let text = request.r#match.to_lowercase();
+    let lines: Vec<LineChange<'_>> =
+        series.changes(order).into_iter().filter(|changed| matches(changed.line, &text)).collect();
+    let page = Page { offset: request.offset, limit: request.limit, descending: request.descending };
+    let rows = page.of(&lines, |changed| {
+        let mut row = change_json(&changed.change);
+        let (bytes, blocks) = amounts(changed.line);
+        row["id"] = json!(line_id(&read, changed.line));
+        row["frames"] = json!(changed.line.frames);
+        row["state"] = json!(changed.change.state());
+        row["bytes"] = json!(bytes);
+        row["blocks"] = json!(blocks);
+        row
+    });
+    let mut answer = change_json(&whole);
+    let more = json!({
+        "schema": "heapr.view.native.diff/1",
+        "command": diff_command(&read, &request.sort),
+        "snapshots": taken_json(&*context.files.host, &read, series),
+        "is_one_recording": series.is_one_recording(),
+        "warnings": read.warnings(),
+        "row_count": lines.len(),
+        "offset": request.offset,
+        "rows": rows,
+    });
+    if let (Value::Object(answer), Value::Object(more)) = (&mut answer, more) {
+        answer.extend(more);
+    }
+    json(&answer)
+}
+
+/// The snapshots by file.
+fn chosen(context: &Context<'_>, of: &[SnapshotName]) -> Result<Vec<Chosen>> {
+    if !(2..=SNAPSHOTS_MAX).contains(&of.len()) {
+        return Err(Error::bad("of", format!("{} snapshots: 2 to {SNAPSHOTS_MAX} are compared", of.len())));
+    }
+    let mut chosen: Vec<Chosen> = Vec::new();
+    for name in of {
+        let number = number(context, name.file, name.number)?;
+        let known = chosen.iter_mut().find(|(file, _)| *file == name.file);
+        match known {
+            Some((_, numbers)) if numbers.contains(&number) => {}
+            Some((_, numbers)) => numbers.push(number),
+            None => chosen.push((name.file, vec![number])),
+        }
+    }
+    Ok(chosen)
+}
+
+/// The command that gives the same; of more than two snapshots none does.
+fn diff_command(read: &Read, sort: &str) -> Option<String> {
+    let [before, after] = read.series.taken.as_slice() else { return None };
+    // Two files are named in the order of their snapshots.
+    if before.file > after.file {
+        return None;
+    }
+    let options = [
+        "--sort".to_owned(),
+        sort.to_owned(),
+        "--snapshots".to_owned(),
+        before.snapshot.number.to_string(),
+        after.snapshot.number.to_string(),
+    ];
+    Some(read.command("diff", &options))
+}
+
+fn change_json(change: &Change) -> Value {
+    let (new, gone) = change.turnover.unzip();
+    json!({
+        "bytes_before": change.before.block_bytes,
+        "bytes_after": change.after.block_bytes,
+        "bytes_delta": i64::try_from(change.bytes()).unwrap_or(i64::MAX),
+        "blocks_delta": i64::try_from(change.blocks()).unwrap_or(i64::MAX),
+        "bytes_new": new.map(|new| new.block_bytes),
+        "blocks_new": new.map(|new| new.block_count),
+        "bytes_gone": gone.map(|gone| gone.block_bytes),
+        "blocks_gone": gone.map(|gone| gone.block_count),
+    })
+}

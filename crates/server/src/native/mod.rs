@@ -1,0 +1,27 @@
+//! Native snapshots of traces: the requests `/api/native/…` of `docs/api.md`.
+
+mod diff;
+mod rows;
+mod series;
+mod statistics;
+mod summary;
+mod suspects;
+mod treemap;
+
+pub use rows::snapshot_json;
+pub(crate) use series::SeriesKey;
+
+use crate::api::{Answer, Context};
+use crate::error::{Error, Result};
+
+/// Answers a request by its name, which is the address after `/api/native/`.
+pub(crate) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<Answer> {
+    match name {
+        "summary" => summary::summary(context, body),
+        "diff" => diff::diff(context, body),
+        "suspects" => suspects::suspects(context, body),
+        "treemap" => treemap::treemap(context, body),
+        "statistics" => statistics::statistics(context, body),
+        name => Err(Error::NotFound { what: "request", name: format!("native/{name}") }),
+    }
+}

@@ -1,0 +1,117 @@
+//! What the lists have in common: snapshots as JSON, texts that lines are searched by, pages of rows.
+
+use heapr_query::{GroupBy, Line, SnapshotSeries, Taken, process_names};
+use heapr_trace::{Snapshot, Trace};
+use serde_json::{Value, json};
+
+use super::series::Read;
+use crate::api::ids::{frame_id, stack_id};
+use crate::error::{Error, Result};
+use crate::host::Host;
+
+/// Most rows of an answer.
+const ROWS_MAX: usize = 10_000;
+
+/// Which rows of a list are sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Page {
+    pub(super) offset: usize,
+    pub(super) limit: usize,
+    pub(super) descending: bool,
+}
+
+impl Page {
+    /// The rows of the page, each as `row` writes it.
+    pub(super) fn of<T>(self, rows: &[T], row: impl Fn(&T) -> Value) -> Vec<Value> {
+        let limit = self.limit.min(ROWS_MAX);
+        if self.descending {
+            rows.iter().skip(self.offset).take(limit).map(row).collect()
+        } else {
+            rows.iter().rev().skip(self.offset).take(limit).map(row).collect()
+        }
+    }
+}
+
+/// What lines may be of.
+pub(super) fn group_by(name: &str) -> Result<GroupBy> {
+    match name {
+        "stacks" => Ok(GroupBy::Stacks),
+        "frames" => Ok(GroupBy::Frames),
+        "images" => Ok(GroupBy::Images),
+        _ => Err(Error::bad("by", format!("{name:?} is none of stacks, frames, images"))),
+    }
+}
+
+/// The option of `heapr snapshot`.
+pub(super) fn option_of(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::Frames => "--frames",
+        GroupBy::Images => "--images",
+        _ => "--stacks",
+    }
+}
+
+/// Whether a line holds a text, which is in lower case.
+pub(super) fn matches(line: &Line, text: &str) -> bool {
+    text.is_empty() || line.frames.iter().any(|frame| frame.to_lowercase().contains(text))
+}
+
+/// The id of a line, where it is of one file.
+pub(super) fn line_id(read: &Read, line: &Line) -> Option<String> {
+    let [(_, file)] = read.files.as_slice() else { return None };
+    match read.by {
+        GroupBy::Stacks => Some(stack_id(line.stack.key)),
+        GroupBy::Frames => file.explorer.innermost_frame(line.stack.key).map(frame_id),
+        _ => None,
+    }
+}
+
+/// By snapshot: bytes and blocks of a line.
+pub(super) fn amounts(line: &Line) -> (Vec<u64>, Vec<u64>) {
+    line.rows.iter().map(|row| (row.amount.block_bytes, row.amount.block_count)).unzip()
+}
+
+/// The snapshots of a series.
+pub(super) fn taken_json(host: &dyn Host, read: &Read, series: &SnapshotSeries) -> Vec<Value> {
+    let one = |taken: &Taken| {
+        json!({
+            "file": read.files[taken.file].0,
+            "number": taken.snapshot.number,
+            "name": taken.snapshot.name,
+            "time_ns": taken.snapshot.time_ns,
+            "unix_ns": taken.unix_ns,
+            "trigger": host.trigger(taken.snapshot.trigger),
+            "bytes": taken.snapshot.block_bytes,
+            "blocks": taken.snapshot.block_count,
+            "processes": taken.processes,
+        })
+    };
+    series.taken.iter().map(one).collect()
+}
+
+/// A snapshot without its blocks. `trigger`: why it was taken, in words.
+#[must_use]
+pub fn snapshot_json(trace: &Trace, snapshot: &Snapshot, trigger: &str) -> Value {
+    let names = process_names(trace, snapshot);
+    let processes = snapshot.processes.iter().zip(names).map(|(process, name)| {
+        json!({
+            "pid": trace.processes().get(process.process.0 as usize).map(|known| known.pid),
+            "name": name,
+            "rss_bytes": process.rss_bytes,
+            "blocks": process.block_count,
+            "bytes": process.block_bytes,
+        })
+    });
+    json!({
+        "number": snapshot.number,
+        "time_ns": snapshot.time_ns,
+        "event_index": snapshot.event_index,
+        "name": snapshot.name,
+        "trigger": trigger,
+        "blocks": snapshot.block_count,
+        "bytes": snapshot.block_bytes,
+        "export_ns": snapshot.export_ns,
+        "processes": processes.collect::<Vec<_>>(),
+        "notes": snapshot.notes,
+    })
+}

@@ -1,0 +1,87 @@
+//! What a snapshot consists of: heaps, processes, threads, sizes, ages.
+
+use std::collections::BTreeMap;
+
+use heapr_query::{Found, GroupBy, HistogramOf, SortKey};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::series::number;
+use crate::api::report::report_command;
+use crate::api::{Answer, Context, json, read};
+use crate::error::{Error, Result};
+use crate::filter_words::FilterWords;
+use crate::json::HistogramJson;
+use crate::json::heap_name;
+use crate::trace_file::process_name;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatisticsRequest {
+    file: usize,
+    #[serde(default)]
+    number: Option<u32>,
+    #[serde(default)]
+    filter: FilterWords,
+}
+
+pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: StatisticsRequest = read(body)?;
+    if request.filter.snapshot.is_some() {
+        return Err(Error::bad("filter.snapshot", "the snapshot is named outside of the filter here"));
+    }
+    let shown = number(context, request.file, request.number)?;
+    let file = context.files.trace(request.file)?;
+    let words = FilterWords { snapshot: Some(shown.to_string()), ..request.filter };
+    let read = file.filter(&*context.files.host, &words)?;
+    let found = Found { threads: false, histograms: true };
+    let selection = file.select(&words, &read.filter, found, context.cancel)?;
+    let (_, threads) =
+        file.rank(&words, &read, GroupBy::Threads, SortKey::OutstandingBytes, context.cancel)?;
+    let trace = file.trace();
+    let mut heaps: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let mut processes: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for row in &selection.by_heap {
+        let process = match trace.processes().get(row.process.0 as usize) {
+            Some(process) => format!("{} ({})", process_name(process), process.pid),
+            None => format!("process #{}", row.process.0),
+        };
+        let heap = heap_name(trace, row.process, row.heap);
+        for sums in [heaps.entry(heap).or_default(), processes.entry(process).or_default()] {
+            sums.0 += row.totals.outstanding_bytes;
+            sums.1 += row.totals.outstanding_count;
+        }
+    }
+    let threads = threads.groups.iter().map(|group| {
+        let thread = group.thread().and_then(|thread| trace.threads().get(thread.0 as usize));
+        let name = thread.map_or_else(
+            || "(unknown)".to_owned(),
+            |thread| format!("{} ({})", if thread.name.is_empty() { "thread" } else { &thread.name }, thread.tid),
+        );
+        json!({"name": name, "bytes": group.metrics.outstanding_bytes, "blocks": group.metrics.outstanding_count})
+    });
+    let histogram = |of: HistogramOf| {
+        selection.histograms.iter().find(|histogram| histogram.of == of).map(HistogramJson::from)
+    };
+    json(&json!({
+        "schema": "heapr.view.native.statistics/1",
+        "command": report_command(&file, &["--totals", "--by-thread", "--histogram", "size", "--histogram", "lifetime"], &words),
+        "shown": shown,
+        "bytes": selection.totals.outstanding_bytes,
+        "blocks": selection.totals.outstanding_count,
+        "heaps": listed(heaps),
+        "processes": listed(processes),
+        "threads": threads.collect::<Vec<_>>(),
+        "sizes": histogram(HistogramOf::Size),
+        "ages": histogram(HistogramOf::Lifetime),
+    }))
+}
+
+/// The greatest first.
+fn listed(sums: BTreeMap<String, (u64, u64)>) -> Vec<Value> {
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, (bytes, _))| std::cmp::Reverse(*bytes));
+    sums.into_iter()
+        .map(|(name, (bytes, blocks))| json!({"name": name, "bytes": bytes, "blocks": blocks}))
+        .collect()
+}

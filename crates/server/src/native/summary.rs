@@ -1,0 +1,83 @@
+//! What one snapshot holds, with ages.
+
+use heapr_query::{Line, LineOrder};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::rows::{Page, group_by, line_id, matches};
+use super::series::{Read, number};
+use crate::api::{Answer, Context, json, read};
+use crate::error::{Error, Result};
+use crate::filter_words::FilterWords;
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SummaryRequest {
+    file: usize,
+    number: Option<u32>,
+    filter: FilterWords,
+    by: String,
+    sort: String,
+    descending: bool,
+    offset: usize,
+    limit: usize,
+    r#match: String,
+}
+
+impl Default for SummaryRequest {
+    fn default() -> Self {
+        Self {
+            file: usize::MAX,
+            number: None,
+            filter: FilterWords::default(),
+            by: "stacks".to_owned(),
+            sort: "bytes".to_owned(),
+            descending: true,
+            offset: 0,
+            limit: 200,
+            r#match: String::new(),
+        }
+    }
+}
+
+pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: SummaryRequest = read(body)?;
+    let order = match request.sort.as_str() {
+        "bytes" => LineOrder::Bytes,
+        "count" => LineOrder::Count,
+        "oldest" => LineOrder::Oldest,
+        "youngest" => LineOrder::Youngest,
+        sort => {
+            return Err(Error::bad("sort", format!("{sort:?} is none of bytes, count, oldest, youngest")));
+        }
+    };
+    let shown = number(context, request.file, request.number)?;
+    let read = Read::new(context, &[(request.file, vec![shown])], &request.filter, group_by(&request.by)?)?;
+    let text = request.r#match.to_lowercase();
+    let lines: Vec<&Line> =
+        read.series.sorted(order).into_iter().filter(|line| matches(line, &text)).collect();
+    let page = Page { offset: request.offset, limit: request.limit, descending: request.descending };
+    let rows = page.of(&lines, |line| {
+        let row = &line.rows[0];
+        json!({
+            "id": line_id(&read, line), "frames": line.frames, "bytes": row.amount.block_bytes, "blocks": row.amount.block_count,
+            "youngest_ns": row.youngest_age_ns, "mean_age_ns": row.mean_age_ns(), "oldest_ns": row.oldest_age_ns,
+        })
+    });
+    let whole = &read.series.wholes[0];
+    let options = ["--sort", &request.sort, "--snapshot", &shown.to_string()].map(str::to_owned);
+    json(&json!({
+        "schema": "heapr.view.native.summary/1",
+        "command": read.command("summary", &options),
+        "shown": shown,
+        "bytes": whole.amount.block_bytes,
+        "blocks": whole.amount.block_count,
+        "oldest_ns": whole.oldest_age_ns,
+        "youngest_ns": whole.youngest_age_ns,
+        "mean_age_ns": whole.mean_age_ns(),
+        "warnings": read.warnings(),
+        "row_count": lines.len(),
+        "offset": request.offset,
+        "rows": rows,
+    }))
+}

@@ -1,0 +1,199 @@
+//! The thread that follows a session: looks once a second, reads the file again where somebody looks, and keeps what it ends with.
+
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use heapr_query::TableLimit;
+use heapr_session::{ClientError, Request, SessionStatus, Update};
+use heapr_trace::Trace;
+
+use super::running_session::{RunningSession, SessionStage};
+use crate::cancel::Cancel;
+use crate::error::Error;
+use crate::files::Entry;
+use crate::host::Host;
+use crate::trace_file::{Identity, TraceFile};
+
+/// Between two looks.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Reading the file takes at most one part in so many of the time.
+const SHARE_OF_TIME: u32 = 4;
+/// How long a file that may just be moved is looked after.
+const MOVE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How traces are read.
+pub(crate) struct Reading {
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) limit: TableLimit,
+}
+
+/// Follows until the session has ended or nobody holds the entry any more.
+pub(crate) fn start(entry: Weak<Entry>, session: Arc<RunningSession>, reading: Reading) {
+    std::thread::spawn(move || {
+        let Some(path) = entry.upgrade().map(|entry| entry.path()) else { return };
+        let mut follower =
+            Follower { entry, session, reading, path, file: None, is_empty: true, shown: None };
+        follower.run();
+    });
+}
+
+/// What a reading would show: if it is the same, there is nothing new.
+type Shown = (u64, u64, u64);
+
+struct Follower {
+    entry: Weak<Entry>,
+    session: Arc<RunningSession>,
+    reading: Reading,
+    path: PathBuf,
+    /// Open from the start on: whatever becomes of its name.
+    file: Option<File>,
+    /// Nothing could be shown yet.
+    is_empty: bool,
+    shown: Option<Shown>,
+}
+
+impl Follower {
+    fn run(&mut self) {
+        let mut next_reading = Instant::now();
+        loop {
+            if self.entry.strong_count() == 0 {
+                return;
+            }
+            match self.session.look() {
+                Ok(status) => {
+                    if Instant::now() >= next_reading && self.is_wanted(&status) {
+                        let start = Instant::now();
+                        match self.read_again(&status) {
+                            Ok(()) => self.shown = Some(newness(&status)),
+                            Err(trouble) => self.session.note_trouble(trouble),
+                        }
+                        next_reading = Instant::now() + start.elapsed() * (SHARE_OF_TIME - 1);
+                    }
+                }
+                Err(ClientError::NoSuchSession { .. }) => return self.end(),
+                Err(error) => self.session.note_trouble(error.to_string()),
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
+    fn is_wanted(&self, status: &SessionStatus) -> bool {
+        self.shown.is_none() || (self.shown != Some(newness(status)) && self.session.take_interest())
+    }
+
+    /// Has the recorder write what it has, and shows it.
+    fn read_again(&mut self, status: &SessionStatus) -> Result<(), String> {
+        let update = Update { flush: true, ..Update::default() };
+        self.session.ask(Request::Update(update)).map_err(|error| error.to_string())?;
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => File::open(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?,
+        };
+        let file = self.file.insert(file);
+        let trace = open(file).map_err(|error| error.to_string())?;
+        let until_ns = trace.duration_ns().max(status.duration_ns);
+        self.show(trace, until_ns)
+    }
+
+    /// Reads all of a trace beside the one that is shown, then shows it.
+    fn show(&mut self, trace: Trace, until_ns: u64) -> Result<(), String> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let identity = identity(file).map_err(|error| error.to_string())?;
+        let path = self.path.clone();
+        let trace = TraceFile::open(&path, trace, Arc::clone(&self.reading.host), self.reading.limit);
+        // The first one is shown at once: it says itself that it is being read.
+        if !self.is_empty {
+            let never = Cancel::default();
+            let text = |error: Error| error.to_string();
+            trace.wait_for_names(&never).map_err(text)?;
+            trace.wait_for_events(&never).map_err(text)?;
+        }
+        let Some(entry) = self.entry.upgrade() else { return Ok(()) };
+        entry.show(path, identity, trace);
+        self.session.note_shown(until_ns);
+        self.is_empty = false;
+        Ok(())
+    }
+
+    /// The recorder is gone: what it has left is shown from now on.
+    fn end(&mut self) {
+        if self.file.is_none() {
+            self.file = File::open(&self.path).ok();
+        }
+        let Some(file) = &self.file else {
+            if let Some(entry) = self.entry.upgrade() {
+                entry.fail(format!(
+                    "the session has ended, and its file {} is not there",
+                    self.path.display()
+                ));
+            }
+            return self.session.note_end(SessionStage::Cancelled);
+        };
+        self.path = name_of(file).unwrap_or_else(|| self.path.clone());
+        let is_there = file.metadata().is_ok_and(|metadata| metadata.nlink() > 0);
+        let opened = open(file);
+        let stage = match &opened {
+            _ if !is_there => SessionStage::Cancelled,
+            Ok(trace) if trace.is_complete() => SessionStage::Ended,
+            _ => SessionStage::Lost,
+        };
+        match opened {
+            // A cancelled one is completed, too, before its file is removed.
+            Ok(trace) => {
+                let until_ns = trace.duration_ns();
+                if let Err(trouble) = self.show(trace, until_ns) {
+                    self.session.note_trouble(trouble);
+                }
+            }
+            Err(error) if self.is_empty => {
+                if let Some(entry) = self.entry.upgrade() {
+                    entry.fail(error.to_string());
+                }
+            }
+            _ => {}
+        }
+        self.session.note_end(stage);
+        // `heapr stop -o FILE` moves it once the recorder has ended.
+        let until = Instant::now() + MOVE_PATIENCE;
+        while Instant::now() < until {
+            let Some(entry) = self.entry.upgrade() else { return };
+            if let Some(path) = self.file.as_ref().and_then(name_of)
+                && path != self.path
+            {
+                self.path.clone_from(&path);
+                entry.moved(path);
+            }
+            drop(entry);
+            std::thread::sleep(LOOK_INTERVAL / 4);
+        }
+    }
+}
+
+fn newness(status: &SessionStatus) -> Shown {
+    (status.event_count, status.marker_count, status.file_bytes)
+}
+
+fn open(file: &File) -> heapr_trace::Result<Trace> {
+    let source = file.try_clone();
+    let source = source.map_err(|source| heapr_trace::Error::Io { action: "opening the file", source })?;
+    Trace::from_source(Box::new(source))
+}
+
+fn identity(file: &File) -> std::io::Result<Identity> {
+    Ok(Identity::of_metadata(&file.metadata()?))
+}
+
+/// What an open file is called now; nothing if it has no name any more.
+fn name_of(file: &File) -> Option<PathBuf> {
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let path = std::fs::read_link(link).ok()?;
+    let is_it = |path: &Path| {
+        let (one, other) = (Identity::of(path).ok(), identity(file).ok());
+        one.zip(other).is_some_and(|(one, other)| one.is_same_file(&other))
+    };
+    is_it(&path).then_some(path)
+}

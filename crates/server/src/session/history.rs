@@ -1,0 +1,72 @@
+//! What a session's status has said so far, in bounded memory.
+
+use heapr_session::SessionStatus;
+use serde::Serialize;
+
+/// Most moments that are kept; when there are twice as many, every second one goes.
+const MOMENTS_MAX: usize = 2_000;
+
+/// See the module.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct History {
+    time_ns: Vec<u64>,
+    live_bytes: Vec<u64>,
+    live_count: Vec<u64>,
+    event_count: Vec<u64>,
+}
+
+impl History {
+    /// Notes how it stands.
+    pub(crate) fn add(&mut self, status: &SessionStatus) {
+        self.push([status.duration_ns, status.live_bytes, status.live_count, status.event_count]);
+    }
+
+    fn push(&mut self, moment: [u64; 4]) {
+        let mut columns = self.columns();
+        columns.iter_mut().zip(moment).for_each(|(column, value)| column.push(value));
+        if columns[0].len() > 2 * MOMENTS_MAX {
+            for column in columns {
+                let mut number = 0;
+                column.retain(|_| {
+                    number += 1;
+                    number % 2 == 1
+                });
+            }
+        }
+    }
+
+    /// At most `MOMENTS_MAX` of the moments, the last one among them.
+    pub(crate) fn thinned(&self) -> Self {
+        let step = self.time_ns.len().div_ceil(MOMENTS_MAX).max(1);
+        let mut thinned = self.clone();
+        for column in thinned.columns() {
+            let last = column.len().saturating_sub(1);
+            let kept = column.iter().enumerate().filter(|(number, _)| (last - number) % step == 0);
+            *column = kept.map(|(_, &value)| value).collect();
+        }
+        thinned
+    }
+
+    fn columns(&mut self) -> [&mut Vec<u64>; 4] {
+        [&mut self.time_ns, &mut self.live_bytes, &mut self.live_count, &mut self.event_count]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_history_stays_small_and_ends_with_the_last_moment() {
+        let mut history = History::default();
+        for number in 0..100_000 {
+            history.push([number, number * 2, 0, 0]);
+            assert!(history.time_ns.len() <= 2 * MOMENTS_MAX);
+        }
+        let thinned = history.thinned();
+        assert!((MOMENTS_MAX / 2..=MOMENTS_MAX).contains(&thinned.time_ns.len()));
+        assert_eq!(thinned.time_ns.last(), history.time_ns.last());
+        assert!(thinned.time_ns.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(thinned.time_ns.iter().zip(&thinned.live_bytes).all(|(time, bytes)| *bytes == time * 2));
+    }
+}

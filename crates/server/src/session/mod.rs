@@ -1,0 +1,14 @@
+//! Sessions that run: how they stand, and their files as they grow.
+//!
+//! ```text
+//!  recorder ── status, once a second ──> history
+//!     │ flush, where somebody looks
+//!     └──> file ── a new opening of it, read beside the one that is shown ──> shown, generation + 1
+//! ```
+
+pub(crate) mod follow;
+mod history;
+mod running_session;
+
+pub use running_session::status_json;
+pub(crate) use running_session::{RunningSession, SessionStage};

@@ -1,0 +1,154 @@
+//! Asks what a page would ask, and packs the answers as they come, until the page has its size.
+
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::time::{Duration, SystemTime};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+use super::{html, key, snapshots, traces};
+use crate::api::answer_json;
+use crate::error::{Error, Result};
+use crate::files::{Content, Files};
+
+/// How large a page may become.
+#[derive(Debug, Clone, Copy)]
+pub struct StaticLimits {
+    /// The whole file.
+    pub page_bytes: u64,
+}
+
+impl Default for StaticLimits {
+    /// What most trackers of bugs take.
+    fn default() -> Self {
+        Self { page_bytes: 16 << 20 }
+    }
+}
+
+/// Between two looks whether the files are open.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// Answers that lie in the encoder and are not counted yet, at most.
+const ENCODER_BYTES: u64 = 256 << 10;
+
+/// The page with the answers about all files. `progress` is told what is recorded.
+///
+/// # Errors
+/// A file cannot be opened, or not even the least fits.
+pub fn write_static(files: &Files, limits: StaticLimits, progress: &mut dyn FnMut(&str)) -> Result<Vec<u8>> {
+    wait(files)?;
+    let without_answers = html::page("")?.len() as u64;
+    // Base64 makes four bytes of three.
+    let budget = limits.page_bytes.saturating_sub(without_answers).saturating_sub(ENCODER_BYTES) / 4 * 3;
+    let mut recorder = Recorder {
+        files,
+        packed: GzEncoder::new(b"".to_vec(), Compression::default()),
+        known: HashSet::new(),
+        budget,
+        is_full: false,
+        left_out: Vec::new(),
+        progress,
+    };
+    recorder.put_raw(b"{\"/api/\":null").map_err(internal)?;
+    // The greatest questions of all files come before the smaller ones of the first.
+    for step in 0..traces::STEPS {
+        for (number, entry) in files.entries.iter().enumerate() {
+            match entry.content() {
+                Content::Trace(trace) => traces::record(&mut recorder, number, &trace, step)?,
+                Content::Snapshot(snapshot) => snapshots::record(&mut recorder, number, &snapshot, step)?,
+                _ => {}
+            }
+        }
+        if step == 0 {
+            traces::record_pairs(&mut recorder)?;
+            snapshots::record_pairs(&mut recorder)?;
+        }
+    }
+    recorder.finish()
+}
+
+fn internal(error: std::io::Error) -> Error {
+    Error::Internal(error.to_string())
+}
+
+/// Waits until all files are open.
+fn wait(files: &Files) -> Result<()> {
+    for entry in &files.entries {
+        loop {
+            match entry.content() {
+                Content::Opening => std::thread::sleep(LOOK_INTERVAL),
+                Content::Failed { message, offset } => return Err(entry.unusable(message, offset)),
+                _ => break,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// See the module.
+pub(super) struct Recorder<'a> {
+    pub(super) files: &'a Files,
+    packed: GzEncoder<Vec<u8>>,
+    known: HashSet<String>,
+    budget: u64,
+    is_full: bool,
+    left_out: Vec<String>,
+    progress: &'a mut dyn FnMut(&str),
+}
+
+impl Recorder<'_> {
+    fn put_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.packed.write_all(bytes)
+    }
+
+    /// Says what comes next; `false`: there is no room for it.
+    pub(super) fn begin(&mut self, what: &str) -> bool {
+        if self.is_full {
+            self.left_out.push(what.to_owned());
+            return false;
+        }
+        (self.progress)(what);
+        true
+    }
+
+    /// Records the answer of a request and gives it; nothing if there is none (an error) or no room.
+    pub(super) fn record(&mut self, path: &str, body: Value) -> Result<Option<Value>> {
+        if self.is_full {
+            return Ok(None);
+        }
+        let answer = match answer_json(self.files, path, body.to_string().as_bytes()) {
+            Ok(answer) => answer,
+            // What cannot be said of this file is not in the page.
+            Err(Error::Internal(message)) => return Err(Error::Internal(message)),
+            Err(_) => return Ok(None),
+        };
+        let key = key::key(path, &body);
+        if self.known.insert(key.clone()) {
+            let name = Value::String(key).to_string();
+            self.put_raw(b",").map_err(internal)?;
+            self.put_raw(name.as_bytes()).map_err(internal)?;
+            self.put_raw(b":").map_err(internal)?;
+            self.put_raw(&answer).map_err(internal)?;
+            self.is_full = self.packed.get_ref().len() as u64 > self.budget;
+        }
+        serde_json::from_slice(&answer).map(Some).map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    fn finish(mut self) -> Result<Vec<u8>> {
+        let files = answer_json(self.files, "files", b"")?;
+        let mut files: Value =
+            serde_json::from_slice(&files).map_err(|error| Error::Internal(error.to_string()))?;
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let made_unix_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        files["static"] = json!({"made_unix_ns": made_unix_ns, "left_out": self.left_out});
+        // Sessions that run are told as they were: nothing will change any more.
+        for file in files["files"].as_array_mut().into_iter().flatten() {
+            file["session"] = Value::Null;
+            file["tasks"] = json!([]);
+        }
+        self.put_raw(format!(",\"/api/files\":{files}}}").as_bytes()).map_err(internal)?;
+        let packed = self.packed.finish().map_err(internal)?;
+        html::page(&html::base64(&packed))
+    }
+}

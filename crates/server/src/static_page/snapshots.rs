@@ -1,0 +1,140 @@
+//! What the page may ask of V8 snapshots, the most telling first.
+
+use serde_json::{Value, json};
+
+use super::recorder::Recorder;
+use crate::error::Result;
+use crate::files::Content;
+use crate::snapshot::SnapshotFile;
+
+/// Rows of a table.
+const ROWS: usize = 500;
+/// Classes whose objects are recorded.
+const CLASSES: usize = 60;
+/// Objects of a class, and the rows below an object.
+const OBJECTS: usize = 100;
+/// Objects that are recorded with what refers to them.
+const OPENED: usize = 300;
+/// Levels of trees below the root.
+const LEVELS: usize = 4;
+const LISTS: [&str; 7] =
+    ["strings", "collections", "shapes", "fanout", "detached", "unreachable", "closures"];
+
+pub(super) fn record(
+    recorder: &mut Recorder<'_>,
+    file: usize,
+    snapshot: &SnapshotFile,
+    step: usize,
+) -> Result<()> {
+    match step {
+        0 => first(recorder, file),
+        1 => second(recorder, file, snapshot),
+        _ => third(recorder, file),
+    }
+}
+
+fn summary(recorder: &mut Recorder<'_>, file: usize, sort: &str) -> Result<Option<Value>> {
+    recorder.record("snapshot/summary", json!({"file": file, "sort": sort, "limit": ROWS}))
+}
+
+fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
+    if recorder.begin(&format!("summary of file {file}")) {
+        summary(recorder, file, "retained")?;
+        recorder.record("snapshot/statistics", json!({"file": file}))?;
+        recorder.record("snapshot/suspects", json!({"files": [file], "top": 20}))?;
+        for by in ["dominators", "classes"] {
+            recorder.record(
+                "snapshot/treemap",
+                json!({"file": file, "by": by, "least_share": 0.0005, "nodes_max": 5000}),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn second(recorder: &mut Recorder<'_>, file: usize, snapshot: &SnapshotFile) -> Result<()> {
+    let mut objects = Vec::new();
+    if recorder.begin(&format!("objects of file {file}")) {
+        let classes = summary(recorder, file, "retained")?.unwrap_or_default();
+        for class in classes["rows"].as_array().into_iter().flatten().take(CLASSES) {
+            let body =
+                json!({"file": file, "class_key": class["class_key"], "sort": "retained", "limit": OBJECTS});
+            let answer = recorder.record("snapshot/objects", body)?.unwrap_or_default();
+            objects.extend(ids(&answer).into_iter().take(8));
+        }
+    }
+    if recorder.begin(&format!("containment and dominators of file {file}")) {
+        let root = snapshot.facts()["root_id"].clone();
+        for (kind, start) in [("containment", Value::Null), ("dominators", root)] {
+            let mut level = vec![start];
+            for _ in 0..LEVELS {
+                let mut below = Vec::new();
+                for id in level.iter().take(OBJECTS) {
+                    let answer = below_of(recorder, file, kind, id)?.unwrap_or_default();
+                    below.extend(ids(&answer).into_iter().take(12));
+                }
+                objects.extend(below.iter().take(40).cloned());
+                level = below;
+            }
+        }
+    }
+    if recorder.begin(&format!("retainers of file {file}")) {
+        for id in objects.iter().take(OPENED) {
+            recorder.record("snapshot/object", json!({"file": file, "id": id}))?;
+            recorder.record("snapshot/retainers", json!({"file": file, "id": id, "limit": OBJECTS}))?;
+            recorder.record("snapshot/paths", json!({"file": file, "id": id, "paths": 8}))?;
+            let fields = json!({"file": file, "id": id, "sort": "object", "limit": OBJECTS});
+            recorder.record("snapshot/containment", fields)?;
+        }
+    }
+    Ok(())
+}
+
+fn third(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
+    if recorder.begin(&format!("lists of file {file}")) {
+        for list in LISTS {
+            recorder.record(&format!("snapshot/{list}"), json!({"file": file, "top": ROWS}))?;
+        }
+        for sort in ["shallow", "count", "distance", "name"] {
+            summary(recorder, file, sort)?;
+        }
+    }
+    Ok(())
+}
+
+fn below_of(recorder: &mut Recorder<'_>, file: usize, kind: &str, id: &Value) -> Result<Option<Value>> {
+    let mut body = json!({"file": file, "id": id, "limit": OBJECTS});
+    if kind == "containment" {
+        body["sort"] = json!("retained");
+    }
+    recorder.record(&format!("snapshot/{kind}"), body)
+}
+
+fn ids(answer: &Value) -> Vec<Value> {
+    let rows = answer["rows"].as_array().into_iter().flatten();
+    rows.map(|row| row["id"].clone()).filter(|id| !id.is_null()).collect()
+}
+
+/// Comparisons: each with the first one, and all together.
+pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
+    let is_snapshot =
+        |number: &usize| matches!(recorder.files.entries[*number].content(), Content::Snapshot(_));
+    let all: Vec<usize> = (0..recorder.files.entries.len()).filter(is_snapshot).collect();
+    let Some((first, others)) = all.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Ok(());
+    };
+    recorder.record("snapshot/suspects", json!({"files": all, "top": 20}))?;
+    for other in others {
+        if !recorder.begin(&format!("comparison of files {first} and {other}")) {
+            continue;
+        }
+        let pair = json!({"before": first, "after": other, "sort": "bytes_delta", "limit": ROWS});
+        let answer = recorder.record("snapshot/diff", pair)?.unwrap_or_default();
+        for class in answer["rows"].as_array().into_iter().flatten().take(CLASSES) {
+            let body =
+                json!({"before": first, "after": other, "class_key": class["class_key"], "limit": OBJECTS});
+            recorder.record("snapshot/diff-objects", body)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! What the page may ask of traces, the most telling first.
+
+use serde_json::{Value, json};
+
+use super::recorder::Recorder;
+use crate::error::Result;
+use crate::files::Content;
+use crate::trace_file::TraceFile;
+
+/// Rounds of recording: what everybody looks at, what most look at, the rest.
+pub(super) const STEPS: usize = 3;
+
+/// Rows of a table.
+const ROWS: usize = 500;
+/// Stacks that are recorded in full, and frames with their callers.
+const STACKS: usize = 200;
+const FRAMES: usize = 100;
+/// Native snapshots whose contents are recorded.
+const SNAPSHOTS: usize = 12;
+
+const VALUES: [&str; 9] = [
+    "outstanding_bytes",
+    "peak_bytes",
+    "total_bytes",
+    "total_count",
+    "outstanding_count",
+    "peak_count",
+    "temporary_bytes",
+    "temporary_count",
+    "realloc_count",
+];
+
+pub(super) fn record(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile, step: usize) -> Result<()> {
+    match step {
+        0 => first(recorder, file),
+        1 => second(recorder, file, trace),
+        _ => third(recorder, file),
+    }
+}
+
+fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
+    if recorder.begin(&format!("timeline, tables and flame graph of file {file}")) {
+        timeline(recorder, file, "none", "bytes")?;
+        flame(recorder, file, "outstanding_bytes", "top-down", false)?;
+        for (by, sort) in
+            [("stacks", "so"), ("stacks", "peak"), ("images", "so"), ("stacks", "stc"), ("frames", "so")]
+        {
+            report(recorder, file, by, sort)?;
+        }
+        recorder.record("types", json!({"file": file}))?;
+        recorder.record("histograms", json!({"file": file}))?;
+        recorder.record("leaks", json!({"file": file, "limit": ROWS}))?;
+    }
+    Ok(())
+}
+
+fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result<()> {
+    if recorder.begin(&format!("stacks and frames of file {file}")) {
+        for (by, sort) in [("stacks", "so"), ("stacks", "peak"), ("stacks", "stc"), ("frames", "so")] {
+            let Some(answer) = report(recorder, file, by, sort)? else { break };
+            let groups = answer["groups"].as_array().into_iter().flatten();
+            for id in groups.take(if by == "frames" { FRAMES } else { STACKS }).map(|group| &group["id"]) {
+                if by == "frames" {
+                    recorder
+                        .record("frame", json!({"file": file, "frame": id, "sort": "so", "limit": 50}))?;
+                } else {
+                    recorder.record("stack", json!({"file": file, "id": id, "source_lines": 5}))?;
+                }
+            }
+        }
+    }
+    if recorder.begin(&format!("flame graphs of file {file}")) {
+        for value in VALUES {
+            for direction in ["top-down", "bottom-up"] {
+                flame(recorder, file, value, direction, false)?;
+            }
+        }
+    }
+    if recorder.begin(&format!("timelines of file {file}")) {
+        for by in ["image", "thread", "process", "frame", "stack"] {
+            timeline(recorder, file, by, "bytes")?;
+        }
+    }
+    let numbers: Vec<u32> = trace.trace().snapshots().iter().map(|snapshot| snapshot.number).collect();
+    if !numbers.is_empty() && recorder.begin(&format!("native snapshots of file {file}")) {
+        native(recorder, file, &numbers)?;
+    }
+    Ok(())
+}
+
+fn third(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
+    if recorder.begin(&format!("tables of file {file} in other orders")) {
+        for by in ["by-thread", "images", "frames", "stacks"] {
+            for sort in ["so", "peak", "st", "stc", "soc", "temporary", "src"] {
+                report(recorder, file, by, sort)?;
+            }
+        }
+    }
+    if recorder.begin(&format!("timelines of file {file} of counts and rates")) {
+        for value in ["count", "alloc_bytes", "alloc_count"] {
+            for by in ["none", "image", "thread", "process", "frame", "stack"] {
+                timeline(recorder, file, by, value)?;
+            }
+        }
+    }
+    if recorder.begin(&format!("flame graphs of file {file} without recursion")) {
+        for value in VALUES {
+            for direction in ["top-down", "bottom-up"] {
+                flame(recorder, file, value, direction, true)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn report(recorder: &mut Recorder<'_>, file: usize, by: &str, sort: &str) -> Result<Option<Value>> {
+    recorder.record("report", json!({"file": file, "by": by, "sort": sort, "limit": ROWS, "frames_max": 12}))
+}
+
+fn flame(
+    recorder: &mut Recorder<'_>,
+    file: usize,
+    value: &str,
+    direction: &str,
+    collapses: bool,
+) -> Result<Option<Value>> {
+    recorder.record(
+        "flame",
+        json!({"file": file, "value": value, "direction": direction, "collapse_recursion": collapses, "nodes_max": 10_000}),
+    )
+}
+
+fn timeline(recorder: &mut Recorder<'_>, file: usize, by: &str, value: &str) -> Result<Option<Value>> {
+    recorder.record("timeline", json!({"file": file, "by": by, "value": value, "bins": 1000}))
+}
+
+fn native(recorder: &mut Recorder<'_>, file: usize, numbers: &[u32]) -> Result<()> {
+    // The last is shown first; of many the rest evenly, the first among them.
+    let step = numbers.len().div_ceil(SNAPSHOTS).max(1);
+    let mut chosen: Vec<u32> = numbers.iter().copied().step_by(step).collect();
+    chosen.extend(numbers.last());
+    chosen.dedup();
+    for by in ["stacks", "frames", "images"] {
+        recorder
+            .record("native/suspects", json!({"files": [file], "by": by, "sort": "oldest", "limit": ROWS}))?;
+        let [first, .., last] = numbers else { continue };
+        let of = json!([{"file": file, "number": first}, {"file": file, "number": last}]);
+        recorder.record("native/diff", json!({"of": of, "by": by, "sort": "change", "limit": ROWS}))?;
+    }
+    for number in chosen.iter().rev() {
+        for by in ["stacks", "frames", "images"] {
+            let body = json!({"file": file, "number": number, "by": by, "sort": "bytes", "limit": ROWS});
+            recorder.record("native/summary", body)?;
+        }
+        for value in ["bytes", "blocks"] {
+            let body = json!({"file": file, "number": number, "value": value, "nodes_max": 5000});
+            recorder.record("native/treemap", body)?;
+        }
+        recorder.record("native/statistics", json!({"file": file, "number": number}))?;
+    }
+    Ok(())
+}
+
+/// Comparisons of each trace with the first one.
+pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
+    let is_trace = |number: &usize| matches!(recorder.files.entries[*number].content(), Content::Trace(_));
+    let traces: Vec<usize> = (0..recorder.files.entries.len()).filter(is_trace).collect();
+    let Some((first, others)) = traces.split_first() else { return Ok(()) };
+    for other in others {
+        if !recorder.begin(&format!("comparison of files {first} and {other}")) {
+            continue;
+        }
+        let sides = json!({"before": {"file": first}, "after": {"file": other}});
+        let with = |more: Value| {
+            let mut body = sides.clone();
+            if let (Some(body), Value::Object(more)) = (body.as_object_mut(), more) {
+                body.extend(more);
+            }
+            body
+        };
+        for by in ["stacks", "frames", "images"] {
+            recorder.record("diff", with(json!({"by": by, "sort": "so", "limit": ROWS})))?;
+        }
+        for direction in ["top-down", "bottom-up"] {
+            let body = json!({"value": "outstanding_bytes", "direction": direction, "nodes_max": 10_000});
+            recorder.record("diff-flame", with(body))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! A treemap in columns: what its answers have in common.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+/// Most nodes of an answer.
+pub(crate) const NODES_MAX: usize = 20_000;
+
+#[derive(Debug, Serialize)]
+struct Nodes<I> {
+    id: Vec<Option<I>>,
+    parent: Vec<i64>,
+    name: Vec<u32>,
+    value: Vec<u64>,
+    #[serde(rename = "self")]
+    own: Vec<u64>,
+    left_out: Vec<u64>,
+}
+
+/// See the module. `I`: ids of nodes.
+#[derive(Debug)]
+pub(crate) struct TreemapColumns<I> {
+    names: Vec<String>,
+    numbers: HashMap<String, u32>,
+    nodes: Nodes<I>,
+    most: usize,
+}
+
+/// The answer.
+#[derive(Debug, Serialize)]
+pub(crate) struct TreemapJson<I> {
+    schema: &'static str,
+    command: String,
+    total: u64,
+    names: Vec<String>,
+    nodes: Nodes<I>,
+}
+
+impl<I> TreemapColumns<I> {
+    /// Of at most `most` nodes.
+    pub(crate) fn new(most: usize) -> Self {
+        let nodes = Nodes {
+            id: Vec::new(),
+            parent: Vec::new(),
+            name: Vec::new(),
+            value: Vec::new(),
+            own: Vec::new(),
+            left_out: Vec::new(),
+        };
+        Self { names: Vec::new(), numbers: HashMap::new(), nodes, most }
+    }
+
+    /// Appends a node; gives its number, or nothing if there are enough.
+    pub(crate) fn push(
+        &mut self,
+        id: Option<I>,
+        parent: Option<usize>,
+        name: String,
+        value: u64,
+        own: u64,
+    ) -> Option<usize> {
+        let number = self.nodes.id.len();
+        if number == self.most {
+            return None;
+        }
+        let name = match self.numbers.get(&name) {
+            Some(&number) => number,
+            None => {
+                let number = self.names.len() as u32;
+                self.names.push(name.clone());
+                self.numbers.insert(name, number);
+                number
+            }
+        };
+        self.nodes.id.push(id);
+        self.nodes.parent.push(parent.map_or(-1, |parent| parent as i64));
+        self.nodes.name.push(name);
+        self.nodes.value.push(value);
+        self.nodes.own.push(own);
+        self.nodes.left_out.push(value.saturating_sub(own));
+        if let Some(parent) = parent {
+            self.nodes.left_out[parent] = self.nodes.left_out[parent].saturating_sub(value);
+        }
+        Some(number)
+    }
+
+    /// Number of nodes.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.id.len()
+    }
+
+    pub(crate) fn finish(self, schema: &'static str, command: String) -> TreemapJson<I> {
+        let total = self.nodes.value.first().copied().unwrap_or(0);
+        TreemapJson { schema, command, total, names: self.names, nodes: self.nodes }
+    }
+}

@@ -1,0 +1,109 @@
+// Native snapshots in a trace, and a session while it records, on the real server, against the command line.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { waitUntil } from './browser.mjs';
+import { HEAPR, run, runShown } from './heapr.mjs';
+import { viewed } from './viewed.mjs';
+
+/** Keeps a block every two milliseconds, and churns. */
+const GROW = `
+import sys, time, ctypes
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.malloc.argtypes = [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+end = time.time() + float(sys.argv[1])
+while time.time() < end:
+    libc.malloc(1000)
+    libc.free(libc.malloc(50))
+    time.sleep(0.002)
+`;
+const NAME = `e2e-${process.pid}`;
+const shown = viewed(async (work) => {
+  writeFileSync(join(work.folder, 'grow.py'), GROW);
+  await run(work, HEAPR, ['run', '--quiet', '--snapshot-every', '0.4', '-o', 'grow.heapr', '--', '/usr/bin/python3', 'grow.py', '3.2']);
+  // The program keeps what it inherits: not the pipes that are waited for here.
+  await run(work, `'${HEAPR}' start --quiet -o live.heapr ${NAME} -- /usr/bin/python3 grow.py 120 > /dev/null 2>&1 < /dev/null`, [], { shell: true });
+  return ['grow.heapr', NAME];
+});
+const { show, shownCommand } = shown;
+after(() => run(shown.work, HEAPR, ['cancel', NAME]).catch(() => {}));
+
+/** Titles (exact values) of the first row. */
+const firstRow = async () => {
+  await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"] .cell:nth-child(3)');
+  return shown.page.locator('.rows-block .row[aria-rowindex="2"] .cell').evaluateAll((cells) => cells.map((cell) => cell.title));
+};
+const bytes = (count) => `${count.toLocaleString('en')} bytes`;
+
+test('a native snapshot has the numbers of heapr snapshot summary', async () => {
+  await show('view=snapshots');
+  const printed = await runShown(shown.work, await shownCommand());
+  const row = await firstRow();
+  assert.equal(row[1], bytes(printed.rows[0].bytes));
+  assert.equal(row[2], printed.rows[0].blocks.toLocaleString('en'));
+  await shown.page.locator('.row[aria-rowindex="2"]').click();
+  await shown.page.waitForSelector('.stack-frames li');
+  assert.deepEqual(shown.browser.errors, []);
+});
+
+test('two native snapshots are compared as heapr snapshot diff compares them', async () => {
+  await show('view=snapshots&part=comparison');
+  const command = await shownCommand();
+  assert.match(command, /^heapr snapshot diff .*--snapshots \d+ \d+/);
+  const printed = await runShown(shown.work, command);
+  const row = await firstRow();
+  assert.equal(row[0], bytes(printed.rows[0].bytes_delta));
+  assert.ok(printed.rows[0].bytes_delta > 100_000);
+  await shown.page.check('text=those between');
+  await shown.page.waitForSelector('.growth');
+});
+
+test('the suspect is what keeps its blocks', async () => {
+  await show('view=snapshots&part=suspects');
+  const printed = await runShown(shown.work, await shownCommand());
+  await firstRow();
+  assert.equal(await shown.page.locator('.rows-block .row[aria-rowindex="2"] .verdict').textContent(), printed.suspects[0].sureness);
+  assert.ok(['high', 'medium'].includes(printed.suspects[0].sureness), printed.suspects[0].sureness);
+});
+
+test('treemap, statistics and the flame graph of a native snapshot show something', async () => {
+  await show('view=snapshots&part=treemap');
+  await shown.page.waitForSelector('.treemap canvas');
+  await show('view=snapshots&part=statistics');
+  await shown.page.waitForSelector('.card:has-text("Heaps") td:has-text("malloc")');
+  await shown.page.click('.compare button:has-text("Flame graph")');
+  await shown.page.waitForSelector('.chip:has-text("snapshot")');
+  assert.match(await shownCommand(), /--snapshot \d+/);
+  assert.deepEqual(shown.browser.errors, []);
+});
+
+test('a session is shown as it grows, marked, held, snapped and ended', async () => {
+  await show('file=1&view=stacks');
+  await shown.page.waitForSelector('.session-bar');
+  const live = async () => Number((await shown.page.getAttribute('.session-bar span[title*=bytes]', 'title')).replace(/ bytes.*/, '').replaceAll(',', ''));
+  const before = await live();
+  await waitUntil(shown.page, (before) => Number(document.querySelector('.session-bar span[title*=bytes]').title.replace(/ bytes.*/, '').replaceAll(',', '')) > before, before);
+  const first = Number((await firstRow())[1].replace(/ bytes.*/, '').replaceAll(',', ''));
+  await waitUntil(shown.page, (first) => Number(document.querySelector('.rows-block .row[aria-rowindex="2"] .cell:nth-child(2)').title.replace(/ bytes.*/, '').replaceAll(',', '')) > first, first);
+  await shown.page.fill('.session-bar input', 'half way');
+  await shown.page.keyboard.press('Enter');
+  await shown.page.waitForSelector('.session-bar :text("marked: half way")');
+  await shown.page.click('.session-bar button:has-text("Snapshot")');
+  await shown.page.waitForSelector('.session-bar :text("snapshot 1:")');
+  await show('file=1&view=snapshots');
+  await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"] .cell:nth-child(3)');
+  await shown.page.click('#hold');
+  await shown.page.waitForSelector('#hold:has-text("Follow")');
+  await shown.page.click('#hold');
+  await shown.page.click('.session-bar button:has-text("Stop")');
+  await shown.page.click('button:has-text("End the recording?")');
+  await shown.page.waitForSelector('.session-bar:has-text("ended")');
+  await show('file=1&view=stacks');
+  const report = await runShown(shown.work, await shownCommand());
+  const row = await firstRow();
+  assert.equal(row[1], bytes(report.groups[0].outstanding_bytes));
+  assert.deepEqual(shown.browser.errors, []);
+});

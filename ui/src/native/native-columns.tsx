@@ -1,0 +1,73 @@
+/** What the tables of native snapshots have in common. */
+import type { Filter, NativeSnapshot, OpenFile } from '../api/types';
+import { exactBytes, formatBytes, formatCount, formatDuration, formatSignedBytes, formatSignedCount } from '../format';
+import type { Column } from '../table/columns';
+import { NamedStack } from '../trace/frame-name';
+
+export const GROUPS: [string, string][] = [['stacks', 'by stack'], ['frames', 'by frame'], ['images', 'by image']];
+
+/** The filter without what a snapshot has not: it is one moment. */
+export function momentFilter(filter: Filter): Filter {
+  const rest = { ...filter };
+  delete rest.range;
+  delete rest.at;
+  delete rest.temporary;
+  delete rest.type;
+  delete rest.snapshot;
+  return rest;
+}
+
+/** How a snapshot is called in a list. */
+export function snapshotTitle(snapshot: NativeSnapshot): string {
+  return `${snapshot.number}${snapshot.name ? ` ${snapshot.name}` : ''}: ${formatDuration(snapshot.time_ns)}, ${formatBytes(snapshot.bytes)} (${snapshot.trigger})`;
+}
+
+/** Snapshots of a file, oldest first. */
+export function snapshotsOf(file: OpenFile): NativeSnapshot[] {
+  return [...(file.trace?.snapshots ?? [])].sort((a, b) => a.time_ns - b.time_ns || a.number - b.number);
+}
+
+export function stackColumn<Row extends { frames: string[] }>(by: string): Column<Row> {
+  return {
+    key: by.replace(/s$/, ''), title: { frames: 'Frame', images: 'Image' }[by] ?? 'Stack', width: 0,
+    text: (row) => row.frames.join(' ← '), exact: (row) => row.frames.join('\n'), cell: (row) => <NamedStack names={row.frames} />,
+  };
+}
+
+type Numbers<Row> = { [Key in keyof Row]: Row[Key] extends number | null ? Key : never }[keyof Row] & string;
+
+export function bytesColumn<Row>(key: Numbers<Row>, title: string, help: string, sort?: string): Column<Row> {
+  const value = (row: Row) => row[key] as number | null;
+  return {
+    key, title, help, isNumber: true, width: 6.8, ...(sort === undefined ? {} : { sort }),
+    text: (row) => { const bytes = value(row); return bytes === null ? '' : formatBytes(bytes); },
+    exact: (row) => exactBytes(value(row) ?? 0), raw: (row) => value(row) ?? '',
+  };
+}
+
+export function countColumn<Row>(key: Numbers<Row>, title: string, help: string, sort?: string): Column<Row> {
+  const value = (row: Row) => row[key] as number | null;
+  return {
+    key, title, help, isNumber: true, width: 6, ...(sort === undefined ? {} : { sort }),
+    text: (row) => { const count = value(row); return count === null ? '' : formatCount(count); }, raw: (row) => value(row) ?? '',
+  };
+}
+
+export function ageColumn<Row>(key: Numbers<Row>, title: string, help: string, sort?: string): Column<Row> {
+  return {
+    key, title, help, isNumber: true, width: 6.2, ...(sort === undefined ? {} : { sort }),
+    text: (row) => formatDuration(row[key] as number), raw: (row) => row[key] as number,
+  };
+}
+
+/** A difference: red where it grew, blue where it shrank. */
+export function deltaColumn<Row>(key: Numbers<Row>, title: string, help: string, sort?: string): Column<Row> {
+  const isBytes = key.startsWith('bytes') || key.endsWith('bytes');
+  const value = (row: Row) => (row[key] as number | null) ?? 0;
+  const text = (row: Row) => (isBytes ? formatSignedBytes(value(row)) : formatSignedCount(value(row)));
+  return {
+    key, title, help, isNumber: true, width: 7, ...(sort === undefined ? {} : { sort }), text,
+    exact: (row) => (isBytes ? exactBytes(value(row)) : text(row)), raw: value,
+    cell: (row) => <span class={value(row) > 0 ? 'is-more' : value(row) < 0 ? 'is-less' : ''}>{text(row)}</span>,
+  };
+}

@@ -1,0 +1,105 @@
+/** Two native snapshots, with those between them: what is new, what is gone, and what stayed. */
+import { useEffect, useState } from 'preact/hooks';
+import { go, useAddress } from '../address/use-address';
+import type { NativeDiff, NativeDiffRow } from '../api/types';
+import { answer } from '../api/use-answer';
+import { Curve } from '../canvas/curve';
+import { exactBytes, formatBytes, formatSignedBytes, formatSignedCount } from '../format';
+import { Message } from '../frame/message';
+import { Search } from '../frame/search';
+import type { Column } from '../table/columns';
+import { Table } from '../table/table';
+import { useTree } from '../table/use-tree';
+import { GROUPS, bytesColumn, countColumn, deltaColumn, momentFilter, snapshotTitle, snapshotsOf, stackColumn } from './native-columns';
+import type { NativeViewProps } from './snapshots-view';
+
+const SORTS: [string, string][] = [['change', 'largest change first'], ['growth', 'largest growth first'], ['new', 'most new bytes first'], ['gone', 'most freed bytes first']];
+
+export function NativeComparisonView({ file, files, filter, shown, onCommand }: NativeViewProps) {
+  const address = useAddress();
+  const by = GROUPS.some(([key]) => key === address.group) ? address.group : 'stacks';
+  const sort = SORTS.some(([key]) => key === address.sort) ? address.sort : 'change';
+  const others = files.filter((other) => other.trace).flatMap((other) => snapshotsOf(other).map((snapshot) => ({ file: other, snapshot })))
+    .filter(({ file: other, snapshot }) => other.file !== file.file || snapshot.number !== shown.number);
+  const own = others.filter((other) => other.file.file === file.file && other.snapshot.time_ns <= shown.time_ns);
+  const before = others.find((other) => `${other.file.file}:${other.snapshot.number}` === address.since) ?? own[0] ?? others[0];
+  if (!before) return <Message kind="note">A comparison needs a second snapshot: <code>heapr run --snapshot-every 10 -- PROGRAM</code></Message>;
+  // Those between the two tell how it went.
+  const isOneFile = before.file.file === file.file;
+  const between = isOneFile && address.between
+    ? snapshotsOf(file).filter((snapshot) => snapshot.time_ns > before.snapshot.time_ns && snapshot.time_ns < shown.time_ns).slice(0, 60) : [];
+  const of = [{ file: before.file.file, number: before.snapshot.number }, ...between.map((snapshot) => ({ file: file.file, number: snapshot.number })), { file: file.file, number: shown.number }];
+  return (
+    <Rows
+      key={by} of={of} by={by} sort={sort} filter={momentFilter(filter)} label={`${file.name} snapshots ${before.snapshot.number} to ${shown.number}`} onCommand={onCommand}
+      tools={(
+        <>
+          <label>
+            Since{' '}
+            <select aria-label="Compared with" value={`${before.file.file}:${before.snapshot.number}`} onChange={(event) => go({ since: event.currentTarget.value })}>
+              {others.map((other) => <option key={`${other.file.file}:${other.snapshot.number}`} value={`${other.file.file}:${other.snapshot.number}`}>{other.file === file ? '' : `${other.file.name} `}{snapshotTitle(other.snapshot)}</option>)}
+            </select>
+          </label>
+          {isOneFile && <label class="check" title="How the bytes went from snapshot to snapshot; no command line says that"><input type="checkbox" checked={address.between} onChange={() => go({ between: !address.between })} /> those between</label>}
+        </>
+      )}
+    />
+  );
+}
+
+interface RowsProps extends Pick<NativeViewProps, 'filter' | 'onCommand'> {
+  of: { file: number; number: number }[];
+  by: string;
+  sort: string;
+  label: string;
+  tools: preact.ComponentChildren;
+}
+
+function Rows({ of, by, sort, filter, label, tools, onCommand }: RowsProps) {
+  const address = useAddress();
+  const [whole, setWhole] = useState<NativeDiff | null>(null);
+  const body = { of, filter, by, sort, descending: !address.ascending, match: address.match };
+  const { tree, isLoading } = useTree<NativeDiffRow>(JSON.stringify(body), async (_, offset, limit, signal) => {
+    try {
+      const page = await answer<NativeDiff>('/api/native/diff', { ...body, offset, limit }, signal);
+      setWhole(page);
+      onCommand(page.command ?? null, null);
+      return { rows: page.rows, count: page.row_count };
+    } catch (error) {
+      if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
+      throw error;
+    }
+  });
+  useEffect(() => () => onCommand(null, null), []);
+  const columns: Column<NativeDiffRow>[] = [
+    deltaColumn('bytes_delta', 'Change', 'Bytes after less bytes before'), deltaColumn('blocks_delta', 'Blocks', 'Blocks after less blocks before'),
+    ...(whole?.is_one_recording === false ? [] : [
+      bytesColumn<NativeDiffRow>('bytes_new', 'New', 'Allocated since the first of the two, and still live'), bytesColumn<NativeDiffRow>('bytes_gone', 'Gone', 'Live then, and freed since'),
+      { ...countColumn<NativeDiffRow>('blocks_new', 'New blocks', 'Blocks allocated since'), isExtra: true }, { ...countColumn<NativeDiffRow>('blocks_gone', 'Gone blocks', 'Blocks freed since'), isExtra: true },
+    ]),
+    bytesColumn('bytes_before', 'Before', 'Bytes in the first'), bytesColumn('bytes_after', 'After', 'Bytes in the second'),
+    ...(of.length > 2 ? [{ key: 'bytes', title: 'Between', width: 7, text: (row: NativeDiffRow) => row.bytes.map(formatBytes).join(' '), cell: (row: NativeDiffRow) => <Curve values={row.bytes} /> }] : []),
+    stackColumn<NativeDiffRow>(by),
+  ];
+  return (
+    <>
+      {(whole?.warnings ?? []).map((warning) => <Message key={warning} kind="warning">{warning}</Message>)}
+      <Table
+        label={label} columns={columns} tree={tree} rowKey={(row) => row.frames.join('\n')} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="No difference."
+        tools={(
+          <>
+            {tools}
+            <select aria-label="Grouped" value={by} onChange={(event) => go({ group: event.currentTarget.value })}>
+              {GROUPS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
+            </select>
+            <select aria-label="Order" value={sort} onChange={(event) => go({ sort: event.currentTarget.value === 'change' ? '' : event.currentTarget.value })}>
+              {SORTS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
+            </select>
+            <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search the comparison" />
+            {whole && <span class="quiet" title={exactBytes(whole.bytes_delta)}>{formatSignedBytes(whole.bytes_delta)}, {formatSignedCount(whole.blocks_delta)} blocks</span>}
+          </>
+        )}
+      />
+    </>
+  );
+}

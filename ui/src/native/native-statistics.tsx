@@ -1,0 +1,45 @@
+/** One native snapshot by heap, process and thread, and its sizes and ages. */
+import { useEffect } from 'preact/hooks';
+import type { Histogram, NativePart, NativeStatistics } from '../api/types';
+import { useAnswer } from '../api/use-answer';
+import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
+import { Message } from '../frame/message';
+import { HistogramBars } from '../trace/histogram-view';
+import { momentFilter } from './native-columns';
+import type { NativeViewProps } from './snapshots-view';
+
+export function NativeStatisticsView({ file, filter, shown, onCommand }: NativeViewProps) {
+  const { data, error, isLoading } = useAnswer<NativeStatistics>('/api/native/statistics', { file: file.file, number: shown.number, filter: momentFilter(filter) });
+  useEffect(() => onCommand(data?.command ?? null, error?.message ?? null), [data, error]);
+  useEffect(() => () => onCommand(null, null), []);
+  if (error) return <Message kind="error">{error.message}</Message>;
+  if (!data) return <p class="empty" role="status">Loading…</p>;
+  const histograms = [data.sizes, data.ages].filter((histogram): histogram is Histogram => histogram !== null);
+  return (
+    <section class={`histograms${isLoading ? ' is-old' : ''}`}>
+      <div class="cards">
+        <Parts title="Heaps" parts={data.heaps} whole={data.bytes} />
+        <Parts title="Processes" parts={data.processes} whole={data.bytes} />
+        <Parts title="Threads that allocated" parts={data.threads} whole={data.bytes} />
+        {histograms.map((histogram) => <HistogramBars key={histogram.of} histogram={histogram} counted="outstanding_bytes" title={histogram.unit === 'ns' ? 'Age' : 'Size'} />)}
+      </div>
+    </section>
+  );
+}
+
+function Parts({ title, parts, whole }: { title: string; parts: NativePart[]; whole: number }) {
+  return (
+    <section class="card">
+      <header><h2>{title}</h2></header>
+      <table class="plain">
+        <thead><tr><th>Name</th><th /><th>Bytes</th><th>Share</th><th>Blocks</th></tr></thead>
+        <tbody>
+          {parts.slice(0, 100).map((part) => (
+            <tr key={part.name}><td>{part.name}</td><td /><td title={exactBytes(part.bytes)}>{formatBytes(part.bytes)}</td><td>{formatPercent(part.bytes, whole)}</td><td>{formatCount(part.blocks)}</td></tr>
+          ))}
+        </tbody>
+      </table>
+      {parts.length > 100 && <p class="quiet">and {formatCount(parts.length - 100)} more</p>}
+    </section>
+  );
+}

@@ -1,0 +1,69 @@
+/** What one native snapshot holds, by stack, frame or image, with ages. */
+import { useEffect, useState } from 'preact/hooks';
+import { go, useAddress } from '../address/use-address';
+import type { NativeRow, NativeSummary } from '../api/types';
+import { answer } from '../api/use-answer';
+import { exactBytes, formatBytes, formatDuration, formatPercent, plural } from '../format';
+import { Message } from '../frame/message';
+import { Search } from '../frame/search';
+import { Split } from '../frame/split';
+import type { Column } from '../table/columns';
+import { Table } from '../table/table';
+import { useTree } from '../table/use-tree';
+import { FramePane } from '../trace/frame-pane';
+import { StackPane } from '../trace/stack-pane';
+import { GROUPS, ageColumn, bytesColumn, countColumn, momentFilter, stackColumn } from './native-columns';
+import type { NativeViewProps } from './snapshots-view';
+
+export function NativeSummaryView({ file, filter, shown, onCommand }: NativeViewProps) {
+  const address = useAddress();
+  const by = GROUPS.some(([key]) => key === address.group) ? address.group : 'stacks';
+  const sort = ['bytes', 'count', 'oldest', 'youngest'].includes(address.sort) ? address.sort : 'bytes';
+  const [whole, setWhole] = useState<NativeSummary | null>(null);
+  const body = { file: file.file, number: shown.number, filter: momentFilter(filter), by, sort, descending: !address.ascending, match: address.match };
+  const { tree, isLoading } = useTree<NativeRow>(JSON.stringify(body), async (_, offset, limit, signal) => {
+    try {
+      const page = await answer<NativeSummary>('/api/native/summary', { ...body, offset, limit }, signal);
+      setWhole(page);
+      onCommand(page.command ?? null, null);
+      return { rows: page.rows, count: page.row_count };
+    } catch (error) {
+      if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
+      throw error;
+    }
+  });
+  useEffect(() => () => onCommand(null, null), []);
+  const columns: Column<NativeRow>[] = [
+    { key: 'percent', title: '%', isNumber: true, width: 4, text: (row) => (whole ? formatPercent(row.bytes, whole.bytes).replace(' %', '') : '') },
+    bytesColumn('bytes', 'Bytes', 'Bytes that were live', 'bytes'), countColumn('blocks', 'Blocks', 'Blocks that were live', 'count'),
+    ageColumn('mean_age_ns', 'Mean age', 'From allocation to the snapshot, on average'), ageColumn('oldest_ns', 'Oldest', 'Age of the oldest block', 'oldest'),
+    ageColumn('youngest_ns', 'Youngest', 'Age of the youngest block', 'youngest'), stackColumn<NativeRow>(by),
+  ];
+  const inSnapshot = { ...momentFilter(filter), snapshot: String(shown.number) };
+  const pane = address.select === '' ? null
+    : by === 'stacks' ? <StackPane file={file} filter={inSnapshot} id={address.select} />
+      : by === 'frames' ? <FramePane file={file} filter={inSnapshot} frame={address.select} sort="so" /> : null;
+  const table = (
+    <Table
+      label={`${file.name} snapshot ${shown.number}`} columns={columns} tree={tree} rowKey={(row) => row.id ?? row.frames.join('\n')} selected={address.select}
+      onSelect={(row) => row.id !== null && go({ select: row.id }, true)} sort={sort} descending={!address.ascending}
+      onSort={(key, descending) => go({ sort: key === 'bytes' ? '' : key, ascending: !descending })} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
+      isOld={isLoading} empty="Nothing was live."
+      tools={(
+        <>
+          <select aria-label="Grouped" value={by} onChange={(event) => go({ group: event.currentTarget.value, select: '' })}>
+            {GROUPS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
+          </select>
+          <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search the snapshot" />
+          {whole && <span class="quiet" title={exactBytes(whole.bytes)}>{formatBytes(whole.bytes)} in {plural(whole.blocks, 'block')}, mean age {formatDuration(whole.mean_age_ns)}</span>}
+        </>
+      )}
+    />
+  );
+  return (
+    <>
+      {(whole?.warnings ?? []).map((warning) => <Message key={warning} kind="warning">{warning}</Message>)}
+      <Split direction="side" label="Width of the details" share={0.36} first={table} second={pane} />
+    </>
+  );
+}

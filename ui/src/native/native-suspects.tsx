@@ -1,0 +1,83 @@
+/** Who grows from native snapshot to native snapshot, the surest first. */
+import { useEffect, useState } from 'preact/hooks';
+import { go, useAddress } from '../address/use-address';
+import type { NativeSuspect, RowsAnswer } from '../api/types';
+import { answer } from '../api/use-answer';
+import { Curve } from '../canvas/curve';
+import { formatBytes, formatPercent } from '../format';
+import { Message } from '../frame/message';
+import { Search } from '../frame/search';
+import { Split } from '../frame/split';
+import type { Column } from '../table/columns';
+import { Table } from '../table/table';
+import { useTree } from '../table/use-tree';
+import { StackPane } from '../trace/stack-pane';
+import { GROUPS, ageColumn, deltaColumn, momentFilter, snapshotsOf, stackColumn } from './native-columns';
+import type { NativeViewProps } from './snapshots-view';
+
+const SORTS: [string, string][] = [['oldest', 'surest, then oldest first'], ['rate', 'fastest first'], ['growth', 'largest growth first']];
+
+export function NativeSuspectsView({ file, filter, shown, onCommand }: NativeViewProps) {
+  const count = snapshotsOf(file).filter((snapshot) => !/^(exit|killed|out of)/.test(snapshot.trigger)).length;
+  if (count < 3) {
+    return <Message kind="note">Growth is seen in three or more snapshots, and there {count === 1 ? 'is 1' : `are ${count}`}: <code>heapr run --snapshot-every 10 -- PROGRAM</code></Message>;
+  }
+  return <Suspects {...{ file, filter, shown, onCommand }} />;
+}
+
+function Suspects({ file, filter, shown, onCommand }: Pick<NativeViewProps, 'file' | 'filter' | 'shown' | 'onCommand'>) {
+  const address = useAddress();
+  const by = GROUPS.some(([key]) => key === address.group) ? address.group : 'stacks';
+  const sort = SORTS.some(([key]) => key === address.sort) ? address.sort : 'oldest';
+  const [warnings, setWarnings] = useState<string[]>([]);
+  const body = { files: [file.file], filter: momentFilter(filter), by, sort, match: address.match };
+  const { tree, isLoading } = useTree<NativeSuspect>(`${file.trace?.snapshots?.length ?? 0} ${JSON.stringify(body)}`, async (_, offset, limit, signal) => {
+    try {
+      const page = await answer<RowsAnswer<NativeSuspect>>('/api/native/suspects', { ...body, offset, limit }, signal);
+      setWarnings(page.warnings ?? []);
+      onCommand(page.command ?? null, null);
+      return { rows: page.rows, count: page.row_count };
+    } catch (error) {
+      if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
+      throw error;
+    }
+  });
+  useEffect(() => () => onCommand(null, null), []);
+  const columns: Column<NativeSuspect>[] = [
+    { key: 'sureness', title: 'Sure', help: 'How sure it is that this grows steadily', width: 5, text: (row) => row.sureness, cell: (row) => <span class={`verdict is-${row.sureness}`}>{row.sureness}</span> },
+    { key: 'bytes_per_hour', title: 'Per hour', help: 'Median of the slopes between all pairs of snapshots', isNumber: true, width: 6.8, text: (row) => formatBytes(Math.round(row.bytes_per_hour)), raw: (row) => row.bytes_per_hour },
+    deltaColumn('growth_bytes', 'Growth', 'From the first to the last snapshot'),
+    { key: 'rising_share', title: 'Rising', help: 'Share of the steps that go up', isNumber: true, width: 5.2, text: (row) => formatPercent(row.rising_share, 1), raw: (row) => row.rising_share },
+    { key: 'kept_share', title: 'Kept', help: 'Share of the intervals of which blocks are still live: a leak keeps some of each', isNumber: true, width: 5.2, text: (row) => (row.kept_share === null ? '' : formatPercent(row.kept_share, 1)), raw: (row) => row.kept_share ?? '' },
+    { key: 'chance', title: 'Chance', help: 'How probable it is that bytes without a trend rise so', isNumber: true, width: 5.2, text: (row) => row.chance.toFixed(3), raw: (row) => row.chance },
+    ageColumn('oldest_ns', 'Oldest', 'Age of the oldest block'),
+    { key: 'bytes', title: 'Over time', width: 8, text: (row) => row.bytes.map(formatBytes).join(' '), exact: (row) => row.bytes.map(formatBytes).join(' → '), cell: (row) => <Curve values={row.bytes} /> },
+    stackColumn<NativeSuspect>(by),
+  ];
+  const table = (
+    <Table
+      label={`${file.name} suspects`} columns={columns} tree={tree} rowKey={(row) => row.id ?? row.frames.join('\n')} selected={address.select}
+      onSelect={(row) => row.id !== null && go({ select: row.id }, true)} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="No suspect: nothing grew steadily."
+      tools={(
+        <>
+          <select aria-label="Grouped" value={by} onChange={(event) => go({ group: event.currentTarget.value, select: '' })}>
+            {GROUPS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
+          </select>
+          <select aria-label="Order" value={sort} onChange={(event) => go({ sort: event.currentTarget.value === 'oldest' ? '' : event.currentTarget.value })}>
+            {SORTS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
+          </select>
+          <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search suspects" />
+        </>
+      )}
+    />
+  );
+  return (
+    <>
+      {warnings.map((warning) => <Message key={warning} kind="warning">{warning}</Message>)}
+      <Split
+        direction="side" label="Width of the details" share={0.34} first={table}
+        second={address.select && by === 'stacks' ? <StackPane file={file} filter={{ ...momentFilter(filter), snapshot: String(shown.number) }} id={address.select} /> : null}
+      />
+    </>
+  );
+}

@@ -1,0 +1,58 @@
+/** The native snapshots of a trace: which one, and how it is looked at. */
+import { go, useAddress } from '../address/use-address';
+import type { NativeSnapshot } from '../api/types';
+import { formatBytes, formatDuration } from '../format';
+import { Message } from '../frame/message';
+import type { TraceViewProps } from '../trace/trace-page';
+import { NativeComparisonView } from './native-comparison';
+import { snapshotTitle, snapshotsOf } from './native-columns';
+import { NativeStatisticsView } from './native-statistics';
+import { NativeSummaryView } from './native-summary';
+import { NativeSuspectsView } from './native-suspects';
+import { NativeTreemapView } from './native-treemap';
+
+export interface NativeViewProps extends TraceViewProps {
+  /** The chosen snapshot. */
+  shown: NativeSnapshot;
+}
+
+const PARTS: [string, string, string][] = [
+  ['summary', 'Summary', 'What it holds'], ['comparison', 'Comparison', 'Against another snapshot'], ['suspects', 'Suspects', 'Who grows over all snapshots'],
+  ['treemap', 'Treemap', 'As areas'], ['statistics', 'Statistics', 'Heaps, processes, threads, sizes, ages'],
+];
+
+export function SnapshotsView(props: TraceViewProps) {
+  const address = useAddress();
+  const snapshots = snapshotsOf(props.file);
+  const shown = snapshots.find((snapshot) => snapshot.number === address.number) ?? snapshots.at(-1);
+  if (!shown) {
+    return <Message kind="note">The trace holds no snapshots. <code>heapr run --snapshot-every 10 -- PROGRAM</code> takes them, and so does <code>heapr snapshot take PID</code>.</Message>;
+  }
+  const part = PARTS.find(([key]) => key === address.part)?.[0] ?? 'summary';
+  const native: NativeViewProps = { ...props, shown };
+  return (
+    <section class="compare">
+      <div class="view-tools">
+        <div class="switch" role="group" aria-label="Snapshot shown as">
+          {PARTS.map(([key, title, help]) => <button key={key} type="button" title={help} aria-pressed={key === part} onClick={() => go({ part: key, sort: '', ascending: false, match: '', select: '', hidden: [] })}>{title}</button>)}
+        </div>
+        {part !== 'suspects' && (
+          <label>
+            Snapshot{' '}
+            <select aria-label="Snapshot" value={shown.number} onChange={(event) => go({ number: Number(event.currentTarget.value), select: '' })}>
+              {snapshots.map((snapshot) => <option key={snapshot.number} value={snapshot.number}>{snapshotTitle(snapshot)}</option>)}
+            </select>
+          </label>
+        )}
+        <button type="button" class="button" title={`--snapshot ${shown.number}: flame graph, stacks, frames, images of what it holds`} onClick={() => go({ snapshot: String(shown.number), range: [], at: '', type: '', temporary: false, view: 'flame', value: 'outstanding_bytes', root: '' })}>Flame graph</button>
+        <span class="quiet">{shown.processes.map((process) => `${process.name}${process.rss_bytes ? `: ${formatBytes(process.rss_bytes)} resident` : ''}`).join(', ')}</span>
+      </div>
+      {shown.notes.map((note) => <Message key={note} kind="warning">Snapshot {shown.number} at {formatDuration(shown.time_ns)}: {note}</Message>)}
+      {part === 'summary' && <NativeSummaryView {...native} />}
+      {part === 'comparison' && <NativeComparisonView {...native} />}
+      {part === 'suspects' && <NativeSuspectsView {...native} />}
+      {part === 'treemap' && <NativeTreemapView {...native} />}
+      {part === 'statistics' && <NativeStatisticsView {...native} />}
+    </section>
+  );
+}

@@ -1,0 +1,96 @@
+/** The columns of each list: what the server's fields mean to a person, the most telling first. */
+import { exactBytes, formatBytes, formatCount } from '../format';
+import type { Column } from '../table/columns';
+
+export type ListRow = Record<string, unknown>;
+
+interface ListColumn {
+  field: string;
+  title: string;
+  help?: string;
+  /** 0: takes what is left. */
+  width?: number;
+}
+
+export interface List {
+  key: string;
+  title: string;
+  /** What the rows are good for. */
+  help: string;
+  columns: ListColumn[];
+}
+
+const RETAINED: ListColumn = { field: 'retained_bytes', title: 'Retained', help: 'What would be freed with it' };
+const ID: ListColumn = { field: 'id', title: 'Object', width: 7.5 };
+const EXAMPLE: ListColumn = { field: 'example_id', title: 'One of them', width: 7.5 };
+
+export const LISTS: List[] = [
+  { key: 'strings', title: 'Duplicated strings', help: 'Strings whose text is there more than once', columns: [
+    { field: 'text', title: 'Text', width: 0 }, { field: 'count', title: 'Copies' }, { field: 'wasted_bytes', title: 'Wasted', help: 'What one copy would save' },
+    { field: 'total_bytes', title: 'All copies' }, EXAMPLE,
+  ] },
+  { key: 'collections', title: 'Collections', help: 'Arrays, maps, sets and objects used as such, the largest first', columns: [
+    { field: 'name', title: 'Collection', width: 0 }, { field: 'class', title: 'Class', width: 8 }, { field: 'reference_count', title: 'Elements' },
+    { field: 'fill_percent', title: 'Filled', help: 'How much of its store is in use' }, { field: 'store_bytes', title: 'Store', help: 'What the collection itself takes' }, RETAINED, ID,
+  ] },
+  { key: 'shapes', title: 'Shapes', help: 'Objects with the same fields', columns: [
+    { field: 'shape', title: 'Shape', width: 0 }, { field: 'count', title: 'Objects' }, { field: 'self_bytes', title: 'Shallow', help: 'What the objects themselves take' }, RETAINED, EXAMPLE,
+  ] },
+  { key: 'fanout', title: 'Most references', help: 'Objects that refer to many others', columns: [
+    { field: 'name', title: 'Object', width: 0 }, { field: 'reference_count', title: 'References' }, { field: 'main_class', title: 'Most refer to', width: 12 },
+    { field: 'main_class_count', title: 'Of them' }, RETAINED, ID,
+  ] },
+  { key: 'detached', title: 'Detached nodes', help: 'Nodes that are in no document any more, and what holds them', columns: [
+    { field: 'node', title: 'Node', width: 18 }, { field: 'held_by', title: 'Held by', width: 0 }, { field: 'place', title: 'Place', width: 14 },
+    { field: 'detached_count', title: 'Nodes', help: 'Detached nodes that hang on it' }, RETAINED, ID,
+  ] },
+  { key: 'unreachable', title: 'Unreachable', help: 'Objects that nothing leads to, and that are not collected yet', columns: [
+    { field: 'class', title: 'Class', width: 0 }, { field: 'count', title: 'Objects' }, { field: 'self_bytes', title: 'Shallow' }, RETAINED, EXAMPLE,
+  ] },
+  { key: 'closures', title: 'Closures', help: 'Contexts of functions, and the variables that they keep alive', columns: [
+    { field: 'place', title: 'Made at', width: 21 }, { field: 'variables', title: 'Variables kept', width: 0 }, { field: 'function_count', title: 'Functions', help: 'Functions that share the context' }, RETAINED, ID,
+  ] },
+];
+
+/** The columns of a list; what its rows have and nobody has described comes last, hidden. */
+export function listColumns(list: List, rows: ListRow[]): Column<ListRow>[] {
+  const present = new Set(rows.slice(0, 50).flatMap((row) => Object.keys(row)));
+  const described = list.columns.filter((column) => present.size === 0 || present.has(column.field));
+  const others = [...present].filter((field) => !list.columns.some((column) => column.field === field));
+  return [
+    ...described.map((column) => columnOf(column, rows)),
+    ...others.map((field) => ({ ...columnOf({ field, title: wordsOf(field) }, rows), isExtra: true })),
+  ];
+}
+
+/** `main_class_count` as words. */
+function wordsOf(field: string): string {
+  const words = field.replace(/_bytes$/, '').replaceAll('_', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+function columnOf({ field, title, help, width }: ListColumn, rows: ListRow[]): Column<ListRow> {
+  const isId = field === 'id' || field.endsWith('_id');
+  const isNumber = isId || rows.some((row) => typeof row[field] === 'number');
+  const isBytes = field.endsWith('_bytes');
+  const text = (row: ListRow) => {
+    const value = row[field];
+    if (typeof value !== 'number') return valueText(value);
+    if (isId) return `@${value}`;
+    if (isBytes) return formatBytes(value);
+    return field.endsWith('_percent') ? `${value} %` : formatCount(value);
+  };
+  return {
+    key: field, title, isNumber, width: width ?? (isNumber ? 7 : 12), ...(help === undefined ? {} : { help }), text,
+    raw: (row) => { const value = row[field]; return typeof value === 'number' ? value : valueText(value); },
+    exact: (row) => { const value = row[field]; return isBytes && typeof value === 'number' ? exactBytes(value) : text(row); },
+  };
+}
+
+function valueText(value: unknown): string {
+  if (value === null || value === undefined) return '';
+  if (typeof value === 'number') return formatCount(value);
+  if (Array.isArray(value)) return value.map(valueText).join(', ');
+  if (typeof value === 'object') return Object.values(value).map(valueText).join(' ');
+  return String(value);
+}
