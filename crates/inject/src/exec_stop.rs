@@ -134,7 +134,10 @@ impl HeldExec {
         let Ok(present) = block.variable(&memory, "LD_PRELOAD") else { return Ok(Preparation::NoRoom) };
         let present = present.unwrap_or_default();
         let is_loaded = present.split(|&byte| byte == b':' || byte == b' ').any(|part| part == library);
-        if is_loaded && block.variable(&memory, variable.0).is_ok_and(|value| value.is_some()) {
+        // An agent of another build may be there, with its own session.
+        let is_agent = |part: &[u8]| kind_of(part) == kind_of(library);
+        let has_agent = is_loaded || present.split(|&byte| byte == b':' || byte == b' ').any(is_agent);
+        if has_agent && block.variable(&memory, variable.0).is_ok_and(|value| value.is_some()) {
             return Ok(Preparation::Inherited);
         }
         let preload = match present.as_slice() {
@@ -253,6 +256,12 @@ impl HeldExec {
     }
 }
 
+/// A library's file name without what tells its builds apart: all up to the last dash.
+fn kind_of(path: &[u8]) -> &[u8] {
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    name.iter().rposition(|&byte| byte == b'-').map_or(name, |end| &name[..end])
+}
+
 /// Whether the loader's list is complete and holds the C library.
 fn is_loaded(pid: u32, memory: &ProcessMemory) -> bool {
     Modules::read(pid, memory).is_ok_and(|modules| {
@@ -263,5 +272,18 @@ fn is_loaded(pid: u32, memory: &ProcessMemory) -> bool {
 impl Drop for HeldExec {
     fn drop(&mut self) {
         self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_of_one_library_are_of_a_kind() {
+        assert_eq!(kind_of(b"/run/heapr/heapr-agent-0123.so"), b"heapr-agent");
+        assert_eq!(kind_of(b"heapr-agent-45.so"), b"heapr-agent");
+        assert_eq!(kind_of(b"/usr/lib/libjemalloc.so.2"), b"libjemalloc.so.2");
+        assert_eq!(kind_of(b""), b"");
     }
 }

@@ -10,9 +10,8 @@
 //! An allocator hands out neighbours one after the other, and programs free neighbours together: neighbours share cache
 //! lines at each level, and records taken one after the other lie one after the other. (A plain hash table of blocks took
 //! 220 ns an event, in cache and page misses alone, on a program with a million live blocks: two thirds of the recorder's
-//! time.) Regions and groups of few blocks hold only what is there (`runs`, `slots`): a block costs 24 bytes, its share of a group (32
-//! bytes to 512 of heap, and 128 more if more than three blocks are there) and of a region (a word for each group, 16 bytes and its place in
-//! the directory to 32 KiB).
+//! time.) Regions and groups hold only what is there (`runs`): a block costs 24 bytes and a word or two, its share of a group (24 bytes
+//! to 512 of heap) and of a region (a word for each group, 16 bytes and its place in the directory to 32 KiB).
 //!
 //! Empty groups stay until there are twice as many groups as at the last sweep; then they and their regions are given back.
 //!
@@ -24,12 +23,13 @@ use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex};
 use crate::block_record::{BlockRecord, is_of, owner};
 use crate::cut::Cut;
 use crate::runs::{Run, Runs, places};
-use crate::slots::{Arrays, SLOT_COUNT, Slots};
 
 /// Smallest directory.
 const FIRST_CAPACITY: usize = 1 << 6;
 /// Fewest groups that are worth a sweep.
 const SWEPT_MIN: usize = 1 << 10;
+/// Slots of a group.
+const SLOT_COUNT: usize = 32;
 /// Groups of a region.
 const PART_COUNT: usize = 64;
 
@@ -51,7 +51,7 @@ struct Home {
     key: u64,
     /// 0: the group is not in use.
     owner: u32,
-    records: Slots,
+    records: Run<u32>,
 }
 
 /// The group that an address probably belongs to.
@@ -90,11 +90,11 @@ fn address(key: u64, slot: usize) -> u64 {
 pub(crate) struct BlockTable {
     directory: Vec<Place>,
     /// The numbers of their groups.
-    regions: Vec<Run>,
+    regions: Vec<Run<u64>>,
+    region_runs: Runs,
     free_regions: Vec<u32>,
     /// By group.
     homes: Vec<Home>,
-    arrays: Arrays,
     runs: Runs,
     free_groups: Vec<u32>,
     /// Groups in use when the next sweep is due.
@@ -109,9 +109,9 @@ impl BlockTable {
         Self {
             directory: vec![NO_PLACE; FIRST_CAPACITY],
             regions: Vec::new(),
+            region_runs: Runs::default(),
             free_regions: Vec::new(),
             homes: Vec::new(),
-            arrays: Arrays::default(),
             runs: Runs::default(),
             free_groups: Vec::new(),
             sweep_at: SWEPT_MIN,
@@ -157,7 +157,7 @@ impl BlockTable {
     fn group(&self, owner: u32, key: u64) -> Option<usize> {
         let place = self.find(owner, key).ok()?;
         let region = &self.regions[self.directory[place].region as usize];
-        self.runs.get(region, part(key)).map(|group| group as usize)
+        self.region_runs.get(region, part(key)).map(|group| group as usize)
     }
 
     #[inline(always)]
@@ -169,7 +169,31 @@ impl BlockTable {
         self.group(owner, key)
     }
 
+    /// The region of an address, for [`Self::hint_in`].
+    #[inline(always)]
+    pub(crate) fn region(&self, process: ProcessIndex, heap: HeapId, address: u64) -> u32 {
+        match self.find(owner(process, heap), key(address)) {
+            Ok(place) => self.directory[place].region,
+            Err(_) => u32::MAX,
+        }
+    }
+
+    /// Looks up where a block is, in its region.
+    #[inline(always)]
+    pub(crate) fn hint_in(&self, region: u32, address: u64) -> Hint {
+        let region = self.regions.get(region as usize);
+        let group = region.and_then(|region| self.region_runs.get(region, part(key(address))));
+        group.map_or(Hint::NONE, Hint)
+    }
+
+    /// Pulls what is known of a group into the caches; what it answers means nothing.
+    #[inline(always)]
+    pub(crate) fn touch(&self, hint: Hint) -> u32 {
+        self.homes.get(hint.0 as usize).map_or(0, |home| home.records.taken)
+    }
+
     /// Looks up where a block is.
+    #[cfg(test)]
     #[inline(always)]
     pub(crate) fn hint(&self, process: ProcessIndex, heap: HeapId, address: u64) -> Hint {
         self.group(owner(process, heap), key(address)).map_or(Hint::NONE, |group| Hint(group as u32))
@@ -179,7 +203,7 @@ impl BlockTable {
     #[inline(always)]
     pub(crate) fn soon(&self, hint: Hint, address: u64) -> u32 {
         let home = self.homes.get(hint.0 as usize);
-        home.and_then(|home| self.arrays.get(&home.records, slot(address))).map_or(0, |record| record + 1)
+        home.and_then(|home| self.runs.get(&home.records, slot(address))).map_or(0, |record| record + 1)
     }
 
     /// The stack of a record that [`BlockTable::soon`] has named.
@@ -197,7 +221,7 @@ impl BlockTable {
         if self.homes.len() - self.free_groups.len() >= self.sweep_at {
             self.sweep();
         }
-        let home = Home { key, owner, records: Slots::EMPTY };
+        let home = Home { key, owner, records: Run::empty() };
         let group = match self.free_groups.pop() {
             Some(group) => {
                 self.homes[group as usize] = home;
@@ -209,7 +233,7 @@ impl BlockTable {
             }
         };
         let region = self.region_to_fill(owner, key);
-        self.runs.insert(&mut self.regions[region], part(key), group);
+        self.region_runs.insert(&mut self.regions[region], part(key), group);
         group as usize
     }
 
@@ -221,7 +245,7 @@ impl BlockTable {
         let region = match self.free_regions.pop() {
             Some(region) => region,
             None => {
-                self.regions.push(Run::EMPTY);
+                self.regions.push(Run::empty());
                 (self.regions.len() - 1) as u32
             }
         };
@@ -248,7 +272,7 @@ impl BlockTable {
         }
         let record = BlockRecord::new(block);
         let records = &mut self.homes[group].records;
-        if let Some(number) = self.arrays.get(records, slot(block.address_avma)) {
+        if let Some(number) = self.runs.get(records, slot(block.address_avma)) {
             let old = std::mem::replace(&mut self.records[number as usize], record);
             return Some(old.block(owner, block.address_avma));
         }
@@ -262,7 +286,7 @@ impl BlockTable {
                 (self.records.len() - 1) as u32
             }
         };
-        self.arrays.insert(records, slot(block.address_avma), number);
+        self.runs.insert(records, slot(block.address_avma), number);
         None
     }
 
@@ -280,7 +304,7 @@ impl BlockTable {
         if self.cut.watches(group) {
             self.put_aside(group, slot(address));
         }
-        let record = self.arrays.remove(&mut self.homes[group].records, slot(address))?;
+        let record = self.runs.remove(&mut self.homes[group].records, slot(address))?;
         self.free_records.push(record);
         Some(self.records[record as usize].block(owner, address))
     }
@@ -297,7 +321,7 @@ impl BlockTable {
 
     fn block_at(&self, group: usize, slot: usize) -> Option<Block> {
         let home = &self.homes[group];
-        let record = &self.records[self.arrays.get(&home.records, slot)? as usize];
+        let record = &self.records[self.runs.get(&home.records, slot)? as usize];
         Some(record.block(home.owner, address(home.key, slot)))
     }
 
@@ -326,9 +350,9 @@ impl BlockTable {
         let taken = group_count.min(self.cut.left as usize);
         for number in from..from + taken {
             let home = self.homes[number];
-            let unchanged = !u64::from(self.cut.changed[number]);
-            for (slot, record) in self.arrays.iter(&home.records) {
-                if unchanged >> slot & 1 != 0 {
+            let changed = self.cut.changed[number];
+            for (slot, record) in self.runs.entries(home.records) {
+                if changed >> slot & 1 == 0 {
                     visit(&self.records[record as usize].block(home.owner, address(home.key, slot)));
                 }
             }
@@ -349,13 +373,12 @@ impl BlockTable {
         for place in self.directory.iter().filter(|place| place.owner != 0) {
             let region = &mut self.regions[place.region as usize];
             for part in places(region.taken) {
-                let Some(number) = self.runs.get(region, part) else { continue };
+                let Some(number) = self.region_runs.get(region, part) else { continue };
                 let home = &mut self.homes[number as usize];
-                self.arrays.shrink(&mut home.records);
-                if home.records.is_empty() {
+                if home.records.taken == 0 {
                     home.owner = 0;
                     self.free_groups.push(number);
-                    self.runs.remove(region, part);
+                    self.region_runs.remove(region, part);
                 }
             }
             if region.taken == 0 {
@@ -387,14 +410,14 @@ impl BlockTable {
 
     fn blocks_of(&self, home: &Home) -> impl Iterator<Item = Block> + '_ {
         let home = *home;
-        self.arrays.iter(&home.records).map(move |(slot, number)| {
+        self.runs.entries(home.records).map(move |(slot, number)| {
             self.records[number as usize].block(home.owner, address(home.key, slot))
         })
     }
 
     fn blocks_in(&self, region: u32) -> impl Iterator<Item = Block> + '_ {
-        let groups = self.runs.numbers(&self.regions[region as usize]);
-        groups.iter().flat_map(|&group| self.blocks_of(&self.homes[group as usize]))
+        let groups = self.region_runs.entries(self.regions[region as usize]);
+        groups.flat_map(|(_, group)| self.blocks_of(&self.homes[group as usize]))
     }
 
     /// All live blocks by process, heap and address.
@@ -432,8 +455,8 @@ impl BlockTable {
         }
         for home in &mut self.homes {
             if is_of(home.owner, process) {
-                self.free_records.extend(self.arrays.iter(&home.records).map(|(_, number)| number));
-                self.arrays.clear(&mut home.records);
+                self.free_records.extend(self.runs.entries(home.records).map(|(_, number)| number));
+                self.runs.clear(&mut home.records);
             }
         }
         if self.len() == 0 && self.cut.is_done() {

@@ -168,9 +168,15 @@ impl Ledger {
             }
             // One short loop for each level of the table: the fewer instructions lie between two loads that do not wait for
             // each other, the more of them are on their way at once.
-            for ((event, process), hint) in events.iter().zip(&mut hints) {
-                *hint = self.blocks.hint(*process, event.heap, first_address(event));
+            for ((event, process), region) in events.iter().zip(&mut numbers) {
+                *region = self.blocks.region(*process, event.heap, first_address(event));
             }
+            for (((event, _), &region), hint) in events.iter().zip(&numbers).zip(&mut hints) {
+                *hint = self.blocks.hint_in(region, first_address(event));
+            }
+            let homes =
+                hints[..events.len()].iter().fold(0, |touched, &hint| touched ^ self.blocks.touch(hint));
+            std::hint::black_box(homes);
             for (((event, _), &hint), number) in events.iter().zip(&hints).zip(&mut numbers) {
                 *number = self.blocks.soon(hint, first_address(event));
             }

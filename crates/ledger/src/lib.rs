@@ -9,7 +9,6 @@ mod block_table;
 mod cut;
 mod ledger;
 mod runs;
-mod slots;
 mod summary_builder;
 
 pub use ledger::{Cause, Death, Ledger, Observer};

@@ -186,6 +186,19 @@ fn programs_of_other_users_and_in_other_namespaces_are_recorded_from_their_own_c
 }
 
 #[test]
+fn each_flagged_program_is_recorded_also_where_children_are_not() {
+    let flagged = Flagged::new("flagged-alone");
+    flagged.enable(&["--name", "flagged-alone"]);
+    flagged.stage.heapr(&["start", "flags", "-q", "-o", "flags.heapr", "--flagged", "--no-follow"]).ok();
+    if !flagged.is_exec_held() {
+        return;
+    }
+    flagged.shell(r#""$0" && "$0" && "$0""#);
+    let counts = flagged.stop();
+    assert_eq!((counts.processes, counts.allocations), (3, 3 * ALLOCATIONS));
+}
+
+#[test]
 fn control_groups_choose_programs() {
     let Some(group) = ControlGroup::new("heapr-test-unit.service") else {
         return eprintln!("not run: no control group can be made");

@@ -6,5 +6,6 @@ mod hostile_clients;
 mod kills;
 mod life;
 mod native_snapshots;
+mod out_of_memory;
 mod refusals;
 mod stage;

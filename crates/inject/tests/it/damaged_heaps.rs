@@ -42,7 +42,10 @@ fn an_overwritten_header_is_named_and_the_rest_is_listed() {
         let before = live.iter().filter(|&&address| address < victim_avma);
         assert!(before.clone().count() > 100);
         for address in before {
-            assert!(listed.contains(address), "{size_field:#x}: {address:#x} before the damage is missing");
+            assert!(
+                listed.contains(address),
+                "{size_field:#x} at {victim_avma:#x}: {address:#x} before the damage is missing; {said}"
+            );
         }
         let found = live.iter().filter(|address| listed.contains(address)).count();
         assert!(found * 100 >= live.len() * 95, "{size_field:#x}: {found} of {}: {said}", live.len());
