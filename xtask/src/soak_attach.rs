@@ -142,6 +142,8 @@ fn measure(name: &str, mut program: Program, attacher: &Path, rounds: u32) -> an
     let mut soak = Command::new("timeout");
     soak.args(["--signal=KILL", &limit_s.to_string()]).arg(attacher);
     soak.args([&program.pid.to_string(), &rounds.to_string(), &RECORD_MS.to_string()]);
+    // What it remarks is seen.
+    soak.stderr(Stdio::inherit());
     let line = crate::output_of(&mut soak)?;
     let after = program.speed(MEASURE);
     if let Some(status) = program.child.try_wait()? {

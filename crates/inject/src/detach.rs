@@ -88,7 +88,8 @@ pub(crate) fn remove(
     let gadgets = crate::plan::gadgets(pid, memory)?;
     let gate = Gate::of(record);
     let memory_error = |source| Error::Memory { pid, source };
-    let agent = [(record.start_avma, record.start_avma.wrapping_add(record.bytes))];
+    let agent = (record.start_avma, record.start_avma.wrapping_add(record.bytes));
+    let others = functions_besides(record);
     let islands = record.islands.iter().map(|&(start, bytes)| (start, start.wrapping_add(bytes)));
     let islands: Vec<(u64, u64)> = islands.collect();
     let mut is_restored = false;
@@ -108,7 +109,15 @@ pub(crate) fn remove(
                 let settled = stopped.settle(SETTLE_LIMIT, |thread| {
                     gate.may_be_inside(thread.registers.rip)
                         || quiet::is_in_allocator(&record.code, &gate, memory, &mappings, thread)
-                        || quiet::may_return_to(&agent, &[], memory, &mappings, thread)
+                        || quiet::may_return_to_agent(
+                            agent,
+                            &record.code,
+                            &others,
+                            gadgets.sigreturn_avma,
+                            memory,
+                            &mappings,
+                            thread,
+                        )
                 })?;
                 if settled == Settled::Quiet {
                     report.hooks_removed = restore(pid, memory, record)?;
@@ -150,6 +159,17 @@ pub(crate) fn remove(
         std::thread::sleep(pause);
         pause = (pause * 2).min(PAUSE_BETWEEN.1);
     }
+}
+
+/// The hooked functions that are no allocator's: they may run code of the program's.
+fn functions_besides(record: &Record) -> Vec<(u64, u64)> {
+    /// Longer than dlclose and its kin are in the C library, which are wrappers.
+    const BYTES: u64 = 512;
+    let entries = record.patches.iter().map(|patch| patch.address_avma);
+    entries
+        .filter(|&entry_avma| !quiet::is_in(&record.code.allocator_ranges, entry_avma))
+        .map(|entry_avma| (entry_avma, entry_avma.wrapping_add(BYTES)))
+        .collect()
 }
 
 /// A thread may be in the agent for as long as it likes: the bytes are put back, the agent stays.
