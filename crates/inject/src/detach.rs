@@ -97,6 +97,8 @@ pub(crate) fn remove(
     let begin = Instant::now();
     loop {
         report.try_count += 1;
+        // On a busy machine many threads take their time: rather one longer pause than an agent that stays.
+        let settle_limit = SETTLE_LIMIT * (1 << (report.try_count / 4).min(3));
         let mut parts = PauseParts::default();
         let mut stopwatch = Stopwatch::start();
         if let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? {
@@ -106,7 +108,7 @@ pub(crate) fn remove(
             if !is_restored {
                 gate.shut(memory).map_err(memory_error)?;
                 // Those in the allocator too: others may wait for a lock that they hold.
-                let settled = stopped.settle(SETTLE_LIMIT, |thread| {
+                let settled = stopped.settle(settle_limit, |thread| {
                     gate.may_be_inside(thread.registers.rip)
                         || quiet::is_in_allocator(&record.code, &gate, memory, &mappings, thread)
                         || quiet::may_return_to_agent(
@@ -128,7 +130,7 @@ pub(crate) fn remove(
             }
             let settled = match is_restored {
                 // None was in the agent, and no way has led there since; what its frames have left on stacks is no matter.
-                true => stopped.settle(SETTLE_LIMIT, |thread| {
+                true => stopped.settle(settle_limit, |thread| {
                     quiet::may_return_to(&islands, gate.targets(), memory, &mappings, thread)
                 })?,
                 false => Settled::Busy,

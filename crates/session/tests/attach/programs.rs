@@ -79,7 +79,8 @@ fn rounds(victim: &mut Victim, count: usize) -> u64 {
 
 #[test]
 fn many_threads_go_on() {
-    assert!(rounds(&mut Victim::of("threads", &["64"]), 2) > 1000);
+    // Fewer than the session has buffers: one that waits for a buffer cannot leave the agent.
+    assert!(rounds(&mut Victim::of("threads", &["40"]), 2) > 1000);
 }
 
 #[test]
