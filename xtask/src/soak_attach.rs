@@ -137,11 +137,13 @@ fn measure(name: &str, mut program: Program, attacher: &Path, rounds: u32) -> an
     std::thread::sleep(Duration::from_secs(1));
     let before = program.speed(MEASURE);
     ensure!(before > 0.0, "{name} does nothing");
-    // A round takes well under a second; a target that hangs must not make us hang.
-    let limit_s = 60 + rounds * 3;
+    // A round takes well under a second where nothing else runs; a target that hangs must not make us hang.
+    let limit_s = 60 + rounds * 10;
     let mut soak = Command::new("timeout");
     soak.args(["--signal=KILL", &limit_s.to_string()]).arg(attacher);
     soak.args([&program.pid.to_string(), &rounds.to_string(), &RECORD_MS.to_string()]);
+    // What it remarks is seen.
+    soak.stderr(Stdio::inherit());
     let line = crate::output_of(&mut soak)?;
     let after = program.speed(MEASURE);
     if let Some(status) = program.child.try_wait()? {

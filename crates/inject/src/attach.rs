@@ -185,7 +185,8 @@ impl Attaching<'_> {
         parts.settle += stopwatch.lap();
         let is_quiet = settled == Settled::Quiet;
         let is_too_late = self.begin.elapsed() > ALLOCATOR_LIMIT;
-        if !is_quiet && !(is_too_late && settled == Settled::Busy) {
+        let may_go_on = is_quiet || is_too_late && settled == Settled::Busy;
+        if !may_go_on {
             installed.gate.lead_around(memory).map_err(memory_error)?;
             self.report.pause = self.report.pause.max(stopped.resume());
             self.plan = Some(plan);

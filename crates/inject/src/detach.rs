@@ -88,7 +88,8 @@ pub(crate) fn remove(
     let gadgets = crate::plan::gadgets(pid, memory)?;
     let gate = Gate::of(record);
     let memory_error = |source| Error::Memory { pid, source };
-    let agent = [(record.start_avma, record.start_avma.wrapping_add(record.bytes))];
+    let agent = (record.start_avma, record.start_avma.wrapping_add(record.bytes));
+    let others = functions_besides(record);
     let islands = record.islands.iter().map(|&(start, bytes)| (start, start.wrapping_add(bytes)));
     let islands: Vec<(u64, u64)> = islands.collect();
     let mut is_restored = false;
@@ -96,6 +97,8 @@ pub(crate) fn remove(
     let begin = Instant::now();
     loop {
         report.try_count += 1;
+        // On a busy machine many threads take their time: rather one longer pause than an agent that stays.
+        let settle_limit = SETTLE_LIMIT * (1 << (report.try_count / 4).min(3));
         let mut parts = PauseParts::default();
         let mut stopwatch = Stopwatch::start();
         if let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? {
@@ -105,10 +108,18 @@ pub(crate) fn remove(
             if !is_restored {
                 gate.shut(memory).map_err(memory_error)?;
                 // Those in the allocator too: others may wait for a lock that they hold.
-                let settled = stopped.settle(SETTLE_LIMIT, |thread| {
+                let settled = stopped.settle(settle_limit, |thread| {
                     gate.may_be_inside(thread.registers.rip)
                         || quiet::is_in_allocator(&record.code, &gate, memory, &mappings, thread)
-                        || quiet::may_return_to(&agent, &[], memory, &mappings, thread)
+                        || quiet::may_return_to_agent(
+                            agent,
+                            &record.code,
+                            &others,
+                            gadgets.sigreturn_avma,
+                            memory,
+                            &mappings,
+                            thread,
+                        )
                 })?;
                 if settled == Settled::Quiet {
                     report.hooks_removed = restore(pid, memory, record)?;
@@ -119,7 +130,7 @@ pub(crate) fn remove(
             }
             let settled = match is_restored {
                 // None was in the agent, and no way has led there since; what its frames have left on stacks is no matter.
-                true => stopped.settle(SETTLE_LIMIT, |thread| {
+                true => stopped.settle(settle_limit, |thread| {
                     quiet::may_return_to(&islands, gate.targets(), memory, &mappings, thread)
                 })?,
                 false => Settled::Busy,
@@ -150,6 +161,17 @@ pub(crate) fn remove(
         std::thread::sleep(pause);
         pause = (pause * 2).min(PAUSE_BETWEEN.1);
     }
+}
+
+/// The hooked functions that are no allocator's: they may run code of the program's.
+fn functions_besides(record: &Record) -> Vec<(u64, u64)> {
+    /// Longer than dlclose and its kin are in the C library, which are wrappers.
+    const BYTES: u64 = 512;
+    let entries = record.patches.iter().map(|patch| patch.address_avma);
+    entries
+        .filter(|&entry_avma| !quiet::is_in(&record.code.allocator_ranges, entry_avma))
+        .map(|entry_avma| (entry_avma, entry_avma.wrapping_add(BYTES)))
+        .collect()
 }
 
 /// A thread may be in the agent for as long as it likes: the bytes are put back, the agent stays.

@@ -110,3 +110,66 @@ pub(crate) fn may_return_to(
             .into_iter()
             .any(|word| is_in(ranges, word) && !data.contains(&word))
 }
+
+/// Whether a thread may come back to the agent, which lies in `agent`.
+///
+/// What looks like a return address may be left from a call that is over. A thread that waits for something that no
+/// allocator waits for has not come there from the agent, unless a signal handler or a library's destructors are in
+/// between: those show on its stack. `others`: functions besides the allocator's that the agent calls; `sigreturn_avma`:
+/// where handlers return to.
+pub(crate) fn may_return_to_agent(
+    agent: (u64, u64),
+    code: &AllocatorCode,
+    others: &[(u64, u64)],
+    sigreturn_avma: u64,
+    memory: &ProcessMemory,
+    mappings: &[Mapping],
+    thread: &StoppedThread,
+) -> bool {
+    if is_in(&[agent], thread.registers.rip) {
+        return true;
+    }
+    let mut words = stack_words(memory, mappings, thread.registers.rsp, u64::MAX);
+    words.extend(interrupted_words(&words, sigreturn_avma, memory, mappings));
+    if !words.iter().any(|&word| is_in(&[agent], word)) {
+        return false;
+    }
+    let is_between = |&word: &u64| word == sigreturn_avma || is_in(others, word);
+    !waits_for_others(code, thread) || words.iter().any(is_between)
+}
+
+/// Words of the stacks that signal handlers on stacks of their own have left, as far as their frames among `words` tell.
+fn interrupted_words(
+    words: &[u64],
+    sigreturn_avma: u64,
+    memory: &ProcessMemory,
+    mappings: &[Mapping],
+) -> Vec<u64> {
+    /// From a frame's return address to the interrupted stack pointer: flags, link, stack (3), and 15 registers.
+    const RSP_WORDS: usize = 21;
+    const FRAMES_MAX: usize = 4;
+    let frames = words.iter().enumerate().filter(|&(_, &word)| word == sigreturn_avma);
+    let pointers = frames.filter_map(|(place, _)| words.get(place + RSP_WORDS).copied());
+    pointers.take(FRAMES_MAX).flat_map(|rsp| stack_words(memory, mappings, rsp, u64::MAX)).collect()
+}
+
+/// Whether a thread is in a system call in which no allocator waits.
+fn waits_for_others(code: &AllocatorCode, thread: &StoppedThread) -> bool {
+    /// poll, select, nanosleep, accept, recvfrom, recvmsg, wait4, clock_nanosleep, epoll_wait, pselect6, ppoll,
+    /// epoll_pwait, accept4, epoll_pwait2.
+    const WAITS: [u64; 14] = [7, 23, 35, 43, 45, 47, 61, 230, 232, 270, 271, 281, 288, 441];
+    match thread.registers.system_call() {
+        // glibc's malloc waits for its locks in one place; of other allocators that is not known.
+        Some(FUTEX) => {
+            let is_of_libc = |&(start, end): &(u64, u64)| {
+                code.library_ranges.first().is_some_and(|libc| libc.0 <= start && end <= libc.1)
+            };
+            code.allocator_ranges.iter().all(is_of_libc)
+                && code
+                    .private_lock_range
+                    .is_some_and(|(start, end)| !(start..end).contains(&thread.registers.rip))
+        }
+        Some(call) => WAITS.contains(&call),
+        None => false,
+    }
+}

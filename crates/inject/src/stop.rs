@@ -158,7 +158,8 @@ impl Stopped {
     ) -> Result<Settled> {
         /// Longer than most calls of an allocator take on a processor.
         const MOMENT: Duration = Duration::from_micros(60);
-        const MOMENT_MAX: Duration = Duration::from_millis(4);
+        /// Some rounds must fit into the limit.
+        const MOMENTS_IN_LIMIT: u32 = 8;
         /// Rounds in which nothing moves before it is believed that nothing will.
         const STILL_ROUNDS: u32 = 8;
         let processor_count = std::thread::available_parallelism().map_or(1, usize::from);
@@ -183,7 +184,7 @@ impl Stopped {
                 }
                 let share = u32::try_from(busy.len().div_ceil(processor_count)).unwrap_or(u32::MAX);
                 let moment = MOMENT.saturating_mul(share).saturating_mul(1 << round_count.min(5));
-                self.run_for(&busy, moment.min(MOMENT_MAX));
+                self.run_for(&busy, moment.min(limit / MOMENTS_IN_LIMIT));
                 round_count += 1;
             }
             if !self.wait_until(deadline + limit)? {

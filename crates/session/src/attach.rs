@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
-use heapr_inject::rundown::{self, Rundown, StoppedProcess};
+use heapr_inject::rundown::{self, Error as RundownError, Rundown, StoppedProcess};
 use heapr_inject::{AttachReport, AttachRequest, DetachReport, HeldExec, inner_pid};
 use heapr_wire::FLAG_HOOK_MMAP;
 
@@ -42,7 +42,7 @@ pub(crate) fn attach_target(
     let agent_path = Some(preload.agent.as_path()).filter(|path| sees_file(pid, path));
     // Finding the heap takes longer than reading it: while the target runs.
     let heap = StoppedProcess::of(pid);
-    let heap_plan = rundown::Plan::make(&heap);
+    let heap_plan = find_heap(&heap);
     let mut found = None;
     let request = AttachRequest {
         pid,
@@ -58,10 +58,26 @@ pub(crate) fn attach_target(
             Ok(plan) => {
                 rundown::walk(plan, &heap, &stopped.thread_pointers).map_err(|error| error.to_string())
             }
+            // It changed under our eyes each time: now it stands still.
+            Err(RundownError::NoMainArena { .. }) => rundown::Plan::make(&heap)
+                .and_then(|plan| rundown::walk(&plan, &heap, &stopped.thread_pointers))
+                .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         });
     })?;
     Ok(AttachOutcome { report, found })
+}
+
+/// Finds the heap of a process that runs: where it is just being changed it does not look like one.
+fn find_heap(heap: &StoppedProcess) -> Result<rundown::Plan, RundownError> {
+    const TRIES: u32 = 4;
+    for _ in 1..TRIES {
+        match rundown::Plan::make(heap) {
+            Err(RundownError::NoMainArena { .. }) => {}
+            found => return found,
+        }
+    }
+    rundown::Plan::make(heap)
 }
 
 impl Session {

@@ -23,6 +23,10 @@ use crate::{
 /// Processes are looked at this often: one that has ended is shown as such.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
+/// A session that nobody has asked anything, and whose targets have all ended, completes its file and ends after this time:
+/// whoever began it has most likely gone without saying so.
+const FORSAKEN_AFTER: Duration = Duration::from_secs(12 * 3600);
+
 /// Remarks kept.
 const REMARKS_MAX: usize = 20;
 /// Orders taken between two rounds.
@@ -250,9 +254,27 @@ impl Worker {
         let _ = update.answer.send(Answer::Updated(update.report));
     }
 
-    /// Records until an order or `stop` ends it, or nobody is left who could give orders.
-    pub(crate) fn run(mut self, stop: &AtomicBool) -> Ended {
+    /// Whether there is anybody to record, or will be.
+    fn is_wanted(&self) -> bool {
+        self.child.is_some()
+            || self.flagged.is_some()
+            || self.session.live_process_count() > 0
+            || self.targets.as_ref().is_some_and(TargetThread::is_busy)
+    }
+
+    /// Records until an order or `stop` ends it, or nobody is left who could give orders, or who wants it.
+    pub(crate) fn run(self, stop: &AtomicBool) -> Ended {
+        self.run_until_forsaken(stop, FORSAKEN_AFTER)
+    }
+
+    fn run_until_forsaken(mut self, stop: &AtomicBool, forsaken_after: Duration) -> Ended {
+        let mut wanted_at = Instant::now();
         loop {
+            if self.is_wanted() {
+                wanted_at = Instant::now();
+            } else if wanted_at.elapsed() > forsaken_after {
+                return self.end(None);
+            }
             self.session.step();
             self.look_at_processes();
             self.report_snapshots();
@@ -262,7 +284,10 @@ impl Worker {
             for _ in 0..ORDERS_PER_ROUND {
                 match self.orders.try_recv() {
                     Ok(order) if order.is_last() => return self.end(Some(order)),
-                    Ok(order) => self.take(order),
+                    Ok(order) => {
+                        wanted_at = Instant::now();
+                        self.take(order);
+                    }
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return self.end(None),
                 }
@@ -456,4 +481,24 @@ fn attach_remark(report: &AttachReport) -> String {
         remark += &format!("; {function} is not recorded: {reason}");
     }
     remark
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SessionProperties;
+
+    #[test]
+    fn a_session_without_targets_that_nobody_asks_completes_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("forsaken.heapr");
+        let session = Session::start(SessionProperties::new(path.clone())).unwrap();
+        let (_orders, receiver) = std::sync::mpsc::channel();
+        let worker = Worker::new(session, receiver, None);
+        let begin = Instant::now();
+        let ended = worker.run_until_forsaken(&AtomicBool::new(false), Duration::from_millis(150));
+        assert!(begin.elapsed() >= Duration::from_millis(150));
+        assert!(ended.summary.is_some() && ended.report.write_error.is_none());
+        assert!(heapr_trace::Trace::open(&path).is_ok());
+    }
 }
