@@ -62,8 +62,8 @@ pub use replay::Progress;
 pub use report::{Answer, Group, HeapRow, Ranking, Report, Section};
 pub use run::{run, run_with_progress};
 pub use snapshot_series::{
-    Change, ChangeOrder, Line, LineChange, LineOrder, LineStack, Series as SnapshotSeries, SeriesFile, Suspect, SuspectOrder, Sureness, Taken,
-    is_at_end, process_names,
+    Change, ChangeOrder, Line, LineChange, LineOrder, LineStack, Series as SnapshotSeries, SeriesFile,
+    Sureness, Suspect, SuspectOrder, Taken, is_at_end, process_names,
 };
 pub use stack_groups::StackGroups;
 pub use symbol_source::{FrameSink, NoSymbols, SourceFrame, SymbolSource};

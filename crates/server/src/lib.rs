@@ -38,7 +38,7 @@ pub use files::{Files, Limits, Source};
 pub use filter_words::FilterWords;
 pub use host::{ExportRequest, Host};
 pub use native::snapshot_json;
-pub use session::status_json;
 pub use server::{Server, ServerOptions};
+pub use session::status_json;
 pub use static_page::{StaticLimits, write_static};
 pub use token::Token;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::ensure;
-use heapr_query::{GroupBy, Suspect, SuspectOrder, Sureness, Taken, is_at_end};
+use heapr_query::{GroupBy, Sureness, Suspect, SuspectOrder, Taken, is_at_end};
 use heapr_trace::Snapshot;
 use serde_json::{Value, json};
 

@@ -78,7 +78,11 @@ fn write(files: &Files, path: &Path, may_replace: bool, page_bytes: u64) -> anyh
     }
     output.write_all(&page).with_context(|| format!("cannot write {}", path.display()))?;
     let path = output.keep()?;
-    eprintln!("heapr: wrote {} ({}); it shows what the program does: look who may see it", path.display(), bytes(page.len() as u64));
+    eprintln!(
+        "heapr: wrote {} ({}); it shows what the program does: look who may see it",
+        path.display(),
+        bytes(page.len() as u64)
+    );
     Ok(ExitCode::SUCCESS)
 }
 

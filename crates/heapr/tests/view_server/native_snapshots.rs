@@ -84,8 +84,16 @@ fn snapshots_have_the_numbers_of_the_command_line() {
         numbers.iter().map(|number| json!({"file": 0, "number": number})).collect()
     };
     let answer = viewer.ask("native/diff", json!({"of": of(&[first, last])}));
-    let fields =
-        ["frames", "state", "bytes_delta", "blocks_delta", "bytes_before", "bytes_after", "bytes_new", "bytes_gone"];
+    let fields = [
+        "frames",
+        "state",
+        "bytes_delta",
+        "blocks_delta",
+        "bytes_before",
+        "bytes_after",
+        "bytes_new",
+        "bytes_gone",
+    ];
     assert_eq!(common(&answer["rows"], &fields), common(&said["rows"], &fields));
     assert_eq!(answer["bytes_delta"], said["bytes_delta"]);
     let among = viewer.ask("native/diff", json!({"of": of(&all[..all.len() - 1])}));
@@ -95,7 +103,16 @@ fn snapshots_have_the_numbers_of_the_command_line() {
     // All: the leak, and nothing else.
     let said = stage.json(&["snapshot", "suspects", "a.heapr"]);
     let answer = viewer.ask("native/suspects", json!({"files": [0]}));
-    let fields = ["frames", "sureness", "bytes_per_hour", "growth_bytes", "chance", "kept_share", "oldest_ns", "bytes"];
+    let fields = [
+        "frames",
+        "sureness",
+        "bytes_per_hour",
+        "growth_bytes",
+        "chance",
+        "kept_share",
+        "oldest_ns",
+        "bytes",
+    ];
     assert_eq!(common(&answer["rows"], &fields), common(&said["suspects"], &fields));
     assert!(answer["rows"][0]["frames"][0].as_str().unwrap().ends_with("!leak"), "{answer}");
 
@@ -128,7 +145,12 @@ fn what_makes_no_sense_of_snapshots_is_refused_in_words() {
         ("native/summary", json!({"file": 0, "filter": {"snapshot": "1"}}), 400, "outside of the filter"),
         ("native/summary", json!({"file": 0, "sort": "size"}), 400, "none of bytes"),
         ("native/diff", json!({"of": [{"file": 0, "number": 1}]}), 400, "2 to 64"),
-        ("native/diff", json!({"of": [{"file": 0, "number": 1}, {"file": 0, "number": 1}]}), 400, "one and the same"),
+        (
+            "native/diff",
+            json!({"of": [{"file": 0, "number": 1}, {"file": 0, "number": 1}]}),
+            400,
+            "one and the same",
+        ),
         ("native/suspects", json!({"files": [0], "numbers": [1]}), 400, "three or more"),
         ("native/suspects", json!({"files": [0, 0]}), 400, "twice"),
         ("native/other", json!({"file": 0}), 404, "native/other"),

@@ -42,7 +42,8 @@ fn a_session_grows_while_it_is_shown_and_its_finished_file_stays() {
     let taken = viewer.ask("session/snapshot", json!({"file": 0, "name": "here"}));
     assert!(taken["blocks"].as_u64() > Some(900), "{taken}");
     let shown = viewer.wait_for("marker and snapshot", |file| {
-        file["trace"]["markers"][0]["text"] == "from the page" && file["trace"]["snapshots"][0]["name"] == "here"
+        file["trace"]["markers"][0]["text"] == "from the page"
+            && file["trace"]["snapshots"][0]["name"] == "here"
     });
     let summary = viewer.ask("native/summary", json!({"file": 0, "number": taken["number"]}));
     assert_eq!(summary["blocks"], taken["blocks"]);

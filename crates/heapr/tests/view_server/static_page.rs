@@ -71,7 +71,8 @@ fn the_page_holds_the_answers_of_the_server_and_refers_to_nothing() {
         let Some((path, body)) = key.split_once(' ') else { continue };
         let name = path.strip_prefix("/api/").unwrap();
         // The amounts are no part of the key: those lists whose length they do not change must be equal.
-        if !["types", "histograms", "leaks", "native/suspects", "native/statistics", "frame"].contains(&name) {
+        if !["types", "histograms", "leaks", "native/suspects", "native/statistics", "frame"].contains(&name)
+        {
             continue;
         }
         let body: Value = serde_json::from_str(body).unwrap();

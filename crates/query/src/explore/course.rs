@@ -123,7 +123,7 @@ pub(super) struct SiteGroups {
 /// Up to this many groups are drawn in one pass, and the greatest chosen then.
 const GROUPS_DRAWN_AT_ONCE: usize = 64;
 /// No group.
-pub(super) const NO_GROUP: u32 = u32::MAX;
+const NO_GROUP: u32 = u32::MAX;
 
 /// Start of bin `bin`: the end of the one before.
 fn bin_start(time: Span, bins: usize, bin: usize) -> u64 {
@@ -167,7 +167,11 @@ impl Explorer {
     ///
     /// # Errors
     /// The filter can't be meant, names what the trace does not have, or it was given up.
-    pub fn course(&self, query: &CourseQuery, is_cancelled: &(dyn Fn() -> bool + Sync)) -> Result<Option<Course>> {
+    pub fn course(
+        &self,
+        query: &CourseQuery,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Course>> {
         let Some(table) = self.table() else { return Ok(None) };
         let filter = Filter { range: None, at: None, allocation_type: None, ..query.filter.clone() };
         filter.check()?;
@@ -187,12 +191,18 @@ impl Explorer {
         let borders: Vec<u32> =
             (0..=bins).map(|bin| table.times.count_before(bin_start(query.time, bins, bin))).collect();
         let duration_ns = passing.duration_ns;
-        let pen = Pen { passing: &passing, borders: &borders, of: query.of, spread: self.spread, is_cancelled };
+        let pen = Pen {
+            passing: &passing,
+            borders: &borders,
+            of: query.of,
+            group_count: keys.len(),
+            spread: self.spread,
+            is_cancelled,
+        };
         let has_series = query.by != CourseBy::Nothing && query.series_max > 0;
         let mut candidates: Vec<u32> = (0..keys.len() as u32).collect();
         if has_series && candidates.len() > GROUPS_DRAWN_AT_ONCE {
-            let mut most = pen.greatest()?;
-            most.resize(keys.len(), 0);
+            let most = pen.greatest()?;
             candidates.retain(|&group| most[group as usize] > 0);
             candidates.sort_by_key(|&group| (std::cmp::Reverse(most[group as usize]), group));
             candidates.truncate(query.series_max);

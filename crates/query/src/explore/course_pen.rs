@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::course::{Course, CourseOf, NO_GROUP, Passing};
+use super::course::{Course, CourseOf, Passing};
 use super::spread::Spread;
 use crate::error::{Error, Result};
 
@@ -20,6 +20,8 @@ pub(super) struct Pen<'a> {
     /// Sequence numbers at which the bins begin, and the end of the last.
     pub(super) borders: &'a [u32],
     pub(super) of: CourseOf,
+    /// Groups in all, those that the filter leaves nothing of among them.
+    pub(super) group_count: usize,
     pub(super) spread: Spread,
     pub(super) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
@@ -76,7 +78,8 @@ impl Pen<'_> {
         let last = self.borders[self.borders.len() - 1] as usize;
         let bins = self.borders.len() - 1;
         // A part begins with the bin that begins in it; bins without moves go where their border lies.
-        let bin_at = |sequence: usize| self.borders.partition_point(|&border| (border as usize) < sequence).min(bins);
+        let bin_at =
+            |sequence: usize| self.borders.partition_point(|&border| (border as usize) < sequence).min(bins);
         let parts = self.spread.map(first..last, |part| {
             let from = if part.start == first { 0 } else { bin_at(part.start) };
             let to = if part.end == last { bins } else { bin_at(part.end) };
@@ -84,11 +87,13 @@ impl Pen<'_> {
         })?;
         let unsigned = |value: i128| u64::try_from(value.max(0)).unwrap_or(u64::MAX);
         let counted = |value: i64| u64::try_from(value).unwrap_or(0);
-        let mut course = Course { peak: (0, unsigned(level.bytes), counted(level.count)), ..Course::default() };
+        let mut course =
+            Course { peak: (0, unsigned(level.bytes), counted(level.count)), ..Course::default() };
         let mut highest = level.bytes;
         let mut peak_sequence = None;
         let mut values = vec![Vec::with_capacity(bins); wanted.len()];
-        let mut most: Vec<u64> = if wants_most { base.iter().map(|&amount| unsigned(amount)).collect() } else { Vec::new() };
+        let mut most: Vec<u64> =
+            if wants_most { base.iter().map(|&amount| unsigned(amount)).collect() } else { Vec::new() };
         for part in parts {
             for (at, most_bytes) in part.levels.iter().zip(&part.most_bytes) {
                 let end = level.plus(*at);
@@ -136,11 +141,6 @@ impl Pen<'_> {
         if is_bytes { i128::from(size_bytes) } else { 1 }
     }
 
-    fn group_count(&self) -> usize {
-        let last = self.passing.group_of.iter().filter(|&&group| group != NO_GROUP).max();
-        last.map_or(0, |&last| last as usize + 1)
-    }
-
     /// What is alive where the course begins: all, and by group.
     fn start(&self) -> Result<(Level, Vec<i128>)> {
         let table = self.passing.table;
@@ -149,7 +149,7 @@ impl Pen<'_> {
         let older = table.born_in(0, first);
         let parts = self.spread.map(older, |part| {
             let mut level = Level::default();
-            let mut amounts = vec![0_i128; self.group_count()];
+            let mut amounts = vec![0_i128; self.group_count];
             for start in part.clone().step_by(CANCEL_INTERVAL) {
                 if (self.is_cancelled)() {
                     return Err(Error::GivenUp);
@@ -182,7 +182,7 @@ impl Pen<'_> {
         let table = self.passing.table;
         let is_level = self.is_level();
         let has_groups = wants_most || !wanted.is_empty();
-        let group_count = if has_groups { self.group_count() } else { 0 };
+        let group_count = if has_groups { self.group_count } else { 0 };
         let mut part = Part {
             values: vec![Vec::with_capacity(bins.len()); wanted.len()],
             amounts: vec![0; group_count],

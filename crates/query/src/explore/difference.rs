@@ -6,12 +6,12 @@
 use hashbrown::HashMap;
 
 use super::explorer::Explorer;
-use super::flame::{FlameQuery, FrameTree};
+use super::flame::{FlameQuery, FrameTree, OUTSIDE};
 use super::inverted_flame::{Place, inverted};
 use super::selection::Selection;
 use crate::cull_list::CullList;
 use crate::error::Result;
-use crate::frame_pattern::file_name;
+use crate::frame_pattern::{FramePattern, file_name};
 use crate::frames::FrameId;
 use crate::metrics::{Metrics, SortKey};
 use crate::query::GroupBy;
@@ -189,17 +189,34 @@ impl FrameUnion {
         Ok((groups, whole))
     }
 
-    /// A flame graph of both sides; its focus is no frame of one side, and does not count.
+    /// The first frame that a pattern matches, by the file name of its module.
+    #[must_use]
+    pub fn frame_matching(&self, pattern: &FramePattern) -> Option<u32> {
+        let matches =
+            |(module, symbol): &(String, Option<String>)| pattern.matches(Some(module), symbol.as_deref());
+        self.names.iter().position(matches).map(|number| number as u32)
+    }
+
+    /// A flame graph of both sides; its focus is the number of one of the union's frames.
     ///
     /// # Errors
     /// Never for what [`Explorer::select`] made.
     pub fn flame(&self, sides: [Side<'_>; 2], query: &FlameQuery) -> Result<DifferenceTree> {
-        let tree = self.tree(query.collapses_recursion);
+        let focus = query.focus.map(|focus| focus.0);
+        let tree = self.tree(query.collapses_recursion, focus.filter(|_| !query.is_bottom_up));
+        // From the focus up: its innermost occurrence, looked for before culling.
+        let nearest = focus.filter(|_| query.is_bottom_up).map(|focus| tree.nearest(focus));
+        let uncut = CullList::empty();
         let mut own = vec![[0_u64; 2]; tree.parents.len()];
         for (number, side) in sides.into_iter().enumerate() {
             let node_of = &self.node_of[number];
-            side.explorer.culled(side.selection, side.cull, GroupBy::Stacks)?.for_each(|row, stack| {
+            let cull = if nearest.is_some() { &uncut } else { side.cull };
+            side.explorer.culled(side.selection, cull, GroupBy::Stacks)?.for_each(|row, stack| {
                 let node = tree.node_of[node_of[stack as usize] as usize];
+                let node = nearest.as_ref().map_or(node, |nearest| nearest[node as usize]);
+                if node == OUTSIDE {
+                    return;
+                }
                 let amount = &mut own[node as usize][number];
                 *amount = amount.saturating_add(query.value.of(&Metrics::of(row)));
             })?;
@@ -211,8 +228,7 @@ impl FrameUnion {
             .zip(&own)
             .filter(|(_, amounts)| **amounts != [0, 0])
             .map(|(node, &amounts)| Place { node, start: node, amounts });
-        let (found, amounts) =
-            inverted(&tree, places.collect(), &FlameQuery { focus: None, ..query.clone() });
+        let (found, amounts) = inverted(&tree, places.collect(), query);
         let nodes = found.nodes.iter().zip(amounts).map(|(node, [before, after])| DifferenceNode {
             key: node.key,
             parent: node.parent,
@@ -223,18 +239,23 @@ impl FrameUnion {
         Ok(DifferenceTree { nodes: nodes.collect(), node_count: found.node_count })
     }
 
-    /// The common tree, with or without frames that call themselves.
-    fn tree(&self, collapses_recursion: bool) -> FrameTree {
-        if !collapses_recursion {
+    /// The common tree, with or without frames that call themselves; with a focus what lies below its outermost occurrences, put
+    /// together.
+    fn tree(&self, collapses_recursion: bool, focus: Option<u32>) -> FrameTree {
+        if !collapses_recursion && focus.is_none() {
             let node_of = (0..self.parents.len() as u32).collect();
             return FrameTree { parents: self.parents.clone(), frames: self.frames.clone(), node_of };
         }
-        let mut tree = FrameTree { parents: vec![0], frames: vec![NONE], node_of: vec![0] };
+        let first_frame = focus.unwrap_or(NONE);
+        let outside = if focus.is_some() { OUTSIDE } else { 0 };
+        let mut tree = FrameTree { parents: vec![0], frames: vec![first_frame], node_of: vec![outside] };
         let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
         for node in 1..self.parents.len() {
             let above = tree.node_of[self.parents[node] as usize];
             let frame = self.frames[node];
-            let number = if tree.frames[above as usize] == frame {
+            let number = if above == OUTSIDE {
+                if frame == first_frame { 0 } else { OUTSIDE }
+            } else if collapses_recursion && tree.frames[above as usize] == frame {
                 above
             } else {
                 let (parents, frames) = (&mut tree.parents, &mut tree.frames);

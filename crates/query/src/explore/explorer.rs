@@ -212,8 +212,7 @@ impl Explorer {
                 spread: self.spread,
                 is_cancelled,
             };
-            let plans =
-                self.plans.get_or_init(|| [RowPlan::new(table, false), RowPlan::new(table, true)]);
+            let plans = self.plans.get_or_init(|| [RowPlan::new(table, false), RowPlan::new(table, true)]);
             return Ok(Selection::of_scan(table, plans, scan.run()?));
         }
         let by = if found.threads { GroupBy::Threads } else { GroupBy::Stacks };

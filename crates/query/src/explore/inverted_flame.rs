@@ -46,14 +46,7 @@ impl Explorer {
     ) -> Result<FlameTree> {
         let tree = FrameTree::new(self.tree(), query.collapses_recursion, None);
         // The innermost occurrence of the focus in each stack, as `report --callers` has it: looked for before culling.
-        let nearest = query.focus.map(|focus| {
-            let mut nearest = vec![OUTSIDE; tree.frames.len()];
-            for node in 1..nearest.len() {
-                let is_focus = tree.frames[node] == focus.0;
-                nearest[node] = if is_focus { node as u32 } else { nearest[tree.parents[node] as usize] };
-            }
-            nearest
-        });
+        let nearest = query.focus.map(|focus| tree.nearest(focus.0));
         let mut places: Places = Vec::new();
         let list = if nearest.is_some() { &CullList::empty() } else { cull };
         self.culled(selection, list, GroupBy::Stacks)?.for_each(|row, stack| {
@@ -65,6 +58,18 @@ impl Explorer {
             }
         })?;
         Ok(inverted(&tree, places, query).0)
+    }
+}
+
+impl FrameTree {
+    /// By node its innermost occurrence of a frame, or [`OUTSIDE`].
+    pub(super) fn nearest(&self, frame: u32) -> Vec<u32> {
+        let mut nearest = vec![OUTSIDE; self.frames.len()];
+        for node in 1..nearest.len() {
+            let is_it = self.frames[node] == frame;
+            nearest[node] = if is_it { node as u32 } else { nearest[self.parents[node] as usize] };
+        }
+        nearest
     }
 }
 

@@ -18,7 +18,12 @@ impl RowPlan {
     pub(super) fn new(table: &EventTable, is_by_thread: bool) -> Self {
         let mut found = RowTable::new(is_by_thread);
         for site in &table.sites {
-            found.row(RowKey { stack: site.stack, process: site.process, heap: site.heap, thread: site.thread });
+            found.row(RowKey {
+                stack: site.stack,
+                process: site.process,
+                heap: site.heap,
+                thread: site.thread,
+            });
         }
         let rows = found.finish(0);
         // The order of `finish`.

@@ -203,18 +203,24 @@ impl Scan<'_> {
         let mut reached = to;
         let first = self.table.born_in(0, from).end;
         let is_chosen = self.chosen_sites();
-        self.for_each_chosen_move(from, to, first, is_chosen.as_deref(), |sequence, _, size_bytes, is_end| {
-            live_bytes = if is_end {
-                live_bytes.saturating_sub(size_bytes)
-            } else {
-                live_bytes.saturating_add(size_bytes)
-            };
-            if !is_end && live_bytes >= bytes {
-                reached = sequence + 1;
-                return false;
-            }
-            true
-        })?;
+        self.for_each_chosen_move(
+            from,
+            to,
+            first,
+            is_chosen.as_deref(),
+            |sequence, _, size_bytes, is_end| {
+                live_bytes = if is_end {
+                    live_bytes.saturating_sub(size_bytes)
+                } else {
+                    live_bytes.saturating_add(size_bytes)
+                };
+                if !is_end && live_bytes >= bytes {
+                    reached = sequence + 1;
+                    return false;
+                }
+                true
+            },
+        )?;
         Ok(if bytes == 0 { from } else { reached })
     }
 
@@ -241,13 +247,19 @@ impl Scan<'_> {
             let mut whole = PeakPart::default();
             let mut by_heap = vec![PeakPart::default(); if tells_heaps { heaps.len() } else { 0 }];
             let (from, to) = (part.start as u32, part.end as u32);
-            self.for_each_chosen_move(from, to, first, is_chosen.as_deref(), |sequence, site, size_bytes, is_end| {
-                whole.step(size_bytes, sequence, is_end);
-                if tells_heaps {
-                    by_heap[heap_of[site] as usize].step(size_bytes, sequence, is_end);
-                }
-                true
-            })?;
+            self.for_each_chosen_move(
+                from,
+                to,
+                first,
+                is_chosen.as_deref(),
+                |sequence, site, size_bytes, is_end| {
+                    whole.step(size_bytes, sequence, is_end);
+                    if tells_heaps {
+                        by_heap[heap_of[site] as usize].step(size_bytes, sequence, is_end);
+                    }
+                    true
+                },
+            )?;
             Ok((whole, by_heap))
         })?;
         let mut peak = Peak::default();
@@ -430,9 +442,7 @@ impl Scan<'_> {
                 }
                 let site = table.site_of[allocation] as usize;
                 let is_ended = end < window.end;
-                if !passes[site]
-                    || window.wants_ended.is_some_and(|wanted| wanted != is_ended)
-                {
+                if !passes[site] || window.wants_ended.is_some_and(|wanted| wanted != is_ended) {
                     continue;
                 }
                 let size_bytes = table.size_bytes(allocation);

@@ -82,9 +82,8 @@ mod tests {
     #[test]
     fn an_error_of_any_part_is_the_whole_s() {
         let spread = Spread { threads: 4, least: 1 };
-        let outcome = spread.map(0..8, |part| {
-            if part.contains(&3) { Err(crate::error::Error::GivenUp) } else { Ok(()) }
-        });
+        let outcome = spread
+            .map(0..8, |part| if part.contains(&3) { Err(crate::error::Error::GivenUp) } else { Ok(()) });
         assert!(outcome.is_err());
     }
 }

@@ -98,13 +98,12 @@ impl Series {
             Some(Change::of(line.rows.first()?, line.rows.last()?, is_one_recording))
                 .filter(|change| !change.is_none())
         };
-        let mut changes: Vec<LineChange<'_>> = self
-            .lines
-            .iter()
-            .filter_map(|line| Some(LineChange { line, change: change(line)? }))
-            .collect();
+        let mut changes: Vec<LineChange<'_>> =
+            self.lines.iter().filter_map(|line| Some(LineChange { line, change: change(line)? })).collect();
         let key = |change: &Change| match order {
-            ChangeOrder::Change => i128::from(u64::try_from(change.bytes().unsigned_abs()).unwrap_or(u64::MAX)),
+            ChangeOrder::Change => {
+                i128::from(u64::try_from(change.bytes().unsigned_abs()).unwrap_or(u64::MAX))
+            }
             ChangeOrder::Growth => change.bytes(),
             ChangeOrder::New => change.turnover.map_or(0, |(new, _)| i128::from(new.block_bytes)),
             ChangeOrder::Gone => change.turnover.map_or(0, |(_, gone)| i128::from(gone.block_bytes)),

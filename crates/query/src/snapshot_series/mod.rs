@@ -6,4 +6,4 @@ mod suspect;
 
 pub use change::{Change, ChangeOrder, LineChange};
 pub use series::{Line, LineOrder, LineStack, Series, SeriesFile, Taken, process_names};
-pub use suspect::{Suspect, SuspectOrder, Sureness, is_at_end};
+pub use suspect::{Sureness, Suspect, SuspectOrder, is_at_end};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use heapr_query::{
     Action, AllocationType, Answer, Course, CourseBy, CourseOf, CourseQuery, CullList, Explorer, Filter,
-    FlameQuery, FlameTree, Found, FrameView, GroupBy, HistogramOf, Query, Ranking, SortKey, Span, Spread, TableLimit,
-    Value, run,
+    FlameQuery, FlameTree, Found, FrameView, GroupBy, HistogramOf, Query, Ranking, SortKey, Span, Spread,
+    TableLimit, Value, run,
 };
 use heapr_trace::Trace;
 use proptest::prelude::*;
@@ -252,4 +252,64 @@ fn types_need_no_other_table() {
     };
     let selection = explorer.select(&filter, Found::default(), &|| false).unwrap();
     assert_eq!(selection.totals.alloc_count, 0);
+}
+
+/// Path of names to each node of a difference, with its amounts on both sides.
+fn difference_paths(
+    union: &heapr_query::FrameUnion,
+    tree: &heapr_query::DifferenceTree,
+) -> BTreeMap<Vec<String>, (u64, u64)> {
+    let mut known: Vec<Vec<String>> = Vec::new();
+    for node in &tree.nodes {
+        let mut path = node.parent.map(|parent| known[parent].clone()).unwrap_or_default();
+        path.extend(node.frame.map(|frame| union.name(frame)));
+        known.push(path);
+    }
+    known.into_iter().zip(tree.nodes.iter().map(|node| (node.before, node.after))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_difference_to_itself_is_the_flame_graph_on_both_sides_whatever_the_focus(
+        steps in steps(),
+        is_bottom_up in any::<bool>(),
+        collapses_recursion in any::<bool>(),
+        focus in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let trace = trace(&steps, 5, true);
+        let explorer = explorer(&trace, ENOUGH);
+        let selection = explorer.select(&Filter::default(), Found::default(), &|| false).unwrap();
+        let cull = CullList::empty();
+        let side = heapr_query::Side { explorer: &explorer, selection: &selection, cull: &cull };
+        let union = heapr_query::FrameUnion::new(&explorer, &explorer);
+        let frames: Vec<heapr_query::FrameNumber> =
+            (0..).map(heapr_query::FrameNumber).take_while(|&frame| explorer.frame(frame).is_some()).collect();
+        let focus = focus.filter(|_| !frames.is_empty()).map(|index| frames[index.index(frames.len())]);
+        let name_of = |frame: heapr_query::FrameNumber| {
+            let view = explorer.frame(frame).unwrap();
+            let module = view.module.map_or("?", heapr_query::file_name);
+            format!("{module}!{}", view.symbol.unwrap_or("?"))
+        };
+        // Frames without symbols are one in a difference, and several in a flame graph.
+        let names: std::collections::BTreeSet<String> = frames.iter().map(|&frame| name_of(frame)).collect();
+        prop_assume!(names.len() == frames.len());
+        let query = FlameQuery { is_bottom_up, collapses_recursion, focus, ..flame_query(is_bottom_up) };
+        let flame = explorer.flame(&selection, &cull, &query).unwrap();
+        let union_focus = focus.map(|focus| {
+            let wanted = name_of(focus);
+            heapr_query::FrameNumber((0..).find(|&frame| union.name(frame) == wanted).unwrap())
+        });
+        let both = union.flame([side, side], &FlameQuery { focus: union_focus, ..query }).unwrap();
+        let mut known: Vec<Vec<String>> = Vec::new();
+        for node in &flame.nodes {
+            let mut path = node.parent.map(|parent| known[parent].clone()).unwrap_or_default();
+            path.extend(node.frame.map(name_of));
+            known.push(path);
+        }
+        let expected: BTreeMap<Vec<String>, (u64, u64)> =
+            known.into_iter().zip(flame.nodes.iter().map(|node| (node.value, node.value))).collect();
+        prop_assert_eq!(difference_paths(&union, &both), expected);
+    }
 }

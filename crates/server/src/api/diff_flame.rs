@@ -1,6 +1,6 @@
 //! A flame graph of two sides.
 
-use heapr_query::FlameQuery;
+use heapr_query::{FlameQuery, FrameNumber, FramePattern, FrameUnion};
 use serde::{Deserialize, Serialize};
 
 use super::diff::{OpenSide, SideRequest, diff_command, union};
@@ -77,21 +77,30 @@ struct DiffFlameJson<'a> {
     nodes: NodeColumns,
 }
 
+/// A frame of both sides by its id or by a pattern, whose first match it is.
+fn focus(union: &FrameUnion, text: &str) -> Result<FrameNumber> {
+    let by_id = text.strip_prefix('u').and_then(|number| number.parse().ok());
+    if let Some(frame) = by_id.filter(|&frame| !union.parts(frame).0.is_empty()) {
+        return Ok(FrameNumber(frame));
+    }
+    let pattern = FramePattern::parse(text)?;
+    let frame = union.frame_matching(&pattern);
+    frame.map(FrameNumber).ok_or_else(|| Error::NotFound { what: "frame", name: text.to_owned() })
+}
+
 pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: DiffFlameRequest = read(body)?;
     let (value, is_temporary, sort) = flame_value(&request.value)?;
     let open = |side| OpenSide::open(context, side, is_temporary);
     let sides = [open(&request.before)?, open(&request.after)?];
     let union = union(context, &sides)?;
-    if request.focus.is_some() {
-        return Err(Error::bad("focus", "a difference has no focus: ask each side for it"));
-    }
+    let focus = request.focus.as_deref().map(|text| focus(&union, text)).transpose()?;
     let (least_share, nodes_max) = bounded(request.least_share, request.nodes_max);
     let query = FlameQuery {
         value,
         is_bottom_up: is_bottom_up(&request.direction)?,
         collapses_recursion: request.collapse_recursion,
-        focus: None,
+        focus,
         root: request.root.as_deref().map(node_key).transpose()?,
         least_share,
         nodes_max,

@@ -55,9 +55,15 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
             }
             let (tasks, warnings, trace, snapshot) = match &content {
                 Content::Trace(trace) => {
-                    let is_running = entry.session.as_ref().is_some_and(|session| session.stage().is_running());
-                    (tasks(trace), trace.warnings(is_running), trace_facts(&*context.files.host, trace), Value::Null)
-                },
+                    let is_running =
+                        entry.session.as_ref().is_some_and(|session| session.stage().is_running());
+                    (
+                        tasks(trace),
+                        trace.warnings(is_running),
+                        trace_facts(&*context.files.host, trace),
+                        Value::Null,
+                    )
+                }
                 Content::Snapshot(snapshot) => {
                     (json!([]), snapshot.warnings(), Value::Null, snapshot.facts())
                 }

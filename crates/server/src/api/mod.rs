@@ -1,5 +1,6 @@
 //! The requests of `docs/api.md`: names and JSON in, JSON out; no HTTP in here.
 
+mod batch;
 mod diff;
 mod diff_flame;
 mod export;
@@ -65,6 +66,7 @@ pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) ->
         "stack" => stack::stack(&context, body),
         "flame" => flame::flame(&context, body),
         "frame" => frame::frame(&context, body),
+        "panels" => batch::batch(&context, body),
         "histograms" => panels::histograms(&context, body),
         "types" => panels::types(&context, body),
         "diff" => diff::diff(&context, body),

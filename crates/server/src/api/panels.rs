@@ -68,7 +68,12 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
                 (selection.totals.alloc_count, selection.totals.alloc_bytes)
             }
         };
-        types.push(TypeJson { r#type: name, command: report_command(&file, &["--totals"], &words), count, bytes });
+        types.push(TypeJson {
+            r#type: name,
+            command: report_command(&file, &["--totals"], &words),
+            count,
+            bytes,
+        });
     }
     super::json(&json!({ "schema": "heapr.view.types/1", "types": types }))
 }

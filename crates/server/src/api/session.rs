@@ -25,10 +25,8 @@ struct SessionRequest {
 pub(super) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<Answer> {
     let request: SessionRequest = read(body)?;
     let entry = context.files.entry(request.file)?;
-    let session = entry
-        .session
-        .as_ref()
-        .ok_or(Error::OtherKind { file: request.file, wanted: "session that runs" })?;
+    let session =
+        entry.session.as_ref().ok_or(Error::OtherKind { file: request.file, wanted: "session that runs" })?;
     let answer = match name {
         "status" => session.history(),
         "mark" if request.text.is_empty() => return Err(Error::bad("text", "a marker needs a text")),

@@ -4,8 +4,8 @@ mod diff;
 mod rows;
 mod series;
 mod statistics;
-mod suspects;
 mod summary;
+mod suspects;
 mod treemap;
 
 pub use rows::snapshot_json;

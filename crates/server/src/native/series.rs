@@ -45,7 +45,8 @@ impl Read {
             filters.push(file.filter(&*context.files.host, filter)?);
             files.push((*number, file));
         }
-        let key_of = |((_, file), (_, numbers)): (&(usize, Arc<TraceFile>), &Chosen)| (file.number, numbers.clone());
+        let key_of =
+            |((_, file), (_, numbers)): (&(usize, Arc<TraceFile>), &Chosen)| (file.number, numbers.clone());
         let key = (files.iter().zip(chosen).map(key_of).collect(), filter.clone(), by);
         let series = context.files.series.get(&key, context.cancel, |_| {
             let parts: Vec<SeriesFile<'_>> = files

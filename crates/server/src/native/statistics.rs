@@ -36,7 +36,8 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let read = file.filter(&*context.files.host, &words)?;
     let found = Found { threads: false, histograms: true };
     let selection = file.select(&words, &read.filter, found, context.cancel)?;
-    let (_, threads) = file.rank(&words, &read, GroupBy::Threads, SortKey::OutstandingBytes, context.cancel)?;
+    let (_, threads) =
+        file.rank(&words, &read, GroupBy::Threads, SortKey::OutstandingBytes, context.cancel)?;
     let trace = file.trace();
     let mut heaps: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let mut processes: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -80,5 +81,7 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 fn listed(sums: BTreeMap<String, (u64, u64)>) -> Vec<Value> {
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by_key(|(_, (bytes, _))| std::cmp::Reverse(*bytes));
-    sums.into_iter().map(|(name, (bytes, blocks))| json!({"name": name, "bytes": bytes, "blocks": blocks})).collect()
+    sums.into_iter()
+        .map(|(name, (bytes, blocks))| json!({"name": name, "bytes": bytes, "blocks": blocks}))
+        .collect()
 }

@@ -95,8 +95,12 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             "blocks": blocks,
         })
     });
-    let mut options =
-        vec!["--sort".to_owned(), request.sort.clone(), "--min-growth".to_owned(), request.min_growth_bytes.to_string()];
+    let mut options = vec![
+        "--sort".to_owned(),
+        request.sort.clone(),
+        "--min-growth".to_owned(),
+        request.min_growth_bytes.to_string(),
+    ];
     if let Some(numbers) = &request.numbers {
         options.push("--snapshots".to_owned());
         options.extend(numbers.iter().map(u32::to_string));

@@ -72,7 +72,9 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     for (image, (image_value, frames)) in greatest(images, least, |part| part.0) {
         let Some(image) = columns.push(None, Some(0), image.to_owned(), image_value, 0) else { break };
         for (frame, (frame_value, lines)) in greatest(frames, least, |part| part.0) {
-            let Some(frame) = columns.push(None, Some(image), frame.to_owned(), frame_value, 0) else { break };
+            let Some(frame) = columns.push(None, Some(image), frame.to_owned(), frame_value, 0) else {
+                break;
+            };
             let mut lines: Vec<_> = lines.into_iter().filter(|(value, _)| *value >= least).collect();
             lines.sort_by(|(one, one_line), (other, other_line)| {
                 other.cmp(one).then_with(|| one_line.frames.cmp(&other_line.frames))

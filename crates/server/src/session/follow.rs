@@ -91,9 +91,7 @@ impl Follower {
         self.session.ask(Request::Update(update)).map_err(|error| error.to_string())?;
         let file = match self.file.take() {
             Some(file) => file,
-            None => {
-                File::open(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?
-            }
+            None => File::open(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?,
         };
         let file = self.file.insert(file);
         let trace = open(file).map_err(|error| error.to_string())?;
@@ -106,8 +104,7 @@ impl Follower {
         let Some(file) = &self.file else { return Ok(()) };
         let identity = identity(file).map_err(|error| error.to_string())?;
         let path = self.path.clone();
-        let trace =
-            TraceFile::open(&path, trace, Arc::clone(&self.reading.host), self.reading.limit);
+        let trace = TraceFile::open(&path, trace, Arc::clone(&self.reading.host), self.reading.limit);
         // The first one is shown at once: it says itself that it is being read.
         if !self.is_empty {
             let never = Cancel::default();
@@ -129,7 +126,10 @@ impl Follower {
         }
         let Some(file) = &self.file else {
             if let Some(entry) = self.entry.upgrade() {
-                entry.fail(format!("the session has ended, and its file {} is not there", self.path.display()));
+                entry.fail(format!(
+                    "the session has ended, and its file {} is not there",
+                    self.path.display()
+                ));
             }
             return self.session.note_end(SessionStage::Cancelled);
         };

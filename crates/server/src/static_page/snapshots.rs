@@ -17,7 +17,8 @@ const OBJECTS: usize = 100;
 const OPENED: usize = 300;
 /// Levels of trees below the root.
 const LEVELS: usize = 4;
-const LISTS: [&str; 7] = ["strings", "collections", "shapes", "fanout", "detached", "unreachable", "closures"];
+const LISTS: [&str; 7] =
+    ["strings", "collections", "shapes", "fanout", "detached", "unreachable", "closures"];
 
 pub(super) fn record(
     recorder: &mut Recorder<'_>,
@@ -42,7 +43,10 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
         recorder.record("snapshot/statistics", json!({"file": file}))?;
         recorder.record("snapshot/suspects", json!({"files": [file], "top": 20}))?;
         for by in ["dominators", "classes"] {
-            recorder.record("snapshot/treemap", json!({"file": file, "by": by, "least_share": 0.0005, "nodes_max": 5000}))?;
+            recorder.record(
+                "snapshot/treemap",
+                json!({"file": file, "by": by, "least_share": 0.0005, "nodes_max": 5000}),
+            )?;
         }
     }
     Ok(())
@@ -53,7 +57,8 @@ fn second(recorder: &mut Recorder<'_>, file: usize, snapshot: &SnapshotFile) -> 
     if recorder.begin(&format!("objects of file {file}")) {
         let classes = summary(recorder, file, "retained")?.unwrap_or_default();
         for class in classes["rows"].as_array().into_iter().flatten().take(CLASSES) {
-            let body = json!({"file": file, "class_key": class["class_key"], "sort": "retained", "limit": OBJECTS});
+            let body =
+                json!({"file": file, "class_key": class["class_key"], "sort": "retained", "limit": OBJECTS});
             let answer = recorder.record("snapshot/objects", body)?.unwrap_or_default();
             objects.extend(ids(&answer).into_iter().take(8));
         }
@@ -115,7 +120,9 @@ pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
     let is_snapshot =
         |number: &usize| matches!(recorder.files.entries[*number].content(), Content::Snapshot(_));
     let all: Vec<usize> = (0..recorder.files.entries.len()).filter(is_snapshot).collect();
-    let Some((first, others)) = all.split_first().filter(|(_, others)| !others.is_empty()) else { return Ok(()) };
+    let Some((first, others)) = all.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Ok(());
+    };
     recorder.record("snapshot/suspects", json!({"files": all, "top": 20}))?;
     for other in others {
         if !recorder.begin(&format!("comparison of files {first} and {other}")) {
@@ -124,7 +131,8 @@ pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
         let pair = json!({"before": first, "after": other, "sort": "bytes_delta", "limit": ROWS});
         let answer = recorder.record("snapshot/diff", pair)?.unwrap_or_default();
         for class in answer["rows"].as_array().into_iter().flatten().take(CLASSES) {
-            let body = json!({"before": first, "after": other, "class_key": class["class_key"], "limit": OBJECTS});
+            let body =
+                json!({"before": first, "after": other, "class_key": class["class_key"], "limit": OBJECTS});
             recorder.record("snapshot/diff-objects", body)?;
         }
     }

@@ -30,12 +30,7 @@ const VALUES: [&str; 9] = [
     "realloc_count",
 ];
 
-pub(super) fn record(
-    recorder: &mut Recorder<'_>,
-    file: usize,
-    trace: &TraceFile,
-    step: usize,
-) -> Result<()> {
+pub(super) fn record(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile, step: usize) -> Result<()> {
     match step {
         0 => first(recorder, file),
         1 => second(recorder, file, trace),
@@ -47,7 +42,9 @@ fn first(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     if recorder.begin(&format!("timeline, tables and flame graph of file {file}")) {
         timeline(recorder, file, "none", "bytes")?;
         flame(recorder, file, "outstanding_bytes", "top-down", false)?;
-        for (by, sort) in [("stacks", "so"), ("stacks", "peak"), ("images", "so"), ("stacks", "stc"), ("frames", "so")] {
+        for (by, sort) in
+            [("stacks", "so"), ("stacks", "peak"), ("images", "so"), ("stacks", "stc"), ("frames", "so")]
+        {
             report(recorder, file, by, sort)?;
         }
         recorder.record("types", json!({"file": file}))?;
@@ -64,7 +61,8 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
             let groups = answer["groups"].as_array().into_iter().flatten();
             for id in groups.take(if by == "frames" { FRAMES } else { STACKS }).map(|group| &group["id"]) {
                 if by == "frames" {
-                    recorder.record("frame", json!({"file": file, "frame": id, "sort": "so", "limit": 50}))?;
+                    recorder
+                        .record("frame", json!({"file": file, "frame": id, "sort": "so", "limit": 50}))?;
                 } else {
                     recorder.record("stack", json!({"file": file, "id": id, "source_lines": 5}))?;
                 }
@@ -143,7 +141,8 @@ fn native(recorder: &mut Recorder<'_>, file: usize, numbers: &[u32]) -> Result<(
     chosen.extend(numbers.last());
     chosen.dedup();
     for by in ["stacks", "frames", "images"] {
-        recorder.record("native/suspects", json!({"files": [file], "by": by, "sort": "oldest", "limit": ROWS}))?;
+        recorder
+            .record("native/suspects", json!({"files": [file], "by": by, "sort": "oldest", "limit": ROWS}))?;
         let [first, .., last] = numbers else { continue };
         let of = json!([{"file": file, "number": first}, {"file": file, "number": last}]);
         recorder.record("native/diff", json!({"of": of, "by": by, "sort": "change", "limit": ROWS}))?;

@@ -107,3 +107,82 @@ fn a_query_whose_client_goes_leaves_the_server_as_it_was() {
     }
     assert_eq!(server.ask("report", "{\"file\":0}").status, 200);
 }
+
+#[test]
+fn several_requests_at_once_get_what_each_gets_alone() {
+    let (_folder, server) = running(500);
+    let bodies = [
+        ("report", "{\"file\":0,\"filter\":{\"range\":[\"10\",\"900\"]}}"),
+        ("flame", "{\"file\":0}"),
+        ("types", "{\"file\":0,\"filter\":{\"range\":[\"10\",\"900\"]}}"),
+        ("report", "{\"file\":9}"),
+        ("panels", "{\"requests\":[]}"),
+        ("session/stop", "{\"file\":0}"),
+    ];
+    let requests: Vec<String> =
+        bodies.iter().map(|(path, body)| format!("{{\"path\":\"{path}\",\"body\":{body}}}")).collect();
+    let reply = server.ask("panels", &format!("{{\"requests\":[{}]}}", requests.join(",")));
+    assert_eq!(reply.status, 200);
+    let answers = reply.json()["answers"].clone();
+    for (number, (path, body)) in bodies[..4].iter().enumerate() {
+        let alone = server.ask(path, body);
+        assert_eq!(answers[number]["status"], alone.status);
+        assert_eq!(answers[number]["answer"], alone.json(), "{path}");
+    }
+    for refused in [4, 5] {
+        assert_eq!(answers[refused]["status"], 400);
+        assert!(answers[refused]["answer"]["error"].as_str().unwrap().contains("goes alone"));
+    }
+    let many = vec!["{\"path\":\"flame\"}"; 33].join(",");
+    assert_eq!(server.ask("panels", &format!("{{\"requests\":[{many}]}}")).status, 400);
+}
+
+#[test]
+fn two_browsers_at_once_get_the_same_answers() {
+    let (_folder, server) = running(2000);
+    let expected = server.ask("report", "{\"file\":0,\"filter\":{\"range\":[\"0\",\"8991\"]}}").json();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for round in 0..20 {
+                    let body =
+                        format!("{{\"file\":0,\"filter\":{{\"range\":[\"0\",\"{}\"]}}}}", 8991 + round % 4);
+                    let answer = server.ask("report", &body).json();
+                    assert_eq!(answer["totals"], expected["totals"], "{body}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn types_are_what_each_type_alone_counts() {
+    let (_folder, server) = running(1000);
+    let types = server.ask("types", "{\"file\":0,\"filter\":{\"range\":[\"2003\",\"7000\"]}}").json();
+    let count = |number: usize| types["types"][number]["count"].as_u64().unwrap();
+    // Allocations at 10 n + 10; each odd one is freed 5 ns later. Freed inside: those of the odd ones among 200..699, and none
+    // across the start; what is older and not freed: the even ones before.
+    let births = 200..699_u64;
+    let odd = births.clone().filter(|number| number % 2 == 1).count() as u64;
+    assert_eq!([count(0), count(1)], [odd, births.count() as u64 - odd]);
+    assert_eq!([count(2), count(3)], [1, 100], "number 199 is freed at 2005");
+}
+
+#[test]
+fn a_difference_has_a_focus_and_says_which_frame_is_not_there() {
+    let (_folder, server) = running(100);
+    let sides = "\"before\":{\"file\":0,\"filter\":{\"range\":[\"0\",\"300\"]}},\"after\":{\"file\":0},\"value\":\"total_bytes\"";
+    for direction in ["top-down", "bottom-up"] {
+        let ask = |focus: &str| {
+            server.ask(
+                "diff-flame",
+                &format!("{{{sides},\"direction\":\"{direction}\",\"focus\":\"{focus}\"}}"),
+            )
+        };
+        let flame = ask("app!f1").json();
+        assert_eq!([&flame["before"], &flame["after"]], [1500, 5000], "{flame}");
+        let id = flame["frames"][0]["id"].as_str().unwrap().to_owned();
+        assert_eq!(ask(&id).json()["after"], flame["after"]);
+        assert_eq!(ask("nothing").status, 404);
+    }
+}
