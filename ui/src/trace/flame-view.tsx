@@ -107,7 +107,8 @@ export function SelectionActions({ layout, node }: { layout: FlameLayout; node: 
   const address = useAddress();
   const frame = layout.answer.frames[layout.answer.nodes.frame[node] ?? -1];
   if (!frame) return null;
-  const symbol = layout.answer.names[frame.symbol] ?? '';
+  const known = layout.answer.names[frame.symbol] ?? '';
+  const symbol = isDifference && known === '?' ? '' : known;
   const image = nodeImage(layout, node);
   const pattern = symbol === '' ? (image === '' ? '' : `${image}!`) : image === '' ? symbol : `${image}!${symbol}`;
   return (
