@@ -25,6 +25,12 @@ async function until(page, change, isDone, argument) {
     return performance.now() - start;
   }, { change: change.toString(), isDone: isDone.toString(), argument });
 }
+/** How long the last change waited for the server: the longest of its requests, in ms. */
+const serverMs = (page) => page.evaluate(() => {
+  const took = performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/') && !name.endsWith('/api/files')).map(({ startTime, responseEnd }) => responseEnd - startTime);
+  performance.clearResourceTimings();
+  return Math.max(0, ...took);
+});
 /** All panels show what was asked for: nothing is old, nothing loads. */
 const isSettled = `!document.querySelector('.is-old') && ![...document.querySelectorAll('[role=status]')].some((element) => /loading|Loading/.test(element.textContent))`;
 
@@ -54,36 +60,44 @@ async function traceBench(file) {
   const browser = await openBrowser();
   const { page } = browser;
   // The page's policy forbids `eval`, which the measuring needs.
-  const firsts = [];
+  const [firsts, printed] = [[], []];
   let server;
   for (let round = 0; round < 3; round += 1) {
     await server?.stop();
     const start = performance.now();
     server = await view(work, [file]);
+    const begun = performance.now();
     await page.goto(server.url, { waitUntil: 'commit' });
     await page.waitForSelector('.ranking .amount');
     firsts.push(performance.now() - start);
+    printed.push(begun - start);
   }
+  tell('first picture: of it until the address is printed', name, median(printed), 'ms');
   tell('first picture: from the start of heapr view to the overview', name, median(firsts), 'ms', 1000);
-  await page.waitForSelector('.legend li');
+  await page.waitForSelector('.legend li', { timeout: 120_000 });
   const events = await page.evaluate(() => [...document.querySelectorAll('.facts div')].find((div) => div.textContent.startsWith('Events'))?.textContent ?? '');
   tell('events', name, Number(events.replace(/\D/g, '')), '');
   const must = Number(events.replace(/\D/g, '')) > 20e6 ? 1000 : 150;
   const end = await page.evaluate(async () => (await (await fetch('/api/files')).json()).files[0].trace.duration_ns);
   for (const view of ['stacks', 'flame', 'histograms', 'leaks', 'types']) {
-    const took = [];
+    const [took, waited] = [[], []];
+    await serverMs(page);
     for (const [from, to] of [[0, 60], [10, 60], [40, 45], [90, 100], [25, 75], [33, 34]]) {
       const [first, last] = [from, to].map((part) => `${Math.floor((end / 100) * part)}ns`);
       const hash = `view=${view}&range=${first}&range=${last}`;
       took.push(await until(page, '(hash) => { location.hash = hash; }', `(hash) => ${isSettled} && [...document.querySelectorAll('.command code')].some((code) => code.textContent.includes('${last}'))`, hash));
+      waited.push(await serverMs(page));
     }
     tell(`brush a range, ${view}`, name, median(took), 'ms, median', must);
     tell(`brush a range, ${view}`, name, Math.max(...took), 'ms, worst', must);
+    tell(`brush a range, ${view}: of it the server`, name, median(waited), 'ms, median');
   }
   const filters = [];
   for (const filter of ['size=1K&size=1M', 'lifetime=0&lifetime=1ms', 'temporary=1', 'no_default_cull=1', 'at=peak']) {
     const hash = `view=stacks&${filter}`;
-    filters.push(await until(page, '(hash) => { location.hash = hash; }', `(hash) => ${isSettled} && /--(size|lifetime|temporary|no-default-cull|at)/.test(document.querySelector('.command code')?.textContent ?? '')`, hash));
+    const took = await until(page, '(hash) => { location.hash = hash; }', `(hash) => ${isSettled} && /--(size|lifetime|temporary|no-default-cull|at)/.test(document.querySelector('.command code')?.textContent ?? '')`, hash);
+    filters.push(took);
+    tell(`change a filter, stacks: ${filter}`, name, took, 'ms', must);
     await until(page, '() => { location.hash = "view=stacks"; }', `() => ${isSettled} && !/--(size|lifetime|temporary|no-default-cull|at)/.test(document.querySelector('.command code')?.textContent ?? '-- at')`, '');
   }
   tell('change a filter, stacks', name, Math.max(...filters), 'ms, worst', must);

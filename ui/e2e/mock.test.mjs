@@ -21,6 +21,7 @@ beforeEach(() => {
 const VIEWS = ['overview', 'flame', 'stacks', 'frames', 'images', 'threads', 'leaks', 'histograms', 'types', 'compare'].map((view) => `file=0&view=${view}&select=s3&before=1`)
   .concat(['view=compare&picture=flame&before=1', 'view=frames&select=f3'])
   .concat(['summary', 'comparison', 'containment', 'dominators', 'statistics', 'suspects', 'treemap', 'lists', 'search'].map((view) => `file=3&view=${view}&object=77&match=`))
+  .concat(['summary', 'comparison&between=1', 'suspects', 'treemap', 'statistics'].map((part) => `file=5&view=snapshots&part=${part}&select=s3`), ['file=5&view=stacks&snapshot=3'])
   .concat(['file=2&object=77&lower=paths', 'file=2&object=77&lower=object', 'file=4']);
 
 async function show(hash) {
@@ -118,7 +119,7 @@ test('the keyboard alone reaches everything', async () => {
 });
 
 test('controls have names for a screen reader', async () => {
-  for (const hash of ['view=stacks&select=s3', 'view=flame', 'file=3&view=comparison&object=77']) {
+  for (const hash of ['view=stacks&select=s3', 'view=flame', 'file=3&view=comparison&object=77', 'file=5&view=snapshots', 'file=5&view=snapshots&part=comparison&between=1']) {
     await show(hash);
     const nameless = await page.evaluate(() => [...document.querySelectorAll('button, input, select, canvas, [role=grid], [role=treegrid], [role=separator]')]
       .filter((element) => !(element.getAttribute('aria-label') || element.textContent.trim() || element.labels?.length || element.closest('label')))
@@ -157,7 +158,7 @@ test('a table is saved as CSV with exact numbers', async () => {
 test('the page fits from 1280 to 3840 pixels and at 150 % zoom', async () => {
   for (const [width, height] of [[1280, 800], [3840, 2160], [853, 533]]) {
     await page.setViewportSize({ width, height });
-    for (const hash of ['view=stacks&select=s3', 'view=flame', 'file=3&view=comparison&object=77']) {
+    for (const hash of ['view=stacks&select=s3', 'view=flame', 'file=3&view=comparison&object=77', 'file=5&view=snapshots', 'file=5&view=snapshots&part=comparison&between=1']) {
       await show(hash);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       assert.ok(wide <= 0, `${hash} at ${width}: ${wide} pixels too wide`);
@@ -167,3 +168,21 @@ test('the page fits from 1280 to 3840 pixels and at 150 % zoom', async () => {
   await page.setViewportSize({ width: 1280, height: 800 });
 });
 
+
+test('what is held stands still, and what a session is asked for is said', async () => {
+  await show('file=5&view=stacks');
+  await page.waitForSelector('.session-bar:has-text("recording")');
+  await page.keyboard.press('h');
+  await page.waitForSelector('#hold[aria-pressed=true]');
+  await page.fill('.session-bar input', 'half <b>way</b>');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.session-bar :text("marked: half <b>way</b>")');
+  await page.click('.session-bar button:has-text("Snapshot")');
+  await page.waitForSelector('.session-bar :text("snapshot 6:")');
+  // One click does not end a recording.
+  const before = mock.asked.length;
+  await page.click('.session-bar button:has-text("Stop")');
+  assert.equal(mock.asked.slice(before).some(({ path }) => path === '/api/session/stop'), false);
+  await page.waitForSelector('.message:has-text("2 events lost so far")');
+  assert.deepEqual(browser.errors, []);
+});

@@ -36,12 +36,12 @@ const numbersOf = (group) => [group.outstanding_bytes, group.outstanding_count, 
 /** The table must hold what the shown command prints. Groups that are equal in what is sorted by may be in any order. */
 async function tableIsCommand() {
   const report = await runShown(shown.work, await shownCommand());
-  const shown = await firstRows(15, COLUMNS);
-  assert.ok(shown.length > 0, 'the table has rows');
-  const printed = report.groups.slice(0, shown.length).map(numbersOf);
+  const seen = await firstRows(15, COLUMNS);
+  assert.ok(seen.length > 0, 'the table has rows');
+  const printed = report.groups.slice(0, seen.length).map(numbersOf);
   const sorted = (rows) => rows.map((row) => row.join(' ')).sort();
   assert.equal(report.groups.length > 0, true);
-  assert.deepEqual(sorted(shown), sorted(printed), `${report.action} by ${report.sort}`);
+  assert.deepEqual(sorted(seen), sorted(printed), `${report.action} by ${report.sort}`);
   return report;
 }
 

@@ -8,6 +8,7 @@ mod header;
 mod packages;
 mod soak_attach;
 mod soak_kills;
+mod soak_snapshot;
 mod sources;
 
 use std::path::PathBuf;
@@ -25,8 +26,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   soak attach [ROUNDS [PROGRAM]]   attach to programs at work and detach, with pauses and speed
   soak kills [ROUNDS [SEED]]
                          recorder, command or program killed at random moments: nobody else is harmed
+  soak snapshot [MINUTES]  a session in snapshot mode on a server at work: the recorder's memory
   bench overhead [--rounds N] [--only PROGRAM,…]
                          time added by heapr and by heaptrack, bytes per event
+  bench attach           speed of programs after a detach, and attached to against started
   bench scaling          the agent's time per event with one thread and with four
   bench report           heapr report against heaptrack_print on the same run
   bench view [large]     the server of heapr view: first picture, all panels for ranges and filters; of 100 M events
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         ["header", "--check"] => header::run(true),
         ["soak", "attach", ref rest @ ..] => soak_attach::run(rest),
         ["soak", "kills", ref rest @ ..] => soak_kills::run(rest),
+        ["soak", "snapshot", ref rest @ ..] => soak_snapshot::run(rest),
         ["packages"] => packages::print(),
         ["test", ref filter @ ..] => packages::install_missing().and_then(|()| test(filter)),
         ["bench", ref what @ ..] => bench::run(what),

@@ -11,6 +11,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("gcc", "gcc"),
     ("g++", "g++"),
     ("chromium", "chromium"),
+    ("firefox-esr", "firefox-esr"),
     ("clang", "clang++"),
     ("gdb", "gdb"),
     ("git", "git"),

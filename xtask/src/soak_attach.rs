@@ -5,11 +5,12 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use serde_json::Value;
 
 /// Rounds unless told otherwise.
 const ROUNDS: u32 = 200;
@@ -19,12 +20,33 @@ const RECORD_MS: u32 = 30;
 const MEASURE: Duration = Duration::from_secs(4);
 
 /// A program that prints a growing count of what it has done, one number a line.
-struct Program {
+pub(crate) struct Program {
     child: Child,
     /// The process to attach to.
-    pid: u32,
-    count: Arc<AtomicU64>,
+    pub(crate) pid: u32,
+    /// What it has done, and when it said so.
+    count: Arc<Mutex<(u64, Instant)>>,
     others: Vec<Child>,
+}
+
+impl Program {
+    /// What it does in a second, between the first and the last line that it prints in `time`.
+    pub(crate) fn speed(&self, time: Duration) -> f64 {
+        let read = || self.count.lock().map(|count| *count).unwrap_or((0, Instant::now()));
+        let limit = Instant::now() + time * 3;
+        let (old, begin) = (read(), Instant::now());
+        let fresh = |before: (u64, Instant)| {
+            while read().1 == before.1 && Instant::now() < limit {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            read()
+        };
+        let first = fresh(old);
+        std::thread::sleep(time.saturating_sub(begin.elapsed()));
+        let last = fresh(read());
+        let seconds = (last.1 - first.1).as_secs_f64();
+        if seconds > 0.0 { (last.0 - first.0) as f64 / seconds } else { 0.0 }
+    }
 }
 
 impl Drop for Program {
@@ -86,57 +108,77 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     ]))?;
     let attacher = crate::check_agent::target_folder()?.join("quick/examples/attach_soak");
     println!(
-        "| program | rounds | pause attach median / worst ms | detach | busy | events | speed after / before |"
+        "Pauses in ms: median / worst. Parts of an attach's median: stop, settle, heap, install, resume.\n"
     );
-    println!("|---|---|---|---|---|---|---|");
-    for name in ["redis", "python", "node", "threads", "forks", "plugins"] {
+    println!(
+        "| program | threads, modules | rounds | attach | parts | stops | detach | busy | unread | events | speed |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    let mut failures = Vec::new();
+    for name in PROGRAMS {
         if only.is_some_and(|only| only != name) {
             continue;
         }
-        let program = start(name)?;
-        println!("{}", measure(name, program, &attacher, rounds)?);
+        match start(name, &[]).and_then(|program| measure(name, program, &attacher, rounds)) {
+            Ok(line) => println!("{line}"),
+            Err(error) => {
+                println!("| {name} | failed |");
+                failures.push(format!("{name}: {error:#}"));
+            }
+        }
     }
+    ensure!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
 }
 
-fn speed(program: &Program) -> f64 {
-    let (begin, first) = (Instant::now(), program.count.load(Relaxed));
-    std::thread::sleep(MEASURE);
-    (program.count.load(Relaxed) - first) as f64 / begin.elapsed().as_secs_f64()
-}
+const PROGRAMS: [&str; 7] = ["redis", "python", "node", "threads", "forks", "plugins", "modules"];
 
 fn measure(name: &str, mut program: Program, attacher: &Path, rounds: u32) -> anyhow::Result<String> {
     std::thread::sleep(Duration::from_secs(1));
-    let before = speed(&program);
+    let before = program.speed(MEASURE);
     ensure!(before > 0.0, "{name} does nothing");
-    let (pid, record_ms) = (program.pid.to_string(), RECORD_MS.to_string());
-    let line = crate::output_of(Command::new(attacher).args([&pid, &rounds.to_string(), &record_ms]))?;
-    let after = speed(&program);
+    // A round takes well under a second; a target that hangs must not make us hang.
+    let limit_s = 60 + rounds * 3;
+    let mut soak = Command::new("timeout");
+    soak.args(["--signal=KILL", &limit_s.to_string()]).arg(attacher);
+    soak.args([&program.pid.to_string(), &rounds.to_string(), &RECORD_MS.to_string()]);
+    let line = crate::output_of(&mut soak)?;
+    let after = program.speed(MEASURE);
     if let Some(status) = program.child.try_wait()? {
         bail!("{name} has ended: {status}");
     }
-    let numbers: Vec<f64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
-    let [_, median, worst, detach_median, detach_worst, bytes_left, events, busy, _tries] =
-        numbers.as_slice()
-    else {
-        bail!("{name}: {line}");
-    };
-    ensure!(*bytes_left == 0.0, "{name}: {bytes_left} bytes of the agent were left");
+    let report: Value = serde_json::from_str(&line).with_context(|| format!("{name}: {line}"))?;
+    let number = |path: &str| report.pointer(path).and_then(Value::as_f64).unwrap_or(f64::NAN);
+    let ms = |path: &str, which: usize| number(&format!("{path}/{which}")) / 1e3;
+    let parts = ["stop", "settle", "read_heap", "install", "resume"];
+    let parts = parts.map(|part| format!("{:.1}", ms(&format!("/attach/{part}_us"), 0))).join(" ");
+    ensure!(after > 0.0, "{name} does nothing any more");
+    ensure!(number("/bytes_left") == 0.0, "{name}: {} bytes of the agent were left", number("/bytes_left"));
     Ok(format!(
-        "| {name} | {rounds} | {:.1} / {:.1} | {:.1} / {:.1} | {busy} | {events} | {:.3} |",
-        median / 1e3,
-        worst / 1e3,
-        detach_median / 1e3,
-        detach_worst / 1e3,
+        "| {name} | {}, {} | {rounds} | {:.1} / {:.1} | {parts} | {:.1} | {:.1} / {:.1} | {} | {} | {} | {:.3} |",
+        number("/threads"),
+        number("/modules"),
+        ms("/attach/pause_us", 0),
+        ms("/attach/pause_us", 1),
+        number("/attach/tries_mean"),
+        ms("/detach/pause_us", 0),
+        ms("/detach/pause_us", 1),
+        number("/allocator_busy"),
+        number("/heap_unread"),
+        number("/events"),
         after / before
     ))
 }
 
-fn start(name: &str) -> anyhow::Result<Program> {
+/// Starts a program; `wrapper`: a command that starts it in its place.
+pub(crate) fn start(name: &str, wrapper: &[&str]) -> anyhow::Result<Program> {
     let mut others = Vec::new();
     let mut command = match name {
         "python" => {
-            let mut command = Command::new("/usr/bin/python3");
+            // Not a script that looks for the interpreter and becomes it later.
+            let real =
+                crate::output_of(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))?;
+            let mut command = Command::new(real.trim());
             command.args(["-c", PYTHON]);
             command
         }
@@ -146,13 +188,13 @@ fn start(name: &str) -> anyhow::Result<Program> {
             command
         }
         "redis" => {
-            let port = "7399";
-            let mut server = Command::new("redis-server");
+            let port = &NEXT_PORT.fetch_add(1, Relaxed).to_string();
+            let mut server = wrapped(wrapper, Path::new("redis-server"));
             server.args(["--port", port, "--save", "", "--appendonly", "no"]).stdout(Stdio::null());
             let server = server.process_group(0).spawn().context("redis-server")?;
-            let pid = server.id();
-            others.push(server);
             std::thread::sleep(Duration::from_secs(1));
+            let pid = if wrapper.is_empty() { server.id() } else { only_child(server.id())? };
+            others.push(server);
             let mut load = Command::new("redis-benchmark");
             load.args(["-p", port, "-l", "-q", "-t", "set,lpush,hset", "-d", "200", "-r", "10000"]);
             load.stdout(Stdio::null()).stderr(Stdio::null());
@@ -164,24 +206,60 @@ fn start(name: &str) -> anyhow::Result<Program> {
             count.args(["-c", &format!("while {ask}; do sleep 0.1; done")]);
             return watch(count, others, Some(pid));
         }
+        "modules" => {
+            let mut command = Command::new(victim(name)?);
+            command.arg(modules()?);
+            command
+        }
+        "thread" => {
+            let mut command = wrapped(wrapper, &victim("threads")?);
+            command.arg("1");
+            command
+        }
         _ => Command::new(victim(name)?),
     };
     command.stderr(Stdio::inherit());
-    watch(command, others, None)
+    let mut program = watch(command, others, None)?;
+    if !wrapper.is_empty() {
+        std::thread::sleep(Duration::from_secs(1));
+        program.pid = only_child(program.pid)?;
+    }
+    Ok(program)
+}
+
+static NEXT_PORT: AtomicU32 = AtomicU32::new(7420);
+
+fn wrapped(wrapper: &[&str], program: &Path) -> Command {
+    match wrapper {
+        [] => Command::new(program),
+        [first, rest @ ..] => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(program);
+            command
+        }
+    }
+}
+
+/// The process that a wrapper has started.
+fn only_child(pid: u32) -> anyhow::Result<u32> {
+    let children = crate::output_of(Command::new("pgrep").args(["-P", &pid.to_string()]))?;
+    let child = children.split_ascii_whitespace().next().context("the wrapper has started nothing")?;
+    Ok(child.parse()?)
 }
 
 fn watch(mut command: Command, others: Vec<Child>, pid: Option<u32>) -> anyhow::Result<Program> {
     let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().context("starting a program")?;
     let output = child.stdout.take().context("no output")?;
-    let count = Arc::new(AtomicU64::new(0));
+    let count = Arc::new(Mutex::new((0, Instant::now())));
     let counted = Arc::clone(&count);
     // The threads' program prints what it did since the last line; the others what they did in all.
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
-            if let Some(done) = line.strip_prefix('+').and_then(|done| done.parse().ok()) {
-                counted.fetch_add(done, Relaxed);
-            } else if let Ok(done) = line.trim().parse() {
-                counted.store(done, Relaxed);
+            let Ok(mut counted) = counted.lock() else { return };
+            if let Some(done) = line.strip_prefix('+').and_then(|done| done.parse::<u64>().ok()) {
+                *counted = (counted.0 + done, Instant::now());
+            } else if let Ok(done) = line.trim().parse::<u64>() {
+                *counted = (done.max(counted.0), Instant::now());
             }
         }
     });
@@ -196,4 +274,19 @@ fn victim(name: &str) -> anyhow::Result<PathBuf> {
     gcc.args(["-O1", "-D_GNU_SOURCE", "-pthread", "-w"]).arg(&source).args(["-ldl", "-o"]).arg(&output);
     crate::run(&mut gcc)?;
     Ok(output)
+}
+
+/// Builds 200 small libraries; their folder.
+fn modules() -> anyhow::Result<PathBuf> {
+    let folder = std::env::temp_dir().join("heapr-soak-libraries");
+    std::fs::create_dir_all(&folder)?;
+    let library = folder.join("lib0.so");
+    let mut gcc = Command::new("gcc");
+    let source = crate::root().join("crates/session/tests/attach/victims/module.c");
+    crate::run(gcc.args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(source))?;
+    // The loader tells them apart by their files.
+    for number in 1..200 {
+        std::fs::copy(&library, folder.join(format!("lib{number}.so")))?;
+    }
+    Ok(folder)
 }

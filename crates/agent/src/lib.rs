@@ -25,6 +25,7 @@
 mod bounds;
 mod events;
 mod exec;
+mod flagged;
 mod foreign;
 mod heaps;
 mod hooks;

@@ -16,7 +16,7 @@ use heapr_wire::{
 };
 use writer::{ProcessClaim, SlotClaim, WaitOutcome};
 
-use crate::hooks;
+use crate::{hooks, start};
 
 /// No hook has run yet.
 pub(crate) const UNSTARTED: u32 = 0;
@@ -175,7 +175,8 @@ impl Agent {
         let process_id = sys::process_id();
         let root = control.root_pid.compare_exchange(0, process_id, Relaxed, Relaxed);
         let is_attached = !is_fork && self.is_injected.load(Relaxed) != 0;
-        let is_root = root.is_ok() || root == Err(process_id) || is_attached;
+        let is_root =
+            root.is_ok() || root == Err(process_id) || is_attached || start::is_named_root(process_id);
         if !is_root && control.flags.load(Relaxed) & FLAG_NO_FOLLOW != 0 {
             self.disable(DisableReason::NotFollowed);
             return None;

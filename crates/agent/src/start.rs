@@ -3,9 +3,9 @@
 //! Runs at the first call of any hook (which may be a constructor of another library, before ours) or from our own
 //! constructor, on the only thread that exists then.
 
-use core::ffi::c_void;
+use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicUsize};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
 
 use heapr_ring::{Pool, sys};
 use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDING};
@@ -13,7 +13,7 @@ use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDIN
 use crate::bounds;
 use crate::process::{ACTIVE, AGENT, CLOCK_MONOTONIC, STARTING, UNSTARTED};
 use crate::real::REAL;
-use crate::{exec, foreign, hooks, link_map, modules, thread};
+use crate::{exec, flagged, foreign, hooks, link_map, modules, thread};
 
 /// Environment variable with `pid:descriptor` of the recorder's pool.
 const SESSION_VARIABLE: &[u8] = b"HEAPR_SESSION=";
@@ -148,13 +148,101 @@ fn register_fork_handler() {
     }
 }
 
-/// Reads the two variables from the environment that the program was started with (not from `environ`, which is not
-/// set up yet when the first hook runs): /proc/self/environ.
+/// Environment variable of one user's own programs; see [`flagged`].
+const FLAGGED_VARIABLE: &[u8] = b"HEAPR_FLAGGED=";
+
+/// What the variables say, line by line.
+struct Variables {
+    session: Option<PoolPath>,
+    is_disabled: bool,
+    /// Where sessions say which programs they want.
+    flagged: [u8; flagged::PATH_BYTES_MAX],
+    flagged_bytes: usize,
+    /// The path by which the program was started.
+    started_as: &'static [u8],
+}
+
+impl Variables {
+    fn take(&mut self, line: &[u8]) {
+        if let Some(value) = line.strip_prefix(SESSION_VARIABLE) {
+            self.session = parse_session(value);
+        } else if line.strip_prefix(DISABLE_VARIABLE).is_some_and(|value| value != b"0") {
+            self.is_disabled = true;
+        } else if let Some(value) = line.strip_prefix(FLAGGED_VARIABLE)
+            && let Some(place) = self.flagged.get_mut(..value.len())
+        {
+            place.copy_from_slice(value);
+            self.flagged_bytes = value.len();
+        }
+    }
+}
+
+/// Reads the variables from the environment that the program was started with (not from `environ`, which is not
+/// set up yet when the first hook runs).
 fn read_environment() -> (Option<PoolPath>, bool) {
-    let mut session = None;
-    let mut is_disabled = false;
-    let Ok(file) = sys::open(b"/proc/self/environ\0", false) else { return (None, false) };
-    let mut line = [0_u8; 64];
+    let mut variables = Variables {
+        session: None,
+        is_disabled: false,
+        flagged: [0; flagged::PATH_BYTES_MAX],
+        flagged_bytes: 0,
+        started_as: &[],
+    };
+    read_start_block(&mut variables);
+    if variables.session.is_none() && variables.flagged_bytes == 0 {
+        read_environment_file(&mut variables);
+    }
+    if variables.session.is_none() && variables.flagged_bytes != 0 {
+        let path = variables.flagged.get(..variables.flagged_bytes).unwrap_or_default();
+        let session = &mut variables.session;
+        flagged::find_session(path, variables.started_as, &mut |value| *session = parse_session(value));
+    }
+    (variables.session, variables.is_disabled)
+}
+
+/// The block at the end of the stack, which a session with flagged programs has written into: the kernel's file of the
+/// environment does not show that.
+fn read_start_block(variables: &mut Variables) {
+    const ARGUMENTS_MAX: usize = 1 << 20;
+    const ENTRIES_MAX: usize = 1 << 16;
+    let variable = link_map::find_anywhere(b"__libc_stack_end") as *const *const usize;
+    if variable.is_null() {
+        return;
+    }
+    // SAFETY: glibc's loader exports this variable and has set it before it calls anybody.
+    let block = unsafe { variable.read() };
+    if block.is_null() {
+        return;
+    }
+    // SAFETY: it points to the number of arguments, as the kernel has put it there.
+    let argument_count = unsafe { block.read() };
+    if argument_count > ARGUMENTS_MAX {
+        return;
+    }
+    if argument_count != 0 {
+        // SAFETY: the first argument, which stands behind the number.
+        let first = unsafe { block.wrapping_add(1).cast::<*const c_char>().read() };
+        if !first.is_null() {
+            // SAFETY: a string with an end, on the stack that the kernel has made; it stays.
+            variables.started_as = unsafe { CStr::from_ptr(first) }.to_bytes();
+        }
+    }
+    for number in 0..ENTRIES_MAX {
+        // Behind the count: the arguments, a null, then the variables up to a null.
+        let place = block.wrapping_add(argument_count.wrapping_add(2).wrapping_add(number));
+        // SAFETY: in the block, as no null was met yet.
+        let entry = unsafe { place.cast::<*const c_char>().read() };
+        if entry.is_null() {
+            return;
+        }
+        // SAFETY: a string with an end, by the rules of exec, that nobody changes while the program starts.
+        variables.take(unsafe { CStr::from_ptr(entry) }.to_bytes());
+    }
+}
+
+/// The same from the kernel, for C libraries that do not tell where the block is.
+fn read_environment_file(variables: &mut Variables) {
+    let Ok(file) = sys::open(b"/proc/self/environ\0", false) else { return };
+    let mut line = [0_u8; 64 + flagged::PATH_BYTES_MAX];
     let mut line_bytes = 0_usize;
     let mut chunk = [0_u8; 512];
     loop {
@@ -173,19 +261,21 @@ fn read_environment() -> (Option<PoolPath>, bool) {
                 line_bytes = line_bytes.saturating_add(1);
                 continue;
             }
-            let text = line.get(..line_bytes).unwrap_or_default();
-            if let Some(value) = text.strip_prefix(SESSION_VARIABLE) {
-                session = parse_session(value);
-            } else if text.strip_prefix(DISABLE_VARIABLE).is_some_and(|value| value != b"0") {
-                is_disabled = true;
-            }
+            variables.take(line.get(..line_bytes).unwrap_or_default());
             line_bytes = 0;
         }
     }
-    (session, is_disabled)
 }
 
-/// `PID:FD` or `PID:FD:…` to `/proc/PID/fd/FD`.
+/// The process that the session variable names as one to be recorded for its own sake; 0: none.
+static NAMED_ROOT: AtomicU32 = AtomicU32::new(0);
+
+/// Whether this process is recorded for its own sake, not as somebody's child.
+pub(crate) fn is_named_root(process_id: u32) -> bool {
+    process_id != 0 && NAMED_ROOT.load(Relaxed) == process_id
+}
+
+/// `PID:FD` or `PID:FD:ROOT` to `/proc/PID/fd/FD`.
 fn parse_session(value: &[u8]) -> Option<PoolPath> {
     let mut parts = value.split(|&byte| byte == b':');
     let process = parts.next()?;
@@ -194,6 +284,11 @@ fn parse_session(value: &[u8]) -> Option<PoolPath> {
     if !is_number(process) || !is_number(descriptor) {
         return None;
     }
+    let root = parts.next().filter(|root| is_number(root)).unwrap_or_default();
+    let root = root.iter().fold(0_u32, |number, &digit| {
+        number.wrapping_mul(10).wrapping_add(u32::from(digit.wrapping_sub(b'0')))
+    });
+    NAMED_ROOT.store(root, Relaxed);
     let mut bytes = [0; 48];
     let parts: [&[u8]; 4] = [b"/proc/", process, b"/fd/", descriptor];
     let text = parts.iter().flat_map(|part| part.iter());

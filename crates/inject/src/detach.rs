@@ -1,24 +1,29 @@
 //! Detaching, and undoing an attach that failed.
 //!
 //! ```text
-//! stop     put back the overwritten bytes: from now on no call comes in; delete the key; go on
-//! stop     until no thread is in the agent or an island, or has an address of theirs on its stack; those that are run on
-//!          for a moment, or, if they wait for something, until the next try
-//!          unmap the agent's memory, the islands, the agent
+//! stop     shut the gate: from now on no call comes into the agent
+//!          threads in the agent or the allocator, or with an address of the agent on their stacks, run on for a moment; if they wait
+//!          for something, the gate leads around the agent until the next try
+//!          put back the overwritten bytes; those who wait at the gate go on to the functions themselves
+//!          delete the key, unmap the agent's memory, the islands, the agent
 //! ```
+//!
+//! Shutting the gate first, instead of putting the bytes back at once, lets threads out of the agent that wait for a lock of the
+//! allocator's: those that use it without the agent would take it again and again.
 
 use std::time::{Duration, Instant};
 
 use heapr_wire::{INJECTION_SYMBOL, SESSION_RECORDING};
 
-use crate::attach::AttachRequest;
 use crate::error::{Error, Result};
+use crate::gate::Gate;
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::record::Record;
+use crate::recorder_life::is_recorder_alive;
 use crate::remote::Borrowed;
-use crate::report::DetachReport;
-use crate::stop::{Stopped, StoppedThread};
+use crate::report::{DetachReport, PauseParts, Stopwatch};
+use crate::stop::{Settled, Stopped, StoppedThread};
 use crate::x86_64::{OPENING_BYTES, entry_of, island_of, record_of};
 use crate::{quiet, target};
 
@@ -60,7 +65,7 @@ fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Record>> {
 /// # Errors
 /// See [`Error`].
 pub fn detach(pid: u32, between_tries: &mut dyn FnMut()) -> Result<DetachReport> {
-    target::check(pid)?;
+    target::check(pid, false)?;
     let memory = ProcessMemory::open(pid).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),
         _ => Error::NoSuchProcess { pid },
@@ -69,7 +74,7 @@ pub fn detach(pid: u32, between_tries: &mut dyn FnMut()) -> Result<DetachReport>
     remove(pid, &memory, &record, between_tries)
 }
 
-fn remove(
+pub(crate) fn remove(
     pid: u32,
     memory: &ProcessMemory,
     record: &Record,
@@ -81,45 +86,87 @@ fn remove(
         ..DetachReport::default()
     };
     let gadgets = crate::plan::gadgets(pid, memory)?;
+    let gate = Gate::of(record);
+    let memory_error = |source| Error::Memory { pid, source };
+    let agent = [(record.start_avma, record.start_avma.wrapping_add(record.bytes))];
+    let islands = record.islands.iter().map(|&(start, bytes)| (start, start.wrapping_add(bytes)));
+    let islands: Vec<(u64, u64)> = islands.collect();
     let mut is_restored = false;
     let mut pause = PAUSE_BETWEEN.0;
     let begin = Instant::now();
-    let mut ranges = vec![(record.start_avma, record.start_avma + record.bytes)];
-    ranges.extend(record.islands.iter().map(|&(start, bytes)| (start, start + bytes)));
     loop {
         report.try_count += 1;
-        if let Some(mut stopped) = Stopped::stop(pid, STOP_LIMIT)? {
-            if !is_restored {
-                report.hooks_removed = restore(pid, memory, record)?;
-                report.thread_count = stopped.threads.len();
-                is_restored = true;
-            }
+        let mut parts = PauseParts::default();
+        let mut stopwatch = Stopwatch::start();
+        if let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? {
+            parts.stop = stopwatch.lap();
+            report.thread_count = stopped.threads.len();
             let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
-            let is_clear = stopped
-                .settle(SETTLE_LIMIT, |thread| quiet::may_return_to(&ranges, memory, &mappings, thread))?;
+            if !is_restored {
+                gate.shut(memory).map_err(memory_error)?;
+                // Those in the allocator too: others may wait for a lock that they hold.
+                let settled = stopped.settle(SETTLE_LIMIT, |thread| {
+                    gate.may_be_inside(thread.registers.rip)
+                        || quiet::is_in_allocator(&record.code, &gate, memory, &mappings, thread)
+                        || quiet::may_return_to(&agent, &[], memory, &mappings, thread)
+                })?;
+                if settled == Settled::Quiet {
+                    report.hooks_removed = restore(pid, memory, record)?;
+                    is_restored = true;
+                }
+                // Who waits goes on.
+                gate.lead_around(memory).map_err(memory_error)?;
+            }
+            let settled = match is_restored {
+                // None was in the agent, and no way has led there since; what its frames have left on stacks is no matter.
+                true => stopped.settle(SETTLE_LIMIT, |thread| {
+                    quiet::may_return_to(&islands, gate.targets(), memory, &mappings, thread)
+                })?,
+                false => Settled::Busy,
+            };
+            parts.settle = stopwatch.lap();
             let thread = crate::attach::choose_thread(memory, &mappings, &stopped.threads).copied();
-            if is_clear && let Some(thread) = thread {
+            if settled == Settled::Quiet
+                && let Some(thread) = thread
+            {
                 let mut borrowed = Borrowed::new(pid, memory, gadgets, &thread)?;
-                let outcome = unmap(pid, memory, &mut borrowed, record, &stopped.threads);
+                // With the others still: if they went on the borrowed thread would wait for a processor at each call.
+                let outcome = forget_threads(pid, memory, &mut borrowed, record, &stopped.threads)
+                    .and_then(|()| unmap(memory, &mut borrowed, record));
                 borrowed.bring_home()?;
+                parts.install = stopwatch.lap();
                 report.pause = report.pause.max(stopped.resume());
+                parts.resume = stopwatch.lap();
+                report.parts = parts;
                 outcome?;
                 return Ok(report);
             }
             report.pause = report.pause.max(stopped.resume());
         }
         if begin.elapsed() > LIMIT && report.try_count >= TRIES_MIN {
-            if !is_restored {
-                let reason = "a thread did not stop".to_owned();
-                return Err(Error::NoQuietMoment { pid, seconds: LIMIT.as_secs(), reason });
-            }
-            report.bytes_left = record.bytes + record.islands.iter().map(|&(_, bytes)| bytes).sum::<u64>();
-            return Ok(report);
+            return leave_agent(pid, memory, record, report);
         }
         between_tries();
         std::thread::sleep(pause);
         pause = (pause * 2).min(PAUSE_BETWEEN.1);
     }
+}
+
+/// A thread may be in the agent for as long as it likes: the bytes are put back, the agent stays.
+fn leave_agent(
+    pid: u32,
+    memory: &ProcessMemory,
+    record: &Record,
+    mut report: DetachReport,
+) -> Result<DetachReport> {
+    let Some(stopped) = Stopped::stop(pid, None, STOP_LIMIT)? else {
+        let reason = "a thread did not stop".to_owned();
+        return Err(Error::NoQuietMoment { pid, seconds: LIMIT.as_secs(), reason });
+    };
+    report.hooks_removed += restore(pid, memory, record)?;
+    report.pause = report.pause.max(stopped.resume());
+    report.bytes_left = record.bytes + record.islands.iter().map(|&(_, bytes)| bytes).sum::<u64>();
+    Ok(report)
 }
 
 /// Puts the overwritten bytes back, where ours still stand.
@@ -138,8 +185,8 @@ fn restore(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<usize> {
     Ok(restored_count)
 }
 
-/// Frees everything that the attach has made in the target.
-fn unmap(
+/// Takes away what the agent keeps for each thread, while all stand still.
+fn forget_threads(
     pid: u32,
     memory: &ProcessMemory,
     thread: &mut Borrowed<'_>,
@@ -159,6 +206,11 @@ fn unmap(
             memory.write(place, &[0; 8]).map_err(|source| Error::Memory { pid, source })?;
         }
     }
+    Ok(())
+}
+
+/// Frees the memory that the attach has made in the target.
+fn unmap(memory: &ProcessMemory, thread: &mut Borrowed<'_>, record: &Record) -> Result<()> {
     const LIST_MAX: u64 = 1 << 16;
     let list =
         memory.read_vec(record.list_avma, record.list_count.min(LIST_MAX) as usize * 16).unwrap_or_default();
@@ -188,14 +240,15 @@ pub(crate) fn undo(
     if record.start_avma == 0 {
         return Ok(());
     }
-    unmap(pid, memory, thread, &record, threads)
+    forget_threads(pid, memory, thread, &record, threads)?;
+    unmap(memory, thread, &record)
 }
 
 /// Removes an agent whose recorder is gone.
 ///
 /// # Errors
 /// [`Error::AlreadyAttached`] if the recorder lives.
-pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory, _request: &AttachRequest<'_>) -> Result<()> {
+pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory) -> Result<()> {
     let mappings = memory.mappings().map_err(|_| target::not_permitted(pid))?;
     let pools =
         mappings.iter().filter(|mapping| mapping.name.contains("memfd:heapr-pool") && mapping.file_off == 0);
@@ -210,20 +263,4 @@ pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory, _request: &AttachRe
         Some(record) => remove(pid, memory, &record, &mut || ()).map(|_| ()),
         None => Ok(()),
     }
-}
-
-/// The recorder counts its rounds, one in 20 ms at least.
-fn is_recorder_alive(memory: &ProcessMemory, control_avma: u64) -> bool {
-    const SILENCE: Duration = Duration::from_millis(300);
-    let beat_avma = control_avma + std::mem::offset_of!(heapr_wire::Control, heartbeat) as u64;
-    let Ok(first) = memory.read_u32(beat_avma) else { return false };
-    let begin = Instant::now();
-    while begin.elapsed() < SILENCE {
-        match memory.read_u32(beat_avma) {
-            Ok(now) if now == first => std::thread::sleep(Duration::from_millis(10)),
-            Ok(_) => return true,
-            Err(_) => return false,
-        }
-    }
-    false
 }

@@ -5,21 +5,23 @@
 //!          waits         <-- allowed                                       <-- Started::allow (or drop)
 //! ```
 //!
-//! Needs CAP_SYS_ADMIN. Every exec on the watched mounts waits for us, so each question must be answered at once: a
-//! [`Started`] that is dropped has been allowed, and when this process ends the kernel allows all that wait. What is asked
-//! here is before the exec itself: the process still has its old image. So its name is that of the file in question, and
-//! whoever wants to attach does so once the exec is done.
+//! Needs CAP_SYS_ADMIN. Every exec of a file on the watched filesystems waits for us, so each question must be answered at
+//! once: a [`Started`] that is dropped has been allowed, and when this process ends the kernel allows all that wait. What is
+//! asked here is before the exec itself: the process still has its old image. So its name is that of the file in question,
+//! and whoever wants to attach does so once the exec is done.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// A watch over all programs that start from some mounts.
+/// A watch over all programs that start from some filesystems.
 #[derive(Debug)]
 pub struct ExecWatch {
-    group: OwnedFd,
+    group: Arc<File>,
     /// Questions that were read and are not handed out yet.
     waiting: std::collections::VecDeque<Started>,
 }
@@ -27,24 +29,24 @@ pub struct ExecWatch {
 /// A program that is about to start. The process waits until this value is dropped.
 #[derive(Debug)]
 pub struct Started {
-    /// The process that called exec, as this process's pid namespace numbers it.
-    pub pid: u32,
+    /// The thread that called exec, as this process's pid namespace numbers it.
+    pub tid: u32,
     /// The file that is opened for execution: the program, or its interpreter.
     pub executable: PathBuf,
-    file: OwnedFd,
-    group: OwnedFd,
+    file: File,
+    group: Arc<File>,
 }
 
 impl ExecWatch {
-    /// Watches all programs on the mounts that hold `paths`.
+    /// Begins; nothing is watched yet.
     ///
     /// # Errors
-    /// No permission (CAP_SYS_ADMIN), or a kernel without fanotify's permission events.
-    pub fn start(paths: &[&Path]) -> io::Result<Self> {
+    /// No permission (CAP_SYS_ADMIN), or a kernel without fanotify.
+    pub fn start() -> io::Result<Self> {
         // SAFETY: no pointers are passed.
         let group = unsafe {
             libc::fanotify_init(
-                libc::FAN_CLASS_CONTENT | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK,
+                libc::FAN_CLASS_CONTENT | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | libc::FAN_REPORT_TID,
                 (libc::O_RDONLY | libc::O_CLOEXEC | libc::O_LARGEFILE).cast_unsigned(),
             )
         };
@@ -53,24 +55,39 @@ impl ExecWatch {
         }
         // SAFETY: a descriptor that the call above has just returned, owned by nobody else.
         let group = unsafe { OwnedFd::from_raw_fd(group) };
-        for path in paths {
-            let mut text = path.as_os_str().as_encoded_bytes().to_vec();
-            text.push(0);
-            // SAFETY: `text` ends with a zero and outlives the call.
-            let outcome = unsafe {
-                libc::fanotify_mark(
-                    group.as_raw_fd(),
-                    libc::FAN_MARK_ADD | libc::FAN_MARK_MOUNT,
-                    libc::FAN_OPEN_EXEC_PERM,
-                    libc::AT_FDCWD,
-                    text.as_ptr().cast(),
-                )
-            };
-            if outcome < 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        Ok(Self { group, waiting: std::collections::VecDeque::new() })
+        Ok(Self { group: Arc::new(File::from(group)), waiting: std::collections::VecDeque::new() })
+    }
+
+    /// Watches all programs on the filesystem that holds `path`, wherever it is mounted.
+    ///
+    /// # Errors
+    /// There is no such file, or a kernel without permission events.
+    pub fn watch(&self, path: &Path) -> io::Result<()> {
+        self.mark(libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM, path)
+    }
+
+    /// Does not ask about one file any more, until it is changed.
+    ///
+    /// # Errors
+    /// There is no such file.
+    pub fn ignore(&self, path: &Path) -> io::Result<()> {
+        self.mark(libc::FAN_MARK_ADD | libc::FAN_MARK_IGNORED_MASK, path)
+    }
+
+    fn mark(&self, what: libc::c_uint, path: &Path) -> io::Result<()> {
+        let mut text = path.as_os_str().as_encoded_bytes().to_vec();
+        text.push(0);
+        // SAFETY: `text` ends with a zero and outlives the call.
+        let outcome = unsafe {
+            libc::fanotify_mark(
+                self.group.as_raw_fd(),
+                what,
+                libc::FAN_OPEN_EXEC_PERM,
+                libc::AT_FDCWD,
+                text.as_ptr().cast(),
+            )
+        };
+        if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// The next program that is about to start; nothing within `timeout`.
@@ -125,8 +142,12 @@ impl ExecWatch {
             let file = unsafe { OwnedFd::from_raw_fd(event.fd) };
             let executable =
                 std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
-            let group = self.group.try_clone()?;
-            self.waiting.push_back(Started { pid: event.pid.cast_unsigned(), executable, file, group });
+            self.waiting.push_back(Started {
+                tid: event.pid.cast_unsigned(),
+                executable,
+                file: File::from(file),
+                group: Arc::clone(&self.group),
+            });
         }
         Ok(())
     }
@@ -137,6 +158,24 @@ impl Started {
     pub fn allow(self) {
         drop(self);
     }
+
+    /// The program that a script names in its first line, as the kernel reads it: `#!` and a path.
+    #[must_use]
+    pub fn interpreter(&self) -> Option<PathBuf> {
+        /// The kernel looks no further (`BINPRM_BUF_SIZE`).
+        const HEAD_BYTES: usize = 256;
+        let mut head = [0; HEAD_BYTES];
+        let count = self.file.read_at(&mut head, 0).ok()?;
+        interpreter_in(head.get(..count)?)
+    }
+}
+
+fn interpreter_in(head: &[u8]) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n' || byte == 0).next()?;
+    let words = line.split(|&byte| byte == b' ' || byte == b'\t');
+    let path = words.into_iter().find(|word| !word.is_empty())?;
+    Some(PathBuf::from(std::ffi::OsStr::from_bytes(path)))
 }
 
 impl Drop for Started {
@@ -146,8 +185,22 @@ impl Drop for Started {
         answer[..4].copy_from_slice(&self.file.as_raw_fd().to_ne_bytes());
         answer[4..].copy_from_slice(&libc::FAN_ALLOW.to_ne_bytes());
         // If it cannot be answered the group is closed with this process, and the kernel allows it.
-        if let Ok(group) = self.group.try_clone() {
-            let _ = File::from(group).write_all(&answer);
-        }
+        let _ = (&*self.group).write_all(&answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_names_the_interpreter() {
+        let of = |head: &str| interpreter_in(head.as_bytes()).map(|path| path.to_str().unwrap().to_owned());
+        assert_eq!(of("#!/bin/sh\nexit"), Some("/bin/sh".to_owned()));
+        assert_eq!(of("#! \t/usr/bin/env python3\n"), Some("/usr/bin/env".to_owned()));
+        assert_eq!(of("#!/bin/sh"), Some("/bin/sh".to_owned()));
+        assert_eq!(of("#!\n"), None);
+        assert_eq!(of("\x7fELF"), None);
+        assert_eq!(of(""), None);
     }
 }

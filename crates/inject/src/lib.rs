@@ -11,8 +11,11 @@
 mod attach;
 mod detach;
 mod error;
+mod exec_stop;
 mod exec_watch;
+mod gate;
 mod image;
+mod install;
 mod maps;
 mod memory;
 mod modules;
@@ -21,19 +24,23 @@ mod plan;
 mod ptrace;
 mod quiet;
 mod record;
+mod recorder_life;
 mod remote;
 mod report;
 pub mod rundown;
+mod start_block;
 mod stop;
 mod target;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-pub use attach::{AttachRequest, Standstill, attach};
+pub use attach::{AttachRequest, Standstill, attach, attach_held};
 pub use detach::detach;
 pub use error::{Error, Result};
+pub use exec_stop::{HeldExec, Preparation};
 pub use exec_watch::{ExecWatch, Started};
 pub use maps::{Mapping, find as find_mapping, read as read_mappings};
 pub use memory::{ProcessMemory, TargetMemory, Unreachable};
-pub use report::{AttachReport, DetachReport};
-pub use target::inner_pid;
+pub use recorder_life::start_time;
+pub use report::{AttachReport, DetachReport, PauseParts};
+pub use target::{exec_argument, inner_pid};

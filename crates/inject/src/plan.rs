@@ -12,6 +12,7 @@ use crate::image::Image;
 use crate::maps::{self, Mapping};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::{Module, Modules, Symbol};
+use crate::quiet::AllocatorCode;
 use crate::remote::Gadgets;
 use crate::x86_64::Prologue;
 
@@ -38,12 +39,7 @@ pub(crate) struct Plan {
     /// Functions that stay as they are: offsets in the image of the words that get their address.
     pub(crate) plain: Vec<(u64, u64)>,
     pub(crate) not_hooked: Vec<(String, String)>,
-    /// Code of the allocators: a thread in it is at allocating or freeing.
-    pub(crate) allocator_ranges: Vec<(u64, u64)>,
-    /// Code of the modules that allocators call.
-    pub(crate) library_ranges: Vec<(u64, u64)>,
-    /// Where a thread waits for a lock of the C library's own, if that can be told.
-    pub(crate) private_lock_range: Option<(u64, u64)>,
+    pub(crate) code: AllocatorCode,
     pub(crate) imports: Vec<(String, Symbol)>,
     pub(crate) key_create_avma: u64,
     pub(crate) key_delete_avma: u64,
@@ -102,9 +98,11 @@ impl Plan {
             hooks: Vec::new(),
             plain: Vec::new(),
             not_hooked: Vec::new(),
-            allocator_ranges: Vec::new(),
-            library_ranges: vec![libc_code],
-            private_lock_range,
+            code: AllocatorCode {
+                allocator_ranges: Vec::new(),
+                library_ranges: vec![libc_code],
+                private_lock_range,
+            },
             imports,
             key_create_avma: key("pthread_key_create"),
             key_delete_avma: key("pthread_key_delete"),
@@ -202,7 +200,8 @@ impl Plan {
             if entry.group == HOOK_ALLOCATOR
                 && let (Some(range), Some(code)) = (family, code)
             {
-                for (ranges, range) in [(&mut self.allocator_ranges, range), (&mut self.library_ranges, code)]
+                for (ranges, range) in
+                    [(&mut self.code.allocator_ranges, range), (&mut self.code.library_ranges, code)]
                 {
                     if !ranges.contains(&range) {
                         ranges.push(range);

@@ -11,6 +11,8 @@ pub(crate) enum Event {
     Interrupted,
     /// At the entry or the exit of a system call.
     SystemCall,
+    /// It runs another program, whose first instruction it has not made yet.
+    Executed,
     /// A signal is about to be delivered.
     Signal(i32),
     /// The thread has ended.
@@ -28,6 +30,12 @@ fn request(number: libc::c_uint, tid: u32, address: usize, data: usize) -> io::R
 /// Begins to trace a thread without stopping it. When the tracer dies the thread runs on.
 pub(crate) fn seize(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACESYSGOOD as usize)
+}
+
+/// As [`seize`]; it will stop when it runs another program.
+pub(crate) fn seize_until_exec(tid: u32) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXEC;
+    request(libc::PTRACE_SEIZE, tid, 0, options as usize)
 }
 
 /// Asks a thread to stop.
@@ -77,6 +85,7 @@ pub(crate) fn poll(tid: u32) -> io::Result<Option<Event>> {
     let signal = libc::WSTOPSIG(status);
     Ok(Some(match status >> 16 {
         PTRACE_EVENT_STOP => Event::Interrupted,
+        libc::PTRACE_EVENT_EXEC => Event::Executed,
         _ if signal == libc::SIGTRAP | 0x80 => Event::SystemCall,
         _ => Event::Signal(signal),
     }))

@@ -4,6 +4,7 @@
 //! the allocator, whose functions have small frames and call nothing but the C library and the kernel; all of it (up to a
 //! bound) for code that goes away, where a mistake would be a crash.
 
+use crate::gate::Gate;
 use crate::maps::{self, Mapping};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::plan::Plan;
@@ -19,7 +20,18 @@ const STACK_BYTES_MAX: u64 = 1 << 20;
 const ALLOCATOR_CALLS: [u64; 8] = [9, 10, 11, 12, 24, 25, 28, 202];
 const FUTEX: u64 = 202;
 
-fn is_in(ranges: &[(u64, u64)], address_avma: u64) -> bool {
+/// Where the allocators' code lies.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct AllocatorCode {
+    /// Code of the allocators (start and end): a thread in it is at allocating or freeing.
+    pub(crate) allocator_ranges: Vec<(u64, u64)>,
+    /// Code of the modules that allocators call; the C library's first.
+    pub(crate) library_ranges: Vec<(u64, u64)>,
+    /// Where a thread waits for a lock of the C library's own, if that can be told.
+    pub(crate) private_lock_range: Option<(u64, u64)>,
+}
+
+pub(crate) fn is_in(ranges: &[(u64, u64)], address_avma: u64) -> bool {
     ranges.iter().any(|&(start, end)| (start..end).contains(&address_avma))
 }
 
@@ -31,40 +43,42 @@ pub(crate) fn stack_words(
     bytes_max: u64,
 ) -> Vec<u64> {
     let start = sp_avma & !7;
-    let end = maps::find(mappings, start).map_or(start, |mapping| mapping.end_avma);
+    // The stack of a thread that was made since the list was read: to the end of the page.
+    let end = maps::find(mappings, start).map_or(start | 4095, |mapping| mapping.end_avma);
     let bytes = end.saturating_sub(start).min(bytes_max);
     let bytes = memory.read_vec(start, bytes as usize).unwrap_or_default();
     bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())).collect()
 }
 
-/// Whether a thread may be at allocating or freeing.
+/// Whether a thread may be at allocating or freeing. Who waits at the gate is not.
 pub(crate) fn is_in_allocator(
-    plan: &Plan,
+    code: &AllocatorCode,
+    gate: &Gate,
     memory: &ProcessMemory,
     mappings: &[Mapping],
     thread: &StoppedThread,
 ) -> bool {
     let registers = &thread.registers;
-    if is_in(&plan.allocator_ranges, registers.rip) {
+    if is_in(&code.allocator_ranges, registers.rip) || gate.may_be_inside(registers.rip) {
         return true;
     }
     match registers.system_call() {
         Some(call) if !ALLOCATOR_CALLS.contains(&call) => return false,
         // Threads wait in futex for anything; the C library's own locks are waited for in one function.
         Some(FUTEX) => {
-            if let Some((start, end)) = plan.private_lock_range
+            if let Some((start, end)) = code.private_lock_range
                 && !(start..end).contains(&registers.rip)
-                && is_in(&plan.library_ranges[..1], registers.rip)
+                && is_in(&code.library_ranges[..code.library_ranges.len().min(1)], registers.rip)
             {
                 return false;
             }
         }
         _ => {}
     }
-    is_in(&plan.library_ranges, registers.rip)
+    is_in(&code.library_ranges, registers.rip)
         && stack_words(memory, mappings, registers.rsp, ALLOCATOR_STACK_BYTES)
             .iter()
-            .any(|&word| is_in(&plan.allocator_ranges, word))
+            .any(|&word| is_in(&code.allocator_ranges, word))
 }
 
 /// Whether a thread is, or will come back, in bytes that a jump overwrites: a signal may have interrupted it there.
@@ -83,9 +97,10 @@ pub(crate) fn is_in_prologue(
         || stack_words(memory, mappings, thread.registers.rsp, STACK_BYTES_MAX).into_iter().any(is_inside)
 }
 
-/// Whether a thread is in `ranges`, or has a word on its stack that leads there.
+/// Whether a thread is in `ranges`, or has a word on its stack that leads there; `data`: addresses in them that hold no code.
 pub(crate) fn may_return_to(
     ranges: &[(u64, u64)],
+    data: &[u64],
     memory: &ProcessMemory,
     mappings: &[Mapping],
     thread: &StoppedThread,
@@ -93,5 +108,5 @@ pub(crate) fn may_return_to(
     is_in(ranges, thread.registers.rip)
         || stack_words(memory, mappings, thread.registers.rsp, u64::MAX)
             .into_iter()
-            .any(|word| is_in(ranges, word))
+            .any(|word| is_in(ranges, word) && !data.contains(&word))
 }

@@ -8,13 +8,16 @@
 //!      11  slot             12 generation         13  stack top
 //!      14  island count     15 patch count
 //!      16  islands: start, bytes (16 of them)
-//!      64  patches: address, original bytes, new bytes
+//!      48  the allocators' code: start, end (10)  68  code of the modules that they call: start, end (12)
+//!      92  where the C library waits for its own locks: start, end
+//!      96  patches: address, original bytes, new bytes, the word in the island that leads to the agent
 //! ```
 
 use heapr_wire::BUILD_ID;
 
 use crate::error::{Error, Result};
 use crate::memory::TargetMemory;
+use crate::quiet::AllocatorCode;
 
 /// Bytes of the record in the target, with the stub in its last 64.
 pub(crate) const RECORD_BYTES: u64 = 8192;
@@ -23,8 +26,11 @@ pub(crate) const STUB_OFFSET: u64 = RECORD_BYTES - 64;
 const MAGIC: u64 = u64::from_le_bytes(*b"heaprrec");
 const ISLANDS_AT: usize = 16;
 const ISLANDS_MAX: usize = 16;
-const PATCHES_AT: usize = 64;
-const PATCHES_MAX: usize = (STUB_OFFSET as usize / 8 - PATCHES_AT) / 3;
+const ALLOCATORS_AT: usize = 48;
+const LIBRARIES_AT: usize = 68;
+const LOCKS_AT: usize = 92;
+const PATCHES_AT: usize = 96;
+const PATCHES_MAX: usize = (STUB_OFFSET as usize / 8 - PATCHES_AT) / 4;
 
 /// Bytes that were overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +38,8 @@ pub(crate) struct Patch {
     pub(crate) address_avma: u64,
     pub(crate) original: [u8; 5],
     pub(crate) new: [u8; 5],
+    /// See `Landing`.
+    pub(crate) target_avma: u64,
 }
 
 /// See the module.
@@ -50,6 +58,7 @@ pub(crate) struct Record {
     pub(crate) process_generation: u64,
     pub(crate) stack_top_avma: u64,
     pub(crate) islands: Vec<(u64, u64)>,
+    pub(crate) code: AllocatorCode,
     pub(crate) patches: Vec<Patch>,
 }
 
@@ -86,11 +95,21 @@ impl Record {
             self.patches.len().min(PATCHES_MAX) as u64,
         ];
         words[..head.len()].copy_from_slice(&head);
-        for (pair, &(start, bytes)) in words[ISLANDS_AT..PATCHES_AT].chunks_exact_mut(2).zip(&self.islands) {
-            pair.copy_from_slice(&[start, bytes]);
+        let code = &self.code;
+        let locks: Vec<(u64, u64)> = code.private_lock_range.into_iter().collect();
+        for (places, pairs) in [
+            (ISLANDS_AT..ALLOCATORS_AT, &self.islands),
+            (ALLOCATORS_AT..LIBRARIES_AT, &code.allocator_ranges),
+            (LIBRARIES_AT..LOCKS_AT, &code.library_ranges),
+            (LOCKS_AT..LOCKS_AT + 2, &locks),
+        ] {
+            for (place, &(first, second)) in words[places].chunks_exact_mut(2).zip(pairs) {
+                place.copy_from_slice(&[first, second]);
+            }
         }
-        for (place, patch) in words[PATCHES_AT..].chunks_exact_mut(3).zip(&self.patches) {
-            place.copy_from_slice(&[patch.address_avma, packed(patch.original), packed(patch.new)]);
+        for (place, patch) in words[PATCHES_AT..].chunks_exact_mut(4).zip(&self.patches) {
+            let (original, new) = (packed(patch.original), packed(patch.new));
+            place.copy_from_slice(&[patch.address_avma, original, new, patch.target_avma]);
         }
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
@@ -106,7 +125,7 @@ impl Record {
             .collect();
         let malformed = |what, value| Error::Malformed { pid, what, address_avma, value };
         let [magic, build, start_avma, bytes, list_avma, list_count, tls_offset, end_key, rest @ ..] =
-            &words[..16]
+            &words[..ISLANDS_AT]
         else {
             return Err(malformed("injection record", 0));
         };
@@ -129,6 +148,10 @@ impl Record {
         if islands > ISLANDS_MAX as u64 || patches > PATCHES_MAX as u64 {
             return Err(malformed("number of patches", patches));
         }
+        let pairs = |places: std::ops::Range<usize>| -> Vec<(u64, u64)> {
+            let pairs = words[places].chunks_exact(2).map(|pair| (pair[0], pair[1]));
+            pairs.take_while(|&(first, _)| first != 0).collect()
+        };
         Ok(Self {
             start_avma: *start_avma,
             bytes: *bytes,
@@ -147,13 +170,19 @@ impl Record {
                 .take(islands as usize)
                 .map(|pair| (pair[0], pair[1]))
                 .collect(),
+            code: AllocatorCode {
+                allocator_ranges: pairs(ALLOCATORS_AT..LIBRARIES_AT),
+                library_ranges: pairs(LIBRARIES_AT..LOCKS_AT),
+                private_lock_range: pairs(LOCKS_AT..LOCKS_AT + 2).first().copied(),
+            },
             patches: words[PATCHES_AT..]
-                .chunks_exact(3)
+                .chunks_exact(4)
                 .take(patches as usize)
                 .map(|patch| Patch {
                     address_avma: patch[0],
                     original: unpacked(patch[1]),
                     new: unpacked(patch[2]),
+                    target_avma: patch[3],
                 })
                 .collect(),
         })

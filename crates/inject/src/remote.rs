@@ -118,7 +118,7 @@ impl<'a> Borrowed<'a> {
                 Some(Event::SystemCall) => return Ok(()),
                 Some(Event::Ended) => return Err(Error::Ended { pid: self.pid }),
                 // A stop of the whole process: it is seen again when the thread goes home.
-                Some(Event::Interrupted) => {
+                Some(Event::Interrupted | Event::Executed) => {
                     self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
                 }
                 // It cannot be blocked: the process stops when we are done.
@@ -244,7 +244,9 @@ impl<'a> Borrowed<'a> {
                 Some(Event::Interrupted) => return Ok(()),
                 Some(Event::Ended) => return Err(Error::Ended { pid: self.pid }),
                 Some(Event::Signal(signal)) => self.trace("PTRACE_CONT", ptrace::go_on(self.tid, signal))?,
-                Some(Event::SystemCall) => self.trace("PTRACE_CONT", ptrace::go_on(self.tid, 0))?,
+                Some(Event::SystemCall | Event::Executed) => {
+                    self.trace("PTRACE_CONT", ptrace::go_on(self.tid, 0))?;
+                }
                 None if Instant::now() > deadline => return Err(Error::Ended { pid: self.pid }),
                 None => std::thread::yield_now(),
             }

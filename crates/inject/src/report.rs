@@ -1,12 +1,46 @@
 //! What an attach or a detach did.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Where the time of the stop went in which it was done: the parts of it follow each other in this order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PauseParts {
+    /// From the first thread's interrupt until all stand still.
+    pub stop: Duration,
+    /// Until no thread was in the way: of a detach, in the agent.
+    pub settle: Duration,
+    /// Looking whether modules and mappings are as planned.
+    pub check: Duration,
+    /// The caller's look at the heap.
+    pub read_heap: Duration,
+    /// The agent and the hooks; of a detach: taking them away.
+    pub install: Duration,
+    /// Letting the threads go on.
+    pub resume: Duration,
+}
+
+/// Measures parts that follow each other.
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Time since the last call.
+    pub(crate) fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        now - std::mem::replace(&mut self.0, now)
+    }
+}
 
 /// What an attach did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AttachReport {
     /// Longest time that a thread of the target stood still, over all tries.
     pub pause: Duration,
+    /// Where the time of the last stop went.
+    pub parts: PauseParts,
     /// Threads at the moment of the attach.
     pub thread_count: usize,
     /// Loaded modules.
@@ -36,6 +70,8 @@ pub struct AttachReport {
 pub struct DetachReport {
     /// Longest time that a thread of the target stood still, over all tries.
     pub pause: Duration,
+    /// Where the time of the last stop went; the bytes may have been put back in an earlier one.
+    pub parts: PauseParts,
     /// Threads at that moment.
     pub thread_count: usize,
     /// Stops until no thread was in the agent.

@@ -10,12 +10,13 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::exec_stop::HeldExec;
 use crate::ptrace::{self, Event};
 use crate::target;
 use crate::x86_64::Registers;
 
 /// A thread that stands still.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoppedThread {
     pub(crate) tid: u32,
     pub(crate) registers: Registers,
@@ -30,6 +31,17 @@ pub(crate) struct Stopped {
     pause: Duration,
 }
 
+/// What became of threads that were in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// None is.
+    Quiet,
+    /// Some are.
+    Busy,
+    /// Some did not stop again in time: nothing is known, and they run.
+    Runs,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Seized {
     tid: u32,
@@ -41,11 +53,14 @@ struct Seized {
 const POLL: Duration = Duration::from_micros(30);
 
 impl Stopped {
-    /// Stops all threads. `Ok(None)`: some did not stop in `limit` (one waits for a child made by vfork, or for a disk);
+    /// Stops all threads but one that stands still already. `Ok(None)`: some did not stop in `limit` (one waits for a child made by vfork, or for a disk);
     /// all go on.
-    pub(crate) fn stop(pid: u32, limit: Duration) -> Result<Option<Self>> {
+    pub(crate) fn stop(pid: u32, held: Option<HeldExec>, limit: Duration) -> Result<Option<Self>> {
         let deadline = Instant::now() + limit;
         let mut stopped = Self { pid, threads: Vec::new(), seized: Vec::new(), pause: Duration::ZERO };
+        if let Some(tid) = held.map(HeldExec::into_stopped) {
+            stopped.seized.push(Seized { tid, since: Instant::now(), is_stopped: true });
+        }
         loop {
             let is_any_new = stopped.seize_new()?;
             while !stopped.wait_once()? {
@@ -126,7 +141,7 @@ impl Stopped {
                 Some(Event::Interrupted) => seized.is_stopped = true,
                 // The interrupt is still pending: it stops again before it runs any code of the program.
                 Some(Event::Signal(signal)) => drop(ptrace::go_on(seized.tid, signal)),
-                Some(Event::SystemCall) => drop(ptrace::go_on(seized.tid, 0)),
+                Some(Event::SystemCall | Event::Executed) => drop(ptrace::go_on(seized.tid, 0)),
             }
         }
         self.seized.retain(|seized| !has_ended.contains(&seized.tid));
@@ -134,57 +149,61 @@ impl Stopped {
     }
 
     /// Lets the threads that `is_busy` says are in the way run for a moment, while all others stand still, until none is.
-    /// `Ok(false)`: some still are when the time is up.
+    ///
+    /// Afterwards all stand still and `threads` says where, unless it is [`Settled::Runs`].
     pub(crate) fn settle(
         &mut self,
         limit: Duration,
         mut is_busy: impl FnMut(&StoppedThread) -> bool,
-    ) -> Result<bool> {
-        /// Longer than any call of an allocator takes on a processor.
+    ) -> Result<Settled> {
+        /// Longer than most calls of an allocator take on a processor.
         const MOMENT: Duration = Duration::from_micros(60);
-        /// More threads at a time than processors would not get anywhere in a moment.
-        const TOGETHER: usize = 2;
+        const MOMENT_MAX: Duration = Duration::from_millis(4);
+        /// Rounds in which nothing moves before it is believed that nothing will.
+        const STILL_ROUNDS: u32 = 8;
+        let processor_count = std::thread::available_parallelism().map_or(1, usize::from);
         let deadline = Instant::now() + limit;
+        let (mut round_count, mut still_count) = (0_u32, 0);
+        let mut busy_before = Vec::new();
         loop {
-            let busy: Vec<u32> =
-                self.threads.iter().filter(|thread| is_busy(thread)).map(|thread| thread.tid).collect();
-            // What they did meanwhile may have made threads.
-            if busy.is_empty() && !self.seize_new()? {
-                return Ok(true);
-            }
-            // Those that wait in the kernel may wait for a lock that one of the others holds.
-            let (waiting, running): (Vec<u32>, Vec<u32>) =
-                busy.iter().partition(|&&tid| self.is_in_call(tid));
-            let busy = if running.is_empty() { waiting } else { running };
-            for group in busy.chunks(TOGETHER) {
-                if Instant::now() > deadline {
-                    return Ok(false);
+            let busy: Vec<StoppedThread> =
+                self.threads.iter().filter(|thread| is_busy(thread)).copied().collect();
+            if busy.is_empty() {
+                // What they did meanwhile may have made threads.
+                if !self.seize_new()? {
+                    return Ok(Settled::Quiet);
                 }
-                self.run_for(group, MOMENT);
-                if !self.wait_until(deadline + limit)? {
-                    return Ok(false);
+            } else {
+                // In the kernel, and where they were before: they wait for something that does not come now.
+                let is_still =
+                    busy.iter().all(|thread| thread.registers.system_call().is_some()) && busy == busy_before;
+                still_count = if is_still { still_count + 1 } else { 0 };
+                if Instant::now() > deadline || still_count >= STILL_ROUNDS {
+                    return Ok(Settled::Busy);
                 }
+                let share = u32::try_from(busy.len().div_ceil(processor_count)).unwrap_or(u32::MAX);
+                let moment = MOMENT.saturating_mul(share).saturating_mul(1 << round_count.min(5));
+                self.run_for(&busy, moment.min(MOMENT_MAX));
+                round_count += 1;
             }
             if !self.wait_until(deadline + limit)? {
-                return Ok(false);
+                return Ok(Settled::Runs);
             }
             self.read_registers()?;
+            busy_before = busy;
         }
     }
 
-    fn is_in_call(&self, tid: u32) -> bool {
-        self.threads.iter().any(|thread| thread.tid == tid && thread.registers.system_call().is_some())
-    }
-
     /// Lets some of the stopped threads run.
-    fn run_for(&mut self, group: &[u32], moment: Duration) {
-        for seized in self.seized.iter_mut().filter(|seized| group.contains(&seized.tid)) {
+    fn run_for(&mut self, group: &[StoppedThread], moment: Duration) {
+        let is_of_group = |seized: &&mut Seized| group.iter().any(|thread| thread.tid == seized.tid);
+        for seized in self.seized.iter_mut().filter(is_of_group) {
             self.pause = self.pause.max(seized.since.elapsed());
             seized.is_stopped = false;
             drop(ptrace::go_on(seized.tid, 0));
         }
         std::thread::sleep(moment);
-        for seized in self.seized.iter_mut().filter(|seized| group.contains(&seized.tid)) {
+        for seized in self.seized.iter_mut().filter(is_of_group) {
             seized.since = Instant::now();
             drop(ptrace::interrupt(seized.tid));
         }

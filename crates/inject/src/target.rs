@@ -1,8 +1,10 @@
 //! What /proc tells of a target before it is touched, and which targets are refused.
 
 use std::fs;
+use std::path::PathBuf;
 
 use crate::error::{Error, Result};
+use crate::memory::{ProcessMemory, TargetMemory as _};
 
 /// The lines of `/proc/PID/status` that matter.
 #[derive(Debug, Default)]
@@ -44,6 +46,25 @@ pub fn inner_pid(pid: u32) -> u32 {
     status(pid).map_or(pid, |status| status.inner_pid)
 }
 
+/// The path that a thread which waits in exec has asked for, as it wrote it.
+#[must_use]
+pub fn exec_argument(tid: u32) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt as _;
+    const PATH_BYTES_MAX: usize = 4096;
+    // The call's number, its six arguments, stack pointer and place.
+    let text = fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let argument = match words.next()?.parse().ok()? {
+        libc::SYS_execve => 0,
+        libc::SYS_execveat => 1,
+        _ => return None,
+    };
+    let address_avma = u64::from_str_radix(words.nth(argument)?.strip_prefix("0x")?, 16).ok()?;
+    let memory = ProcessMemory::open(tid).ok()?;
+    let path = memory.read_string(address_avma, PATH_BYTES_MAX).ok()?;
+    Some(PathBuf::from(std::ffi::OsString::from_vec(path)))
+}
+
 /// The threads that exist and have not ended.
 pub(crate) fn threads(pid: u32) -> Result<Vec<u32>> {
     let folder = fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| Error::NoSuchProcess { pid })?;
@@ -59,13 +80,15 @@ pub(crate) fn thread_state(pid: u32, tid: u32) -> Option<char> {
     stat.get(end + 2).map(|&byte| char::from(byte))
 }
 
-/// Refuses what cannot be attached to, with the reason.
-pub(crate) fn check(pid: u32) -> Result<()> {
+/// Refuses what cannot be attached to, with the reason. `is_held`: it is this process that traces it.
+pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
     let status = status(pid).ok_or(Error::NoSuchProcess { pid })?;
     if status.state.starts_with(['Z', 'X']) {
         return Err(Error::Zombie { pid });
     }
-    if status.tracer_pid != 0 {
+    // The kernel names the thread that traces.
+    let is_ours = |tracer: u32| fs::metadata(format!("/proc/self/task/{tracer}")).is_ok();
+    if status.tracer_pid != 0 && !(is_held && is_ours(status.tracer_pid)) {
         let tracer_pid = status.tracer_pid;
         let name = fs::read_to_string(format!("/proc/{tracer_pid}/comm")).unwrap_or_default();
         return Err(Error::AlreadyTraced { pid, tracer_pid, tracer_name: name.trim().to_owned() });

@@ -98,7 +98,7 @@ fn generate(file: &Path, event_count: u64) -> Result<()> {
         since_checkpoint += 1;
         if since_checkpoint >= CHECKPOINT_EVENTS {
             since_checkpoint = 0;
-            writer.checkpoint(time_ns, ledger.live_blocks())?;
+            writer.checkpoint(time_ns, ledger.sorted_blocks())?;
         }
     }
     let summary = Summary { event_count, duration_ns: time_ns, ..summary.finish() };

@@ -2,25 +2,27 @@
 //!
 //! ```text
 //! directory (hash)              regions               groups                       records
-//! (owner, address / 32 KiB, --> 64 parts of 512  -->  32 slots of 16 bytes    -->  size, time, stack, thread
-//!  address % 16)                bytes: group          of heap: record number       (24 bytes; the last freed is
+//! (owner, address / 32 KiB, --> up to 64 parts   -->  up to 32 slots of 16    -->  size, time, stack, thread
+//!  address % 16)                of 512 bytes: group   bytes of heap: record        (24 bytes; the last freed is
 //!                                                                                  the next to be used)
 //! ```
 //!
 //! An allocator hands out neighbours one after the other, and programs free neighbours together: neighbours share cache
 //! lines at each level, and records taken one after the other lie one after the other. (A plain hash table of blocks took
 //! 220 ns an event, in cache and page misses alone, on a program with a million live blocks: two thirds of the recorder's
-//! time.) A block costs 24 bytes and its share of a group (144 bytes to 512 of heap) and of a region (272 bytes to 32 KiB);
-//! alone in its region, 440.
+//! time.) Regions and groups hold only what is there (`runs`): a block costs 24 bytes and a word, its share of a group (32 bytes to
+//! 512 of heap) and of a region (a word for each group, 16 bytes and its place in the directory to 32 KiB).
 //!
 //! Empty groups stay until there are twice as many groups as at the last sweep; then they and their regions are given back.
 //!
 //! What still misses the caches is looked up for many events at once ([`BlockTable::hint`], [`BlockTable::soon`]): the processor waits for
 //! all of those loads together instead of for one after the other.
 
-use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};
+use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex};
 
+use crate::block_record::{BlockRecord, is_of, owner};
 use crate::cut::Cut;
+use crate::runs::{Run, Runs, places};
 
 /// Smallest directory.
 const FIRST_CAPACITY: usize = 1 << 6;
@@ -30,8 +32,6 @@ const SWEPT_MIN: usize = 1 << 10;
 const SLOT_COUNT: usize = 32;
 /// Groups of a region.
 const PART_COUNT: usize = 64;
-/// Top bit of a record's thread: born of a realloc.
-const IS_REALLOC: u32 = 1 << 31;
 
 /// A place of the directory: 16 bytes.
 #[derive(Debug, Clone, Copy)]
@@ -45,18 +45,13 @@ struct Place {
 
 const NO_PLACE: Place = Place { key: 0, owner: 0, region: 0 };
 
-/// Group numbers + 1; 0: no group.
-type Region = [u32; PART_COUNT];
-
-/// Record numbers + 1; 0: no block.
-type Group = [u32; SLOT_COUNT];
-
-/// What a group covers.
+/// What a group covers, and the numbers of its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Home {
     key: u64,
+    /// 0: the group is not in use.
     owner: u32,
-    block_count: u32,
+    records: Run,
 }
 
 /// The group that an address probably belongs to.
@@ -66,42 +61,6 @@ pub(crate) struct Hint(u32);
 impl Hint {
     /// Nothing is known.
     pub(crate) const NONE: Self = Self(u32::MAX);
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Record {
-    size_bytes: u64,
-    alloc_ns: u64,
-    stack: u32,
-    thread: u32,
-}
-
-impl Record {
-    fn new(block: &Block) -> Self {
-        Self {
-            size_bytes: block.size_bytes,
-            alloc_ns: block.alloc_ns,
-            stack: block.stack.0,
-            thread: block.thread.0 & !IS_REALLOC | if block.is_realloc { IS_REALLOC } else { 0 },
-        }
-    }
-
-    fn block(&self, owner: u32, address_avma: u64) -> Block {
-        Block {
-            process: ProcessIndex((owner >> 8).wrapping_sub(1)),
-            heap: HeapId(owner as u8),
-            address_avma,
-            size_bytes: self.size_bytes,
-            stack: StackIndex(self.stack),
-            thread: ThreadIndex(self.thread & !IS_REALLOC),
-            alloc_ns: self.alloc_ns,
-            is_realloc: self.thread & IS_REALLOC != 0,
-        }
-    }
-}
-
-fn owner(process: ProcessIndex, heap: HeapId) -> u32 {
-    process.0.wrapping_add(1) << 8 | u32::from(heap.0)
 }
 
 /// Address / 512 in the upper bits, address % 16 in the lower four: blocks of other alignments have groups of their own.
@@ -130,15 +89,16 @@ fn address(key: u64, slot: usize) -> u64 {
 #[derive(Debug)]
 pub(crate) struct BlockTable {
     directory: Vec<Place>,
-    regions: Vec<Region>,
+    /// The numbers of their groups.
+    regions: Vec<Run>,
     free_regions: Vec<u32>,
-    groups: Vec<Group>,
-    /// By group; an owner of 0: the group is not in use.
+    /// By group.
     homes: Vec<Home>,
+    runs: Runs,
     free_groups: Vec<u32>,
     /// Groups in use when the next sweep is due.
     sweep_at: usize,
-    records: Vec<Record>,
+    records: Vec<BlockRecord>,
     free_records: Vec<u32>,
     cut: Cut,
 }
@@ -149,8 +109,8 @@ impl BlockTable {
             directory: vec![NO_PLACE; FIRST_CAPACITY],
             regions: Vec::new(),
             free_regions: Vec::new(),
-            groups: Vec::new(),
             homes: Vec::new(),
+            runs: Runs::default(),
             free_groups: Vec::new(),
             sweep_at: SWEPT_MIN,
             records: Vec::new(),
@@ -195,7 +155,7 @@ impl BlockTable {
     fn group(&self, owner: u32, key: u64) -> Option<usize> {
         let place = self.find(owner, key).ok()?;
         let region = &self.regions[self.directory[place].region as usize];
-        (region[part(key)] as usize).checked_sub(1)
+        self.runs.get(region, part(key)).map(|group| group as usize)
     }
 
     #[inline(always)]
@@ -216,39 +176,38 @@ impl BlockTable {
     /// Pulls what is known of a block into the caches; the number of its record plus one, 0 for none.
     #[inline(always)]
     pub(crate) fn soon(&self, hint: Hint, address: u64) -> u32 {
-        match (self.groups.get(hint.0 as usize), self.homes.get(hint.0 as usize)) {
-            // The home is read only for the sake of the caches: its owner is never 0 here.
-            (Some(group), Some(home)) if home.owner != 0 => group[slot(address)],
-            _ => 0,
-        }
+        let home = self.homes.get(hint.0 as usize);
+        home.and_then(|home| self.runs.get(&home.records, slot(address))).map_or(0, |record| record + 1)
     }
 
     /// The stack of a record that [`BlockTable::soon`] has named.
     #[inline(always)]
     pub(crate) fn stack_of(&self, number: u32) -> StackIndex {
         let record = self.records.get((number as usize).wrapping_sub(1));
-        record.map_or(StackIndex::EMPTY, |record| StackIndex(record.stack))
+        // A record may lie across two cache lines: its first word is read for the sake of the caches.
+        record
+            .filter(|record| record.size_bytes != u64::MAX)
+            .map_or(StackIndex::EMPTY, |record| StackIndex(record.stack))
     }
 
     #[inline]
     fn add_group(&mut self, owner: u32, key: u64) -> usize {
-        if self.groups.len() - self.free_groups.len() >= self.sweep_at {
+        if self.homes.len() - self.free_groups.len() >= self.sweep_at {
             self.sweep();
         }
-        let home = Home { key, owner, block_count: 0 };
+        let home = Home { key, owner, records: Run::EMPTY };
         let group = match self.free_groups.pop() {
             Some(group) => {
                 self.homes[group as usize] = home;
                 group
             }
             None => {
-                self.groups.push([0; SLOT_COUNT]);
                 self.homes.push(home);
-                (self.groups.len() - 1) as u32
+                (self.homes.len() - 1) as u32
             }
         };
         let region = self.region_to_fill(owner, key);
-        self.regions[region][part(key)] = group + 1;
+        self.runs.insert(&mut self.regions[region], part(key), group);
         group as usize
     }
 
@@ -260,7 +219,7 @@ impl BlockTable {
         let region = match self.free_regions.pop() {
             Some(region) => region,
             None => {
-                self.regions.push([0; PART_COUNT]);
+                self.regions.push(Run::EMPTY);
                 (self.regions.len() - 1) as u32
             }
         };
@@ -285,23 +244,23 @@ impl BlockTable {
         if self.cut.watches(group) {
             self.put_aside(group, slot(block.address_avma));
         }
-        let record = Record::new(block);
-        let number = &mut self.groups[group][slot(block.address_avma)];
-        if *number != 0 {
-            let old = std::mem::replace(&mut self.records[*number as usize - 1], record);
+        let record = BlockRecord::new(block);
+        let records = &mut self.homes[group].records;
+        if let Some(number) = self.runs.get(records, slot(block.address_avma)) {
+            let old = std::mem::replace(&mut self.records[number as usize], record);
             return Some(old.block(owner, block.address_avma));
         }
-        self.homes[group].block_count += 1;
-        match self.free_records.pop() {
+        let number = match self.free_records.pop() {
             Some(free) => {
                 self.records[free as usize] = record;
-                *number = free + 1;
+                free
             }
             None => {
                 self.records.push(record);
-                *number = self.records.len() as u32;
+                (self.records.len() - 1) as u32
             }
-        }
+        };
+        self.runs.insert(records, slot(block.address_avma), number);
         None
     }
 
@@ -319,9 +278,7 @@ impl BlockTable {
         if self.cut.watches(group) {
             self.put_aside(group, slot(address));
         }
-        let number = &mut self.groups[group][slot(address)];
-        let record = std::mem::take(number).checked_sub(1)?;
-        self.homes[group].block_count -= 1;
+        let record = self.runs.remove(&mut self.homes[group].records, slot(address))?;
         self.free_records.push(record);
         Some(self.records[record as usize].block(owner, address))
     }
@@ -337,14 +294,14 @@ impl BlockTable {
     }
 
     fn block_at(&self, group: usize, slot: usize) -> Option<Block> {
-        let record = &self.records[self.groups[group][slot].checked_sub(1)? as usize];
         let home = &self.homes[group];
+        let record = &self.records[self.runs.get(&home.records, slot)? as usize];
         Some(record.block(home.owner, address(home.key, slot)))
     }
 
     /// Begins a cut; one that is under way is given up.
     pub(crate) fn begin_cut(&mut self) {
-        self.cut.begin(self.groups.len());
+        self.cut.begin(self.homes.len());
     }
 
     /// Gives up a cut.
@@ -367,14 +324,10 @@ impl BlockTable {
         let taken = group_count.min(self.cut.left as usize);
         for number in from..from + taken {
             let home = self.homes[number];
-            if home.block_count == 0 {
-                continue;
-            }
-            let changed = self.cut.changed[number];
-            for (slot, &record) in self.groups[number].iter().enumerate() {
-                if record != 0 && changed & 1 << slot == 0 {
-                    let record = &self.records[record as usize - 1];
-                    visit(&record.block(home.owner, address(home.key, slot)));
+            let unchanged = !u64::from(self.cut.changed[number]);
+            for (slot, &record) in places(home.records.taken).zip(self.runs.numbers(&home.records)) {
+                if unchanged >> slot & 1 != 0 {
+                    visit(&self.records[record as usize].block(home.owner, address(home.key, slot)));
                 }
             }
         }
@@ -393,16 +346,16 @@ impl BlockTable {
         let mut kept = Vec::with_capacity(self.regions.len() - self.free_regions.len());
         for place in self.directory.iter().filter(|place| place.owner != 0) {
             let region = &mut self.regions[place.region as usize];
-            for group in &mut *region {
-                let Some(number) = group.checked_sub(1) else { continue };
+            for part in places(region.taken) {
+                let Some(number) = self.runs.get(region, part) else { continue };
                 let home = &mut self.homes[number as usize];
-                if home.block_count == 0 {
+                if home.records.taken == 0 {
                     home.owner = 0;
                     self.free_groups.push(number);
-                    *group = 0;
+                    self.runs.remove(region, part);
                 }
             }
-            if region.iter().all(|&group| group == 0) {
+            if region.taken == 0 {
                 self.free_regions.push(place.region);
             } else {
                 kept.push(*place);
@@ -410,7 +363,7 @@ impl BlockTable {
         }
         self.lay(&kept, self.directory.len());
         // The next sweep is as far away as this one's work was large.
-        self.sweep_at = SWEPT_MIN.max((self.groups.len() - self.free_groups.len()) * 2);
+        self.sweep_at = SWEPT_MIN.max((self.homes.len() - self.free_groups.len()) * 2);
     }
 
     /// Makes the directory anew.
@@ -426,31 +379,58 @@ impl BlockTable {
     /// All live blocks, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Block> + '_ {
         // By group, not by directory: groups and records lie in the order in which they were first used.
-        let used = self.homes.iter().zip(&self.groups).filter(|(home, _)| home.block_count != 0);
-        used.flat_map(|(home, group)| {
-            group.iter().enumerate().filter_map(|(slot, &number)| {
-                let record = &self.records[number.checked_sub(1)? as usize];
-                Some(record.block(home.owner, address(home.key, slot)))
-            })
+        self.homes.iter().flat_map(|home| self.blocks_of(home))
+    }
+
+    fn blocks_of(&self, home: &Home) -> impl Iterator<Item = Block> + '_ {
+        let home = *home;
+        places(home.records.taken).zip(self.runs.numbers(&home.records)).map(move |(slot, &number)| {
+            self.records[number as usize].block(home.owner, address(home.key, slot))
         })
+    }
+
+    fn blocks_in(&self, region: u32) -> impl Iterator<Item = Block> + '_ {
+        let groups = self.runs.numbers(&self.regions[region as usize]);
+        groups.iter().flat_map(|&group| self.blocks_of(&self.homes[group as usize]))
+    }
+
+    /// All live blocks by process, heap and address.
+    pub(crate) fn sorted(&self) -> impl Iterator<Item = Block> + '_ {
+        let mut places: Vec<Place> =
+            self.directory.iter().filter(|place| place.owner != 0).copied().collect();
+        // Where in the address space first, which of sixteen alignments last.
+        places.sort_unstable_by_key(|place| (place.owner, place.key));
+        let mut next = 0;
+        let stretches = std::iter::from_fn(move || {
+            let first = *places.get(next)?;
+            let is_same = |place: &&Place| place.owner == first.owner && place.key >> 4 == first.key >> 4;
+            let stretch = &places[next..next + places[next..].iter().take_while(is_same).count()];
+            next += stretch.len();
+            // Only blocks of several alignments in one stretch of addresses, which no allocator makes, lie in several regions.
+            let mut mixed = Vec::new();
+            if stretch.len() > 1 {
+                mixed.extend(stretch.iter().flat_map(|place| self.blocks_in(place.region)));
+                mixed.sort_unstable_by_key(|block| block.address_avma);
+            }
+            let plain = (stretch.len() == 1).then(|| self.blocks_in(first.region));
+            Some(mixed.into_iter().chain(plain.into_iter().flatten()))
+        });
+        stretches.flatten()
     }
 
     /// Takes out the blocks of a process.
     pub(crate) fn remove_process(&mut self, process: ProcessIndex) {
-        let gone = process.0.wrapping_add(1) & 0xff_ffff;
         if self.cut.left > 0 {
             for group in self.cut.from as usize..(self.cut.from + self.cut.left) as usize {
-                if self.homes[group].owner >> 8 == gone {
+                if is_of(self.homes[group].owner, process) {
                     (0..SLOT_COUNT).for_each(|slot| self.put_aside(group, slot));
                 }
             }
         }
-        for (home, group) in self.homes.iter_mut().zip(&mut self.groups) {
-            if home.owner >> 8 == gone {
-                let numbers = group.iter().filter_map(|number| number.checked_sub(1));
-                self.free_records.extend(numbers);
-                *group = [0; SLOT_COUNT];
-                home.block_count = 0;
+        for home in &mut self.homes {
+            if is_of(home.owner, process) {
+                self.free_records.extend(self.runs.numbers(&home.records));
+                self.runs.clear(&mut home.records);
             }
         }
         if self.len() == 0 && self.cut.is_done() {
@@ -463,6 +443,8 @@ impl BlockTable {
 
 #[cfg(test)]
 mod tests {
+    use heapr_trace::ThreadIndex;
+
     use super::*;
 
     #[test]
@@ -530,5 +512,6 @@ mod tests {
         found.sort_by_key(key);
         expected.sort_by_key(key);
         assert_eq!(found, expected);
+        assert_eq!(table.sorted().collect::<Vec<_>>(), expected);
     }
 }

@@ -112,6 +112,11 @@ impl Ledger {
         self.blocks.iter()
     }
 
+    /// The live blocks by process, heap and address.
+    pub fn sorted_blocks(&self) -> impl Iterator<Item = Block> + '_ {
+        self.blocks.sorted()
+    }
+
     /// Makes a cut: [`Ledger::cut_slice`] shows the blocks that are live now, whatever happens until then. A cut that is under
     /// way is given up.
     pub fn begin_cut(&mut self) {

@@ -4,9 +4,11 @@
 //! births and deaths of blocks is up to an [`Observer`]: [`SummaryBuilder`] makes the summary that closes a file.
 #![forbid(unsafe_code)]
 
+mod block_record;
 mod block_table;
 mod cut;
 mod ledger;
+mod runs;
 mod summary_builder;
 
 pub use ledger::{Cause, Death, Ledger, Observer};

@@ -116,7 +116,7 @@ fn check(event_count: u64, held: u64, seed: u64) -> (u64, usize) {
         writer.event(&event).unwrap();
         all.push(event);
         if writer.window_wants_checkpoint() {
-            writer.checkpoint(time_ns, ledger.live_blocks()).unwrap();
+            writer.checkpoint(time_ns, ledger.sorted_blocks()).unwrap();
         }
         held_max = held_max.max(writer.written_bytes());
     }

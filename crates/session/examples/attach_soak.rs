@@ -1,8 +1,39 @@
-//! Attaches to a running process and detaches, again and again: `attach_soak PID ROUNDS MILLISECONDS`. One line at the end:
-//! rounds, pauses of attach and detach in microseconds (median, worst), bytes left, events.
+//! Attaches to a process and detaches from it, again and again. Prints one line of JSON: pauses in microseconds, their parts, what
+//! was left, what was recorded.
 use std::time::{Duration, Instant};
 
-use heapr_session::{Session, SessionProperties};
+use heapr_session::{PauseParts, Session, SessionProperties};
+use serde_json::{Value, json};
+
+#[derive(Default)]
+struct Rounds {
+    pauses: Vec<Duration>,
+    /// The parts of each, and how many stops it took.
+    parts: Vec<PauseParts>,
+    tries: Vec<u32>,
+}
+
+impl Rounds {
+    fn to_json(&mut self) -> Value {
+        let microseconds = |mut all: Vec<Duration>| {
+            all.sort();
+            let worst = all.last().copied().unwrap_or_default();
+            json!([all.get(all.len() / 2).copied().unwrap_or_default().as_micros(), worst.as_micros()])
+        };
+        let part = |of: fn(&PauseParts) -> Duration| microseconds(self.parts.iter().map(of).collect());
+        json!({
+            "pause_us": microseconds(self.pauses.clone()),
+            "stop_us": part(|parts| parts.stop),
+            "settle_us": part(|parts| parts.settle),
+            "check_us": part(|parts| parts.check),
+            "read_heap_us": part(|parts| parts.read_heap),
+            "install_us": part(|parts| parts.install),
+            "resume_us": part(|parts| parts.resume),
+            "tries_mean": f64::from(self.tries.iter().sum::<u32>()) / self.tries.len().max(1) as f64,
+            "tries_worst": self.tries.iter().max(),
+        })
+    }
+}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -12,32 +43,43 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (pid, rounds, milliseconds): (u32, u32, u64) = (pid.parse()?, rounds.parse()?, milliseconds.parse()?);
     let folder = std::env::temp_dir().join(format!("heapr-soak-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let (mut attach, mut detach) = (Vec::new(), Vec::new());
-    let (mut bytes_left, mut events, mut busy, mut tries) = (0, 0, 0, 0);
-    for _ in 0..rounds {
+    let (mut attach, mut detach) = (Rounds::default(), Rounds::default());
+    let (mut bytes_left, mut events, mut busy, mut unread, mut threads, mut modules) = (0, 0, 0, 0, 0, 0);
+    let mut unmatched = 0;
+    for round in 0..rounds {
         let mut properties = SessionProperties::new(folder.join("trace.heapr"));
         properties.overwrite = true;
         let mut session = Session::start(properties)?;
-        let report = session.attach(pid)?;
-        attach.push(report.pause);
+        let report = session.attach(pid).map_err(|error| format!("round {round}: {error}"))?;
+        attach.pauses.push(report.pause);
+        attach.parts.push(report.parts);
+        attach.tries.push(report.try_count);
         busy += u32::from(report.was_allocator_busy);
-        tries += report.try_count;
+        if let Some(reason) = &report.heap_unread {
+            unread += 1;
+            eprintln!("round {round}: {reason}");
+        }
+        threads = threads.max(report.thread_count);
+        modules = modules.max(report.module_count);
         let end = Instant::now() + Duration::from_millis(milliseconds);
         while Instant::now() < end {
             session.step();
         }
-        let report = session.detach(pid)?;
-        detach.push(report.pause);
+        let report = session.detach(pid).map_err(|error| format!("round {round}: {error}"))?;
+        detach.pauses.push(report.pause);
+        detach.parts.push(report.parts);
+        detach.tries.push(report.try_count);
         bytes_left += report.bytes_left;
-        events += session.stop().summary.event_count;
+        let totals = session.stop().summary;
+        events += totals.event_count;
+        unmatched += totals.totals.unmatched_frees + totals.totals.implied_frees;
     }
     std::fs::remove_dir_all(&folder)?;
-    let of = |pauses: &mut Vec<Duration>| {
-        pauses.sort();
-        let worst = pauses.last().copied().unwrap_or_default();
-        (pauses.get(pauses.len() / 2).copied().unwrap_or_default().as_micros(), worst.as_micros())
-    };
-    let ((median, worst), (detach_median, detach_worst)) = (of(&mut attach), of(&mut detach));
-    println!("{rounds} {median} {worst} {detach_median} {detach_worst} {bytes_left} {events} {busy} {tries}");
+    let report = json!({
+        "rounds": rounds, "attach": attach.to_json(), "detach": detach.to_json(), "bytes_left": bytes_left,
+        "events": events, "allocator_busy": busy, "heap_unread": unread, "frees_unmatched": unmatched,
+        "threads": threads, "modules": modules,
+    });
+    println!("{report}");
     Ok(())
 }

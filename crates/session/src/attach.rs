@@ -1,15 +1,68 @@
 //! Recording a process that runs already, and letting it go again.
 
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
-use heapr_inject::rundown::{self, StoppedProcess};
-use heapr_inject::{AttachReport, AttachRequest, DetachReport, inner_pid};
+use heapr_inject::rundown::{self, Rundown, StoppedProcess};
+use heapr_inject::{AttachReport, AttachRequest, DetachReport, HeldExec, inner_pid};
 use heapr_wire::FLAG_HOOK_MMAP;
 
 use crate::agent_file::AGENT;
+use crate::target_view::sees_file;
 use crate::{Error, Session};
+
+/// What leads a target into the session.
+#[derive(Debug, Clone)]
+pub(crate) struct Preload {
+    /// The agent's file.
+    pub(crate) agent: PathBuf,
+    /// Value of the session variable, without the root.
+    pub(crate) session: String,
+    /// Descriptor of the shared buffers.
+    pub(crate) pool: i32,
+    /// mmap and its kin count too.
+    pub(crate) hooks_mmap: bool,
+}
+
+/// An attach whose blocks are not in the trace yet.
+#[derive(Debug)]
+pub(crate) struct AttachOutcome {
+    report: AttachReport,
+    found: Option<Result<Rundown, String>>,
+}
+
+/// Attaches, from any thread. `held`: stopped before its own code has run.
+pub(crate) fn attach_target(
+    preload: &Preload,
+    pid: u32,
+    held: Option<HeldExec>,
+    fail_at: Option<u32>,
+) -> Result<AttachOutcome, Error> {
+    let is_same_namespace = inner_pid(pid) == pid;
+    let agent_path = Some(preload.agent.as_path()).filter(|path| sees_file(pid, path));
+    // Finding the heap takes longer than reading it: while the target runs.
+    let heap = StoppedProcess::of(pid);
+    let heap_plan = rundown::Plan::make(&heap);
+    let mut found = None;
+    let request = AttachRequest {
+        pid,
+        agent: AGENT,
+        pool: preload.pool,
+        session: if is_same_namespace { &preload.session } else { "" },
+        agent_path,
+        hooks_mmap: preload.hooks_mmap,
+        fail_at,
+    };
+    let report = heapr_inject::attach_held(&request, held, &mut |stopped| {
+        found = Some(match &heap_plan {
+            Ok(plan) => {
+                rundown::walk(plan, &heap, &stopped.thread_pointers).map_err(|error| error.to_string())
+            }
+            Err(error) => Err(error.to_string()),
+        });
+    })?;
+    Ok(AttachOutcome { report, found })
+}
 
 impl Session {
     /// Records a running process from now on.
@@ -27,32 +80,25 @@ impl Session {
     /// For tests: as [`Self::attach`], but step `fail_at` fails.
     #[doc(hidden)]
     pub fn attach_failing_at(&mut self, pid: u32, fail_at: Option<u32>) -> Result<AttachReport, Error> {
-        let is_same_namespace = inner_pid(pid) == pid;
-        let session = format!("{}:{}", std::process::id(), self.descriptor.number());
-        let agent_path = Some(self.agent.as_path()).filter(|path| sees_file(pid, path));
+        let outcome = attach_target(&self.preload(), pid, None, fail_at)
+            .inspect_err(|_| self.recorder.hold_no_more())?;
+        Ok(self.take_attached(pid, outcome))
+    }
+
+    /// What leads a target into this session.
+    pub(crate) fn preload(&self) -> Preload {
         let flags = self.recorder.pool().control().flags.load(Relaxed);
-        // Finding the heap takes longer than reading it: while the target runs.
-        let heap = StoppedProcess::of(pid);
-        let heap_plan = rundown::Plan::make(&heap);
-        let mut found = None;
-        let mut report = heapr_inject::attach(
-            &AttachRequest {
-                pid,
-                agent: AGENT,
-                pool: self.descriptor.number(),
-                session: if is_same_namespace { &session } else { "" },
-                agent_path,
-                hooks_mmap: flags & FLAG_HOOK_MMAP != 0,
-                fail_at,
-            },
-            &mut |stopped| {
-                found = Some(match &heap_plan {
-                    Ok(plan) => rundown::walk(plan, &heap, &stopped.thread_pointers)
-                        .map_err(|error| error.to_string()),
-                    Err(error) => Err(error.to_string()),
-                });
-            },
-        )?;
+        Preload {
+            agent: self.agent.clone(),
+            session: format!("{}:{}", std::process::id(), self.descriptor.number()),
+            pool: self.descriptor.number(),
+            hooks_mmap: flags & FLAG_HOOK_MMAP != 0,
+        }
+    }
+
+    /// Enters what an attach has found.
+    pub(crate) fn take_attached(&mut self, pid: u32, outcome: AttachOutcome) -> AttachReport {
+        let AttachOutcome { mut report, found } = outcome;
         self.recorder.process_attached(report.process_slot, report.process_generation, pid);
         match found {
             Some(Ok(found)) => {
@@ -60,10 +106,18 @@ impl Session {
                 report.blocks_before =
                     self.recorder.add_blocks_before(report.process_slot, report.process_generation, blocks);
             }
-            Some(Err(reason)) => report.heap_unread = Some(reason),
+            Some(Err(reason)) => {
+                self.recorder.note_unread_heap(report.process_slot, report.process_generation, &reason);
+                report.heap_unread = Some(reason);
+            }
             None => {}
         }
-        Ok(report)
+        report
+    }
+
+    /// An attach in another thread has failed.
+    pub(crate) fn forget_attach(&mut self) {
+        self.recorder.hold_no_more();
     }
 
     /// Lets a process go that was attached to. It is as it was before, and what it did is in the trace.
@@ -73,16 +127,13 @@ impl Session {
     pub fn detach(&mut self, pid: u32) -> Result<DetachReport, Error> {
         // Its threads may wait for a buffer.
         let report = heapr_inject::detach(pid, &mut || self.step_now())?;
-        self.recorder.process_detached(report.process_slot, report.process_generation);
-        self.step_now();
+        self.take_detached(&report);
         Ok(report)
     }
-}
 
-/// Whether the process sees, under this path, the file that we see.
-fn sees_file(pid: u32, path: &Path) -> bool {
-    let Ok(relative) = path.strip_prefix("/") else { return false };
-    let theirs = std::fs::metadata(Path::new(&format!("/proc/{pid}/root")).join(relative));
-    let ours = std::fs::metadata(path);
-    matches!((theirs, ours), (Ok(theirs), Ok(ours)) if (theirs.dev(), theirs.ino()) == (ours.dev(), ours.ino()))
+    /// Enters what a detach has found.
+    pub(crate) fn take_detached(&mut self, report: &DetachReport) {
+        self.recorder.process_detached(report.process_slot, report.process_generation);
+        self.step_now();
+    }
 }

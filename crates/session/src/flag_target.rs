@@ -2,7 +2,7 @@
 //!
 //! | target | fits a process whose |
 //! |---|---|
-//! | `name redis-server` | executable has that file name |
+//! | `name redis-server` | executable has that file name, or was started by it (a link, a script) |
 //! | `unit nginx.service` | control group ends in, or passes through, that unit |
 //! | `flatpak org.gnome.Maps` | control group is that of the application's scope |
 //! | `snap firefox` | control group or executable is that snap's |
@@ -45,6 +45,8 @@ pub struct ProcessFacts {
     pub pid: u32,
     /// Its executable.
     pub executable: PathBuf,
+    /// The file name by which it was started, where that is another: of a symbolic link, or of a script.
+    pub started_as: String,
     /// Its control group, from the root of the hierarchy; empty where it is not known.
     pub control_group: String,
     /// When it started, in clock ticks since boot.
@@ -59,14 +61,31 @@ impl ProcessFacts {
         Some(Self {
             pid,
             executable,
+            started_as: started_as(pid).unwrap_or_default(),
             control_group: control_group(pid).unwrap_or_default(),
             start_ticks: start_ticks(pid)?,
         })
     }
 }
 
+/// The kernel keeps 15 bytes of the name; the rest is that of the first argument, where that begins so.
+fn started_as(pid: u32) -> Option<String> {
+    const KEPT_BYTES: usize = 15;
+    const ARGUMENT_BYTES_MAX: u64 = 4096;
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end_matches('\n').to_owned();
+    if name.len() < KEPT_BYTES {
+        return Some(name);
+    }
+    let mut line = Vec::new();
+    let file = std::fs::File::open(format!("/proc/{pid}/cmdline")).ok()?;
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, ARGUMENT_BYTES_MAX), &mut line).ok()?;
+    let first = String::from_utf8_lossy(line.split(|&byte| byte == 0).next()?).into_owned();
+    let whole = first.rsplit('/').next().filter(|whole| whole.starts_with(&name));
+    Some(whole.map_or(name, str::to_owned))
+}
+
 /// The path in the one hierarchy of cgroup 2, or that of systemd where both versions are mounted.
-fn control_group(pid: u32) -> Option<String> {
+pub(crate) fn control_group(pid: u32) -> Option<String> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     let of = |beginning: &str| text.lines().find_map(|line| line.strip_prefix(beginning)).map(str::to_owned);
     let of_systemd =
@@ -75,7 +94,7 @@ fn control_group(pid: u32) -> Option<String> {
 }
 
 /// The 22nd field of /proc/PID/stat; the name before it may hold blanks and brackets.
-fn start_ticks(pid: u32) -> Option<u64> {
+pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
     let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let behind_name = text.iter().rposition(|byte| *byte == b')')? + 2;
     let fields = std::str::from_utf8(text.get(behind_name..)?).ok()?;
@@ -141,7 +160,9 @@ impl FlagTarget {
     pub fn fits(&self, process: &ProcessFacts) -> bool {
         let groups = || process.control_group.split('/').filter(|part| !part.is_empty());
         match self {
-            Self::Name(name) => executable_name(&process.executable) == Some(name),
+            Self::Name(name) => {
+                executable_name(&process.executable) == Some(name) || process.started_as == *name
+            }
             Self::Unit(unit) => {
                 // `nginx` means the service, as for systemctl.
                 groups().any(|part| part == unit || part.strip_suffix(".service") == Some(unit))
@@ -189,6 +210,7 @@ mod tests {
         ProcessFacts {
             pid: 9,
             executable: executable.into(),
+            started_as: String::new(),
             control_group: control_group.into(),
             start_ticks: 5,
         }

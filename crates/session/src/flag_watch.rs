@@ -9,25 +9,21 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::flag_cache::FlagCache;
 use crate::flag_target::ProcessFacts;
-use crate::flags::{FlagKind, Flags};
+use crate::flags::FlagKind;
 
 /// Processes are looked at this often: some milliseconds of work for a thousand of them.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Flags are read anew this often.
-const READ_EVERY: Duration = Duration::from_secs(1);
 
 /// Watches for processes that are flagged.
 #[derive(Debug)]
 pub(crate) struct FlagWatch {
     kind: FlagKind,
-    flags: Flags,
-    /// Why the flags could not be read the last time.
-    flags_error: Option<String>,
+    flags: FlagCache,
     /// Each process and the program that it runs.
     known: HashMap<u32, PathBuf>,
     next_look: Instant,
-    next_read: Instant,
 }
 
 impl FlagWatch {
@@ -35,7 +31,7 @@ impl FlagWatch {
     pub(crate) fn new(kind: FlagKind, takes_running: bool) -> Self {
         let now = Instant::now();
         let known = if takes_running { HashMap::new() } else { programs() };
-        Self { kind, flags: Flags::default(), flags_error: None, known, next_look: now, next_read: now }
+        Self { kind, flags: FlagCache::default(), known, next_look: now }
     }
 
     /// Flagged processes that have started since the last look.
@@ -45,28 +41,23 @@ impl FlagWatch {
             return Vec::new();
         }
         self.next_look = now + LOOK_EVERY;
-        if now >= self.next_read {
-            self.next_read = now + READ_EVERY;
-            match Flags::load_all() {
-                Ok(flags) => (self.flags, self.flags_error) = (flags, None),
-                Err(error) => self.flags_error = Some(error.to_string()),
-            }
-        }
         let present = programs();
         let is_new = |(pid, program): &(&u32, &PathBuf)| self.known.get(*pid) != Some(*program);
         let new: Vec<u32> = present.iter().filter(is_new).map(|(&pid, _)| pid).collect();
         self.known = present;
         let me = std::process::id();
-        new.into_iter().filter(|&pid| pid != me && self.is_flagged(pid)).collect()
+        if new.is_empty() {
+            return new;
+        }
+        let (flags, kind) = (self.flags.current(), self.kind);
+        let is_flagged =
+            |pid: u32| ProcessFacts::of(pid).is_some_and(|facts| flags.matches(&facts) == Some(kind));
+        new.into_iter().filter(|&pid| pid != me && is_flagged(pid)).collect()
     }
 
     /// Why the flags could not be read, once.
     pub(crate) fn take_error(&mut self) -> Option<String> {
-        self.flags_error.take()
-    }
-
-    fn is_flagged(&self, pid: u32) -> bool {
-        ProcessFacts::of(pid).is_some_and(|facts| self.flags.matches(&facts) == Some(self.kind))
+        self.flags.take_error()
     }
 }
 

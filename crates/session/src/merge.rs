@@ -157,19 +157,21 @@ pub(crate) fn record_words(head: &Head<'_>) -> Option<(RecordKind, usize)> {
     (words >= 2 && words <= head.words.len()).then_some((kind, words))
 }
 
-/// Among records of the same time those that free come first: what they give back may be what the others were given.
+/// A bit for each kind of record that gives something back.
+const FREEING: u64 = 1 << RecordKind::Free as u64
+    | 1 << RecordKind::FreeStack as u64
+    | 1 << RecordKind::ReallocPrepare as u64
+    | 1 << RecordKind::Unmap as u64
+    | 1 << RecordKind::HeapDestroy as u64;
+
+/// Whether a record comes before others of the same time: what it gives back may be what they were given.
+#[inline(always)]
+pub(crate) fn frees_first(word0: u64) -> bool {
+    FREEING >> (word0 >> RecordKind::SHIFT) & 1 != 0
+}
+
+/// Records come by time, and those of the same time that free before the others.
 #[inline(always)]
 pub(crate) fn order(head: &Head<'_>) -> (u64, bool) {
-    let kind = RecordKind::of_untrusted(head.word0);
-    let frees = matches!(
-        kind,
-        Some(
-            RecordKind::Free
-                | RecordKind::FreeStack
-                | RecordKind::ReallocPrepare
-                | RecordKind::Unmap
-                | RecordKind::HeapDestroy
-        )
-    );
-    (head.ticks, !frees)
+    (head.ticks, !frees_first(head.word0))
 }

@@ -26,6 +26,8 @@ pub(crate) struct ProcessState {
     pub(crate) is_elsewhere: bool,
     /// The agent was loaded while it ran.
     pub(crate) was_attached: bool,
+    /// What it held then.
+    pub(crate) before: BlocksBefore,
     /// Told dead by the kernel.
     pub(crate) has_ended: bool,
     /// It had ended when the last scan began: nothing of it is unread after that round.
@@ -50,6 +52,15 @@ pub(crate) struct ProcessState {
     pub(crate) regions: BTreeMap<u64, Region>,
     /// Heaps that the program has of its own.
     pub(crate) own_heaps: OwnHeaps,
+}
+
+/// What a process held when it was attached to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct BlocksBefore {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+    /// Why it is not known, if so.
+    pub(crate) unread: Option<String>,
 }
 
 /// A block whose realloc has begun and not come back.
@@ -88,6 +99,7 @@ impl ProcessState {
             pid,
             is_elsewhere: false,
             was_attached: false,
+            before: BlocksBefore::default(),
             has_ended: false,
             had_ended_at_scan: false,
             is_done: false,
@@ -190,6 +202,12 @@ impl ProcessState {
             node.parent = 0;
         }
         self.raw_nodes[number] = node;
+    }
+
+    /// The file's index of a stack node, if it has one.
+    #[inline(always)]
+    pub(crate) fn known_stack(&self, node: u32) -> Option<StackIndex> {
+        self.stacks.get(node as usize).copied().filter(|&stack| stack != NO_STACK)
     }
 
     /// The file's stack for an agent's node; nodes that have none yet are given one by `add`, callers first. `Err`: the

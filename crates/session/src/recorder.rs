@@ -9,6 +9,7 @@
 //! ```
 
 mod before_attach;
+mod held;
 mod housekeeping;
 mod scan;
 mod snapshots;
@@ -22,6 +23,7 @@ use heapr_ring::reader;
 use heapr_trace::{Loss, ProcessIndex, Thread};
 use heapr_wire::DisableReason;
 
+use self::held::HeldProcesses;
 use self::snapshots::Snapshots;
 use crate::ProcessStatus;
 use crate::clock::Clock;
@@ -47,6 +49,7 @@ pub(crate) struct Recorder {
     process_by_slot: HashMap<(u32, u32), usize>,
     /// (slot, generation) -> process id as we see it, where it is known.
     outer_pids: HashMap<(u32, u32), u32>,
+    held: HeldProcesses,
     streams: Vec<Stream>,
     stream_by_slot: HashMap<(u32, u32), usize>,
     threads: Vec<ThreadState>,
@@ -78,6 +81,7 @@ impl Recorder {
             processes: Vec::new(),
             process_by_slot: HashMap::new(),
             outer_pids: HashMap::new(),
+            held: HeldProcesses::default(),
             streams: Vec::new(),
             stream_by_slot: HashMap::new(),
             threads: Vec::new(),

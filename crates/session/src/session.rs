@@ -11,7 +11,7 @@ use heapr_wire::{
     FLAG_STACK_DESTROY, FLAG_STACK_FREE, FLAG_STACK_REALLOC, SESSION_RECORDING,
 };
 
-use crate::agent_file::agent_file;
+use crate::agent_file::{agent_file, preload_with};
 use crate::clock::{Clock, ClockSource};
 use crate::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotTicket};
 use crate::native_snapshot_rules::SnapshotRule;
@@ -105,11 +105,8 @@ impl Session {
     /// The variables that make a program (and its children) record into this session.
     #[must_use]
     pub fn environment_for_target(&self) -> Vec<(OsString, OsString)> {
-        let mut preload = self.agent.clone().into_os_string();
-        if let Some(present) = std::env::var_os("LD_PRELOAD").filter(|present| !present.is_empty()) {
-            preload.push(":");
-            preload.push(present);
-        }
+        let present = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+        let preload = preload_with(&self.agent, &present);
         let session = format!("{}:{}", std::process::id(), self.descriptor.number());
         vec![("LD_PRELOAD".into(), preload), ("HEAPR_SESSION".into(), session.into())]
     }
@@ -377,6 +374,8 @@ fn open_pool(pool: &Pool, clock: &Clock, source: ClockSource, properties: &Sessi
     control.verify_every.store(properties.verify_every, Relaxed);
     control.recorder_pid.store(std::process::id(), Relaxed);
     control.recorder_namespace.store(process_facts::own_namespace(), Relaxed);
+    let start_time = heapr_inject::start_time(std::process::id()).unwrap_or(0);
+    control.recorder_start_time.store(start_time, Relaxed);
     control.start_ticks.store(clock.start_ticks(), Relaxed);
     // Release: whoever sees the state sees the rest.
     control.state.store(SESSION_RECORDING, Release);

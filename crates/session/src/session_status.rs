@@ -44,6 +44,7 @@ impl Session {
             marker_count: self.marker_count(),
             stacks: properties.stacks.to_text(),
             write_error: recorder.sink.write_error.as_ref().map(ToString::to_string),
+            flag_watch: None,
             remarks: Vec::new(),
             process_count: recorder.process_count() as u64,
             live_process_count: recorder.live_process_count() as u64,

@@ -134,7 +134,7 @@ impl Sink {
         }
         self.events_since_checkpoint = 0;
         self.take_pending();
-        let outcome = self.writer.checkpoint(self.last_ns, self.ledger.live_blocks());
+        let outcome = self.writer.checkpoint(self.last_ns, self.ledger.sorted_blocks());
         self.keep(outcome);
     }
 

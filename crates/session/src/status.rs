@@ -77,6 +77,9 @@ pub struct SessionStatus {
     pub stacks: String,
     /// Why the file is incomplete from some point on, if it is.
     pub write_error: Option<String>,
+    /// How programs that start are seen, where flagged ones are traced.
+    #[serde(default)]
+    pub flag_watch: Option<String>,
     /// What happened to flagged processes, newest last.
     pub remarks: Vec<String>,
     /// Processes seen in all.

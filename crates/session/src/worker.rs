@@ -7,11 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
+use heapr_inject::AttachReport;
+
 use crate::background::FlaggedTargets;
 use crate::control::{
     Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport, Update, UpdateReport,
 };
-use crate::flag_watch::FlagWatch;
+use crate::flagged::Flagged;
+use crate::target_thread::{Done, Job, TargetThread};
 use crate::{
     Error, FlagKind, InjectError, LoggingMode, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus, SessionSummary,
     SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,
@@ -35,12 +38,37 @@ pub(crate) struct Worker {
     child: Option<Child>,
     wait_status: Option<i32>,
     attached: Vec<u32>,
+    /// Attaches and detaches; made when first needed.
+    targets: Option<TargetThread<Purpose>>,
+    /// Updates that wait for some of them.
+    updates: HashMap<u64, PendingUpdate>,
+    update_count: u64,
     /// Who waits for which snapshot.
     snapshots: HashMap<SnapshotTicket, Sender<Answer>>,
     next_look: Instant,
-    flags: Option<FlagWatch>,
+    flagged: Option<Flagged>,
     /// What happened to flagged processes, newest last.
     remarks: VecDeque<String>,
+}
+
+/// For whom a process is attached to or let go.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    /// It is flagged.
+    Flagged,
+    /// An update asked for it.
+    Update(u64),
+    /// The session ends.
+    End,
+}
+
+/// An update that is not answered yet.
+#[derive(Debug)]
+struct PendingUpdate {
+    left_count: usize,
+    report: UpdateReport,
+    flush: bool,
+    answer: Sender<Answer>,
 }
 
 /// How a worker ended.
@@ -61,9 +89,12 @@ impl Worker {
             child,
             wait_status: None,
             attached: Vec::new(),
+            targets: None,
+            updates: HashMap::new(),
+            update_count: 0,
             snapshots: HashMap::new(),
             next_look: Instant::now(),
-            flags: None,
+            flagged: None,
             remarks: VecDeque::new(),
         }
     }
@@ -92,21 +123,30 @@ impl Worker {
             LoggingMode::Snapshot => FlagKind::Snapshot,
             _ => FlagKind::Heap,
         };
-        self.flags = Some(FlagWatch::new(kind, flagged.takes_running));
+        self.flagged = Some(Flagged::watch(kind, flagged, self.session.preload()));
     }
 
     fn attach_flagged(&mut self) {
-        let Some(flags) = &mut self.flags else { return };
-        let started = flags.started();
-        if let Some(error) = flags.take_error() {
-            self.remark(format!("the flags cannot be read: {error}"));
+        let Some(flagged) = &mut self.flagged else { return };
+        let recorder = self.session.recorder();
+        let findings = flagged.look(|pid| recorder.records(pid));
+        for remark in findings.remarks {
+            self.remark(remark);
         }
-        for pid in started {
-            match self.attach(pid) {
-                Ok(remark) => self.remark(format!("process {pid} is flagged and traced: {remark}")),
-                // A child of a process that is traced is traced from its birth.
-                Err(Error::Inject { source: InjectError::AlreadyAttached { .. } }) => {}
-                Err(error) => self.remark(format!("process {pid} is flagged: {error}")),
+        for (pid, outcome) in findings.attached {
+            let report = self.session.take_attached(pid, *outcome);
+            self.attached.push(pid);
+            let remark = attach_remark(&report);
+            self.remark(format!(
+                "process {pid} is flagged and traced since its libraries were loaded: {remark}"
+            ));
+        }
+        for pid in findings.to_attach {
+            // A child of a process that is traced is traced from its birth.
+            let is_at = self.targets.as_ref().is_some_and(|targets| targets.is_at(pid));
+            if !is_at && !self.session.recorder().records(pid) {
+                let preload = self.session.preload();
+                self.push(Job::Attach { pid, preload }, Purpose::Flagged);
             }
         }
     }
@@ -124,8 +164,90 @@ impl Worker {
     /// Lets all go. One that has ended meanwhile, or cannot be stopped now, goes on untraced once the session is closed.
     fn detach_all(&mut self) {
         for pid in std::mem::take(&mut self.attached) {
-            let _: Result<(), Error> = self.detach(pid);
+            self.push(Job::Detach { pid }, Purpose::End);
         }
+        // What is under way comes to its end too, and may have attached to one more.
+        loop {
+            self.take_done();
+            for pid in std::mem::take(&mut self.attached) {
+                self.push(Job::Detach { pid }, Purpose::End);
+            }
+            if !self.targets.as_ref().is_some_and(TargetThread::is_busy) {
+                return;
+            }
+            self.session.step();
+        }
+    }
+
+    /// Gives a job to the thread; without one (no memory for it) it is done here.
+    fn push(&mut self, job: Job, purpose: Purpose) {
+        if self.targets.is_none() {
+            self.targets = TargetThread::start().ok();
+        }
+        match &mut self.targets {
+            Some(targets) => targets.push(job, purpose),
+            None => {
+                let done = job.run();
+                self.finish(purpose, done);
+            }
+        }
+    }
+
+    fn take_done(&mut self) {
+        while let Some((purpose, done)) = self.targets.as_mut().and_then(TargetThread::take_done) {
+            self.finish(purpose, done);
+        }
+    }
+
+    /// Enters what came of a job, and tells who asked for it.
+    fn finish(&mut self, purpose: Purpose, done: Done) {
+        let (pid, is_attach, outcome) = match done {
+            Done::Attached { pid, outcome: Ok(outcome) } => {
+                let report = self.session.take_attached(pid, *outcome);
+                self.attached.push(pid);
+                (pid, true, Ok(attach_remark(&report)))
+            }
+            Done::Attached { pid, outcome: Err(error) } => {
+                self.session.forget_attach();
+                (pid, true, Err(error))
+            }
+            Done::Detached { pid, outcome } => {
+                let outcome = outcome.map(|report| {
+                    self.session.take_detached(&report);
+                    String::new()
+                });
+                (pid, false, outcome)
+            }
+        };
+        match (purpose, outcome) {
+            (Purpose::Flagged, Ok(remark)) => {
+                self.remark(format!("process {pid} is flagged and traced: {remark}"));
+            }
+            (Purpose::Flagged, Err(Error::Inject { source: InjectError::AlreadyAttached { .. } })) => {}
+            (Purpose::Flagged, Err(error)) => self.remark(format!("process {pid} is flagged: {error}")),
+            (Purpose::Update(number), outcome) => {
+                let Some(update) = self.updates.get_mut(&number) else { return };
+                match outcome {
+                    Ok(remark) if is_attach => update.report.attached.push((pid, remark)),
+                    Ok(_) => update.report.detached.push(pid),
+                    Err(error) => update.report.failed.push((pid, Failure::from(&error))),
+                }
+                update.left_count -= 1;
+                if update.left_count == 0 {
+                    self.answer_update(number);
+                }
+            }
+            (Purpose::End, _) => {}
+        }
+    }
+
+    fn answer_update(&mut self, number: u64) {
+        let Some(update) = self.updates.remove(&number) else { return };
+        if update.flush {
+            self.session.flush();
+        }
+        // Who asked may have gone.
+        let _ = update.answer.send(Answer::Updated(update.report));
     }
 
     /// Records until an order or `stop` ends it, or nobody is left who could give orders.
@@ -135,6 +257,7 @@ impl Worker {
             self.look_at_processes();
             self.report_snapshots();
             self.attach_flagged();
+            self.take_done();
             // Clients that ask without end must not keep the rounds waiting.
             for _ in 0..ORDERS_PER_ROUND {
                 match self.orders.try_recv() {
@@ -185,6 +308,8 @@ impl Worker {
                     Err(error) => Answer::Failed(Failure::from(&error)),
                 }
             }
+            // It is answered when all its processes are seen to.
+            Request::Update(update) => return self.update(&update, answer),
             request => self.obey(request),
         };
         // Who asked may have gone.
@@ -236,7 +361,8 @@ impl Worker {
             Request::Status => {
                 self.session.step_now();
                 let remarks = self.remarks.iter().cloned().collect();
-                Answer::Status(Box::new(SessionStatus { remarks, ..self.session.status() }))
+                let flag_watch = self.flagged.as_ref().map(|flagged| flagged.method().to_owned());
+                Answer::Status(Box::new(SessionStatus { remarks, flag_watch, ..self.session.status() }))
             }
             Request::Mark(text) if text.len() > MARKER_BYTES_MAX => {
                 let message =
@@ -249,33 +375,38 @@ impl Worker {
                 self.session.mark(&text);
                 Answer::Done
             }
-            Request::Update(update) => Answer::Updated(self.update(&update)),
             Request::SnapshotEvery { interval_ms, pids } => self.snapshot_every(interval_ms, pids),
-            Request::Snapshot { .. } | Request::Stop | Request::Cancel => Answer::Done,
+            Request::Update(_) | Request::Snapshot { .. } | Request::Stop | Request::Cancel => Answer::Done,
         }
     }
 
-    fn update(&mut self, update: &Update) -> UpdateReport {
-        let mut report = UpdateReport::default();
+    fn update(&mut self, update: &Update, answer: Sender<Answer>) {
         if let Some(stacks) = update.stacks {
             self.session.set_stacks(stacks);
         }
+        let mut report = UpdateReport::default();
+        let mut jobs = Vec::new();
         for &pid in &update.remove_pids {
-            match self.detach(pid) {
-                Ok(()) => report.detached.push(pid),
-                Err(error) => report.failed.push((pid, Failure::from(&error))),
-            }
+            self.attached.retain(|&attached| attached != pid);
+            jobs.push(Job::Detach { pid });
         }
         for &pid in &update.add_pids {
-            match self.attach(pid) {
-                Ok(remark) => report.attached.push((pid, remark)),
-                Err(error) => report.failed.push((pid, Failure::from(&error))),
+            if self.session.recorder().records(pid) && !update.remove_pids.contains(&pid) {
+                let error = Error::from(InjectError::AlreadyAttached { pid });
+                report.failed.push((pid, Failure::from(&error)));
+            } else {
+                jobs.push(Job::Attach { pid, preload: self.session.preload() });
             }
         }
-        if update.flush {
-            self.session.flush();
+        self.update_count += 1;
+        let number = self.update_count;
+        let pending = PendingUpdate { left_count: jobs.len(), report, flush: update.flush, answer };
+        let is_done = pending.left_count == 0;
+        self.updates.insert(number, pending);
+        jobs.into_iter().for_each(|job| self.push(job, Purpose::Update(number)));
+        if is_done {
+            self.answer_update(number);
         }
-        report
     }
 
     /// Attaches; gives what there is to say about it.
@@ -285,25 +416,7 @@ impl Worker {
         }
         let report = self.session.attach(pid)?;
         self.attached.push(pid);
-        let mut remark = format!(
-            "it stood still for {:.1} ms ({} threads, {} modules)",
-            report.pause.as_secs_f64() * 1e3,
-            report.thread_count,
-            report.module_count
-        );
-        match &report.heap_unread {
-            Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
-            None => remark += &format!("; it had allocated {} blocks before", report.blocks_before),
-        }
-        for (function, reason) in &report.not_hooked {
-            remark += &format!("; {function} is not recorded: {reason}");
-        }
-        Ok(remark)
-    }
-
-    fn detach(&mut self, pid: u32) -> Result<(), Error> {
-        self.attached.retain(|&attached| attached != pid);
-        self.session.detach(pid).map(|_| ())
+        Ok(attach_remark(&report))
     }
 
     fn end(mut self, order: Option<Order>) -> Ended {
@@ -325,4 +438,22 @@ impl Worker {
         };
         Ended { summary: (!is_cancel).then_some(summary), report, order }
     }
+}
+
+/// What there is to say about an attach.
+fn attach_remark(report: &AttachReport) -> String {
+    let mut remark = format!(
+        "it stood still for {:.1} ms ({} threads, {} modules)",
+        report.pause.as_secs_f64() * 1e3,
+        report.thread_count,
+        report.module_count
+    );
+    match &report.heap_unread {
+        Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
+        None => remark += &format!("; it had allocated {} blocks before", report.blocks_before),
+    }
+    for (function, reason) in &report.not_hooked {
+        remark += &format!("; {function} is not recorded: {reason}");
+    }
+    remark
 }

@@ -323,19 +323,22 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Writes the live blocks as of `time_ns`, after all events up to then.
+    /// Writes the live blocks as of `time_ns`, after all events up to then. They should come by process, heap and address: what
+    /// is near each other in memory is packed best next to each other.
     pub fn checkpoint(&mut self, time_ns: u64, blocks: impl IntoIterator<Item = Block>) -> Result<()> {
         self.write_events()?;
-        let mut blocks: Vec<Block> = blocks.into_iter().collect();
-        blocks.sort_unstable_by_key(|block| (block.process, block.heap, block.address_avma));
-        let parts = blocks.chunks(ITEMS_PER_CHUNK).collect::<Vec<_>>();
-        let last = parts.len().saturating_sub(1);
-        if parts.is_empty() {
-            self.checkpoint_part(&[], 0, true, time_ns)?;
+        let mut part = 0;
+        let mut waiting = Vec::with_capacity(ITEMS_PER_CHUNK);
+        for block in blocks {
+            // Only with another block at hand it is known that a full part is not the last.
+            if waiting.len() == ITEMS_PER_CHUNK {
+                self.checkpoint_part(&waiting, part, false, time_ns)?;
+                waiting.clear();
+                part += 1;
+            }
+            waiting.push(block);
         }
-        for (part, blocks) in parts.into_iter().enumerate() {
-            self.checkpoint_part(blocks, part as u32, part == last, time_ns)?;
-        }
+        self.checkpoint_part(&waiting, part, true, time_ns)?;
         if let Some(window) = &mut self.window {
             window.trim();
         }

@@ -113,6 +113,9 @@ pub struct Control {
     pub forks_arrived: AtomicU32,
     /// Inode of the recorder's process namespace, 0 if unknown: process ids mean the same to an agent only in the same one.
     pub recorder_namespace: AtomicU32,
+    /// When the recorder's process was started, in clock ticks since boot as /proc/PID/stat has it; 0 if unknown. With its
+    /// process id it tells whether it lives: another process that gets the number later was started later.
+    pub recorder_start_time: AtomicU64,
 }
 
 /// [`ProcessSlot::state`]: nobody's.

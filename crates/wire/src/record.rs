@@ -55,10 +55,13 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
+    /// Where a kind begins in word 0.
+    pub const SHIFT: u32 = 58;
+
     /// The kind in word 0 of a record, if there is such a kind.
     #[must_use]
     pub const fn of_untrusted(word0: u64) -> Option<Self> {
-        Some(match word0 >> 58 {
+        Some(match word0 >> Self::SHIFT {
             1 => Self::Alloc,
             2 => Self::AllocBig,
             3 => Self::Free,
@@ -103,7 +106,7 @@ pub const HEAP_MMAP: u8 = 1;
 /// Word 0 of a record.
 #[must_use]
 pub const fn word0(kind: RecordKind, ticks: u64) -> u64 {
-    (kind as u64) << 58 | (ticks & TICKS_MASK)
+    (kind as u64) << RecordKind::SHIFT | (ticks & TICKS_MASK)
 }
 
 /// An address word.

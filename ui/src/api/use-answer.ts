@@ -70,7 +70,7 @@ export async function answer<T>(path: string, body: object, signal: AbortSignal)
       return await request<T>(path, body, signal);
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 409) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await new Promise((resolve) => setTimeout(resolve, 60));
       if (signal.aborted) throw error;
     }
   }

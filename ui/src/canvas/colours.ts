@@ -14,6 +14,11 @@ function hueOf(name: string): number {
   return (hue + Math.floor(place / HUES.length) * 17) % 360;
 }
 
+/** Gives names their colours in this order, whichever is drawn first: the same file then has the same colours each time. */
+export function giveColours(names: string[]): void {
+  names.forEach(hueOf);
+}
+
 /** The colour of an image (a module's file name); grey for what is in none. */
 export function imageColour(name: string, isDark: boolean, shade = 0): string {
   const step = ((shade % 4) - 1.5) * 2.2;

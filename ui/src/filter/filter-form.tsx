@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Address } from '../address/address';
 import { go, useAddress } from '../address/use-address';
 import type { OpenFile } from '../api/types';
+import { snapshotTitle, snapshotsOf } from '../native/native-columns';
 
 const TYPES: [string, string][] = [
   ['', 'all'], ['aifi', 'AIFI: allocated inside, freed inside'], ['aifo', 'AIFO: allocated inside, freed outside'],
@@ -11,6 +12,7 @@ const TYPES: [string, string][] = [
 
 export function FilterForm({ file }: { file: OpenFile }) {
   const address = useAddress();
+  const snapshots = snapshotsOf(file);
   const processes = file.trace?.processes ?? [];
   const threads = [...new Set((file.trace?.threads ?? []).map((thread) => thread.name).filter((name) => name !== ''))].sort();
   return (
@@ -25,6 +27,15 @@ export function FilterForm({ file }: { file: OpenFile }) {
           {TYPES.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
         </select>
       </label>
+      {snapshots.length > 0 && (
+        <label class="field">
+          <span>Native snapshot</span>
+          <select value={address.snapshot} onChange={(event) => go({ snapshot: event.currentTarget.value, ...(event.currentTarget.value === '' ? {} : { range: [], at: '', type: '', temporary: false }) })}>
+            <option value="">none: the whole time</option>
+            {snapshots.map((snapshot) => <option key={snapshot.number} value={String(snapshot.number)}>{snapshotTitle(snapshot)}</option>)}
+          </select>
+        </label>
+      )}
       <More name="pid" label="Process" placeholder="pid" address={address} choices={processes.map((process) => [String(process.pid), `${process.pid} ${process.name}`])} />
       <More name="thread" label="Thread" placeholder="tid, or a name with *" address={address} choices={threads.map((name) => [name, name])} />
       <More name="heap" label="Heap" placeholder="malloc, mmap, or a number" address={address} choices={[['malloc', 'malloc'], ['mmap', 'mmap']]} />

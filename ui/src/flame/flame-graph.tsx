@@ -38,7 +38,8 @@ export function FlameGraph(props: FlameGraphProps) {
     const isOther = shownLayout.current !== layout;
     shownLayout.current = layout;
     if (isOther || matchMedia('(prefers-reduced-motion: reduce)').matches) {
-      setView(target);
+      // A session that runs brings a newer one each second: rows stay where they are.
+      setView((old) => clamp({ ...target, scrollPx: isOther ? old.scrollPx : 0 }));
       return;
     }
     const begin = { ...view };
@@ -74,12 +75,19 @@ export function FlameGraph(props: FlameGraphProps) {
   const showNode = (node: number) => {
     props.onSelect(layout.answer.nodes.id[node] ?? '');
     const depth = layout.depths[node] ?? 0;
-    const [top, bottom] = [depth * rowPx, (depth + 1) * rowPx];
-    setView((old) => {
-      const scrollPx = top < old.scrollPx ? top : bottom > old.scrollPx + size.current.heightPx ? bottom - size.current.heightPx : old.scrollPx;
-      return clamp({ ...old, scrollPx });
-    });
+    setView((old) => clamp({ ...old, scrollPx: scrolledTo(old, depth) }));
   };
+
+  const scrolledTo = (old: FlameView, depth: number): number => {
+    const [top, bottom] = [depth * rowPx, (depth + 1) * rowPx];
+    return top < old.scrollPx ? top : bottom > old.scrollPx + size.current.heightPx ? bottom - size.current.heightPx : old.scrollPx;
+  };
+  // What is searched for is brought into sight: the match nearest to the root, with some rows above it.
+  useEffect(() => {
+    if (!isMatch) return;
+    const depth = layout.rows.findIndex((row) => row.some((node) => isMatch[node] !== 0));
+    if (depth >= 0) setView((old) => clamp({ ...old, scrollPx: scrolledTo(old, depth + (depth * rowPx > old.scrollPx ? 3 : 0)) }));
+  }, [isMatch]);
 
   const onWheel = (event: WheelEvent) => {
     event.preventDefault();

@@ -89,6 +89,8 @@ export function nodeName(layout: FlameLayout, node: number): string {
   if (!frame) return 'all';
   const { names } = layout.answer;
   const symbol = names[frame.symbol];
+  // A difference knows frames by name: what has none is `?`.
+  if (symbol === '?') return fileName(names[frame.module] ?? '') || '(no name)';
   if (symbol) return symbol;
   return unnamedCode(fileName(names[frame.module] ?? ''), frame.offset);
 }

@@ -3,7 +3,10 @@ import { useEffect, useState } from 'preact/hooks';
 import { isStatic, request } from '../api/client';
 import type { Files, OpenFile } from '../api/types';
 
-const BUSY_MS = 200;
+/** While a file is opened: the first picture waits for it. */
+const OPENING_MS = 60;
+/** While its events are read. */
+const BUSY_MS = 250;
 /** While a session records: its file is read about once a second. */
 const LIVE_MS = 500;
 const CALM_MS = 2000;
@@ -33,7 +36,8 @@ export function useFiles(): KnownFiles {
         if (text !== last) setKnown(files);
         last = text;
         setError('');
-        if (files.files.some((file) => file.state === 'opening' || file.tasks.some((task) => task.done < task.all))) waitMs = BUSY_MS;
+        if (files.files.some((file) => file.state === 'opening')) waitMs = OPENING_MS;
+        else if (files.files.some((file) => file.tasks.some((task) => task.done < task.all))) waitMs = BUSY_MS;
         else if (files.files.some((file) => file.session?.state === 'recording')) waitMs = LIVE_MS;
       } catch (failure) {
         if (abort.signal.aborted) return;

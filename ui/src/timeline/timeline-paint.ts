@@ -61,7 +61,8 @@ export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSiz
   const isDark = isDrawnDark();
   const [text, quiet, grid, accent] = ['text', 'text-quiet', 'line', 'accent'].map(themeColour);
   const plotPx = heightPx - AXIS_BOTTOM_PX - TOP_PX;
-  context.font = `11px ${themeColour('font-ui')}`;
+  // Grows with the page's text on large screens.
+  context.font = `${Math.max(11, Math.round(parseFloat(getComputedStyle(document.documentElement).fontSize) * 0.82))}px ${themeColour('font-ui')}`;
   context.textBaseline = 'middle';
 
   const factor = answer ? chartFactor(chart, answer) : 1;

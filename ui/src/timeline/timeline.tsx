@@ -44,7 +44,10 @@ export function Timeline({ file }: { file: OpenFile }) {
   const { data, error, isLoading } = useAnswer<TimelineAnswer>('/api/timeline', body, file.generation);
 
   const range = brush ?? rangeNs(address.range);
-  const atNs = address.at === 'peak' ? (data?.peak?.time_ns ?? null) : address.at ? parseTimeNs(address.at) : null;
+  const isWhole = seen[0] === 0 && seen[1] >= durationNs;
+  // Of a part of the time the most is not the peak: then its moment is meant.
+  const peakAt = isWhole || !data?.peak ? 'peak' : timeArgument(data.peak.time_ns);
+  const atNs = address.at === 'peak' ? (isWhole ? (data?.peak?.time_ns ?? null) : null) : address.at ? parseTimeNs(address.at) : null;
   const painting = useMemo(
     () => ({ answer: data, chart, showsRss: address.rss, seen, range, atNs, hoverNs: hover?.timeNs ?? null }),
     [data, chart, address.rss, seen[0], seen[1], range?.[0], range?.[1], atNs, hover?.timeNs],
@@ -90,7 +93,7 @@ export function Timeline({ file }: { file: OpenFile }) {
     if (start?.kind !== 'brush') return;
     if (brush && brush[1] > brush[0]) setRange(brush);
     else if (snapshotAt(localX(event))) go({ view: 'snapshots', number: snapshotAt(localX(event))?.number ?? -1 });
-    else if (data?.peak && Math.abs(timeToX(data.peak.time_ns, seen, size.widthPx) - localX(event)) < 6) go({ at: 'peak', range: [], snapshot: '' });
+    else if (data?.peak && Math.abs(timeToX(data.peak.time_ns, seen, size.widthPx) - localX(event)) < 6) go({ at: peakAt, range: [], snapshot: '' });
     setBrush(null);
   };
   const snapshotAt = (xPx: number) => data?.snapshots.find((snapshot) => snapshot.number !== undefined && Math.abs(timeToX(snapshot.time_ns, seen, size.widthPx) - xPx) < 6);
@@ -142,11 +145,11 @@ export function Timeline({ file }: { file: OpenFile }) {
         )}
         {data?.peak && data.peak.bytes > 0 && (
           <button
-            type="button" class={`button is-peak${address.at === 'peak' ? ' is-on' : ''}`} aria-pressed={address.at === 'peak'}
+            type="button" class={`button is-peak${address.at !== '' && address.at === peakAt ? ' is-on' : ''}`} aria-pressed={address.at === peakAt}
             title={`${exactBytes(data.peak.bytes)} in ${plural(data.peak.count, 'block')} at ${formatDuration(data.peak.time_ns)}: show what was live then`}
-            onClick={() => go(address.at === 'peak' ? { at: '' } : { at: 'peak', range: [], snapshot: '' })}
+            onClick={() => go(address.at === peakAt ? { at: '' } : { at: peakAt, range: [], snapshot: '' })}
           >
-            Peak {formatBytes(data.peak.bytes)} at {formatDuration(data.peak.time_ns)}
+            {isWhole ? 'Peak' : 'Most here'} {formatBytes(data.peak.bytes)} at {formatDuration(data.peak.time_ns)}
           </button>
         )}
         {range && (
@@ -193,7 +196,7 @@ function Legend({ data }: { data: TimelineAnswer | null }) {
             onClick={() => series.filter && go(addedFilter(address, series.filter))}
           >
             <i class="swatch" style={{ background: seriesColour(series.name, place, isDrawnDark()) }} />
-            {series.name}
+            <span>{series.name}</span>
           </button>
         </li>
       ))}

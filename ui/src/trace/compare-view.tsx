@@ -1,17 +1,18 @@
 /** Two files, or two moments of one, side by side: a table of differences or a flame graph of them. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
-import type { DiffAnswer, DiffGroup, Filter, FlameAnswer, Metrics, OpenFile } from '../api/types';
-import { answer, useAnswer } from '../api/use-answer';
-import { FlameGraph } from '../flame/flame-graph';
-import { flameLayout, matching } from '../flame/flame-layout';
+import type { DiffAnswer, DiffGroup, Filter, Metrics, OpenFile } from '../api/types';
+import { answer } from '../api/use-answer';
+import { FlameGraph, zoomTrail } from '../flame/flame-graph';
+import { matching, nodeImage, nodeName } from '../flame/flame-layout';
+import { useZoomable } from '../flame/use-zoomable';
 import { exactBytes, formatBytes, formatCount, formatPercent, formatSignedBytes, formatSignedCount } from '../format';
 import { Message } from '../frame/message';
 import { Search } from '../frame/search';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
-import { FLAME_VALUES, FlameSwitches } from './flame-view';
+import { FLAME_VALUES, FlameSwitches, SelectionActions, Trail } from './flame-view';
 import { NamedStack } from './frame-name';
 import { metricOf } from './metric-columns';
 import type { TraceViewProps } from './trace-page';
@@ -128,18 +129,22 @@ function DiffTable({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
   );
 }
 
-function DiffFlame({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
+function DiffFlame({ file, sides, onCommand }: TraceViewProps & { sides: Sides }) {
   const address = useAddress();
   const value = FLAME_VALUES.some(([key]) => key === address.value) ? address.value : 'outstanding_bytes';
-  const { data, error, isLoading } = useAnswer<FlameAnswer>('/api/diff-flame', {
-    ...sides, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion, root: null, least_share: 0.0005, nodes_max: 20000,
-  });
-  const layout = useMemo(() => (data ? flameLayout(data) : null), [data]);
+  const { layout, whole, isPart, error, isLoading } = useZoomable('/api/diff-flame', {
+    ...sides, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion, least_share: 0.0005, nodes_max: 20000,
+  }, address.root, file.generation);
   const match = useMemo(() => (layout ? matching(layout, address.search) : null), [layout, address.search]);
-  useEffect(() => onCommand(data?.command ?? null, error?.message ?? null), [data, error]);
+  useEffect(() => onCommand(whole?.answer.command ?? null, error?.message ?? null), [whole, error]);
   useEffect(() => () => onCommand(null, null), []);
   const amount = value.endsWith('_bytes') ? formatBytes : formatCount;
   const signed = value.endsWith('_bytes') ? formatSignedBytes : formatSignedCount;
+  const changeOf = (node: number) => {
+    const [was, is] = [layout?.answer.nodes.before?.[node] ?? 0, layout?.answer.nodes.after?.[node] ?? 0];
+    return [`${amount(was)} → ${amount(is)}`, `${signed(is - was)}${was > 0 ? ` (${formatPercent(is - was, was)})` : ''}`];
+  };
+  const selected = layout?.byId.get(address.select) ?? -1;
   return (
     <section class="flame">
       <div class="view-tools">
@@ -148,16 +153,23 @@ function DiffFlame({ sides, onCommand }: TraceViewProps & { sides: Sides }) {
         <span class="quiet"><i class="swatch is-more" /> grew <i class="swatch is-less" /> shrank; as wide as the greater of the two</span>
         {isLoading && <span class="quiet" role="status">loading…</span>}
       </div>
+      <Trail steps={whole && address.root !== '' ? zoomTrail(whole, address.root) : []} />
       {error && <Message kind="error">{error.message}</Message>}
       {layout && (
         <FlameGraph
-          layout={layout} isUpward={address.shape !== 'icicle'} isMatch={match?.isMatch ?? null} zoom={address.root} onZoom={(id) => go({ root: id === address.root ? '' : id })}
+          layout={layout} isUpward={address.shape !== 'icicle'} isMatch={match?.isMatch ?? null} zoom={isPart ? '' : address.root} onZoom={(id) => go({ root: id === address.root ? '' : id })}
           selected={address.select} onSelect={(select) => go({ select }, true)} label="Difference flame graph"
-          describe={(node) => {
-            const [was, is] = [layout.answer.nodes.before?.[node] ?? 0, layout.answer.nodes.after?.[node] ?? 0];
-            return [`${amount(was)} → ${amount(is)}`, `${signed(is - was)}${was > 0 ? ` (${formatPercent(is - was, was)})` : ''}`];
-          }}
+          describe={(node) => changeOf(node)}
         />
+      )}
+      {layout && selected > 0 && (
+        <div class="selection">
+          <strong>{nodeName(layout, selected)}</strong>
+          <span class="quiet">{nodeImage(layout, selected)}</span>
+          <span>{changeOf(selected).join(', ')}</span>
+          <span class="grow" />
+          <SelectionActions layout={layout} node={selected} />
+        </div>
       )}
     </section>
   );

@@ -67,7 +67,7 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
       empty="No allocation is left by the filters."
       tools={(
         <>
-          <Search value={address.match} onChange={(match) => go({ match }, true)} label={`Search ${by}`} />
+          <Search value={address.match} onChange={(match) => go({ match }, true)} label={`Search ${by === 'by-thread' ? 'threads' : by}`} />
           {by === 'stacks' && <Export file={file.file} filter={filter} sort={sort} />}
         </>
       )}

@@ -1,9 +1,11 @@
 /** A trace: the timeline above, filters, and one view of what they choose. */
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { filterOf } from '../address/address';
 import { useAddress } from '../address/use-address';
 import type { Filter, OpenFile } from '../api/types';
 import { CommandLine, FilterBar } from '../filter/filter-bar';
+import { giveColours } from '../canvas/colours';
+import { fileName } from '../format';
 import { Split } from '../frame/split';
 import { Tabs, type View } from '../frame/tabs';
 import { Timeline } from '../timeline/timeline';
@@ -41,6 +43,7 @@ const VIEWS: View[] = [
 
 export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }) {
   const address = useAddress();
+  useMemo(() => giveColours((file.trace?.modules ?? []).slice(0, 64).map((module) => fileName(module.path))), [file.file]);
   const [told, setTold] = useState<{ command: string | null; error: string | null }>({ command: null, error: null });
   const hasSnapshots = (file.trace?.snapshots?.length ?? 0) > 0 || file.session != null;
   const views = hasSnapshots ? VIEWS : VIEWS.filter(({ key }) => key !== 'snapshots');

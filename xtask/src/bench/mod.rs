@@ -1,5 +1,6 @@
 //! Measurements; docs/performance.md says on which machine and what came out.
 
+mod attach;
 mod billion;
 mod inputs;
 mod measured_run;
@@ -18,6 +19,7 @@ pub(crate) use measured_run::measure;
 pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
     match what {
         ["overhead", options @ ..] => print(&overhead::run(&overhead::Options::parse(options)?)?),
+        ["attach"] => print(&attach::run()?),
         ["scaling"] => print(&scaling::run()?),
         ["report"] => print(&reports::run()?),
         ["billion"] => print(&billion::run(None)?),

@@ -15,6 +15,11 @@ const SIZES: [(&str, u32); 2] = [("140 MB", 300), ("1 GB", 2150)];
 /// Rounds: memlab takes most of a minute for the large file.
 const ROUNDS: usize = 3;
 
+/// The larger snapshot and one taken later, made if they are not there.
+pub(crate) fn large() -> anyhow::Result<(String, String)> {
+    snapshots(&inputs::folder()?, SIZES[1].1)
+}
+
 /// Measures and returns the table.
 pub(crate) fn run() -> anyhow::Result<String> {
     crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", "heapr"]))?;

@@ -1,4 +1,5 @@
-//! The server's part of `heapr view`: from its start to the first picture, and all panels for ranges and filters.
+//! `heapr view`: the server's part (from its start to the first picture, all panels for ranges and filters), and what a page in
+//! headless Chromium takes.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -105,12 +106,19 @@ impl Viewing {
     }
 }
 
-/// Measures the programs' traces, and one of 100 million events if `is_large`.
+/// Measures the programs' traces, and if `is_large` one of 100 million events and a V8 snapshot of 1 GB. `HEAPR` names a binary that is built
+/// already.
 pub(crate) fn run(is_large: bool) -> anyhow::Result<String> {
-    crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", "heapr"]))?;
-    let heapr = crate::check_agent::target_folder()?.join("release/heapr").display().to_string();
+    let heapr = match std::env::var("HEAPR") {
+        Ok(heapr) => heapr,
+        Err(_) => {
+            crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", "heapr"]))?;
+            crate::check_agent::target_folder()?.join("release/heapr").display().to_string()
+        }
+    };
     let folder = inputs::folder()?;
     let mut rows = Vec::new();
+    let mut page_words: Vec<String> = Vec::new();
     let mut programs: Vec<(String, inputs::Program)> = inputs::programs()?
         .into_iter()
         .filter(|program| ["clang++", "stress", "python"].contains(&program.name))
@@ -129,6 +137,11 @@ pub(crate) fn run(is_large: bool) -> anyhow::Result<String> {
         // The first report fills the cache of symbols.
         crate::run(Command::new(&heapr).arg("report").arg(&trace).stdout(Stdio::null()))?;
         rows.push(measure(&heapr, &trace, &name)?);
+        page_words.extend(["--trace".to_owned(), trace.display().to_string()]);
+    }
+    if is_large {
+        let (snapshot, _) = super::snapshots::large()?;
+        page_words.extend(["--snapshot".to_owned(), snapshot]);
     }
     let heading =
         ["trace", "events", "flame graph ms", "timeline ms", "all panels, median ms", "worst ms", "peak MiB"];
@@ -137,6 +150,39 @@ pub(crate) fn run(is_large: bool) -> anyhow::Result<String> {
          {} ranges, with and without a lifetime filter.\n\n{}",
         RANGES.len(),
         markdown(&heading, &rows)
+    ) + &page(&heapr, &page_words)?)
+}
+
+/// What a page takes, as `ui/e2e/bench.mjs` measures it.
+fn page(heapr: &str, words: &[String]) -> anyhow::Result<String> {
+    let ui = crate::root().join("ui");
+    if !ui.join("node_modules").is_dir() {
+        crate::run(
+            Command::new("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(&ui),
+        )?;
+    }
+    let output = Command::new("node")
+        .arg("e2e/bench.mjs")
+        .args(words)
+        .current_dir(&ui)
+        .env("HEAPR", heapr)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("node e2e/bench.mjs")?;
+    if !output.status.success() {
+        bail!("node e2e/bench.mjs ended with {}", output.status);
+    }
+    let mut rows = Vec::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let measure: Value = serde_json::from_str(line).with_context(|| format!("of the page: {line}"))?;
+        let text = |name: &str| measure[name].as_str().unwrap_or_default().to_owned();
+        let number =
+            |name: &str| measure[name].as_f64().map_or_else(String::new, |number| number.to_string());
+        rows.push(vec![text("what"), text("of"), number("value"), text("unit"), number("must")]);
+    }
+    Ok(format!(
+        "\n## View, the page in headless Chromium\n\n{}",
+        markdown(&["measure", "of", "value", "unit", "must"], &rows)
     ))
 }
 

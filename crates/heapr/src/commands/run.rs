@@ -73,11 +73,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     properties.command_line =
         arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut session = Session::start(properties).map_err(|error| explain(error, &output))?;
-    let mut signals = Signals::new([
-        // SIGCHLD only wakes the recorder from its sleep.
-        SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH,
-    ])
-    .context("cannot watch for signals")?;
+    let mut signals = Signals::new(watched_signals()).context("cannot watch for signals")?;
     arguments.snapshots.rules().into_iter().for_each(|rule| session.add_snapshot_rule(rule));
     command.envs(session.environment_for_target());
     let child = match command.spawn() {
@@ -101,6 +97,24 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         eprintln!("heapr: no summary: {error:#}");
     }
     Ok(exit_code(status))
+}
+
+/// The signals that are passed on. One that is ignored (`nohup`, a job in the background) stays so, here and in the program, which
+/// would lose that by our having a handler for it.
+fn watched_signals() -> Vec<i32> {
+    let ignored = ignored_signals();
+    // SIGCHLD only wakes the recorder from its sleep.
+    let mut watched = vec![SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH];
+    watched.retain(|signal| ignored >> (signal - 1) & 1 == 0);
+    watched.push(SIGCHLD);
+    watched
+}
+
+/// A bit for each signal, the first for signal 1.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// After the program's end its children are looked at this often.

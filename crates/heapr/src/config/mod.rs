@@ -1,5 +1,7 @@
 //! `heapr config`: flags on programs that are to be traced whenever they start.
 
+mod shell;
+
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -17,6 +19,8 @@ pub(crate) enum ConfigCommand {
     Disable(FlagArguments),
     /// Show flags: all, or whether one is set.
     Query(QueryArguments),
+    /// Print what a shell sets so that your own flagged programs are traced from their first instruction, without root.
+    Shell(shell::ShellArguments),
 }
 
 /// A flag.
@@ -95,6 +99,7 @@ pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<ExitCode> {
         ConfigCommand::Enable(arguments) => change(&arguments, true),
         ConfigCommand::Disable(arguments) => change(&arguments, false),
         ConfigCommand::Query(arguments) => query(&arguments),
+        ConfigCommand::Shell(arguments) => shell::run(&arguments),
     }
 }
 
@@ -187,7 +192,7 @@ fn change(arguments: &FlagArguments, enable: bool) -> anyhow::Result<ExitCode> {
                 text += &format!("{} {state}\n", describe(flag));
             }
             if enable && changed.iter().any(|(_, is_changed)| *is_changed) {
-                text += "the flag is kept until it is disabled; running sessions do not act on flags yet\n";
+                text += "the flag is kept until it is disabled; sessions act on it: heapr start [NAME] --flagged\n";
             }
             print(&text)?;
         }

@@ -1,7 +1,6 @@
 //! What sessions and reports need around them: directories, room, symbols, Node.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -12,31 +11,22 @@ pub(super) fn checks() -> Vec<Check> {
     vec![runtime_directory(), room(), symbol_cache(), debug_files(), node()]
 }
 
+/// As a session would choose it.
 fn runtime_directory() -> Check {
     let topic = "runtime directory";
-    let me = rustix::process::geteuid().as_raw();
-    let Some(path) = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute())
-    else {
-        let fallback = if me == 0 {
-            "/run/heapr".to_owned()
-        } else {
-            format!("/run/user/{me}/heapr or /tmp/heapr-{me}")
-        };
-        return Check::ok(topic, format!("XDG_RUNTIME_DIR is not set; sessions use {fallback}"));
-    };
-    let shown = path.display();
-    match fs::metadata(&path) {
-        Err(error) => Check::limited(
+    let asked = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    match (heapr_session::sessions_directory(), asked) {
+        (Ok(path), Some(asked)) if !path.starts_with(&asked) => Check::limited(
             topic,
-            format!("{shown}: {error}"),
-            "XDG_RUNTIME_DIR should be a directory of this user",
+            format!("{}, because XDG_RUNTIME_DIR={} cannot be used", path.display(), asked.display()),
+            "XDG_RUNTIME_DIR should be a directory of this user with mode 0700, or not be set",
         ),
-        Ok(facts) if !facts.is_dir() || facts.uid() != me => Check::limited(
+        (Ok(path), _) => Check::ok(topic, path.display().to_string()),
+        (Err(error), _) => Check::no(
             topic,
-            format!("{shown} does not belong to user {me}"),
-            "unset XDG_RUNTIME_DIR, or set it to a directory of this user with mode 0700",
+            error.to_string(),
+            "set XDG_RUNTIME_DIR to a directory of this user with mode 0700; heapr run works without",
         ),
-        Ok(_) => Check::ok(topic, shown.to_string()),
     }
 }
 

@@ -1,7 +1,9 @@
 //! What recording, attaching and watching need: processor, kernel, C library, rights.
 
 use std::fs;
+use std::path::Path;
 
+use heapr_inject::ExecWatch;
 use heapr_inject::rundown::{Error, Plan, StoppedProcess, Version, walk};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use rustix::thread::CapabilitySet;
@@ -16,6 +18,7 @@ pub(super) fn checks() -> Vec<Check> {
         clock(),
         shared_buffers(),
         descriptors(),
+        process_list(),
         attaching(),
         rundown(),
         exec_watch(),
@@ -111,30 +114,46 @@ fn attaching() -> Check {
     let topic = "attaching";
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let may_trace_all = capabilities().contains(CapabilitySet::SYS_PTRACE);
-    attaching_with(topic, scope.trim(), may_trace_all, rustix::process::geteuid().as_raw())
+    let rights = match (may_trace_all, is_in_initial_user_namespace()) {
+        (true, true) => Rights::All,
+        (true, false) => Rights::Namespace,
+        (false, _) => Rights::User(rustix::process::geteuid().as_raw()),
+    };
+    attaching_with(topic, scope.trim(), rights)
 }
 
-fn attaching_with(topic: &'static str, scope: &str, may_trace_all: bool, user: u32) -> Check {
-    let who = if may_trace_all {
-        "all processes (CAP_SYS_PTRACE)".to_owned()
-    } else {
-        format!("processes of user {user}")
-    };
+/// Whom this process may trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rights {
+    /// Everybody.
+    All,
+    /// Everybody in its user namespace.
+    Namespace,
+    /// The processes of one user.
+    User(u32),
+}
+
+fn attaching_with(topic: &'static str, scope: &str, rights: Rights) -> Check {
     let lower = "sysctl kernel.yama.ptrace_scope=0, or run heapr as root; heapr run works as it is";
-    match scope {
-        "3" => Check::no(
+    match (scope, rights) {
+        ("3", _) => Check::no(
             topic,
             "ptrace_scope is 3: nobody may attach until the next boot",
             "set kernel.yama.ptrace_scope below 3 in sysctl.d and boot; heapr run works as it is",
         ),
-        "2" if !may_trace_all => Check::no(topic, "ptrace_scope is 2: only root may attach", lower),
-        "1" if !may_trace_all => {
-            Check::limited(topic, "ptrace_scope is 1: only own children can be attached to", lower)
-        }
-        "" | "0" if !may_trace_all => {
-            Check::limited(topic, who, "run heapr as root for processes of other users")
-        }
-        _ => Check::ok(topic, who),
+        (_, Rights::All) => Check::ok(topic, "all processes (CAP_SYS_PTRACE)"),
+        (_, Rights::Namespace) => Check::limited(
+            topic,
+            "processes of this user namespace (CAP_SYS_PTRACE)",
+            "run heapr outside of it for others",
+        ),
+        ("2", _) => Check::no(topic, "ptrace_scope is 2: only root may attach", lower),
+        ("1", _) => Check::limited(topic, "ptrace_scope is 1: only own children can be attached to", lower),
+        (_, Rights::User(user)) => Check::limited(
+            topic,
+            format!("processes of user {user}"),
+            "run heapr as root for processes of other users",
+        ),
     }
 }
 
@@ -160,23 +179,60 @@ fn rundown() -> Check {
     }
 }
 
+/// The watch itself is tried; it ends before it is asked anything that matters.
 fn exec_watch() -> Check {
-    let topic = "watching for new processes";
-    let may = capabilities().contains(CapabilitySet::SYS_ADMIN);
-    let has = fs::metadata("/proc/sys/fs/fanotify/max_user_groups").is_ok()
-        || fs::metadata("/proc/sys/fs/fanotify").is_ok();
-    match (has, may) {
-        (true, true) => Check::ok(topic, "fanotify, CAP_SYS_ADMIN"),
-        (true, false) => Check::limited(
+    let topic = "flagged programs";
+    let without = "they are looked for five times a second and attached to";
+    let shell = "run heapr as root, or start them from a shell with `heapr config shell`; heapr run and heapr start \
+                 -- PROGRAM trace from the first instruction anyhow";
+    let tried = ExecWatch::start().and_then(|watch| watch.watch(Path::new("/")));
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    match tried {
+        Ok(()) if version_of(&release).is_some_and(|version| version < (6, 8)) => Check::limited(
             topic,
-            "fanotify needs CAP_SYS_ADMIN",
-            "run heapr as root for flagged programs; heapr run and heapr start --pid work without",
+            format!("fanotify holds each exec, but Linux before 6.8 lets nobody trace it then: {without}"),
+            shell,
         ),
-        (false, _) => Check::limited(
+        Ok(()) => Check::ok(topic, "traced from the first instruction (fanotify holds each exec)"),
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::PERM.raw_os_error()) => {
+            let found = if is_in_initial_user_namespace() {
+                format!("holding each exec needs CAP_SYS_ADMIN: {without}")
+            } else {
+                format!("holding each exec needs root outside of all user namespaces: {without}")
+            };
+            Check::limited(topic, found, shell)
+        }
+        Err(error) => Check::limited(
             topic,
-            "the kernel has no fanotify",
-            "a kernel with CONFIG_FANOTIFY_ACCESS_PERMISSIONS",
+            format!("the kernel cannot hold execs (fanotify: {error}): {without}"),
+            "a kernel with CONFIG_FANOTIFY_ACCESS_PERMISSIONS, or a shell with `heapr config shell`",
         ),
+    }
+}
+
+/// All user ids mean themselves in the first namespace.
+fn is_in_initial_user_namespace() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
+}
+
+/// Whether /proc shows the processes among which this one is.
+fn process_list() -> Check {
+    let topic = "process list";
+    let own = fs::read_link("/proc/self").ok().and_then(|link| link.to_str()?.parse::<i32>().ok());
+    match own {
+        Some(pid) if pid == getpid().as_raw_nonzero().get() => {
+            let count = fs::read_dir("/proc").into_iter().flatten().flatten();
+            let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+            let count = count.filter(|entry| entry.file_name().to_str().is_some_and(is_process)).count();
+            Check::ok(topic, format!("/proc, {count} processes"))
+        }
+        Some(_) => Check::no(
+            topic,
+            "/proc shows the processes of another namespace, under other numbers",
+            "mount this namespace's own (mount -t proc proc /proc, unshare --mount-proc): all but heapr run needs it",
+        ),
+        None => Check::no(topic, "there is no /proc", "mount it: mount -t proc proc /proc"),
     }
 }
 
@@ -207,14 +263,17 @@ mod tests {
 
     #[test]
     fn each_ptrace_scope_says_what_it_allows() {
-        let state = |scope, may| attaching_with("attaching", scope, may, 1000).state;
-        assert_eq!(state("0", true), State::Ok);
-        assert_eq!(state("1", true), State::Ok);
-        assert_eq!(state("2", true), State::Ok);
-        assert_eq!(state("3", true), State::No);
-        assert_eq!(state("0", false), State::Limited);
-        assert_eq!(state("1", false), State::Limited);
-        assert_eq!(state("2", false), State::No);
-        assert_eq!(state("", false), State::Limited);
+        let state = |scope, rights| attaching_with("attaching", scope, rights).state;
+        for scope in ["", "0", "1", "2"] {
+            assert_eq!(state(scope, Rights::All), State::Ok);
+            assert_eq!(state(scope, Rights::Namespace), State::Limited);
+        }
+        for rights in [Rights::All, Rights::Namespace, Rights::User(1000)] {
+            assert_eq!(state("3", rights), State::No);
+        }
+        assert_eq!(state("0", Rights::User(1000)), State::Limited);
+        assert_eq!(state("1", Rights::User(1000)), State::Limited);
+        assert_eq!(state("2", Rights::User(1000)), State::No);
+        assert_eq!(state("", Rights::User(1000)), State::Limited);
     }
 }

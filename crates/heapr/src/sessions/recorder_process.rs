@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
-use heapr_session::{BackgroundSession, Failure, StartRequest};
+use heapr_session::{BackgroundSession, Failure, InheritedDescriptors, StartRequest};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -40,6 +40,7 @@ pub(super) struct Beginning {
 }
 
 pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
+    let inherited = InheritedDescriptors::now();
     // Fails only if it leads a group already: then it was not started by `start`, and goes on as it is.
     let _ = rustix::process::setsid();
     let starter = rustix::stdio::stdin().try_clone_to_owned().context("no standard input")?;
@@ -71,13 +72,14 @@ pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
         let _ = std::fs::remove_file(output);
         return Ok(ExitCode::from(2));
     }
-    let_go()?;
+    let_go(inherited)?;
     let _: Option<_> = session.run(&stop);
     Ok(ExitCode::SUCCESS)
 }
 
-/// Holds neither the terminal nor the working directory's file system.
-fn let_go() -> anyhow::Result<()> {
+/// Holds neither the terminal nor the working directory's file system, nor what a shell had open when it started us.
+fn let_go(inherited: InheritedDescriptors) -> anyhow::Result<()> {
+    inherited.close();
     let nothing = File::options().read(true).write(true).open("/dev/null").context("no /dev/null")?;
     rustix::stdio::dup2_stdin(&nothing)?;
     rustix::stdio::dup2_stdout(&nothing)?;

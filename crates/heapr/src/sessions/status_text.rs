@@ -99,6 +99,9 @@ pub(super) fn whole(status: &SessionStatus) -> String {
     let processes = format!("{} of {} alive", count(status.live_process_count), count(status.process_count));
     field("processes", processes);
     text.push_str(&processes_of(status));
+    if let Some(method) = &status.flag_watch {
+        let _ = writeln!(text, "  {:<16}{}", "flagged programs", printable(method));
+    }
     for remark in &status.remarks {
         let _ = writeln!(text, "  {}", printable(remark));
     }

@@ -58,6 +58,20 @@ fn the_program_starts_with_the_signals_it_would_have_without_heapr() {
 }
 
 #[test]
+fn signals_that_are_ignored_stay_ignored_in_the_program() {
+    const SHOW: &str = "grep ^SigIgn /proc/self/status";
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    let script = format!("trap '' HUP INT USR1; exec {HEAPR} run --quiet -o t.heapr -- {SHOW}");
+    command.args(["-c", &script]).current_dir(folder.path());
+    let outcome = bounded_run::run(command, folder.path(), LIMIT);
+    let ignored = outcome.stdout.trim().strip_prefix("SigIgn:").map(str::trim).unwrap_or_default();
+    let ignored = u64::from_str_radix(ignored, 16).unwrap();
+    // Signals 1, 2 and 10.
+    assert_eq!((outcome.status, ignored & 0x203), (0, 0x203), "{}", outcome.stderr);
+}
+
+#[test]
 fn children_that_outlive_the_program_are_recorded_to_their_end() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(HEAPR);

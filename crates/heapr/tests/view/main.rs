@@ -1,4 +1,4 @@
-//! The page of `heapr view`: its own tests, that it is built from its sources, and what a person does with it in Chromium.
+//! The page of `heapr view`: its own tests, that it is built from its sources, and what a person does with it in Chromium and Firefox.
 //!
 //! The tests are written in JavaScript (`ui/src/*.test.ts`, `ui/e2e/*.test.mjs`); here they are run, each with a time-out.
 
@@ -106,6 +106,21 @@ fn scrolling_and_panning_have_no_frame_over_33_ms() {
 #[test]
 fn the_page_shows_of_a_trace_what_the_command_line_prints() {
     run_browser_tests("e2e/trace.test.mjs");
+}
+
+#[test]
+fn the_page_shows_native_snapshots_and_a_session_that_runs() {
+    run_browser_tests("e2e/native.test.mjs");
+}
+
+#[test]
+fn a_page_without_a_server_shows_what_was_recorded() {
+    run_browser_tests("e2e/static.test.mjs");
+}
+
+#[test]
+fn the_page_is_drawn_in_firefox() {
+    run_browser_tests("e2e/firefox.test.mjs");
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod locate;
 mod mappings;
 mod page_cache;
 mod parameters;
+mod references;
 mod resync;
 mod segment;
 mod thread_caches;

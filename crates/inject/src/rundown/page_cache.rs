@@ -9,12 +9,14 @@ pub(super) struct PageCache<'m, M> {
     memory: &'m M,
     granules: HashMap<u64, Box<[u8]>>,
     granule_bytes: u64,
+    /// Pages of granules that begin before their mapping does.
+    edge_pages: HashMap<u64, Box<[u8]>>,
 }
 
 /// A page for the first reads: most programs' lists are short.
 const FIRST_GRANULE_BYTES: u64 = 4096;
 /// After that many misses the lists run through the whole heap, and reading it in larger pieces costs less.
-const MISSES_BEFORE_LARGER: usize = 2048;
+const MISSES_BEFORE_LARGER: usize = 64;
 const LARGER_GRANULE_BYTES: u64 = 64 << 10;
 /// Beyond it, all is forgotten and read again.
 const MOST_LARGER_GRANULES: usize = (256 << 20) / LARGER_GRANULE_BYTES as usize;
@@ -22,7 +24,12 @@ const MOST_LARGER_GRANULES: usize = (256 << 20) / LARGER_GRANULE_BYTES as usize;
 impl<'m, M: HeapMemory> PageCache<'m, M> {
     /// An empty cache over `memory`.
     pub(super) fn new(memory: &'m M) -> Self {
-        Self { memory, granules: HashMap::new(), granule_bytes: FIRST_GRANULE_BYTES }
+        Self {
+            memory,
+            granules: HashMap::new(),
+            granule_bytes: FIRST_GRANULE_BYTES,
+            edge_pages: HashMap::new(),
+        }
     }
 
     /// The word at `address_avma`, which is a multiple of 8.
@@ -57,8 +64,19 @@ impl<'m, M: HeapMemory> PageCache<'m, M> {
         found.or_else(|| self.alone(address_avma))
     }
 
-    fn alone(&self, address_avma: u64) -> Option<u64> {
-        let mut word = [0; 8];
-        (self.memory.read(address_avma, &mut word) == 8).then(|| u64::from_le_bytes(word))
+    fn alone(&mut self, address_avma: u64) -> Option<u64> {
+        let start_avma = address_avma & !(FIRST_GRANULE_BYTES - 1);
+        if self.edge_pages.len() > MISSES_BEFORE_LARGER * LARGER_GRANULE_BYTES as usize / 4096 {
+            self.edge_pages.clear();
+        }
+        let memory = self.memory;
+        let page = self.edge_pages.entry(start_avma).or_insert_with(|| {
+            let mut bytes = vec![0; FIRST_GRANULE_BYTES as usize];
+            let count = memory.read(start_avma, &mut bytes);
+            bytes.truncate(count);
+            bytes.into_boxed_slice()
+        });
+        let offset = (address_avma - start_avma) as usize;
+        page.get(offset..offset + 8).map(|word| super::layout::word(word, 0))
     }
 }

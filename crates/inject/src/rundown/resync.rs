@@ -1,14 +1,24 @@
 //! Where do chunks begin again behind memory that is not malloc's, or is damaged?
 //!
 //! A run of chunks is recognised by where it leads: chunk by chunk to the arena's top, or to the marks at a piece's end.
-//! From the end backwards one bit for every 16 bytes tells whether a chunk there would lead so. Of the places that do, the
-//! first is taken, unless it leaps over a later one that takes more steps to where they meet: a foreign word that happens
-//! to be a distance to a chunk is one long step, the true chunks below it are many.
+//! From the end backwards one bit for every 16 bytes tells whether a chunk there would lead so.
+//!
+//! ```text
+//! foreign memory . . f . . . T-------- | ----- | -- stale headers -- | ...        T is the first true chunk
+//!                    f --------------------->|   a chance value that leads to a boundary
+//! ```
+//!
+//! Of the places that lead to the end, the first is taken that is a chunk for somebody: a block that the program or the C
+//! library points to, a free chunk in a list, or one whose size stands behind it as well. What only happens to hold a
+//! distance (foreign words, headers that are left inside of a larger block) comes before it in vain, or behind it. Where
+//! nobody points anywhere the first place is taken, unless it leaps over a later one that takes more steps to where they meet.
 
 use super::chunk_walk::{Piece, may_stand_in};
 use super::heap_memory::HeapMemory;
 use super::layout::{ALIGNMENT_BYTES, FENCE_BYTES, FLAGS, PREV_INUSE, word};
 use super::page_cache::PageCache;
+use super::references::referenced;
+use crate::maps::Mapping;
 
 /// What lies before the chunks that are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +30,12 @@ pub(super) enum Before {
 }
 
 /// The place in `piece` from which chunks lead to its end, if there is one.
-pub(super) fn first_consistent<M: HeapMemory>(memory: &M, piece: &Piece, before: Before) -> Option<u64> {
+pub(super) fn first_consistent<M: HeapMemory>(
+    memory: &M,
+    mappings: &[Mapping],
+    piece: &Piece,
+    before: Before,
+) -> Option<u64> {
     /// So many starts are compared; behind foreign memory of random words there are a few.
     const MOST_STARTS: usize = 64;
     /// Two bits of ours for 32 bytes of the target: at most 512 MiB for a gap of 64 GiB.
@@ -68,14 +83,43 @@ pub(super) fn first_consistent<M: HeapMemory>(memory: &M, piece: &Piece, before:
         }
         window_end_avma = window_start_avma;
     }
+    let starts = Vec::from(starts);
     let mut pages = PageCache::new(memory);
-    let mut best = *starts.front()?;
-    for start_avma in starts.into_iter().skip(1) {
-        if takes_more_steps(&mut pages, start_avma, best) {
-            best = start_avma;
-        }
+    let first_avma = *starts.first()?;
+    if starts.len() == 1 {
+        return Some(first_avma);
     }
-    Some(best)
+    let is_referenced = referenced(memory, mappings, &starts);
+    let mut proven = starts.iter().zip(is_referenced).filter(|(start_avma, is_referenced)| {
+        *is_referenced || is_free_by_both_ends(&mut pages, **start_avma)
+    });
+    if let Some((&proven_avma, _)) = proven.next() {
+        // What leads to it may be blocks that were leaked.
+        let leads_there = |start_avma: &&u64| leads_to(&mut pages, **start_avma, proven_avma);
+        return starts.iter().find(leads_there).copied();
+    }
+    let longer =
+        |best, start_avma| if takes_more_steps(&mut pages, start_avma, best) { start_avma } else { best };
+    Some(starts.into_iter().fold(first_avma, longer))
+}
+
+/// Whether the chunk is free, and the copy of its size behind it says so too.
+fn is_free_by_both_ends<M: HeapMemory>(pages: &mut PageCache<'_, M>, chunk_avma: u64) -> bool {
+    let Some(size_field) = pages.word(chunk_avma + 8) else { return false };
+    let size_bytes = size_field & !FLAGS;
+    let next_avma = chunk_avma.saturating_add(size_bytes);
+    pages.word(next_avma) == Some(size_bytes)
+        && pages.word(next_avma.saturating_add(8)).is_some_and(|next_field| next_field & PREV_INUSE == 0)
+}
+
+/// Whether the chunks from `start_avma` reach `goal_avma`, or begin there.
+fn leads_to<M: HeapMemory>(pages: &mut PageCache<'_, M>, start_avma: u64, goal_avma: u64) -> bool {
+    let mut chunk_avma = start_avma;
+    while chunk_avma < goal_avma {
+        let Some(size_field) = pages.word(chunk_avma + 8) else { return false };
+        chunk_avma = chunk_avma.saturating_add((size_field & !FLAGS).max(ALIGNMENT_BYTES));
+    }
+    chunk_avma == goal_avma
 }
 
 /// Whether the chunks from `later_avma` are more than those from `first_avma`, up to where both meet.

@@ -179,7 +179,8 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
                 }
                 WalkEnd::Corrupt { chunk_avma, size_field } => {
                     let rest = Piece { start_avma: chunk_avma + HEADER_BYTES, ..piece };
-                    let resumed_avma = resync::first_consistent(self.memory, &rest, Before::DamagedChunks);
+                    let resumed_avma =
+                        resync::first_consistent(self.memory, self.mappings, &rest, Before::DamagedChunks);
                     let end_avma = piece.end_avma;
                     self.findings.push(Finding::CorruptSize {
                         chunk_avma,
@@ -210,7 +211,7 @@ impl<'a, M: HeapMemory> Walk<'a, M> {
         if rest.start_avma == rest.top_avma {
             return Some(rest.start_avma);
         }
-        resync::first_consistent(self.memory, rest, Before::ForeignMemory)
+        resync::first_consistent(self.memory, self.mappings, rest, Before::ForeignMemory)
     }
 
     fn contradicted(&mut self, contradictions: Vec<Contradiction>) {

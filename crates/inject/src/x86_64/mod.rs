@@ -5,7 +5,10 @@ mod prologue;
 mod registers;
 mod return_frame;
 
-pub(crate) use island::{Island, Landing, OPENING_BYTES, island_of, record_of};
+pub(crate) use island::{
+    GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, Island, Landing, OPENING_BYTES, island_of, record_of,
+    waiting_range,
+};
 pub(crate) use prologue::{Prologue, entry_of, jump};
 pub(crate) use registers::Registers;
 pub(crate) use return_frame::{FRAME_BYTES_MAX, return_frame};

@@ -1,5 +1,6 @@
 //! The crate's tests against real processes.
 
 mod account;
+mod damaged_heaps;
 mod exec_watch;
 mod rundown;

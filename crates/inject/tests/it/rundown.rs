@@ -96,25 +96,15 @@ fn without_caches_and_with_long_ones_the_lists_are_followed() {
     }
 }
 
-/// What a program takes with sbrk for itself has no marks: where chunks begin again behind it is found by what leads to the
-/// arena's end, and a few blocks beside it may be taken for others. It is said where that happened.
+/// What a program takes with sbrk for itself has no marks: where chunks begin again behind it is told by who points there.
+/// `HEAPR_SBRK_ROUNDS` makes it longer.
 #[test]
 fn memory_that_the_program_took_with_sbrk_is_stepped_over() {
-    /// Seen in 96 runs: at most 6 of some 1,100 blocks, in nineteen of twenty none.
-    const WRONG_MOST: f64 = 0.02;
-    for seed in 1..=4 {
+    let rounds = std::env::var("HEAPR_SBRK_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
+    for seed in 1..=rounds.unwrap_or(6) {
         for name in ["sbrk", "sbrk-mean"] {
-            let holder = Holder::start(Shape { name, seed, ..Shape::default() });
-            let rundown = rundown(&holder);
-            let listed: std::collections::HashSet<u64> =
-                rundown.blocks().map(|block| block.address_avma).collect();
-            let account = &holder.account;
-            let free = listed.iter().filter(|address| account.freed.contains(address)).count();
-            let missing = account.live.keys().filter(|address| !listed.contains(address)).count();
-            let share = (free + missing) as f64 / account.live.len() as f64;
-            println!("{name} seed {seed}: {free} free ones, {missing} missing of {}", account.live.len());
-            assert!(share <= WRONG_MOST, "{name} seed {seed}: {free} free ones, {missing} missing");
-            assert!(!rundown.findings().is_empty(), "no foreign memory was seen");
+            let (_holder, rundown) = check(Shape { name, seed, ..Shape::default() });
+            assert!(!rundown.findings().is_empty(), "{name} seed {seed}: no foreign memory was seen");
         }
     }
 }

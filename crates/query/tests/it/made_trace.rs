@@ -137,7 +137,7 @@ fn write(
         writer.event(&event)?;
         ledger.apply(&event, process, &mut summary);
         if (number + 1) % checkpoint_every == 0 {
-            writer.checkpoint(step.time_ns, ledger.live_blocks())?;
+            writer.checkpoint(step.time_ns, ledger.sorted_blocks())?;
         }
     }
     // The file ends with a snapshot of what is live.

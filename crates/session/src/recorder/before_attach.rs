@@ -7,6 +7,7 @@ use heapr_trace::{Action, Event, HeapId, Mapping, Module, StackIndex, StackNode}
 use heapr_wire::{ADDRESS_MASK, ProcessSlot};
 
 use super::Recorder;
+use crate::process_state::BlocksBefore;
 
 /// Name of the module.
 const MODULE: &str = "allocated before attach";
@@ -36,9 +37,10 @@ impl Recorder {
                 StackIndex::EMPTY
             }
         };
-        let mut count = 0;
+        let mut before = BlocksBefore::default();
         for (address_avma, size_bytes) in blocks {
-            count += 1;
+            before.count += 1;
+            before.bytes = before.bytes.saturating_add(size_bytes);
             let action = Action::Alloc {
                 address_avma: address_avma & ADDRESS_MASK,
                 size_bytes,
@@ -47,7 +49,17 @@ impl Recorder {
             };
             self.sink.event(&Event { time_ns, thread, heap: HeapId::MALLOC, action }, process);
         }
+        let count = before.count;
+        self.processes[place].before = before;
         count
+    }
+
+    /// Notes that it is not known what a process held when it was attached to.
+    pub(crate) fn note_unread_heap(&mut self, slot: u32, generation: u32, reason: &str) {
+        if let Some(&place) = self.process_by_slot.get(&(slot, generation)) {
+            self.processes[place].before =
+                BlocksBefore { unread: Some(reason.to_owned()), ..BlocksBefore::default() };
+        }
     }
 
     fn stack_before(

@@ -38,7 +38,12 @@ impl Recorder {
                 continue;
             }
             let generation = slot.generation.load(Relaxed);
-            if self.process_by_slot.contains_key(&(index, generation)) {
+            let key = (index, generation);
+            if self.process_by_slot.contains_key(&key) {
+                continue;
+            }
+            let is_entered = self.outer_pids.contains_key(&key) || self.is_final;
+            if self.held.holds(key, slot, is_entered) {
                 continue;
             }
             self.add_process(index, generation);

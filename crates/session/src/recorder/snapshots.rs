@@ -10,7 +10,7 @@ use crate::native_snapshot::{
     ActiveSnapshot, SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket,
 };
 use crate::native_snapshot_rules::{Looked, RuleState, SnapshotRule};
-use crate::process_state::ProcessState;
+use crate::process_state::{BlocksBefore, ProcessState};
 use crate::{Error, process_facts};
 
 /// Requests that wait; processes that end by the thousand each bring one.
@@ -196,12 +196,18 @@ impl Recorder {
         let is_of_it = |process: &&ProcessState| of.iter().any(|(index, _)| *index == process.index);
         for process in self.processes.iter().filter(is_of_it).filter(|process| process.was_attached) {
             let start_ns = process.entry.as_ref().map_or(0, |entry| entry.start_ns);
-            notes.push(format!(
-                "process {} was attached to {:.1} s after the session's start: blocks from before it have no stack, or \
-                 are missing",
-                process.pid,
-                start_ns as f64 / 1e9
-            ));
+            let (pid, after_s) = (process.pid, start_ns as f64 / 1e9);
+            let when = format!("when it was attached to, {after_s:.1} s after the session's start");
+            notes.push(match &process.before {
+                BlocksBefore { unread: Some(reason), .. } => format!(
+                    "what process {pid} held {when}, is not known ({reason}): those of its blocks are missing"
+                ),
+                BlocksBefore { count: 0, .. } => format!("process {pid} held nothing {when}"),
+                BlocksBefore { count, bytes, .. } => format!(
+                    "process {pid} held {count} blocks of {bytes} bytes in its heap of malloc {when}: those of them that \
+                     still live have no stack and no age"
+                ),
+            });
         }
         notes
     }

@@ -5,6 +5,7 @@ use heapr_ring::reader::{self, Content};
 
 use super::{Recorder, SLACK_NS};
 use crate::merge::{StreamBuffer, order, record_words};
+use crate::plain::Plain;
 use crate::translate::{Outcome, Record, translate};
 
 /// A thread that is in the middle of an event for longer is stopped or starved: the others no longer wait for it.
@@ -14,6 +15,7 @@ impl Recorder {
     /// Up to which time all events are known.
     pub(super) fn watermark(&mut self, now_ticks: u64, now_ns: u64) -> u64 {
         let mut watermark = now_ticks.saturating_sub(self.clock.ticks_in(SLACK_NS));
+        watermark = watermark.min(self.held.until_ticks());
         for stream in &mut self.streams {
             let busy = stream.buffers.back().filter(|buffer| buffer.is_busy);
             let Some(buffer) = busy.filter(|_| !self.processes[stream.process].has_ended) else {
@@ -79,6 +81,12 @@ impl Recorder {
             let next = order(&head);
             if head.ticks > watermark || next > until {
                 return Some(next);
+            }
+            let plain = Plain { until, watermark, thread: stream.thread, clock: &self.clock };
+            let taken = plain.take(&head, process, &mut self.sink);
+            if taken.words > 0 {
+                stream.take(*at, taken.words, taken.last_ticks);
+                continue;
             }
             let Some((kind, words)) = record_words(&head) else {
                 self.statistics.loss.records_invalid += 1;

@@ -1,0 +1,267 @@
+//! Preparing a program that is about to start, so that it is recorded from its first instruction.
+//!
+//! ```text
+//! execve waits (ExecWatch) --seize--> traced --allowed--> the new image stands before its first instruction
+//!                                                          | variables are added to its start block, which lies on its stack
+//!                                                          v
+//!                                               let go: its own loader loads the agent
+//! ```
+//!
+//! Whenever this process dies, the program goes on: what was written below its stack pointer has no meaning until the
+//! pointer itself is changed, which is one call. Before Linux 6.8 exec holds a lock already while it waits, which the
+//! seize needs too: it comes through as soon as the exec is allowed, and mostly too late.
+
+use std::io;
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+use crate::maps;
+use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::modules::Modules;
+use crate::ptrace::{self, Event};
+use crate::start_block::{AT_BASE, AT_EXECFN, AT_SECURE, StartBlock};
+use crate::target;
+
+/// A process that has been seized while it waits in exec. It is let go when this is dropped.
+#[derive(Debug)]
+pub struct HeldExec {
+    pid: u32,
+    tid: u32,
+    is_stopped: bool,
+    is_handed_over: bool,
+    /// The kernel takes orders from the thread that has seized only.
+    only_here: PhantomData<*const ()>,
+}
+
+/// What was done with a program before its first instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preparation {
+    /// Its loader will load what was asked for.
+    Done,
+    /// Its environment says so already: it is the child of one that does.
+    Inherited,
+    /// It has no loader: variables mean nothing to it.
+    Static,
+    /// It runs with more rights than who started it: its loader heeds no variables.
+    Privileged,
+    /// Its stack has no room, or is not as the kernel makes it.
+    NoRoom,
+}
+
+const POLL: Duration = Duration::from_micros(20);
+/// How long a process may take to stop when it is asked to.
+const STOP_LIMIT: Duration = Duration::from_millis(500);
+
+impl HeldExec {
+    /// Seizes a thread that waits in exec.
+    ///
+    /// # Errors
+    /// It may not be traced, or somebody does already.
+    pub fn seize(pid: u32, tid: u32) -> io::Result<Self> {
+        ptrace::seize_until_exec(tid)?;
+        Ok(Self { pid, tid, is_stopped: false, is_handed_over: false, only_here: PhantomData })
+    }
+
+    /// Waits until the new image stands before its first instruction. `Ok(false)`: the exec has failed, or the process has
+    /// ended.
+    ///
+    /// # Errors
+    /// The kernel refuses to say.
+    pub fn wait_for_exec(&mut self, limit: Duration) -> io::Result<bool> {
+        let deadline = Instant::now() + limit;
+        loop {
+            // The thread that calls exec becomes the process's first.
+            match ptrace::poll(self.pid)? {
+                Some(Event::Executed) => {
+                    self.tid = self.pid;
+                    self.is_stopped = true;
+                    return Ok(true);
+                }
+                // Not ours yet: another thread of the process has called.
+                Some(Event::Ended) if self.tid != self.pid => match ptrace::poll(self.tid)? {
+                    Some(Event::Ended) if target::thread_state(self.pid, self.pid).is_none() => {
+                        return Ok(false);
+                    }
+                    Some(event) => self.pass_on(self.tid, event)?,
+                    None => {}
+                },
+                Some(Event::Ended) => return Ok(false),
+                Some(event) => self.pass_on(self.pid, event)?,
+                None => {}
+            }
+            if Instant::now() > deadline {
+                return Ok(false);
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn pass_on(&self, tid: u32, event: Event) -> io::Result<()> {
+        let signal = if let Event::Signal(signal) = event { signal } else { 0 };
+        match ptrace::go_on(tid, signal) {
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// The name by which the program was started; for a script that of the script.
+    #[must_use]
+    pub fn started_as(&self) -> Option<Vec<u8>> {
+        const PATH_BYTES_MAX: usize = 4096;
+        let (memory, block) = self.block()?;
+        memory.read_string(block.fact(AT_EXECFN)?, PATH_BYTES_MAX).ok()
+    }
+
+    fn block(&self) -> Option<(ProcessMemory, StartBlock)> {
+        let memory = ProcessMemory::open(self.pid).ok()?;
+        let registers = ptrace::registers(self.pid).ok()?;
+        let block = StartBlock::read(&memory, registers.rsp).ok()?;
+        registers.is_64_bit().then_some((memory, block))
+    }
+
+    /// Has the stopped program's loader load a library before all others, and sets another variable.
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn preload(&self, library: &[u8], variable: (&str, &[u8])) -> io::Result<Preparation> {
+        let Some((memory, block)) = self.block() else { return Ok(Preparation::NoRoom) };
+        if block.fact(AT_BASE).unwrap_or(0) == 0 {
+            return Ok(Preparation::Static);
+        }
+        if block.fact(AT_SECURE).unwrap_or(0) != 0 {
+            return Ok(Preparation::Privileged);
+        }
+        let Ok(present) = block.variable(&memory, "LD_PRELOAD") else { return Ok(Preparation::NoRoom) };
+        let present = present.unwrap_or_default();
+        let is_loaded = present.split(|&byte| byte == b':' || byte == b' ').any(|part| part == library);
+        if is_loaded && block.variable(&memory, variable.0).is_ok_and(|value| value.is_some()) {
+            return Ok(Preparation::Inherited);
+        }
+        let preload = match present.as_slice() {
+            present if is_loaded => present.to_vec(),
+            [] => library.to_vec(),
+            present => [library, b":", present].concat(),
+        };
+        let (rsp_avma, bytes) = block.with_variables(&[("LD_PRELOAD", &preload), variable]);
+        let mappings = memory.mappings()?;
+        let mut registers = ptrace::registers(self.pid)?;
+        let has_room = maps::find(&mappings, registers.rsp)
+            .is_some_and(|stack| stack.contains(rsp_avma) && stack.is_writable);
+        if !has_room || memory.write(rsp_avma, &bytes).is_err() {
+            return Ok(Preparation::NoRoom);
+        }
+        registers.rsp = rsp_avma;
+        ptrace::set_registers(self.pid, &registers)?;
+        Ok(Preparation::Done)
+    }
+
+    /// Lets the program's loader do its work, from one system call to the next, until all libraries are in place and
+    /// none of their code has run: the C library is among them, and the loader says that its list is complete.
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn run_loader(&mut self, limit: Duration) -> io::Result<bool> {
+        let deadline = Instant::now() + limit;
+        let memory = ProcessMemory::open(self.pid)?;
+        // It has none.
+        if self.block().is_none_or(|(_, block)| block.fact(AT_BASE).unwrap_or(0) == 0) {
+            return Ok(false);
+        }
+        let mut signal = 0;
+        loop {
+            self.is_stopped = false;
+            ptrace::go_to_system_call_with(self.pid, signal)?;
+            signal = 0;
+            let event = loop {
+                match ptrace::poll(self.pid)? {
+                    Some(event) => break event,
+                    None if Instant::now() > deadline => return Ok(false),
+                    None => std::thread::yield_now(),
+                }
+            };
+            match event {
+                Event::Ended => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
+                Event::Signal(other) => signal = other,
+                Event::Interrupted | Event::Executed => {}
+                Event::SystemCall => {
+                    self.is_stopped = true;
+                    if self.has_left_call()? && is_loaded(self.pid, &memory) {
+                        return self.stop_between_calls(deadline);
+                    }
+                }
+            }
+            if Instant::now() > deadline {
+                self.is_stopped = event == Event::SystemCall;
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Whether the stop is at the end of a system call: at its beginning the kernel shows the answer that no call has.
+    fn has_left_call(&self) -> io::Result<bool> {
+        Ok(ptrace::registers(self.pid)?.rax.cast_signed() != -i64::from(libc::ENOSYS))
+    }
+
+    /// From the end of a system call to before the next instruction, where the thread can be made to do other things.
+    fn stop_between_calls(&mut self, deadline: Instant) -> io::Result<bool> {
+        ptrace::interrupt(self.pid)?;
+        self.is_stopped = false;
+        ptrace::go_on(self.pid, 0)?;
+        loop {
+            match ptrace::poll(self.pid)? {
+                Some(Event::Interrupted) => {
+                    self.is_stopped = true;
+                    return Ok(true);
+                }
+                Some(Event::Ended) => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
+                Some(event) => self.pass_on(self.pid, event)?,
+                None if Instant::now() > deadline => return Ok(false),
+                None => std::thread::yield_now(),
+            }
+        }
+    }
+
+    /// The stopped thread, which whoever asks has to let go.
+    pub(crate) fn into_stopped(mut self) -> u32 {
+        self.is_handed_over = true;
+        self.tid
+    }
+
+    /// Lets it go on, traced by nobody.
+    pub fn let_go(self) {
+        drop(self);
+    }
+
+    fn release(&mut self) {
+        if self.is_handed_over {
+            return;
+        }
+        let deadline = Instant::now() + STOP_LIMIT;
+        // One that runs must stop before it can be let go; this process's end would do it too.
+        if !self.is_stopped && ptrace::interrupt(self.tid).is_err() {
+            return;
+        }
+        while !self.is_stopped && Instant::now() < deadline {
+            match ptrace::poll(self.tid) {
+                Ok(Some(Event::Ended)) | Err(_) => return,
+                Ok(Some(Event::Signal(signal))) => drop(ptrace::go_on(self.tid, signal)),
+                Ok(Some(_)) => self.is_stopped = true,
+                Ok(None) => std::thread::sleep(POLL),
+            }
+        }
+        drop(ptrace::detach(self.tid));
+    }
+}
+
+/// Whether the loader's list is complete and holds the C library.
+fn is_loaded(pid: u32, memory: &ProcessMemory) -> bool {
+    Modules::read(pid, memory).is_ok_and(|modules| {
+        modules.is_consistent(memory) && modules.find(memory, "gnu_get_libc_version").is_some()
+    })
+}
+
+impl Drop for HeldExec {
+    fn drop(&mut self) {
+        self.release();
+    }
+}

@@ -1,0 +1,74 @@
+//! The gate that all hooks of an attach lead through until it is open, and again when they are to go; see the island.
+
+use crate::install::gate_avma;
+use crate::memory::{ProcessMemory, Unreachable};
+use crate::quiet::is_in;
+use crate::record::Record;
+use crate::x86_64::{GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, waiting_range};
+
+/// The hooks' gate in a target.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    gate_avma: u64,
+    /// The words in the islands that lead to the agent or the gate.
+    targets: Vec<u64>,
+    /// Start and end of each island.
+    islands: Vec<(u64, u64)>,
+}
+
+impl Gate {
+    pub(crate) fn of(record: &Record) -> Self {
+        Self {
+            gate_avma: gate_avma(record),
+            targets: record.patches.iter().map(|patch| patch.target_avma).collect(),
+            islands: record
+                .islands
+                .iter()
+                .map(|&(start, bytes)| (start, start.wrapping_add(bytes)))
+                .collect(),
+        }
+    }
+
+    /// Words in the islands whose addresses threads at the gate have on their stacks, and may leave there.
+    pub(crate) fn targets(&self) -> &[u64] {
+        &self.targets
+    }
+
+    fn set(&self, memory: &ProcessMemory, value: u32) -> Result<(), Unreachable> {
+        memory.write(self.gate_avma, &value.to_le_bytes())
+    }
+
+    /// From now on calls that come to the gate wait.
+    pub(crate) fn close(&self, memory: &ProcessMemory) -> Result<(), Unreachable> {
+        self.set(memory, GATE_CLOSED)
+    }
+
+    /// From now on calls that come to the gate go to the functions themselves, unseen.
+    pub(crate) fn lead_around(&self, memory: &ProcessMemory) -> Result<(), Unreachable> {
+        self.set(memory, GATE_AROUND)
+    }
+
+    /// From now on all calls are recorded, also those that wait; `trampolines` in the order of the patches. All threads
+    /// stand still.
+    pub(crate) fn open(&self, memory: &ProcessMemory, trampolines: &[u64]) -> Result<(), Unreachable> {
+        for (&target_avma, trampoline_avma) in self.targets.iter().zip(trampolines) {
+            memory.write(target_avma, &trampoline_avma.to_le_bytes())?;
+        }
+        self.set(memory, GATE_OPEN)
+    }
+
+    /// From now on all calls come to the gate, which is closed. All threads stand still.
+    pub(crate) fn shut(&self, memory: &ProcessMemory) -> Result<(), Unreachable> {
+        self.close(memory)?;
+        for &target_avma in &self.targets {
+            memory.write(target_avma, &target_avma.wrapping_add(GATE_OFFSET).to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Whether code at an address is about to run one of the functions, or may be. Who waits is not.
+    pub(crate) fn may_be_inside(&self, address_avma: u64) -> bool {
+        is_in(&self.islands, address_avma)
+            && !self.islands.iter().any(|&(start, _)| waiting_range(start).contains(&address_avma))
+    }
+}

@@ -1,0 +1,92 @@
+//! The islands, the jumps that lead there, and where the functions themselves are from now on.
+
+use crate::error::{Error, Result};
+use crate::memory::TargetMemory as _;
+use crate::record::{Patch, Record};
+use crate::remote::Borrowed;
+use crate::report::AttachReport;
+use crate::x86_64::{Island, Landing};
+
+/// Where in the scratch page the gate is: behind all else that is kept there.
+const GATE_OFFSET: u64 = 3072;
+
+/// Where the gate of an attach is.
+pub(crate) fn gate_avma(record: &Record) -> u64 {
+    record.scratch_avma + GATE_OFFSET
+}
+
+/// Nearest multiple of 2 GiB that a jump reaches, with a margin for what lies between function and island.
+const JUMP_DISTANCE: u64 = (1 << 31) - (64 << 20);
+
+impl super::Install<'_> {
+    pub(super) fn make_islands(
+        &mut self,
+        thread: &mut Borrowed<'_>,
+        image_avma: u64,
+        record: &mut Record,
+        report: &mut AttachReport,
+    ) -> Result<Vec<Option<Landing>>> {
+        let count = self.plan.hooks.len();
+        let mut islands: Vec<Island> = Vec::new();
+        let mut landings = Vec::new();
+        for number in 0..count {
+            let entry_avma = self.plan.hooks[number].prologue.entry_avma;
+            let near =
+                islands.iter().position(|island| island.start_avma.abs_diff(entry_avma) < JUMP_DISTANCE);
+            let near = match near {
+                Some(near) => near,
+                None => {
+                    let bytes = Island::bytes_for(count);
+                    let start = self.map(thread, entry_avma, bytes, JUMP_DISTANCE)?;
+                    record.islands.push((start, bytes));
+                    islands.push(Island::new(start, record.start_avma, gate_avma(record)));
+                    islands.len() - 1
+                }
+            };
+            let hook = &self.plan.hooks[number];
+            let own = (image_avma, self.plan.image.bytes.len() as u64);
+            let ranges: Vec<(u64, u64)> = hook.family.into_iter().chain([own]).collect();
+            let island = &mut islands[near];
+            let added = island
+                .add(&hook.prologue, image_avma + hook.trampoline, &ranges)
+                .and_then(|landing| Ok((landing, Island::jump_from(&hook.prologue, landing)?)));
+            match added {
+                Ok((landing, new)) => {
+                    let pid = self.request.pid;
+                    let mut original = [0; 5];
+                    self.memory
+                        .read(entry_avma, &mut original)
+                        .map_err(|source| Error::Memory { pid, source })?;
+                    let target_avma = landing.target_avma;
+                    record.patches.push(Patch { address_avma: entry_avma, original, new, target_avma });
+                    report.hooks.push(hook.name.clone());
+                    landings.push(Some(landing));
+                }
+                Err(reason) => {
+                    report.not_hooked.push((hook.name.clone(), reason.to_owned()));
+                    landings.push(None);
+                }
+            }
+        }
+        record.code = self.plan.code.clone();
+        report.not_hooked.extend(self.plan.not_hooked.iter().cloned());
+        for (island, &(start, bytes)) in islands.iter().zip(&record.islands) {
+            self.write(start, &island.bytes)?;
+            self.protect(thread, start, bytes, super::PROT_READ_EXECUTE)?;
+        }
+        Ok(landings)
+    }
+
+    /// Tells the agent where the functions themselves are.
+    pub(super) fn put_real_functions(&mut self, landings: &[Option<Landing>]) -> Result<()> {
+        let mut words = self.plan.plain.clone();
+        for (hook, landing) in self.plan.hooks.iter().zip(landings) {
+            let avma = landing.map_or(hook.prologue.entry_avma, |landing| landing.moved_avma);
+            words.extend(hook.real.iter().map(|&place| (place, avma)));
+        }
+        for (place, avma) in words {
+            self.plan.image.set_word(place, avma)?;
+        }
+        Ok(())
+    }
+}

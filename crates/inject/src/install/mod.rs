@@ -1,0 +1,243 @@
+//! What is done in the target while it stands still: the agent mapped and started, the hooks written.
+//!
+//! ```text
+//! one mapping   record (what the detach needs, and the stub that calls functions) | agent | scratch | stack for the calls
+//! islands       near the hooked functions: where their jumps lead
+//! ```
+
+mod agent_start;
+mod hooks;
+mod thread_key;
+
+pub(crate) use hooks::gate_avma;
+
+use crate::attach::AttachRequest;
+use crate::detach;
+use crate::error::{Error, Result};
+use crate::gate::Gate;
+use crate::maps::{self, Mapping};
+use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::plan::Plan;
+use crate::record::{RECORD_BYTES, Record, STUB_OFFSET};
+use crate::remote::Borrowed;
+use crate::report::AttachReport;
+use crate::stop::{Stopped, StoppedThread};
+use crate::x86_64::FRAME_BYTES_MAX;
+
+const PAGE: u64 = 4096;
+const STACK_BYTES: u64 = 64 << 10;
+const SCRATCH_BYTES: u64 = PAGE;
+
+const SYS_MMAP: u64 = 9;
+const SYS_MPROTECT: u64 = 10;
+const PROT_READ_WRITE: u64 = 3;
+const PROT_READ_EXECUTE: u64 = 5;
+/// Private, anonymous, without reserved swap, and not in place of anything.
+const MAP_FLAGS: u64 = 0x02 | 0x20 | 0x4000 | 0x10_0000;
+
+/// What has been done in the target so far, for undoing it.
+#[derive(Debug, Default)]
+struct Done {
+    record: Record,
+    patches_written: usize,
+}
+
+/// What an attach has put into the target. All calls of the hooked functions stand at the gate, which is closed.
+#[derive(Debug)]
+pub(crate) struct Installed {
+    pub(crate) gate: Gate,
+    pub(crate) record: Record,
+    /// Where its calls go once it is open.
+    pub(crate) trampolines: Vec<u64>,
+}
+
+/// Installs all of it with the help of one thread; if anything fails it is undone.
+pub(crate) fn install(
+    request: &AttachRequest<'_>,
+    memory: &ProcessMemory,
+    mappings: &[Mapping],
+    plan: &mut Plan,
+    stopped: &Stopped,
+    thread: &StoppedThread,
+    report: &mut AttachReport,
+) -> Result<Installed> {
+    let mut borrowed = Borrowed::new(request.pid, memory, plan.gadgets, thread)?;
+    let own_frame_avma = borrowed.frame_avma();
+    let mut done = Done::default();
+    let mut install = Install { request, memory, mappings, plan, stopped, step: 0 };
+    match install.run(&mut borrowed, &mut done, report) {
+        Ok((gate, trampolines)) => {
+            borrowed.bring_home()?;
+            Ok(Installed { gate, record: done.record, trampolines })
+        }
+        Err(error) => {
+            // The thread's own stack again: what we mapped goes away.
+            let undone = borrowed.place_frame(own_frame_avma).and_then(|()| {
+                detach::undo(
+                    request.pid,
+                    memory,
+                    &mut borrowed,
+                    &done.record,
+                    done.patches_written,
+                    &stopped.threads,
+                )
+            });
+            drop(undone);
+            drop(borrowed.bring_home());
+            Err(error)
+        }
+    }
+}
+
+struct Install<'a> {
+    request: &'a AttachRequest<'a>,
+    memory: &'a ProcessMemory,
+    mappings: &'a [Mapping],
+    plan: &'a mut Plan,
+    stopped: &'a Stopped,
+    step: u32,
+}
+
+impl Install<'_> {
+    /// For tests: each step may be made to fail.
+    fn step(&mut self) -> Result<()> {
+        self.step += 1;
+        match self.request.fail_at {
+            Some(step) if step == self.step => Err(Error::MadeToFail { step }),
+            _ => Ok(()),
+        }
+    }
+
+    fn write(&self, address_avma: u64, bytes: &[u8]) -> Result<()> {
+        let pid = self.request.pid;
+        self.memory.write(address_avma, bytes).map_err(|source| Error::Memory { pid, source })
+    }
+
+    fn run(
+        &mut self,
+        thread: &mut Borrowed<'_>,
+        done: &mut Done,
+        report: &mut AttachReport,
+    ) -> Result<(Gate, Vec<u64>)> {
+        self.step()?;
+        let image_bytes = (self.plan.image.bytes.len() as u64).next_multiple_of(PAGE);
+        let bytes = RECORD_BYTES + image_bytes + SCRATCH_BYTES + STACK_BYTES;
+        let start = self.map(thread, self.plan.hooks[0].prologue.entry_avma, bytes, u64::MAX)?;
+        let record = &mut done.record;
+        let image_avma = start + RECORD_BYTES;
+        record.start_avma = start;
+        record.bytes = bytes;
+        record.stub_avma = start + STUB_OFFSET;
+        record.scratch_avma = image_avma + image_bytes;
+        record.stack_top_avma = (start + bytes - FRAME_BYTES_MAX) & !63;
+        record.key_delete_avma = self.plan.key_delete_avma;
+        self.step()?;
+        thread.place_frame(record.stack_top_avma)?;
+        // call r12; mov [r13], rax; ret
+        self.write(record.stub_avma, &[0x41, 0xff, 0xd4, 0x49, 0x89, 0x45, 0x00, 0xc3])?;
+        self.protect(thread, start, RECORD_BYTES, PROT_READ_EXECUTE)?;
+        self.step()?;
+        let imports = self.resolve_imports(thread, record)?;
+        self.step()?;
+        self.write_image(thread, image_avma, record, &imports, 0)?;
+        self.step()?;
+        self.make_key(thread, image_avma, record)?;
+        self.step()?;
+        let landings = self.make_islands(thread, image_avma, record, report)?;
+        self.step()?;
+        self.put_real_functions(&landings)?;
+        self.write_image(thread, image_avma, record, &imports, record.tls_offset)?;
+        self.step()?;
+        // Threads may have anything in a slot whose key was just made.
+        for stopped in &self.stopped.threads {
+            self.write(stopped.registers.fs_base.wrapping_add(record.tls_offset), &[0; 8])?;
+        }
+        record.list_avma = self.plan.image.word(self.plan.injection + 64)?;
+        record.list_count = self.plan.image.word(self.plan.injection + 72)?;
+        self.start_agent(thread, record, report)?;
+        self.step()?;
+        self.write(start, &record.to_bytes())?;
+        self.step()?;
+        let gate = Gate::of(record);
+        let trampolines = landings.iter().flatten().map(|landing| landing.trampoline_avma).collect();
+        gate.close(self.memory).map_err(|source| Error::Memory { pid: self.request.pid, source })?;
+        for patch in record.patches.clone() {
+            self.write(patch.address_avma, &patch.new)?;
+            done.patches_written += 1;
+            self.step()?;
+        }
+        Ok((gate, trampolines))
+    }
+
+    /// Maps memory near an address.
+    fn map(&self, thread: &mut Borrowed<'_>, near_avma: u64, bytes: u64, distance: u64) -> Result<u64> {
+        let pid = self.request.pid;
+        let no_room = Error::Unsupported { pid, reason: "there is no free address range near its allocator" };
+        // What was mapped since the list was read makes the kernel refuse; then the list is read again.
+        let mut mappings = self.mappings.to_vec();
+        for _ in 0..4 {
+            let Some(hint) = maps::room_near(&mappings, near_avma, bytes, distance) else {
+                return Err(no_room);
+            };
+            let arguments = [hint, bytes, PROT_READ_WRITE, MAP_FLAGS, u64::MAX, 0];
+            match thread.system_call(SYS_MMAP, arguments)? {
+                Ok(address) if address == hint => return Ok(address),
+                Ok(address) => drop(thread.system_call(detach::SYS_MUNMAP, [address, bytes, 0, 0, 0, 0])?),
+                Err(libc::EEXIST) => {}
+                Err(errno) => return Err(Error::RemoteCall { pid, call: "mmap", errno }),
+            }
+            mappings = self.memory.mappings().map_err(|_| Error::Ended { pid })?;
+        }
+        Err(no_room)
+    }
+
+    fn protect(&self, thread: &mut Borrowed<'_>, start: u64, bytes: u64, protection: u64) -> Result<()> {
+        thread.call_system("mprotect", SYS_MPROTECT, [start, bytes, protection, 0, 0, 0]).map(|_| ())
+    }
+
+    /// The functions of the C library that the agent calls. Some are chosen for the processor by a function.
+    fn resolve_imports(&self, thread: &mut Borrowed<'_>, record: &Record) -> Result<Vec<(String, u64)>> {
+        let mut resolved = Vec::new();
+        for (name, symbol) in &self.plan.imports {
+            let address = if symbol.is_indirect {
+                thread.call_function(record.stub_avma, record.scratch_avma, symbol.address_avma, [0; 3])?
+            } else {
+                symbol.address_avma
+            };
+            resolved.push((name.clone(), address));
+        }
+        Ok(resolved)
+    }
+
+    /// Relocates the image and writes what is not zero of it; then code becomes executable.
+    fn write_image(
+        &mut self,
+        thread: &mut Borrowed<'_>,
+        image_avma: u64,
+        record: &Record,
+        imports: &[(String, u64)],
+        tls_offset: u64,
+    ) -> Result<()> {
+        let is_first = record.end_key == 0 && record.tls_offset == 0;
+        let import = |name: &str| imports.iter().find(|(import, _)| import == name).map(|&(_, avma)| avma);
+        self.plan.image.relocate(image_avma, tls_offset.cast_signed(), import)?;
+        let image = &self.plan.image;
+        for segment in &image.segments {
+            // The second time only data has changed.
+            if !is_first && segment.is_executable {
+                continue;
+            }
+            let part =
+                image.part(segment.offset, segment.bytes.min(image.bytes.len() as u64 - segment.offset))?;
+            for (number, page) in part.chunks(PAGE as usize).enumerate() {
+                if page.iter().any(|&byte| byte != 0) {
+                    self.write(image_avma + segment.offset + number as u64 * PAGE, page)?;
+                }
+            }
+            if is_first && segment.is_executable {
+                self.protect(thread, image_avma + segment.offset, segment.bytes, PROT_READ_EXECUTE)?;
+            }
+        }
+        Ok(())
+    }
+}

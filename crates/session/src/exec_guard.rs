@@ -1,0 +1,320 @@
+//! Flagged programs from their first instruction: each exec on this machine is asked about, and those that are flagged are
+//! prepared before they begin.
+//!
+//! ```text
+//! reader (one thread): question --not flagged--> allowed at once
+//!                               --flagged------> a thread of its own: seize, allow, wait for the new image,
+//!                                                look again who it is, add agent and session to its environment, let go;
+//!                                                or, where that would not help, attach when its loader is done
+//! ```
+//!
+//! Nobody waits for long: what is not seized within [`SEIZE_LIMIT`] is allowed all the same, and found by the look at all
+//! processes (`flag_watch`) a moment later, as is all that starts from a filesystem that is not watched. When this process
+//! dies the kernel allows whatever waits and lets go whatever is seized.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use heapr_inject::{ExecWatch, HeldExec, Preparation, Started, inner_pid};
+
+use crate::attach::{AttachOutcome, Preload, attach_target};
+use crate::flag_cache::FlagCache;
+use crate::flag_target::{FlagTarget, ProcessFacts, control_group, start_ticks};
+use crate::flags::{FlagKind, Flags};
+use crate::target_view::finds_session;
+use crate::watched_filesystems::{loaders, mount_points};
+
+/// A seize needs a lock of the process that waits; it is free, or (before Linux 6.8) not to be had until the exec goes on.
+const SEIZE_LIMIT: Duration = Duration::from_millis(50);
+/// From the answer to the new image: the kernel reads a few pages of it.
+const EXEC_LIMIT: Duration = Duration::from_secs(2);
+/// A loader reads libraries and binds them.
+const LOAD_LIMIT: Duration = Duration::from_secs(2);
+/// Longest sleep of the reader.
+const ROUND: Duration = Duration::from_millis(20);
+/// Filesystems may be mounted meanwhile.
+const MARK_EVERY: Duration = Duration::from_secs(2);
+/// Programs that are prepared at once; more are allowed as they come.
+const TOGETHER_MAX: usize = 64;
+
+/// How a flagged program fared.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// It will load the agent.
+    Prepared(u32),
+    /// It does so anyhow: it is the child of one that is recorded.
+    Inherited(u32),
+    /// It was attached to before its own code ran.
+    Attached(u32, Box<AttachOutcome>),
+    /// It is to be attached to now that it runs; what stood in the way before.
+    Unprepared(u32, Option<String>),
+    /// There is nothing to do: its exec has failed, or it is not flagged after all.
+    Settled,
+    /// The watch has ended.
+    Ended(String),
+}
+
+/// The watch; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct ExecGuard {
+    news: Receiver<News>,
+    shared: Arc<Shared>,
+    reader: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    kind: FlagKind,
+    preload: Preload,
+    is_over: AtomicBool,
+    /// Threads whose exec is being seen to: the flags that hold, and the question while it is open.
+    open: Mutex<HashMap<u32, Open>>,
+    news: Sender<News>,
+}
+
+#[derive(Debug)]
+struct Open {
+    question: Option<Started>,
+    since: Instant,
+    flags: Arc<Flags>,
+}
+
+impl ExecGuard {
+    /// Begins to watch.
+    ///
+    /// # Errors
+    /// Not permitted, or not possible with this kernel.
+    pub(crate) fn start(kind: FlagKind, preload: Preload) -> std::io::Result<Self> {
+        let watch = ExecWatch::start()?;
+        let mut marks = Marks::default();
+        marks.renew(&watch)?;
+        let (sender, news) = mpsc::channel();
+        let shared = Arc::new(Shared {
+            kind,
+            preload,
+            is_over: AtomicBool::new(false),
+            open: Mutex::default(),
+            news: sender,
+        });
+        let for_reader = Arc::clone(&shared);
+        let reader = std::thread::Builder::new()
+            .name("exec-watch".to_owned())
+            .spawn(move || for_reader.read(watch, marks))?;
+        Ok(Self { news, shared, reader: Some(reader) })
+    }
+
+    /// What has happened since the last call.
+    pub(crate) fn news(&self) -> Vec<News> {
+        self.news.try_iter().collect()
+    }
+
+    /// Whether a process is being seen to.
+    pub(crate) fn is_at(&self, pid: u32) -> bool {
+        self.shared.open().contains_key(&pid)
+    }
+}
+
+impl Drop for ExecGuard {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Relaxed);
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+    }
+}
+
+/// The filesystems that are watched.
+#[derive(Debug, Default)]
+struct Marks {
+    devices: Vec<String>,
+    next: Option<Instant>,
+}
+
+impl Marks {
+    fn renew(&mut self, watch: &ExecWatch) -> std::io::Result<()> {
+        if self.next.is_some_and(|next| Instant::now() < next) {
+            return Ok(());
+        }
+        self.next = Some(Instant::now() + MARK_EVERY);
+        let mut outcome = Ok(());
+        let mount_points = mount_points();
+        self.devices.retain(|device| mount_points.iter().any(|(other, _)| other == device));
+        for (device, path) in mount_points {
+            if self.devices.contains(&device) {
+                continue;
+            }
+            match watch.watch(&path) {
+                Ok(()) => self.devices.push(device),
+                Err(error) => outcome = Err(error),
+            }
+        }
+        if self.devices.is_empty() {
+            return outcome;
+        }
+        // Each program opens its loader too; that question says nothing new.
+        for loader in loaders() {
+            let _ = watch.ignore(&loader);
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn open(&self) -> MutexGuard<'_, HashMap<u32, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, news: News) {
+        // Nobody listens any more once the session ends.
+        let _ = self.news.send(news);
+    }
+
+    fn read(self: Arc<Self>, mut watch: ExecWatch, mut marks: Marks) {
+        let mut cache = FlagCache::default();
+        let mut flags = Arc::new(Flags::default());
+        while !self.is_over.load(Relaxed) {
+            let started = match watch.next(ROUND) {
+                Ok(started) => started,
+                Err(error) => return self.tell(News::Ended(error.to_string())),
+            };
+            if let Some(started) = started {
+                if cache.is_changed() {
+                    flags = Arc::new(cache.current().clone());
+                }
+                self.answer(started, &flags);
+            }
+            self.allow_overdue();
+            let _ = marks.renew(&watch);
+        }
+    }
+
+    /// Questions that wait for too long.
+    fn allow_overdue(&self) {
+        for open in self.open().values_mut() {
+            if open.since.elapsed() > SEIZE_LIMIT {
+                open.question = None;
+            }
+        }
+    }
+
+    fn answer(self: &Arc<Self>, started: Started, flags: &Arc<Flags>) {
+        let tid = started.tid;
+        if !is_candidate(&started, flags, self.kind) {
+            return started.allow();
+        }
+        let Some(pid) = process_of(tid) else { return started.allow() };
+        let mut open = self.open();
+        // The interpreter of what is being seen to already, or too many.
+        if pid == std::process::id() || open.contains_key(&pid) || open.len() >= TOGETHER_MAX {
+            drop(open);
+            return started.allow();
+        }
+        let entry = Open { question: Some(started), since: Instant::now(), flags: Arc::clone(flags) };
+        open.insert(pid, entry);
+        drop(open);
+        let shared = Arc::clone(self);
+        let spawned = std::thread::Builder::new().name("exec-prepare".to_owned()).spawn(move || {
+            let news = shared.prepare(pid, tid);
+            shared.tell(news);
+            // After the news: the look at all processes leaves to us what is in either.
+            shared.open().remove(&pid);
+        });
+        if spawned.is_err() {
+            self.open().remove(&pid);
+        }
+    }
+
+    fn prepare(&self, pid: u32, tid: u32) -> News {
+        let held = HeldExec::seize(pid, tid);
+        let flags = {
+            let mut open = self.open();
+            let Some(open) = open.get_mut(&pid) else { return News::Settled };
+            // Allowed now.
+            open.question = None;
+            Arc::clone(&open.flags)
+        };
+        // A debugger is at it, or it is gone: the look at all processes says so if it is flagged.
+        let mut held = match held {
+            Ok(held) => held,
+            Err(error) => return News::Unprepared(pid, Some(error.to_string())),
+        };
+        if !held.wait_for_exec(EXEC_LIMIT).unwrap_or(false) {
+            return News::Settled;
+        }
+        let Some(mut facts) = ProcessFacts::of(pid) else { return News::Settled };
+        if let Some(name) = held.started_as() {
+            facts.started_as = file_name(Path::new(OsStr::from_bytes(&name)));
+        }
+        if flags.matches(&facts) != Some(self.kind) {
+            return News::Settled;
+        }
+        if finds_session(pid, &self.preload.agent) {
+            let session = format!("{}:{}", self.preload.session, inner_pid(pid));
+            let agent = self.preload.agent.as_os_str().as_bytes();
+            match held.preload(agent, ("HEAPR_SESSION", session.as_bytes())) {
+                Ok(Preparation::Done) => return News::Prepared(pid),
+                Ok(Preparation::Inherited) => return News::Inherited(pid),
+                Ok(Preparation::Static) => return News::Unprepared(pid, None),
+                Ok(Preparation::Privileged | Preparation::NoRoom) | Err(_) => {}
+            }
+        }
+        // Another user's, in another namespace, with more rights than its parent: attached to when its loader is done.
+        match held.run_loader(LOAD_LIMIT) {
+            Ok(true) => {}
+            Ok(false) => return News::Unprepared(pid, None),
+            Err(error) => return News::Unprepared(pid, Some(error.to_string())),
+        }
+        match attach_target(&self.preload, pid, Some(held), None) {
+            Ok(outcome) => News::Attached(pid, Box::new(outcome)),
+            Err(error) => News::Unprepared(pid, Some(error.to_string())),
+        }
+    }
+}
+
+/// Whether a flag may mean the program that a thread is about to become. The name by which it is started counts too. Only
+/// what the flags are about is looked up: everybody's exec waits for this.
+fn is_candidate(started: &Started, flags: &Flags, kind: FlagKind) -> bool {
+    if flags.all().is_empty() {
+        return false;
+    }
+    let has = |fits: fn(&FlagTarget) -> bool| flags.all().iter().any(|flag| fits(&flag.target));
+    let has_names = has(|target| matches!(target, FlagTarget::Name(_)));
+    let has_pids = has(|target| matches!(target, FlagTarget::Pid { .. }));
+    let has_groups = has(|target| !matches!(target, FlagTarget::Name(_) | FlagTarget::Pid { .. }));
+    let mut facts = ProcessFacts { executable: started.executable.clone(), ..ProcessFacts::default() };
+    if has_pids {
+        facts.pid = process_of(started.tid).unwrap_or(started.tid);
+        facts.start_ticks = start_ticks(facts.pid).unwrap_or_default();
+    }
+    if has_groups {
+        facts.control_group = control_group(started.tid).unwrap_or_default();
+    }
+    if has_names {
+        let argument = heapr_inject::exec_argument(started.tid);
+        facts.started_as = argument.map_or(String::new(), |path| file_name(&path));
+    }
+    if flags.matches(&facts) == Some(kind) {
+        return true;
+    }
+    let Some(interpreter) = started.interpreter() else { return false };
+    // Its links lead elsewhere in another mount namespace, where the name is the next best.
+    facts.executable = interpreter.canonicalize().unwrap_or(interpreter);
+    flags.matches(&facts) == Some(kind)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The process of a thread.
+fn process_of(tid: u32) -> Option<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
+}

@@ -1,0 +1,99 @@
+//! Attaching and detaching in a thread of their own: both wait for the target, and the rounds of the recorder do not.
+//!
+//! ```text
+//! worker  --job-->  thread: attach or detach, one after the other
+//!         <--done--
+//! ```
+//!
+//! The recorder holds back what a process writes until its attach is taken: what it had allocated before comes first.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use heapr_inject::DetachReport;
+
+use crate::Error;
+use crate::attach::{AttachOutcome, Preload, attach_target};
+
+/// What is to be done with a process.
+#[derive(Debug)]
+pub(crate) enum Job {
+    Attach { pid: u32, preload: Preload },
+    Detach { pid: u32 },
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Done {
+    Attached { pid: u32, outcome: Result<Box<AttachOutcome>, Error> },
+    Detached { pid: u32, outcome: Result<DetachReport, Error> },
+}
+
+/// The thread, and for whom its jobs are.
+#[derive(Debug)]
+pub(crate) struct TargetThread<P> {
+    jobs: Sender<(u64, Job)>,
+    done: Receiver<(u64, Done)>,
+    next: u64,
+    purposes: HashMap<u64, (u32, P)>,
+}
+
+impl<P> TargetThread<P> {
+    /// Starts the thread. It ends when this is dropped and its job is done.
+    pub(crate) fn start() -> std::io::Result<Self> {
+        let (jobs, orders) = mpsc::channel::<(u64, Job)>();
+        let (answers, done) = mpsc::channel();
+        std::thread::Builder::new().name("heapr-attach".to_owned()).spawn(move || {
+            for (ticket, job) in orders {
+                if answers.send((ticket, job.run())).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { jobs, done, next: 0, purposes: HashMap::new() })
+    }
+
+    /// Has a job done, for some purpose.
+    pub(crate) fn push(&mut self, job: Job, purpose: P) {
+        let pid = match job {
+            Job::Attach { pid, .. } | Job::Detach { pid } => pid,
+        };
+        self.next += 1;
+        if self.jobs.send((self.next, job)).is_ok() {
+            self.purposes.insert(self.next, (pid, purpose));
+        }
+    }
+
+    /// A job that is done since the last call.
+    pub(crate) fn take_done(&mut self) -> Option<(P, Done)> {
+        let (ticket, done) = self.done.try_recv().ok()?;
+        let (_, purpose) = self.purposes.remove(&ticket)?;
+        Some((purpose, done))
+    }
+
+    /// Whether anything is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.purposes.is_empty()
+    }
+
+    /// Whether a process is at it, or waits.
+    pub(crate) fn is_at(&self, pid: u32) -> bool {
+        self.purposes.values().any(|(at, _)| *at == pid)
+    }
+}
+
+impl Job {
+    /// Does it, in this thread.
+    pub(crate) fn run(self) -> Done {
+        match self {
+            Self::Attach { pid, preload } => {
+                Done::Attached { pid, outcome: attach_target(&preload, pid, None, None).map(Box::new) }
+            }
+            Self::Detach { pid } => {
+                // Threads that wait for a buffer get one: the rounds go on meanwhile.
+                let outcome = heapr_inject::detach(pid, &mut || ()).map_err(Error::from);
+                Done::Detached { pid, outcome }
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// The page that `heapr view --static` writes: it shows from a file, without a server, what heapr report prints.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { openBrowser } from './browser.mjs';
+import { HEAPR, run, workFolder } from './heapr.mjs';
+
+let work, browser, page, address;
+before(async () => {
+  work = workFolder();
+  writeFileSync(join(work.folder, 'a.json'), JSON.stringify(Array.from({ length: 4000 }, (_, id) => ({ id, name: `item ${id}`, list: [id, '</script><script>window.markupRan=1</script>'] }))));
+  await run(work, HEAPR, ['run', '--quiet', '-o', 'a.heapr', '--', 'jq', '-c', 'map(.list) | flatten | length', 'a.json']);
+  await run(work, process.execPath, ['-e', "globalThis.kept = Array.from({ length: 2000 }, (_, id) => ({ id, text: `</script><img src=x onerror=window.markupRan=1>${id}` })); require('v8').writeHeapSnapshot('a.heapsnapshot');"]);
+  await run(work, HEAPR, ['view', '--static', 'out.html', 'a.heapr', 'a.heapsnapshot']);
+  address = pathToFileURL(join(work.folder, 'out.html')).href;
+  browser = await openBrowser();
+  page = browser.page;
+}, { timeout: 180_000 });
+after(async () => {
+  await browser?.close();
+  work?.remove();
+});
+
+async function show(hash) {
+  await page.goto('about:blank');
+  await page.goto(`${address}#${hash}`);
+  await page.waitForSelector('.tabs');
+}
+
+test('a page without a server shows the totals and tables that heapr report prints', async () => {
+  const report = JSON.parse(await run(work, HEAPR, ['report', 'a.heapr', '--stacks', 'st', '--format', 'json']));
+  await show('');
+  await page.waitForSelector('.ranking .amount');
+  const cards = await page.locator('.total').evaluateAll((cards) => cards.map((card) => card.title));
+  assert.ok(cards[0].startsWith(`${report.totals.peak_bytes.toLocaleString('en')} bytes in`), cards[0]);
+  await page.waitForSelector('.message:has-text("--static")');
+  await show('view=stacks&sort=st');
+  await page.waitForSelector('.rows-block .row[aria-rowindex="2"] .cell:nth-child(5)');
+  assert.equal(await page.getAttribute('.rows-block .row[aria-rowindex="2"] .cell:nth-child(5)', 'title'), `${report.groups[0].total_bytes.toLocaleString('en')} bytes`);
+  await page.locator('.row[aria-rowindex="2"]').click();
+  await page.waitForSelector('.stack-frames li');
+  assert.deepEqual(browser.errors, []);
+});
+
+test('its pictures are drawn, and markup in a trace or snapshot stays text', async () => {
+  for (const [hash, sign] of [
+    ['view=flame&value=total_bytes', '.flame canvas'], ['view=frames', '.rows-block .row[aria-rowindex="2"]'], ['view=histograms', '.bars .bar'], ['view=leaks', '.table'],
+    ['file=1', '.class-name'], ['file=1&view=statistics', '.ring'], ['file=1&view=treemap', '.treemap canvas'], ['file=1&view=lists&list=strings', '.rows-block .row'], ['file=1&view=dominators', '.heap-name'],
+  ]) {
+    await show(hash);
+    await page.waitForSelector(sign);
+    assert.equal(await page.locator('.message.is-error').count(), 0, `${hash}: ${await page.locator('.message.is-error').allTextContents()}`);
+  }
+  assert.equal(await page.evaluate(() => window.markupRan), undefined);
+  assert.deepEqual(browser.errors, []);
+});
+
+test('what is not recorded is said', async () => {
+  await show('view=stacks&size=1K&size=2K');
+  await page.waitForSelector('.message.is-error, .filter-error');
+  assert.match(await page.locator('.message.is-error, .filter-error').first().textContent(), /not in the page/);
+});
+
+test('the file is small enough to be attached to a report', () => {
+  assert.ok(statSync(join(work.folder, 'out.html')).size < 16 * 2 ** 20);
+});

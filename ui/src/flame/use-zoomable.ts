@@ -1,0 +1,42 @@
+/** A flame graph that can be zoomed into: the whole, and for a part what was too small to be sent with it. */
+import { useMemo } from 'preact/hooks';
+import { type ApiError, isStatic } from '../api/client';
+import type { FlameAnswer } from '../api/types';
+import { useAnswer } from '../api/use-answer';
+import { type FlameLayout, flameLayout } from './flame-layout';
+
+export interface Zoomable {
+  /** What is drawn: the part, once it is here. */
+  layout: FlameLayout | null;
+  whole: FlameLayout | null;
+  /** The layout is of the part alone: it fills the width without a zoom. */
+  isPart: boolean;
+  error: ApiError | null;
+  isLoading: boolean;
+}
+
+/** `root`: the id of the node that is zoomed to; empty: none. */
+export function useZoomable(path: string, body: object, root: string, generation = 0): Zoomable {
+  const answer = useAnswer<FlameAnswer>(path, { ...body, root: null }, generation);
+  const whole = useMemo(() => (answer.data ? flameLayout(answer.data) : null), [answer.data]);
+  const zoomed = whole && root !== '' ? whole.byId.get(root) : undefined;
+  // A page without a server has only the whole.
+  const isCut = !isStatic() && root !== '' && whole !== null && (zoomed === undefined || hasLeftOut(whole.answer, zoomed));
+  const part = useAnswer<FlameAnswer>(path, isCut ? { ...body, root } : null, generation);
+  const partLayout = useMemo(() => (isCut && part.data && part.data.nodes.id[0] === root ? flameLayout(part.data) : null), [isCut, part.data, root]);
+  return { layout: partLayout ?? whole, whole, isPart: partLayout !== null, error: answer.error ?? part.error, isLoading: answer.isLoading || part.isLoading };
+}
+
+/** True if something below `node` was too small to be sent; a difference does not say it. */
+function hasLeftOut(flame: FlameAnswer, node: number): boolean {
+  const { parent, left_out: leftOut } = flame.nodes;
+  if (leftOut === undefined) return true;
+  const isBelow = new Uint8Array(parent.length);
+  isBelow[node] = 1;
+  for (let at = node; at < parent.length; at += 1) {
+    const above = parent[at] ?? -1;
+    if (above >= node && isBelow[above]) isBelow[at] = 1;
+    if (isBelow[at] && (leftOut[at] ?? 0) > 0) return true;
+  }
+  return false;
+}
