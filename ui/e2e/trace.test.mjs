@@ -189,6 +189,14 @@ test('two files are compared; the copied command gives the same', async () => {
   assert.ok(first === undefined || printed.includes(first), `${first} is in\n${printed}`);
   await shown.page.click('.switch button:has-text("Flame graph")');
   await shown.page.waitForSelector('.flame canvas');
+  await shown.page.selectOption('select[aria-label="Flame graph counts"]', 'total_bytes');
+  await shown.page.locator('.flame canvas').focus();
+  for (let step = 0; step < 4; step += 1) await shown.page.keyboard.press('ArrowUp');
+  await shown.page.waitForSelector('.selection');
+  await shown.page.click('.selection button:has-text("Focus")');
+  await shown.page.waitForSelector('.chip:has-text("focused on one frame")');
+  await waitUntil(shown.page, () => ![...document.querySelectorAll('[role=status]')].some((element) => element.textContent.includes('loading')));
+  assert.equal(await shown.page.locator('.message.is-error').count(), 0);
 });
 
 test('a broken file is said and does not harm the others', async () => {
