@@ -2,7 +2,6 @@
 
 use std::collections::BinaryHeap;
 
-use heapr_v8::view::ObjectRow;
 use serde::Deserialize;
 
 use super::rows::short;
@@ -29,9 +28,9 @@ impl Default for TreemapRequest {
     }
 }
 
-/// An object without a name is told by its class: `(array)`, `(closure)`.
-fn named(row: &ObjectRow) -> String {
-    short(if row.name.is_empty() { &row.class } else { &row.name })
+/// What an area is called: stores of maps and arrays have no name of their own.
+fn area_name(name: &str, class: &str) -> String {
+    short(if name.is_empty() { class } else { name })
 }
 
 pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -60,7 +59,13 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "dominators" => {
             let row = file.view.row(root).map_err(told)?;
             let least = ((row.retained_bytes as f64 * share) as u64).max(1);
-            columns.push(Some(row.id), None, named(&row), row.retained_bytes, row.self_bytes);
+            columns.push(
+                Some(row.id),
+                None,
+                area_name(&row.name, &row.class),
+                row.retained_bytes,
+                row.self_bytes,
+            );
             // The greatest first, so that what is left out is small.
             let mut waiting = BinaryHeap::from([(row.retained_bytes, std::cmp::Reverse(0_usize), root)]);
             while let Some((_, std::cmp::Reverse(at), node)) = waiting.pop() {
@@ -77,7 +82,13 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
                         break;
                     }
                     let row = file.view.row(child).map_err(told)?;
-                    let pushed = columns.push(Some(row.id), Some(at), named(&row), retained, row.self_bytes);
+                    let pushed = columns.push(
+                        Some(row.id),
+                        Some(at),
+                        area_name(&row.name, &row.class),
+                        retained,
+                        row.self_bytes,
+                    );
                     waiting.extend(pushed.map(|number| (retained, std::cmp::Reverse(number), child)));
                 }
                 if columns.len() == most {
