@@ -189,6 +189,19 @@ test('two files are compared; the copied command gives the same', async () => {
   assert.ok(first === undefined || printed.includes(first), `${first} is in\n${printed}`);
   await shown.page.click('.switch button:has-text("Flame graph")');
   await shown.page.waitForSelector('.flame canvas');
+  await shown.page.selectOption('select[aria-label="Flame graph counts"]', 'total_bytes');
+  const isCalm = () => location.hash.includes('total_bytes') && ![...document.querySelectorAll('[role=status]')].some((element) => element.textContent.includes('loading'));
+  await waitUntil(shown.page, isCalm);
+  await shown.page.locator('.flame canvas').focus();
+  // Up the stack until a function with a name is chosen.
+  for (let step = 0; step < 8 && (await shown.page.locator('.selection button:has-text("Focus")').count()) === 0; step += 1) {
+    await shown.page.keyboard.press('ArrowUp');
+    await shown.page.waitForTimeout(100);
+  }
+  await shown.page.click('.selection button:has-text("Focus")');
+  await shown.page.waitForSelector('.chip:has-text("focused on one frame")');
+  await waitUntil(shown.page, isCalm);
+  assert.equal(await shown.page.locator('.message.is-error').count(), 0);
 });
 
 test('a broken file is said and does not harm the others', async () => {

@@ -23,7 +23,7 @@ enum Key {
 
 /// The names: made for these stacks, or those of an explorer.
 enum Tree<'t> {
-    Own(SymbolTree),
+    Own(Box<SymbolTree>),
     Shared(&'t SymbolTree),
 }
 
@@ -79,7 +79,7 @@ impl<'t> StackGroups<'t> {
         let mut no_symbols = NoSymbols;
         let symbols: &mut dyn SymbolSource = if needs_symbols { symbols } else { &mut no_symbols };
         let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, &wanted);
-        Self::grouped(trace, Tree::Own(tree), stacks, by, cull, required)
+        Self::grouped(trace, Tree::Own(Box::new(tree)), stacks, by, cull, required)
     }
 
     /// As [`StackGroups::new`], with names that are known.

@@ -9,7 +9,7 @@ export interface View {
 }
 
 /** What a change of the view leaves behind: sort keys and selections mean something else there. */
-const LEFT_BEHIND = { sort: '', ascending: false, match: '', select: '', hidden: [] as string[] };
+const LEFT_BEHIND = { sort: '', ascending: false, match: '', select: '', hidden: [] as string[], focus: '' };
 
 export function Tabs({ views, current, children }: { views: View[]; current: string; children?: ComponentChildren }) {
   const move = (event: KeyboardEvent) => {

@@ -133,7 +133,7 @@ function DiffFlame({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
   const address = useAddress();
   const value = FLAME_VALUES.some(([key]) => key === address.value) ? address.value : 'outstanding_bytes';
   const { layout, whole, isPart, error, isLoading } = useZoomable('/api/diff-flame', {
-    ...sides, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion, least_share: 0.0005, nodes_max: 20000,
+    ...sides, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion, focus: address.focus || null, least_share: 0.0005, nodes_max: 20000,
   }, address.root, file.generation);
   const match = useMemo(() => (layout ? matching(layout, address.search) : null), [layout, address.search]);
   useEffect(() => onCommand(whole?.answer.command ?? null, error?.message ?? null), [whole, error]);

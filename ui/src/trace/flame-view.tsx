@@ -107,12 +107,21 @@ export function SelectionActions({ layout, node }: { layout: FlameLayout; node: 
   const address = useAddress();
   const frame = layout.answer.frames[layout.answer.nodes.frame[node] ?? -1];
   if (!frame) return null;
-  const symbol = layout.answer.names[frame.symbol] ?? '';
+  const known = layout.answer.names[frame.symbol] ?? '';
+  const symbol = isDifference && known === '?' ? '' : known;
   const image = nodeImage(layout, node);
   const pattern = symbol === '' ? (image === '' ? '' : `${image}!`) : image === '' ? symbol : `${image}!${symbol}`;
   return (
     <>
       <button type="button" class="button" onClick={() => go({ root: layout.answer.nodes.id[node] ?? '' })}>Zoom</button>
+      {(!isDifference || symbol !== '') && (
+        <button
+          type="button" class="button" title={`Only ${address.direction === 'bottom-up' ? 'its callers' : 'what it calls'}, taken together from all places where it stands`}
+          onClick={() => go({ focus: isDifference ? pattern : frame.id, root: '', select: '' })}
+        >
+          Focus
+        </button>
+      )}
       {(!isDifference || symbol !== '') && <button type="button" class="button" onClick={() => go({ view: 'frames', select: isDifference ? pattern : frame.id, sort: '', match: '', hidden: [] })}>Callers and callees</button>}
       {pattern && <button type="button" class="button" title={`--require-frames '${pattern}'`} onClick={() => go({ ...addedFilter(address, { require_frames: [pattern] }), root: '' })}>Only stacks with it</button>}
       {pattern && <button type="button" class="button" title={`--cull-frames '${pattern}'`} onClick={() => go({ ...addedFilter(address, { cull_frames: [pattern] }), root: '' })}>Cull</button>}

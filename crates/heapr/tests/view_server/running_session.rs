@@ -12,7 +12,8 @@ const STEADY: &str = include_str!("../sessions/steady.c");
 fn stage(options: &[&str]) -> Stage {
     let stage = Stage::new();
     let program = stage.compile("steady", STEADY);
-    stage.heapr(&[&["start", "web", "-o", "a.heapr"], options, &["--", &program, "release", "500"]].concat());
+    stage
+        .heapr(&[&["start", "web", "-o", "a.heapr"], options, &["--", &program, "release", "5000"]].concat());
     stage
 }
 

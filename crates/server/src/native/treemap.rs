@@ -91,7 +91,7 @@ pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 }
 
 /// The parts of at least `least`, the greatest first.
-fn greatest<'a, T>(parts: BTreeMap<&'a str, T>, least: u64, value: impl Fn(&T) -> u64) -> Vec<(&'a str, T)> {
+fn greatest<T>(parts: BTreeMap<&str, T>, least: u64, value: impl Fn(&T) -> u64) -> Vec<(&str, T)> {
     let mut parts: Vec<(&str, T)> = parts.into_iter().filter(|(_, part)| value(part) >= least).collect();
     parts.sort_by_key(|(_, part)| std::cmp::Reverse(value(part)));
     parts

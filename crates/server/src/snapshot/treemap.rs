@@ -2,7 +2,6 @@
 
 use std::collections::BinaryHeap;
 
-use heapr_v8::view::ObjectRow;
 use serde::Deserialize;
 
 use super::rows::short;
@@ -32,11 +31,6 @@ impl Default for TreemapRequest {
 /// What an area is called: stores of maps and arrays have no name of their own.
 fn area_name(name: &str, class: &str) -> String {
     short(if name.is_empty() { class } else { name })
-}
-
-/// An object without a name is told by its class: `(array)`, `(closure)`.
-fn named(row: &ObjectRow) -> String {
-    short(if row.name.is_empty() { &row.class } else { &row.name })
 }
 
 pub(super) fn treemap(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
