@@ -14,7 +14,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    fn to_json(&mut self) -> Value {
+    fn to_json(&self) -> Value {
         let microseconds = |mut all: Vec<Duration>| {
             all.sort();
             let worst = all.last().copied().unwrap_or_default();
