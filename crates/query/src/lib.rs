@@ -30,6 +30,7 @@ mod frame_pattern;
 mod frames;
 mod glob;
 mod histogram;
+pub mod json;
 mod live_rows;
 mod metrics;
 mod mix;

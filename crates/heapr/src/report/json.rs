@@ -2,11 +2,8 @@
 
 use std::io::{self, Write};
 
-use heapr_query::{
-    Action, Answer, CallTree, FrameView, Group, GroupBy, Histogram, HistogramOf, Metrics, Ranking, Report,
-    Section,
-};
-use heapr_trace::Totals;
+use heapr_query::json::{FrameJson, HeapJson, HistogramJson, MetricsJson, TotalsJson};
+use heapr_query::{Action, Answer, CallTree, Group, GroupBy, Ranking, Report, Section};
 use serde::ser::{Serialize, SerializeSeq as _, SerializeStruct as _, Serializer};
 
 use super::subject::Subject;
@@ -23,110 +20,13 @@ struct Whole<'a> {
     report: &'a Report<'a>,
 }
 
+/// The totals, and what belongs to the whole recording alone.
 #[derive(serde::Serialize)]
-struct TotalsJson {
-    alloc_count: u64,
-    alloc_bytes: u64,
-    free_count: u64,
-    realloc_count: u64,
-    failed_count: u64,
-    outstanding_count: u64,
-    outstanding_bytes: u64,
-    temporary_count: u64,
-    peak_bytes: u64,
-    peak_count: u64,
-    peak_time_ns: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lost_events: Option<u64>,
-    unmatched_frees: u64,
-    inherited_frees: u64,
-    implied_frees: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration_ns: Option<u64>,
-}
-
-impl TotalsJson {
-    fn new(totals: &Totals, subject: Option<&Subject>) -> Self {
-        Self {
-            alloc_count: totals.alloc_count,
-            alloc_bytes: totals.alloc_bytes,
-            free_count: totals.free_count,
-            realloc_count: totals.realloc_count,
-            failed_count: totals.failed_count,
-            outstanding_count: totals.outstanding_count,
-            outstanding_bytes: totals.outstanding_bytes,
-            temporary_count: totals.temporary_count,
-            peak_bytes: totals.peak_bytes,
-            peak_count: totals.peak_count,
-            peak_time_ns: totals.peak_time_ns,
-            lost_events: subject.map(|subject| subject.loss.events_lost),
-            unmatched_frees: totals.unmatched_frees,
-            inherited_frees: totals.inherited_frees,
-            implied_frees: totals.implied_frees,
-            duration_ns: subject.map(|subject| subject.duration_ns),
-        }
-    }
-}
-
-#[derive(serde::Serialize)]
-struct HeapJson<'a> {
-    pid: u32,
-    process: &'a str,
-    heap: String,
+struct WholeTotalsJson {
     #[serde(flatten)]
     totals: TotalsJson,
-}
-
-/// The amounts of a group, in the schema's words.
-#[derive(serde::Serialize)]
-pub(crate) struct MetricsJson {
-    outstanding_bytes: u64,
-    outstanding_count: u64,
-    total_bytes: u64,
-    total_count: u64,
-    realloc_count: u64,
-    peak_bytes: u64,
-    peak_count: u64,
-    temporary_count: u64,
-}
-
-impl From<&Metrics> for MetricsJson {
-    fn from(metrics: &Metrics) -> Self {
-        Self {
-            outstanding_bytes: metrics.outstanding_bytes,
-            outstanding_count: metrics.outstanding_count,
-            total_bytes: metrics.total_bytes,
-            total_count: metrics.total_count,
-            realloc_count: metrics.realloc_count,
-            peak_bytes: metrics.peak_bytes,
-            peak_count: metrics.peak_count,
-            temporary_count: metrics.temporary_count,
-        }
-    }
-}
-
-/// A frame; what is not known is null.
-#[derive(serde::Serialize)]
-pub(crate) struct FrameJson<'a> {
-    module: Option<&'a str>,
-    symbol: Option<&'a str>,
-    file: Option<&'a str>,
-    line: Option<u32>,
-    inlined: bool,
-    offset: u64,
-}
-
-impl<'a> From<&FrameView<'a>> for FrameJson<'a> {
-    fn from(frame: &FrameView<'a>) -> Self {
-        Self {
-            module: frame.module,
-            symbol: frame.symbol,
-            file: frame.file,
-            line: frame.line,
-            inlined: frame.is_inlined,
-            offset: frame.offset,
-        }
-    }
+    lost_events: u64,
+    duration_ns: u64,
 }
 
 #[derive(serde::Serialize)]
@@ -138,7 +38,7 @@ struct ThreadJson<'a> {
 
 #[derive(serde::Serialize)]
 struct GroupJson<'a> {
-    frames: Vec<FrameJson<'a>>,
+    frames: Vec<FrameJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<ThreadJson<'a>>,
     #[serde(flatten)]
@@ -170,10 +70,10 @@ impl Serialize for Groups<'_> {
 }
 
 #[derive(serde::Serialize)]
-struct NodeJson<'a> {
+struct NodeJson {
     parent: Option<usize>,
     depth: usize,
-    frame: FrameJson<'a>,
+    frame: FrameJson,
     #[serde(flatten)]
     metrics: MetricsJson,
 }
@@ -230,41 +130,6 @@ impl Serialize for SectionJson<'_> {
     }
 }
 
-#[derive(serde::Serialize)]
-struct BucketJson {
-    from: u64,
-    last: u64,
-    total_count: u64,
-    total_bytes: u64,
-    outstanding_count: u64,
-    outstanding_bytes: u64,
-}
-
-#[derive(serde::Serialize)]
-struct HistogramJson {
-    of: &'static str,
-    unit: &'static str,
-    buckets: Vec<BucketJson>,
-}
-
-impl From<&Histogram> for HistogramJson {
-    fn from(histogram: &Histogram) -> Self {
-        let (of, unit) = match histogram.of {
-            HistogramOf::Size => ("size", "bytes"),
-            HistogramOf::Lifetime => ("lifetime", "ns"),
-        };
-        let bucket = |bucket: &heapr_query::Bucket| BucketJson {
-            from: bucket.from,
-            last: bucket.last,
-            total_count: bucket.total_count,
-            total_bytes: bucket.total_bytes,
-            outstanding_count: bucket.outstanding_count,
-            outstanding_bytes: bucket.outstanding_bytes,
-        };
-        Self { of, unit, buckets: histogram.buckets.iter().map(bucket).collect() }
-    }
-}
-
 impl Serialize for Whole<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { subject, report } = *self;
@@ -273,15 +138,16 @@ impl Serialize for Whole<'_> {
         object.serialize_field("file", &subject.file)?;
         object.serialize_field("event_count", &subject.event_count)?;
         object.serialize_field("warnings", &subject.warnings())?;
-        object.serialize_field("totals", &TotalsJson::new(&report.totals, Some(subject)))?;
+        let totals = WholeTotalsJson {
+            totals: (&report.totals).into(),
+            lost_events: subject.loss.events_lost,
+            duration_ns: subject.duration_ns,
+        };
+        object.serialize_field("totals", &totals)?;
         let heap = |row: &heapr_query::HeapRow| {
             let process = subject.processes.get(row.process.0 as usize);
-            HeapJson {
-                pid: process.map_or(0, |process| process.pid),
-                process: process.map_or("", |process| process.name.as_str()),
-                heap: subject.heap(row.process, row.heap),
-                totals: TotalsJson::new(&row.totals, None),
-            }
+            let (pid, name) = process.map_or((0, ""), |process| (process.pid, process.name.as_str()));
+            HeapJson::new(row, subject.heap(row.process, row.heap), pid, name)
         };
         object.serialize_field("heaps", &report.by_heap.iter().map(heap).collect::<Vec<_>>())?;
         let histograms: Vec<HistogramJson> = report.histograms.iter().map(HistogramJson::from).collect();

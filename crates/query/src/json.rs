@@ -1,0 +1,172 @@
+//! What all answers in JSON have in common, whoever prints or serves them: the words of `heapr report --format json`, schema
+//! `heapr.report/1` (`docs/report.md`).
+
+use crate::{Bucket, FrameView, HeapRow, Histogram, HistogramOf, Metrics};
+use heapr_trace::{HeapId, HeapName, ProcessIndex, Totals, Trace};
+use serde::Serialize;
+
+/// The amounts of a group.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct MetricsJson {
+    outstanding_bytes: u64,
+    outstanding_count: u64,
+    total_bytes: u64,
+    total_count: u64,
+    realloc_count: u64,
+    peak_bytes: u64,
+    peak_count: u64,
+    temporary_count: u64,
+}
+
+impl From<&Metrics> for MetricsJson {
+    fn from(metrics: &Metrics) -> Self {
+        Self {
+            outstanding_bytes: metrics.outstanding_bytes,
+            outstanding_count: metrics.outstanding_count,
+            total_bytes: metrics.total_bytes,
+            total_count: metrics.total_count,
+            realloc_count: metrics.realloc_count,
+            peak_bytes: metrics.peak_bytes,
+            peak_count: metrics.peak_count,
+            temporary_count: metrics.temporary_count,
+        }
+    }
+}
+
+/// A frame; what is not known is null.
+#[derive(Debug, Serialize)]
+pub struct FrameJson {
+    /// Path of its file.
+    pub module: Option<String>,
+    /// Demangled.
+    pub symbol: Option<String>,
+    /// Source file.
+    pub file: Option<String>,
+    /// Line in it, from 1.
+    pub line: Option<u32>,
+    /// Inlined into the next one.
+    pub inlined: bool,
+    /// Bytes from the start of the symbol, or of the module.
+    pub offset: u64,
+}
+
+impl From<&FrameView<'_>> for FrameJson {
+    fn from(frame: &FrameView<'_>) -> Self {
+        Self {
+            module: frame.module.map(str::to_owned),
+            symbol: frame.symbol.map(str::to_owned),
+            file: frame.file.map(str::to_owned),
+            line: frame.line,
+            inlined: frame.is_inlined,
+            offset: frame.offset,
+        }
+    }
+}
+
+/// Totals of the whole or of a heap.
+#[derive(Debug, Serialize)]
+pub struct TotalsJson {
+    alloc_count: u64,
+    alloc_bytes: u64,
+    free_count: u64,
+    realloc_count: u64,
+    failed_count: u64,
+    outstanding_count: u64,
+    outstanding_bytes: u64,
+    temporary_count: u64,
+    peak_bytes: u64,
+    peak_count: u64,
+    peak_time_ns: u64,
+    unmatched_frees: u64,
+    inherited_frees: u64,
+    implied_frees: u64,
+}
+
+impl From<&Totals> for TotalsJson {
+    fn from(totals: &Totals) -> Self {
+        Self {
+            alloc_count: totals.alloc_count,
+            alloc_bytes: totals.alloc_bytes,
+            free_count: totals.free_count,
+            realloc_count: totals.realloc_count,
+            failed_count: totals.failed_count,
+            outstanding_count: totals.outstanding_count,
+            outstanding_bytes: totals.outstanding_bytes,
+            temporary_count: totals.temporary_count,
+            peak_bytes: totals.peak_bytes,
+            peak_count: totals.peak_count,
+            peak_time_ns: totals.peak_time_ns,
+            unmatched_frees: totals.unmatched_frees,
+            inherited_frees: totals.inherited_frees,
+            implied_frees: totals.implied_frees,
+        }
+    }
+}
+
+/// Totals of a heap of a process.
+#[derive(Debug, Serialize)]
+pub struct HeapJson {
+    pid: u32,
+    process: String,
+    heap: String,
+    #[serde(flatten)]
+    totals: TotalsJson,
+}
+
+impl HeapJson {
+    /// The totals of `row`, under the names that its reader knows.
+    #[must_use]
+    pub fn new(row: &HeapRow, heap: String, pid: u32, process: &str) -> Self {
+        Self { pid, process: process.to_owned(), heap, totals: (&row.totals).into() }
+    }
+}
+
+/// `malloc`, `mmap`, the name of one of the program's own, `heap 2`.
+#[must_use]
+pub fn heap_name(trace: &Trace, process: ProcessIndex, heap: HeapId) -> String {
+    let is_its = |name: &&HeapName| (name.process, name.heap) == (process, heap) && !name.name.is_empty();
+    let mut names = trace.heap_names().iter().filter(is_its);
+    match (names.next(), names.count(), heap) {
+        (Some(first), 0, _) => first.name.clone(),
+        (Some(first), more, _) => format!("{} and {more} more", first.name),
+        (None, _, HeapId::MALLOC) => "malloc".to_owned(),
+        (None, _, HeapId::MMAP) => "mmap".to_owned(),
+        (None, _, HeapId(number)) => format!("heap {number}"),
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct BucketJson {
+    from: u64,
+    last: u64,
+    total_count: u64,
+    total_bytes: u64,
+    outstanding_count: u64,
+    outstanding_bytes: u64,
+}
+
+/// A histogram.
+#[derive(Debug, Serialize)]
+pub struct HistogramJson {
+    of: &'static str,
+    unit: &'static str,
+    buckets: Vec<BucketJson>,
+}
+
+impl From<&Histogram> for HistogramJson {
+    fn from(histogram: &Histogram) -> Self {
+        let (of, unit) = match histogram.of {
+            HistogramOf::Size => ("size", "bytes"),
+            HistogramOf::Lifetime => ("lifetime", "ns"),
+        };
+        let bucket = |bucket: &Bucket| BucketJson {
+            from: bucket.from,
+            last: bucket.last,
+            total_count: bucket.total_count,
+            total_bytes: bucket.total_bytes,
+            outstanding_count: bucket.outstanding_count,
+            outstanding_bytes: bucket.outstanding_bytes,
+        };
+        Self { of, unit, buckets: histogram.buckets.iter().map(bucket).collect() }
+    }
+}
