@@ -2,6 +2,7 @@
 //!
 //! Everything works on a [`HeapView`], which [`crate::devtools::Heap`] is: a snapshot with its dominators and distances.
 
+mod answers;
 mod classes;
 mod closures;
 mod collections;
@@ -20,6 +21,7 @@ mod strings;
 mod suspects;
 mod unreachable;
 
+pub use answers::{path_json, suspects_json};
 pub use closures::{ContextOfVariables, Variable, contexts_of_variables};
 pub use collections::{Collection, CollectionOrder, collections};
 pub use detached::{Detached, detached};

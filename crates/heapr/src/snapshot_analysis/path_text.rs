@@ -1,7 +1,6 @@
 //! The way from a root to an object, for people and for programs.
 
 use heapr_v8::analysis::PathStep;
-use serde_json::{Value, json};
 
 use crate::snapshot::heap_file::one_line;
 
@@ -17,20 +16,6 @@ pub(super) fn path_lines(path: &[PathStep]) -> Vec<String> {
                 (_, false) => format!("{} -> ", one_line(&step.held_as)),
             };
             format!("{held}{} @{}{}", one_line(&step.name), step.id, one_line(&place))
-        })
-        .collect()
-}
-
-/// An array with an object for each step.
-pub(super) fn path_json(path: &[PathStep]) -> Value {
-    path.iter()
-        .map(|step| {
-            json!({
-                "name": step.name,
-                "id": step.id,
-                "held_as": step.held_as,
-                "place": step.place.as_ref().map(ToString::to_string),
-            })
         })
         .collect()
 }

@@ -3,11 +3,11 @@
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
-use heapr_v8::analysis::{LargeOwner, Naming, duplicated_strings, large_owners};
+use heapr_v8::analysis::{LargeOwner, Naming, duplicated_strings, large_owners, path_json};
 use heapr_v8::devtools::Heap;
 use serde_json::{Value, json};
 
-use super::path_text::{path_json, path_lines};
+use super::path_text::path_lines;
 use super::suspects_text::objects;
 use crate::commands::report::Format;
 use crate::report::csv::quoted;
@@ -82,6 +82,6 @@ fn owner_json(heap: &Heap, owner: &LargeOwner) -> Value {
         "class": owner.class,
         "class_count": owner.class_count,
         "place": owner.called.place.as_ref().map(ToString::to_string),
-        "path": path_json(&owner.path),
+        "path": path_json(&owner.path, str::to_owned),
     })
 }

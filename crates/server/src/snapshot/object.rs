@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use heapr_v8::analysis::PathStep;
+use heapr_v8::analysis::path_json;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::rows;
 use crate::api::{Answer, Context, json as answer_json, read};
@@ -53,16 +53,6 @@ fn three() -> usize {
 }
 
 /// A way from a root, an object for each step.
-pub(super) fn path_json(path: &[PathStep]) -> Value {
-    let step = |step: &PathStep| {
-        json!({
-            "name": rows::short(&step.name), "id": step.id, "held_as": step.held_as,
-            "place": step.place.as_ref().map(ToString::to_string),
-        })
-    };
-    path.iter().map(step).collect()
-}
-
 pub(super) fn paths(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: PathsRequest = read(body)?;
     let file = context.files.snapshot(request.file)?;
@@ -75,7 +65,7 @@ pub(super) fn paths(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     answer_json(&json!({
         "schema": "heapr.view.snapshot.paths/1",
         "command": file.command("retainers", &[&format!("@{}", request.id)]),
-        "paths": found.paths.iter().map(|path| path_json(path)).collect::<Vec<_>>(),
+        "paths": found.paths.iter().map(|path| path_json(path, rows::short)).collect::<Vec<_>>(),
         "is_cut": found.is_cut,
     }))
 }

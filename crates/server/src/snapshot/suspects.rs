@@ -1,11 +1,10 @@
 //! What grows over snapshots, what is large in one, and which texts are there twice.
 
-use heapr_v8::analysis::{self, Confidence, Doubt, LargeOwner, Naming, Suspect};
+use heapr_v8::analysis::{self, LargeOwner, Naming, path_json, suspects_json};
 use heapr_v8::devtools::Heap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::object::path_json;
 use super::rows::short;
 use crate::api::{Answer, Context, json as answer_json, read};
 use crate::command_line::command;
@@ -49,14 +48,9 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         }
         heaps => {
             let found = analysis::suspects(&heaps.iter().map(|heap| &**heap).collect::<Vec<&Heap>>(), top);
-            answer_json(&json!({
-                "schema": "heapr.view.snapshot.suspects/1",
-                "command": command(&words),
-                "files": paths,
-                "growth_bytes": found.growth_bytes,
-                "doubts": found.doubts.iter().map(doubt_json).collect::<Vec<_>>(),
-                "suspects": found.suspects.iter().map(suspect_json).collect::<Vec<_>>(),
-            }))
+            let mut answer = suspects_json("heapr.view.snapshot.suspects/1", &paths, &found, short);
+            answer["command"] = command(&words).into();
+            answer_json(&answer)
         }
     }
 }
@@ -70,54 +64,7 @@ fn owner_json(heap: &Heap, owner: &LargeOwner) -> Value {
         "class": owner.class,
         "class_count": owner.class_count,
         "place": owner.called.place.as_ref().map(ToString::to_string),
-        "path": path_json(&owner.path),
-    })
-}
-
-fn doubt_json(doubt: &Doubt) -> Value {
-    match *doubt {
-        Doubt::OtherProgram { snapshot, kept_percent } => {
-            json!({ "doubt": "other-program", "snapshot": snapshot, "kept_percent": kept_percent })
-        }
-        Doubt::OtherNumbering { snapshot } => json!({ "doubt": "other-numbering", "snapshot": snapshot }),
-        Doubt::OtherCaptureMode { snapshot } => {
-            json!({ "doubt": "other-capture-mode", "snapshot": snapshot })
-        }
-        _ => json!({ "doubt": "other" }),
-    }
-}
-
-fn suspect_json(suspect: &Suspect) -> Value {
-    let confidence = match suspect.confidence {
-        Confidence::High => "high",
-        Confidence::Medium => "medium",
-        Confidence::Low => "low",
-    };
-    let collects = suspect.collects.iter().map(|collected| {
-        json!({
-            "class": collected.class,
-            "count": collected.count,
-            "bytes": collected.bytes,
-            "example_id": collected.example_id,
-            "example_text": collected.example_text,
-            "example_place": collected.example_place.as_ref().map(|(_, place)| place.to_string()),
-        })
-    });
-    json!({
-        "name": suspect.name,
-        "confidence": confidence,
-        "reasons": suspect.reasons,
-        "owner_id": suspect.owner_id,
-        "owner_class": suspect.owner_class,
-        "owner_count": suspect.owner_count,
-        "place": suspect.place.as_ref().map(ToString::to_string),
-        "growth_bytes": suspect.growth_bytes,
-        "growth_count": suspect.growth_count,
-        "growth_bytes_at": suspect.growth_bytes_at,
-        "retained_bytes_at": suspect.retained_bytes_at,
-        "collects": collects.collect::<Vec<_>>(),
-        "also_held_by": suspect.also_held_by,
-        "path": path_json(&suspect.path),
+        "path": path_json(&owner.path, short),
     })
 }
 
