@@ -1,0 +1,67 @@
+use heapr_trace::ThreadIndex;
+
+use super::*;
+
+#[test]
+fn every_address_has_a_slot_of_its_own() {
+    for base in [0_u64, 0x7fff_ffff_f000, u64::MAX - 0xfff] {
+        for offset in 0..0x1000 {
+            let wanted = base + offset;
+            assert_eq!(address(key(wanted), slot(wanted)), wanted);
+        }
+    }
+}
+
+/// Blocks that come and go all over the address space, against a plain map: through sweeps, growth and the ends of processes.
+#[test]
+fn it_holds_what_a_plain_map_holds() {
+    let mut table = BlockTable::new();
+    let mut model = std::collections::HashMap::new();
+    let mut random = 7_u64;
+    let mut next = || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    for step in 0..300_000_u64 {
+        let (process, heap) = (ProcessIndex((next() % 3) as u32), HeapId((next() % 2) as u8));
+        // Each phase has places of its own, near one another in one and far apart in the next.
+        let phase = step / 30_000;
+        let shift = if phase.is_multiple_of(2) { 4 } else { 13 };
+        let address = (phase << 40) + ((next() % 5_000) << shift) + (next() % 2) * 8;
+        if next() % 3 == 0 {
+            let block = Block {
+                process,
+                heap,
+                address_avma: address,
+                size_bytes: next(),
+                stack: StackIndex(step as u32),
+                thread: ThreadIndex((step % 9) as u32),
+                alloc_ns: step,
+                is_realloc: step.is_multiple_of(5),
+            };
+            let hint = table.hint(process, heap, address);
+            let there =
+                model.get(&(process, heap, address)).map_or(StackIndex::EMPTY, |block: &Block| block.stack);
+            assert_eq!(table.stack_of(table.soon(hint, address)), there);
+            assert_eq!(table.insert(&block, hint), model.insert((process, heap, address), block));
+        } else {
+            // A hint may be of another time and another address.
+            let hint = Hint((next() % 2_000) as u32);
+            assert_eq!(table.remove(process, heap, address, hint), model.remove(&(process, heap, address)));
+        }
+        if step % 70_000 == 69_999 {
+            table.remove_process(process);
+            model.retain(|key, _| key.0 != process);
+        }
+        assert_eq!(table.len(), model.len());
+    }
+    let key = |block: &Block| (block.process, block.heap, block.address_avma);
+    let mut found: Vec<Block> = table.iter().collect();
+    let mut expected: Vec<Block> = model.into_values().collect();
+    found.sort_by_key(key);
+    expected.sort_by_key(key);
+    assert_eq!(found, expected);
+    assert_eq!(table.sorted().collect::<Vec<_>>(), expected);
+}
