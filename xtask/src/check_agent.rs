@@ -54,7 +54,7 @@ const IMPORTS: &[&str] = &["bcmp", "dl_iterate_phdr", "memcmp", "memcpy", "memmo
 
 /// Checks the given file, or the agent that heapr embeds, freshly built.
 pub(crate) fn run(file: Option<&str>) -> anyhow::Result<()> {
-    let agent = file.map_or_else(built_agent, |file| Ok(file.into()))?;
+    let agent = file.map_or_else(|| agent_of("heapr-session"), |file| Ok(file.into()))?;
     let names = |options: &[&str]| -> anyhow::Result<Vec<String>> {
         let text = crate::output_of(Command::new("nm").args(options).arg(&agent))?;
         let last = |line: &str| {
@@ -85,7 +85,12 @@ pub(crate) fn run(file: Option<&str>) -> anyhow::Result<()> {
 
 /// Builds heapr, and the agent in it, and finds the agent's file.
 pub(crate) fn built_agent() -> anyhow::Result<PathBuf> {
-    crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", "heapr"]))?;
+    agent_of("heapr")
+}
+
+/// Builds a package that embeds the agent, and finds the agent's file.
+fn agent_of(package: &str) -> anyhow::Result<PathBuf> {
+    crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", package]))?;
     let mut newest: Option<(SystemTime, PathBuf)> = None;
     let mut folders = vec![target_folder()?.join("release/build")];
     while let Some(folder) = folders.pop() {
