@@ -11,9 +11,10 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Runs a shell script under heapr; its `$PPID` is heapr.
 fn run_script(options: &[&str], script: &str) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(HEAPR);
+    // Who runs the tests may ignore signals, as `nohup` does; heapr would then leave them ignored.
+    let mut command = Command::new("env");
     command
-        .arg("run")
+        .args(["--default-signal", HEAPR, "run"])
         .args(options)
         .args(["-o", "t.heapr", "--", "sh", "-c", script])
         .current_dir(folder.path());
@@ -49,8 +50,8 @@ fn a_program_that_a_signal_killed_is_named_so_and_its_status_is_that_of_a_shell(
 fn the_program_starts_with_the_signals_it_would_have_without_heapr() {
     const SHOW: &str = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status";
     let scratch = tempfile::tempdir().unwrap();
-    let mut bare = Command::new("sh");
-    bare.args(["-c", SHOW]);
+    let mut bare = Command::new("env");
+    bare.args(["--default-signal", "sh", "-c", SHOW]);
     let bare = bounded_run::run(bare, scratch.path(), LIMIT);
     let outcome = run_script(&["--quiet"], SHOW);
     assert!(bare.stdout.contains("SigIgn"), "{}", bare.stdout);
