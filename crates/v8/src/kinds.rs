@@ -50,7 +50,7 @@ impl NodeKind {
         matches!(self, Self::STRING | Self::CONS_STRING | Self::SLICED_STRING)
     }
 
-    pub(crate) fn number(self) -> u8 {
+    pub(crate) const fn number(self) -> u8 {
         self.0
     }
 }

@@ -131,12 +131,17 @@ pub(super) fn objects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     }
     classes.sort_unstable();
     let order = order(request.sort())?;
+    let passing = match &request.filter {
+        filter if *filter == SummaryFilter::default() => None,
+        filter => Some(filter.passing(context, &file)?),
+    };
     let wanted = request.r#match.to_lowercase();
     let name_test = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase().contains(&wanted);
     let query = ObjectQuery {
         classes: Some(&classes),
         self_bytes: Some((1, u64::MAX)),
         name: if wanted.is_empty() { None } else { Some(&name_test) },
+        only: passing.as_ref().and_then(|passing| passing.nodes.as_ref()),
         ..ObjectQuery::default()
     };
     let listed = request.ask(&file, |page| file.view.search(&query, order, page))?;

@@ -8,6 +8,7 @@ use heapr_v8::view::SnapshotView;
 use heapr_v8::{Error as V8Error, ReadOptions, Snapshot, StoredSummary};
 use serde_json::{Value, json};
 
+use super::summary::{FilterKey, Passing};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -20,6 +21,8 @@ pub(crate) struct SnapshotFile {
     pub(crate) view: SnapshotView,
     /// The whole heap, for analyses of the whole graph: loaded when the first one asks.
     heap: Kept<(), Arc<Heap>>,
+    /// What passes the filters of the summary that were used last.
+    pub(super) passing: Kept<FilterKey, Passing>,
 }
 
 fn told(error: &V8Error) -> (String, Option<u64>) {
@@ -48,7 +51,7 @@ impl SnapshotFile {
         let view = view.map_err(|error| told(&error))?;
         // What every page asks first.
         view.summary().map_err(|error| told(&error))?;
-        Ok(Self { path: path.to_owned(), view, heap: Kept::new(1) })
+        Ok(Self { path: path.to_owned(), view, heap: Kept::new(1), passing: Kept::new(4) })
     }
 
     /// An error of the snapshot's own.

@@ -1,6 +1,7 @@
 //! The classes of a snapshot, and what kinds of things fill it.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use heapr_v8::devtools::{Filter, Heap, NodeSet};
 use heapr_v8::{StoredClass, StoredSummary};
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::lists::{ListRequest, open};
 use super::rows::distance;
+use super::snapshot_file::SnapshotFile;
 use crate::api::{Answer, Context, json as answer_json};
 use crate::error::{Error, Result};
 
@@ -22,7 +24,34 @@ pub(super) struct SummaryFilter {
     native_context: Option<String>,
 }
 
+/// What is kept of a filter: by it, and by the states of the files that it speaks of.
+pub(super) type FilterKey = (SummaryFilter, [Option<u32>; 2]);
+
+/// The objects that pass a filter, and their classes.
+#[derive(Debug)]
+pub(super) struct Passing {
+    /// All, if there is none.
+    pub(super) nodes: Option<NodeSet>,
+    summary: StoredSummary,
+}
+
 impl SummaryFilter {
+    /// The objects that pass, found once for each filter.
+    pub(super) fn passing(&self, context: &Context<'_>, file: &SnapshotFile) -> Result<Arc<Passing>> {
+        let generation = |file: usize| context.files.entry(file).map(|entry| entry.generation());
+        let others =
+            [self.allocated_after, self.allocated_before].map(|file| file.map(generation).transpose());
+        let [after, before] = others;
+        let key = (self.clone(), [after?, before?]);
+        file.passing.get(&key, context.cancel, |_| {
+            let heap = file.heap(context.cancel)?;
+            let nodes = self.nodes(context, &heap)?;
+            context.cancel.check()?;
+            let summary = StoredSummary::of_some(&heap, nodes.as_ref());
+            Ok(Passing { nodes, summary })
+        })
+    }
+
     fn nodes(&self, context: &Context<'_>, heap: &Heap) -> Result<Option<NodeSet>> {
         use heapr_v8::devtools::ContextOwner;
         let mut filters = Vec::new();
@@ -101,16 +130,14 @@ fn class_rows(request: &ListRequest, summary: &StoredSummary) -> Result<(usize, 
 pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let (request, file) = open(context, body)?;
     let whole = file.summary()?;
-    let filtered;
+    let passing;
     let mut command = vec!["--sort", request.sort()];
     let summary = if request.filter == SummaryFilter::default() {
         whole
     } else {
-        let heap = file.heap(context.cancel)?;
-        let nodes = request.filter.nodes(context, &heap)?;
+        passing = request.filter.passing(context, &file)?;
         command.extend(request.filter.kind.iter().flat_map(|kind| ["--filter", kind]));
-        filtered = StoredSummary::of_some(&heap, nodes.as_ref());
-        &filtered
+        &passing.summary
     };
     let (row_count, rows) = class_rows(&request, summary)?;
     answer_json(&json!({

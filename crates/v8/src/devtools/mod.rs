@@ -20,6 +20,7 @@ mod likeness;
 mod name_set;
 mod native_contexts;
 mod node_set;
+mod nodes_by_class;
 mod page_objects;
 mod population;
 mod retainers_view;
@@ -52,4 +53,5 @@ pub use time_samples::LiveSample;
 
 pub(crate) use essential_edges::keeps_alive;
 pub(crate) use interfaces::PlainObjects;
+pub(crate) use nodes_by_class::NodesByClass;
 pub(crate) use weak_map_edges::without_names;

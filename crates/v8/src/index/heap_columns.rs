@@ -6,7 +6,7 @@ use std::io;
 use crate::StoredSummary;
 use heapr_graph::{DominatorTree, Retainers};
 
-use crate::devtools::{CaptureMode, Heap, PlainObjects, ScriptPaths};
+use crate::devtools::{CaptureMode, Heap, NodesByClass, PlainObjects, ScriptPaths};
 use crate::index::fingerprint::Fingerprint;
 use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
 use crate::index::writer::ColumnWriter;
@@ -36,8 +36,13 @@ pub(super) fn write(
         write_names(&mut writer, heap)?;
         writer.bytes(Column::Summary, &serde_json::to_vec(summary)?)?;
         let (tree, plain) = joined(derived);
+        let by_class = scope.spawn(|| nodes_by_class(heap));
         write_tree(&mut writer, heap, tree)?;
-        write_shapes(&mut writer, &plain)
+        write_shapes(&mut writer, &plain)?;
+        drop(plain);
+        let by_class = joined(by_class);
+        writer.numbers(Column::ClassBorders, by_class.borders)?;
+        writer.numbers(Column::ClassNodes, by_class.nodes)
     })?;
     writer.finish(Directory {
         fingerprint,
@@ -47,6 +52,11 @@ pub(super) fn write(
         exposes_internals: heap.mode() == CaptureMode::ExposeInternals,
         columns: Vec::new(),
     })
+}
+
+fn nodes_by_class(heap: &Heap) -> NodesByClass {
+    let (classes, snapshot) = (heap.classes(), heap.snapshot());
+    NodesByClass::of(classes.of_nodes(), classes.count(), |node| snapshot.self_bytes(node), heap.retained())
 }
 
 fn write_nodes(writer: &mut ColumnWriter, heap: &Heap) -> io::Result<()> {
@@ -157,7 +167,7 @@ pub(super) fn estimated_bytes(heap: &Heap) -> u64 {
     let snapshot = heap.snapshot();
     let text_bytes = snapshot.strings().parts().0.len() as u64;
     let fixed_bytes = 1 << 20;
-    u64::from(snapshot.node_count()) * 50
+    u64::from(snapshot.node_count()) * 54
         + u64::from(snapshot.edge_count()) * 13
         + u64::from(snapshot.strings().count()) * 4
         + snapshot.locations().all().len() as u64 * 16

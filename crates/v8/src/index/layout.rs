@@ -19,7 +19,7 @@ use crate::index::fingerprint::Fingerprint;
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 pub(crate) const MAGIC: [u8; 8] = *b"heaprV8i";
 /// Changes with the layout and with the meaning of any column.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 pub(crate) const HEADER_BYTES: usize = 32;
 /// A directory is a few bytes for each block of the file; this one would be of a file of terabytes.
 pub(crate) const MOST_DIRECTORY_BYTES: u64 = 1 << 30;
@@ -104,9 +104,13 @@ pub(crate) enum Column {
     ScriptPaths,
     /// Every 1024th of `FirstEdges`: where to look for the node that an edge comes from.
     EdgeSamples,
+    /// Of each class: where its nodes with bytes of their own begin in `ClassNodes`, and those without; and the count of nodes.
+    ClassBorders,
+    /// Nodes by their class: see [`crate::devtools::NodesByClass`].
+    ClassNodes,
 }
 
-pub(crate) const COLUMN_COUNT: usize = Column::EdgeSamples as usize + 1;
+pub(crate) const COLUMN_COUNT: usize = Column::ClassNodes as usize + 1;
 
 const ALL: [Column; COLUMN_COUNT] = {
     use Column::*;
@@ -147,6 +151,8 @@ const ALL: [Column; COLUMN_COUNT] = {
         Summary,
         ScriptPaths,
         EdgeSamples,
+        ClassBorders,
+        ClassNodes,
     ]
 };
 

@@ -13,7 +13,7 @@ use crate::format::NodeColumns;
 use crate::index::blocks::Blocks;
 use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
 use crate::index::walks::STEP;
-use crate::view::{NodeFacts, Objects};
+use crate::view::{NodeFacts, NodeNumber, Objects};
 use crate::{DomState, EdgeKind, Location, Meta, NodeKind, StoredSummary};
 
 /// The objects of a snapshot, read from its index when they are asked for.
@@ -44,6 +44,7 @@ impl StoredGraph {
             Column::Dominators,
             Column::Retained,
             Column::DominatedCounts,
+            Column::ClassNodes,
         ];
         let of_edges = [Column::Targets, Column::EdgeNames, Column::EdgeKinds, Column::Retainers];
         let is_whole = of_nodes.iter().all(|&column| blocks.count(column) == nodes)
@@ -51,6 +52,7 @@ impl StoredGraph {
             && [Column::FirstEdges, Column::FirstRetainers, Column::FirstDominated]
                 .iter()
                 .all(|&column| blocks.count(column) == nodes + 1)
+            && blocks.count(Column::ClassBorders) == blocks.count(Column::ClassPlaces) / 4 * 2 + 1
             && blocks.damage().is_none()
             && u64::from(directory.root) < nodes;
         Ok(is_whole.then(|| Self {
@@ -340,6 +342,31 @@ impl Objects for StoredGraph {
 
     fn script_paths(&self) -> ScriptPaths {
         ScriptPaths::from_paths(self.json(Column::ScriptPaths))
+    }
+
+    fn class_rows(&self, class: u32) -> Option<[Range<u32>; 2]> {
+        // Three borders, of a class that has them.
+        let at = class.saturating_mul(2);
+        let borders = [at, at.saturating_add(1), at.saturating_add(2)];
+        let [begin, middle, end] = borders.map(|at| self.number(Column::ClassBorders, at));
+        if begin > middle || middle > end || end > self.node_count() {
+            self.blocks.report(|| format!("{:?} has {begin}, {middle}, {end} at {at}", Column::ClassBorders));
+            return Some([0..0, 0..0]);
+        }
+        Some([begin..middle, middle..end])
+    }
+
+    fn nodes_by_class(&self, rows: Range<u32>) -> Vec<u32> {
+        let nodes = self.blocks.numbers(Column::ClassNodes, u64::from(rows.start)..u64::from(rows.end));
+        if nodes.iter().any(|&node| node >= self.node_count()) {
+            self.blocks.report(|| format!("{:?} at {rows:?} has no such node", Column::ClassNodes));
+            return Vec::new();
+        }
+        nodes
+    }
+
+    fn numbers_of(&self, number: NodeNumber, nodes: &[u32]) -> Vec<u64> {
+        self.gather(number, nodes)
     }
 
     fn summarize(&self) -> StoredSummary {

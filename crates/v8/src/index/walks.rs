@@ -6,7 +6,7 @@ use crate::EdgeKind;
 use crate::format::NodeColumns;
 use crate::index::layout::Column;
 use crate::index::stored_graph::StoredGraph;
-use crate::view::{NodeFacts, Objects as _};
+use crate::view::{NodeFacts, NodeNumber, Objects as _};
 
 /// Nodes, edges or strings that a walk reads at once.
 pub(super) const STEP: u32 = 1 << 16;
@@ -75,6 +75,40 @@ impl StoredGraph {
             }
             first = end;
         }
+    }
+
+    /// A number of each of some nodes; of many the whole column is read, which takes less time than to look up each.
+    pub(super) fn gather(&self, number: NodeNumber, nodes: &[u32]) -> Vec<u64> {
+        /// How many nodes there may be for each one that is asked for: a look-up takes as long as to read some 30 numbers.
+        const DENSE: usize = 32;
+        let is_dense = nodes.len().saturating_mul(DENSE) >= self.node_count() as usize;
+        let (column, wide) = match number {
+            NodeNumber::Kind if is_dense => {
+                let all = self.blocks.all_bytes(Column::Kinds);
+                let kind = |&node: &u32| all.get(node as usize).copied().unwrap_or(0);
+                return nodes.iter().map(|node| NodeColumns::kind_in(kind(node)).number().into()).collect();
+            }
+            NodeNumber::Kind => return nodes.iter().map(|&node| self.kind(node).number().into()).collect(),
+            NodeNumber::Id => (Column::Ids, Column::WideIds),
+            NodeNumber::SelfBytes => (Column::SelfBytes, Column::WideSelfBytes),
+            NodeNumber::RetainedBytes => (Column::Retained, Column::WideRetained),
+            // These need no more than 32 bits.
+            NodeNumber::NameIndex => (Column::Names, Column::Names),
+            NodeNumber::Distance => (Column::Distances, Column::Distances),
+        };
+        let known = |narrow: u32, node: u32| match number {
+            NodeNumber::NameIndex => narrow.into(),
+            NodeNumber::Distance => NodeNumber::of_distance(narrow as i32),
+            _ => self.widened(narrow, node, wide),
+        };
+        if !is_dense {
+            return nodes
+                .iter()
+                .map(|&node| known(self.blocks.number(column, u64::from(node)), node))
+                .collect();
+        }
+        let all = self.blocks.all_numbers(column);
+        nodes.iter().map(|&node| known(all.get(node as usize).copied().unwrap_or(0), node)).collect()
     }
 
     pub(super) fn walk_edges(&self, nodes: Range<u32>, visit: &mut dyn FnMut(u32, EdgeKind, u32)) {

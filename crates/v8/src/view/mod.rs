@@ -2,14 +2,18 @@
 //!
 //! [`SnapshotView`] answers from memory or from an index file. [`Objects`] is what both have in common, one fact at a time.
 
+mod class_list;
+mod name_order;
 mod objects;
 mod rows;
 mod search;
 mod snapshot_view;
 
-pub use objects::{EdgeName, NodeFacts, Objects};
+pub use objects::{EdgeName, NodeFacts, NodeNumber, Objects};
 pub use rows::{FieldRow, Listed, ObjectRow, Page};
 pub use search::{ObjectOrder, ObjectQuery, TextTest};
 pub use snapshot_view::{FieldOrder, ObjectDetails, SnapshotView};
 
+#[cfg(test)]
+pub(crate) use name_order::by_name;
 pub(crate) use objects::group_name;

@@ -56,6 +56,30 @@ pub struct NodeFacts {
     pub retained_bytes: u64,
 }
 
+/// A number that many nodes are asked for at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeNumber {
+    /// The id.
+    Id,
+    /// Its own bytes.
+    SelfBytes,
+    /// What would be freed with it.
+    RetainedBytes,
+    /// The number of its name.
+    NameIndex,
+    /// The number of its kind.
+    Kind,
+    /// DevTools' distance, which may be negative: as far above [`i32::MIN`] as it is.
+    Distance,
+}
+
+impl NodeNumber {
+    /// A distance as a number.
+    pub(crate) fn of_distance(distance: i32) -> u64 {
+        (i64::from(distance) - i64::from(i32::MIN)) as u64
+    }
+}
+
 /// The objects of a snapshot, with DevTools' numbers. Nodes and edges are numbered from 0 on.
 ///
 /// A number that is too large for its kind gives an empty answer or zero in an index file and panics in memory; numbers
@@ -118,6 +142,33 @@ pub trait Objects: Send + Sync {
     /// where nobody knows without looking at each.
     fn known_shapes(&self, _nodes: Range<u32>) -> Option<Vec<(u32, u32)>> {
         None
+    }
+
+    /// Where the nodes of a class are among all by class ([`Self::nodes_by_class`]): those with bytes of their own, then
+    /// those without; in each part most retained bytes first, of equals the first node. Nothing where nobody knows without
+    /// looking at each node.
+    fn class_rows(&self, _class: u32) -> Option<[Range<u32>; 2]> {
+        None
+    }
+
+    /// Some of the nodes by class.
+    fn nodes_by_class(&self, _rows: Range<u32>) -> Vec<u32> {
+        Vec::new()
+    }
+
+    /// A number of each of some nodes.
+    fn numbers_of(&self, number: NodeNumber, nodes: &[u32]) -> Vec<u64> {
+        nodes
+            .iter()
+            .map(|&node| match number {
+                NodeNumber::Id => self.id(node),
+                NodeNumber::SelfBytes => self.self_bytes(node),
+                NodeNumber::RetainedBytes => self.retained_bytes(node),
+                NodeNumber::NameIndex => self.name_index(node).into(),
+                NodeNumber::Kind => self.kind(node).number().into(),
+                NodeNumber::Distance => NodeNumber::of_distance(self.devtools_distance(node)),
+            })
+            .collect()
     }
 
     /// How many strings there are.

@@ -1,12 +1,11 @@
-//! Objects by what is known of them: a walk over all nodes, on two threads.
-
-use std::cmp::Reverse;
+//! Objects by what is known of them: a walk over all nodes, on two threads, unless it is only about classes.
 
 use rustc_hash::FxHashMap;
 
 use crate::devtools::display_name;
+use crate::view::name_order::by_name;
 use crate::view::objects::NodeFacts;
-use crate::view::{Objects, Page};
+use crate::view::{NodeNumber, Objects, Page, class_list};
 use crate::{DomState, EdgeKind, NodeKind};
 
 /// What comes first in a list of objects; of equals the one that comes first in the file.
@@ -66,6 +65,16 @@ pub(super) fn search(
     order: ObjectOrder,
     page: Page,
 ) -> (Vec<u32>, usize) {
+    class_list::list(objects, query, order, page).unwrap_or_else(|| walk(objects, query, order, page))
+}
+
+/// The same, found by a look at each node.
+pub(super) fn walk(
+    objects: &dyn Objects,
+    query: &ObjectQuery<'_>,
+    order: ObjectOrder,
+    page: Page,
+) -> (Vec<u32>, usize) {
     let matcher = Matcher::of(objects, query);
     let mut found: Vec<(u64, u32)> = in_two(objects.node_count(), |nodes| {
         let mut found = Vec::new();
@@ -86,34 +95,42 @@ pub(super) fn search(
     });
     let total = found.len();
     let range = page.range(total);
+    if range.is_empty() {
+        return (Vec::new(), total);
+    }
     match order {
         ObjectOrder::Distance => {
             for (key, node) in &mut found {
-                *key = (i64::from(objects.devtools_distance(*node)) - i64::from(i32::MIN)) as u64;
+                *key = NodeNumber::of_distance(objects.devtools_distance(*node));
             }
         }
         ObjectOrder::Name => {
-            found.sort_by_cached_key(|&(_, node)| (display_name(objects, node).into_owned(), node))
+            return (by_name(objects, found.into_iter().map(|(_, node)| node).collect(), range), total);
         }
-        _ => {}
+        ObjectOrder::Retained | ObjectOrder::Shallow | ObjectOrder::Id => {}
     }
-    if order != ObjectOrder::Name {
-        // Only the page needs to be in order.
-        if range.end < total {
-            found.select_nth_unstable(range.end);
-            found.truncate(range.end);
-        }
-        found.sort_unstable();
+    (page_of(found, range), total)
+}
+
+/// Some rows of nodes with what they are sorted by: only these need to be in order.
+pub(super) fn page_of(mut keyed: Vec<(u64, u32)>, rows: std::ops::Range<usize>) -> Vec<u32> {
+    if rows.end < keyed.len() {
+        keyed.select_nth_unstable(rows.end);
+        keyed.truncate(rows.end);
     }
-    (found[range].iter().map(|&(_, node)| node).collect(), total)
+    if 0 < rows.start && rows.start < keyed.len() {
+        keyed.select_nth_unstable(rows.start);
+    }
+    let page = keyed.get_mut(rows).unwrap_or_default();
+    page.sort_unstable();
+    page.iter().map(|&(_, node)| node).collect()
 }
 
 /// The nodes of a list in order, those of a page.
 pub(super) fn sorted_page(objects: &dyn Objects, nodes: &[u32], page: Page) -> Vec<u32> {
-    let mut keyed: Vec<(Reverse<u64>, u32)> =
-        nodes.iter().map(|&node| (Reverse(objects.retained_bytes(node)), node)).collect();
-    keyed.sort_unstable();
-    keyed[page.range(nodes.len())].iter().map(|&(_, node)| node).collect()
+    let retained = objects.numbers_of(NodeNumber::RetainedBytes, nodes);
+    let keyed = retained.into_iter().map(|bytes| u64::MAX - bytes).zip(nodes.iter().copied()).collect();
+    page_of(keyed, page.range(nodes.len()))
 }
 
 /// Runs over both halves of the nodes at once; the results one after the other.
