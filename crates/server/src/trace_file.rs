@@ -132,6 +132,8 @@ impl TraceFile {
             let outcome = reading.explorer.read_events(limit, &mut progress, &is_closed);
             reading.events.set(outcome.map_err(|error| error.to_string()));
             reading.end(&task);
+            // It fails only if nobody looks any more.
+            let _ = reading.explorer.prepare(&is_closed);
         });
         file
     }

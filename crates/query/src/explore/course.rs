@@ -3,12 +3,15 @@
 //! Two passes: the allocations that are alive at the start, then the moves of the time that is drawn. Where there are many
 //! groups (stacks, frames), a pass before finds the few that are greatest at the end of any bin.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 use heapr_trace::ThreadIndex;
 
 use super::course_pen::Pen;
 use super::event_table::EventTable;
 use super::explorer::{Explorer, FrameNumber};
+use super::passing::PassingQuery;
 use super::site_table::Site;
 use crate::choice::Choice;
 use crate::cull_list::CullList;
@@ -122,44 +125,11 @@ pub(super) struct SiteGroups {
 
 /// Up to this many groups are drawn in one pass, and the greatest chosen then.
 const GROUPS_DRAWN_AT_ONCE: usize = 64;
-/// No group.
-const NO_GROUP: u32 = u32::MAX;
 
 /// Start of bin `bin`: the end of the one before.
 fn bin_start(time: Span, bins: usize, bin: usize) -> u64 {
     let width = u128::from(time.to.saturating_sub(time.from));
     time.from + (width * bin as u128 / bins.max(1) as u128) as u64
-}
-
-/// The allocations that count.
-pub(super) struct Passing<'a> {
-    pub(super) table: &'a EventTable,
-    filter: &'a Filter,
-    /// By site: number of its group, [`NO_GROUP`] if the site does not count.
-    pub(super) group_of: Vec<u32>,
-    is_plain: bool,
-    duration_ns: u64,
-}
-
-impl Passing<'_> {
-    #[inline(always)]
-    pub(super) fn group(&self, allocation: usize) -> Option<u32> {
-        let group = self.group_of[self.table.site_of[allocation] as usize];
-        (group != NO_GROUP && (self.is_plain || self.passes(allocation))).then_some(group)
-    }
-
-    fn passes(&self, allocation: usize) -> bool {
-        let (table, filter) = (self.table, self.filter);
-        let end = table.ends[allocation].sequence();
-        let lifetime_ns = || {
-            let is_ended = end < table.move_count();
-            let free_ns = if is_ended { table.times.get(end) } else { self.duration_ns };
-            free_ns.saturating_sub(table.times.get(table.births[allocation]))
-        };
-        filter.size.is_none_or(|size| size.contains(table.size_bytes(allocation)))
-            && filter.lifetime.is_none_or(|lifetime| lifetime.contains(lifetime_ns()))
-            && (!filter.is_temporary_only || table.is_temporary(allocation, 0))
-    }
 }
 
 impl Explorer {
@@ -179,20 +149,27 @@ impl Explorer {
         let groups =
             self.site_groups.get(&(query.cull.clone(), query.by), || self.groups_of_sites(table, query));
         let keys = &groups.keys;
-        let group_of = self.chosen_groups(table, &filter, &choice, &groups.group_of);
-        let passing = Passing {
-            table,
-            filter: &filter,
-            group_of,
-            is_plain: filter.size.is_none() && filter.lifetime.is_none() && !filter.is_temporary_only,
-            duration_ns: self.trace().duration_ns(),
-        };
+        let passing = self.passing.try_get(&filter, || {
+            let sites = self.passing_sites(table, &filter, &choice);
+            let query = PassingQuery {
+                table,
+                filter: &filter,
+                sites: sites.as_deref(),
+                lifetimes: self.lifetimes_for(table, &filter, false)?,
+                duration_ns: self.trace().duration_ns(),
+                spread: self.spread,
+                is_cancelled,
+            };
+            query.run()
+        })?;
         let bins = query.bins.max(1);
         let borders: Vec<u32> =
             (0..=bins).map(|bin| table.times.count_before(bin_start(query.time, bins, bin))).collect();
-        let duration_ns = passing.duration_ns;
+        let duration_ns = self.trace().duration_ns();
         let pen = Pen {
+            table,
             passing: &passing,
+            group_of: &groups.group_of,
             borders: &borders,
             of: query.of,
             group_count: keys.len(),
@@ -234,24 +211,17 @@ impl Explorer {
         Ok(Some(course))
     }
 
-    /// By site its group, if the filter lets it pass.
-    fn chosen_groups(
-        &self,
-        table: &EventTable,
-        filter: &Filter,
-        choice: &Choice,
-        group_of: &[u32],
-    ) -> Vec<u32> {
+    /// By site whether a filter lets it pass; nothing if all do.
+    fn passing_sites(&self, table: &EventTable, filter: &Filter, choice: &Choice) -> Option<Vec<bool>> {
         let has_required = self.has_required(filter);
         if has_required.is_none() && choice.is_everything() {
-            return group_of.to_vec();
+            return None;
         }
         let passes = |site: &Site| {
-            let is_required = |has: &Vec<bool>| has.get(site.stack.0 as usize).copied().unwrap_or(false);
+            let is_required = |has: &Arc<Vec<bool>>| has.get(site.stack.0 as usize).copied().unwrap_or(false);
             site.is_chosen(choice) && has_required.as_ref().is_none_or(is_required)
         };
-        let sites = table.sites.iter().zip(group_of);
-        sites.map(|(site, &group)| if passes(site) { group } else { NO_GROUP }).collect()
+        Some(table.sites.iter().map(passes).collect())
     }
 
     /// Groups of all sites.

@@ -174,6 +174,12 @@ impl EventTable {
         place.map_or(u64::from(LARGE), |place| self.large_sizes[place].1)
     }
 
+    /// How long an allocation lived that ended at the move `end`.
+    #[inline(always)]
+    pub(crate) fn lifetime_ns(&self, allocation: usize, end: u32) -> u64 {
+        self.times.get(end).saturating_sub(self.times.get(self.births[allocation]))
+    }
+
     /// Number of moves.
     pub(crate) fn move_count(&self) -> u32 {
         self.moves.len() as u32

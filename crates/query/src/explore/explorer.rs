@@ -6,9 +6,11 @@ use heapr_trace::{Damage, StackIndex, Summary, Trace};
 
 use super::course::{CourseBy, SiteGroups};
 use super::event_table::{EventTable, TableLimit};
+use super::lifetime_column::LifetimeColumn;
+use super::passing::Passing;
 use super::remembered::Remembered;
 use super::row_plan::RowPlan;
-use super::scan::Scan;
+use super::scan::{KnownPeaks, Scan};
 use super::selection::Selection;
 use super::spread::Spread;
 use crate::answer::Culled;
@@ -61,6 +63,12 @@ pub struct Explorer {
     /// By cull list and kind of series: groups of the table's sites.
     pub(super) site_groups: Remembered<(CullList, CourseBy), SiteGroups>,
     plans: OnceLock<[RowPlan; 2]>,
+    lifetimes: OnceLock<LifetimeColumn>,
+    pub(super) peaks: KnownPeaks,
+    /// By filter without range, moment and type.
+    pub(super) passing: Remembered<Filter, Passing>,
+    /// By required frames which stacks of the file have one of them.
+    required: Remembered<Vec<FramePattern>, Vec<bool>>,
 }
 
 /// Whether a filter asks for nothing that a summary does not hold.
@@ -84,6 +92,10 @@ impl Explorer {
             left: Remembered::default(),
             site_groups: Remembered::default(),
             plans: OnceLock::new(),
+            lifetimes: OnceLock::new(),
+            peaks: Remembered::default(),
+            passing: Remembered::default(),
+            required: Remembered::default(),
             trace,
             tree: OnceLock::new(),
             table: OnceLock::new(),
@@ -171,14 +183,16 @@ impl Explorer {
     }
 
     /// By stack of the file: whether one of the required frames is in it; `None`: none is required.
-    pub(super) fn has_required(&self, filter: &Filter) -> Option<Vec<bool>> {
+    pub(super) fn has_required(&self, filter: &Filter) -> Option<Arc<Vec<bool>>> {
         if filter.required_frames.is_empty() {
             return None;
         }
-        let tree = self.tree();
-        let has = tree.stacks_with(&tree.matching_frames(&filter.required_frames));
-        let stacks = 0..self.trace.stacks().len() as u32;
-        Some(stacks.map(|stack| has[tree.named(StackIndex(stack)) as usize]).collect())
+        Some(self.required.get(&filter.required_frames, || {
+            let tree = self.tree();
+            let has = tree.stacks_with(&tree.matching_frames(&filter.required_frames));
+            let stacks = 0..self.trace.stacks().len() as u32;
+            stacks.map(|stack| has[tree.named(StackIndex(stack)) as usize]).collect()
+        }))
     }
 
     /// Adds up what a filter chooses.
@@ -195,7 +209,7 @@ impl Explorer {
         let choice = Choice::new(filter, self.trace.processes(), self.trace.threads())?;
         let has_required = self.has_required(filter);
         if is_plain(filter) && found == Found::default() {
-            return self.select_summary(has_required.as_deref());
+            return self.select_summary(has_required.as_deref().map(Vec::as_slice));
         }
         // What a snapshot holds stands in the file on its own.
         let is_of_snapshot = matches!(filter.at, Some(Moment::Snapshot { .. }));
@@ -205,15 +219,16 @@ impl Explorer {
                 table,
                 filter,
                 choice: &choice,
-                has_required: has_required.as_deref(),
+                has_required: has_required.as_deref().map(Vec::as_slice),
                 duration_ns: self.trace.duration_ns(),
                 file_peak: file_peak.map(|summary| (summary.totals.peak_bytes, summary.totals.peak_time_ns)),
                 wants_histograms: found.histograms,
+                lifetimes: self.lifetimes_for(table, filter, found.histograms)?,
+                peaks: &self.peaks,
                 spread: self.spread,
                 is_cancelled,
             };
-            let plans = self.plans.get_or_init(|| [RowPlan::new(table, false), RowPlan::new(table, true)]);
-            return Ok(Selection::of_scan(table, plans, scan.run()?));
+            return Ok(Selection::of_scan(table, self.plans(table), scan.run()?));
         }
         let by = if found.threads { GroupBy::Threads } else { GroupBy::Stacks };
         let query = Query {
@@ -227,7 +242,7 @@ impl Explorer {
             ..Query::default()
         };
         let mut replay = Replay { trace: &self.trace, progress: &mut |_, _| {}, damage: Vec::new() };
-        let collected = replay.collect(&query, &choice, has_required.as_deref())?;
+        let collected = replay.collect(&query, &choice, has_required.as_deref().map(Vec::as_slice))?;
         Ok(Selection::of_replay(collected, replay.damage))
     }
 
@@ -260,14 +275,63 @@ impl Explorer {
             table,
             filter,
             choice: &choice,
-            has_required: has_required.as_deref(),
+            has_required: has_required.as_deref().map(Vec::as_slice),
             duration_ns: self.trace.duration_ns(),
             file_peak: None,
             wants_histograms: false,
+            lifetimes: self.lifetimes_for(table, filter, false)?,
+            peaks: &self.peaks,
             spread: self.spread,
             is_cancelled,
         };
         scan.older().map(Some)
+    }
+
+    /// The lifetimes of a table's allocations, if a scan needs them.
+    pub(super) fn lifetimes_for(
+        &self,
+        table: &EventTable,
+        filter: &Filter,
+        wants_histograms: bool,
+    ) -> Result<Option<&LifetimeColumn>> {
+        if !wants_histograms && filter.lifetime.is_none() {
+            return Ok(None);
+        }
+        if self.lifetimes.get().is_none() {
+            // Another thread may have been faster; its column is the same.
+            let _ = self.lifetimes.set(LifetimeColumn::new(table, self.spread)?);
+        }
+        Ok(self.lifetimes.get())
+    }
+
+    /// Finds out what the scans of nearly all filters need, before the first of them is asked for: the peak of the whole, the
+    /// rows of the table's sites, the lifetimes. Nothing without a table.
+    ///
+    /// # Errors
+    /// It was given up.
+    pub fn prepare(&self, is_cancelled: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        let Some(table) = self.table() else { return Ok(()) };
+        let (filter, choice) = (Filter::default(), Choice::default());
+        let scan = Scan {
+            table,
+            filter: &filter,
+            choice: &choice,
+            has_required: None,
+            duration_ns: self.trace.duration_ns(),
+            file_peak: None,
+            wants_histograms: false,
+            lifetimes: self.lifetimes_for(table, &filter, true)?,
+            peaks: &self.peaks,
+            spread: self.spread,
+            is_cancelled,
+        };
+        scan.peak(0, table.move_count())?;
+        self.plans(table);
+        Ok(())
+    }
+
+    fn plans(&self, table: &EventTable) -> &[RowPlan; 2] {
+        self.plans.get_or_init(|| [RowPlan::new(table, false), RowPlan::new(table, true)])
     }
 
     fn select_summary(&self, has_required: Option<&[bool]>) -> Result<Selection> {

@@ -47,10 +47,12 @@ impl Explorer {
             table,
             filter,
             choice: &choice,
-            has_required: has_required.as_deref(),
+            has_required: has_required.as_deref().map(Vec::as_slice),
             duration_ns: self.trace().duration_ns(),
             file_peak: None,
             wants_histograms: false,
+            lifetimes: self.lifetimes_for(table, filter, false)?,
+            peaks: &self.peaks,
             spread: self.spread,
             is_cancelled,
         };

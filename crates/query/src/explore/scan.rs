@@ -3,12 +3,16 @@
 //! It means what [`crate::replay`] and [`crate::collector`] mean, without a replay: a block is known by its number, and
 //! "alive at" is a comparison of sequence numbers.
 
+use std::sync::Arc;
+
 use heapr_trace::{ProcessIndex, Totals};
 
 use super::site_table::Site;
 
 use super::event_table::EventTable;
+use super::lifetime_column::{LifetimeColumn, LifetimeTest, bits_of};
 use super::peak::{HeapPeaks, Peak, PeakPart};
+use super::remembered::Remembered;
 use super::spread::Spread;
 use crate::choice::Choice;
 use crate::error::{Error, Result};
@@ -42,6 +46,9 @@ impl SiteSums {
     }
 }
 
+/// Peaks of ranges of moves, which only a choice of processes, heaps and threads changes: that of the whole, and the heaps'.
+pub(crate) type KnownPeaks = Remembered<(u32, u32, Choice), (Peak, HeapPeaks)>;
+
 /// What is asked of a table.
 pub(crate) struct Scan<'a> {
     pub(crate) table: &'a EventTable,
@@ -54,6 +61,9 @@ pub(crate) struct Scan<'a> {
     pub(crate) file_peak: Option<(u64, u64)>,
     /// Histograms of size and of lifetime, in this order.
     pub(crate) wants_histograms: bool,
+    /// There if histograms or lifetimes are asked for.
+    pub(crate) lifetimes: Option<&'a LifetimeColumn>,
+    pub(crate) peaks: &'a KnownPeaks,
     pub(crate) spread: Spread,
     pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
@@ -80,8 +90,8 @@ struct Counted {
     end: u32,
     is_ended: bool,
     is_temporary: bool,
-    /// 0 if nobody asks for it.
-    lifetime_ns: u64,
+    /// Bits of its lifetime; 0 if nobody asks for it.
+    lifetime_bits: u32,
 }
 
 /// Which allocations are looked at, and when they count as freed.
@@ -115,8 +125,8 @@ impl Scan<'_> {
                 let (bytes, time_ns) = match self.file_peak {
                     Some(peak) if self.choice.is_everything() && self.filter.range.is_none() => peak,
                     _ => {
-                        let (peak, _) = self.peak(from, to, false)?;
-                        (peak.bytes, peak.time_ns)
+                        let known = self.peak(from, to)?;
+                        (known.0.bytes, known.0.time_ns)
                     }
                 };
                 self.live(from, to, time_ns, Some(bytes))
@@ -151,9 +161,10 @@ impl Scan<'_> {
                 && !self.filter.is_temporary_only
                 && self.has_required.is_none()
                 && kind.is_none();
-            let (peak, heaps) = self.peak(from, to, is_whole)?;
+            let known = self.peak(from, to)?;
+            let (peak, heaps) = &*known;
             scanned.peak_time_ns = peak.time_ns;
-            scanned.heap_peaks = is_whole.then_some(heaps);
+            scanned.heap_peaks = is_whole.then(|| heaps.clone());
             peak.sequence
         } else {
             // All that was live at the start is live at its peak, as nothing that comes later counts.
@@ -224,23 +235,24 @@ impl Scan<'_> {
         Ok(if bytes == 0 { from } else { reached })
     }
 
-    /// The peak of the chosen processes, heaps and threads in a range, and those of the heaps if asked.
-    fn peak(&self, from: u32, to: u32, by_heap: bool) -> Result<(Peak, HeapPeaks)> {
+    /// The peak of the chosen processes, heaps and threads in a range, and those of the heaps.
+    pub(crate) fn peak(&self, from: u32, to: u32) -> Result<Arc<(Peak, HeapPeaks)>> {
+        self.peaks.try_get(&(from, to, self.choice.clone()), || self.find_peak(from, to))
+    }
+
+    fn find_peak(&self, from: u32, to: u32) -> Result<(Peak, HeapPeaks)> {
         let mut heaps: HeapPeaks = Vec::new();
-        let mut heap_of: Vec<u32> = Vec::new();
-        if by_heap {
-            let mut numbers = hashbrown::HashMap::new();
-            let sites = self.table.sites.iter().map(|site| {
-                *numbers.entry((site.process, site.heap)).or_insert_with(|| {
-                    heaps.push((site.process, site.heap, Peak::default()));
-                    heaps.len() as u32 - 1
-                })
-            });
-            heap_of = sites.collect();
-        }
+        let mut numbers = hashbrown::HashMap::new();
+        let number_of = self.table.sites.iter().map(|site| {
+            *numbers.entry((site.process, site.heap)).or_insert_with(|| {
+                heaps.push((site.process, site.heap, Peak::default()));
+                heaps.len() as u32 - 1
+            })
+        });
+        let heap_of: Vec<u32> = number_of.collect();
         // With one heap its peak is the whole's.
         let is_one_heap = heaps.len() == 1;
-        let tells_heaps = by_heap && !is_one_heap;
+        let tells_heaps = !is_one_heap;
         let first = self.table.born_in(0, from).end;
         let is_chosen = self.chosen_sites();
         let parts = self.spread.map(from as usize..to as usize, |part| {
@@ -340,8 +352,8 @@ impl Scan<'_> {
                     sums.peak_bytes = sums.peak_bytes.saturating_add(counted.size_bytes);
                 }
                 if self.wants_histograms {
-                    sizes.add(counted.size_bytes, counted.lifetime_ns, !counted.is_ended);
-                    lifetimes.add(counted.size_bytes, counted.lifetime_ns, !counted.is_ended);
+                    sizes.add_to(bits_of(counted.size_bytes), counted.size_bytes, !counted.is_ended);
+                    lifetimes.add_to(counted.lifetime_bits, counted.size_bytes, !counted.is_ended);
                 }
             })?;
             Ok((all, sizes, lifetimes))
@@ -430,6 +442,7 @@ impl Scan<'_> {
     ) -> Result<()> {
         let table = self.table;
         let needs_lifetime = self.wants_histograms || self.filter.lifetime.is_some();
+        let test = self.filter.lifetime.map(LifetimeTest::new);
         for start in (window.first..window.last).step_by(CANCEL_INTERVAL) {
             if (self.is_cancelled)() {
                 return Err(Error::GivenUp);
@@ -454,15 +467,21 @@ impl Scan<'_> {
                     continue;
                 }
                 let birth = table.births[allocation];
-                let mut lifetime_ns = 0;
+                let mut lifetime_bits = 0;
                 if needs_lifetime {
-                    let free_ns = if is_ended { table.times.get(end) } else { window.end_ns };
-                    lifetime_ns = free_ns.saturating_sub(table.times.get(birth));
-                    if self.filter.lifetime.is_some_and(|lifetime| !lifetime.contains(lifetime_ns)) {
+                    let exact = || match is_ended {
+                        true => table.lifetime_ns(allocation, end),
+                        false => window.end_ns.saturating_sub(table.times.get(birth)),
+                    };
+                    lifetime_bits = match self.lifetimes {
+                        Some(known) if is_ended => known.bits(allocation),
+                        _ => bits_of(exact()),
+                    };
+                    if test.as_ref().is_some_and(|test| !test.passes(lifetime_bits, exact)) {
                         continue;
                     }
                 }
-                visit(Counted { site, size_bytes, birth, end, is_ended, is_temporary, lifetime_ns });
+                visit(Counted { site, size_bytes, birth, end, is_ended, is_temporary, lifetime_bits });
             }
         }
         Ok(())
