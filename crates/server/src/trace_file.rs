@@ -198,14 +198,14 @@ impl TraceFile {
         }
         // Culling does not change what is chosen.
         let key = FilterWords { cull_frames: Vec::new(), no_default_cull: false, ..words.clone() };
-        // A pass over the table tells threads apart anyway, and sizes and lifetimes on the way: all panels share it. What stands
-        // in the file's summary needs no pass.
+        // A pass over the table tells threads apart anyway: all panels share it. Histograms take time of their own; where they are
+        // known, they do no harm. What stands in the file's summary needs no pass.
         let has_table = self.explorer.table().is_some() && filter.at.is_none();
-        let found = if has_table && !self.explorer.needs_no_events(filter, found) {
-            Found { threads: true, histograms: true }
-        } else {
-            found
-        };
+        let mut found = found;
+        if has_table && !self.explorer.needs_no_events(filter, found) {
+            let everything = (key.clone(), Found { threads: true, histograms: true });
+            found = Found { threads: true, histograms: found.histograms || self.selections.has(&everything) };
+        }
         self.selections.get(&(key, found), cancel, |is_cancelled| {
             Ok(self.explorer.select(filter, found, is_cancelled)?)
         })

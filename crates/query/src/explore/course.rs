@@ -3,15 +3,12 @@
 //! Two passes: the allocations that are alive at the start, then the moves of the time that is drawn. Where there are many
 //! groups (stacks, frames), a pass before finds the few that are greatest at the end of any bin.
 
-use std::sync::Arc;
-
 use hashbrown::HashMap;
 use heapr_trace::ThreadIndex;
 
 use super::course_pen::Pen;
 use super::event_table::EventTable;
 use super::explorer::{Explorer, FrameNumber};
-use super::passing::PassingQuery;
 use super::site_table::Site;
 use crate::choice::Choice;
 use crate::cull_list::CullList;
@@ -149,19 +146,7 @@ impl Explorer {
         let groups =
             self.site_groups.get(&(query.cull.clone(), query.by), || self.groups_of_sites(table, query));
         let keys = &groups.keys;
-        let passing = self.passing.try_get(&filter, || {
-            let sites = self.passing_sites(table, &filter, &choice);
-            let query = PassingQuery {
-                table,
-                filter: &filter,
-                sites: sites.as_deref(),
-                lifetimes: self.lifetimes_for(table, &filter, false)?,
-                duration_ns: self.trace().duration_ns(),
-                spread: self.spread,
-                is_cancelled,
-            };
-            query.run()
-        })?;
+        let passing = self.passing(table, &filter, &choice, is_cancelled)?;
         let bins = query.bins.max(1);
         let borders: Vec<u32> =
             (0..=bins).map(|bin| table.times.count_before(bin_start(query.time, bins, bin))).collect();
@@ -209,19 +194,6 @@ impl Explorer {
         course.rest = whole.iter().enumerate().map(rest).collect();
         course.series = series;
         Ok(Some(course))
-    }
-
-    /// By site whether a filter lets it pass; nothing if all do.
-    fn passing_sites(&self, table: &EventTable, filter: &Filter, choice: &Choice) -> Option<Vec<bool>> {
-        let has_required = self.has_required(filter);
-        if has_required.is_none() && choice.is_everything() {
-            return None;
-        }
-        let passes = |site: &Site| {
-            let is_required = |has: &Arc<Vec<bool>>| has.get(site.stack.0 as usize).copied().unwrap_or(false);
-            site.is_chosen(choice) && has_required.as_ref().is_none_or(is_required)
-        };
-        Some(table.sites.iter().map(passes).collect())
     }
 
     /// Groups of all sites.

@@ -1,17 +1,18 @@
 //! A trace that many queries are put to.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use heapr_trace::{Damage, StackIndex, Summary, Trace};
 
 use super::course::{CourseBy, SiteGroups};
 use super::event_table::{EventTable, TableLimit};
 use super::lifetime_column::LifetimeColumn;
-use super::passing::Passing;
+use super::passing::{Passing, PassingQuery};
 use super::remembered::Remembered;
 use super::row_plan::RowPlan;
 use super::scan::{KnownPeaks, Scan};
 use super::selection::Selection;
+use super::site_table::Site;
 use super::spread::Spread;
 use crate::answer::Culled;
 use crate::choice::Choice;
@@ -66,7 +67,9 @@ pub struct Explorer {
     lifetimes: OnceLock<LifetimeColumn>,
     pub(super) peaks: KnownPeaks,
     /// By filter without range, moment and type.
-    pub(super) passing: Remembered<Filter, Passing>,
+    passing: Remembered<Filter, Passing>,
+    /// Held while they are found: the panels of a page ask at the same time.
+    finding_passing: Mutex<()>,
     /// By required frames which stacks of the file have one of them.
     required: Remembered<Vec<FramePattern>, Vec<bool>>,
 }
@@ -75,6 +78,12 @@ pub struct Explorer {
 fn is_plain(filter: &Filter) -> bool {
     let nothing = Filter { required_frames: filter.required_frames.clone(), ..Filter::default() };
     *filter == nothing
+}
+
+/// Whether a filter looks at allocations one by one, at no time in particular: then what passes is found once, for all views.
+fn needs_bits(filter: &Filter) -> bool {
+    let is_timeless = filter.range.is_none() && filter.at.is_none() && filter.allocation_type.is_none();
+    is_timeless && (filter.size.is_some() || filter.lifetime.is_some() || filter.is_temporary_only)
 }
 
 impl Explorer {
@@ -95,6 +104,7 @@ impl Explorer {
             lifetimes: OnceLock::new(),
             peaks: Remembered::default(),
             passing: Remembered::default(),
+            finding_passing: Mutex::new(()),
             required: Remembered::default(),
             trace,
             tree: OnceLock::new(),
@@ -214,6 +224,10 @@ impl Explorer {
         // What a snapshot holds stands in the file on its own.
         let is_of_snapshot = matches!(filter.at, Some(Moment::Snapshot { .. }));
         if let Some(table) = self.table().filter(|_| !is_of_snapshot) {
+            let passing = match needs_bits(filter) {
+                true => Some(self.passing(table, filter, &choice, is_cancelled)?),
+                false => None,
+            };
             let file_peak = self.summary.get_or_init(|| self.stored()).as_ref();
             let scan = Scan {
                 table,
@@ -225,6 +239,7 @@ impl Explorer {
                 wants_histograms: found.histograms,
                 lifetimes: self.lifetimes_for(table, filter, found.histograms)?,
                 peaks: &self.peaks,
+                passing: passing.as_deref(),
                 spread: self.spread,
                 is_cancelled,
             };
@@ -281,6 +296,7 @@ impl Explorer {
             wants_histograms: false,
             lifetimes: self.lifetimes_for(table, filter, false)?,
             peaks: &self.peaks,
+            passing: None,
             spread: self.spread,
             is_cancelled,
         };
@@ -304,6 +320,44 @@ impl Explorer {
         Ok(self.lifetimes.get())
     }
 
+    /// The allocations that pass a filter, whatever its range, moment and type.
+    pub(super) fn passing(
+        &self,
+        table: &EventTable,
+        filter: &Filter,
+        choice: &Choice,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Arc<Passing>> {
+        let filter = Filter { range: None, at: None, allocation_type: None, ..filter.clone() };
+        let _finding = self.finding_passing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.passing.try_get(&filter, || {
+            let sites = self.passing_sites(table, &filter, choice);
+            let query = PassingQuery {
+                table,
+                filter: &filter,
+                sites: sites.as_deref(),
+                lifetimes: self.lifetimes_for(table, &filter, false)?,
+                duration_ns: self.trace.duration_ns(),
+                spread: self.spread,
+                is_cancelled,
+            };
+            query.run()
+        })
+    }
+
+    /// By site whether a filter lets it pass; nothing if all do.
+    fn passing_sites(&self, table: &EventTable, filter: &Filter, choice: &Choice) -> Option<Vec<bool>> {
+        let has_required = self.has_required(filter);
+        if has_required.is_none() && choice.is_everything() {
+            return None;
+        }
+        let passes = |site: &Site| {
+            let is_required = |has: &Arc<Vec<bool>>| has.get(site.stack.0 as usize).copied().unwrap_or(false);
+            site.is_chosen(choice) && has_required.as_ref().is_none_or(is_required)
+        };
+        Some(table.sites.iter().map(passes).collect())
+    }
+
     /// Finds out what the scans of nearly all filters need, before the first of them is asked for: the peak of the whole, the
     /// rows of the table's sites, the lifetimes. Nothing without a table.
     ///
@@ -322,6 +376,7 @@ impl Explorer {
             wants_histograms: false,
             lifetimes: self.lifetimes_for(table, &filter, true)?,
             peaks: &self.peaks,
+            passing: None,
             spread: self.spread,
             is_cancelled,
         };

@@ -53,6 +53,7 @@ impl Explorer {
             wants_histograms: false,
             lifetimes: self.lifetimes_for(table, filter, false)?,
             peaks: &self.peaks,
+            passing: None,
             spread: self.spread,
             is_cancelled,
         };

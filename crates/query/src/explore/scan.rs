@@ -11,6 +11,7 @@ use super::site_table::Site;
 
 use super::event_table::EventTable;
 use super::lifetime_column::{LifetimeColumn, LifetimeTest, bits_of};
+use super::passing::Passing;
 use super::peak::{HeapPeaks, Peak, PeakPart};
 use super::remembered::Remembered;
 use super::spread::Spread;
@@ -22,8 +23,9 @@ use crate::histogram::{HistogramCounter, HistogramOf};
 /// Allocations between two questions whether the scan was given up.
 const CANCEL_INTERVAL: usize = 1 << 20;
 
-/// Amounts of a site.
+/// Amounts of a site: in one line of the cache, as a scan goes from site to site in no order.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
 pub(crate) struct SiteSums {
     pub(crate) total_count: u64,
     pub(crate) total_bytes: u64,
@@ -64,6 +66,8 @@ pub(crate) struct Scan<'a> {
     /// There if histograms or lifetimes are asked for.
     pub(crate) lifetimes: Option<&'a LifetimeColumn>,
     pub(crate) peaks: &'a KnownPeaks,
+    /// Which allocations pass the filter, where that depends on no time: then nothing of the filter is looked at again.
+    pub(crate) passing: Option<&'a Passing>,
     pub(crate) spread: Spread,
     pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
@@ -441,13 +445,21 @@ impl Scan<'_> {
         mut visit: impl FnMut(Counted),
     ) -> Result<()> {
         let table = self.table;
-        let needs_lifetime = self.wants_histograms || self.filter.lifetime.is_some();
-        let test = self.filter.lifetime.map(LifetimeTest::new);
+        // What is known to pass is not tested again.
+        let (passing, filter) = match self.passing {
+            Some(passing) => (Some(passing), &Filter::default()),
+            None => (None, self.filter),
+        };
+        let needs_lifetime = self.wants_histograms || filter.lifetime.is_some();
+        let test = filter.lifetime.map(LifetimeTest::new);
         for start in (window.first..window.last).step_by(CANCEL_INTERVAL) {
             if (self.is_cancelled)() {
                 return Err(Error::GivenUp);
             }
             for allocation in start..(start + CANCEL_INTERVAL).min(window.last) {
+                if passing.is_some_and(|passing| !passing.has(allocation)) {
+                    continue;
+                }
                 // Of what was born before a range most is gone: nothing else of it is looked at.
                 let end = table.ends[allocation].sequence();
                 if end < window.alive_at {
@@ -455,14 +467,16 @@ impl Scan<'_> {
                 }
                 let site = table.site_of[allocation] as usize;
                 let is_ended = end < window.end;
-                if !passes[site] || window.wants_ended.is_some_and(|wanted| wanted != is_ended) {
+                if (passing.is_none() && !passes[site])
+                    || window.wants_ended.is_some_and(|wanted| wanted != is_ended)
+                {
                     continue;
                 }
                 let size_bytes = table.size_bytes(allocation);
                 let is_temporary =
                     is_ended && window.is_born_inside && table.is_temporary(allocation, window.replayed_from);
-                if self.filter.size.is_some_and(|size| !size.contains(size_bytes))
-                    || (self.filter.is_temporary_only && !is_temporary)
+                if filter.size.is_some_and(|size| !size.contains(size_bytes))
+                    || (filter.is_temporary_only && !is_temporary)
                 {
                     continue;
                 }
