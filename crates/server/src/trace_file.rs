@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use heapr_query::{
     CullList, Explorer, Filter, Found, Group, GroupBy, Metrics, Selection, SortKey, Spread, TableLimit,
@@ -22,6 +23,9 @@ use crate::pending::Pending;
 const SELECTIONS_KEPT: usize = 6;
 /// Rankings that are kept: scrolling asks for the same one again and again.
 const RANKINGS_KEPT: usize = 8;
+
+/// How long the reading of events lets the finding of names go before: symbols that are not in the cache take longer.
+const NAMES_FIRST: Duration = Duration::from_millis(250);
 
 /// Counts openings.
 static OPENED: AtomicUsize = AtomicUsize::new(0);
@@ -119,6 +123,8 @@ impl TraceFile {
         let reading = Arc::clone(&file);
         std::thread::spawn(move || {
             let task = reading.begin("reading events");
+            // The first picture needs names and no events: where there are few processors, they come first.
+            reading.names.wait_at_most(NAMES_FIRST);
             let _done = OnDrop(|| {
                 if reading.events.get().is_none() {
                     reading.events.set(Err("reading the events has failed".to_owned()));

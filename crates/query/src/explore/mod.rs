@@ -21,6 +21,7 @@ mod lifetime_column;
 mod neighbours;
 mod passing;
 mod peak;
+mod prepared;
 mod remembered;
 mod row_plan;
 mod scan;

@@ -1,6 +1,8 @@
 //! The allocations that a course counts: a bit for each, found in one pass over the columns, so that the pass over the moves –
 //! which looks at allocations in no order – loads a bit and not five columns.
 
+use std::ops::Range;
+
 use super::event_table::EventTable;
 use super::lifetime_column::{LifetimeColumn, LifetimeTest, bits_of};
 use super::spread::Spread;
@@ -39,6 +41,25 @@ impl Passing {
     }
 }
 
+impl Passing {
+    /// Shows the allocations of a range that count, in their order.
+    #[inline(always)]
+    pub(super) fn for_each(&self, allocations: Range<usize>, mut visit: impl FnMut(usize)) {
+        let Some(words) = &self.words else { return allocations.for_each(visit) };
+        let mut first = allocations.start;
+        while first < allocations.end {
+            let end = (first / 64 * 64 + 64).min(allocations.end);
+            // The bits from the first on, and none from the end on.
+            let mut word = words[first / 64] >> (first % 64) & (u64::MAX >> (64 - (end - first)));
+            while word != 0 {
+                visit(first + word.trailing_zeros() as usize);
+                word &= word - 1;
+            }
+            first = end;
+        }
+    }
+}
+
 impl PassingQuery<'_> {
     /// Makes the pass.
     pub(super) fn run(&self) -> Result<Passing> {
@@ -58,9 +79,7 @@ impl PassingQuery<'_> {
                     return Err(Error::GivenUp);
                 }
                 let first = number * 64;
-                let word = (first..(first + 64).min(count)).rev().fold(0, |word, allocation| {
-                    word << 1 | u64::from(self.passes(allocation, lifetime.as_ref()))
-                });
+                let word = self.word(first..(first + 64).min(count), lifetime.as_ref());
                 words.push(word);
             }
             Ok(words)
@@ -68,24 +87,69 @@ impl PassingQuery<'_> {
         Ok(Passing { words: Some(parts.concat()) })
     }
 
+    /// The bits of up to 64 allocations, one criterion after the other: each a short loop over one column.
     #[inline(always)]
-    fn passes(&self, allocation: usize, lifetime: Option<&LifetimeTest>) -> bool {
+    fn word(&self, allocations: Range<usize>, lifetime: Option<&LifetimeTest>) -> u64 {
         let (table, filter) = (self.table, self.filter);
-        if self.sites.is_some_and(|sites| !sites[table.site_of[allocation] as usize])
-            || filter.size.is_some_and(|size| !size.contains(table.size_bytes(allocation)))
-            || (filter.is_temporary_only && !table.is_temporary(allocation, 0))
-        {
-            return false;
+        let mut word = u64::MAX >> (64 - allocations.len());
+        if let Some(sites) = self.sites {
+            word &= bits(&table.site_of[allocations.clone()], |_, &site| sites[site as usize]);
         }
-        let Some(lifetime) = lifetime else { return true };
-        let end = table.ends[allocation].sequence();
+        if let Some(size) = filter.size {
+            let first = allocations.start;
+            word &=
+                bits(&table.ends[allocations.clone()], |at, _| size.contains(table.size_bytes(first + at)));
+        }
+        if filter.is_temporary_only {
+            let first = allocations.start;
+            word &= bits(&table.ends[allocations.clone()], |at, end| {
+                end.is_temporary() && table.is_temporary(first + at, 0)
+            });
+        }
+        if let Some(lifetime) = lifetime {
+            let first = allocations.start;
+            word &= bits(&table.ends[allocations], |at, end| {
+                word >> at & 1 != 0 && self.has_lifetime(first + at, end.sequence(), lifetime)
+            });
+        }
+        word
+    }
+
+    #[inline(always)]
+    fn has_lifetime(&self, allocation: usize, end: u32, wanted: &LifetimeTest) -> bool {
+        let table = self.table;
         if end < table.move_count() {
             let exact = || table.lifetime_ns(allocation, end);
             let bits = self.lifetimes.map_or_else(|| bits_of(exact()), |known| known.bits(allocation));
-            lifetime.passes(bits, exact)
+            wanted.passes(bits, exact)
         } else {
             let lifetime_ns = self.duration_ns.saturating_sub(table.times.get(table.births[allocation]));
-            lifetime.passes(bits_of(lifetime_ns), || lifetime_ns)
+            wanted.passes(bits_of(lifetime_ns), || lifetime_ns)
+        }
+    }
+}
+
+/// A bit for each of up to 64 values, the first one's the lowest.
+#[inline(always)]
+fn bits<T>(values: &[T], passes: impl Fn(usize, &T) -> bool) -> u64 {
+    values.iter().enumerate().fold(0, |word, (at, value)| word | u64::from(passes(at, value)) << at)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn shows_the_set_bits_of_any_part(words in prop::collection::vec(any::<u64>(), 1..5), from in 0..320_usize, to in 0..320_usize) {
+            let count = words.len() * 64;
+            let part = from.min(count)..to.min(count).max(from.min(count));
+            let passing = Passing { words: Some(words) };
+            let mut shown = Vec::new();
+            passing.for_each(part.clone(), |allocation| shown.push(allocation));
+            prop_assert_eq!(shown, part.filter(|&allocation| passing.has(allocation)).collect::<Vec<_>>());
         }
     }
 }
