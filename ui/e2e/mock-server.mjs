@@ -86,6 +86,7 @@ const classRow = (number) => ({ class: number % 9 === 4 ? MARKUP[number % MARKUP
 const native = Array.from({ length: 5 }, (_, at) => ({ number: at + 1, name: at === 2 ? MARKUP[0] : '', time_ns: (at + 1) * 8e8, trigger: 'every 1 s', blocks: 1000 * (at + 1), bytes: 1e6 * (at + 1), processes: [{ pid: 77, name: 'clang++ (77)', rss_bytes: 5e7, blocks: 1000, bytes: 1e6 }], notes: at === 3 ? ['3 events were lost before it'] : [] }));
 const nativeFrames = (number) => [`clang!${number % 9 === 4 ? MARKUP[number % MARKUP.length] : `grow${number}`}`, 'clang!main', 'libc.so.6!?'];
 const live = { name: 'web', state: 'recording', shown_until_ns: DURATION_NS, trouble: null, status: { mode: 'trace', duration_ns: DURATION_NS, event_count: 1e6, events_lost: 2, live_bytes: 5e7, live_count: 7e5, peak_bytes: 6e7, file_bytes: 1e7, process_count: 3, live_process_count: 2, write_error: null, remarks: ['<i>flagged</i> program 77 was traced'] } };
+const BAD_PATTERN = { error: 'the pattern "bad!!" has two exclamation marks', offset: null, field: 'filter.require_frames' };
 const ANSWERS = {
   '/api/files': () => ({ heapr_version: 'mock', files: [
     { file: 0, kind: 'trace', name: 'mock.heapr', path: '/tmp/mock.heapr', file_bytes: 27_224_933, state: 'ready', error: null, offset: null, tasks: [], warnings: [], trace },
@@ -158,9 +159,19 @@ export function startMock(port = 0) {
     incoming.on('end', () => {
       const body = text === '' ? {} : JSON.parse(text);
       asked.push({ path: url.pathname, body });
+      if (url.pathname === '/api/panels') {
+        const answers = body.requests.map((request) => {
+          asked.push({ path: `/api/${request.path}`, body: request.body, isInBatch: true });
+          const answer = request.body.filter?.require_frames?.includes('bad!!') ? BAD_PATTERN : ANSWERS[`/api/${request.path}`](request.body);
+          return { status: answer.error ? 400 : 200, answer };
+        });
+        outgoing.writeHead(200, { 'Content-Type': 'application/json' });
+        outgoing.end(JSON.stringify({ answers }));
+        return;
+      }
       const list = /^\/api\/snapshot\/(strings|collections|shapes|fanout|detached|unreachable|closures)$/.test(url.pathname);
       const make = ANSWERS[url.pathname] ?? (list ? () => ({ rows: [{ name: 'a <b>', count: 3, bytes: 5000 }, { name: 'b', count: 2, bytes: 900 }] }) : null);
-      const answer = body.filter?.require_frames?.includes('bad!!') ? { error: 'the pattern "bad!!" has two exclamation marks', offset: null, field: 'filter.require_frames' } : make?.(body);
+      const answer = body.filter?.require_frames?.includes('bad!!') ? BAD_PATTERN : make?.(body);
       outgoing.writeHead(answer?.error ? 400 : answer ? 200 : 404, { 'Content-Type': 'application/json' });
       outgoing.end(JSON.stringify(answer ?? { error: 'no such request' }));
     });

@@ -186,3 +186,20 @@ test('what is held stands still, and what a session is asked for is said', async
   await page.waitForSelector('.message:has-text("2 events lost so far")');
   assert.deepEqual(browser.errors, []);
 });
+
+test('a change of the filter is one request, whatever panels show it', async () => {
+  for (const [at, view] of ['overview', 'stacks', 'flame', 'histograms'].entries()) {
+    await show(`file=0&view=${view}`);
+    // Reading has ended by the second look at the files.
+    await page.waitForTimeout(100);
+    const before = mock.asked.length;
+    await page.evaluate((hash) => { location.hash = hash; }, `file=0&view=${view}&size=${at + 1}K&size=1M`);
+    await page.waitForLoadState('networkidle');
+    await page.waitForTimeout(200);
+    const asked = mock.asked.slice(before).filter(({ path }) => path !== '/api/files');
+    const sent = asked.filter(({ isInBatch }) => !isInBatch);
+    assert.deepEqual(sent.map(({ path }) => path), ['/api/panels'], `${view}: ${JSON.stringify(asked.map(({ path }) => path))}`);
+    assert.ok(asked.some(({ path, isInBatch }) => isInBatch && path === '/api/timeline'), view);
+    assert.ok(asked.length >= 3, `${view}: the timeline and at least one panel`);
+  }
+});

@@ -7,7 +7,7 @@ use crate::filter::{Filter, ThreadChoice};
 use crate::glob::Glob;
 
 /// A filter's pids, heaps and threads, looked up in a trace.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Choice {
     /// By process; `None`: all.
     processes: Option<Vec<bool>>,

@@ -52,7 +52,13 @@ impl HistogramCounter {
             HistogramOf::Size => size_bytes,
             HistogramOf::Lifetime => lifetime_ns,
         };
-        let bucket = &mut self.buckets[(u64::BITS - value.leading_zeros()) as usize];
+        self.add_to(u64::BITS - value.leading_zeros(), size_bytes, is_outstanding);
+    }
+
+    /// Adds an allocation whose value has so many bits.
+    #[inline(always)]
+    pub(crate) fn add_to(&mut self, bits: u32, size_bytes: u64, is_outstanding: bool) {
+        let bucket = &mut self.buckets[bits as usize];
         bucket.total_count += 1;
         bucket.total_bytes = bucket.total_bytes.saturating_add(size_bytes);
         if is_outstanding {

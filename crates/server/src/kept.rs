@@ -28,6 +28,12 @@ impl<K: PartialEq + Clone, V> Kept<K, V> {
         Self { entries: Mutex::new(Vec::new()), most }
     }
 
+    /// Whether there is a result for `key`, or one is being made.
+    pub(crate) fn has(&self, key: &K) -> bool {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().any(|(known, _)| known == key)
+    }
+
     /// The result for `key`; `make` is told whether anybody still waits.
     pub(crate) fn get(
         &self,

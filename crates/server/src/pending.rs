@@ -31,6 +31,12 @@ impl<T: Clone> Pending<T> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Waits for the value, but not for long.
+    pub(crate) fn wait_at_most(&self, most: Duration) {
+        let value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.is_there.wait_timeout_while(value, most, |value| value.is_none()));
+    }
+
     /// Waits for the value.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use heapr_query::{
     CullList, Explorer, Filter, Found, Group, GroupBy, Metrics, Selection, SortKey, Spread, TableLimit,
@@ -22,6 +23,9 @@ use crate::pending::Pending;
 const SELECTIONS_KEPT: usize = 6;
 /// Rankings that are kept: scrolling asks for the same one again and again.
 const RANKINGS_KEPT: usize = 8;
+
+/// How long the reading of events lets the finding of names go before: symbols that are not in the cache take longer.
+const NAMES_FIRST: Duration = Duration::from_millis(250);
 
 /// Counts openings.
 static OPENED: AtomicUsize = AtomicUsize::new(0);
@@ -119,6 +123,8 @@ impl TraceFile {
         let reading = Arc::clone(&file);
         std::thread::spawn(move || {
             let task = reading.begin("reading events");
+            // The first picture needs names and no events: where there are few processors, they come first.
+            reading.names.wait_at_most(NAMES_FIRST);
             let _done = OnDrop(|| {
                 if reading.events.get().is_none() {
                     reading.events.set(Err("reading the events has failed".to_owned()));
@@ -132,6 +138,8 @@ impl TraceFile {
             let outcome = reading.explorer.read_events(limit, &mut progress, &is_closed);
             reading.events.set(outcome.map_err(|error| error.to_string()));
             reading.end(&task);
+            // It fails only if nobody looks any more.
+            let _ = reading.explorer.prepare(&is_closed);
         });
         file
     }
@@ -196,14 +204,14 @@ impl TraceFile {
         }
         // Culling does not change what is chosen.
         let key = FilterWords { cull_frames: Vec::new(), no_default_cull: false, ..words.clone() };
-        // A pass over the table tells threads apart anyway, and sizes and lifetimes on the way: all panels share it. What stands
-        // in the file's summary needs no pass.
+        // A pass over the table tells threads apart anyway: all panels share it. Histograms take time of their own; where they are
+        // known, they do no harm. What stands in the file's summary needs no pass.
         let has_table = self.explorer.table().is_some() && filter.at.is_none();
-        let found = if has_table && !self.explorer.needs_no_events(filter, found) {
-            Found { threads: true, histograms: true }
-        } else {
-            found
-        };
+        let mut found = found;
+        if has_table && !self.explorer.needs_no_events(filter, found) {
+            let everything = (key.clone(), Found { threads: true, histograms: true });
+            found = Found { threads: true, histograms: found.histograms || self.selections.has(&everything) };
+        }
         self.selections.get(&(key, found), cancel, |is_cancelled| {
             Ok(self.explorer.select(filter, found, is_cancelled)?)
         })

@@ -1,4 +1,5 @@
 /** Requests to the server: one function, errors as values that a person can read. */
+import { askTogether, isBatched } from './batch';
 
 /** What the server said instead of an answer. */
 export class ApiError extends Error {
@@ -67,8 +68,12 @@ export function isStatic(): boolean {
 /** `POST` with a body, `GET` without one. Throws `ApiError`, or `AbortError` when `signal` was raised. */
 export async function request<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   if (recorded) return recordedAnswer<T>(recorded, path, body);
-  const response = await send(path, body, signal);
-  return (await response.json()) as T;
+  if (isBatched(path)) return (await askTogether(requestAlone, path, body, signal)) as T;
+  return (await requestAlone(path, body, signal)) as T;
+}
+
+async function requestAlone(path: string, body?: unknown, signal?: AbortSignal): Promise<unknown> {
+  return (await send(path, body, signal)).json();
 }
 
 /** As `request`, for an answer that is a file. */

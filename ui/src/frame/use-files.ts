@@ -1,5 +1,6 @@
 /** The open files: asked again while something goes on, and now and then in case a file changes. */
 import { useEffect, useState } from 'preact/hooks';
+import { setCalm } from '../api/batch';
 import { isStatic, request } from '../api/client';
 import type { Files, OpenFile } from '../api/types';
 
@@ -32,6 +33,7 @@ export function useFiles(): KnownFiles {
       let waitMs = CALM_MS;
       try {
         const files = await request<Files>('/api/files', undefined, abort.signal);
+        setCalm(files.files.every((file) => file.state !== 'opening' && file.tasks.length === 0));
         const text = JSON.stringify(files);
         if (text !== last) setKnown(files);
         last = text;

@@ -122,44 +122,11 @@ pub(super) struct SiteGroups {
 
 /// Up to this many groups are drawn in one pass, and the greatest chosen then.
 const GROUPS_DRAWN_AT_ONCE: usize = 64;
-/// No group.
-const NO_GROUP: u32 = u32::MAX;
 
 /// Start of bin `bin`: the end of the one before.
 fn bin_start(time: Span, bins: usize, bin: usize) -> u64 {
     let width = u128::from(time.to.saturating_sub(time.from));
     time.from + (width * bin as u128 / bins.max(1) as u128) as u64
-}
-
-/// The allocations that count.
-pub(super) struct Passing<'a> {
-    pub(super) table: &'a EventTable,
-    filter: &'a Filter,
-    /// By site: number of its group, [`NO_GROUP`] if the site does not count.
-    pub(super) group_of: Vec<u32>,
-    is_plain: bool,
-    duration_ns: u64,
-}
-
-impl Passing<'_> {
-    #[inline(always)]
-    pub(super) fn group(&self, allocation: usize) -> Option<u32> {
-        let group = self.group_of[self.table.site_of[allocation] as usize];
-        (group != NO_GROUP && (self.is_plain || self.passes(allocation))).then_some(group)
-    }
-
-    fn passes(&self, allocation: usize) -> bool {
-        let (table, filter) = (self.table, self.filter);
-        let end = table.ends[allocation].sequence();
-        let lifetime_ns = || {
-            let is_ended = end < table.move_count();
-            let free_ns = if is_ended { table.times.get(end) } else { self.duration_ns };
-            free_ns.saturating_sub(table.times.get(table.births[allocation]))
-        };
-        filter.size.is_none_or(|size| size.contains(table.size_bytes(allocation)))
-            && filter.lifetime.is_none_or(|lifetime| lifetime.contains(lifetime_ns()))
-            && (!filter.is_temporary_only || table.is_temporary(allocation, 0))
-    }
 }
 
 impl Explorer {
@@ -179,20 +146,15 @@ impl Explorer {
         let groups =
             self.site_groups.get(&(query.cull.clone(), query.by), || self.groups_of_sites(table, query));
         let keys = &groups.keys;
-        let group_of = self.chosen_groups(table, &filter, &choice, &groups.group_of);
-        let passing = Passing {
-            table,
-            filter: &filter,
-            group_of,
-            is_plain: filter.size.is_none() && filter.lifetime.is_none() && !filter.is_temporary_only,
-            duration_ns: self.trace().duration_ns(),
-        };
+        let passing = self.passing(table, &filter, &choice, is_cancelled)?;
         let bins = query.bins.max(1);
         let borders: Vec<u32> =
             (0..=bins).map(|bin| table.times.count_before(bin_start(query.time, bins, bin))).collect();
-        let duration_ns = passing.duration_ns;
+        let duration_ns = self.trace().duration_ns();
         let pen = Pen {
+            table,
             passing: &passing,
+            group_of: &groups.group_of,
             borders: &borders,
             of: query.of,
             group_count: keys.len(),
@@ -232,26 +194,6 @@ impl Explorer {
         course.rest = whole.iter().enumerate().map(rest).collect();
         course.series = series;
         Ok(Some(course))
-    }
-
-    /// By site its group, if the filter lets it pass.
-    fn chosen_groups(
-        &self,
-        table: &EventTable,
-        filter: &Filter,
-        choice: &Choice,
-        group_of: &[u32],
-    ) -> Vec<u32> {
-        let has_required = self.has_required(filter);
-        if has_required.is_none() && choice.is_everything() {
-            return group_of.to_vec();
-        }
-        let passes = |site: &Site| {
-            let is_required = |has: &Vec<bool>| has.get(site.stack.0 as usize).copied().unwrap_or(false);
-            site.is_chosen(choice) && has_required.as_ref().is_none_or(is_required)
-        };
-        let sites = table.sites.iter().zip(group_of);
-        sites.map(|(site, &group)| if passes(site) { group } else { NO_GROUP }).collect()
     }
 
     /// Groups of all sites.

@@ -7,7 +7,9 @@
 
 use std::ops::Range;
 
-use super::course::{Course, CourseOf, Passing};
+use super::course::{Course, CourseOf};
+use super::event_table::EventTable;
+use super::passing::Passing;
 use super::spread::Spread;
 use crate::error::{Error, Result};
 
@@ -16,7 +18,10 @@ const CANCEL_INTERVAL: usize = 1 << 16;
 
 /// A pass over the moves that are drawn.
 pub(super) struct Pen<'a> {
-    pub(super) passing: &'a Passing<'a>,
+    pub(super) table: &'a EventTable,
+    pub(super) passing: &'a Passing,
+    /// By site: number of its group.
+    pub(super) group_of: &'a [u32],
     /// Sequence numbers at which the bins begin, and the end of the last.
     pub(super) borders: &'a [u32],
     pub(super) of: CourseOf,
@@ -72,8 +77,9 @@ impl Pen<'_> {
     }
 
     fn pass(&self, wanted: &[u32], wants_most: bool) -> Result<(Course, Vec<Vec<u64>>, Vec<u64>)> {
-        let table = self.passing.table;
-        let (mut level, mut base) = self.start()?;
+        let table = self.table;
+        let has_groups = wants_most || !wanted.is_empty();
+        let (mut level, mut base) = self.start(has_groups)?;
         let first = self.borders[0] as usize;
         let last = self.borders[self.borders.len() - 1] as usize;
         let bins = self.borders.len() - 1;
@@ -135,6 +141,12 @@ impl Pen<'_> {
         matches!(self.of, CourseOf::LiveBytes | CourseOf::LiveCount)
     }
 
+    /// Group of an allocation.
+    #[inline(always)]
+    fn group(&self, allocation: usize) -> usize {
+        self.group_of[self.table.site_of[allocation] as usize] as usize
+    }
+
     /// What an allocation is in a group's amount.
     fn unit(&self, size_bytes: u64) -> i128 {
         let is_bytes = matches!(self.of, CourseOf::LiveBytes | CourseOf::AllocBytes);
@@ -142,14 +154,14 @@ impl Pen<'_> {
     }
 
     /// What is alive where the course begins: all, and by group.
-    fn start(&self) -> Result<(Level, Vec<i128>)> {
-        let table = self.passing.table;
+    fn start(&self, has_groups: bool) -> Result<(Level, Vec<i128>)> {
+        let table = self.table;
         let first = self.borders[0];
         let is_level = self.is_level();
         let older = table.born_in(0, first);
         let parts = self.spread.map(older, |part| {
             let mut level = Level::default();
-            let mut amounts = vec![0_i128; self.group_count];
+            let mut amounts = vec![0_i128; if has_groups { self.group_count } else { 0 }];
             for start in part.clone().step_by(CANCEL_INTERVAL) {
                 if (self.is_cancelled)() {
                     return Err(Error::GivenUp);
@@ -158,12 +170,14 @@ impl Pen<'_> {
                     if table.ends[allocation].sequence() < first {
                         continue;
                     }
-                    let Some(group) = self.passing.group(allocation) else { continue };
+                    if !self.passing.has(allocation) {
+                        continue;
+                    }
                     let size_bytes = table.size_bytes(allocation);
                     level.bytes += i128::from(size_bytes);
                     level.count += 1;
-                    if is_level {
-                        amounts[group as usize] += self.unit(size_bytes);
+                    if is_level && has_groups {
+                        amounts[self.group(allocation)] += self.unit(size_bytes);
                     }
                 }
             }
@@ -179,7 +193,7 @@ impl Pen<'_> {
     }
 
     fn part(&self, bins: Range<usize>, wanted: &[u32], wants_most: bool) -> Result<Part> {
-        let table = self.passing.table;
+        let table = self.table;
         let is_level = self.is_level();
         let has_groups = wants_most || !wanted.is_empty();
         let group_count = if has_groups { self.group_count } else { 0 };
@@ -204,14 +218,16 @@ impl Pen<'_> {
             for sequence in self.borders[bin]..self.borders[bin + 1] {
                 let one = table.moves[sequence as usize];
                 let allocation = one.allocation();
-                let Some(group) = self.passing.group(allocation) else { continue };
+                if !self.passing.has(allocation) {
+                    continue;
+                }
                 let size_bytes = table.size_bytes(allocation);
                 if one.is_end() {
                     level.bytes -= i128::from(size_bytes);
                     level.count -= 1;
                     free_count += 1;
                     if is_level && has_groups {
-                        part.amounts[group as usize] -= self.unit(size_bytes);
+                        part.amounts[self.group(allocation)] -= self.unit(size_bytes);
                     }
                     continue;
                 }
@@ -225,9 +241,10 @@ impl Pen<'_> {
                     part.highest = Some((level, sequence));
                 }
                 if has_groups {
-                    part.amounts[group as usize] += self.unit(size_bytes);
+                    let group = self.group(allocation);
+                    part.amounts[group] += self.unit(size_bytes);
                     if !is_level || wants_most {
-                        touched.push(group);
+                        touched.push(group as u32);
                     }
                 }
             }

@@ -124,6 +124,19 @@ pub struct EventTable {
 }
 
 impl EventTable {
+    /// Makes room, so that the columns are not copied as they grow: half of the events are allocations as a rule. What is not
+    /// used is never touched, and given back in the end; without memory for it they grow as they need.
+    pub(crate) fn reserve(&mut self, event_count: u64) {
+        let events = usize::try_from(event_count).unwrap_or(0);
+        let allocations = events / 2 + events / 16;
+        let _ = self.moves.try_reserve(events);
+        self.times.reserve(events);
+        for column in [&mut self.site_of, &mut self.sizes, &mut self.births] {
+            let _ = column.try_reserve(allocations);
+        }
+        let _ = self.ends.try_reserve(allocations);
+    }
+
     /// Appends an allocation, whose birth is the next move.
     pub(crate) fn push_allocation(&mut self, site: u32, size_bytes: u64) {
         let allocation = self.site_of.len() as u32;
@@ -141,6 +154,7 @@ impl EventTable {
     /// To be called after the last allocation.
     pub(crate) fn finish(&mut self) {
         self.temporary_since.sort_unstable();
+        self.times.shrink_to_fit();
         self.moves.shrink_to_fit();
         self.site_of.shrink_to_fit();
         self.sizes.shrink_to_fit();
@@ -172,6 +186,12 @@ impl EventTable {
     fn large_size(&self, allocation: usize) -> u64 {
         let place = self.large_sizes.binary_search_by_key(&(allocation as u32), |&(number, _)| number);
         place.map_or(u64::from(LARGE), |place| self.large_sizes[place].1)
+    }
+
+    /// How long an allocation lived that ended at the move `end`.
+    #[inline(always)]
+    pub(crate) fn lifetime_ns(&self, allocation: usize, end: u32) -> u64 {
+        self.times.get(end).saturating_sub(self.times.get(self.births[allocation]))
     }
 
     /// Number of moves.

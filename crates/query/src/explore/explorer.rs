@@ -1,14 +1,17 @@
 //! A trace that many queries are put to.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use heapr_trace::{Damage, StackIndex, Summary, Trace};
 
 use super::course::{CourseBy, SiteGroups};
 use super::event_table::{EventTable, TableLimit};
+use super::lifetime_column::LifetimeColumn;
+use super::passing::Passing;
+use super::prepared::needs_bits;
 use super::remembered::Remembered;
 use super::row_plan::RowPlan;
-use super::scan::Scan;
+use super::scan::{KnownPeaks, Scan};
 use super::selection::Selection;
 use super::spread::Spread;
 use crate::answer::Culled;
@@ -60,7 +63,15 @@ pub struct Explorer {
     left: Remembered<CullList, Vec<Node>>,
     /// By cull list and kind of series: groups of the table's sites.
     pub(super) site_groups: Remembered<(CullList, CourseBy), SiteGroups>,
-    plans: OnceLock<[RowPlan; 2]>,
+    pub(super) plans: OnceLock<[RowPlan; 2]>,
+    pub(super) lifetimes: OnceLock<LifetimeColumn>,
+    pub(super) peaks: KnownPeaks,
+    /// By filter without range, moment and type.
+    pub(super) passing: Remembered<Filter, Passing>,
+    /// Held while they are found: the panels of a page ask at the same time.
+    pub(super) finding_passing: Mutex<()>,
+    /// By required frames which stacks of the file have one of them.
+    pub(super) required: Remembered<Vec<FramePattern>, Vec<bool>>,
 }
 
 /// Whether a filter asks for nothing that a summary does not hold.
@@ -84,6 +95,11 @@ impl Explorer {
             left: Remembered::default(),
             site_groups: Remembered::default(),
             plans: OnceLock::new(),
+            lifetimes: OnceLock::new(),
+            peaks: Remembered::default(),
+            passing: Remembered::default(),
+            finding_passing: Mutex::new(()),
+            required: Remembered::default(),
             trace,
             tree: OnceLock::new(),
             table: OnceLock::new(),
@@ -170,17 +186,6 @@ impl Explorer {
         })
     }
 
-    /// By stack of the file: whether one of the required frames is in it; `None`: none is required.
-    pub(super) fn has_required(&self, filter: &Filter) -> Option<Vec<bool>> {
-        if filter.required_frames.is_empty() {
-            return None;
-        }
-        let tree = self.tree();
-        let has = tree.stacks_with(&tree.matching_frames(&filter.required_frames));
-        let stacks = 0..self.trace.stacks().len() as u32;
-        Some(stacks.map(|stack| has[tree.named(StackIndex(stack)) as usize]).collect())
-    }
-
     /// Adds up what a filter chooses.
     ///
     /// # Errors
@@ -195,25 +200,31 @@ impl Explorer {
         let choice = Choice::new(filter, self.trace.processes(), self.trace.threads())?;
         let has_required = self.has_required(filter);
         if is_plain(filter) && found == Found::default() {
-            return self.select_summary(has_required.as_deref());
+            return self.select_summary(has_required.as_deref().map(Vec::as_slice));
         }
         // What a snapshot holds stands in the file on its own.
         let is_of_snapshot = matches!(filter.at, Some(Moment::Snapshot { .. }));
         if let Some(table) = self.table().filter(|_| !is_of_snapshot) {
+            let passing = match needs_bits(filter) {
+                true => Some(self.passing(table, filter, &choice, is_cancelled)?),
+                false => None,
+            };
             let file_peak = self.summary.get_or_init(|| self.stored()).as_ref();
             let scan = Scan {
                 table,
                 filter,
                 choice: &choice,
-                has_required: has_required.as_deref(),
+                has_required: has_required.as_deref().map(Vec::as_slice),
                 duration_ns: self.trace.duration_ns(),
                 file_peak: file_peak.map(|summary| (summary.totals.peak_bytes, summary.totals.peak_time_ns)),
                 wants_histograms: found.histograms,
+                lifetimes: self.lifetimes_for(table, filter, found.histograms)?,
+                peaks: &self.peaks,
+                passing: passing.as_deref(),
                 spread: self.spread,
                 is_cancelled,
             };
-            let plans = self.plans.get_or_init(|| [RowPlan::new(table, false), RowPlan::new(table, true)]);
-            return Ok(Selection::of_scan(table, plans, scan.run()?));
+            return Ok(Selection::of_scan(table, self.plans(table), scan.run()?));
         }
         let by = if found.threads { GroupBy::Threads } else { GroupBy::Stacks };
         let query = Query {
@@ -227,7 +238,7 @@ impl Explorer {
             ..Query::default()
         };
         let mut replay = Replay { trace: &self.trace, progress: &mut |_, _| {}, damage: Vec::new() };
-        let collected = replay.collect(&query, &choice, has_required.as_deref())?;
+        let collected = replay.collect(&query, &choice, has_required.as_deref().map(Vec::as_slice))?;
         Ok(Selection::of_replay(collected, replay.damage))
     }
 
@@ -260,10 +271,13 @@ impl Explorer {
             table,
             filter,
             choice: &choice,
-            has_required: has_required.as_deref(),
+            has_required: has_required.as_deref().map(Vec::as_slice),
             duration_ns: self.trace.duration_ns(),
             file_peak: None,
             wants_histograms: false,
+            lifetimes: self.lifetimes_for(table, filter, false)?,
+            peaks: &self.peaks,
+            passing: None,
             spread: self.spread,
             is_cancelled,
         };

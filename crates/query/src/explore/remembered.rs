@@ -18,18 +18,29 @@ impl<K, V> Default for Remembered<K, V> {
 impl<K: PartialEq + Clone, V> Remembered<K, V> {
     /// The result for `key`. Two who ask at once may both make it: waiting would take as long.
     pub(super) fn get(&self, key: &K, make: impl FnOnce() -> V) -> Arc<V> {
+        match self.try_get::<std::convert::Infallible>(key, || Ok(make())) {
+            Ok(made) => made,
+            Err(never) => match never {},
+        }
+    }
+
+    /// As [`Remembered::get`]; an error is not remembered.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub(super) fn try_get<E>(&self, key: &K, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = lock().iter().find(|(known, _)| known == key) {
-            return Arc::clone(known);
+            return Ok(Arc::clone(known));
         }
-        let made = Arc::new(make());
+        let made = Arc::new(make()?);
         let mut all = lock();
         all.retain(|(known, _)| known != key);
         if all.len() == KEPT {
             all.remove(0);
         }
         all.push((key.clone(), Arc::clone(&made)));
-        made
+        Ok(made)
     }
 }
 

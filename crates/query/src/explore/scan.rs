@@ -3,12 +3,18 @@
 //! It means what [`crate::replay`] and [`crate::collector`] mean, without a replay: a block is known by its number, and
 //! "alive at" is a comparison of sequence numbers.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use heapr_trace::{ProcessIndex, Totals};
 
 use super::site_table::Site;
 
 use super::event_table::EventTable;
+use super::lifetime_column::{LifetimeColumn, LifetimeTest, bits_of};
+use super::passing::Passing;
 use super::peak::{HeapPeaks, Peak, PeakPart};
+use super::remembered::Remembered;
 use super::spread::Spread;
 use crate::choice::Choice;
 use crate::error::{Error, Result};
@@ -18,8 +24,9 @@ use crate::histogram::{HistogramCounter, HistogramOf};
 /// Allocations between two questions whether the scan was given up.
 const CANCEL_INTERVAL: usize = 1 << 20;
 
-/// Amounts of a site.
+/// Amounts of a site: in one line of the cache, as a scan goes from site to site in no order.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
 pub(crate) struct SiteSums {
     pub(crate) total_count: u64,
     pub(crate) total_bytes: u64,
@@ -42,6 +49,9 @@ impl SiteSums {
     }
 }
 
+/// Peaks of ranges of moves, which only a choice of processes, heaps and threads changes: that of the whole, and the heaps'.
+pub(crate) type KnownPeaks = Remembered<(u32, u32, Choice), (Peak, HeapPeaks)>;
+
 /// What is asked of a table.
 pub(crate) struct Scan<'a> {
     pub(crate) table: &'a EventTable,
@@ -54,6 +64,11 @@ pub(crate) struct Scan<'a> {
     pub(crate) file_peak: Option<(u64, u64)>,
     /// Histograms of size and of lifetime, in this order.
     pub(crate) wants_histograms: bool,
+    /// There if histograms or lifetimes are asked for.
+    pub(crate) lifetimes: Option<&'a LifetimeColumn>,
+    pub(crate) peaks: &'a KnownPeaks,
+    /// Which allocations pass the filter, where that depends on no time: then nothing of the filter is looked at again.
+    pub(crate) passing: Option<&'a Passing>,
     pub(crate) spread: Spread,
     pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
@@ -80,8 +95,8 @@ struct Counted {
     end: u32,
     is_ended: bool,
     is_temporary: bool,
-    /// 0 if nobody asks for it.
-    lifetime_ns: u64,
+    /// Bits of its lifetime; 0 if nobody asks for it.
+    lifetime_bits: u32,
 }
 
 /// Which allocations are looked at, and when they count as freed.
@@ -115,8 +130,8 @@ impl Scan<'_> {
                 let (bytes, time_ns) = match self.file_peak {
                     Some(peak) if self.choice.is_everything() && self.filter.range.is_none() => peak,
                     _ => {
-                        let (peak, _) = self.peak(from, to, false)?;
-                        (peak.bytes, peak.time_ns)
+                        let known = self.peak(from, to)?;
+                        (known.0.bytes, known.0.time_ns)
                     }
                 };
                 self.live(from, to, time_ns, Some(bytes))
@@ -151,9 +166,10 @@ impl Scan<'_> {
                 && !self.filter.is_temporary_only
                 && self.has_required.is_none()
                 && kind.is_none();
-            let (peak, heaps) = self.peak(from, to, is_whole)?;
+            let known = self.peak(from, to)?;
+            let (peak, heaps) = &*known;
             scanned.peak_time_ns = peak.time_ns;
-            scanned.heap_peaks = is_whole.then_some(heaps);
+            scanned.heap_peaks = is_whole.then(|| heaps.clone());
             peak.sequence
         } else {
             // All that was live at the start is live at its peak, as nothing that comes later counts.
@@ -224,23 +240,24 @@ impl Scan<'_> {
         Ok(if bytes == 0 { from } else { reached })
     }
 
-    /// The peak of the chosen processes, heaps and threads in a range, and those of the heaps if asked.
-    fn peak(&self, from: u32, to: u32, by_heap: bool) -> Result<(Peak, HeapPeaks)> {
+    /// The peak of the chosen processes, heaps and threads in a range, and those of the heaps.
+    pub(crate) fn peak(&self, from: u32, to: u32) -> Result<Arc<(Peak, HeapPeaks)>> {
+        self.peaks.try_get(&(from, to, self.choice.clone()), || self.find_peak(from, to))
+    }
+
+    fn find_peak(&self, from: u32, to: u32) -> Result<(Peak, HeapPeaks)> {
         let mut heaps: HeapPeaks = Vec::new();
-        let mut heap_of: Vec<u32> = Vec::new();
-        if by_heap {
-            let mut numbers = hashbrown::HashMap::new();
-            let sites = self.table.sites.iter().map(|site| {
-                *numbers.entry((site.process, site.heap)).or_insert_with(|| {
-                    heaps.push((site.process, site.heap, Peak::default()));
-                    heaps.len() as u32 - 1
-                })
-            });
-            heap_of = sites.collect();
-        }
+        let mut numbers = hashbrown::HashMap::new();
+        let number_of = self.table.sites.iter().map(|site| {
+            *numbers.entry((site.process, site.heap)).or_insert_with(|| {
+                heaps.push((site.process, site.heap, Peak::default()));
+                heaps.len() as u32 - 1
+            })
+        });
+        let heap_of: Vec<u32> = number_of.collect();
         // With one heap its peak is the whole's.
         let is_one_heap = heaps.len() == 1;
-        let tells_heaps = by_heap && !is_one_heap;
+        let tells_heaps = !is_one_heap;
         let first = self.table.born_in(0, from).end;
         let is_chosen = self.chosen_sites();
         let parts = self.spread.map(from as usize..to as usize, |part| {
@@ -325,6 +342,10 @@ impl Scan<'_> {
             let mut all = vec![SiteSums::default(); self.table.sites.len()];
             let mut sizes = HistogramCounter::new(HistogramOf::Size);
             let mut lifetimes = HistogramCounter::new(HistogramOf::Lifetime);
+            if let Some(passing) = self.passing.filter(|_| !self.wants_histograms) {
+                self.add_passing(passing, part, window.end, &is_at_peak, &mut all)?;
+                return Ok((all, sizes, lifetimes));
+            }
             let window = Window { first: part.start, last: part.end, ..*window };
             self.for_each_counted(&window, &passes, |counted| {
                 let sums = &mut all[counted.site];
@@ -340,8 +361,8 @@ impl Scan<'_> {
                     sums.peak_bytes = sums.peak_bytes.saturating_add(counted.size_bytes);
                 }
                 if self.wants_histograms {
-                    sizes.add(counted.size_bytes, counted.lifetime_ns, !counted.is_ended);
-                    lifetimes.add(counted.size_bytes, counted.lifetime_ns, !counted.is_ended);
+                    sizes.add_to(bits_of(counted.size_bytes), counted.size_bytes, !counted.is_ended);
+                    lifetimes.add_to(counted.lifetime_bits, counted.size_bytes, !counted.is_ended);
                 }
             })?;
             Ok((all, sizes, lifetimes))
@@ -356,6 +377,42 @@ impl Scan<'_> {
         scanned.sums = all;
         if self.wants_histograms {
             scanned.histograms = vec![sizes, lifetimes];
+        }
+        Ok(())
+    }
+
+    /// Adds those up that are known to pass: the same as [`Scan::add_up`] of a whole trace, in a loop with nothing else in it.
+    #[inline(never)]
+    fn add_passing(
+        &self,
+        passing: &Passing,
+        part: Range<usize>,
+        window_end: u32,
+        is_at_peak: &impl Fn(u32, u32) -> bool,
+        all: &mut [SiteSums],
+    ) -> Result<()> {
+        let table = self.table;
+        for start in part.clone().step_by(CANCEL_INTERVAL) {
+            if (self.is_cancelled)() {
+                return Err(Error::GivenUp);
+            }
+            passing.for_each(start..(start + CANCEL_INTERVAL).min(part.end), |allocation| {
+                let size_bytes = table.size_bytes(allocation);
+                let end = table.ends[allocation].sequence();
+                let is_ended = end < window_end;
+                let sums = &mut all[table.site_of[allocation] as usize];
+                sums.total_count += 1;
+                sums.total_bytes = sums.total_bytes.saturating_add(size_bytes);
+                sums.temporary_count += u64::from(is_ended && table.is_temporary(allocation, 0));
+                if !is_ended {
+                    sums.outstanding_count += 1;
+                    sums.outstanding_bytes = sums.outstanding_bytes.saturating_add(size_bytes);
+                }
+                if is_at_peak(table.births[allocation], end) {
+                    sums.peak_count += 1;
+                    sums.peak_bytes = sums.peak_bytes.saturating_add(size_bytes);
+                }
+            });
         }
         Ok(())
     }
@@ -429,12 +486,21 @@ impl Scan<'_> {
         mut visit: impl FnMut(Counted),
     ) -> Result<()> {
         let table = self.table;
-        let needs_lifetime = self.wants_histograms || self.filter.lifetime.is_some();
+        // What is known to pass is not tested again.
+        let (passing, filter) = match self.passing {
+            Some(passing) => (Some(passing), &Filter::default()),
+            None => (None, self.filter),
+        };
+        let needs_lifetime = self.wants_histograms || filter.lifetime.is_some();
+        let test = filter.lifetime.map(LifetimeTest::new);
         for start in (window.first..window.last).step_by(CANCEL_INTERVAL) {
             if (self.is_cancelled)() {
                 return Err(Error::GivenUp);
             }
             for allocation in start..(start + CANCEL_INTERVAL).min(window.last) {
+                if passing.is_some_and(|passing| !passing.has(allocation)) {
+                    continue;
+                }
                 // Of what was born before a range most is gone: nothing else of it is looked at.
                 let end = table.ends[allocation].sequence();
                 if end < window.alive_at {
@@ -442,27 +508,35 @@ impl Scan<'_> {
                 }
                 let site = table.site_of[allocation] as usize;
                 let is_ended = end < window.end;
-                if !passes[site] || window.wants_ended.is_some_and(|wanted| wanted != is_ended) {
+                if (passing.is_none() && !passes[site])
+                    || window.wants_ended.is_some_and(|wanted| wanted != is_ended)
+                {
                     continue;
                 }
                 let size_bytes = table.size_bytes(allocation);
                 let is_temporary =
                     is_ended && window.is_born_inside && table.is_temporary(allocation, window.replayed_from);
-                if self.filter.size.is_some_and(|size| !size.contains(size_bytes))
-                    || (self.filter.is_temporary_only && !is_temporary)
+                if filter.size.is_some_and(|size| !size.contains(size_bytes))
+                    || (filter.is_temporary_only && !is_temporary)
                 {
                     continue;
                 }
                 let birth = table.births[allocation];
-                let mut lifetime_ns = 0;
+                let mut lifetime_bits = 0;
                 if needs_lifetime {
-                    let free_ns = if is_ended { table.times.get(end) } else { window.end_ns };
-                    lifetime_ns = free_ns.saturating_sub(table.times.get(birth));
-                    if self.filter.lifetime.is_some_and(|lifetime| !lifetime.contains(lifetime_ns)) {
+                    let exact = || match is_ended {
+                        true => table.lifetime_ns(allocation, end),
+                        false => window.end_ns.saturating_sub(table.times.get(birth)),
+                    };
+                    lifetime_bits = match self.lifetimes {
+                        Some(known) if is_ended => known.bits(allocation),
+                        _ => bits_of(exact()),
+                    };
+                    if test.as_ref().is_some_and(|test| !test.passes(lifetime_bits, exact)) {
                         continue;
                     }
                 }
-                visit(Counted { site, size_bytes, birth, end, is_ended, is_temporary, lifetime_ns });
+                visit(Counted { site, size_bytes, birth, end, is_ended, is_temporary, lifetime_bits });
             }
         }
         Ok(())

@@ -36,6 +36,7 @@ impl EventTable {
             ledger.add_process(ProcessIndex(index as u32), process.origin);
         }
         let mut builder = Builder::default();
+        builder.table.reserve(event_count);
         let mut numbered = Vec::new();
         let mut seen = 0_u64;
         let mut events = trace.events(0, u64::MAX);

@@ -26,6 +26,16 @@ pub(crate) struct TimeColumn {
 }
 
 impl TimeColumn {
+    /// Makes room for so many times, if there is memory for it.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        let _ = self.offsets_ns.try_reserve(count);
+    }
+
+    /// To be called after the last time.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.offsets_ns.shrink_to_fit();
+    }
+
     /// Appends a time; one that is less than the last one counts as that.
     pub(crate) fn push(&mut self, time_ns: u64) {
         let time_ns = time_ns.max(self.last_ns);

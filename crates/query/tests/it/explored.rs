@@ -238,6 +238,39 @@ proptest! {
         let most = course.most_bytes.iter().max().copied().unwrap_or(0);
         prop_assert_eq!(course.peak.1, most);
     }
+
+    #[test]
+    fn what_is_kept_from_one_filter_does_not_change_the_next(
+        steps in steps(),
+        filters in prop::collection::vec((filter(), any::<bool>()), 2..6),
+        is_prepared in any::<bool>(),
+    ) {
+        let trace = trace(&steps, 10, true);
+        let kept = explorer(&trace, ENOUGH);
+        if is_prepared {
+            kept.prepare(&|| false).unwrap();
+        }
+        let cull = CullList::built_in();
+        for (filter, histograms) in filters {
+            let fresh = explorer(&trace, ENOUGH);
+            let found = Found { threads: true, histograms };
+            let answers = [&kept, &fresh].map(|explorer| {
+                let selection = explorer.select(&filter, found, &|| false).unwrap();
+                let ranking = explorer.rank(&selection, &cull, GroupBy::Threads, SortKey::default()).unwrap();
+                let rows = lines(&ranking, |group| explorer.frames(group));
+                let time = Span { from: 0, to: trace.duration_ns() + 1 };
+                let query = CourseQuery { filter: filter.clone(), cull: cull.clone(), time, bins: 3, by: CourseBy::Stacks, series_max: 3, of: CourseOf::LiveBytes };
+                (selection.totals, selection.by_heap, selection.histograms, rows, explorer.course(&query, &|| false).unwrap().unwrap())
+            });
+            prop_assert_eq!(&answers[0], &answers[1]);
+            // The course of the whole has all that a report of the whole has.
+            let whole = Filter { range: None, at: None, allocation_type: None, ..filter };
+            let totals = kept.select(&whole, found, &|| false).unwrap().totals;
+            let course = &answers[0].4;
+            prop_assert_eq!(course.alloc_count.iter().sum::<u64>(), totals.alloc_count);
+            prop_assert_eq!(course.alloc_bytes.iter().sum::<u64>(), totals.alloc_bytes);
+        }
+    }
 }
 
 #[test]

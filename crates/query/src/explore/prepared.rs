@@ -1,0 +1,124 @@
+//! What scans of many filters have in common, found once and kept: the rows of the table's sites, the lifetimes, the peak, the
+//! stacks with required frames, the allocations that pass.
+
+use std::sync::{Arc, PoisonError};
+
+use heapr_trace::StackIndex;
+
+use super::event_table::EventTable;
+use super::explorer::Explorer;
+use super::lifetime_column::LifetimeColumn;
+use super::passing::{Passing, PassingQuery};
+use super::row_plan::RowPlan;
+use super::scan::Scan;
+use super::site_table::Site;
+use crate::choice::Choice;
+use crate::error::Result;
+use crate::filter::Filter;
+
+/// Whether a filter looks at allocations one by one, at no time in particular: then what passes is found once, for all views.
+pub(super) fn needs_bits(filter: &Filter) -> bool {
+    let is_timeless = filter.range.is_none() && filter.at.is_none() && filter.allocation_type.is_none();
+    is_timeless && (filter.size.is_some() || filter.lifetime.is_some() || filter.is_temporary_only)
+}
+
+impl Explorer {
+    /// By stack of the file: whether one of the required frames is in it; `None`: none is required.
+    pub(super) fn has_required(&self, filter: &Filter) -> Option<Arc<Vec<bool>>> {
+        if filter.required_frames.is_empty() {
+            return None;
+        }
+        Some(self.required.get(&filter.required_frames, || {
+            let tree = self.tree();
+            let has = tree.stacks_with(&tree.matching_frames(&filter.required_frames));
+            let stacks = 0..self.trace().stacks().len() as u32;
+            stacks.map(|stack| has[tree.named(StackIndex(stack)) as usize]).collect()
+        }))
+    }
+
+    /// The lifetimes of a table's allocations, if a scan needs them.
+    pub(super) fn lifetimes_for(
+        &self,
+        table: &EventTable,
+        filter: &Filter,
+        wants_histograms: bool,
+    ) -> Result<Option<&LifetimeColumn>> {
+        if !wants_histograms && filter.lifetime.is_none() {
+            return Ok(None);
+        }
+        if self.lifetimes.get().is_none() {
+            // Another thread may have been faster; its column is the same.
+            let _ = self.lifetimes.set(LifetimeColumn::new(table, self.spread)?);
+        }
+        Ok(self.lifetimes.get())
+    }
+
+    /// The allocations that pass a filter, whatever its range, moment and type.
+    pub(super) fn passing(
+        &self,
+        table: &EventTable,
+        filter: &Filter,
+        choice: &Choice,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Arc<Passing>> {
+        let filter = Filter { range: None, at: None, allocation_type: None, ..filter.clone() };
+        let _finding = self.finding_passing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.passing.try_get(&filter, || {
+            let sites = self.passing_sites(table, &filter, choice);
+            let query = PassingQuery {
+                table,
+                filter: &filter,
+                sites: sites.as_deref(),
+                lifetimes: self.lifetimes_for(table, &filter, false)?,
+                duration_ns: self.trace().duration_ns(),
+                spread: self.spread,
+                is_cancelled,
+            };
+            query.run()
+        })
+    }
+
+    /// By site whether a filter lets it pass; nothing if all do.
+    fn passing_sites(&self, table: &EventTable, filter: &Filter, choice: &Choice) -> Option<Vec<bool>> {
+        let has_required = self.has_required(filter);
+        if has_required.is_none() && choice.is_everything() {
+            return None;
+        }
+        let passes = |site: &Site| {
+            let is_required = |has: &Arc<Vec<bool>>| has.get(site.stack.0 as usize).copied().unwrap_or(false);
+            site.is_chosen(choice) && has_required.as_ref().is_none_or(is_required)
+        };
+        Some(table.sites.iter().map(passes).collect())
+    }
+
+    /// Finds out what the scans of nearly all filters need, before the first of them is asked for: the peak of the whole, the
+    /// rows of the table's sites, the lifetimes. Nothing without a table.
+    ///
+    /// # Errors
+    /// It was given up.
+    pub fn prepare(&self, is_cancelled: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        let Some(table) = self.table() else { return Ok(()) };
+        let (filter, choice) = (Filter::default(), Choice::default());
+        let scan = Scan {
+            table,
+            filter: &filter,
+            choice: &choice,
+            has_required: None,
+            duration_ns: self.trace().duration_ns(),
+            file_peak: None,
+            wants_histograms: false,
+            lifetimes: self.lifetimes_for(table, &filter, true)?,
+            peaks: &self.peaks,
+            passing: None,
+            spread: self.spread,
+            is_cancelled,
+        };
+        scan.peak(0, table.move_count())?;
+        self.plans(table);
+        Ok(())
+    }
+
+    pub(super) fn plans(&self, table: &EventTable) -> &[RowPlan; 2] {
+        self.plans.get_or_init(|| [RowPlan::new(table, false), RowPlan::new(table, true)])
+    }
+}
