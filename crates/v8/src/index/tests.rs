@@ -266,7 +266,7 @@ fn the_objects_of_a_class_are_those_of_a_walk_over_all_nodes() {
         ObjectOrder::Distance,
         ObjectOrder::Name,
     ] {
-        for classes in (0..class_count).step_by(17).map(|class| vec![class]).chain([largest.clone()]) {
+        for classes in (0..class_count).step_by(61).map(|class| vec![class]).chain([largest.clone()]) {
             for self_bytes in [Some((1, u64::MAX)), None] {
                 for only in [None, Some(&every_third)] {
                     let query =
