@@ -6,7 +6,7 @@ use crate::EdgeKind;
 use crate::devtools::Heap;
 use crate::devtools::distances::{NO_DISTANCE, distances};
 use crate::format::compare_utf16;
-use crate::view::{EdgeName, Objects};
+use crate::view::{EdgeName, NodeNumber, Objects};
 
 /// Distances from here on belong to what only ignored objects hold.
 pub const BASE_UNREACHABLE_DISTANCE: i32 = 200_000_000;
@@ -28,7 +28,10 @@ impl<'a, H: Objects + ?Sized> RetainersView<'a, H> {
 
     /// The distance of a node in this view.
     pub fn distance(&self, node: u32) -> i32 {
-        let plain = self.heap.devtools_distance(node);
+        self.distance_in_view(node, self.heap.devtools_distance(node))
+    }
+
+    fn distance_in_view(&self, node: u32, plain: i32) -> i32 {
         match &self.distances {
             None if plain == NO_DISTANCE => BASE_UNREACHABLE_DISTANCE,
             None => plain,
@@ -56,36 +59,76 @@ impl<'a, H: Objects + ?Sized> RetainersView<'a, H> {
     pub fn some_edges_into(&self, node: u32, first: usize, count: usize) -> (Vec<u32>, usize) {
         let heap = self.heap;
         let root = heap.root();
-        let mut edges: Vec<(i32, u32)> = heap
-            .edges_into(node, usize::MAX)
+        let all = heap.edges_into(node, usize::MAX);
+        let holders = heap.holders(&all);
+        let sources: Vec<u32> = holders.iter().map(|&(source, _)| source).collect();
+        let distances = heap.numbers_of(NodeNumber::Distance, &sources);
+        let mut edges: Vec<(i32, u32, EdgeKind)> = all
             .iter()
-            .filter(|&&edge| !matches!(heap.edge_kind(edge), EdgeKind::WEAK | EdgeKind::INVISIBLE))
-            .map(|&edge| (edge, heap.source(edge)))
-            .filter(|&(_, source)| source != root)
-            .map(|(edge, source)| {
-                let is_ignored = self.ignored_edges.contains(&edge);
-                (if is_ignored { BASE_UNREACHABLE_DISTANCE } else { self.distance(source) }, edge)
+            .zip(holders)
+            .zip(distances)
+            .filter(|&((_, (source, kind)), _)| {
+                !matches!(kind, EdgeKind::WEAK | EdgeKind::INVISIBLE) && source != root
+            })
+            .map(|((&edge, (source, kind)), distance)| {
+                let distance = if self.ignored_edges.contains(&edge) {
+                    BASE_UNREACHABLE_DISTANCE
+                } else {
+                    self.distance_in_view(source, NodeNumber::to_distance(distance))
+                };
+                (distance, edge, kind)
             })
             .collect();
-        edges.sort_by_key(|&(distance, _)| distance);
+        edges.sort_by_key(|&(distance, ..)| distance);
         let (total, end) = (edges.len(), first.saturating_add(count).min(edges.len()));
         // Names cost more than distances: only those are looked up that decide about what was asked for.
         let mut at = 0;
         while at < end {
-            let same = edges[at..].partition_point(|&(distance, _)| distance == edges[at].0);
+            let same = edges[at..].partition_point(|&(distance, ..)| distance == edges[at].0);
             if at + same > first {
-                edges[at..at + same].sort_by_cached_key(|&(_, edge)| {
-                    let name = match heap.edge_name(edge) {
-                        EdgeName::Index(index) => (false, true, Name(index.to_string())),
-                        EdgeName::Name(name) => (name == "__proto__", false, Name(name.into_owned())),
-                    };
-                    (name.0, name.1, name.2)
-                });
+                self.sort_by_name(&mut edges[at..at + same]);
             }
             at += same;
         }
-        let some = edges[first.min(end)..end].iter().map(|&(_, edge)| edge).collect();
+        let some = edges[first.min(end)..end].iter().map(|&(_, edge, _)| edge).collect();
         (some, total)
+    }
+
+    /// Millions of edges have a few names: each is compared once.
+    fn sort_by_name(&self, edges: &mut [(i32, u32, EdgeKind)]) {
+        let heap = self.heap;
+        let mut numbers: FxHashMap<(bool, u32), u32> = FxHashMap::default();
+        let mut names = Vec::new();
+        let mut keyed: Vec<(u32, (i32, u32, EdgeKind))> = edges
+            .iter()
+            .map(|&held| {
+                let (_, edge, kind) = held;
+                let number = *numbers
+                    .entry((kind.has_string_name(), heap.edge_name_index(edge)))
+                    .or_insert_with(|| {
+                        let name = match heap.edge_name(edge) {
+                            EdgeName::Index(index) => (false, true, Name(index.to_string())),
+                            EdgeName::Name(name) => (name == "__proto__", false, Name(name.into_owned())),
+                        };
+                        names.push(name);
+                        names.len() as u32 - 1
+                    });
+                (number, held)
+            })
+            .collect();
+        let mut order: Vec<u32> = (0..names.len() as u32).collect();
+        order.sort_by(|&one, &other| names[one as usize].cmp(&names[other as usize]));
+        let mut ranks = vec![0; names.len()];
+        let mut rank = 0;
+        for (at, &name) in order.iter().enumerate() {
+            let is_new = at > 0 && names[order[at - 1] as usize] != names[name as usize];
+            rank += u32::from(is_new);
+            ranks[name as usize] = rank;
+        }
+        keyed.sort_by_key(|&(number, _)| ranks[number as usize]);
+        for (slot, (_, held)) in edges.iter_mut().zip(keyed) {
+            *slot = held;
+        }
     }
 }
 

@@ -305,6 +305,10 @@ impl Objects for StoredGraph {
         Cow::Owned(edges)
     }
 
+    fn holders(&self, edges: &[u32]) -> Vec<(u32, EdgeKind)> {
+        self.walk_holders(edges)
+    }
+
     fn known_shapes(&self, nodes: Range<u32>) -> Option<Vec<(u32, u32)>> {
         let all = self.blocks.all_numbers(Column::Shapes);
         let rows = all.as_chunks::<2>().0;

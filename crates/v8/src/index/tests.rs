@@ -8,10 +8,11 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{Fingerprint, IndexStore, StoredGraph};
+use crate::EdgeKind;
 use crate::analysis::{Naming, path_from_root};
-use crate::devtools::{Heap, NodeSet, display_text, edge_text};
+use crate::devtools::{Heap, NodeSet, RetainersView, display_text, edge_text};
 use crate::view::by_name;
-use crate::view::{FieldOrder, ObjectOrder, ObjectQuery, Objects, Page, SnapshotView};
+use crate::view::{EdgeName, FieldOrder, ObjectOrder, ObjectQuery, Objects, Page, SnapshotView};
 use crate::{ReadOptions, Snapshot, StoredSummary};
 
 /// A small generator of numbers that look random.
@@ -265,7 +266,7 @@ fn the_objects_of_a_class_are_those_of_a_walk_over_all_nodes() {
         ObjectOrder::Distance,
         ObjectOrder::Name,
     ] {
-        for classes in (0..class_count).step_by(17).map(|class| vec![class]).chain([largest.clone()]) {
+        for classes in (0..class_count).step_by(61).map(|class| vec![class]).chain([largest.clone()]) {
             for self_bytes in [Some((1, u64::MAX)), None] {
                 for only in [None, Some(&every_third)] {
                     let query =
@@ -290,6 +291,41 @@ fn the_objects_of_a_class_are_those_of_a_walk_over_all_nodes() {
         }
     }
     assert!(row_count > 10_000);
+}
+
+#[test]
+fn all_retainers_of_an_object_are_in_the_order_of_single_look_ups() {
+    let made = indexed(6000, 14);
+    let stored = made.open();
+    let (mut edge_count, mut most) = (0, 0);
+    for objects in [&*made.heap as &dyn Objects, &stored] {
+        let view = RetainersView::whole(objects);
+        for node in (0..6000).rev().take(40).chain((0..6000).step_by(29)) {
+            let all = objects.edges_into(node, usize::MAX);
+            let single: Vec<_> =
+                all.iter().map(|&edge| (objects.source(edge), objects.edge_kind(edge))).collect();
+            assert_eq!(objects.holders(&all), single);
+            let mut expected: Vec<u32> = all
+                .iter()
+                .copied()
+                .filter(|&edge| !matches!(objects.edge_kind(edge), EdgeKind::WEAK | EdgeKind::INVISIBLE))
+                .filter(|&edge| objects.source(edge) != objects.root())
+                .collect();
+            expected.sort_by_cached_key(|&edge| {
+                let (is_last, is_index, name) = match objects.edge_name(edge) {
+                    EdgeName::Index(index) => (false, true, index.to_string()),
+                    EdgeName::Name(name) => (name == "__proto__", false, name.into_owned()),
+                };
+                // Names of this snapshot are ASCII: their bytes are in the order of JavaScript.
+                (view.edge_distance(edge), is_last, is_index, name)
+            });
+            assert_eq!(view.edges_into(node), expected, "node {node}");
+            edge_count += expected.len();
+            most = most.max(all.len());
+        }
+    }
+    // So many for one that whole columns were read.
+    assert!(edge_count > 1000 && most * 256 > 6000, "{edge_count} {most}");
 }
 
 #[test]

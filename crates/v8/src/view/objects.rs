@@ -78,6 +78,11 @@ impl NodeNumber {
     pub(crate) fn of_distance(distance: i32) -> u64 {
         (i64::from(distance) - i64::from(i32::MIN)) as u64
     }
+
+    /// The distance that a number stands for.
+    pub(crate) fn to_distance(number: u64) -> i32 {
+        (number as i64).saturating_add(i64::from(i32::MIN)) as i32
+    }
 }
 
 /// The objects of a snapshot, with DevTools' numbers. Nodes and edges are numbered from 0 on.
@@ -137,6 +142,11 @@ pub trait Objects: Send + Sync {
     fn edge_name_index(&self, edge: u32) -> u32;
     /// The edges that go to the node, in descending order; the first `most` of them.
     fn edges_into(&self, node: u32, most: usize) -> Cow<'_, [u32]>;
+
+    /// The node that each edge comes from, and the edge's kind; the edges descend.
+    fn holders(&self, edges: &[u32]) -> Vec<(u32, EdgeKind)> {
+        edges.iter().map(|&edge| (self.source(edge), self.edge_kind(edge))).collect()
+    }
 
     /// Plain objects among some nodes, and the number of the list of properties that each has, ascending by node; nothing
     /// where nobody knows without looking at each.
