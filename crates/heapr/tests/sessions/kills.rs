@@ -17,7 +17,8 @@ fn a_killed_recorder_leaves_a_file_that_opens_and_a_name_that_is_free() {
         stage.start_steady("again", &["-o", &file, "--flush-timer", "0.02"]).ok();
         let status =
             stage.wait_for("again", "the first events", |status| status["event_count"].as_u64() > Some(2000));
-        std::thread::sleep(Duration::from_millis(37 * round));
+        // The file holds what was flushed: the timer's 20 ms must have passed.
+        std::thread::sleep(Duration::from_millis(100 + 37 * round));
         kill(&status["recorder_pid"].to_string());
         let info = stage.json(&["info", &file]);
         assert_eq!(info["is_complete"], false);
