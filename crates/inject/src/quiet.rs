@@ -65,7 +65,7 @@ pub(crate) fn is_in_allocator(
     match registers.system_call() {
         Some(call) if !ALLOCATOR_CALLS.contains(&call) => return false,
         // Threads wait in futex for anything; the C library's own locks are waited for in one function.
-        Some(FUTEX) => {
+        Some(FUTEX) if is_futex_wait(thread) => {
             if let Some((start, end)) = code.private_lock_range
                 && !(start..end).contains(&registers.rip)
                 && is_in(&code.library_ranges[..code.library_ranges.len().min(1)], registers.rip)
@@ -160,7 +160,7 @@ fn waits_for_others(code: &AllocatorCode, thread: &StoppedThread) -> bool {
     const WAITS: [u64; 14] = [7, 23, 35, 43, 45, 47, 61, 230, 232, 270, 271, 281, 288, 441];
     match thread.registers.system_call() {
         // glibc's malloc waits for its locks in one place; of other allocators that is not known.
-        Some(FUTEX) => {
+        Some(FUTEX) if is_futex_wait(thread) => {
             let is_of_libc = |&(start, end): &(u64, u64)| {
                 code.library_ranges.first().is_some_and(|libc| libc.0 <= start && end <= libc.1)
             };
@@ -172,4 +172,14 @@ fn waits_for_others(code: &AllocatorCode, thread: &StoppedThread) -> bool {
         Some(call) => WAITS.contains(&call),
         None => false,
     }
+}
+
+/// Whether a thread that is in futex waits there. Who gives up a lock is in futex, too, to wake others, and from an allocator's lock it
+/// goes back into the allocator.
+fn is_futex_wait(thread: &StoppedThread) -> bool {
+    const COMMAND_MASK: u64 = 0x7f;
+    const FUTEX_WAIT: u64 = 0;
+    const FUTEX_WAIT_BITSET: u64 = 9;
+    // The second argument.
+    matches!(thread.registers.rsi & COMMAND_MASK, FUTEX_WAIT | FUTEX_WAIT_BITSET)
 }
