@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let plan = Plan::make(&memory)?;
     println!("glibc {}, planned in {:?}", plan.version(), started.elapsed());
     let started = std::time::Instant::now();
-    let rundown = walk(&plan, &memory, &[])?;
+    let rundown = walk(&plan, &memory, &[], &mut plan.room(&memory))?;
     println!("walked in {:?}, {} arenas", started.elapsed(), rundown.arena_count());
     println!("{:?}", rundown.totals());
     for finding in rundown.findings() {

@@ -33,6 +33,10 @@ pub(crate) const SYS_MUNMAP: u64 = 11;
 const LIMIT: Duration = Duration::from_secs(5);
 const STOP_LIMIT: Duration = Duration::from_millis(200);
 const SETTLE_LIMIT: Duration = Duration::from_millis(30);
+/// At the first tries: enough for 64 threads on two processors, each of which leaves an allocator (3 ms). Those that wait for a
+/// buffer get it only when the target runs again, and nobody else comes into the agent then.
+const SETTLE_LIMIT_AT_FIRST: Duration = Duration::from_millis(8);
+const FIRST_TRIES: u32 = 4;
 /// Tries that are made however long each takes: on a busy machine threads come out of the agent slowly.
 const TRIES_MIN: u32 = 40;
 /// Between two tries; twice as long each time, up to the second.
@@ -89,7 +93,7 @@ pub(crate) fn remove(
     let gate = Gate::of(record);
     let memory_error = |source| Error::Memory { pid, source };
     let agent = (record.start_avma, record.start_avma.wrapping_add(record.bytes));
-    let others = functions_besides(record);
+    let others = functions_besides(pid, memory, record)?;
     let islands = record.islands.iter().map(|&(start, bytes)| (start, start.wrapping_add(bytes)));
     let islands: Vec<(u64, u64)> = islands.collect();
     let mut is_restored = false;
@@ -98,7 +102,10 @@ pub(crate) fn remove(
     loop {
         report.try_count += 1;
         // On a busy machine many threads take their time: rather one longer pause than an agent that stays.
-        let settle_limit = SETTLE_LIMIT * (1 << (report.try_count / 4).min(3));
+        let settle_limit = match report.try_count {
+            ..=FIRST_TRIES => SETTLE_LIMIT_AT_FIRST,
+            more => SETTLE_LIMIT * (1 << (more / FIRST_TRIES).min(3)),
+        };
         let mut parts = PauseParts::default();
         let mut stopwatch = Stopwatch::start();
         if let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? {
@@ -163,15 +170,24 @@ pub(crate) fn remove(
     }
 }
 
-/// The hooked functions that are no allocator's: they may run code of the program's.
-fn functions_besides(record: &Record) -> Vec<(u64, u64)> {
+/// Functions besides the allocator's that the agent calls and in which a thread may wait: hooked ones, which may run code of the
+/// program's; those that take a lock of the loader's; those that allocate by themselves, so that they come to the gate.
+fn functions_besides(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<Vec<(u64, u64)>> {
     /// Longer than dlclose and its kin are in the C library, which are wrappers.
     const BYTES: u64 = 512;
+    const CALLED: [&str; 2] = ["dl_iterate_phdr", "pthread_setspecific"];
+    let modules = Modules::read(pid, memory)?;
+    // Another library may define the name, too: which one the agent calls is not known any more.
+    let called = modules
+        .list
+        .iter()
+        .flat_map(|module| CALLED.into_iter().filter_map(|name| module.symbol(memory, name)))
+        .map(|symbol| (symbol.address_avma, symbol.address_avma.wrapping_add(symbol.size_bytes.max(BYTES))));
     let entries = record.patches.iter().map(|patch| patch.address_avma);
-    entries
+    let hooked = entries
         .filter(|&entry_avma| !quiet::is_in(&record.code.allocator_ranges, entry_avma))
-        .map(|entry_avma| (entry_avma, entry_avma.wrapping_add(BYTES)))
-        .collect()
+        .map(|entry_avma| (entry_avma, entry_avma.wrapping_add(BYTES)));
+    Ok(hooked.chain(called).collect())
 }
 
 /// A thread may be in the agent for as long as it likes: the bytes are put back, the agent stays.
@@ -240,11 +256,32 @@ fn unmap(memory: &ProcessMemory, thread: &mut Borrowed<'_>, record: &Record) -> 
     let own = list.chunks_exact(16).map(|pair| (word(&pair[..8]), word(&pair[8..])));
     let own = own.filter(|&(start, bytes)| start != 0 && bytes != 0);
     let whole = std::iter::once((record.start_avma, record.bytes)).filter(|&(start, _)| start != 0);
-    for (start, bytes) in own.chain(record.islands.iter().copied()).chain(whole) {
-        let bytes = bytes.next_multiple_of(4096);
+    // What the calls run through goes last, and its own.
+    let own = joined(own.chain(record.islands.iter().copied()));
+    for (start, bytes) in own.into_iter().chain(joined(whole)) {
         let _ = thread.system_call(SYS_MUNMAP, [start, bytes, 0, 0, 0, 0])?;
     }
     Ok(())
+}
+
+/// Ranges (start and bytes, of whole pages) by address, neighbours made one: each call into the target takes its time, and the states
+/// of threads that were made after each other lie side by side.
+fn joined(ranges: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    // They stood in the target's memory: what can be no range is none.
+    let whole = |(start, bytes): (u64, u64)| {
+        let bytes = bytes.checked_next_multiple_of(4096)?;
+        start.checked_add(bytes).map(|_| (start, bytes))
+    };
+    let mut ranges: Vec<(u64, u64)> = ranges.filter_map(whole).collect();
+    ranges.sort_unstable();
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for (start, bytes) in ranges {
+        match joined.last_mut() {
+            Some((first, length)) if *first + *length == start => *length += bytes,
+            _ => joined.push((start, bytes)),
+        }
+    }
+    joined
 }
 
 /// Undoes what an attach has done so far, while the target still stands still.

@@ -31,6 +31,7 @@ pub mod rundown;
 mod start_block;
 mod stop;
 mod target;
+mod urgency;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 

@@ -43,7 +43,9 @@ const NAME_BYTES_MAX: usize = 4096;
 
 const AT_PHDR: u64 = 3;
 const AT_PHNUM: u64 = 5;
+const PT_LOAD: u64 = 1;
 const PT_DYNAMIC: u64 = 2;
+const PT_INTERP: u64 = 3;
 const PT_PHDR: u64 = 6;
 const DT_DEBUG: u64 = 21;
 
@@ -124,7 +126,8 @@ fn read_module(
     Some(module)
 }
 
-/// Address of the loader's `struct r_debug`, which it enters into the program's dynamic section.
+/// Address of the loader's `struct r_debug`, which it enters into the program's dynamic section. Of a program that was started as an
+/// argument of the loader the kernel knows the loader only; that has it under a name.
 fn find_debug(pid: u32, memory: &impl TargetMemory) -> Result<u64> {
     let memory_error = |source: Unreachable| Error::Memory { pid, source };
     let auxiliary = fs::read(format!("/proc/{pid}/auxv")).map_err(|error| match error.kind() {
@@ -141,24 +144,35 @@ fn find_debug(pid: u32, memory: &impl TargetMemory) -> Result<u64> {
     let no_loader =
         Error::Unsupported { pid, reason: "it is linked statically: there is no C library to hook" };
     let (Some(headers_avma), Some(count)) = (entry(AT_PHDR), entry(AT_PHNUM)) else { return Err(no_loader) };
-    let (mut bias, mut dynamic_svma) = (0, None);
+    // Without an entry of their own the headers follow the file's header, which is where the module begins.
+    let (mut bias, mut dynamic_svma) = (headers_avma & !0xfff, None);
+    let (mut has_own_entry, mut is_at_its_address, mut has_loader) = (false, true, false);
     for number in 0..count.min(1000) {
         let mut header = [0; 56];
         memory.read(headers_avma + number * 56, &mut header).map_err(memory_error)?;
         let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().unwrap_or_default());
         match word(0) & 0xffff_ffff {
-            PT_PHDR => bias = headers_avma.wrapping_sub(word(16)),
+            PT_PHDR => {
+                has_own_entry = true;
+                bias = headers_avma.wrapping_sub(word(16));
+            }
+            PT_INTERP => has_loader = true,
             PT_DYNAMIC => dynamic_svma = Some(word(16)),
+            PT_LOAD if word(8) == 0 => is_at_its_address = word(16) != 0,
             _ => {}
         }
     }
     let Some(dynamic_svma) = dynamic_svma else { return Err(no_loader) };
+    if is_at_its_address && !has_own_entry {
+        bias = 0;
+    }
     let dynamic_avma = bias.wrapping_add(dynamic_svma);
     for number in 0..DYNAMIC_ENTRIES_MAX {
         let at = dynamic_avma.wrapping_add(number * 16);
         match memory.read_u64(at).map_err(memory_error)? {
             0 => break,
-            DT_DEBUG => {
+            // Also in one that is linked statically to any address, where nobody fills it in.
+            DT_DEBUG if has_loader => {
                 let debug_avma = memory.read_u64(at.wrapping_add(8)).map_err(memory_error)?;
                 return match debug_avma {
                     0 => {
@@ -170,7 +184,9 @@ fn find_debug(pid: u32, memory: &impl TargetMemory) -> Result<u64> {
             _ => {}
         }
     }
-    Err(no_loader)
+    let loader = read_module(memory, String::new(), false, bias, dynamic_avma);
+    let debug = loader.and_then(|loader| loader.symbol(memory, "_r_debug"));
+    debug.map(|symbol| symbol.address_avma).ok_or(no_loader)
 }
 
 impl Module {

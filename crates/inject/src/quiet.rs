@@ -6,7 +6,7 @@
 
 use crate::gate::Gate;
 use crate::maps::{self, Mapping};
-use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
 use crate::plan::Plan;
 use crate::stop::StoppedThread;
 
@@ -35,19 +35,40 @@ pub(crate) fn is_in(ranges: &[(u64, u64)], address_avma: u64) -> bool {
     ranges.iter().any(|&(start, end)| (start..end).contains(&address_avma))
 }
 
-/// Words of a thread's stack from `sp` on.
+/// Words of a thread's stack from `sp` on; `None` if it cannot be read, so that nothing is known of what the thread will come back to.
 pub(crate) fn stack_words(
     memory: &ProcessMemory,
     mappings: &[Mapping],
     sp_avma: u64,
     bytes_max: u64,
-) -> Vec<u64> {
+) -> Option<Vec<u64>> {
+    const PAGE: u64 = 4096;
     let start = sp_avma & !7;
-    // The stack of a thread that was made since the list was read: to the end of the page.
-    let end = maps::find(mappings, start).map_or(start | 4095, |mapping| mapping.end_avma);
+    // The stack of a thread that was made since the list was read: as far as something is mapped.
+    let end =
+        maps::find(mappings, start).map_or(start.saturating_add(STACK_BYTES_MAX), |mapping| mapping.end_avma);
     let bytes = end.saturating_sub(start).min(bytes_max);
-    let bytes = memory.read_vec(start, bytes as usize).unwrap_or_default();
-    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())).collect()
+    let bytes = memory.read_vec(start, bytes as usize).or_else(|_| {
+        // The list is not of this moment: what is still there of it, page by page.
+        let mut read = memory.read_vec(start, (PAGE - start % PAGE).min(bytes) as usize)?;
+        while (read.len() as u64) < bytes {
+            let at = start + read.len() as u64;
+            match memory.read_vec(at, PAGE.min(bytes - read.len() as u64) as usize) {
+                Ok(page) => read.extend(page),
+                Err(_) => break,
+            }
+        }
+        Ok::<_, Unreachable>(read)
+    });
+    let words = |bytes: Vec<u8>| {
+        bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())).collect()
+    };
+    bytes.ok().map(words)
+}
+
+/// Whether a word of a thread's stack is such a one; also if the stack cannot be read.
+fn may_have_word(words: Option<Vec<u64>>, is_such: impl Fn(u64) -> bool) -> bool {
+    words.is_none_or(|words| words.into_iter().any(is_such))
 }
 
 /// Whether a thread may be at allocating or freeing. Who waits at the gate is not.
@@ -76,9 +97,9 @@ pub(crate) fn is_in_allocator(
         _ => {}
     }
     is_in(&code.library_ranges, registers.rip)
-        && stack_words(memory, mappings, registers.rsp, ALLOCATOR_STACK_BYTES)
-            .iter()
-            .any(|&word| is_in(&code.allocator_ranges, word))
+        && may_have_word(stack_words(memory, mappings, registers.rsp, ALLOCATOR_STACK_BYTES), |word| {
+            is_in(&code.allocator_ranges, word)
+        })
 }
 
 /// Whether a thread is, or will come back, in bytes that a jump overwrites: a signal may have interrupted it there.
@@ -94,7 +115,7 @@ pub(crate) fn is_in_prologue(
         (low..high).contains(&address) && plan.hooks.iter().any(|hook| hook.prologue.is_inside(address))
     };
     is_inside(thread.registers.rip)
-        || stack_words(memory, mappings, thread.registers.rsp, STACK_BYTES_MAX).into_iter().any(is_inside)
+        || may_have_word(stack_words(memory, mappings, thread.registers.rsp, STACK_BYTES_MAX), is_inside)
 }
 
 /// Whether a thread is in `ranges`, or has a word on its stack that leads there; `data`: addresses in them that hold no code.
@@ -106,9 +127,9 @@ pub(crate) fn may_return_to(
     thread: &StoppedThread,
 ) -> bool {
     is_in(ranges, thread.registers.rip)
-        || stack_words(memory, mappings, thread.registers.rsp, u64::MAX)
-            .into_iter()
-            .any(|word| is_in(ranges, word) && !data.contains(&word))
+        || may_have_word(stack_words(memory, mappings, thread.registers.rsp, u64::MAX), |word| {
+            is_in(ranges, word) && !data.contains(&word)
+        })
 }
 
 /// Whether a thread may come back to the agent, which lies in `agent`.
@@ -129,7 +150,7 @@ pub(crate) fn may_return_to_agent(
     if is_in(&[agent], thread.registers.rip) {
         return true;
     }
-    let mut words = stack_words(memory, mappings, thread.registers.rsp, u64::MAX);
+    let Some(mut words) = stack_words(memory, mappings, thread.registers.rsp, u64::MAX) else { return true };
     words.extend(interrupted_words(&words, sigreturn_avma, memory, mappings));
     if !words.iter().any(|&word| is_in(&[agent], word)) {
         return false;
@@ -138,7 +159,8 @@ pub(crate) fn may_return_to_agent(
     !waits_for_others(code, thread) || words.iter().any(is_between)
 }
 
-/// Words of the stacks that signal handlers on stacks of their own have left, as far as their frames among `words` tell.
+/// Words of the stacks that signal handlers on stacks of their own have left, as far as their frames among `words` tell. What cannot
+/// be read is no stack: the word was left from another call.
 fn interrupted_words(
     words: &[u64],
     sigreturn_avma: u64,
@@ -150,7 +172,8 @@ fn interrupted_words(
     const FRAMES_MAX: usize = 4;
     let frames = words.iter().enumerate().filter(|&(_, &word)| word == sigreturn_avma);
     let pointers = frames.filter_map(|(place, _)| words.get(place + RSP_WORDS).copied());
-    pointers.take(FRAMES_MAX).flat_map(|rsp| stack_words(memory, mappings, rsp, u64::MAX)).collect()
+    let stacks = pointers.take(FRAMES_MAX).filter_map(|rsp| stack_words(memory, mappings, rsp, u64::MAX));
+    stacks.flatten().collect()
 }
 
 /// Whether a thread is in a system call in which no allocator waits.

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::ptrace::{self, Event};
 use crate::stop::StoppedThread;
+use crate::urgency::Urgency;
 use crate::x86_64::{FRAME_BYTES_MAX, Registers, return_frame};
 
 /// Instructions of the target's C library that are used.
@@ -38,12 +39,15 @@ pub(crate) struct Borrowed<'a> {
     /// Where the return frame begins now.
     frame_avma: u64,
     is_home: bool,
+    is_urgent: bool,
 }
 
 /// Longest that one call may take. They are short; a swapped-out page may be waited for.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
 /// Looks before a thread is waited for by sleeping: some milliseconds.
 const YIELDS: u32 = 5000;
+/// Looks if we go before all other threads: some ten microseconds, after which a target on our processor must get it.
+const LOOKS_IF_URGENT: u32 = 50;
 /// Below the stack pointer: leaf functions keep data there.
 const RED_ZONE_BYTES: u64 = 128;
 /// All signals but those that cannot be blocked.
@@ -70,6 +74,7 @@ impl<'a> Borrowed<'a> {
             signal_mask: ptrace::signal_mask(tid).map_err(trace("PTRACE_GETSIGMASK"))?,
             frame_avma: 0,
             is_home: true,
+            is_urgent: Urgency::is_on(),
         };
         let below = thread.registers.rsp.saturating_sub(RED_ZONE_BYTES + FRAME_BYTES_MAX);
         borrowed.place_frame(below & !63)?;
@@ -142,23 +147,26 @@ impl<'a> Borrowed<'a> {
                         reason: "a call in it did not come back".to_owned(),
                     });
                 }
-                // It comes back within microseconds, mostly; a sleep would make the target wait for longer than that.
-                None => {
-                    look_count += 1;
-                    if look_count > YIELDS {
-                        std::thread::sleep(Duration::from_micros(20));
-                    } else {
-                        std::thread::yield_now();
-                    }
-                }
+                None => self.let_it_run(&mut look_count),
             }
         }
     }
 
+    /// It comes back within microseconds, mostly; a sleep would make the target wait for longer than that.
+    fn let_it_run(&self, look_count: &mut u32) {
+        *look_count += 1;
+        if *look_count > if self.is_urgent { LOOKS_IF_URGENT } else { YIELDS } {
+            std::thread::sleep(Duration::from_micros(20));
+        } else {
+            std::thread::yield_now();
+        }
+    }
+
     fn begin(&mut self, registers: &Registers) -> Result<()> {
-        self.trace("PTRACE_SETSIGMASK", ptrace::set_signal_mask(self.tid, ALL_SIGNALS))?;
         self.is_home = false;
+        // In this order: the way back gives the thread its own mask.
         self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, registers))?;
+        self.trace("PTRACE_SETSIGMASK", ptrace::set_signal_mask(self.tid, ALL_SIGNALS))?;
         self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
         self.wait()
     }
@@ -208,6 +216,14 @@ impl<'a> Borrowed<'a> {
         loop {
             let now = self.trace("PTRACE_GETREGS", ptrace::registers(self.tid))?;
             let is_end = now.orig_rax == SIGRETURN && now.rsp == self.frame_avma + 8;
+            if is_end {
+                // A return from a signal handler makes the kernel forget how long an interrupted sleep still has to last. In its
+                // place a call that does nothing, and the way to the return behind it, should we be killed.
+                let mut registers = now;
+                registers.rip = self.gadgets.sigreturn_avma;
+                (registers.orig_rax, registers.rdi, registers.rsi) = (crate::detach::SYS_MUNMAP, 0, 0);
+                self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, &registers))?;
+            }
             self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;
             self.wait()?;
             if is_end {
@@ -239,6 +255,7 @@ impl<'a> Borrowed<'a> {
         self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, &self.original))?;
         self.trace("PTRACE_CONT", ptrace::go_on(self.tid, 0))?;
         let deadline = Instant::now() + CALL_LIMIT;
+        let mut look_count = 0_u32;
         loop {
             match self.trace("waitpid", ptrace::poll(self.tid))? {
                 Some(Event::Interrupted) => return Ok(()),
@@ -248,7 +265,7 @@ impl<'a> Borrowed<'a> {
                     self.trace("PTRACE_CONT", ptrace::go_on(self.tid, 0))?;
                 }
                 None if Instant::now() > deadline => return Err(Error::Ended { pid: self.pid }),
-                None => std::thread::yield_now(),
+                None => self.let_it_run(&mut look_count),
             }
         }
     }

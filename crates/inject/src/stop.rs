@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::exec_stop::HeldExec;
 use crate::ptrace::{self, Event};
 use crate::target;
+use crate::urgency::Urgency;
 use crate::x86_64::Registers;
 
 /// A thread that stands still.
@@ -29,6 +30,7 @@ pub(crate) struct Stopped {
     pub(crate) threads: Vec<StoppedThread>,
     seized: Vec<Seized>,
     pause: Duration,
+    _urgency: Urgency,
 }
 
 /// What became of threads that were in the way.
@@ -57,7 +59,8 @@ impl Stopped {
     /// all go on.
     pub(crate) fn stop(pid: u32, held: Option<HeldExec>, limit: Duration) -> Result<Option<Self>> {
         let deadline = Instant::now() + limit;
-        let mut stopped = Self { pid, threads: Vec::new(), seized: Vec::new(), pause: Duration::ZERO };
+        let (threads, seized) = (Vec::new(), Vec::new());
+        let mut stopped = Self { pid, threads, seized, pause: Duration::ZERO, _urgency: Urgency::begin() };
         if let Some(tid) = held.map(HeldExec::into_stopped) {
             stopped.seized.push(Seized { tid, since: Instant::now(), is_stopped: true });
         }
@@ -157,7 +160,7 @@ impl Stopped {
         mut is_busy: impl FnMut(&StoppedThread) -> bool,
     ) -> Result<Settled> {
         /// Longer than most calls of an allocator take on a processor.
-        const MOMENT: Duration = Duration::from_micros(60);
+        const MOMENT: Duration = Duration::from_micros(25);
         /// Some rounds must fit into the limit.
         const MOMENTS_IN_LIMIT: u32 = 8;
         /// Rounds in which nothing moves before it is believed that nothing will.

@@ -64,8 +64,7 @@ pub struct PoolProperties {
     pub allocated_count: usize,
 }
 
-/// A mapped pool. Never unmapped in an agent (its threads may be anywhere); unmapped on drop in the recorder if
-/// [`Pool::close`] is called.
+/// A mapped pool. Never unmapped in an agent (its threads may be anywhere); unmapped on drop by who made it.
 #[derive(Debug)]
 pub struct Pool {
     base: *mut u8,
@@ -73,6 +72,8 @@ pub struct Pool {
     buffer_bytes: usize,
     buffer_count: usize,
     buffers_offset: usize,
+    /// Made here, in a recorder.
+    is_own: bool,
 }
 
 // SAFETY: the mapping is only reached through atomics, which any thread may use; the other fields never change.
@@ -96,8 +97,8 @@ impl Pool {
             .map_err(|errno| PoolError::System { call: "fallocate of the shared buffers", errno })?;
         let base = sys::map_shared(&descriptor, bytes)
             .map_err(|errno| PoolError::System { call: "mmap of the shared buffers", errno })?;
-        let pool =
-            Self { base, bytes, buffer_bytes, buffer_count, buffers_offset: buffers_offset(buffer_count) };
+        let buffers_offset = buffers_offset(buffer_count);
+        let pool = Self { base, bytes, buffer_bytes, buffer_count, buffers_offset, is_own: true };
         let control = pool.control();
         control.build_id.store(BUILD_ID, Relaxed);
         control.pool_bytes.store(bytes as u64, Relaxed);
@@ -140,13 +141,8 @@ impl Pool {
         let bytes = bytes as usize;
         let base = sys::map_shared(descriptor, bytes)
             .map_err(|errno| PoolError::System { call: "mmap of the shared buffers", errno })?;
-        Ok(Self { base, bytes, buffer_bytes, buffer_count, buffers_offset: buffers_offset(buffer_count) })
-    }
-
-    /// Unmaps the pool.
-    pub fn close(self) {
-        // SAFETY: `self` is the only owner of the mapping and all references borrowed from it.
-        unsafe { sys::unmap(self.base, self.bytes) };
+        let buffers_offset = buffers_offset(buffer_count);
+        Ok(Self { base, bytes, buffer_bytes, buffer_count, buffers_offset, is_own: false })
     }
 
     /// Bytes per buffer.
@@ -235,6 +231,15 @@ impl Pool {
             let start = self.base.add(self.buffers_offset + index as usize * self.buffer_bytes);
             core::slice::from_raw_parts(start.cast::<StackNode>(), self.nodes_per_block())
         })
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if self.is_own {
+            // SAFETY: `self` is the only owner of the mapping; whatever was borrowed from it is gone.
+            unsafe { sys::unmap(self.base, self.bytes) };
+        }
     }
 }
 

@@ -43,6 +43,7 @@ pub(crate) fn attach_target(
     // Finding the heap takes longer than reading it: while the target runs.
     let heap = StoppedProcess::of(pid);
     let heap_plan = find_heap(&heap);
+    let mut room = heap_plan.as_ref().map(|plan| plan.room(&heap)).unwrap_or_default();
     let mut found = None;
     let request = AttachRequest {
         pid,
@@ -55,12 +56,11 @@ pub(crate) fn attach_target(
     };
     let report = heapr_inject::attach_held(&request, held, &mut |stopped| {
         found = Some(match &heap_plan {
-            Ok(plan) => {
-                rundown::walk(plan, &heap, &stopped.thread_pointers).map_err(|error| error.to_string())
-            }
+            Ok(plan) => rundown::walk(plan, &heap, &stopped.thread_pointers, &mut room)
+                .map_err(|error| error.to_string()),
             // It changed under our eyes each time: now it stands still.
             Err(RundownError::NoMainArena { .. }) => rundown::Plan::make(&heap)
-                .and_then(|plan| rundown::walk(&plan, &heap, &stopped.thread_pointers))
+                .and_then(|plan| rundown::walk(&plan, &heap, &stopped.thread_pointers, &mut room))
                 .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         });

@@ -1,5 +1,7 @@
 //! The loop of a session that is controlled from outside: rounds of the recorder, and between them the orders.
 
+mod updates;
+
 use std::collections::{HashMap, VecDeque};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
@@ -10,15 +12,14 @@ use std::time::{Duration, Instant};
 use heapr_inject::AttachReport;
 
 use crate::background::FlaggedTargets;
-use crate::control::{
-    Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport, Update, UpdateReport,
-};
+use crate::control::{Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport};
 use crate::flagged::Flagged;
 use crate::target_thread::{Done, Job, TargetThread};
 use crate::{
     Error, FlagKind, InjectError, LoggingMode, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus, SessionSummary,
     SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,
 };
+use updates::PendingUpdate;
 
 /// Processes are looked at this often: one that has ended is shown as such.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -64,15 +65,6 @@ enum Purpose {
     Update(u64),
     /// The session ends.
     End,
-}
-
-/// An update that is not answered yet.
-#[derive(Debug)]
-struct PendingUpdate {
-    left_count: usize,
-    report: UpdateReport,
-    flush: bool,
-    answer: Sender<Answer>,
 }
 
 /// How a worker ended.
@@ -245,15 +237,6 @@ impl Worker {
         }
     }
 
-    fn answer_update(&mut self, number: u64) {
-        let Some(update) = self.updates.remove(&number) else { return };
-        if update.flush {
-            self.session.flush();
-        }
-        // Who asked may have gone.
-        let _ = update.answer.send(Answer::Updated(update.report));
-    }
-
     /// Whether there is anybody to record, or will be.
     fn is_wanted(&self) -> bool {
         self.child.is_some()
@@ -402,35 +385,6 @@ impl Worker {
             }
             Request::SnapshotEvery { interval_ms, pids } => self.snapshot_every(interval_ms, pids),
             Request::Update(_) | Request::Snapshot { .. } | Request::Stop | Request::Cancel => Answer::Done,
-        }
-    }
-
-    fn update(&mut self, update: &Update, answer: Sender<Answer>) {
-        if let Some(stacks) = update.stacks {
-            self.session.set_stacks(stacks);
-        }
-        let mut report = UpdateReport::default();
-        let mut jobs = Vec::new();
-        for &pid in &update.remove_pids {
-            self.attached.retain(|&attached| attached != pid);
-            jobs.push(Job::Detach { pid });
-        }
-        for &pid in &update.add_pids {
-            if self.session.recorder().records(pid) && !update.remove_pids.contains(&pid) {
-                let error = Error::from(InjectError::AlreadyAttached { pid });
-                report.failed.push((pid, Failure::from(&error)));
-            } else {
-                jobs.push(Job::Attach { pid, preload: self.session.preload() });
-            }
-        }
-        self.update_count += 1;
-        let number = self.update_count;
-        let pending = PendingUpdate { left_count: jobs.len(), report, flush: update.flush, answer };
-        let is_done = pending.left_count == 0;
-        self.updates.insert(number, pending);
-        jobs.into_iter().for_each(|job| self.push(job, Purpose::Update(number)));
-        if is_done {
-            self.answer_update(number);
         }
     }
 

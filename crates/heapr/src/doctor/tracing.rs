@@ -162,7 +162,9 @@ fn rundown() -> Check {
     let topic = "blocks before attaching";
     let memory = StoppedProcess::of(std::process::id());
     let advice = "attaching works; blocks allocated before are not listed, and their frees are not errors";
-    match Plan::make(&memory).and_then(|plan| Ok((plan.version(), walk(&plan, &memory, &[])?))) {
+    match Plan::make(&memory)
+        .and_then(|plan| Ok((plan.version(), walk(&plan, &memory, &[], &mut plan.room(&memory))?)))
+    {
         Ok((version, _)) => Check::ok(topic, format!("glibc {version}; its heap can be read")),
         // It changes its heap while it looks at it; what counts is that it was found.
         Err(Error::DamagedMainArena { .. }) => Check::ok(topic, "glibc; its heap was found"),

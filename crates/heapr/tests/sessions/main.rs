@@ -1,6 +1,7 @@
 //! Sessions as their users run them: started in the background, asked, stopped, killed; and those who would harm them.
 #![forbid(unsafe_code)]
 
+mod doctor;
 mod flags;
 mod hostile_clients;
 mod kills;

@@ -3,7 +3,8 @@
 use super::finding::Finding;
 use super::heap_memory::HeapMemory;
 use super::layout::{
-    ADDRESS_LIMIT, ALIGNMENT_BYTES, FLAGS, HEADER_BYTES, Layout, PAGE_BYTES, half, is_chunk_size, state, word,
+    ADDRESS_LIMIT, ALIGNMENT_BYTES, FLAGS, HEADER_BYTES, Layout, PAGE_BYTES, StateOffsets, half,
+    is_chunk_size, state, word,
 };
 
 /// What a place with an arena's ring looks like otherwise.
@@ -22,57 +23,83 @@ pub(super) enum ArenaShape {
 
 /// Whether `next` is the arena itself, or lies behind the header of a page-aligned heap.
 pub(super) fn has_plausible_ring(bytes: &[u8], arena_avma: u64, layout: &Layout) -> bool {
-    let next = word(bytes, state::NEXT);
+    let next = word(bytes, layout.state.next);
     next == arena_avma
         || (next > PAGE_BYTES && next < ADDRESS_LIMIT && next % PAGE_BYTES == layout.heap_info_bytes)
 }
 
 /// Judges the arena in `bytes` by its bins.
-pub(super) fn shape(memory: &impl HeapMemory, bytes: &[u8], arena_avma: u64) -> ArenaShape {
+pub(super) fn shape(memory: &impl HeapMemory, layout: &Layout, bytes: &[u8], arena_avma: u64) -> ArenaShape {
+    let offsets = &layout.state;
     /// A running target may be changing a few bins while they are read.
     const MOST_FAULTS: usize = 7;
-    let bins = &bytes[state::BINS..state::BINS + state::BIN_COUNT * 16];
+    let bins = &bytes[offsets.bins..offsets.bins + state::BIN_COUNT * 16];
     if bins.iter().all(|byte| *byte == 0) {
-        let is_empty = word(bytes, state::TOP) == 0 && word(bytes, state::NEXT) == arena_avma;
+        let is_empty = word(bytes, offsets.top) == 0 && word(bytes, offsets.next) == arena_avma;
         return if is_empty { ArenaShape::Untouched } else { ArenaShape::Other };
     }
-    let faults =
-        (0..state::BIN_COUNT).filter(|bin| bin_fault(memory, bytes, arena_avma, *bin).is_some()).count();
-    let top = word(bytes, state::TOP);
+    let faults = bin_faults(memory, offsets, bytes, arena_avma).len();
+    let top = word(bytes, offsets.top);
     let has_top = top.is_multiple_of(ALIGNMENT_BYTES) && top != 0 && top < ADDRESS_LIMIT;
     if has_top && faults <= MOST_FAULTS { ArenaShape::Initialised { faults } } else { ArenaShape::Other }
 }
 
 /// Where bin `bin` pretends to be a chunk.
-fn bin_avma(arena_avma: u64, bin: usize) -> u64 {
-    arena_avma + (state::BINS + bin * 16) as u64 - HEADER_BYTES
+fn bin_avma(offsets: &StateOffsets, arena_avma: u64, bin: usize) -> u64 {
+    arena_avma + (offsets.bins + bin * 16) as u64 - HEADER_BYTES
 }
 
-/// What is wrong with bin `bin`: it must point to itself both ways, or to chunks that point back.
-fn bin_fault(
+/// What is wrong with the bins, at most one thing of each: it must point to itself both ways, or to chunks that point back.
+fn bin_faults(
     memory: &impl HeapMemory,
+    offsets: &StateOffsets,
     bytes: &[u8],
     arena_avma: u64,
-    bin: usize,
-) -> Option<(&'static str, u64)> {
-    let own_avma = bin_avma(arena_avma, bin);
-    let first = word(bytes, state::BINS + bin * 16);
-    let last = word(bytes, state::BINS + bin * 16 + 8);
-    match (first == own_avma, last == own_avma) {
-        (true, true) => return None,
-        (true, false) => return Some(("the end of an empty bin", last)),
-        (false, true) => return Some(("the beginning of an empty bin", first)),
-        (false, false) => {}
-    }
-    let points_back = |chunk_avma: u64, offset: u64| {
-        chunk_avma.is_multiple_of(ALIGNMENT_BYTES)
-            && chunk_avma < ADDRESS_LIMIT
-            && read_word(memory, chunk_avma + offset) == Some(own_avma)
+) -> Vec<(&'static str, u64)> {
+    let ends = |bin: usize| {
+        let at = offsets.bins + bin * 16;
+        (word(bytes, at), word(bytes, at + 8))
     };
-    if !points_back(first, 24) {
-        return Some(("the beginning of a bin", first));
+    let is_filled = |bin: usize| {
+        let own_avma = bin_avma(offsets, arena_avma, bin);
+        ends(bin).0 != own_avma && ends(bin).1 != own_avma
+    };
+    // All of them with one call: many arenas have more than a thousand.
+    let mut places = [0; state::BIN_COUNT * 2];
+    let mut words = [None; state::BIN_COUNT * 2];
+    let filled = (0..state::BIN_COUNT).filter(|&bin| is_filled(bin));
+    let links_back = |bin: usize| [ends(bin).0.wrapping_add(24), ends(bin).1.wrapping_add(16)];
+    let mut count = 0;
+    for (place, end) in places.iter_mut().zip(filled.flat_map(links_back)) {
+        *place = end;
+        count += 1;
     }
-    (!points_back(last, 16)).then_some(("the end of a bin", last))
+    memory.read_words(&places[..count], &mut words[..count]);
+    let mut words = words.into_iter();
+    let mut faults = Vec::new();
+    for bin in 0..state::BIN_COUNT {
+        let own_avma = bin_avma(offsets, arena_avma, bin);
+        let (first, last) = ends(bin);
+        match (first == own_avma, last == own_avma) {
+            (true, true) => {}
+            (true, false) => faults.push(("the end of an empty bin", last)),
+            (false, true) => faults.push(("the beginning of an empty bin", first)),
+            (false, false) => {
+                let (before, behind) = (words.next().flatten(), words.next().flatten());
+                let points_back = |chunk_avma: u64, word: Option<u64>| {
+                    chunk_avma.is_multiple_of(ALIGNMENT_BYTES)
+                        && chunk_avma < ADDRESS_LIMIT
+                        && word == Some(own_avma)
+                };
+                if !points_back(first, before) {
+                    faults.push(("the beginning of a bin", first));
+                } else if !points_back(last, behind) {
+                    faults.push(("the end of a bin", last));
+                }
+            }
+        }
+    }
+    faults
 }
 
 fn read_word(memory: &impl HeapMemory, address_avma: u64) -> Option<u64> {
@@ -84,7 +111,6 @@ fn read_word(memory: &impl HeapMemory, address_avma: u64) -> Option<u64> {
 #[derive(Debug, Clone)]
 pub(super) struct Arena {
     pub(super) address_avma: u64,
-    pub(super) is_main: bool,
     pub(super) is_contiguous: bool,
     pub(super) fastbins: [u64; state::FASTBIN_COUNT],
     /// 0 where it has no memory yet.
@@ -96,34 +122,39 @@ pub(super) struct Arena {
 
 impl Arena {
     /// Reads the arena at `address_avma`; an error is the field that cannot be.
-    fn read(memory: &impl HeapMemory, address_avma: u64, is_main: bool) -> Result<Self, (&'static str, u64)> {
-        let mut bytes = [0; state::BYTES];
-        if memory.read(address_avma, &mut bytes) != bytes.len() {
+    fn read(
+        memory: &impl HeapMemory,
+        layout: &Layout,
+        address_avma: u64,
+    ) -> Result<Self, (&'static str, u64)> {
+        let offsets = &layout.state;
+        let mut bytes = [0; state::MOST_BYTES];
+        let bytes = &mut bytes[..offsets.bytes];
+        if memory.read(address_avma, bytes) != bytes.len() {
             return Err(("its memory, which cannot be read,", address_avma));
         }
         let mut arena = Self {
             address_avma,
-            is_main,
-            is_contiguous: half(&bytes, state::FLAGS) & state::NONCONTIGUOUS == 0,
+            is_contiguous: half(bytes, state::FLAGS) & state::NONCONTIGUOUS == 0,
             fastbins: [0; state::FASTBIN_COUNT],
-            top_avma: word(&bytes, state::TOP),
+            top_avma: word(bytes, offsets.top),
             top_bytes: 0,
-            system_bytes: word(&bytes, state::SYSTEM_MEM),
-            next_avma: word(&bytes, state::NEXT),
+            system_bytes: word(bytes, offsets.system_bytes),
+            next_avma: word(bytes, offsets.next),
         };
-        for (bin, head) in arena.fastbins.iter_mut().enumerate() {
-            *head = word(&bytes, state::FASTBINS + bin * 8);
+        if let Some(fastbins) = offsets.fastbins {
+            for (bin, head) in arena.fastbins.iter_mut().enumerate() {
+                *head = word(bytes, fastbins + bin * 8);
+            }
         }
         let is_untouched = arena.top_avma == 0;
         // A fresh arena's top is a place inside itself.
-        if is_untouched || arena.top_avma == bin_avma(address_avma, 0) {
+        if is_untouched || arena.top_avma == bin_avma(offsets, address_avma, 0) {
             arena.top_avma = 0;
             return Ok(arena);
         }
-        for bin in 0..state::BIN_COUNT {
-            if let Some(fault) = bin_fault(memory, &bytes, address_avma, bin) {
-                return Err(fault);
-            }
+        if let Some(fault) = bin_faults(memory, offsets, bytes, address_avma).first() {
+            return Err(*fault);
         }
         if !arena.top_avma.is_multiple_of(ALIGNMENT_BYTES) || arena.top_avma >= ADDRESS_LIMIT {
             return Err(("top", arena.top_avma));
@@ -138,14 +169,19 @@ impl Arena {
 }
 
 /// The ring that begins with the main arena; what cannot be followed becomes a finding.
-pub(super) fn ring(memory: &impl HeapMemory, main_avma: u64, findings: &mut Vec<Finding>) -> Vec<Arena> {
+pub(super) fn ring(
+    memory: &impl HeapMemory,
+    layout: &Layout,
+    main_avma: u64,
+    findings: &mut Vec<Finding>,
+) -> Vec<Arena> {
     /// More than any machine's cores times eight; the end of a ring that leads elsewhere.
     const MOST_ARENAS: usize = 65_536;
     let mut arenas: Vec<Arena> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     let mut arena_avma = main_avma;
     loop {
-        match Arena::read(memory, arena_avma, arenas.is_empty()) {
+        match Arena::read(memory, layout, arena_avma) {
             Ok(arena) => {
                 seen.insert(arena_avma);
                 let next_avma = arena.next_avma;
@@ -220,7 +256,7 @@ pub(super) fn sub_heaps(
         let behind_header_avma = start_avma + layout.heap_info_bytes;
         let is_first = behind_header_avma == arena.address_avma;
         let first_chunk_avma = if is_first {
-            (behind_header_avma + state::BYTES as u64).next_multiple_of(ALIGNMENT_BYTES)
+            (behind_header_avma + layout.state.bytes as u64).next_multiple_of(ALIGNMENT_BYTES)
         } else {
             behind_header_avma
         };

@@ -10,8 +10,8 @@
 use super::chunk_walk::{Contradiction, Piece, WalkEnd, walk_chunks};
 use super::heap_memory::HeapMemory;
 use super::layout::{
-    ALIGNMENT_BYTES, FLAGS, HEADER_BYTES, IS_MMAPPED, MIN_CHUNK_BYTES, PAGE_BYTES, PREV_INUSE, is_chunk_size,
-    word,
+    ALIGNMENT_BYTES, FLAGS, HEADER_BYTES, IS_MMAPPED, Layout, MIN_CHUNK_BYTES, PAGE_BYTES, PREV_INUSE,
+    is_chunk_size, word,
 };
 use super::segment::Segment;
 use super::thread_caches::CacheCandidates;
@@ -25,6 +25,27 @@ pub(super) struct MappedBlock {
     pub(super) lead_bytes: u64,
 }
 
+/// How the header of such a chunk is read.
+#[derive(Debug, Clone, Copy)]
+struct MappedShape {
+    /// See [`Layout::mapped_rest_bytes`].
+    rest_bytes: u64,
+}
+
+impl MappedShape {
+    /// From the chunk to the end of its mapping.
+    fn size_bytes(self, header: &[u8; 16]) -> u64 {
+        (word(header, 8) & !FLAGS).saturating_add(self.rest_bytes)
+    }
+
+    /// From the beginning of its mapping to the chunk.
+    fn lead_bytes(self, header: &[u8; 16]) -> u64 {
+        /// With sizes that leave a rest come huge pages.
+        const HAS_HUGE_PAGES: u64 = 1;
+        if self.rest_bytes == 0 { word(header, 0) } else { word(header, 0) & !HAS_HUGE_PAGES }
+    }
+}
+
 /// What the scan is to look for besides mapped blocks: pieces of this main arena.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MainPieces {
@@ -33,7 +54,7 @@ pub(super) struct MainPieces {
 }
 
 /// What the scan found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Scan {
     /// Whether the header of an aligned block is looked for on every page of its mapping: `mremap` may have moved it to
     /// where its address is a multiple of a page only.
@@ -42,12 +63,26 @@ pub(super) struct Scan {
     pub(super) segments: Vec<Segment>,
     pub(super) contradictions: Vec<Contradiction>,
     pub(super) caches: CacheCandidates,
+    window: Vec<u8>,
+    shape: MappedShape,
 }
 
 /// Pages looked at in one go.
 const BATCH_PAGES: usize = 4096;
 
 impl Scan {
+    pub(super) fn new(layout: &Layout, is_thorough: bool) -> Self {
+        Self {
+            is_thorough,
+            blocks: Vec::new(),
+            segments: Vec::new(),
+            contradictions: Vec::new(),
+            caches: CacheCandidates::new(layout.cache),
+            window: Vec::new(),
+            shape: MappedShape { rest_bytes: layout.mapped_rest_bytes },
+        }
+    }
+
     /// The bytes of the mappings of all blocks.
     pub(super) fn mapping_bytes(&self) -> u64 {
         self.blocks.iter().map(|block| block.size_bytes + block.lead_bytes).sum()
@@ -90,18 +125,19 @@ impl Scan {
         main_pieces: &[MainPieces],
     ) -> u64 {
         let mut header = [0; 16];
-        if memory.read(page_avma, &mut header) != header.len() || word(&header, 0) != 0 {
+        if memory.read(page_avma, &mut header) != header.len() || self.shape.lead_bytes(&header) != 0 {
             // An aligned block in a mapping that was not written before it is found below, from the zero page on.
             return 0;
         }
         let size_field = word(&header, 8);
         if size_field & FLAGS == IS_MMAPPED && is_chunk_size(size_field) {
             let rest_bytes = end_avma - page_avma;
+            let size_bytes = self.shape.size_bytes(&header);
+            let shape = self.shape;
             let aligned =
-                self.is_thorough.then(|| moved_block_at(memory, page_avma, size_field & !FLAGS, rest_bytes));
+                self.is_thorough.then(|| moved_block_at(memory, shape, page_avma, size_bytes, rest_bytes));
             let block = aligned.flatten();
-            if let Some(block) =
-                block.or_else(|| block_at(memory, page_avma, size_field & !FLAGS, rest_bytes))
+            if let Some(block) = block.or_else(|| block_at(memory, shape, page_avma, size_bytes, rest_bytes))
             {
                 self.blocks.push(block);
                 return block.lead_bytes + block.size_bytes;
@@ -121,8 +157,15 @@ impl Scan {
             };
             let mut segment = Segment::new(page_avma, pieces.arena);
             let mut contradictions = Vec::new();
-            let mut own_caches = CacheCandidates::default();
-            let end = walk_chunks(memory, &piece, &mut segment, &mut own_caches, &mut contradictions);
+            let mut own_caches = self.caches.of_same_kind();
+            let end = walk_chunks(
+                memory,
+                &piece,
+                &mut self.window,
+                &mut segment,
+                &mut own_caches,
+                &mut contradictions,
+            );
             let behind_avma = match end {
                 WalkEnd::Fence { behind_avma } if behind_avma % PAGE_BYTES == 0 => behind_avma,
                 WalkEnd::Top => pieces.top_avma.next_multiple_of(PAGE_BYTES),
@@ -146,6 +189,7 @@ impl Scan {
 /// behind it: that one counts.
 fn block_at(
     memory: &impl HeapMemory,
+    shape: MappedShape,
     page_avma: u64,
     size_bytes: u64,
     rest_bytes: u64,
@@ -158,7 +202,7 @@ fn block_at(
         // The lead is a chunk of its own size at least, so the block may be one alignment further.
         let nearest_avma = first_block_avma.next_multiple_of(alignment);
         for block_avma in [nearest_avma, nearest_avma + alignment] {
-            if let Some(block) = aligned_block(memory, page_avma, block_avma, rest_bytes) {
+            if let Some(block) = aligned_block(memory, shape, page_avma, block_avma, rest_bytes) {
                 return Some(block);
             }
         }
@@ -169,6 +213,7 @@ fn block_at(
 /// The same where the mapping was moved: the header is just before some page of it.
 fn moved_block_at(
     memory: &impl HeapMemory,
+    shape: MappedShape,
     page_avma: u64,
     size_bytes: u64,
     rest_bytes: u64,
@@ -176,7 +221,7 @@ fn moved_block_at(
     let end_avma = page_avma + size_bytes.min(rest_bytes);
     let mut block_avma = page_avma + PAGE_BYTES;
     while size_bytes.is_multiple_of(PAGE_BYTES) && block_avma < end_avma {
-        if let Some(block) = aligned_block(memory, page_avma, block_avma, rest_bytes) {
+        if let Some(block) = aligned_block(memory, shape, page_avma, block_avma, rest_bytes) {
             return Some(block);
         }
         block_avma += PAGE_BYTES;
@@ -187,6 +232,7 @@ fn moved_block_at(
 /// The block at `block_avma` if its header says that its mapping begins at `page_avma`.
 fn aligned_block(
     memory: &impl HeapMemory,
+    shape: MappedShape,
     page_avma: u64,
     block_avma: u64,
     rest_bytes: u64,
@@ -200,8 +246,8 @@ fn aligned_block(
     {
         return None;
     }
-    let (recorded_bytes, size_field) = (word(&header, 0), word(&header, 8));
-    let own_bytes = size_field & !FLAGS;
+    let (recorded_bytes, size_field) = (shape.lead_bytes(&header), word(&header, 8));
+    let own_bytes = shape.size_bytes(&header);
     let is_own = recorded_bytes == lead_bytes
         && size_field & FLAGS == IS_MMAPPED
         && is_chunk_size(size_field)

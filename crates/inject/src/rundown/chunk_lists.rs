@@ -13,8 +13,8 @@ pub(super) struct ChunkList {
     pub(super) head_avma: u64,
     /// The head: a chunk of a fastbin, a block of a cache.
     pub(super) first_avma: u64,
-    /// The size of all its chunks.
-    pub(super) chunk_bytes: u64,
+    /// The least and the largest size of its chunks.
+    pub(super) chunk_bytes: (u64, u64),
     /// How many it can hold at most.
     pub(super) most_entries: u64,
 }
@@ -61,7 +61,7 @@ pub(super) fn follow<M: HeapMemory>(
         let Some((size_field, stored)) = words else {
             return Err(broken(entry_avma, BrokenEntry::Unreadable));
         };
-        if size_field & !FLAGS != list.chunk_bytes {
+        if !(list.chunk_bytes.0..=list.chunk_bytes.1).contains(&(size_field & !FLAGS)) {
             return Err(broken(entry_avma, BrokenEntry::WrongSize(size_field)));
         }
         free.push(block_avma - HEADER_BYTES);

@@ -2,7 +2,8 @@
 
 use super::heap_memory::HeapMemory;
 use super::layout::{
-    FENCE_BYTES, FLAGS, HEADER_BYTES, IS_MMAPPED, NON_MAIN_ARENA, PREV_INUSE, cache, is_chunk_size, word,
+    CacheLayout, FENCE_BYTES, FLAGS, HEADER_BYTES, IS_MMAPPED, NON_MAIN_ARENA, PREV_INUSE, is_chunk_size,
+    word,
 };
 use super::segment::Segment;
 use super::thread_caches::CacheCandidates;
@@ -50,17 +51,18 @@ pub(super) struct Contradiction {
     pub(super) recorded_bytes: u64,
 }
 
-/// Walks `piece` from its first chunk, adds each chunk to `segment`, and says how it ended.
+/// Walks `piece` from its first chunk, adds each chunk to `segment`, and says how it ended. `window`: memory to read into.
 pub(super) fn walk_chunks(
     memory: &impl HeapMemory,
     piece: &Piece,
+    window: &mut Vec<u8>,
     segment: &mut Segment,
     caches: &mut CacheCandidates,
     contradictions: &mut Vec<Contradiction>,
 ) -> WalkEnd {
     /// So many are told one by one; a heap overwritten as a whole has millions.
     const MOST_CONTRADICTIONS: usize = 64;
-    let mut window = Window::new(memory, piece.end_avma);
+    let mut window = Window::new(memory, piece.end_avma, window);
     let mut chunk_avma = piece.start_avma;
     let Some((_, mut size_field)) = window.header(chunk_avma) else {
         return WalkEnd::Unreadable { address_avma: chunk_avma };
@@ -94,7 +96,7 @@ pub(super) fn walk_chunks(
                 contradictions.push(Contradiction { chunk_avma, size_bytes, recorded_bytes });
             }
         }
-        if cache::CHUNK_BYTES.contains(&size_bytes) && looks_used {
+        if looks_used && caches.layout.fits(size_bytes) {
             window.look_at_cache(chunk_avma, is_first, caches);
         }
         segment.push(size_bytes, looks_used);
@@ -124,7 +126,7 @@ struct Window<'m, M> {
     memory: &'m M,
     limit_avma: u64,
     start_avma: u64,
-    bytes: Vec<u8>,
+    bytes: &'m mut Vec<u8>,
     length: usize,
     reads_since_fill: usize,
     next_bytes: usize,
@@ -137,12 +139,13 @@ const LARGEST_WINDOW_BYTES: usize = 512 << 10;
 const FEW_HEADERS: usize = 16;
 
 impl<'m, M: HeapMemory> Window<'m, M> {
-    fn new(memory: &'m M, limit_avma: u64) -> Self {
+    fn new(memory: &'m M, limit_avma: u64, bytes: &'m mut Vec<u8>) -> Self {
+        bytes.resize(LARGEST_WINDOW_BYTES, 0);
         Self {
             memory,
             limit_avma,
             start_avma: 0,
-            bytes: vec![0; LARGEST_WINDOW_BYTES],
+            bytes,
             length: 0,
             reads_since_fill: 0,
             next_bytes: 64 << 10,
@@ -155,7 +158,7 @@ impl<'m, M: HeapMemory> Window<'m, M> {
         let offset = chunk_avma.wrapping_sub(self.start_avma);
         if offset >= self.length as u64 || offset + HEADER_BYTES > self.length as u64 {
             self.fill(chunk_avma)?;
-            return Some((word(&self.bytes, 0), word(&self.bytes, 8)));
+            return Some((word(self.bytes, 0), word(self.bytes, 8)));
         }
         self.reads_since_fill += 1;
         let header = &self.bytes[offset as usize..offset as usize + 16];
@@ -180,13 +183,15 @@ impl<'m, M: HeapMemory> Window<'m, M> {
     fn look_at_cache(&mut self, chunk_avma: u64, is_first: bool, caches: &mut CacheCandidates) {
         let block_avma = chunk_avma + HEADER_BYTES;
         let offset = block_avma.wrapping_sub(self.start_avma);
-        let mut own = [0; cache::BYTES];
+        let bytes = caches.layout.bytes();
+        let mut own = [0; CacheLayout::MOST_BYTES];
+        let own = &mut own[..bytes];
         let inside = usize::try_from(offset)
             .ok()
-            .and_then(|offset| self.bytes[..self.length].get(offset..offset.checked_add(cache::BYTES)?));
+            .and_then(|offset| self.bytes[..self.length].get(offset..offset.checked_add(bytes)?));
         let content = match inside {
             Some(content) => content,
-            None if self.memory.read(block_avma, &mut own) == own.len() => &own[..],
+            None if self.memory.read(block_avma, own) == bytes => own,
             None => return,
         };
         caches.consider(chunk_avma, content, is_first);

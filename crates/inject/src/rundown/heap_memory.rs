@@ -11,6 +11,21 @@ pub trait HeapMemory {
     /// Reads from `address_avma` on into `into` and returns how much could be read, up to the first unreadable page.
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize;
 
+    /// A word that was read before; nothing where it would have to be read.
+    fn word_at_hand(&self, address_avma: u64) -> Option<u64> {
+        let _ = address_avma;
+        None
+    }
+
+    /// Reads the words at `places` into `words`, as many; nothing for those that cannot be read. Allocates nothing: the heap that is
+    /// looked at may be the own one.
+    fn read_words(&self, places: &[u64], words: &mut [Option<u64>]) {
+        for (place, found) in places.iter().zip(words) {
+            let mut word = [0; 8];
+            *found = (self.read(*place, &mut word) == word.len()).then(|| u64::from_le_bytes(word));
+        }
+    }
+
     /// The mappings as they are now.
     fn mappings(&self) -> Result<Vec<Mapping>, Error>;
 
@@ -46,6 +61,34 @@ impl HeapMemory for StoppedProcess {
         // another process that the kernel checks.
         let count = unsafe { libc::process_vm_readv(self.pid.cast_signed(), &local, 1, &remote, 1, 0) };
         usize::try_from(count).unwrap_or(0)
+    }
+
+    fn read_words(&self, places: &[u64], words: &mut [Option<u64>]) {
+        /// The ends of all bins of an arena; fewer than `IOV_MAX`.
+        const MOST_PIECES: usize = 256;
+        words.fill(None);
+        let mut done = 0;
+        while done < places.len().min(words.len()) {
+            let batch = &places[done..places.len().min(words.len()).min(done + MOST_PIECES)];
+            let mut found = [0_u64; MOST_PIECES];
+            let mut remote = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 8 }; MOST_PIECES];
+            for (piece, place) in remote.iter_mut().zip(batch) {
+                piece.iov_base = *place as *mut libc::c_void;
+            }
+            let local = libc::iovec { iov_base: found.as_mut_ptr().cast(), iov_len: batch.len() * 8 };
+            let count = batch.len() as libc::c_ulong;
+            // SAFETY: `local` describes no more than `found`, which nobody else uses and whose words may have any value; `remote`
+            // are addresses of another process that the kernel checks.
+            let read_bytes = unsafe {
+                libc::process_vm_readv(self.pid.cast_signed(), &local, 1, remote.as_ptr(), count, 0)
+            };
+            let whole = usize::try_from(read_bytes).unwrap_or(0) / 8;
+            for (word, found) in words[done..].iter_mut().zip(&found[..whole]) {
+                *word = Some(u64::from_le(*found));
+            }
+            // The first that cannot be read ends a call.
+            done += if whole < batch.len() { whole + 1 } else { whole };
+        }
     }
 
     fn mappings(&self) -> Result<Vec<Mapping>, Error> {

@@ -52,6 +52,8 @@ pub struct Rundown {
     /// Sorted: chunks that look used and are not the program's.
     pub(super) cached: Vec<u64>,
     pub(super) mapped: Vec<MappedBlock>,
+    /// What of such a block's chunk, to the end of the mapping, the program cannot use.
+    pub(super) mapped_overhead_bytes: u64,
     pub(super) arena_count: u32,
     pub(super) findings: Vec<Finding>,
 }
@@ -72,9 +74,11 @@ impl Rundown {
                 })
             })
         });
-        heap.chain(self.mapped.iter().map(|block| LiveBlock {
+        // With a larger bound than usual the threads' caches keep these, too.
+        let is_live = |block: &&MappedBlock| self.cached.binary_search(&block.chunk_avma).is_err();
+        heap.chain(self.mapped.iter().filter(is_live).map(|block| LiveBlock {
             address_avma: block.chunk_avma + HEADER_BYTES,
-            usable_bytes: block.size_bytes - HEADER_BYTES,
+            usable_bytes: block.size_bytes.saturating_sub(self.mapped_overhead_bytes),
             arena: 0,
             kind: BlockKind::Mapped,
         }))

@@ -7,9 +7,10 @@ use super::allocator;
 use super::arena::{self, ArenaShape};
 use super::error::Error;
 use super::heap_memory::HeapMemory;
-use super::layout::{Layout, Version, state};
+use super::layout::{Layout, Version};
 use super::mappings;
 use super::parameters;
+use super::read_store::ReadStore;
 use crate::maps::Mapping;
 
 /// What a walk needs to know beforehand; stays true as long as the process runs the same program.
@@ -48,6 +49,22 @@ impl Plan {
             }
         }
         Ok(Self { version, layout, heaps })
+    }
+
+    /// Room for reading the heap as large as it is now. To be made before the stop: it takes its pages at once.
+    pub fn room(&self, memory: &impl HeapMemory) -> ReadStore {
+        let mut heap_bytes = 0_u64;
+        for heap in &self.heaps {
+            // The target runs: what looks damaged may be in the midst of a change.
+            let arenas = arena::ring(memory, &self.layout, heap.arena_avma, &mut Vec::new());
+            let own = arenas.iter().map(|arena| arena.system_bytes);
+            heap_bytes = own.fold(heap_bytes, u64::saturating_add);
+        }
+        // What they say of themselves is not more than what is mapped.
+        let mapped = memory.mappings().unwrap_or_default();
+        let mapped_bytes =
+            mapped.iter().filter(|mapping| mapping.is_writable && !mapping.is_shared).map(Mapping::bytes);
+        ReadStore::with_room_for(heap_bytes.min(mapped_bytes.fold(0, u64::saturating_add)))
     }
 
     /// The version of the target's libc.
@@ -134,16 +151,16 @@ fn main_heap(
     // true beginning has the fewest faults.
     let mut best: Option<(usize, MainHeap)> = None;
     for (start_avma, bytes) in &joined {
-        for offset in (0..bytes.len().saturating_sub(state::BYTES - 1)).step_by(8) {
+        for offset in (0..bytes.len().saturating_sub(layout.state.bytes - 1)).step_by(8) {
             let arena_avma = start_avma + offset as u64;
-            let bytes = &bytes[offset..offset + state::BYTES];
+            let bytes = &bytes[offset..offset + layout.state.bytes];
             if !arena::has_plausible_ring(bytes, arena_avma, layout) {
                 continue;
             }
             candidates += 1;
             let heap =
                 || MainHeap { arena_avma, parameters_avma: parameters::find(&joined, layout, mappings) };
-            match arena::shape(memory, bytes, arena_avma) {
+            match arena::shape(memory, layout, bytes, arena_avma) {
                 ArenaShape::Initialised { faults } => {
                     if best.as_ref().is_none_or(|(least, _)| faults < *least) {
                         best = Some((faults, heap()));

@@ -34,6 +34,9 @@ impl<'m, M: HeapMemory> PageCache<'m, M> {
 
     /// The word at `address_avma`, which is a multiple of 8.
     pub(super) fn word(&mut self, address_avma: u64) -> Option<u64> {
+        if let Some(word) = self.memory.word_at_hand(address_avma) {
+            return Some(word);
+        }
         let start_avma = address_avma & !(self.granule_bytes - 1);
         if !self.granules.contains_key(&start_avma) {
             return self.miss(address_avma);

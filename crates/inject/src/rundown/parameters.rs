@@ -1,7 +1,7 @@
 //! malloc's parameters (`mp_`): where brk began, how many blocks have a mapping of their own.
 
 use super::heap_memory::HeapMemory;
-use super::layout::{ALIGNMENT_BYTES, Layout, PAGE_BYTES, cache, half, word};
+use super::layout::{ALIGNMENT_BYTES, CacheLayout, Layout, MIN_CHUNK_BYTES, PAGE_BYTES, half, word};
 use super::mappings;
 use crate::maps::Mapping;
 
@@ -10,8 +10,10 @@ use crate::maps::Mapping;
 pub(super) struct Parameters {
     /// Blocks with a mapping of their own, now.
     pub(super) mapped_count: u64,
-    /// Bytes of their mappings.
+    /// Bytes of their mappings; since 2.43 each that was moved or resized adds the 16 bytes of its header once more.
     pub(super) mapped_bytes: u64,
+    /// Whether that is so.
+    pub(super) drifts: bool,
     /// The first address from sbrk; 0 where brk was never used.
     pub(super) brk_start_avma: u64,
     /// The page size of huge-page heaps; 0 where there are none.
@@ -30,6 +32,7 @@ impl Parameters {
         Self {
             mapped_count: u64::from(half(bytes, offsets.mapped_count)),
             mapped_bytes: word(bytes, offsets.mapped_bytes),
+            drifts: layout.mapped_rest_bytes != 0,
             brk_start_avma: word(bytes, offsets.brk_start),
             huge_page_bytes: offsets.huge_page_bytes.map_or(0, |offset| word(bytes, offset)),
         }
@@ -60,16 +63,22 @@ fn is_plausible(bytes: &[u8], layout: &Layout, mappings: &[Mapping]) -> bool {
     let cache_bins = word(bytes, offsets.cache_bins);
     let cache_most_bytes = word(bytes, offsets.cache_bins + 8);
     let cache_count = word(bytes, offsets.cache_bins + 16);
-    if cache_most_bytes > 1 << 20 {
+    if cache_bins == 0 || cache_bins > CacheLayout::SMALL_BINS as u64 || cache_count > 0xffff {
         return false;
     }
-    // The bins follow from the largest size: (63 * 16) + 24 bytes with all 64.
-    let implied_bins = cache_most_bytes.saturating_add(8).div_ceil(ALIGNMENT_BYTES);
-    if cache_bins == 0
-        || cache_bins > cache::BINS as u64
-        || implied_bins != cache_bins + 1
-        || cache_count > 0xffff
-    {
+    // The bins follow from the largest size: 1032 with all 64. Since 2.42 it may be larger, up to 4 MiB: all 64 then; a tunable sets a
+    // chunk's size, since 2.43 one byte more.
+    let has_implied = if layout.cache.counts_free_slots {
+        let implied_bins =
+            cache_most_bytes.checked_sub(MIN_CHUNK_BYTES).map(|rest| rest / ALIGNMENT_BYTES + 1);
+        let has_all =
+            cache_bins == CacheLayout::SMALL_BINS as u64 && (1024..=4 << 20).contains(&cache_most_bytes);
+        has_all || implied_bins == Some(cache_bins)
+    } else {
+        let implied_bins = cache_most_bytes.saturating_add(8).div_ceil(ALIGNMENT_BYTES);
+        implied_bins == cache_bins + 1
+    };
+    if !has_implied {
         return false;
     }
     let parameters = Parameters::decode(bytes, layout);
@@ -78,8 +87,10 @@ fn is_plausible(bytes: &[u8], layout: &Layout, mappings: &[Mapping]) -> bool {
     let is_in_brk = mappings
         .iter()
         .any(|heap| mappings::is_brk(heap) && (heap.start_avma..=heap.end_avma).contains(&brk_start_avma));
-    parameters.mapped_bytes.is_multiple_of(PAGE_BYTES)
-        && (parameters.mapped_count == 0) == (parameters.mapped_bytes == 0)
+    let (unit_bytes, drifts) = if parameters.drifts { (ALIGNMENT_BYTES, true) } else { (PAGE_BYTES, false) };
+    parameters.mapped_bytes.is_multiple_of(unit_bytes)
+        && (parameters.mapped_count == 0 || parameters.mapped_bytes != 0)
+        && (drifts || parameters.mapped_count != 0 || parameters.mapped_bytes == 0)
         && parameters.mapped_bytes <= most_mapped_bytes
         && (brk_start_avma == 0 || is_in_brk)
         && word(bytes, 16) <= MOST_THRESHOLD_BYTES

@@ -83,7 +83,7 @@ pub(super) fn first_consistent<M: HeapMemory>(
         }
         window_end_avma = window_start_avma;
     }
-    let starts = Vec::from(starts);
+    let mut starts = Vec::from(starts);
     let mut pages = PageCache::new(memory);
     let first_avma = *starts.first()?;
     if starts.len() == 1 {
@@ -95,11 +95,16 @@ pub(super) fn first_consistent<M: HeapMemory>(
     });
     if let Some((&proven_avma, _)) = proven.next() {
         // What leads to it may be blocks that were leaked.
-        let leads_there = |start_avma: &&u64| leads_to(&mut pages, **start_avma, proven_avma);
-        return starts.iter().find(leads_there).copied();
+        starts
+            .retain(|&start_avma| start_avma <= proven_avma && leads_to(&mut pages, start_avma, proven_avma));
+        if before == Before::ForeignMemory {
+            return starts.first().copied();
+        }
     }
+    // A chance value leaps over chunks.
     let longer =
         |best, start_avma| if takes_more_steps(&mut pages, start_avma, best) { start_avma } else { best };
+    let first_avma = *starts.first()?;
     Some(starts.into_iter().fold(first_avma, longer))
 }
 

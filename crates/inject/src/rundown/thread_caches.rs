@@ -7,18 +7,19 @@
 //! distance below each thread's control block.
 
 use std::collections::HashSet;
+use std::thread;
 
 use super::chunk_lists::{ChunkList, follow};
 use super::finding::{Finding, ListKind};
 use super::heap_memory::HeapMemory;
-use super::layout::{
-    ADDRESS_LIMIT, ALIGNMENT_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, cache, cache_bin_chunk_bytes, word,
-};
+use super::layout::{ADDRESS_LIMIT, ALIGNMENT_BYTES, CacheLayout, HEADER_BYTES, Layout, PAGE_BYTES, word};
 use super::page_cache::PageCache;
+use super::piece_walk::worker_count;
 
 /// Chunks that may hold a thread's cache.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct CacheCandidates {
+    pub(super) layout: CacheLayout,
     filled: Vec<Candidate>,
     empty: Vec<u64>,
     first_empty: Vec<u64>,
@@ -27,17 +28,25 @@ pub(super) struct CacheCandidates {
 #[derive(Debug)]
 struct Candidate {
     chunk_avma: u64,
-    content: Box<[u8; cache::BYTES]>,
+    content: Box<[u8]>,
 }
 
 impl CacheCandidates {
+    pub(super) fn new(layout: CacheLayout) -> Self {
+        Self { layout, filled: Vec::new(), empty: Vec::new(), first_empty: Vec::new() }
+    }
+
+    /// None of the same glibc.
+    pub(super) fn of_same_kind(&self) -> Self {
+        Self::new(self.layout)
+    }
+
     /// Looks at the block of the chunk at `chunk_avma`.
     pub(super) fn consider(&mut self, chunk_avma: u64, content: &[u8], is_first_of_heap: bool) {
         /// So many threads have an empty cache at most; a program with more blocks of zeros of this size keeps them listed.
         const MOST_EMPTY: usize = 1 << 16;
-        let Ok(content) = <&[u8; cache::BYTES]>::try_from(content) else { return };
-        match is_cache(content) {
-            Some(true) => self.filled.push(Candidate { chunk_avma, content: Box::new(*content) }),
+        match is_cache(self.layout, content) {
+            Some(true) => self.filled.push(Candidate { chunk_avma, content: content.into() }),
             Some(false) if is_first_of_heap => self.first_empty.push(chunk_avma),
             Some(false) if self.empty.len() < MOST_EMPTY => self.empty.push(chunk_avma),
             _ => {}
@@ -52,7 +61,7 @@ impl CacheCandidates {
     }
 
     /// Adds all chunks that lie in caches, and those of the caches themselves, to `free`.
-    pub(super) fn collect<M: HeapMemory>(
+    pub(super) fn collect<M: HeapMemory + Sync>(
         self,
         memory: &M,
         layout: &Layout,
@@ -60,9 +69,36 @@ impl CacheCandidates {
         free: &mut Vec<u64>,
         findings: &mut Vec<Finding>,
     ) {
-        let mut pages = PageCache::new(memory);
-        for candidate in &self.filled {
-            candidate.collect(&mut pages, layout, free, findings);
+        let follow = |candidates: &[Candidate]| {
+            let mut pages = PageCache::new(memory);
+            let (mut free, mut findings) = (Vec::new(), Vec::new());
+            for candidate in candidates {
+                candidate.collect(&mut pages, layout, &mut free, &mut findings);
+            }
+            (free, findings)
+        };
+        /// The lists of fewer are followed in less time than a thread takes to begin.
+        const LEAST_PART: usize = 8;
+        let part = self.filled.len().div_ceil(worker_count(self.filled.len() / LEAST_PART).max(1)).max(1);
+        let (own, others) = self.filled.split_at(part.min(self.filled.len()));
+        let parts = thread::scope(|scope| {
+            let start =
+                |part| thread::Builder::new().spawn_scoped(scope, move || follow(part)).map_err(|_| part);
+            let others: Vec<_> = others.chunks(part).map(start).collect();
+            let mut parts = vec![follow(own)];
+            for other in others {
+                match other.map(thread::ScopedJoinHandle::join) {
+                    Ok(Ok(part)) => parts.push(part),
+                    Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                    // No thread could be made for it.
+                    Err(part) => parts.push(follow(part)),
+                }
+            }
+            parts
+        });
+        for (mut part_free, mut part_findings) in parts {
+            free.append(&mut part_free);
+            findings.append(&mut part_findings);
         }
         if self.empty.is_empty() && self.first_empty.is_empty() {
             return;
@@ -95,12 +131,18 @@ impl Candidate {
         free: &mut Vec<u64>,
         findings: &mut Vec<Finding>,
     ) {
-        let lists = (0..cache::BINS).filter(|bin| count(&self.content, *bin) != 0).map(|bin| ChunkList {
-            kind: ListKind::ThreadCache,
-            head_avma: self.chunk_avma + HEADER_BYTES + (cache::ENTRIES + bin * 8) as u64,
-            first_avma: entry(&self.content, bin),
-            chunk_bytes: cache_bin_chunk_bytes(bin),
-            most_entries: u64::from(count(&self.content, bin)),
+        let cache = layout.cache;
+        let capacity = capacity(cache, &self.content);
+        let lists = (0..cache.bin_count).filter(|bin| entry(cache, &self.content, *bin) != 0).map(|bin| {
+            let number = number(&self.content, bin);
+            let count = if cache.counts_free_slots { capacity - number } else { number };
+            ChunkList {
+                kind: ListKind::ThreadCache,
+                head_avma: self.chunk_avma + HEADER_BYTES + (cache.entries_offset() + bin * 8) as u64,
+                first_avma: entry(cache, &self.content, bin),
+                chunk_bytes: cache.chunk_bytes(bin),
+                most_entries: u64::from(count),
+            }
         });
         let mut own = Vec::new();
         let mut own_findings = Vec::new();
@@ -121,24 +163,37 @@ impl Candidate {
     }
 }
 
-fn count(content: &[u8; cache::BYTES], bin: usize) -> u16 {
+/// What is counted of a bin: chunks that it holds, or may still take.
+fn number(content: &[u8], bin: usize) -> u16 {
     u16::from_le_bytes([content[bin * 2], content[bin * 2 + 1]])
 }
 
-fn entry(content: &[u8; cache::BYTES], bin: usize) -> u64 {
-    word(content, cache::ENTRIES + bin * 8)
+fn entry(cache: CacheLayout, content: &[u8], bin: usize) -> u64 {
+    word(content, cache.entries_offset() + bin * 8)
+}
+
+/// What an empty bin may take, where that is counted: all have the same, and one at least is empty.
+fn capacity(cache: CacheLayout, content: &[u8]) -> u16 {
+    (0..cache.bin_count).map(|bin| number(content, bin)).max().unwrap_or(0)
 }
 
 /// Whether `content` can be a cache, and if so whether it holds anything.
-fn is_cache(content: &[u8; cache::BYTES]) -> Option<bool> {
+fn is_cache(cache: CacheLayout, content: &[u8]) -> Option<bool> {
+    if content.len() != cache.bytes() {
+        return None;
+    }
+    let capacity = if cache.counts_free_slots { capacity(cache, content) } else { 0 };
+    if cache.counts_free_slots && capacity == 0 {
+        return None;
+    }
     let mut is_filled = false;
-    for bin in 0..cache::BINS {
-        let (count, entry_avma) = (count(content, bin), entry(content, bin));
+    for bin in 0..cache.bin_count {
+        let (number, entry_avma) = (number(content, bin), entry(cache, content, bin));
         let is_address =
             entry_avma % ALIGNMENT_BYTES == 0 && (PAGE_BYTES..ADDRESS_LIMIT).contains(&entry_avma);
-        match (count, entry_avma) {
-            (0, 0) => {}
-            (1.., 1..) if is_address => is_filled = true,
+        match (number != capacity, entry_avma) {
+            (false, 0) => {}
+            (true, 1..) if is_address => is_filled = true,
             _ => return None,
         }
     }

@@ -14,7 +14,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 fn rundown(holder: &Holder) -> Result<Rundown, Error> {
     let memory = StoppedProcess::of(holder.pid());
     let started = Instant::now();
-    let outcome = Plan::make(&memory).and_then(|plan| walk(&plan, &memory, &holder.account.thread_pointers));
+    let outcome = Plan::make(&memory)
+        .and_then(|plan| walk(&plan, &memory, &holder.account.thread_pointers, &mut plan.room(&memory)));
     assert!(started.elapsed() < LIMIT, "the walk took {:?}", started.elapsed());
     outcome
 }
@@ -49,9 +50,9 @@ fn an_overwritten_header_is_named_and_the_rest_is_listed() {
                 "{size_field:#x} at {victim_avma:#x}: {address:#x} before the damage is missing; {said}"
             );
         }
-        // Behind the damage the walk goes on where a pointer says that a chunk begins: up to 60 or 70 blocks lie before that.
         let found = live.iter().filter(|address| listed.contains(address)).count();
-        assert!(found * 100 >= live.len() * 90, "{size_field:#x}: {found} of {}: {said}", live.len());
+        println!("{size_field:#x}: {found} of {}", live.len());
+        assert!(found * 100 >= live.len() * 98, "{size_field:#x}: {found} of {}: {said}", live.len());
     }
 }
 

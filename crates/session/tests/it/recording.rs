@@ -43,3 +43,32 @@ pub(crate) fn stop(session: Session, directory: tempfile::TempDir) -> Recorded {
 pub(crate) fn pass_watermark() {
     std::thread::sleep(Duration::from_millis(1));
 }
+
+/// The shared buffers that this process has mapped, as `/proc/self/maps` lists them.
+fn pools_mapped() -> Vec<String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("the mappings");
+    maps.lines().filter(|line| line.contains("memfd:heapr-pool")).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_session_that_has_ended_leaves_no_buffers_mapped() {
+    let (session, directory) = start(|_| ());
+    // Other tests run at the same time: only what this session has mapped is looked for.
+    let inode = std::os::unix::fs::MetadataExt::ino(
+        &std::fs::metadata(format!("/proc/self/fd/{}", pool_descriptor(&session))).expect("the buffers"),
+    );
+    let is_mapped = || {
+        let is_own = |line: &String| line.split_whitespace().nth(4) == Some(inode.to_string().as_str());
+        pools_mapped().iter().any(is_own)
+    };
+    assert!(is_mapped());
+    stop(session, directory);
+    assert!(!is_mapped());
+}
+
+fn pool_descriptor(session: &Session) -> String {
+    let environment = session.environment_for_target();
+    let (_, value) =
+        environment.iter().find(|(name, _)| name == "HEAPR_SESSION").expect("the session's variable");
+    value.to_str().expect("ASCII").split(':').nth(1).expect("a descriptor").to_owned()
+}

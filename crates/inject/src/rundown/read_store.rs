@@ -1,0 +1,247 @@
+//! What the walk has read, kept for the lists that run through the same memory once more.
+//!
+//! ```text
+//! bytes   | slab | slab | slab | ...    their pages are in memory before the target is stopped: a page fault for each would take
+//!           ^ each walker of a part of   longer than the reading
+//!           ^ the heap fills its own
+//! pieces  start_avma -> part of a slab
+//! ```
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::slice::ChunksMut;
+use std::sync::{Mutex, PoisonError};
+
+use super::error::Error;
+use super::heap_memory::HeapMemory;
+use crate::maps::Mapping;
+
+/// Room for what is read of one heap.
+#[derive(Debug, Default)]
+pub struct ReadStore {
+    bytes: Vec<u8>,
+}
+
+/// Some of the largest windows.
+const SLAB_BYTES: usize = 2 << 20;
+
+impl ReadStore {
+    /// Room for a heap of about `heap_bytes`. A heap of larger blocks is not read whole; one that is larger than all the room is
+    /// read again where the lists run.
+    pub(super) fn with_room_for(heap_bytes: u64) -> Self {
+        const MOST_BYTES: u64 = 64 << 20;
+        if heap_bytes == 0 {
+            return Self::default();
+        }
+        // Windows begin at chunks, overlap a little, and leave slabs half empty.
+        let room = heap_bytes.saturating_add(heap_bytes / 4).min(MOST_BYTES) as usize;
+        // Not zeros: those would be no pages yet.
+        Self { bytes: vec![0xff; room + 4 * SLAB_BYTES] }
+    }
+
+    pub(super) fn slabs(&mut self) -> Slabs<'_> {
+        Slabs(Mutex::new(self.bytes.chunks_mut(SLAB_BYTES)))
+    }
+}
+
+/// What is left of the room.
+#[derive(Debug)]
+pub(super) struct Slabs<'s>(Mutex<ChunksMut<'s, u8>>);
+
+impl<'s> Slabs<'s> {
+    fn take(&self) -> Option<&'s mut [u8]> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).next()
+    }
+}
+
+/// What was read, by first address.
+#[derive(Debug, Default)]
+pub(super) struct Pieces<'s>(BTreeMap<u64, &'s [u8]>);
+
+impl<'s> Pieces<'s> {
+    /// What is there from `address_avma` on.
+    fn find(&self, address_avma: u64) -> Option<&'s [u8]> {
+        let (start_avma, piece) = self.0.range(..=address_avma).next_back()?;
+        piece.get(usize::try_from(address_avma - start_avma).ok()?..)
+    }
+
+    fn copy(&self, address_avma: u64, into: &mut [u8]) -> Option<()> {
+        into.copy_from_slice(self.find(address_avma)?.get(..into.len())?);
+        Some(())
+    }
+
+    fn word(&self, address_avma: u64) -> Option<u64> {
+        self.find(address_avma)?.first_chunk().map(|word| u64::from_le_bytes(*word))
+    }
+
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+}
+
+/// A target whose memory is read once, as far as there is room.
+#[derive(Debug)]
+pub(super) struct ReadOnce<'m, 's, M> {
+    memory: &'m M,
+    slabs: &'m Slabs<'s>,
+    kept: RefCell<(&'s mut [u8], Pieces<'s>)>,
+}
+
+impl<'m, 's, M: HeapMemory> ReadOnce<'m, 's, M> {
+    pub(super) fn new(memory: &'m M, slabs: &'m Slabs<'s>) -> Self {
+        Self { memory, slabs, kept: RefCell::default() }
+    }
+
+    pub(super) fn into_pieces(self) -> Pieces<'s> {
+        self.kept.into_inner().1
+    }
+
+    /// Room for so many bytes, if there is some.
+    fn room(&self, slab: &mut &'s mut [u8], bytes: usize) -> Option<&'s mut [u8]> {
+        if slab.len() < bytes {
+            *slab = self.slabs.take()?;
+        }
+        let (room, rest) = std::mem::take(slab).split_at_mut_checked(bytes)?;
+        *slab = rest;
+        Some(room)
+    }
+}
+
+impl<M: HeapMemory> HeapMemory for ReadOnce<'_, '_, M> {
+    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        /// Smaller ones are single words of malloc's own structures.
+        const LEAST_KEPT_BYTES: usize = 4096;
+        let (slab, pieces) = &mut *self.kept.borrow_mut();
+        if pieces.copy(address_avma, into).is_some() {
+            return into.len();
+        }
+        let is_kept = (LEAST_KEPT_BYTES..=SLAB_BYTES).contains(&into.len());
+        let Some(room) = is_kept.then(|| self.room(slab, into.len())).flatten() else {
+            return self.memory.read(address_avma, into);
+        };
+        let length = self.memory.read(address_avma, room);
+        into[..length].copy_from_slice(&room[..length]);
+        // If one that begins at the same place is forgotten for it that is no loss.
+        pieces.0.insert(address_avma, &room[..length]);
+        length
+    }
+
+    fn word_at_hand(&self, address_avma: u64) -> Option<u64> {
+        self.kept.borrow().1.word(address_avma)
+    }
+
+    fn read_words(&self, places: &[u64], words: &mut [Option<u64>]) {
+        self.memory.read_words(places, words);
+    }
+
+    fn mappings(&self) -> Result<Vec<Mapping>, Error> {
+        self.memory.mappings()
+    }
+
+    fn touched_pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<bool>> {
+        self.memory.touched_pages(start_avma, page_count)
+    }
+
+    fn open(&self, path: &str) -> std::io::Result<std::fs::File> {
+        self.memory.open(path)
+    }
+}
+
+/// A target of which some is known already.
+#[derive(Debug)]
+pub(super) struct Known<'m, 's, M> {
+    memory: &'m M,
+    pieces: Pieces<'s>,
+}
+
+impl<'m, 's, M: HeapMemory> Known<'m, 's, M> {
+    pub(super) fn new(memory: &'m M, pieces: Pieces<'s>) -> Self {
+        Self { memory, pieces }
+    }
+}
+
+impl<M: HeapMemory> HeapMemory for Known<'_, '_, M> {
+    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        match self.pieces.copy(address_avma, into) {
+            Some(()) => into.len(),
+            None => self.memory.read(address_avma, into),
+        }
+    }
+
+    fn word_at_hand(&self, address_avma: u64) -> Option<u64> {
+        self.pieces.word(address_avma)
+    }
+
+    fn mappings(&self) -> Result<Vec<Mapping>, Error> {
+        self.memory.mappings()
+    }
+
+    fn touched_pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<bool>> {
+        self.memory.touched_pages(start_avma, page_count)
+    }
+
+    fn open(&self, path: &str) -> std::io::Result<std::fs::File> {
+        self.memory.open(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use super::*;
+
+    /// Each word is its address; nothing above `end_avma`.
+    struct Counted {
+        end_avma: u64,
+        reads: AtomicUsize,
+    }
+
+    impl HeapMemory for Counted {
+        fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+            self.reads.fetch_add(1, Relaxed);
+            let length = (self.end_avma.saturating_sub(address_avma) as usize).min(into.len());
+            for (offset, byte) in into[..length].iter_mut().enumerate() {
+                let at = address_avma + offset as u64;
+                *byte = (at & !7).to_le_bytes()[(at & 7) as usize];
+            }
+            length
+        }
+
+        fn mappings(&self) -> Result<Vec<Mapping>, Error> {
+            Ok(Vec::new())
+        }
+
+        fn open(&self, _path: &str) -> std::io::Result<std::fs::File> {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
+    }
+
+    #[test]
+    fn what_was_read_is_at_hand_and_what_finds_no_room_is_read_again() {
+        let memory = Counted { end_avma: 0x20_1800, reads: AtomicUsize::new(0) };
+        let mut store = ReadStore { bytes: vec![0; 0x2800] };
+        let slabs = store.slabs();
+        let once = ReadOnce::new(&memory, &slabs);
+        let mut bytes = vec![0; 0x1000];
+        assert_eq!(once.read(0x10_0000, &mut bytes), 0x1000);
+        assert_eq!(once.read(0x10_0000, &mut bytes[..64]), 64);
+        assert_eq!((once.word_at_hand(0x10_0ff8), once.word_at_hand(0x10_1000)), (Some(0x10_0ff8), None));
+        assert_eq!(once.word_at_hand(0x10_0ffc), None);
+        assert_eq!(memory.reads.load(Relaxed), 1);
+        // As far as it could be read.
+        assert_eq!(once.read(0x20_1000, &mut bytes), 0x800);
+        assert_eq!((once.word_at_hand(0x20_17f8), once.word_at_hand(0x20_1800)), (Some(0x20_17f8), None));
+        // There is room for half of it.
+        assert_eq!(once.read(0x10_4000, &mut bytes), 0x1000);
+        assert_eq!(once.word_at_hand(0x10_4000), None);
+        assert_eq!(u64::from_le_bytes(bytes[..8].try_into().unwrap()), 0x10_4000);
+        assert_eq!(memory.reads.load(Relaxed), 3);
+        let known = Known::new(&memory, once.into_pieces());
+        assert_eq!(known.read(0x10_0010, &mut bytes[..8]), 8);
+        assert_eq!((bytes[0], known.word_at_hand(0x10_0008)), (0x10, Some(0x10_0008)));
+        assert_eq!(memory.reads.load(Relaxed), 3);
+        assert_eq!(known.read(0x10_4000, &mut bytes[..8]), 8);
+        assert_eq!(memory.reads.load(Relaxed), 4);
+    }
+}

@@ -1,0 +1,74 @@
+//! The thread that stops a target runs before the target's threads.
+//!
+//! A program with more running threads than there are processors has its own queue for them: without precedence each thread that
+//! is let go takes the processor from the one that lets them go, and the last waits until all others have had their turn. With 64
+//! threads on two processors that made 72 ms of pause, of which 38 were work.
+
+/// Precedence of the calling thread over others, as far as it may have it (as root), until this is dropped. Stays with its thread.
+///
+/// The lowest of the real-time priorities: nice values count among the threads of one session of the terminal only, and leave a
+/// thread that was just let go a turn of its own (on the same machine 42 ms with the first nice value, 38 with this).
+#[derive(Debug)]
+pub(crate) struct Urgency {
+    /// Policy and its parameters before; `None`: nothing was changed.
+    before: Option<(i32, libc::sched_param)>,
+    /// `*const ()` is not `Send`: dropping it elsewhere would change another thread.
+    _of_thread: std::marker::PhantomData<*const ()>,
+}
+
+impl Urgency {
+    pub(crate) fn begin() -> Self {
+        let _of_thread = std::marker::PhantomData;
+        let mut parameters = libc::sched_param { sched_priority: 0 };
+        // SAFETY: 0: the calling thread; the parameters are a whole structure of ours.
+        let (policy, is_known) =
+            unsafe { (libc::sched_getscheduler(0), libc::sched_getparam(0, &raw mut parameters) == 0) };
+        let is_ordinary = matches!(policy, libc::SCHED_OTHER | libc::SCHED_BATCH | libc::SCHED_IDLE);
+        // Whoever gave this thread another policy knows better.
+        if !is_known || !is_ordinary {
+            return Self { before: None, _of_thread };
+        }
+        let urgent = libc::sched_param { sched_priority: 1 };
+        let before =
+            set(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, urgent).then_some((policy, parameters));
+        Self { before, _of_thread }
+    }
+
+    /// Whether the calling thread goes before all ordinary ones, so that it must sleep for them to run on its processor.
+    pub(crate) fn is_on() -> bool {
+        // SAFETY: 0: the calling thread.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        matches!(policy & !libc::SCHED_RESET_ON_FORK, libc::SCHED_FIFO | libc::SCHED_RR)
+    }
+}
+
+impl Drop for Urgency {
+    fn drop(&mut self) {
+        // Who may have precedence by a limit only (RLIMIT_RTPRIO) may not take the flag back: it says nothing of an ordinary policy.
+        if let Some((policy, parameters)) = self.before
+            && !set(policy, parameters)
+        {
+            set(policy | libc::SCHED_RESET_ON_FORK, parameters);
+        }
+    }
+}
+
+/// Whether it is allowed.
+fn set(policy: i32, parameters: libc::sched_param) -> bool {
+    // SAFETY: 0: the calling thread; the parameters are a whole structure of ours.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn precedence_ends_with_its_value() {
+        assert!(!Urgency::is_on());
+        let urgency = Urgency::begin();
+        assert_eq!(Urgency::is_on(), urgency.before.is_some());
+        drop(urgency);
+        assert!(!Urgency::is_on());
+    }
+}

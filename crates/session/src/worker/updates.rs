@@ -1,0 +1,59 @@
+//! Updates: answered when the attaches and detaches that they ask for are done, while the session records on.
+
+use std::sync::mpsc::Sender;
+
+use super::{Purpose, Worker};
+use crate::control::{Answer, Failure, Update, UpdateReport};
+use crate::target_thread::Job;
+use crate::{Error, InjectError};
+
+/// An update that is not answered yet.
+#[derive(Debug)]
+pub(super) struct PendingUpdate {
+    /// Attaches and detaches that are not done yet.
+    pub(super) left_count: usize,
+    pub(super) report: UpdateReport,
+    flush: bool,
+    answer: Sender<Answer>,
+}
+
+impl Worker {
+    pub(super) fn update(&mut self, update: &Update, answer: Sender<Answer>) {
+        if let Some(stacks) = update.stacks {
+            self.session.set_stacks(stacks);
+        }
+        let mut report = UpdateReport::default();
+        let mut jobs = Vec::new();
+        for &pid in &update.remove_pids {
+            self.attached.retain(|&attached| attached != pid);
+            jobs.push(Job::Detach { pid });
+        }
+        for &pid in &update.add_pids {
+            if self.session.recorder().records(pid) && !update.remove_pids.contains(&pid) {
+                let error = Error::from(InjectError::AlreadyAttached { pid });
+                report.failed.push((pid, Failure::from(&error)));
+            } else {
+                jobs.push(Job::Attach { pid, preload: self.session.preload() });
+            }
+        }
+        self.update_count += 1;
+        let number = self.update_count;
+        let pending = PendingUpdate { left_count: jobs.len(), report, flush: update.flush, answer };
+        let is_done = pending.left_count == 0;
+        self.updates.insert(number, pending);
+        jobs.into_iter().for_each(|job| self.push(job, Purpose::Update(number)));
+        if is_done {
+            self.answer_update(number);
+        }
+    }
+
+    /// All that it asked for is done.
+    pub(super) fn answer_update(&mut self, number: u64) {
+        let Some(update) = self.updates.remove(&number) else { return };
+        if update.flush {
+            self.session.flush();
+        }
+        // Who asked may have gone.
+        let _ = update.answer.send(Answer::Updated(update.report));
+    }
+}
