@@ -92,7 +92,8 @@ pub(crate) fn rank(
             groups[at].representative = row.stack;
         }
     })?;
-    groups.sort_by_key(|ranked| {
+    // No two keys are equal: the number is part of them.
+    groups.sort_unstable_by_key(|ranked| {
         let metrics = &ranked.metrics;
         std::cmp::Reverse((
             sort.of(metrics),

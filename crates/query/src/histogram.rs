@@ -77,6 +77,16 @@ impl HistogramCounter {
         }
     }
 
+    /// Takes away what another one has counted, all of which this one has.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        for (sum, bucket) in self.buckets.iter_mut().zip(other.buckets.iter()) {
+            sum.total_count -= bucket.total_count;
+            sum.total_bytes -= bucket.total_bytes;
+            sum.outstanding_count -= bucket.outstanding_count;
+            sum.outstanding_bytes -= bucket.outstanding_bytes;
+        }
+    }
+
     pub(crate) fn finish(self) -> Histogram {
         let mut buckets = *self.buckets;
         for (bits, bucket) in buckets.iter_mut().enumerate() {

@@ -64,7 +64,7 @@ pub use report::{Answer, Group, HeapRow, Ranking, Report, Section};
 pub use run::{run, run_with_progress};
 pub use snapshot_series::{
     Change, ChangeOrder, Line, LineChange, LineOrder, LineStack, Series as SnapshotSeries, SeriesFile,
-    Sureness, Suspect, SuspectOrder, Taken, is_at_end, process_names,
+    Sureness, Suspect, SuspectJson, SuspectOrder, Taken, is_at_end, process_names,
 };
 pub use stack_groups::StackGroups;
 pub use symbol_source::{FrameSink, NoSymbols, SourceFrame, SymbolSource};

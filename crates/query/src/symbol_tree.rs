@@ -48,8 +48,12 @@ impl SymbolTree {
         let mut frames = FrameTable::default();
         codes.resolve(stacks, symbols, &mut frames);
 
-        let mut nodes = vec![Node { parent: 0, frame: FrameId(u32::MAX) }];
-        let mut children: HashTable<NamedStack> = HashTable::new();
+        // About as many as the file's: inlined frames add some, places in one function are one. A tree that grows is copied and
+        // hashed anew again and again, which takes a third of the time.
+        let wanted_count = is_wanted[..node_count].iter().filter(|&&is_wanted| is_wanted).count();
+        let mut nodes = Vec::with_capacity(wanted_count + 1);
+        nodes.push(Node { parent: 0, frame: FrameId(u32::MAX) });
+        let mut children: HashTable<NamedStack> = HashTable::with_capacity(wanted_count);
         let hash_of = |node: &Node| mix(u64::from(node.parent), u64::from(node.frame.0));
         for index in (1..node_count).filter(|&index| is_wanted[index]) {
             let mut parent = numbers[stacks.parent(StackIndex(index as u32)).0 as usize];
@@ -72,6 +76,7 @@ impl SymbolTree {
             }
             numbers[index] = parent;
         }
+        nodes.shrink_to_fit();
         Self { frames, codes, nodes, named: numbers }
     }
 

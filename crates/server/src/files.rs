@@ -264,7 +264,7 @@ impl Files {
         }
         let content = match Trace::open(&path) {
             Ok(trace) => {
-                Content::Trace(TraceFile::open(&path, trace, Arc::clone(&self.host), self.limits.table))
+                Content::Trace(TraceFile::open(&path, trace, Arc::clone(&self.host), self.limits.table, None))
             }
             Err(error) => {
                 let offset = match &error {

@@ -3,12 +3,12 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use heapr_query::{
-    CullList, Explorer, Filter, Found, Group, GroupBy, Metrics, Selection, SortKey, Spread, TableLimit,
-    file_name,
+    CullList, Explorer, Filter, Found, Group, GroupBy, GrowingTable, Metrics, Selection, SortKey, Spread,
+    TableLimit, file_name,
 };
 use heapr_trace::{Loss, Process, Trace};
 
@@ -26,6 +26,13 @@ const RANKINGS_KEPT: usize = 8;
 
 /// How long the reading of events lets the finding of names go before: symbols that are not in the cache take longer.
 const NAMES_FIRST: Duration = Duration::from_millis(250);
+
+/// How long the reading of events lets the first tables go before, where there are few processors.
+const FIRST_TABLES: Duration = Duration::from_millis(400);
+/// How often it looks whether they are made.
+const FIRST_TABLES_LOOK: Duration = Duration::from_millis(5);
+/// From so many processors on the tables of a page do not wait for each other.
+const MANY_PROCESSORS: usize = 4;
 
 /// Counts openings.
 static OPENED: AtomicUsize = AtomicUsize::new(0);
@@ -75,6 +82,25 @@ pub(crate) struct KeptRanking {
     pub(crate) all: Metrics,
 }
 
+/// What of a file that is still written is kept from one state to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Growth {
+    table: Mutex<GrowingTable>,
+    /// Its names are good as long as there are no new stacks.
+    shown: Mutex<Weak<TraceFile>>,
+}
+
+impl Growth {
+    fn shown(&self) -> Option<Arc<TraceFile>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+
+    /// Notes what is shown now.
+    pub(crate) fn note_shown(&self, file: &Arc<TraceFile>) {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(file);
+    }
+}
+
 type RankingKey = (FilterWords, GroupBy, SortKey);
 
 /// See the module.
@@ -91,12 +117,21 @@ pub(crate) struct TraceFile {
     tasks: Mutex<Vec<Arc<Task>>>,
     selections: Kept<(FilterWords, Found), Selection>,
     rankings: Kept<RankingKey, KeptRanking>,
+    /// Tables that are being made, and those that are.
+    tables_begun: AtomicUsize,
+    tables_made: AtomicUsize,
     closed: Cancel,
 }
 
 impl TraceFile {
-    /// Begins to name and to read, each on a thread of its own.
-    pub(crate) fn open(path: &Path, trace: Trace, host: Arc<dyn Host>, limit: TableLimit) -> Arc<Self> {
+    /// Begins to name and to read, each on a thread of its own. `growth`: what earlier states of the same file have left.
+    pub(crate) fn open(
+        path: &Path,
+        trace: Trace,
+        host: Arc<dyn Host>,
+        limit: TableLimit,
+        growth: Option<Arc<Growth>>,
+    ) -> Arc<Self> {
         let trace = Arc::new(trace);
         let modified = std::fs::metadata(path).map(|metadata| (metadata.mtime(), metadata.mtime_nsec()));
         let (seconds, nanoseconds) = modified.unwrap_or_default();
@@ -110,21 +145,29 @@ impl TraceFile {
             tasks: Mutex::new(Vec::new()),
             selections: Kept::new(SELECTIONS_KEPT),
             rankings: Kept::new(RANKINGS_KEPT),
+            tables_begun: AtomicUsize::new(0),
+            tables_made: AtomicUsize::new(0),
             closed: Cancel::default(),
         });
         let naming = Arc::clone(&file);
+        let known = growth.as_ref().and_then(|growth| growth.shown());
         std::thread::spawn(move || {
             let task = naming.begin("finding names");
             // A panic in there must not leave requests waiting.
             let _done = OnDrop(|| naming.names.set(()));
-            naming.explorer.name(&mut *host.names(naming.explorer.trace()));
+            if !known.is_some_and(|known| naming.explorer.adopt_names(&known.explorer)) {
+                naming.explorer.name(&mut *host.names(naming.explorer.trace()));
+            }
+            // Nearly all pages begin with the built-in list.
+            if let Ok((_, cull)) = host.filter(&[], naming.explorer.trace()) {
+                naming.explorer.prepare_culling(&cull);
+            }
             naming.end(&task);
         });
         let reading = Arc::clone(&file);
         std::thread::spawn(move || {
             let task = reading.begin("reading events");
-            // The first picture needs names and no events: where there are few processors, they come first.
-            reading.names.wait_at_most(NAMES_FIRST);
+            reading.let_the_first_picture_go_before();
             let _done = OnDrop(|| {
                 if reading.events.get().is_none() {
                     reading.events.set(Err("reading the events has failed".to_owned()));
@@ -135,13 +178,42 @@ impl TraceFile {
                 task.all.store(all, Ordering::Relaxed);
             };
             let is_closed = || reading.closed.is_set();
-            let outcome = reading.explorer.read_events(limit, &mut progress, &is_closed);
+            let outcome = match growth {
+                Some(growth) => {
+                    let mut table = growth.table.lock().unwrap_or_else(PoisonError::into_inner);
+                    reading.explorer.read_added_events(&mut table, limit, &mut progress, &is_closed)
+                }
+                None => reading.explorer.read_events(limit, &mut progress, &is_closed),
+            };
             reading.events.set(outcome.map_err(|error| error.to_string()));
             reading.end(&task);
+            let task = reading.begin("adding up events");
+            task.all.store(1, Ordering::Relaxed);
             // It fails only if nobody looks any more.
             let _ = reading.explorer.prepare(&is_closed);
+            reading.end(&task);
         });
         file
+    }
+
+    /// The first picture needs the file's totals and names, and no events: where there are few processors, it comes first.
+    fn let_the_first_picture_go_before(&self) {
+        let is_answered = self.explorer.needs_no_events(&Filter::default(), Found::default());
+        self.names.wait_at_most(NAMES_FIRST);
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        if !is_answered || self.names.get().is_none() || processors >= MANY_PROCESSORS {
+            return;
+        }
+        let until = Instant::now() + FIRST_TABLES;
+        // Relaxed: at worst the reading begins a moment later.
+        let counts = || (self.tables_begun.load(Ordering::Relaxed), self.tables_made.load(Ordering::Relaxed));
+        while Instant::now() < until && !self.closed.is_set() {
+            let (begun, made) = counts();
+            if begun > 0 && begun == made {
+                return;
+            }
+            std::thread::sleep(FIRST_TABLES_LOOK);
+        }
     }
 
     /// Ends the reading: the file is not shown any more.
@@ -226,6 +298,10 @@ impl TraceFile {
         sort: SortKey,
         cancel: &Cancel,
     ) -> Result<(Arc<Selection>, Arc<KeptRanking>)> {
+        self.tables_begun.fetch_add(1, Ordering::Relaxed);
+        let _made = OnDrop(|| {
+            self.tables_made.fetch_add(1, Ordering::Relaxed);
+        });
         let found = Found { threads: by == GroupBy::Threads, histograms: false };
         let selection = self.select(words, &read.filter, found, cancel)?;
         self.wait_for_names(cancel)?;

@@ -1,24 +1,22 @@
 /** Two native snapshots, with those between them: what is new, what is gone, and what stayed. */
-import { useEffect, useState } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { NativeDiff, NativeDiffRow } from '../api/types';
-import { answer } from '../api/use-answer';
 import { Curve } from '../canvas/curve';
 import { exactBytes, formatBytes, formatSignedBytes, formatSignedCount } from '../format';
 import { Message } from '../frame/message';
 import { Search } from '../frame/search';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
-import { useTree } from '../table/use-tree';
-import { GROUPS, bytesColumn, countColumn, deltaColumn, momentFilter, snapshotTitle, snapshotsOf, stackColumn } from './native-columns';
+import { bytesColumn, countColumn, deltaColumn, momentFilter, snapshotTitle, snapshotsOf, stackColumn } from './native-columns';
+import { type Choices, GroupChoice, OrderChoice, Warnings, groupOf, orderOf, useNativeRows } from './native-rows';
 import type { NativeViewProps } from './snapshots-view';
 
-const SORTS: [string, string][] = [['change', 'largest change first'], ['growth', 'largest growth first'], ['new', 'most new bytes first'], ['gone', 'most freed bytes first']];
+const SORTS: Choices = [['change', 'largest change first'], ['growth', 'largest growth first'], ['new', 'most new bytes first'], ['gone', 'most freed bytes first']];
 
 export function NativeComparisonView({ file, files, filter, shown, onCommand }: NativeViewProps) {
   const address = useAddress();
-  const by = GROUPS.some(([key]) => key === address.group) ? address.group : 'stacks';
-  const sort = SORTS.some(([key]) => key === address.sort) ? address.sort : 'change';
+  const by = groupOf(address.group);
+  const sort = orderOf(address.sort, SORTS);
   const others = files.filter((other) => other.trace).flatMap((other) => snapshotsOf(other).map((snapshot) => ({ file: other, snapshot })))
     .filter(({ file: other, snapshot }) => other.file !== file.file || snapshot.number !== shown.number);
   const own = others.filter((other) => other.file.file === file.file && other.snapshot.time_ns <= shown.time_ns);
@@ -57,20 +55,8 @@ interface RowsProps extends Pick<NativeViewProps, 'filter' | 'onCommand'> {
 
 function Rows({ of, by, sort, filter, label, tools, onCommand }: RowsProps) {
   const address = useAddress();
-  const [whole, setWhole] = useState<NativeDiff | null>(null);
   const body = { of, filter, by, sort, descending: !address.ascending, match: address.match };
-  const { tree, isLoading } = useTree<NativeDiffRow>(JSON.stringify(body), async (_, offset, limit, signal) => {
-    try {
-      const page = await answer<NativeDiff>('/api/native/diff', { ...body, offset, limit }, signal);
-      setWhole(page);
-      onCommand(page.command ?? null, null);
-      return { rows: page.rows, count: page.row_count };
-    } catch (error) {
-      if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
-      throw error;
-    }
-  });
-  useEffect(() => () => onCommand(null, null), []);
+  const { tree, isLoading, page: whole } = useNativeRows<NativeDiffRow, NativeDiff>('diff', body, onCommand);
   const columns: Column<NativeDiffRow>[] = [
     deltaColumn('bytes_delta', 'Change', 'Bytes after less bytes before'), deltaColumn('blocks_delta', 'Blocks', 'Blocks after less blocks before'),
     ...(whole?.is_one_recording === false ? [] : [
@@ -83,18 +69,14 @@ function Rows({ of, by, sort, filter, label, tools, onCommand }: RowsProps) {
   ];
   return (
     <>
-      {(whole?.warnings ?? []).map((warning) => <Message key={warning} kind="warning">{warning}</Message>)}
+      <Warnings of={whole?.warnings} />
       <Table
         label={label} columns={columns} tree={tree} rowKey={(row) => row.frames.join('\n')} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="No difference."
         tools={(
           <>
             {tools}
-            <select aria-label="Grouped" value={by} onChange={(event) => go({ group: event.currentTarget.value })}>
-              {GROUPS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
-            </select>
-            <select aria-label="Order" value={sort} onChange={(event) => go({ sort: event.currentTarget.value === 'change' ? '' : event.currentTarget.value })}>
-              {SORTS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
-            </select>
+            <GroupChoice by={by} />
+            <OrderChoice sort={sort} sorts={SORTS} />
             <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search the comparison" />
             {whole && <span class="quiet" title={exactBytes(whole.bytes_delta)}>{formatSignedBytes(whole.bytes_delta)}, {formatSignedCount(whole.blocks_delta)} blocks</span>}
           </>

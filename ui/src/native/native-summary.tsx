@@ -1,38 +1,23 @@
 /** What one native snapshot holds, by stack, frame or image, with ages. */
-import { useEffect, useState } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { NativeRow, NativeSummary } from '../api/types';
-import { answer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatDuration, formatPercent, plural } from '../format';
-import { Message } from '../frame/message';
 import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
-import { useTree } from '../table/use-tree';
 import { FramePane } from '../trace/frame-pane';
 import { StackPane } from '../trace/stack-pane';
-import { GROUPS, ageColumn, bytesColumn, countColumn, momentFilter, stackColumn } from './native-columns';
+import { ageColumn, bytesColumn, countColumn, momentFilter, stackColumn } from './native-columns';
+import { GroupChoice, Warnings, groupOf, useNativeRows } from './native-rows';
 import type { NativeViewProps } from './snapshots-view';
 
 export function NativeSummaryView({ file, filter, shown, onCommand }: NativeViewProps) {
   const address = useAddress();
-  const by = GROUPS.some(([key]) => key === address.group) ? address.group : 'stacks';
+  const by = groupOf(address.group);
   const sort = ['bytes', 'count', 'oldest', 'youngest'].includes(address.sort) ? address.sort : 'bytes';
-  const [whole, setWhole] = useState<NativeSummary | null>(null);
   const body = { file: file.file, number: shown.number, filter: momentFilter(filter), by, sort, descending: !address.ascending, match: address.match };
-  const { tree, isLoading } = useTree<NativeRow>(JSON.stringify(body), async (_, offset, limit, signal) => {
-    try {
-      const page = await answer<NativeSummary>('/api/native/summary', { ...body, offset, limit }, signal);
-      setWhole(page);
-      onCommand(page.command ?? null, null);
-      return { rows: page.rows, count: page.row_count };
-    } catch (error) {
-      if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
-      throw error;
-    }
-  });
-  useEffect(() => () => onCommand(null, null), []);
+  const { tree, isLoading, page: whole } = useNativeRows<NativeRow, NativeSummary>('summary', body, onCommand);
   const columns: Column<NativeRow>[] = [
     { key: 'percent', title: '%', isNumber: true, width: 4, text: (row) => (whole ? formatPercent(row.bytes, whole.bytes).replace(' %', '') : '') },
     bytesColumn('bytes', 'Bytes', 'Bytes that were live', 'bytes'), countColumn('blocks', 'Blocks', 'Blocks that were live', 'count'),
@@ -51,9 +36,7 @@ export function NativeSummaryView({ file, filter, shown, onCommand }: NativeView
       isOld={isLoading} empty="Nothing was live."
       tools={(
         <>
-          <select aria-label="Grouped" value={by} onChange={(event) => go({ group: event.currentTarget.value, select: '' })}>
-            {GROUPS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
-          </select>
+          <GroupChoice by={by} />
           <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search the snapshot" />
           {whole && <span class="quiet" title={exactBytes(whole.bytes)}>{formatBytes(whole.bytes)} in {plural(whole.blocks, 'block')}, mean age {formatDuration(whole.mean_age_ns)}</span>}
         </>
@@ -62,7 +45,7 @@ export function NativeSummaryView({ file, filter, shown, onCommand }: NativeView
   );
   return (
     <>
-      {(whole?.warnings ?? []).map((warning) => <Message key={warning} kind="warning">{warning}</Message>)}
+      <Warnings of={whole?.warnings} />
       <Split direction="side" label="Width of the details" share={0.36} first={table} second={pane} />
     </>
   );

@@ -1,8 +1,6 @@
 /** Who grows from native snapshot to native snapshot, the surest first. */
-import { useEffect, useState } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { NativeSuspect, RowsAnswer } from '../api/types';
-import { answer } from '../api/use-answer';
 import { Curve } from '../canvas/curve';
 import { formatBytes, formatPercent } from '../format';
 import { Message } from '../frame/message';
@@ -10,12 +8,12 @@ import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
-import { useTree } from '../table/use-tree';
 import { StackPane } from '../trace/stack-pane';
-import { GROUPS, ageColumn, deltaColumn, momentFilter, snapshotsOf, stackColumn } from './native-columns';
+import { ageColumn, deltaColumn, momentFilter, snapshotsOf, stackColumn } from './native-columns';
+import { type Choices, GroupChoice, OrderChoice, Warnings, groupOf, orderOf, useNativeRows } from './native-rows';
 import type { NativeViewProps } from './snapshots-view';
 
-const SORTS: [string, string][] = [['oldest', 'surest, then oldest first'], ['rate', 'fastest first'], ['growth', 'largest growth first']];
+const SORTS: Choices = [['oldest', 'surest, then oldest first'], ['rate', 'fastest first'], ['growth', 'largest growth first']];
 
 export function NativeSuspectsView({ file, filter, shown, onCommand }: NativeViewProps) {
   const count = snapshotsOf(file).filter((snapshot) => !/^(exit|killed|out of)/.test(snapshot.trigger)).length;
@@ -27,22 +25,12 @@ export function NativeSuspectsView({ file, filter, shown, onCommand }: NativeVie
 
 function Suspects({ file, filter, shown, onCommand }: Pick<NativeViewProps, 'file' | 'filter' | 'shown' | 'onCommand'>) {
   const address = useAddress();
-  const by = GROUPS.some(([key]) => key === address.group) ? address.group : 'stacks';
-  const sort = SORTS.some(([key]) => key === address.sort) ? address.sort : 'oldest';
-  const [warnings, setWarnings] = useState<string[]>([]);
+  const by = groupOf(address.group);
+  const sort = orderOf(address.sort, SORTS);
   const body = { files: [file.file], filter: momentFilter(filter), by, sort, match: address.match };
-  const { tree, isLoading } = useTree<NativeSuspect>(`${file.trace?.snapshots?.length ?? 0} ${JSON.stringify(body)}`, async (_, offset, limit, signal) => {
-    try {
-      const page = await answer<RowsAnswer<NativeSuspect>>('/api/native/suspects', { ...body, offset, limit }, signal);
-      setWarnings(page.warnings ?? []);
-      onCommand(page.command ?? null, null);
-      return { rows: page.rows, count: page.row_count };
-    } catch (error) {
-      if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
-      throw error;
-    }
-  });
-  useEffect(() => () => onCommand(null, null), []);
+  // While a session runs there are more and more snapshots.
+  const version = String(file.trace?.snapshots?.length ?? 0);
+  const { tree, isLoading, page } = useNativeRows<NativeSuspect, RowsAnswer<NativeSuspect>>('suspects', body, onCommand, version);
   const columns: Column<NativeSuspect>[] = [
     { key: 'sureness', title: 'Sure', help: 'How sure it is that this grows steadily', width: 5, text: (row) => row.sureness, cell: (row) => <span class={`verdict is-${row.sureness}`}>{row.sureness}</span> },
     { key: 'bytes_per_hour', title: 'Per hour', help: 'Median of the slopes between all pairs of snapshots', isNumber: true, width: 6.8, text: (row) => formatBytes(Math.round(row.bytes_per_hour)), raw: (row) => row.bytes_per_hour },
@@ -60,12 +48,8 @@ function Suspects({ file, filter, shown, onCommand }: Pick<NativeViewProps, 'fil
       onSelect={(row) => row.id !== null && go({ select: row.id }, true)} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="No suspect: nothing grew steadily."
       tools={(
         <>
-          <select aria-label="Grouped" value={by} onChange={(event) => go({ group: event.currentTarget.value, select: '' })}>
-            {GROUPS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
-          </select>
-          <select aria-label="Order" value={sort} onChange={(event) => go({ sort: event.currentTarget.value === 'oldest' ? '' : event.currentTarget.value })}>
-            {SORTS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
-          </select>
+          <GroupChoice by={by} />
+          <OrderChoice sort={sort} sorts={SORTS} />
           <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search suspects" />
         </>
       )}
@@ -73,7 +57,7 @@ function Suspects({ file, filter, shown, onCommand }: Pick<NativeViewProps, 'fil
   );
   return (
     <>
-      {warnings.map((warning) => <Message key={warning} kind="warning">{warning}</Message>)}
+      <Warnings of={page?.warnings} />
       <Split
         direction="side" label="Width of the details" share={0.34} first={table}
         second={address.select && by === 'stacks' ? <StackPane file={file} filter={{ ...momentFilter(filter), snapshot: String(shown.number) }} id={address.select} /> : null}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::ensure;
-use heapr_query::{GroupBy, Sureness, Suspect, SuspectOrder, Taken, is_at_end};
+use heapr_query::{GroupBy, Sureness, Suspect, SuspectJson, SuspectOrder, Taken, is_at_end};
 use heapr_trace::Snapshot;
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &SuspectsArguments) -> anyhow::Result<ExitCode> {
                 "files": arguments.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>(),
                 "snapshots": series.taken.iter().map(|taken| moment_json(taken, &files)).collect::<Vec<_>>(),
                 "warnings": warnings,
-                "suspects": shown.map(suspect_json).collect::<Vec<_>>(),
+                "suspects": shown.map(SuspectJson::from).collect::<Vec<_>>(),
             });
             writeln!(out, "{value:#}")?;
         }
@@ -186,22 +186,5 @@ fn moment_json(taken: &Taken, files: &[Chosen]) -> Value {
         "unix_ns": taken.unix_ns,
         "bytes": taken.snapshot.block_bytes,
         "blocks": taken.snapshot.block_count,
-    })
-}
-
-fn suspect_json(suspect: &Suspect<'_>) -> Value {
-    let bytes: Vec<u64> = suspect.line.rows.iter().map(|row| row.amount.block_bytes).collect();
-    let blocks: Vec<u64> = suspect.line.rows.iter().map(|row| row.amount.block_count).collect();
-    json!({
-        "sureness": suspect.sureness.name(),
-        "bytes_per_hour": suspect.trend.per_hour,
-        "growth_bytes": suspect.trend.growth as i64,
-        "rising_share": suspect.trend.rising_share,
-        "chance": suspect.trend.chance,
-        "kept_share": suspect.kept_share,
-        "oldest_ns": suspect.last.oldest_age_ns,
-        "bytes": bytes,
-        "blocks": blocks,
-        "frames": suspect.line.frames,
     })
 }

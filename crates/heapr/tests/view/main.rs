@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 /// Runs a program in `ui/` in a process group of its own; gives its output, and fails with it.
@@ -44,6 +44,16 @@ fn run_in_ui(words: &[&str], limit: Duration) -> String {
     text
 }
 
+/// The test that measures frames.
+const SMOOTH: &str = "e2e/smooth.test.mjs";
+
+/// Held by all that use the processors, each for itself by the test that measures frames.
+static PROCESSORS: RwLock<()> = RwLock::new(());
+
+fn shared() -> RwLockReadGuard<'static, ()> {
+    PROCESSORS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn ui() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui")
 }
@@ -64,10 +74,13 @@ fn install() {
 
 /// Runs tests of node's own runner and checks that it ran some.
 fn run_browser_tests(file: &str) {
-    // One browser at a time: the frames of one are measured.
+    // One browser at a time, and while the frames of one are measured nothing else: each waits for a processor otherwise.
     static BROWSER: Mutex<()> = Mutex::new(());
     install();
     let _only = BROWSER.lock().unwrap_or_else(PoisonError::into_inner);
+    let measures_frames = file == SMOOTH;
+    let _alone = measures_frames.then(|| PROCESSORS.write().unwrap_or_else(PoisonError::into_inner));
+    let _beside = (!measures_frames).then(shared);
     let output = run_in_ui(&["node", "--test", file], Duration::from_secs(300));
     let passed = output
         .lines()
@@ -81,6 +94,7 @@ fn run_browser_tests(file: &str) {
 #[test]
 fn the_checked_in_page_is_what_its_sources_build() {
     install();
+    let _beside = shared();
     let said = run_in_ui(&["node", "build.mjs", "--check"], Duration::from_secs(120));
     assert!(said.contains("bytes compressed"), "{said}");
 }
@@ -88,6 +102,7 @@ fn the_checked_in_page_is_what_its_sources_build() {
 #[test]
 fn the_sources_of_the_page_are_sound() {
     install();
+    let _beside = shared();
     run_in_ui(&["npx", "--no-install", "tsc", "--noEmit"], Duration::from_secs(120));
     let said = run_in_ui(&["node", "test.mjs"], Duration::from_secs(120));
     assert!(said.contains("\n# fail 0"), "{said}");
@@ -100,7 +115,7 @@ fn the_page_holds_what_must_hold_for_any_data() {
 
 #[test]
 fn scrolling_and_panning_have_no_frame_over_33_ms() {
-    run_browser_tests("e2e/smooth.test.mjs");
+    run_browser_tests(SMOOTH);
 }
 
 #[test]

@@ -88,6 +88,17 @@ fn the_page_holds_the_answers_of_the_server_and_refers_to_nothing() {
     ] {
         assert!(recorded.contains_key(key), "{key} is not among {:?}", recorded.keys());
     }
+    // The server shows lines of the source where it is there; a page to give away holds nothing of other files.
+    let stacks: Vec<_> = recorded.iter().filter(|(key, _)| key.starts_with("/api/stack ")).collect();
+    let has_source =
+        |answer: &Value| answer["frames"].as_array().unwrap().iter().any(|frame| !frame["source"].is_null());
+    assert!(!stacks.is_empty() && !stacks.iter().any(|(_, answer)| has_source(answer)));
+    let mut shown = stacks.iter().map(|(key, _)| {
+        let mut body: Value = serde_json::from_str(key.split_once(' ').unwrap().1).unwrap();
+        body["source_lines"] = json!(2);
+        viewer.ask("stack", body)
+    });
+    assert!(shown.any(|answer| has_source(&answer)), "no stack has a source");
     let files = &recorded["/api/files"];
     assert_eq!(files["static"]["left_out"], json!([]));
     assert!(files["files"][0]["trace"]["snapshots"][0]["number"].is_u64());

@@ -151,9 +151,12 @@ impl Explorer {
         let borders: Vec<u32> =
             (0..=bins).map(|bin| table.times.count_before(bin_start(query.time, bins, bin))).collect();
         let duration_ns = self.trace().duration_ns();
+        let kept = self.kept(table, is_cancelled);
         let pen = Pen {
             table,
             passing: &passing,
+            last_ends: kept.last_ends()?,
+            columns: kept.columns(),
             group_of: &groups.group_of,
             borders: &borders,
             of: query.of,

@@ -9,17 +9,20 @@ use std::ops::Range;
 
 use super::course::{Course, CourseOf};
 use super::event_table::EventTable;
+use super::gathered::{Gathered, TOGETHER};
+use super::last_ends::LastEnds;
+use super::move_columns::MoveColumns;
 use super::passing::Passing;
 use super::spread::Spread;
 use crate::error::{Error, Result};
-
-/// Allocations between two questions whether it was given up.
-const CANCEL_INTERVAL: usize = 1 << 16;
 
 /// A pass over the moves that are drawn.
 pub(super) struct Pen<'a> {
     pub(super) table: &'a EventTable,
     pub(super) passing: &'a Passing,
+    pub(super) last_ends: &'a LastEnds,
+    /// If they were made.
+    pub(super) columns: Option<&'a MoveColumns>,
     /// By site: number of its group.
     pub(super) group_of: &'a [u32],
     /// Sequence numbers at which the bins begin, and the end of the last.
@@ -162,25 +165,17 @@ impl Pen<'_> {
         let parts = self.spread.map(older, |part| {
             let mut level = Level::default();
             let mut amounts = vec![0_i128; if has_groups { self.group_count } else { 0 }];
-            for start in part.clone().step_by(CANCEL_INTERVAL) {
-                if (self.is_cancelled)() {
-                    return Err(Error::GivenUp);
+            self.last_ends.for_each_alive(table, part, first, self.is_cancelled, |allocation| {
+                if !self.passing.has(allocation) {
+                    return;
                 }
-                for allocation in start..(start + CANCEL_INTERVAL).min(part.end) {
-                    if table.ends[allocation].sequence() < first {
-                        continue;
-                    }
-                    if !self.passing.has(allocation) {
-                        continue;
-                    }
-                    let size_bytes = table.size_bytes(allocation);
-                    level.bytes += i128::from(size_bytes);
-                    level.count += 1;
-                    if is_level && has_groups {
-                        amounts[self.group(allocation)] += self.unit(size_bytes);
-                    }
+                let size_bytes = table.size_bytes(allocation);
+                level.bytes += i128::from(size_bytes);
+                level.count += 1;
+                if is_level && has_groups {
+                    amounts[self.group(allocation)] += self.unit(size_bytes);
                 }
-            }
+            })?;
             Ok((level, amounts))
         })?;
         let mut parts = parts.into_iter();
@@ -206,6 +201,8 @@ impl Pen<'_> {
         let mut level = Level::default();
         let mut highest_bytes = i128::MIN;
         let mut touched: Vec<u32> = Vec::new();
+        let mut gathered = Gathered::new();
+        let group_of = has_groups.then_some(self.group_of);
         for bin in bins {
             if (self.is_cancelled)() {
                 return Err(Error::GivenUp);
@@ -215,38 +212,41 @@ impl Pen<'_> {
             if !is_level {
                 touched.drain(..).for_each(|group| part.amounts[group as usize] = 0);
             }
-            for sequence in self.borders[bin]..self.borders[bin + 1] {
-                let one = table.moves[sequence as usize];
-                let allocation = one.allocation();
-                if !self.passing.has(allocation) {
-                    continue;
-                }
-                let size_bytes = table.size_bytes(allocation);
-                if one.is_end() {
-                    level.bytes -= i128::from(size_bytes);
-                    level.count -= 1;
-                    free_count += 1;
-                    if is_level && has_groups {
-                        part.amounts[self.group(allocation)] -= self.unit(size_bytes);
+            let mut first = self.borders[bin];
+            let moves = &table.moves[first as usize..self.borders[bin + 1] as usize];
+            for moves in moves.chunks(TOGETHER) {
+                gathered.fetch((table, self.columns), self.passing, group_of, (first as usize, moves));
+                let mut counted = gathered.counted;
+                while counted != 0 {
+                    let place = counted.trailing_zeros() as usize;
+                    counted &= counted - 1;
+                    let (size_bytes, group) = (gathered.sizes[place], gathered.groups[place]);
+                    if moves[place].is_end() {
+                        level.bytes -= i128::from(size_bytes);
+                        level.count -= 1;
+                        free_count += 1;
+                        if is_level && has_groups {
+                            part.amounts[group as usize] -= self.unit(size_bytes);
+                        }
+                        continue;
                     }
-                    continue;
-                }
-                level.bytes += i128::from(size_bytes);
-                level.count += 1;
-                alloc_bytes = alloc_bytes.saturating_add(size_bytes);
-                alloc_count += 1;
-                most_bytes = most_bytes.max(level.bytes);
-                if level.bytes > highest_bytes {
-                    highest_bytes = level.bytes;
-                    part.highest = Some((level, sequence));
-                }
-                if has_groups {
-                    let group = self.group(allocation);
-                    part.amounts[group] += self.unit(size_bytes);
-                    if !is_level || wants_most {
-                        touched.push(group as u32);
+                    level.bytes += i128::from(size_bytes);
+                    level.count += 1;
+                    alloc_bytes = alloc_bytes.saturating_add(size_bytes);
+                    alloc_count += 1;
+                    most_bytes = most_bytes.max(level.bytes);
+                    if level.bytes > highest_bytes {
+                        highest_bytes = level.bytes;
+                        part.highest = Some((level, first + place as u32));
+                    }
+                    if has_groups {
+                        part.amounts[group as usize] += self.unit(size_bytes);
+                        if !is_level || wants_most {
+                            touched.push(group);
+                        }
                     }
                 }
+                first += moves.len() as u32;
             }
             if wants_most {
                 // Only what grew in the bin can have grown beyond its greatest.

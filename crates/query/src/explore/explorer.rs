@@ -1,19 +1,20 @@
 //! A trace that many queries are put to.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use heapr_trace::{Damage, StackIndex, Summary, Trace};
 
 use super::course::{CourseBy, SiteGroups};
 use super::event_table::{EventTable, TableLimit};
-use super::lifetime_column::LifetimeColumn;
+use super::kept_sums::KeptSums;
 use super::passing::Passing;
-use super::prepared::needs_bits;
+use super::prepared::{lifetimes_for, needs_bits};
 use super::remembered::Remembered;
 use super::row_plan::RowPlan;
-use super::scan::{KnownPeaks, Scan};
+use super::scan::Scan;
 use super::selection::Selection;
 use super::spread::Spread;
+use super::table_builder::GrowingTable;
 use crate::answer::Culled;
 use crate::choice::Choice;
 use crate::code_table::CodeTable;
@@ -51,7 +52,8 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Explorer {
     trace: Arc<Trace>,
-    tree: OnceLock<SymbolTree>,
+    /// Explorers of the same stacks share it.
+    tree: OnceLock<Arc<SymbolTree>>,
     /// `None` inside: there are too many events for a table.
     table: OnceLock<Option<EventTable>>,
     /// The file's own.
@@ -64,12 +66,10 @@ pub struct Explorer {
     /// By cull list and kind of series: groups of the table's sites.
     pub(super) site_groups: Remembered<(CullList, CourseBy), SiteGroups>,
     pub(super) plans: OnceLock<[RowPlan; 2]>,
-    pub(super) lifetimes: OnceLock<LifetimeColumn>,
-    pub(super) peaks: KnownPeaks,
+    /// Of the table.
+    pub(super) sums: KeptSums,
     /// By filter without range, moment and type.
     pub(super) passing: Remembered<Filter, Passing>,
-    /// Held while they are found: the panels of a page ask at the same time.
-    pub(super) finding_passing: Mutex<()>,
     /// By required frames which stacks of the file have one of them.
     pub(super) required: Remembered<Vec<FramePattern>, Vec<bool>>,
 }
@@ -95,10 +95,8 @@ impl Explorer {
             left: Remembered::default(),
             site_groups: Remembered::default(),
             plans: OnceLock::new(),
-            lifetimes: OnceLock::new(),
-            peaks: Remembered::default(),
+            sums: KeptSums::default(),
             passing: Remembered::default(),
-            finding_passing: Mutex::new(()),
             required: Remembered::default(),
             trace,
             tree: OnceLock::new(),
@@ -118,8 +116,34 @@ impl Explorer {
     pub fn name(&self, symbols: &mut dyn SymbolSource) {
         self.tree.get_or_init(|| {
             let wanted = vec![true; self.trace.stacks().len()];
-            SymbolTree::build(&*self.trace, CodeTable::new(self.trace.mappings()), symbols, &wanted)
+            let codes = CodeTable::new(self.trace.mappings());
+            Arc::new(SymbolTree::build(&*self.trace, codes, symbols, &wanted))
         });
+    }
+
+    /// Takes the names of an earlier state of the same file, if no stack and no mapping was added since.
+    pub fn adopt_names(&self, earlier: &Self) -> bool {
+        let Some(tree) = earlier.tree.get() else { return false };
+        let size = |trace: &Trace| (trace.stacks().len(), trace.mappings().len(), trace.modules().len());
+        size(&self.trace) == size(&earlier.trace) && self.tree.set(Arc::clone(tree)).is_ok()
+    }
+
+    /// As [`Explorer::read_events`] of a file that is still written: only what was added is read.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or it was given up.
+    pub fn read_added_events(
+        &self,
+        growing: &mut GrowingTable,
+        limit: TableLimit,
+        progress: &mut Progress<'_>,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<()> {
+        if self.table.get().is_none() {
+            let _ =
+                self.table.set(growing.read(&self.trace, (limit, self.spread), progress, is_cancelled)?);
+        }
+        Ok(())
     }
 
     /// Reads all events into a table, if there are no more than the limit allows; else queries replay them.
@@ -133,7 +157,7 @@ impl Explorer {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<()> {
         if self.table.get().is_none() {
-            let table = EventTable::build(&self.trace, limit, progress, is_cancelled)?;
+            let table = EventTable::build(&self.trace, (limit, self.spread), progress, is_cancelled)?;
             // Another thread may have been faster; its table is the same.
             let _ = self.table.set(table);
         }
@@ -182,7 +206,8 @@ impl Explorer {
         self.tree.get_or_init(|| {
             let wanted = vec![true; self.trace.stacks().len()];
             let codes = CodeTable::new(self.trace.mappings());
-            SymbolTree::build(&*self.trace, codes, &mut crate::symbol_source::NoSymbols, &wanted)
+            let no_symbols = &mut crate::symbol_source::NoSymbols;
+            Arc::new(SymbolTree::build(&*self.trace, codes, no_symbols, &wanted))
         })
     }
 
@@ -210,7 +235,9 @@ impl Explorer {
                 false => None,
             };
             let file_peak = self.summary.get_or_init(|| self.stored()).as_ref();
+            let kept = self.kept(table, is_cancelled);
             let scan = Scan {
+                kept,
                 table,
                 filter,
                 choice: &choice,
@@ -218,13 +245,10 @@ impl Explorer {
                 duration_ns: self.trace.duration_ns(),
                 file_peak: file_peak.map(|summary| (summary.totals.peak_bytes, summary.totals.peak_time_ns)),
                 wants_histograms: found.histograms,
-                lifetimes: self.lifetimes_for(table, filter, found.histograms)?,
-                peaks: &self.peaks,
+                lifetimes: lifetimes_for(kept, filter, found.histograms)?,
                 passing: passing.as_deref(),
-                spread: self.spread,
-                is_cancelled,
             };
-            return Ok(Selection::of_scan(table, self.plans(table), scan.run()?));
+            return Ok(Selection::of_scan(table, &self.plans(table)[0], scan.run()?));
         }
         let by = if found.threads { GroupBy::Threads } else { GroupBy::Stacks };
         let query = Query {
@@ -267,21 +291,8 @@ impl Explorer {
         let Some(table) = self.table() else { return Ok(None) };
         let choice = Choice::new(filter, self.trace.processes(), self.trace.threads())?;
         let has_required = self.has_required(filter);
-        let scan = Scan {
-            table,
-            filter,
-            choice: &choice,
-            has_required: has_required.as_deref().map(Vec::as_slice),
-            duration_ns: self.trace.duration_ns(),
-            file_peak: None,
-            wants_histograms: false,
-            lifetimes: self.lifetimes_for(table, filter, false)?,
-            peaks: &self.peaks,
-            passing: None,
-            spread: self.spread,
-            is_cancelled,
-        };
-        scan.older().map(Some)
+        let has_required = has_required.as_deref().map(Vec::as_slice);
+        self.timeless_scan(table, filter, &choice, has_required, is_cancelled)?.older().map(Some)
     }
 
     fn select_summary(&self, has_required: Option<&[bool]>) -> Result<Selection> {
@@ -305,7 +316,8 @@ impl Explorer {
             histograms: Vec::new(),
             damage,
             rows: RowSource::Memory(Rows { totals: rows, threads: Vec::new() }),
-            thread_rows: None,
+            thread_rows: OnceLock::new(),
+            sums: Vec::new(),
         })
     }
 
@@ -320,8 +332,12 @@ impl Explorer {
         cull: &CullList,
         by: GroupBy,
     ) -> Result<Culled<'a, 'static>> {
-        let rows = match (by, &selection.thread_rows) {
-            (GroupBy::Threads, Some(rows)) => rows,
+        let rows = match (by, self.table()) {
+            (GroupBy::Threads, Some(table)) if !selection.sums.is_empty() => {
+                let make = || RowSource::Memory(self.plans(table)[1].rows(table, &selection.sums));
+                selection.thread_rows.get_or_init(make)
+            }
+            (GroupBy::Threads, _) => selection.thread_rows.get().unwrap_or(&selection.rows),
             _ => &selection.rows,
         };
         Culled::with_left(rows, self.tree(), &self.left(cull))

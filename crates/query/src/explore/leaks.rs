@@ -3,7 +3,6 @@
 use hashbrown::HashMap;
 
 use super::explorer::Explorer;
-use super::scan::Scan;
 use crate::choice::Choice;
 use crate::cull_list::CullList;
 use crate::error::{Error, Result};
@@ -43,20 +42,8 @@ impl Explorer {
         let Some(table) = self.table() else { return Ok(ages) };
         let choice = Choice::new(filter, self.trace().processes(), self.trace().threads())?;
         let has_required = self.has_required(filter);
-        let scan = Scan {
-            table,
-            filter,
-            choice: &choice,
-            has_required: has_required.as_deref().map(Vec::as_slice),
-            duration_ns: self.trace().duration_ns(),
-            file_peak: None,
-            wants_histograms: false,
-            lifetimes: self.lifetimes_for(table, filter, false)?,
-            peaks: &self.peaks,
-            passing: None,
-            spread: self.spread,
-            is_cancelled,
-        };
+        let has_required = has_required.as_deref().map(Vec::as_slice);
+        let scan = self.timeless_scan(table, filter, &choice, has_required, is_cancelled)?;
         let mut by_site: Vec<Age> = vec![Age::default(); table.sites.len()];
         scan.for_each_outstanding(|site, _, alloc_ns| {
             let age = &mut by_site[site];
@@ -92,7 +79,6 @@ impl Explorer {
         (time, moments): (Span, usize),
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<Vec<u64>>> {
-        let mut changes = vec![vec![0_i128; moments]; stacks.len()];
         let Some(table) = self.table() else { return Ok(vec![Vec::new(); stacks.len()]) };
         let choice = Choice::new(filter, self.trace().processes(), self.trace().threads())?;
         let tree = self.tree();
@@ -111,20 +97,31 @@ impl Explorer {
             .map(|moment| table.times.count_before(time.from + (width * moment / moments as u128) as u64))
             .collect();
         let moment_of = |sequence: u32| borders.partition_point(|&border| border <= sequence);
-        for (number, &site) in table.site_of.iter().enumerate() {
-            if number.is_multiple_of(CANCEL_INTERVAL) && is_cancelled() {
-                return Err(Error::GivenUp);
+        let parts = self.spread.map(0..table.allocation_count(), |part| {
+            let mut changes = vec![vec![0_i128; moments]; stacks.len()];
+            for number in part {
+                if number.is_multiple_of(CANCEL_INTERVAL) && is_cancelled() {
+                    return Err(Error::GivenUp);
+                }
+                let place = place_of[table.site_of[number] as usize];
+                let Some(changes) = changes.get_mut(place as usize) else { continue };
+                let size_bytes = table.size_bytes(number);
+                if filter.size.is_some_and(|size| !size.contains(size_bytes)) {
+                    continue;
+                }
+                if let Some(change) = changes.get_mut(moment_of(table.births[number])) {
+                    *change += i128::from(size_bytes);
+                }
+                if let Some(change) = changes.get_mut(moment_of(table.ends[number].sequence())) {
+                    *change -= i128::from(size_bytes);
+                }
             }
-            let Some(changes) = changes.get_mut(place_of[site as usize] as usize) else { continue };
-            let size_bytes = i128::from(table.size_bytes(number));
-            if filter.size.is_some_and(|size| !size.contains(table.size_bytes(number))) {
-                continue;
-            }
-            if let Some(change) = changes.get_mut(moment_of(table.births[number])) {
-                *change += size_bytes;
-            }
-            if let Some(change) = changes.get_mut(moment_of(table.ends[number].sequence())) {
-                *change -= size_bytes;
+            Ok(changes)
+        })?;
+        let mut changes = vec![vec![0_i128; moments]; stacks.len()];
+        for part in parts {
+            for (change, more) in changes.iter_mut().flatten().zip(part.into_iter().flatten()) {
+                *change += more;
             }
         }
         let levels = |changes: Vec<i128>| {

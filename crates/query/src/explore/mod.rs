@@ -9,23 +9,34 @@
 //! ```
 //! All numbers are those of [`crate::run`]; tests compare them on random traces with random filters.
 
+mod bit_sums;
+mod counted;
 mod course;
 mod course_pen;
 mod difference;
 mod event_table;
 mod explorer;
 mod flame;
+mod gathered;
 mod inverted_flame;
+mod kept_sums;
+mod landmarks;
+mod last_ends;
 mod leaks;
 mod lifetime_column;
+mod move_columns;
 mod neighbours;
+mod once;
 mod passing;
 mod peak;
 mod prepared;
+mod range_sums;
+mod read_ahead;
 mod remembered;
 mod row_plan;
 mod scan;
 mod selection;
+mod site_sums;
 mod site_table;
 mod spread;
 mod table_builder;
@@ -40,3 +51,4 @@ pub use leaks::Age;
 pub use neighbours::Neighbours;
 pub use selection::Selection;
 pub use spread::Spread;
+pub use table_builder::GrowingTable;

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::event_table::EventTable;
+use super::event_table::{EventTable, Move};
 use super::lifetime_column::{LifetimeColumn, LifetimeTest, bits_of};
 use super::spread::Spread;
 use crate::error::{Error, Result};
@@ -42,6 +42,18 @@ impl Passing {
 }
 
 impl Passing {
+    /// Of up to 64 moves whether their allocations count: a bit each, the first one's the lowest.
+    #[inline(always)]
+    pub(super) fn bits(&self, moves: &[Move]) -> u64 {
+        match &self.words {
+            None => u64::MAX >> (64 - moves.len()),
+            Some(words) => bits(moves, |_, one: &Move| {
+                let allocation = one.allocation();
+                words[allocation / 64] >> (allocation % 64) & 1 != 0
+            }),
+        }
+    }
+
     /// Shows the allocations of a range that count, in their order.
     #[inline(always)]
     pub(super) fn for_each(&self, allocations: Range<usize>, mut visit: impl FnMut(usize)) {

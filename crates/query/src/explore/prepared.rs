@@ -1,18 +1,20 @@
 //! What scans of many filters have in common, found once and kept: the rows of the table's sites, the lifetimes, the peak, the
 //! stacks with required frames, the allocations that pass.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use heapr_trace::StackIndex;
 
 use super::event_table::EventTable;
 use super::explorer::Explorer;
+use super::kept_sums::Kept;
 use super::lifetime_column::LifetimeColumn;
 use super::passing::{Passing, PassingQuery};
 use super::row_plan::RowPlan;
 use super::scan::Scan;
 use super::site_table::Site;
 use crate::choice::Choice;
+use crate::cull_list::CullList;
 use crate::error::Result;
 use crate::filter::Filter;
 
@@ -20,6 +22,18 @@ use crate::filter::Filter;
 pub(super) fn needs_bits(filter: &Filter) -> bool {
     let is_timeless = filter.range.is_none() && filter.at.is_none() && filter.allocation_type.is_none();
     is_timeless && (filter.size.is_some() || filter.lifetime.is_some() || filter.is_temporary_only)
+}
+
+/// The lifetimes of a table's allocations, if a scan needs them.
+pub(super) fn lifetimes_for<'a>(
+    kept: Kept<'a>,
+    filter: &Filter,
+    wants_histograms: bool,
+) -> Result<Option<&'a LifetimeColumn>> {
+    if !wants_histograms && filter.lifetime.is_none() {
+        return Ok(None);
+    }
+    kept.lifetimes().map(Some)
 }
 
 impl Explorer {
@@ -36,21 +50,37 @@ impl Explorer {
         }))
     }
 
-    /// The lifetimes of a table's allocations, if a scan needs them.
-    pub(super) fn lifetimes_for(
-        &self,
-        table: &EventTable,
-        filter: &Filter,
-        wants_histograms: bool,
-    ) -> Result<Option<&LifetimeColumn>> {
-        if !wants_histograms && filter.lifetime.is_none() {
-            return Ok(None);
-        }
-        if self.lifetimes.get().is_none() {
-            // Another thread may have been faster; its column is the same.
-            let _ = self.lifetimes.set(LifetimeColumn::new(table, self.spread)?);
-        }
-        Ok(self.lifetimes.get())
+    /// What is kept of the table.
+    pub(super) fn kept<'a>(
+        &'a self,
+        table: &'a EventTable,
+        is_cancelled: &'a (dyn Fn() -> bool + Sync),
+    ) -> Kept<'a> {
+        Kept { sums: &self.sums, table, spread: self.spread, is_cancelled }
+    }
+
+    /// A scan for what no peak belongs to.
+    pub(super) fn timeless_scan<'a>(
+        &'a self,
+        table: &'a EventTable,
+        filter: &'a Filter,
+        choice: &'a Choice,
+        has_required: Option<&'a [bool]>,
+        is_cancelled: &'a (dyn Fn() -> bool + Sync),
+    ) -> Result<Scan<'a>> {
+        let kept = self.kept(table, is_cancelled);
+        Ok(Scan {
+            kept,
+            table,
+            filter,
+            choice,
+            has_required,
+            duration_ns: self.trace().duration_ns(),
+            file_peak: None,
+            wants_histograms: false,
+            lifetimes: lifetimes_for(kept, filter, false)?,
+            passing: None,
+        })
     }
 
     /// The allocations that pass a filter, whatever its range, moment and type.
@@ -62,14 +92,13 @@ impl Explorer {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Arc<Passing>> {
         let filter = Filter { range: None, at: None, allocation_type: None, ..filter.clone() };
-        let _finding = self.finding_passing.lock().unwrap_or_else(PoisonError::into_inner);
         self.passing.try_get(&filter, || {
             let sites = self.passing_sites(table, &filter, choice);
             let query = PassingQuery {
                 table,
                 filter: &filter,
                 sites: sites.as_deref(),
-                lifetimes: self.lifetimes_for(table, &filter, false)?,
+                lifetimes: lifetimes_for(self.kept(table, is_cancelled), &filter, false)?,
                 duration_ns: self.trace().duration_ns(),
                 spread: self.spread,
                 is_cancelled,
@@ -91,30 +120,26 @@ impl Explorer {
         Some(table.sites.iter().map(passes).collect())
     }
 
-    /// Finds out what the scans of nearly all filters need, before the first of them is asked for: the peak of the whole, the
-    /// rows of the table's sites, the lifetimes. Nothing without a table.
+    /// Finds out what culling leaves of each stack, before the first table is asked for.
+    pub fn prepare_culling(&self, cull: &CullList) {
+        self.left(cull);
+    }
+
+    /// Finds out what nearly all queries need, before the first of them is asked for: the sums that are kept, the peak of the
+    /// whole, the rows of the table's sites. Nothing without a table.
     ///
     /// # Errors
     /// It was given up.
     pub fn prepare(&self, is_cancelled: &(dyn Fn() -> bool + Sync)) -> Result<()> {
         let Some(table) = self.table() else { return Ok(()) };
-        let (filter, choice) = (Filter::default(), Choice::default());
-        let scan = Scan {
-            table,
-            filter: &filter,
-            choice: &choice,
-            has_required: None,
-            duration_ns: self.trace().duration_ns(),
-            file_peak: None,
-            wants_histograms: false,
-            lifetimes: self.lifetimes_for(table, &filter, true)?,
-            peaks: &self.peaks,
-            passing: None,
-            spread: self.spread,
-            is_cancelled,
-        };
-        scan.peak(0, table.move_count())?;
+        let kept = self.kept(table, is_cancelled);
+        kept.make_columns()?;
+        kept.peak(0, table.move_count(), &Choice::default())?;
         self.plans(table);
+        if kept.prefixes()?.is_some() {
+            kept.bits()?;
+        }
+        kept.lifetimes()?;
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use heapr_trace::StackTotals;
 
 use super::event_table::EventTable;
-use super::scan::SiteSums;
+use super::site_sums::SiteSums;
 use crate::row_table::{RowKey, RowTable, Rows};
 
 /// Rows of all sites, empty, in their order.

@@ -1,10 +1,13 @@
 //! What a filter chose, added up: what all views of the same filter share.
 
+use std::sync::OnceLock;
+
 use heapr_trace::{Damage, Totals};
 
 use super::event_table::EventTable;
 use super::row_plan::RowPlan;
 use super::scan::Scanned;
+use super::site_sums::SiteSums;
 use crate::collector::{Collected, RowSums};
 use crate::histogram::{Histogram, HistogramCounter};
 use crate::report::HeapRow;
@@ -22,15 +25,16 @@ pub struct Selection {
     /// Chunks of events that could not be used.
     pub damage: Vec<Damage>,
     pub(crate) rows: RowSource<'static>,
-    /// The same by thread too, if that is known.
-    pub(crate) thread_rows: Option<RowSource<'static>>,
+    /// The same by thread too, if that is known; of a scan made when it is asked for.
+    pub(crate) thread_rows: OnceLock<RowSource<'static>>,
+    /// By site, of a scan.
+    pub(super) sums: Vec<SiteSums>,
 }
 
 impl Selection {
-    /// Of what a scan of a table found. `plans`: of the rows without threads, and with them.
-    pub(super) fn of_scan(table: &EventTable, plans: &[RowPlan; 2], scanned: Scanned) -> Self {
-        let rows = plans[0].rows(table, &scanned.sums);
-        let thread_rows = plans[1].rows(table, &scanned.sums);
+    /// Of what a scan of a table found. `plan`: of the rows without threads.
+    pub(super) fn of_scan(table: &EventTable, plan: &RowPlan, scanned: Scanned) -> Self {
+        let rows = plan.rows(table, &scanned.sums);
         let mut sums = RowSums::default();
         rows.totals.iter().for_each(|row| sums.add(row));
         sums.set_peak_time(scanned.peak_time_ns);
@@ -57,7 +61,8 @@ impl Selection {
             histograms: scanned.histograms.into_iter().map(HistogramCounter::finish).collect(),
             damage: table.damage.clone(),
             rows: RowSource::Memory(rows),
-            thread_rows: Some(RowSource::Memory(thread_rows)),
+            thread_rows: OnceLock::new(),
+            sums: scanned.sums,
         }
     }
 
@@ -77,7 +82,8 @@ impl Selection {
             histograms: histograms.into_iter().map(HistogramCounter::finish).collect(),
             damage,
             rows: RowSource::Memory(rows),
-            thread_rows: thread_rows.map(RowSource::Memory),
+            thread_rows: thread_rows.map(RowSource::Memory).map_or_else(OnceLock::new, OnceLock::from),
+            sums: Vec::new(),
         }
     }
 }

@@ -71,6 +71,11 @@ impl SiteTable {
         number
     }
 
+    /// The sites, by number.
+    pub(crate) fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
     /// The sites, by number; the means to find them are given back.
     pub(crate) fn into_sites(self) -> Vec<Site> {
         self.sites

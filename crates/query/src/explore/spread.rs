@@ -11,12 +11,17 @@ pub struct Spread {
     pub threads: usize,
     /// Fewest things for which a thread is worth its start (some ten microseconds).
     pub least: usize,
+    /// Things that are summed up as one, where sums are kept: a block is looked at in some ten microseconds.
+    pub block: usize,
 }
+
+/// Events of a block: its columns fit the first two caches.
+const BLOCK: usize = 1 << 12;
 
 impl Default for Spread {
     /// All on the caller's thread.
     fn default() -> Self {
-        Self { threads: 1, least: usize::MAX }
+        Self { threads: 1, least: usize::MAX, block: BLOCK }
     }
 }
 
@@ -24,7 +29,12 @@ impl Spread {
     /// Over so many threads.
     #[must_use]
     pub fn over(threads: usize) -> Self {
-        Self { threads, least: 1 << 16 }
+        Self { threads, least: 1 << 16, block: BLOCK }
+    }
+
+    /// The same for things each of which is worth a thread.
+    pub(super) fn each(self) -> Self {
+        Self { least: 1, ..self }
     }
 
     /// The borders of the parts of a range.
@@ -72,7 +82,7 @@ mod tests {
     #[test]
     fn the_parts_are_the_whole_in_order() {
         for (threads, least, count) in [(3, 1, 10), (4, 100, 10), (7, 2, 13), (2, 1, 0), (0, 0, 5)] {
-            let spread = Spread { threads, least };
+            let spread = Spread { threads, least, ..Spread::default() };
             let parts = spread.map(5..5 + count, |part| Ok(part.collect::<Vec<_>>())).unwrap();
             assert_eq!(parts.concat(), (5..5 + count).collect::<Vec<_>>(), "{spread:?}");
             assert!(parts.len() <= threads.max(1));
@@ -81,7 +91,7 @@ mod tests {
 
     #[test]
     fn an_error_of_any_part_is_the_whole_s() {
-        let spread = Spread { threads: 4, least: 1 };
+        let spread = Spread { threads: 4, least: 1, ..Spread::default() };
         let outcome = spread
             .map(0..8, |part| if part.contains(&3) { Err(crate::error::Error::GivenUp) } else { Ok(()) });
         assert!(outcome.is_err());

@@ -17,7 +17,7 @@ struct Block {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct TimeColumn {
     blocks: Vec<Block>,
     offsets_ns: Vec<u32>,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use heapr_query::{
     Action, AllocationType, Answer, Course, CourseBy, CourseOf, CourseQuery, CullList, Explorer, Filter,
-    FlameQuery, FlameTree, Found, FrameView, GroupBy, HistogramOf, Query, Ranking, SortKey, Span, Spread,
-    TableLimit, Value, run,
+    FlameQuery, FlameTree, Found, FrameView, GroupBy, GrowingTable, HistogramOf, Query, Ranking, SortKey,
+    Span, Spread, TableLimit, Value, run,
 };
 use heapr_trace::Trace;
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ const NOTHING: TableLimit = TableLimit { memory_bytes: 0 };
 
 fn explorer(trace: &Arc<Trace>, limit: TableLimit) -> Explorer {
     // Parts of a few events each.
-    let explorer = Explorer::with_spread(Arc::clone(trace), Spread { threads: 3, least: 2 });
+    let explorer = Explorer::with_spread(Arc::clone(trace), Spread { threads: 3, least: 2, block: 3 });
     explorer.name(&mut Names);
     explorer.read_events(limit, &mut |_, _| {}, &|| false).unwrap();
     assert!(explorer.table().is_some() || limit == NOTHING);
@@ -237,6 +237,45 @@ proptest! {
         }
         let most = course.most_bytes.iter().max().copied().unwrap_or(0);
         prop_assert_eq!(course.peak.1, most);
+    }
+
+    #[test]
+    fn a_file_that_grew_is_what_it_is_when_it_is_read_at_once(
+        steps in steps(),
+        filter in filter(),
+        checkpoint_every in 1..8_usize,
+        parts in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+        has_summary in any::<bool>(),
+    ) {
+        // A file that was flushed at a checkpoint is the beginning of the later one.
+        let mut ends: Vec<usize> =
+            parts.iter().map(|part| part.index(steps.len() + 1) / checkpoint_every * checkpoint_every).collect();
+        ends.sort_unstable();
+        let mut growing = GrowingTable::default();
+        let mut before: Option<Explorer> = None;
+        for end in ends.into_iter().chain([steps.len()]) {
+            let is_last = end == steps.len();
+            let trace = trace(&steps[..end], checkpoint_every, has_summary && is_last);
+            let grown = Explorer::with_spread(Arc::clone(&trace), Spread { threads: 3, least: 2, block: 3 });
+            if !before.is_some_and(|before| grown.adopt_names(&before)) {
+                grown.name(&mut Names);
+            }
+            let chunks_before = growing.chunk_count();
+            let mut chunks_read = 0;
+            let mut progress = |_, all| chunks_read = all;
+            grown.read_added_events(&mut growing, ENOUGH, &mut progress, &|| false).unwrap();
+            prop_assert_eq!(chunks_before + chunks_read, trace.event_chunks().count(), "only what was added is read");
+            let fresh = explorer(&trace, ENOUGH);
+            let found = Found { threads: true, histograms: true };
+            let answers = [&grown, &fresh].map(|explorer| {
+                let selection = explorer.select(&filter, found, &|| false).unwrap();
+                let ranking = explorer.rank(&selection, &CullList::built_in(), GroupBy::Threads, SortKey::default()).unwrap();
+                let rows = lines(&ranking, |group| explorer.frames(group));
+                (selection.totals, selection.by_heap, selection.histograms, rows)
+            });
+            prop_assert_eq!(&answers[0], &answers[1]);
+            before = Some(grown);
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod leaks;
 mod panels;
 pub(crate) mod report;
 mod session;
+mod source_lines;
 mod stack;
 mod timeline;
 

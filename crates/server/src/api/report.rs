@@ -34,7 +34,7 @@ pub(super) struct TableRequest {
     frames_max: usize,
 }
 
-fn stacks() -> String {
+pub(crate) fn stacks() -> String {
     "stacks".to_owned()
 }
 
@@ -42,11 +42,11 @@ pub(super) fn so() -> String {
     "so".to_owned()
 }
 
-pub(super) fn yes() -> bool {
+pub(crate) fn yes() -> bool {
     true
 }
 
-pub(super) fn page() -> usize {
+pub(crate) fn page() -> usize {
     200
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::rows::{Page, amounts, group_by, line_id, matches, taken_json};
 use super::series::{Chosen, Read, number};
+use crate::api::report::{page, stacks, yes};
 use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
 use crate::filter_words::FilterWords;
@@ -18,31 +19,28 @@ struct SnapshotName {
 }
 
 #[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 struct DiffRequest {
+    #[serde(default)]
     of: Vec<SnapshotName>,
+    #[serde(default)]
     filter: FilterWords,
+    #[serde(default = "stacks")]
     by: String,
+    #[serde(default = "change")]
     sort: String,
+    #[serde(default = "yes")]
     descending: bool,
+    #[serde(default)]
     offset: usize,
+    #[serde(default = "page")]
     limit: usize,
+    #[serde(default)]
     r#match: String,
 }
 
-impl Default for DiffRequest {
-    fn default() -> Self {
-        Self {
-            of: Vec::new(),
-            filter: FilterWords::default(),
-            by: "stacks".to_owned(),
-            sort: "change".to_owned(),
-            descending: true,
-            offset: 0,
-            limit: 200,
-            r#match: String::new(),
-        }
-    }
+fn change() -> String {
+    "change".to_owned()
 }
 
 /// Snapshots that are compared at once.

@@ -6,38 +6,34 @@ use serde_json::json;
 
 use super::rows::{Page, group_by, line_id, matches};
 use super::series::{Read, number};
+use crate::api::report::{page, stacks, yes};
 use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
 use crate::filter_words::FilterWords;
 
 #[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 struct SummaryRequest {
     file: usize,
     number: Option<u32>,
+    #[serde(default)]
     filter: FilterWords,
+    #[serde(default = "stacks")]
     by: String,
+    #[serde(default = "bytes")]
     sort: String,
+    #[serde(default = "yes")]
     descending: bool,
+    #[serde(default)]
     offset: usize,
+    #[serde(default = "page")]
     limit: usize,
+    #[serde(default)]
     r#match: String,
 }
 
-impl Default for SummaryRequest {
-    fn default() -> Self {
-        Self {
-            file: usize::MAX,
-            number: None,
-            filter: FilterWords::default(),
-            by: "stacks".to_owned(),
-            sort: "bytes".to_owned(),
-            descending: true,
-            offset: 0,
-            limit: 200,
-            r#match: String::new(),
-        }
-    }
+fn bytes() -> String {
+    "bytes".to_owned()
 }
 
 pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {

@@ -1,43 +1,44 @@
 //! What grows steadily over three or more snapshots.
 
-use heapr_query::{Suspect, SuspectOrder, is_at_end};
+use heapr_query::{Suspect, SuspectJson, SuspectOrder, is_at_end};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::rows::{Page, amounts, group_by, line_id, matches, taken_json};
+use super::rows::{Page, group_by, line_id, matches, taken_json};
 use super::series::{Chosen, Read};
+use crate::api::report::{page, stacks};
 use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
 use crate::filter_words::FilterWords;
 
 #[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 struct SuspectsRequest {
+    #[serde(default)]
     files: Vec<usize>,
     numbers: Option<Vec<u32>>,
+    #[serde(default)]
     filter: FilterWords,
+    #[serde(default = "stacks")]
     by: String,
+    #[serde(default = "min_growth")]
     min_growth_bytes: u64,
+    #[serde(default = "oldest")]
     sort: String,
+    #[serde(default)]
     offset: usize,
+    #[serde(default = "page")]
     limit: usize,
+    #[serde(default)]
     r#match: String,
 }
 
-impl Default for SuspectsRequest {
-    fn default() -> Self {
-        Self {
-            files: Vec::new(),
-            numbers: None,
-            filter: FilterWords::default(),
-            by: "stacks".to_owned(),
-            min_growth_bytes: 1024,
-            sort: "oldest".to_owned(),
-            offset: 0,
-            limit: 200,
-            r#match: String::new(),
-        }
-    }
+fn min_growth() -> u64 {
+    1024
+}
+
+fn oldest() -> String {
+    "oldest".to_owned()
 }
 
 pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -80,20 +81,9 @@ pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         .collect();
     let page = Page { offset: request.offset, limit: request.limit, descending: true };
     let rows = page.of(&found, |suspect| {
-        let (bytes, blocks) = amounts(suspect.line);
-        json!({
-            "id": line_id(&read, suspect.line),
-            "frames": suspect.line.frames,
-            "sureness": suspect.sureness.name(),
-            "bytes_per_hour": suspect.trend.per_hour,
-            "growth_bytes": i64::try_from(suspect.trend.growth).unwrap_or(i64::MAX),
-            "rising_share": suspect.trend.rising_share,
-            "chance": suspect.trend.chance,
-            "kept_share": suspect.kept_share,
-            "oldest_ns": suspect.last.oldest_age_ns,
-            "bytes": bytes,
-            "blocks": blocks,
-        })
+        let mut row = serde_json::to_value(SuspectJson::from(suspect)).unwrap_or_default();
+        row["id"] = json!(line_id(&read, suspect.line));
+        row
     });
     let mut options = vec![
         "--sort".to_owned(),

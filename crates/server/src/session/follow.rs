@@ -1,4 +1,5 @@
-//! The thread that follows a session: looks once a second, reads the file again where somebody looks, and keeps what it ends with.
+//! The thread that follows a session: looks once a second, reads what was added to the file where somebody looks, and keeps what
+//! it ends with.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -16,7 +17,7 @@ use crate::cancel::Cancel;
 use crate::error::Error;
 use crate::files::Entry;
 use crate::host::Host;
-use crate::trace_file::{Identity, TraceFile};
+use crate::trace_file::{Growth, Identity, TraceFile};
 
 /// Between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -35,8 +36,16 @@ pub(crate) struct Reading {
 pub(crate) fn start(entry: Weak<Entry>, session: Arc<RunningSession>, reading: Reading) {
     std::thread::spawn(move || {
         let Some(path) = entry.upgrade().map(|entry| entry.path()) else { return };
-        let mut follower =
-            Follower { entry, session, reading, path, file: None, is_empty: true, shown: None };
+        let mut follower = Follower {
+            entry,
+            session,
+            reading,
+            path,
+            file: None,
+            is_empty: true,
+            shown: None,
+            growth: Arc::default(),
+        };
         follower.run();
     });
 }
@@ -54,6 +63,8 @@ struct Follower {
     /// Nothing could be shown yet.
     is_empty: bool,
     shown: Option<Shown>,
+    /// What was read already.
+    growth: Arc<Growth>,
 }
 
 impl Follower {
@@ -99,12 +110,13 @@ impl Follower {
         self.show(trace, until_ns)
     }
 
-    /// Reads all of a trace beside the one that is shown, then shows it.
+    /// Reads what was added to a trace beside the state that is shown, then shows the new one.
     fn show(&mut self, trace: Trace, until_ns: u64) -> Result<(), String> {
         let Some(file) = &self.file else { return Ok(()) };
         let identity = identity(file).map_err(|error| error.to_string())?;
         let path = self.path.clone();
-        let trace = TraceFile::open(&path, trace, Arc::clone(&self.reading.host), self.reading.limit);
+        let (host, growth) = (Arc::clone(&self.reading.host), Arc::clone(&self.growth));
+        let trace = TraceFile::open(&path, trace, host, self.reading.limit, Some(growth));
         // The first one is shown at once: it says itself that it is being read.
         if !self.is_empty {
             let never = Cancel::default();
@@ -113,6 +125,7 @@ impl Follower {
             trace.wait_for_events(&never).map_err(text)?;
         }
         let Some(entry) = self.entry.upgrade() else { return Ok(()) };
+        self.growth.note_shown(&trace);
         entry.show(path, identity, trace);
         self.session.note_shown(until_ns);
         self.is_empty = false;

@@ -4,3 +4,4 @@ mod access;
 mod changing_files;
 mod made;
 mod queries;
+mod snapshot_filters;

@@ -39,6 +39,19 @@ impl Trace {
         }
     }
 
+    /// The chunks of events, in the order of the file.
+    pub fn event_chunks(&self) -> impl Iterator<Item = &ChunkInfo> {
+        self.of_kind(ChunkKind::Events)
+    }
+
+    /// All events but those of the first `chunk_count` chunks of events: of a file that grows, what was added.
+    #[must_use]
+    pub fn events_behind(&self, chunk_count: usize) -> EventReader<'_> {
+        let mut reader = self.events(0, u64::MAX);
+        reader.chunks = self.event_chunks().skip(chunk_count).copied().collect();
+        reader
+    }
+
     /// The events after a checkpoint and before `to_ns`. A checkpoint lies between two chunks of events: those of the
     /// same nanosecond before it are not among them.
     #[must_use]

@@ -1,0 +1,57 @@
+//! What a pass over moves needs of their allocations, for a word's worth of moves at once: from the columns in the order of the
+//! moves, or from the table as long as there are none.
+
+use super::event_table::{EventTable, Move};
+use super::move_columns::MoveColumns;
+use super::passing::Passing;
+
+/// Moves at once: bits of a word.
+pub(super) const TOGETHER: usize = 64;
+
+/// See the module.
+pub(super) struct Gathered {
+    /// Which of the moves are of allocations that count: a bit each.
+    pub(super) counted: u64,
+    pub(super) sizes: [u64; TOGETHER],
+    /// Only where groups are asked for.
+    pub(super) groups: [u32; TOGETHER],
+}
+
+impl Gathered {
+    pub(super) fn new() -> Self {
+        Self { counted: 0, sizes: [0; TOGETHER], groups: [0; TOGETHER] }
+    }
+
+    /// Fetches for up to [`TOGETHER`] moves from number `first` on. `group_of`: by site.
+    #[inline(always)]
+    pub(super) fn fetch(
+        &mut self,
+        (table, columns): (&EventTable, Option<&MoveColumns>),
+        passing: &Passing,
+        group_of: Option<&[u32]>,
+        (first, moves): (usize, &[Move]),
+    ) {
+        self.counted = passing.bits(moves);
+        let Some(columns) = columns else {
+            for (size, one) in self.sizes.iter_mut().zip(moves) {
+                *size = table.size_bytes(one.allocation());
+            }
+            if let Some(group_of) = group_of {
+                for (group, one) in self.groups.iter_mut().zip(moves) {
+                    *group = group_of[table.site_of[one.allocation()] as usize];
+                }
+            }
+            return;
+        };
+        let stored = &columns.sizes[first..first + moves.len()];
+        for ((size, one), &stored) in self.sizes.iter_mut().zip(moves).zip(stored) {
+            *size = table.size_of_stored(stored, one.allocation());
+        }
+        if let Some(group_of) = group_of {
+            let sites = &columns.sites[first..first + moves.len()];
+            for (group, &site) in self.groups.iter_mut().zip(sites) {
+                *group = group_of[site as usize];
+            }
+        }
+    }
+}

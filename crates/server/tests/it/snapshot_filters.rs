@@ -1,0 +1,97 @@
+//! What passes a filter of a V8 snapshot is kept, and found anew when a file that the filter speaks of has changed.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::made::Running;
+
+/// A root that holds so many objects of class `Order`, with the ids 3, 5, 7 and so on.
+fn write_snapshot(path: &Path, count: usize) {
+    let kinds =
+        ["hidden", "array", "string", "object", "code", "closure", "regexp", "number", "native", "synthetic"];
+    let mut nodes = vec![9, 0, 1, 0, count, 0, 0];
+    let mut edges = Vec::new();
+    for number in 0..count {
+        nodes.extend([3, 1, 2 * number + 3, 16, 0, 0, 0]);
+        edges.extend([1, number, 7 * (number + 1)]);
+    }
+    let meta = json!({
+        "node_fields": ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"],
+        "node_types": [kinds, "string"],
+        "edge_fields": ["type", "name_or_index", "to_node"],
+        "edge_types": [["context", "element", "property", "internal", "hidden", "shortcut", "weak"], "string_or_number", "node"],
+        "location_fields": ["object_index", "script_id", "line", "column"],
+    });
+    let head = json!({"meta": meta, "node_count": count + 1, "edge_count": count, "trace_function_count": 0});
+    // In the order that V8 writes; serde_json would sort the keys.
+    let text = format!(
+        "{{\"snapshot\":{head},\"nodes\":{},\"edges\":{},\"trace_function_infos\":[],\"trace_tree\":[],\"samples\":[],\
+         \"locations\":[],\"strings\":[\"\",\"Order\"]}}",
+        json!(nodes),
+        json!(edges)
+    );
+    std::fs::write(path, text).unwrap();
+}
+
+/// The number of orders that pass, once the snapshots are open.
+fn orders(server: &Running, filter: &Value) -> u64 {
+    let body = json!({"file": 1, "filter": filter}).to_string();
+    let give_up = Instant::now() + Duration::from_secs(20);
+    loop {
+        let reply = server.ask("snapshot/summary", &body);
+        if reply.status == 409 && Instant::now() < give_up {
+            std::thread::sleep(Duration::from_millis(20));
+            continue;
+        }
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let answer = reply.json();
+        let rows = answer["rows"].as_array().unwrap();
+        let counts =
+            rows.iter().filter(|row| row["class"] == "Order").filter_map(|row| row["object_count"].as_u64());
+        return counts.sum();
+    }
+}
+
+#[test]
+fn what_came_after_another_snapshot_changes_with_that_snapshot() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["before.heapsnapshot", "after.heapsnapshot"].map(|name| folder.path().join(name));
+    write_snapshot(&paths[0], 10);
+    write_snapshot(&paths[1], 50);
+    let server = Running::start(&paths);
+    let after_it = json!({"allocated_after": 0});
+    assert_eq!(orders(&server, &json!({})), 50);
+    assert_eq!([orders(&server, &after_it), orders(&server, &after_it)], [40, 40], "found once, and kept");
+    assert_eq!(orders(&server, &json!({"allocated_before": 0})), 10);
+    assert_eq!(orders(&server, &json!({"allocated_after": 0, "allocated_before": 1})), 40);
+
+    std::fs::remove_file(&paths[0]).unwrap();
+    write_snapshot(&paths[0], 30);
+    assert_eq!(orders(&server, &after_it), 40, "the file that was opened is still what is compared with");
+    assert_eq!(server.ask("reopen", "{\"file\":0}").status, 200);
+    assert_eq!(orders(&server, &after_it), 20);
+    assert_eq!(orders(&server, &json!({"allocated_before": 0})), 30);
+}
+
+#[test]
+fn a_filter_that_names_nothing_is_refused_and_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a.heapsnapshot", "b.heapsnapshot"].map(|name| folder.path().join(name));
+    paths.iter().for_each(|path| write_snapshot(path, 5));
+    let server = Running::start(&paths);
+    assert_eq!(orders(&server, &json!({})), 5);
+    for (filter, status) in [
+        (json!({"allocated_after": 7}), 404),
+        (json!({"kind": ["nonsense"]}), 400),
+        (json!({"native_context": "@99999"}), 404),
+        (json!({"unknown": 1}), 400),
+    ] {
+        let body = json!({"file": 1, "filter": filter}).to_string();
+        for _ in 0..2 {
+            assert_eq!(server.ask("snapshot/summary", &body).status, status, "{body}");
+        }
+    }
+    assert_eq!(orders(&server, &json!({})), 5);
+}

@@ -1,0 +1,10 @@
+/** What answers of rows have in common in the HTTP API. */
+export interface RowsAnswer<Row> {
+  rows: Row[];
+  row_count: number;
+  command?: string | null;
+  total_bytes?: number;
+  warnings?: string[];
+  kept_count?: number;
+  is_cut?: boolean;
+}

@@ -1,0 +1,55 @@
+/** What the tables of native snapshots have in common: rows that tell their command line, and the choices of a grouping and an order. */
+import { useEffect, useState } from 'preact/hooks';
+import { go } from '../address/use-address';
+import type { RowsAnswer } from '../api/types';
+import { answer } from '../api/use-answer';
+import { Message } from '../frame/message';
+import { useTree } from '../table/use-tree';
+import { GROUPS } from './native-columns';
+import type { NativeViewProps } from './snapshots-view';
+
+/** Choices of a list: key and title. */
+export type Choices = [string, string][];
+
+/** The grouping of the page's address, or the first. */
+export const groupOf = (group: string): string => (GROUPS.some(([key]) => key === group) ? group : 'stacks');
+/** The order of the page's address, or the first of `sorts`. */
+export const orderOf = (sort: string, sorts: Choices): string => (sorts.some(([key]) => key === sort) ? sort : (sorts[0]?.[0] ?? ''));
+
+/** Rows of `/api/native/…`, read as they are scrolled to; `page` is the last answer. Other rows are asked for when `body` or `version` changes. */
+export function useNativeRows<Row, Page extends RowsAnswer<Row>>(name: string, body: object, onCommand: NativeViewProps['onCommand'], version = '') {
+  const [page, setPage] = useState<Page | null>(null);
+  const { tree, isLoading } = useTree<Row>(`${version} ${JSON.stringify(body)}`, async (_, offset, limit, signal) => {
+    try {
+      const next = await answer<Page>(`/api/native/${name}`, { ...body, offset, limit }, signal);
+      setPage(next);
+      onCommand(next.command ?? null, null);
+      return { rows: next.rows, count: next.row_count };
+    } catch (error) {
+      if (!signal.aborted) onCommand(null, error instanceof Error ? error.message : String(error));
+      throw error;
+    }
+  });
+  useEffect(() => () => onCommand(null, null), []);
+  return { tree, isLoading, page };
+}
+
+export function GroupChoice({ by }: { by: string }) {
+  return (
+    <select aria-label="Grouped" value={by} onChange={(event) => go({ group: event.currentTarget.value, select: '' })}>
+      {GROUPS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
+    </select>
+  );
+}
+
+export function OrderChoice({ sort, sorts }: { sort: string; sorts: Choices }) {
+  return (
+    <select aria-label="Order" value={sort} onChange={(event) => go({ sort: event.currentTarget.value === sorts[0]?.[0] ? '' : event.currentTarget.value })}>
+      {sorts.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
+    </select>
+  );
+}
+
+export function Warnings({ of }: { of: string[] | undefined }) {
+  return <>{(of ?? []).map((warning) => <Message key={warning} kind="warning">{warning}</Message>)}</>;
+}
