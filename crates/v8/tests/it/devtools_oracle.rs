@@ -1,6 +1,6 @@
 //! Every number against DevTools' worker.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use heapr_v8::{CallTree, FunctionAllocations};
@@ -101,8 +101,13 @@ fn a_sampling_profile_has_the_bytes_of_its_samples() {
     let tree = CallTree::read_profile(&profile).unwrap();
     let text: serde_json::Value = serde_json::from_slice(&std::fs::read(&profile).unwrap()).unwrap();
     let samples = text["samples"].as_array().unwrap();
+    // V8 makes the tree first and the list of samples after it; what the tree itself allocates may
+    // add a sample in between, of a stack that the tree doesn't have.
+    let ids = ids_of(&text["head"]);
+    let placed = samples.iter().filter(|sample| ids.contains(&sample["nodeId"].as_u64().unwrap())).count();
+    assert!(placed > 0 && samples.len() - placed <= samples.len() / 100, "{placed} of {}", samples.len());
     let counted: u64 = tree.nodes.iter().map(|node| node.own.live_count).sum();
-    assert_eq!(counted, samples.len() as u64);
+    assert_eq!(counted, placed as u64);
     let is_recursive =
         |line: &FunctionAllocations| tree.functions[line.function as usize].name == "recursive";
     let recursive = tree.by_function().into_iter().find(is_recursive).unwrap();
@@ -110,6 +115,16 @@ fn a_sampling_profile_has_the_bytes_of_its_samples() {
     assert!(recursive.own.live_bytes > 50_000, "{recursive:?}");
     let all: u64 = tree.nodes.iter().map(|node| node.own.live_bytes).sum();
     assert!((recursive.own.live_bytes..=all).contains(&recursive.whole.live_bytes), "{recursive:?}");
+}
+
+/// The ids of a profile's node and of all below it.
+fn ids_of(head: &serde_json::Value) -> HashSet<u64> {
+    let (mut ids, mut open) = (HashSet::new(), vec![head]);
+    while let Some(node) = open.pop() {
+        ids.insert(node["id"].as_u64().unwrap());
+        open.extend(node["children"].as_array().unwrap());
+    }
+    ids
 }
 
 #[test]
