@@ -13,6 +13,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("chromium", "chromium"),
     ("firefox-esr", "firefox-esr"),
     ("clang", "clang++"),
+    ("debuginfod", "debuginfod-find"),
     ("gdb", "gdb"),
     ("git", "git"),
     ("golang", "go"),
