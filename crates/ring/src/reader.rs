@@ -114,12 +114,17 @@ pub fn free_buffer(pool: &Pool, index: u32) {
     header.owner.store(0, Release);
 }
 
-/// Ends a round: sets how many buffers are claimed, gives a sign of life, and wakes agents that wait for a buffer.
-pub fn finish_round(pool: &Pool, claimed_count: u32, has_freed: bool) {
+/// Sets how many buffers are claimed, as a scan has counted them. (Agents add theirs as they claim them.)
+pub fn note_claimed(pool: &Pool, claimed_count: u32) {
+    pool.control().buffers_claimed.store(claimed_count, Relaxed);
+}
+
+/// Gives a sign of life, and, if buffers were freed, takes them off the count and wakes agents that wait for one.
+pub fn finish_slice(pool: &Pool, freed_count: u32) {
     let control = pool.control();
-    control.buffers_claimed.store(claimed_count, Relaxed);
     control.heartbeat.fetch_add(1, Relaxed);
-    if has_freed {
+    if freed_count > 0 {
+        control.buffers_claimed.fetch_sub(freed_count, Relaxed);
         control.freed_generation.fetch_add(1, Release);
         if control.waiter_count.load(Relaxed) != 0 {
             sys::futex_wake(&control.freed_generation, i32::MAX as u32);

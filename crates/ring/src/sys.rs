@@ -275,6 +275,20 @@ pub fn process_exists(process_id: u32) -> bool {
     answer(raw) != Err(ESRCH)
 }
 
+/// Lets the calling thread run only in time that nobody else wants (`SCHED_IDLE`). Only who may raise priorities can take that back.
+///
+/// # Errors
+/// The kernel's error number: EPERM for a thread of a real-time policy in some containers.
+pub fn yield_to_all() -> Result<(), i32> {
+    const SCHED_IDLE: usize = 5;
+    let parameters = [0_i32; 1];
+    // SAFETY: 0: the calling thread; the kernel reads one sched_param of one int.
+    answer(unsafe {
+        syscall6(number::SCHED_SETSCHEDULER, [0, SCHED_IDLE, parameters.as_ptr() as usize, 0, 0, 0])
+    })
+    .map(|_| ())
+}
+
 /// The calling thread's name (16 bytes, zero padded).
 #[must_use]
 pub fn thread_name() -> [u8; 16] {

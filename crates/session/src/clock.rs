@@ -3,6 +3,7 @@
 //! At each round the recorder reads both clocks. Between two such anchors time is linear, so the conversion is exact at
 //! each anchor, never runs backwards, and needs no calibration before the start.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use heapr_ring::sys;
@@ -66,6 +67,8 @@ pub(crate) struct Clock {
     anchors: VecDeque<Anchor>,
     /// The newest pair of anchors, as (from, to, ns at from, ns per tick in 32.32).
     current: Segment,
+    /// The segment in which the last event before that one lay: what was left over from earlier rounds comes in order, too.
+    earlier: Cell<Segment>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +100,8 @@ impl Clock {
         let zero = Anchor { ticks: 0, ns: 0 };
         let mut anchors = VecDeque::with_capacity(ANCHORS_MAX);
         anchors.push_back(zero);
-        Self { source, start_ticks, start_ns, anchors, current: Segment::between(zero, zero) }
+        let current = Segment::between(zero, zero);
+        Self { source, start_ticks, start_ns, anchors, current, earlier: Cell::new(current) }
     }
 
     /// The clock's value at the start.
@@ -168,9 +172,17 @@ impl Clock {
         if ticks > self.current.to.ticks {
             return self.current.to.ns;
         }
+        let earlier = self.earlier.get();
+        if ticks >= earlier.from.ticks && ticks < earlier.to.ticks {
+            return earlier.ns(ticks);
+        }
         let place = self.anchors.partition_point(|anchor| anchor.ticks <= ticks);
         match (place.checked_sub(1).and_then(|before| self.anchors.get(before)), self.anchors.get(place)) {
-            (Some(&from), Some(&to)) => Segment::between(from, to).ns(ticks),
+            (Some(&from), Some(&to)) => {
+                let segment = Segment::between(from, to);
+                self.earlier.set(segment);
+                segment.ns(ticks)
+            }
             (None, Some(first)) => first.ns,
             (from, None) => from.map_or(0, |anchor| anchor.ns),
         }

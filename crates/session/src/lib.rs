@@ -45,6 +45,7 @@ mod session_name;
 mod session_status;
 mod shell_flags;
 mod sink;
+mod spare_time;
 mod statistics;
 mod status;
 mod system_facts;

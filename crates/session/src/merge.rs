@@ -82,14 +82,21 @@ impl Stream {
 
     /// Takes note of a buffer as the scan found it.
     pub(crate) fn note(&mut self, found: StreamBuffer) {
-        if let Some(known) = self.buffers.iter_mut().find(|known| known.index == found.index) {
+        let place = self.buffers.partition_point(|known| known.sequence < found.sequence);
+        // Mostly it stands where it belongs; a number that has changed since must not enter the buffer twice.
+        let is_known = self.buffers.get(place).is_some_and(|known| known.index == found.index);
+        let known = if is_known {
+            Some(place)
+        } else {
+            self.buffers.iter().position(|known| known.index == found.index)
+        };
+        if let Some(known) = known.and_then(|known| self.buffers.get_mut(known)) {
             // Lengths only grow; one that does not is not believed.
             known.published = known.published.max(found.published);
             known.is_busy = found.is_busy;
             known.is_closed |= found.is_closed;
             return;
         }
-        let place = self.buffers.partition_point(|known| known.sequence < found.sequence);
         self.buffers.insert(place, found);
     }
 

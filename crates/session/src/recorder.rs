@@ -63,6 +63,15 @@ pub(crate) struct Recorder {
     watermark_ns: u64,
 }
 
+/// What a round did.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Round {
+    /// Events taken.
+    pub(crate) event_count: u64,
+    /// All that its scan found was taken, up to the watermark.
+    pub(crate) is_whole: bool,
+}
+
 /// A thread's entry in the file, and what was last told of it.
 #[derive(Debug)]
 struct ThreadState {
@@ -155,28 +164,57 @@ impl Recorder {
         alive.chain(ended).take(most).map(status).collect()
     }
 
+    /// Takes note of a turn in spare time.
+    pub(crate) fn count_spare_turn(&mut self) {
+        self.statistics.spare_turns += 1;
+    }
+
+    /// Whether so many buffers are in use that whoever fills them may soon have to wait, or somebody waits for what is to be taken.
+    pub(crate) fn is_wanted_now(&self) -> bool {
+        let control = self.pool.control();
+        control.buffers_claimed.load(Relaxed) as usize * 2 >= self.pool.buffer_count()
+            || control.waiter_count.load(Relaxed) != 0
+            || self.has_snapshots_to_take()
+    }
+
     /// One round. Returns the number of events taken.
     pub(crate) fn round(&mut self) -> u64 {
+        self.round_while(u64::MAX, |_| true).event_count
+    }
+
+    /// A round in slices of some `slice_events`, ended early when `goes_on` says so after one: the next takes up what is left.
+    pub(crate) fn round_while(&mut self, slice_events: u64, goes_on: impl Fn(&Self) -> bool) -> Round {
         let before = self.sink.event_count;
         let now_ticks = self.clock.now_ticks();
         let now_ns = self.clock.now_ns();
         self.note_ends();
         self.find_processes();
         let claimed_count = self.scan();
-        self.clock.anchor();
-        let watermark = if self.is_final { u64::MAX } else { self.watermark(now_ticks, now_ns) };
-        self.merge(watermark);
-        self.watermark_ns = if self.is_final { now_ns } else { self.clock.ns(watermark).min(now_ns) };
-        let freed_count = self.free_used_up();
-        reader::finish_round(&self.pool, claimed_count.saturating_sub(freed_count), freed_count > 0);
+        reader::note_claimed(&self.pool, claimed_count);
         self.statistics.buffers_claimed_max =
             self.statistics.buffers_claimed_max.max(u64::from(claimed_count));
+        self.clock.anchor();
+        let watermark = if self.is_final { u64::MAX } else { self.watermark(now_ticks, now_ns) };
+        let is_whole = loop {
+            let is_all = self.merge(watermark, slice_events);
+            let freed_count = self.free_used_up();
+            reader::finish_slice(&self.pool, freed_count);
+            if is_all || !goes_on(self) {
+                break is_all;
+            }
+        };
+        self.watermark_ns = match (is_whole, self.is_final) {
+            // More of the last event's time may still come.
+            (false, _) => self.watermark_ns.max(self.sink.last_ns.saturating_sub(1)),
+            (true, true) => now_ns,
+            (true, false) => self.clock.ns(watermark).min(now_ns),
+        };
         self.sink.checkpoint_if_due();
         if now_ns >= self.next_housekeeping_ns {
             self.next_housekeeping_ns = now_ns + HOUSEKEEPING_NS;
             self.keep_house(now_ns);
         }
-        self.sink.event_count - before
+        Round { event_count: self.sink.event_count - before, is_whole }
     }
 
     /// Takes everything that was published, whoever was interrupted in whatever.
@@ -224,6 +262,7 @@ impl Recorder {
             ("stacks_unwound", statistics.stack_count),
             ("frames_unwound", statistics.frames_unwound),
             ("rules_read", statistics.rule_miss_count),
+            ("turns_in_spare_time", statistics.spare_turns),
             ("stacks_truncated", statistics.stacks_truncated),
             ("stacks_verified", statistics.verify_count),
             ("stacks_verified_mismatches", statistics.verify_mismatch_count),

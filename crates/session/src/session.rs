@@ -17,6 +17,7 @@ use crate::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotTicket};
 use crate::native_snapshot_rules::SnapshotRule;
 use crate::recorder::Recorder;
 use crate::sink::Sink;
+use crate::spare_time::SpareTime;
 use crate::statistics::Statistics;
 use crate::{Error, OnFull, SessionProperties, StackEvents, process_facts, system_facts};
 
@@ -24,8 +25,6 @@ use crate::{Error, OnFull, SessionProperties, StackEvents, process_facts, system
 /// half of the pool being claimed wakes the recorder anyway. (5 ms took 15 % more of the recorder's processor time on redis
 /// and 40 times as many switches between tasks.)
 const ROUND_BUSY: Duration = Duration::from_millis(20);
-/// A round that took this many events is followed by the next at once: they came in less time than the sleep lasts.
-const EVENTS_WITHOUT_SLEEP: u64 = 50_000;
 /// Longest sleep while none come: a full pool wakes the recorder before.
 const ROUND_IDLE: Duration = Duration::from_millis(20);
 
@@ -38,6 +37,7 @@ pub struct Session {
     next_flush_ns: u64,
     flush_timer_ns: u64,
     is_busy: bool,
+    spare_time: SpareTime,
     has_told_error: bool,
     properties: SessionProperties,
     start_unix_ns: u64,
@@ -94,6 +94,7 @@ impl Session {
                 .unwrap_or(u64::MAX)
                 .max(10_000_000),
             is_busy: true,
+            spare_time: SpareTime::default(),
             has_told_error: false,
             properties,
             start_unix_ns,
@@ -117,7 +118,7 @@ impl Session {
             std::thread::sleep(ROUND_IDLE);
             return;
         }
-        let taken = self.recorder.round();
+        let turn = self.spare_time.turn(&mut self.recorder);
         self.recorder.advance_snapshots();
         self.end_if_full();
         let now_ns = self.recorder.clock().now_ns();
@@ -127,10 +128,10 @@ impl Session {
         }
         // More has come during the round than fits a few buffers, or somebody waits: no sleep.
         let has_waiters = self.recorder.pool().control().waiter_count.load(Relaxed) != 0;
-        if taken >= EVENTS_WITHOUT_SLEEP || has_waiters || self.recorder.has_snapshots_to_take() {
+        if !turn.is_caught_up || has_waiters || self.recorder.has_snapshots_to_take() {
             return;
         }
-        self.is_busy = taken > 0;
+        self.is_busy = turn.event_count > 0;
         let longest = if self.is_busy { ROUND_BUSY } else { ROUND_IDLE };
         reader::sleep(self.recorder.pool(), longest.as_nanos() as u64);
     }

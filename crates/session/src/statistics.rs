@@ -27,6 +27,8 @@ pub struct Statistics {
     pub verify_count: u64,
     /// How many of them differed.
     pub verify_mismatch_count: u64,
+    /// Turns that the recorder took in time that nobody else wanted.
+    pub spare_turns: u64,
     /// What was lost.
     pub loss: Loss,
 }

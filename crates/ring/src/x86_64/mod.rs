@@ -61,6 +61,7 @@ pub(crate) mod number {
     pub(crate) const FTRUNCATE: usize = 77;
     pub(crate) const GETPPID: usize = 110;
     pub(crate) const SIGALTSTACK: usize = 131;
+    pub(crate) const SCHED_SETSCHEDULER: usize = 144;
     pub(crate) const PRCTL: usize = 157;
     pub(crate) const GETTID: usize = 186;
     pub(crate) const FUTEX: usize = 202;

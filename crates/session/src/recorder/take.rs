@@ -34,8 +34,10 @@ impl Recorder {
         watermark
     }
 
-    /// Takes the records up to `watermark` in order of time.
-    pub(super) fn merge(&mut self, watermark: u64) {
+    /// Takes the records up to `watermark` in order of time, but no more runs once there are `most` events. Tells whether that was all.
+    pub(super) fn merge(&mut self, watermark: u64, most: u64) -> bool {
+        let until_count = self.sink.event_count.saturating_add(most);
+        let mut is_all = true;
         let mut heads = std::mem::take(&mut self.heads);
         let mut places = std::mem::take(&mut self.places);
         places.clear();
@@ -53,8 +55,13 @@ impl Recorder {
             if first.0 > watermark {
                 break;
             }
+            if self.sink.event_count >= until_count {
+                is_all = false;
+                break;
+            }
             let until = heads.last().map_or((u64::MAX, true), |&(order, _)| order);
-            if let Some(next) = self.take_run(number, &mut places[number], until, watermark) {
+            let at = &mut places[number];
+            if let Some(next) = self.take_run(number, at, until, watermark, until_count) {
                 let mut place = heads.len();
                 while place > 0 && heads[place - 1].0 < next {
                     place -= 1;
@@ -64,6 +71,7 @@ impl Recorder {
         }
         self.heads = heads;
         self.places = places;
+        is_all
     }
 
     /// Takes records of one stream while they come before `until` and the watermark. Returns the next one's order.
@@ -73,13 +81,14 @@ impl Recorder {
         at: &mut usize,
         until: (u64, bool),
         watermark: u64,
+        until_count: u64,
     ) -> Option<(u64, bool)> {
         let stream = &mut self.streams[number];
         let process = &mut self.processes[stream.process];
         loop {
             let head = stream.head(&self.pool, at)?;
             let next = order(&head);
-            if head.ticks > watermark || next > until {
+            if head.ticks > watermark || next > until || self.sink.event_count >= until_count {
                 return Some(next);
             }
             let plain = Plain { until, watermark, thread: stream.thread, clock: &self.clock };

@@ -12,4 +12,5 @@ mod processes;
 mod producer;
 mod reallocations;
 mod recording;
+mod spare_time;
 mod throughput;
