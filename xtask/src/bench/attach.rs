@@ -1,7 +1,8 @@
 //! What attaching leaves behind, and what it costs against starting a program under heapr.
 //!
-//! Four copies of a program, of which one runs at a time, in turn: one that is left alone, one that was attached to and let go, one
-//! that heapr has started, one that heapr is attached to.
+//! Five copies of a program, of which one runs at a time, in an order that turns: two that are left alone (what they differ by is what the
+//! measurement cannot tell apart), one that was attached to and let go, one that heapr has started, one that heapr is attached to. Copies differ by
+//! where things happen to lie in memory; so the first three are compared with themselves before, and with how the first changed meanwhile.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,8 +13,8 @@ use anyhow::Context as _;
 use super::table::markdown;
 use crate::soak_attach::{Program, start};
 
-const ROUNDS: usize = 11;
-const MEASURE: Duration = Duration::from_secs(2);
+const ROUNDS: usize = 21;
+const MEASURE: Duration = Duration::from_secs(1);
 /// For caches and the recorder to come to rest.
 const SETTLE: Duration = Duration::from_millis(300);
 
@@ -30,7 +31,8 @@ pub(crate) fn run() -> anyhow::Result<String> {
     let heading = [
         "program",
         "left alone, per s",
-        "let go / alone",
+        "another left alone, now / before",
+        "let go, now / before",
         "started / alone",
         "attached / alone",
         "attached / started",
@@ -47,44 +49,57 @@ fn measure(name: &str, folder: &tempfile::TempDir) -> anyhow::Result<Vec<String>
     let heapr = quick.join("heapr").to_string_lossy().into_owned();
     let file = |of: &str| folder.path().join(of).to_string_lossy().into_owned();
     let session = format!("bench-attach-{}", std::process::id());
+    let start = |before: &[&str]| -> anyhow::Result<Program> {
+        let program = start(name, before)?;
+        stop(&program)?;
+        Ok(program)
+    };
 
-    let alone = start(name, &[])?;
-    stop(&alone)?;
-    let let_go = start(name, &[])?;
+    let [alone, also_alone, let_go] = [start(&[])?, start(&[])?, start(&[])?];
+    let [alone_before, also_before, let_go_before] = speeds([&alone, &also_alone, &let_go])?;
+    signal(&let_go, "-CONT")?;
     let soak: PathBuf = quick.join("examples/attach_soak");
     crate::output_of(Command::new(soak).args([&let_go.pid.to_string(), "5", "100"]))?;
     stop(&let_go)?;
     let started_file = file("started.heapr");
-    let started = start(name, &[&heapr, "run", "-q", "-f", "-o", &started_file, "--"])?;
-    stop(&started)?;
-    let attached = start(name, &[])?;
+    let started = start(&[&heapr, "run", "-q", "-f", "-o", &started_file, "--"])?;
+    let attached = start(&[])?;
+    signal(&attached, "-CONT")?;
     let output = file("attached.heapr");
     let pid = attached.pid.to_string();
     crate::run(Command::new(&heapr).args(["start", &session, "-q", "-f", "-o", &output, "--pid", &pid]))?;
     stop(&attached)?;
 
-    let programs = [&alone, &let_go, &started, &attached];
-    let mut speeds = [const { Vec::new() }; 4];
-    for _ in 0..ROUNDS {
-        for (program, speeds) in programs.iter().zip(&mut speeds) {
-            signal(program, "-CONT")?;
-            std::thread::sleep(SETTLE);
-            speeds.push(program.speed(MEASURE));
-            stop(program)?;
-        }
-    }
+    let [alone_now, also_now, let_go_now, started_now, attached_now] =
+        speeds([&alone, &also_alone, &let_go, &started, &attached])?;
     signal(&attached, "-CONT")?;
     crate::run(Command::new(&heapr).args(["cancel", &session]))?;
-    let [alone, let_go, started, attached] = speeds.map(median);
     let ratio = |first: f64, second: f64| format!("{:.3}", first / second);
+    let drift = alone_now / alone_before;
     Ok(vec![
         if name == "thread" { "C loop".to_owned() } else { name.to_owned() },
-        format!("{alone:.0}"),
-        ratio(let_go, alone),
-        ratio(started, alone),
-        ratio(attached, alone),
-        ratio(attached, started),
+        format!("{alone_now:.0}"),
+        ratio(also_now / also_before, drift),
+        ratio(let_go_now / let_go_before, drift),
+        ratio(started_now, alone_now),
+        ratio(attached_now, alone_now),
+        ratio(attached_now, started_now),
     ])
+}
+
+/// The median speed of each.
+fn speeds<const COUNT: usize>(programs: [&Program; COUNT]) -> anyhow::Result<[f64; COUNT]> {
+    let mut speeds = [const { Vec::new() }; COUNT];
+    for round in 0..ROUNDS {
+        for step in 0..COUNT {
+            let place = (round + step) % COUNT;
+            signal(programs[place], "-CONT")?;
+            std::thread::sleep(SETTLE);
+            speeds[place].push(programs[place].speed(MEASURE));
+            stop(programs[place])?;
+        }
+    }
+    Ok(speeds.map(median))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
