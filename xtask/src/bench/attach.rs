@@ -18,14 +18,14 @@ const MEASURE: Duration = Duration::from_secs(1);
 /// For caches and the recorder to come to rest.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// The table.
-pub(crate) fn run() -> anyhow::Result<String> {
+/// The table, of all programs or `only` some.
+pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
     for package in [&["heapr"][..], &["heapr-session", "--example", "attach_soak"]] {
         crate::run(crate::cargo().args(["build", "--profile", "quick", "--quiet", "-p"]).args(package))?;
     }
     let folder = tempfile::tempdir()?;
     let mut rows = Vec::new();
-    for name in ["redis", "thread"] {
+    for name in ["redis", "thread"].into_iter().filter(|name| only.is_empty() || only.contains(name)) {
         rows.push(measure(name, &folder)?);
     }
     let heading = [
@@ -51,6 +51,9 @@ fn measure(name: &str, folder: &tempfile::TempDir) -> anyhow::Result<Vec<String>
     let session = format!("bench-attach-{}", std::process::id());
     let start = |before: &[&str]| -> anyhow::Result<Program> {
         let program = start(name, before)?;
+        // On one processor: which of them a server gets makes a tenth. (Its client, started before, stays free.)
+        let pid = program.pid.to_string();
+        crate::output_of(Command::new("taskset").args(["-a", "-c", "-p", "0", &pid]))?;
         stop(&program)?;
         Ok(program)
     };

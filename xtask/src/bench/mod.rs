@@ -19,7 +19,7 @@ pub(crate) use measured_run::measure;
 pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
     match what {
         ["overhead", options @ ..] => print(&overhead::run(&overhead::Options::parse(options)?)?),
-        ["attach"] => print(&attach::run()?),
+        ["attach", only @ ..] => print(&attach::run(only)?),
         ["scaling"] => print(&scaling::run()?),
         ["report"] => print(&reports::run()?),
         ["billion"] => print(&billion::run(None)?),
