@@ -1,6 +1,7 @@
 // Pools of the program's own, told of through heapr_heap.h: what they hand out is counted in heaps by their names, a destroyed
 // heap's blocks are free with it, and a handle of a heap that is gone does nothing.
 // build: -lpthread
+// variant: -O1 -fno-pie -no-pie
 // expect: frame=victim_session_take allocs=31 alloc_bytes=3100 outstanding=19 outstanding_bytes=1900
 // expect: frame=victim_arena_take allocs=500 alloc_bytes=32000 outstanding=0
 // expect: frame=victim_resize allocs=1 alloc_bytes=4000 outstanding=1 outstanding_bytes=4000
