@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use heapr_query::{
     CullList, Explorer, Filter, Found, Group, GroupBy, GrowingTable, Metrics, Selection, SortKey, Spread,
-    TableLimit, file_name,
+    TableLimit,
 };
-use heapr_trace::{Loss, Process, Trace};
+use heapr_trace::{Loss, Trace};
 
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
@@ -371,12 +371,6 @@ impl TraceFile {
 /// As many threads as there are processors.
 fn processors() -> Spread {
     Spread::over(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
-}
-
-/// Name of a process for people.
-pub(crate) fn process_name(process: &Process) -> &str {
-    let first = process.command_line.first().map_or("?", String::as_str);
-    file_name(if process.executable.is_empty() { first } else { &process.executable })
 }
 
 struct OnDrop<F: FnMut()>(F);
