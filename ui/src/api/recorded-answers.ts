@@ -8,6 +8,9 @@ import { type Row, rowOrder } from './recorded-order';
 /** Where answers have rows, and how their number is called. */
 const ROWS = [['groups', 'match_count'], ['rows', 'row_count'], ['callers', ''], ['callees', '']] as const;
 
+/** The orders of requests that name none. */
+const OWN_ORDERS: Record<string, string> = { '/api/leaks': 'bytes' };
+
 export class RecordedAnswers {
   private readonly byKey: Map<string, unknown>;
   /** By the key without an order: an answer in some order. */
@@ -17,7 +20,7 @@ export class RecordedAnswers {
     this.byKey = new Map(Object.entries(answers));
     for (const [key, answer] of this.byKey) {
       const space = key.indexOf(' ');
-      if (space < 0 || !key.includes('"sort":')) continue;
+      if (space < 0) continue;
       const body = JSON.parse(key.slice(space)) as { sort?: string };
       const orderless = recordedKey(key.slice(0, space), { ...body, sort: null });
       if (!this.inAnyOrder.has(orderless)) this.inAnyOrder.set(orderless, answer);
@@ -36,7 +39,7 @@ export class RecordedAnswers {
     for (const [name, count] of ROWS) {
       const list = found[name];
       if (!Array.isArray(list)) continue;
-      const ordered = isInOrder ? (list as Row[]) : sorted(list as Row[], path, asked.sort ?? '', asked.descending !== false);
+      const ordered = isInOrder ? (list as Row[]) : sorted(list as Row[], path, asked.sort ?? OWN_ORDERS[path] ?? '', asked.descending !== false);
       if (!ordered) return undefined;
       if (count === '') {
         found[name] = ordered;

@@ -21,6 +21,10 @@ const HEAP: Record<string, Order> = {
 const ORDERS: Record<string, Record<string, Order>> = {
   '/api/snapshot/summary': HEAP,
   '/api/snapshot/objects': { ...HEAP, count: least(number('id')) },
+  '/api/leaks': {
+    bytes: greatest(number('outstanding_bytes')), count: greatest(number('outstanding_count')), mean_age: greatest(number('mean_age_ns')), oldest: least(number('oldest_ns')),
+    newest: greatest(number('newest_ns')), unfreed: greatest((row) => number('outstanding_count')(row) / Math.max(1, number('total_count')(row))),
+  },
   '/api/native/summary': {
     bytes: greatest(number('bytes')), count: greatest(number('blocks')), oldest: greatest(number('oldest_ns')), youngest: least(number('youngest_ns')),
   },

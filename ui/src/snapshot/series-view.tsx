@@ -62,7 +62,7 @@ const MOST_SHOWN = 8;
 
 function seriesColumns(all: OpenFile[], own: number): Column<SeriesRow>[] {
   const change = (key: 'growth_bytes' | 'count_growth', title: string, help: string, sort: string, shown: (value: number) => string): Column<SeriesRow> => ({
-    key, title, help, isNumber: true, width: 6.6, sort, text: (row) => (row[key] === undefined ? '' : shown(row[key])),
+    key, title, help, isNumber: true, width: 7.2, sort, text: (row) => (row[key] === undefined ? '' : shown(row[key])),
     exact: (row) => (row[key] === undefined ? '' : key === 'growth_bytes' ? exactBytes(row[key]) : formatSignedCount(row[key])), raw: (row) => row[key] ?? '',
     cell: (row) => (row[key] === undefined ? null : <span class={row[key] > 0 ? 'is-more' : row[key] < 0 ? 'is-less' : ''}>{shown(row[key])}</span>),
   });
@@ -79,7 +79,7 @@ function seriesColumns(all: OpenFile[], own: number): Column<SeriesRow>[] {
     change('growth_bytes', 'Growth', 'Retained size in the last snapshot less that in the first; the table begins with what grew steadily', 'steady', formatSignedBytes),
     change('count_growth', '# Growth', 'Objects in the last snapshot less those in the first', 'count_growth', formatSignedCount),
     ...all.map((one, at): Column<SeriesRow> => ({
-      key: `at_${one.file}`, title: one.name.replace(/\.heapsnapshot$|\.heaptimeline$/, ''), help: `${one.name}: retained size and number of objects`, isNumber: true, width: 9.6, sort: String(at), isExtra: all.length > MOST_SHOWN && at !== own,
+      key: `at_${one.file}`, title: one.name.replace(/\.heapsnapshot$|\.heaptimeline$/, ''), help: `${one.name}: retained size and number of objects`, isNumber: true, width: 11.2, sort: String(at), isExtra: all.length > MOST_SHOWN && at !== own,
       text: (row) => {
         if (!row.class_keys) return at === own ? formatBytes(row.retained_bytes ?? 0) : '';
         return countIn(row, at) === 0 ? '–' : `${formatBytes(sizeIn(row, at))} ×${formatCount(countIn(row, at))}`;
