@@ -13,6 +13,7 @@ use super::remembered::Remembered;
 use super::row_plan::RowPlan;
 use super::scan::Scan;
 use super::selection::Selection;
+use super::site_sums::FoundSums;
 use super::spread::Spread;
 use super::table_builder::GrowingTable;
 use crate::answer::Culled;
@@ -317,7 +318,7 @@ impl Explorer {
             damage,
             rows: RowSource::Memory(Rows { totals: rows, threads: Vec::new() }),
             thread_rows: OnceLock::new(),
-            sums: Vec::new(),
+            sums: FoundSums::default(),
         })
     }
 
