@@ -1,6 +1,7 @@
 //! Snapshots of V8: what DevTools' Memory panel asks. Answered from an index file where there is one.
 
 mod compared;
+mod first_objects;
 mod listings;
 mod lists;
 mod object;

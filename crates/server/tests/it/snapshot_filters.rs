@@ -66,3 +66,34 @@ fn a_filter_that_names_nothing_is_refused_and_not_kept() {
     }
     assert_eq!(orders(&server, &json!({})), 5);
 }
+
+#[test]
+fn the_first_objects_of_a_class_are_those_of_the_whole_list_in_any_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a.heapsnapshot", "b.heapsnapshot"].map(|name| folder.path().join(name));
+    paths.iter().for_each(|path| write_snapshot(path, 900));
+    let server = Running::start(&paths);
+    assert_eq!(orders(&server, &json!({})), 900);
+    let summary = server.ask("snapshot/summary", r#"{"file":1,"match":"order"}"#).json();
+    let key = summary["rows"][0]["class_key"].clone();
+    let ids = |sort: &str, descending: bool, offset: usize, limit: usize| -> Vec<u64> {
+        let body = json!({"file": 1, "class_key": key, "sort": sort, "descending": descending, "offset": offset, "limit": limit});
+        let reply = server.ask("snapshot/objects", &body.to_string());
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let answer = reply.json();
+        assert_eq!(answer["row_count"], 900);
+        answer["rows"].as_array().unwrap().iter().filter_map(|row| row["id"].as_u64()).collect()
+    };
+    for sort in ["retained", "shallow", "distance", "name", "id"] {
+        // The page asks for the classes in an order before it opens one.
+        server.ask("snapshot/summary", &json!({"file": 1, "sort": sort}).to_string());
+        for descending in [true, false] {
+            let whole = ids(sort, descending, 0, 1000);
+            assert_eq!(whole.len(), 900);
+            for (offset, limit) in [(0, 200), (200, 200), (395, 5), (399, 2), (850, 200), (900, 5)] {
+                let expected: Vec<u64> = whole.iter().skip(offset).take(limit).copied().collect();
+                assert_eq!(ids(sort, descending, offset, limit), expected, "{sort} {descending} {offset}");
+            }
+        }
+    }
+}
