@@ -2,7 +2,7 @@
 import { useEffect } from 'preact/hooks';
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
-import type { Frame, Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/types';
+import type { Filter, Frame, Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural } from '../format';
 import { Message } from '../frame/message';
@@ -22,7 +22,7 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
   return (
     <div class="overview">
       {stacks.error && <Message kind="error">{stacks.error.message}</Message>}
-      {totals && <TotalsCards totals={totals} />}
+      {totals && <TotalsCards totals={totals} isPart={isPart(filter)} />}
       <div class="cards">
         <Ranking title="Largest at the peak" answer={peak.data} metric="peak_bytes" onMore={() => go({ view: 'stacks', sort: 'peak' })} />
         <Ranking title="Largest outstanding" answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: '' })} />
@@ -36,13 +36,18 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
   );
 }
 
-function TotalsCards({ totals }: { totals: Totals }) {
+/** Whether a filter chooses among the blocks of a moment: the peak is that of all of them, and of it what passes. */
+function isPart(filter: Filter): boolean {
+  return Boolean(filter.temporary || filter.lifetime || filter.size || filter.require_frames);
+}
+
+function TotalsCards({ totals, isPart }: { totals: Totals; isPart: boolean }) {
   const cards: [string, string, string, (() => void) | null][] = [
-    ['Peak', formatBytes(totals.peak_bytes), `${exactBytes(totals.peak_bytes)} in ${plural(totals.peak_count, 'block')} at ${formatDuration(totals.peak_time_ns)}`, () => go({ at: 'peak', range: [] })],
+    [isPart ? 'Of the peak' : 'Peak', formatBytes(totals.peak_bytes), `${exactBytes(totals.peak_bytes)} in ${plural(totals.peak_count, 'block')} at ${formatDuration(totals.peak_time_ns)}`, () => go({ at: 'peak', range: [] })],
     ['Outstanding', formatBytes(totals.outstanding_bytes), `${exactBytes(totals.outstanding_bytes)} in ${plural(totals.outstanding_count, 'block')}`, () => go({ view: 'leaks' })],
     ['Allocated in all', formatBytes(totals.alloc_bytes), `${exactBytes(totals.alloc_bytes)} in ${plural(totals.alloc_count, 'allocation')}`, null],
     ['Allocations', formatCount(totals.alloc_count), `${formatCount(totals.free_count)} frees, ${formatCount(totals.realloc_count)} by realloc`, null],
-    ['Temporary', formatPercent(totals.temporary_count, totals.alloc_count), `${formatCount(totals.temporary_count)} freed before the thread's next one`, () => go({ temporary: true })],
+    ['Temporary', formatPercent(totals.temporary_count, totals.alloc_count), `${formatCount(totals.temporary_count)} freed before the thread's next one`, () => go({ temporary: true, view: 'stacks', sort: 'stc' })],
   ];
   return (
     <div class="totals">
