@@ -88,12 +88,13 @@ pub(super) fn prepare<'a>(
     let large = classes.filter(|&(_, count)| count >= LARGE).take(PREPARED_MAX);
     let keys: Arc<Vec<String>> = Arc::new(large.map(|(key, _)| key.to_owned()).collect());
     let next = Arc::new(AtomicUsize::new(0));
-    for _ in 0..THREADS.min(keys.len()) {
+    let threads = THREADS.min(keys.len());
+    for _ in 0..threads {
         let (file, keys, next) = (Arc::clone(file), Arc::clone(&keys), Arc::clone(&next));
         std::thread::spawn(move || {
             // Nobody looks at a file that only these threads hold.
             while let Some(key) = keys.get(next.fetch_add(1, Ordering::Relaxed))
-                && Arc::strong_count(&file) > THREADS
+                && Arc::strong_count(&file) > threads
             {
                 let Ok(mut classes) = file.view.classes_named(key) else { return };
                 classes.sort_unstable();

@@ -55,6 +55,11 @@ impl ListRequest {
         self.limit.min(ROWS_MAX)
     }
 
+    /// Whether it asks for no text.
+    pub(super) fn asks_for_all(&self) -> bool {
+        self.r#match.is_empty()
+    }
+
     /// Whether it asks for rows that are kept of a class.
     fn is_among_the_first(&self) -> bool {
         self.offset.saturating_add(self.limit()) <= KEPT_ROWS
@@ -143,7 +148,7 @@ pub(super) fn objects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     };
     let wanted = request.r#match.to_lowercase();
     let name_test = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase().contains(&wanted);
-    let listed = if request.r#match.is_empty() && passing.is_none() && request.is_among_the_first() {
+    let listed = if request.asks_for_all() && passing.is_none() && request.is_among_the_first() {
         let key = (classes, order, request.descending);
         FirstObjects::of(&file, &key, context.cancel)?.listed(&file, request.offset, request.limit())?
     } else {

@@ -149,6 +149,7 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let lines = sorted_classes(&request, summary)?;
     // What is opened next is one of these.
     if request.filter == SummaryFilter::default()
+        && request.asks_for_all()
         && let Some(order) = order_inside(request.sort())
     {
         let classes = lines.iter().map(|line| (line.key.as_str(), line.object_count));
