@@ -86,7 +86,7 @@ pub(crate) struct KeptRanking {
 #[derive(Debug, Default)]
 pub(crate) struct Growth {
     table: Mutex<GrowingTable>,
-    /// Its names are good as long as there are no new stacks.
+    /// Its names are good as long as there are no new mappings.
     shown: Mutex<Weak<TraceFile>>,
 }
 
@@ -155,9 +155,11 @@ impl TraceFile {
             let task = naming.begin("finding names");
             // A panic in there must not leave requests waiting.
             let _done = OnDrop(|| naming.names.set(()));
-            if !known.is_some_and(|known| naming.explorer.adopt_names(&known.explorer)) {
-                naming.explorer.name(&mut *host.names(naming.explorer.trace()));
+            let mut names = host.names(naming.explorer.trace());
+            if !known.is_some_and(|known| naming.explorer.adopt_names(&known.explorer, &mut *names)) {
+                naming.explorer.name(&mut *names);
             }
+            drop(names);
             // Nearly all pages begin with the built-in list.
             if let Ok((_, cull)) = host.filter(&[], naming.explorer.trace()) {
                 naming.explorer.prepare_culling(&cull);
