@@ -128,14 +128,23 @@ async function snapshotBench(file) {
     if (round < 2) await server.stop();
   }
   tell('summary shown, index present: from the start of heapr view', name, median(firsts), 'ms', 1000);
-  const opened = [];
-  for (let row = 2; row < 14; row += 1) {
-    opened.push(await until(page, '(row) => document.querySelector(`.row[aria-rowindex="${row}"] .twisty`)?.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, button: 0 }))',
-      '(row) => document.querySelector(`.row[aria-rowindex="${row}"][aria-expanded=true]`) && document.querySelector(`.row[aria-rowindex="${row + 1}"][aria-level="2"] .heap-name`)', row));
-    await until(page, '(row) => document.querySelector(`.row[aria-rowindex="${row}"] .twisty`)?.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, button: 0 }))', '() => !document.querySelector(".row[aria-level=\\"2\\"]")', row);
+  // Each order is another list of a class's objects.
+  for (const sort of ['retained', 'shallow', 'count', 'distance', 'name']) {
+    for (const ascending of [0, 1]) {
+      await page.evaluate(([sort, ascending]) => { location.hash = `view=summary&sort=${sort}${ascending ? '&ascending=1' : ''}`; }, [sort, ascending]);
+      await page.waitForTimeout(400);
+      const [classes, objects] = await openRows(page);
+      const what = `by ${sort}${ascending ? ', turned' : ''}`;
+      tell(`expand a class, ${what}`, name, Math.max(...classes), 'ms, worst', 100);
+      if (objects.length > 0) tell(`expand an object, ${what}`, name, Math.max(...objects), 'ms, worst', 100);
+    }
   }
-  tell('expand a class', name, median(opened), 'ms, median', 100);
-  tell('expand a class', name, Math.max(...opened), 'ms, worst', 100);
+  for (const view of ['containment', 'dominators']) {
+    await page.evaluate((view) => { location.hash = `view=${view}`; }, view);
+    await page.waitForTimeout(800);
+    const [tops, belows] = await openRows(page);
+    tell(`expand a row of ${view}`, name, Math.max(...tops, ...belows), 'ms, worst', 100);
+  }
   for (const view of ['containment', 'dominators', 'statistics', 'treemap']) {
     const ready = { containment: '.row[aria-rowindex="2"] .heap-name', dominators: '.row[aria-rowindex="2"] .heap-name', statistics: '.ring', treemap: '.treemap canvas' }[view];
     tell(`show ${view}`, name, await until(page, '([view]) => { location.hash = `view=${view}`; }', `([view, ready]) => document.querySelector('[role=tabpanel]').ariaLabel.toLowerCase() === view && document.querySelector(ready) && document.querySelector('.command code') && ${isSettled}`, [view, ready]), 'ms');
@@ -144,6 +153,26 @@ async function snapshotBench(file) {
   tell('memory of the page: its process at most', name, rendererMiB(browser.profile), 'MiB', 300);
   await browser.close();
   await server.stop();
+}
+
+/** Opens and closes the first rows that can be opened, and the first below each: how long each takes. */
+async function openRows(page) {
+  const press = '([row]) => document.querySelector(`.row[aria-rowindex="${row}"] .twisty`)?.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, button: 0 }))';
+  const isOpen = '([row, level]) => document.querySelector(`.row[aria-rowindex="${row}"][aria-expanded=true]`) && document.querySelector(`.row[aria-rowindex="${row + 1}"][aria-level="${level + 1}"] .heap-name`)';
+  const isShut = '([row, level]) => !document.querySelector(`.row[aria-rowindex="${row + 1}"][aria-level="${level + 1}"]`)';
+  const canOpen = (row) => page.evaluate((row) => document.querySelector(`.row[aria-rowindex="${row}"]`)?.getAttribute('aria-expanded') === 'false', row);
+  const tops = [];
+  const belows = [];
+  for (let row = 2; row < 14; row += 1) {
+    if (!(await canOpen(row))) continue;
+    tops.push(await until(page, press, isOpen, [row, 1]));
+    if (await canOpen(row + 1)) {
+      belows.push(await until(page, press, isOpen, [row + 1, 2]));
+      await until(page, press, isShut, [row + 1, 2]);
+    }
+    await until(page, press, isShut, [row, 1]);
+  }
+  return [tops, belows];
 }
 
 /** Frames while a million rows scroll and a hundred thousand boxes pan. */

@@ -59,6 +59,12 @@ test('two native snapshots are compared as heapr snapshot diff compares them', a
   assert.ok(printed.rows[0].bytes_delta > 100_000);
   await shown.page.check('text=those between');
   await shown.page.waitForSelector('.growth');
+  // Of more than two, what grew steadily comes first.
+  assert.equal(await shown.page.inputValue('[aria-label="Order"]'), 'steady');
+  await waitUntil(shown.page, () => !document.querySelector('.table.is-old'));
+  const heads = await shown.page.locator('.row.is-head .cell').allTextContents();
+  const steady = await shown.page.locator('.rows-block .row[aria-rowindex="2"] .cell').nth(heads.findIndex((head) => head.startsWith('Steady'))).textContent();
+  assert.ok(parseFloat(steady) > 50, steady);
 });
 
 test('the suspect is what keeps its blocks', async () => {

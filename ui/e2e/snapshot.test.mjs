@@ -72,6 +72,41 @@ test('the comparison counts what is new, as heapr snapshot diff', async () => {
   assert.equal(row[4], `${expected.new_bytes.toLocaleString('en')} bytes`);
 });
 
+test('three snapshots are shown side by side, what grew steadily first', async () => {
+  await show('file=2&view=comparison');
+  await shown.page.click('.switch button:has-text("All 3")');
+  await shown.page.waitForSelector('.growth');
+  const heads = await shown.page.locator('.row.is-head .cell').allTextContents();
+  for (const name of ['one', 'two', 'three']) assert.ok(heads.some((head) => head.startsWith(name)), `${name} in ${heads}`);
+  const growth = (await exact(shown.page.locator('.rows-block .row'))).map((row) => Number(row[3].replace(/ bytes?$/, '').replaceAll(',', '')));
+  assert.ok(growth[0] > 0 && growth[0] >= growth[5], growth.join());
+  await shown.page.fill('.view .search', 'Session');
+  // All classes were there before: the table of those that match comes a moment later.
+  await waitUntil(shown.page, () => !document.querySelector('.table.is-old') && [...document.querySelectorAll('.rows-block .class-name')].every((name) => name.textContent.includes('Session')));
+  const row = (await exact(shown.page.locator('.row:has(.class-name:text-is("Session"))')))[0];
+  const printed = await Promise.all(['one', 'two', 'three'].map(async (name) => JSON.parse(await run(shown.work, HEAPR, ['snapshot', 'summary', `${name}.heapsnapshot`, '--format', 'json'])).rows.find(({ class: of }) => of === 'Session')));
+  assert.deepEqual(printed.map((line) => line.object_count), [1000, 4000, 7000]);
+  printed.forEach((line, at) => {
+    const whole = (count) => count.toLocaleString('en');
+    assert.equal(row[5 + at], `${whole(line.retained_bytes)} bytes retained, ${whole(line.shallow_bytes)} bytes shallow, ${whole(line.object_count)} objects`);
+  });
+  assert.equal(row[2], '100.0 %');
+  assert.equal(row[4], '+6,000');
+  // A class opens to its objects in the snapshot that is looked at.
+  await shown.page.locator('.row:has(.class-name:text-is("Session")) .twisty').click();
+  await shown.page.waitForSelector('.row[aria-level="2"] .object-name');
+  assert.deepEqual(shown.browser.errors, []);
+});
+
+test('any snapshot may be the one that is compared with', async () => {
+  await show('file=0&view=comparison&match=Session');
+  await shown.page.selectOption('[aria-label="Compared with"]', '2');
+  await shown.page.waitForSelector('.row:has(.class-name:text-is("Session"))');
+  await waitUntil(shown.page, () => !document.querySelector('.table.is-old'));
+  const row = (await exact(shown.page.locator('.row:has(.class-name:text-is("Session"))')))[0];
+  assert.equal(row[2], '6,000', 'deleted, as it goes back in time');
+});
+
 test('the suspect is the store', async () => {
   await show('file=2&view=suspects');
   await shown.page.waitForSelector('.suspect', { timeout: 60_000 });

@@ -34,7 +34,7 @@ struct RunningAddress {
     code: CodeId,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct CodeTable {
     running: HashTable<RunningAddress>,
     numbers: HashMap<Place, CodeId>,
@@ -88,21 +88,23 @@ impl CodeTable {
         })
     }
 
-    /// Names all places. To be called once, after the last [`Self::intern`].
+    /// Names the places that have no names yet. To be called after the last [`Self::intern`]; later ones need another call.
     pub(crate) fn resolve(
         &mut self,
         stacks: &(impl StackSource + ?Sized),
         symbols: &mut dyn SymbolSource,
         frames: &mut FrameTable,
     ) {
-        let mut by_module: Vec<CodeId> = (0..self.places.len() as CodeId).collect();
+        let known = self.starts.len().saturating_sub(1);
+        let mut by_module: Vec<CodeId> = (known as CodeId..self.places.len() as CodeId).collect();
         by_module.sort_unstable_by_key(|&code| {
             let place = self.places[code as usize];
             (place.module, place.process, place.address)
         });
         // Locations arrive by module; they are laid out by place at the end.
-        let mut arrived: Vec<Location> = Vec::with_capacity(self.places.len() * 2);
-        let mut spans: Vec<(u32, u32)> = vec![(0, 0); self.places.len()];
+        let mut arrived: Vec<Location> = Vec::with_capacity(by_module.len() * 2);
+        // By place behind the known ones.
+        let mut spans: Vec<(u32, u32)> = vec![(0, 0); by_module.len()];
         let mut addresses = Vec::new();
         let same_module = |a: &CodeId, b: &CodeId| {
             let (a, b) = (self.places[*a as usize], self.places[*b as usize]);
@@ -128,25 +130,28 @@ impl CodeTable {
                         is_inlined: frame.is_inlined,
                     });
                 }
-                spans[code as usize] = (start, arrived.len() as u32);
+                spans[code as usize - known] = (start, arrived.len() as u32);
             };
             match first.module {
                 Some(module) => symbols.resolve(module, &addresses, &mut sink),
                 None => symbols.resolve_unmapped(first.process, &addresses, &mut sink),
             }
             for &code in codes {
-                if spans[code as usize].0 == spans[code as usize].1 {
+                let span = &mut spans[code as usize - known];
+                if span.0 == span.1 {
                     let offset = self.places[code as usize].address;
                     let frame = frames.intern(FrameKey { module, symbol: None, offset });
                     let start = arrived.len() as u32;
                     arrived.push(Location { frame, file: None, line: 0, is_inlined: false });
-                    spans[code as usize] = (start, start + 1);
+                    *span = (start, start + 1);
                 }
             }
         }
-        self.starts = Vec::with_capacity(self.places.len() + 1);
-        self.starts.push(0);
-        self.locations = Vec::with_capacity(arrived.len());
+        self.starts.reserve_exact(self.places.len() + 1 - self.starts.len());
+        if self.starts.is_empty() {
+            self.starts.push(0);
+        }
+        self.locations.reserve_exact(arrived.len());
         for (start, end) in spans {
             self.locations.extend_from_slice(&arrived[start as usize..end as usize]);
             self.starts.push(self.locations.len() as u32);

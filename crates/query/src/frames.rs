@@ -54,7 +54,7 @@ pub struct FrameView<'a> {
 }
 
 /// All distinct frames of a query.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct FrameTable {
     pub(crate) names: NameTable,
     keys: Vec<FrameKey>,

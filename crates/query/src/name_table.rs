@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Name(pub(crate) u32);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct NameTable {
     text: String,
     /// End of each name in `text`; it begins where the one before it ends.

@@ -35,27 +35,60 @@ impl SymbolTree {
     /// Names the stacks for which `is_wanted` (by `StackIndex`) is set; their callers must be set too.
     pub(crate) fn build(
         stacks: &(impl StackSource + ?Sized),
-        mut codes: CodeTable,
+        codes: CodeTable,
         symbols: &mut dyn SymbolSource,
         is_wanted: &[bool],
     ) -> Self {
-        let node_count = (stacks.node_count() as usize).min(is_wanted.len());
+        let mut tree = Self {
+            frames: FrameTable::default(),
+            codes,
+            nodes: vec![Node { parent: 0, frame: FrameId(u32::MAX) }],
+            named: Vec::new(),
+        };
+        tree.add(stacks, symbols, is_wanted);
+        tree
+    }
+
+    /// The tree of stacks that have grown since `self` was built of all of them: only what was added is named.
+    pub(crate) fn grown(&self, stacks: &(impl StackSource + ?Sized), symbols: &mut dyn SymbolSource) -> Self {
+        let mut tree = Self {
+            frames: self.frames.clone(),
+            codes: self.codes.clone(),
+            nodes: self.nodes.clone(),
+            named: self.named.clone(),
+        };
+        tree.add(stacks, symbols, &vec![true; stacks.node_count() as usize]);
+        tree
+    }
+
+    /// Names the stacks behind those that are named already.
+    fn add(
+        &mut self,
+        stacks: &(impl StackSource + ?Sized),
+        symbols: &mut dyn SymbolSource,
+        is_wanted: &[bool],
+    ) {
+        let Self { frames, codes, nodes, named: numbers } = self;
+        let node_count = (stacks.node_count() as usize).min(is_wanted.len()).max(numbers.len());
+        let added = numbers.len().max(1)..node_count;
         // Holds the places first, then, in the same memory, the named stacks.
-        let mut numbers = vec![0_u32; node_count];
-        for index in (1..node_count).filter(|&index| is_wanted[index]) {
+        numbers.resize(node_count, 0);
+        for index in added.clone().filter(|&index| is_wanted[index]) {
             numbers[index] = codes.intern(stacks, &stacks.node(StackIndex(index as u32)));
         }
-        let mut frames = FrameTable::default();
-        codes.resolve(stacks, symbols, &mut frames);
+        codes.resolve(stacks, symbols, frames);
 
         // About as many as the file's: inlined frames add some, places in one function are one. A tree that grows is copied and
         // hashed anew again and again, which takes a third of the time.
-        let wanted_count = is_wanted[..node_count].iter().filter(|&&is_wanted| is_wanted).count();
-        let mut nodes = Vec::with_capacity(wanted_count + 1);
-        nodes.push(Node { parent: 0, frame: FrameId(u32::MAX) });
-        let mut children: HashTable<NamedStack> = HashTable::with_capacity(wanted_count);
+        let wanted_count = is_wanted[added.clone()].iter().filter(|&&is_wanted| is_wanted).count();
+        nodes.reserve(wanted_count);
+        let mut children: HashTable<NamedStack> = HashTable::with_capacity(nodes.len() + wanted_count);
         let hash_of = |node: &Node| mix(u64::from(node.parent), u64::from(node.frame.0));
-        for index in (1..node_count).filter(|&index| is_wanted[index]) {
+        for number in 1..nodes.len() as NamedStack {
+            let hash = hash_of(&nodes[number as usize]);
+            children.insert_unique(hash, number, |&number| hash_of(&nodes[number as usize]));
+        }
+        for index in added.filter(|&index| is_wanted[index]) {
             let mut parent = numbers[stacks.parent(StackIndex(index as u32)).0 as usize];
             for location in codes.locations(numbers[index]).iter().rev() {
                 let node = Node { parent, frame: location.frame };
@@ -77,7 +110,6 @@ impl SymbolTree {
             numbers[index] = parent;
         }
         nodes.shrink_to_fit();
-        Self { frames, codes, nodes, named: numbers }
     }
 
     /// The stack by names.

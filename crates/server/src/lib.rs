@@ -28,6 +28,7 @@ mod server;
 mod session;
 mod snapshot;
 mod static_page;
+mod steady;
 mod token;
 mod trace_file;
 mod treemap_columns;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use heapr_query::{
     CullList, Explorer, Filter, Found, Group, GroupBy, GrowingTable, Metrics, Selection, SortKey, Spread,
-    TableLimit, file_name,
+    TableLimit,
 };
-use heapr_trace::{Loss, Process, Trace};
+use heapr_trace::{Loss, Trace};
 
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
@@ -86,7 +86,7 @@ pub(crate) struct KeptRanking {
 #[derive(Debug, Default)]
 pub(crate) struct Growth {
     table: Mutex<GrowingTable>,
-    /// Its names are good as long as there are no new stacks.
+    /// Its names are good as long as there are no new mappings.
     shown: Mutex<Weak<TraceFile>>,
 }
 
@@ -155,9 +155,11 @@ impl TraceFile {
             let task = naming.begin("finding names");
             // A panic in there must not leave requests waiting.
             let _done = OnDrop(|| naming.names.set(()));
-            if !known.is_some_and(|known| naming.explorer.adopt_names(&known.explorer)) {
-                naming.explorer.name(&mut *host.names(naming.explorer.trace()));
+            let mut names = host.names(naming.explorer.trace());
+            if !known.is_some_and(|known| naming.explorer.adopt_names(&known.explorer, &mut *names)) {
+                naming.explorer.name(&mut *names);
             }
+            drop(names);
             // Nearly all pages begin with the built-in list.
             if let Ok((_, cull)) = host.filter(&[], naming.explorer.trace()) {
                 naming.explorer.prepare_culling(&cull);
@@ -371,12 +373,6 @@ impl TraceFile {
 /// As many threads as there are processors.
 fn processors() -> Spread {
     Spread::over(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
-}
-
-/// Name of a process for people.
-pub(crate) fn process_name(process: &Process) -> &str {
-    let first = process.command_line.first().map_or("?", String::as_str);
-    file_name(if process.executable.is_empty() { first } else { &process.executable })
 }
 
 struct OnDrop<F: FnMut()>(F);

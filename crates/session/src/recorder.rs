@@ -157,6 +157,7 @@ impl Recorder {
             ProcessStatus {
                 pid: process.pid,
                 executable: process.executable.clone(),
+                name: process.entry.as_ref().map_or("", heapr_trace::Process::name).to_owned(),
                 is_alive: !process.has_ended,
                 disabled: DisableReason::from_number_untrusted(reason)
                     .filter(|&reason| reason != DisableReason::None)

@@ -97,6 +97,9 @@ pub struct ProcessStatus {
     pub pid: u32,
     /// Path of its program.
     pub executable: String,
+    /// What it was started as: its program's file name, or that of a link to it.
+    #[serde(default)]
+    pub name: String,
     /// It lives.
     pub is_alive: bool,
     /// Why it is not traced any more although it lives, if so.

@@ -16,6 +16,7 @@ mod events;
 mod model;
 mod node_times;
 mod payload;
+mod process_name;
 mod reader;
 mod snapshot;
 mod snapshot_reader;

@@ -237,6 +237,7 @@ impl Trace {
         // Counts are claims until the chunks are read: a chunk's worth at most is believed at once.
         summary.by_stack.reserve(counts.sum::<usize>().min(1 << 16));
         self.for_each_stack_totals(|totals| summary.by_stack.push(totals))?;
+        summary.by_stack.shrink_to_fit();
         Ok(Some(summary))
     }
 

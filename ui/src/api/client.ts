@@ -1,5 +1,6 @@
 /** Requests to the server: one function, errors as values that a person can read. */
 import { askTogether, isBatched } from './batch';
+import { RecordedAnswers } from './recorded-answers';
 
 /** What the server said instead of an answer. */
 export class ApiError extends Error {
@@ -14,32 +15,11 @@ export class ApiError extends Error {
 }
 
 /** Answers recorded beforehand, in a page that `heapr view --static` wrote: request line to answer. */
-let recorded: Map<string, unknown> | null = null;
+let recorded: RecordedAnswers | null = null;
 
 /** A text that is the same for the same request. */
 export function requestKey(path: string, body?: unknown): string {
   return body === undefined ? path : `${path} ${JSON.stringify(body)}`;
-}
-
-/** What does not change an answer but only how much of it is sent. */
-const AMOUNT_FIELDS = new Set(['offset', 'limit', 'bins', 'series_max', 'frames_max', 'nodes_max', 'least_share', 'source_lines', 'from_ns', 'to_ns', 'descending', 'top']);
-
-/**
- * The key of a recorded answer: the path, and the body as JSON with its fields in order, without those that only say how much is asked
- * for and without what is null, empty or false.
- */
-export function recordedKey(path: string, body?: unknown): string {
-  const fields = essential(body);
-  return fields === undefined ? path : `${path} ${JSON.stringify(fields)}`;
-}
-
-function essential(value: unknown): unknown {
-  if (value === null || value === '' || value === false || value === undefined) return undefined;
-  if (Array.isArray(value)) return value.length === 0 ? undefined : value;
-  if (typeof value !== 'object') return value;
-  const entries = Object.entries(value).filter(([name]) => !AMOUNT_FIELDS.has(name)).map(([name, field]) => [name, essential(field)] as const);
-  const kept = entries.filter(([, field]) => field !== undefined).sort(([a], [b]) => (a < b ? -1 : 1));
-  return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
 /** Uses the answers that are embedded in the page, if there are any. */
@@ -48,7 +28,7 @@ export async function useRecordedAnswers(): Promise<boolean> {
   if (!element) return false;
   const text = element.textContent ?? '{}';
   const json = element.dataset['encoding'] === 'gzip+base64' ? await unpacked(text) : text;
-  recorded = new Map(Object.entries(JSON.parse(json) as Record<string, unknown>));
+  recorded = new RecordedAnswers(JSON.parse(json) as Record<string, unknown>);
   element.remove();
   return true;
 }
@@ -113,21 +93,10 @@ async function errorOf(response: Response): Promise<ApiError> {
   }
 }
 
-function recordedAnswer<T>(answers: Map<string, unknown>, path: string, body: unknown): T {
-  const answer = answers.get(recordedKey(path, body));
+function recordedAnswer<T>(answers: RecordedAnswers, path: string, body: unknown): T {
+  const answer = answers.find(path, body);
   if (answer === undefined) {
     throw new ApiError('this is not in the page: it was written by heapr view --static; open the file itself with heapr view', 0);
   }
-  return pageOf(answer, body) as T;
-}
-
-/** The rows of a recorded answer that a request for a page of them asks for. */
-function pageOf(answer: unknown, body: unknown): unknown {
-  const { offset, limit } = (body ?? {}) as { offset?: number; limit?: number };
-  if (offset === undefined || limit === undefined || typeof answer !== 'object' || answer === null) return answer;
-  const whole = answer as { groups?: unknown[]; rows?: unknown[] };
-  const cut = (rows: unknown[]) => rows.slice(offset, offset + limit);
-  // What was not recorded is not there: the table ends where the recording does.
-  if (whole.groups) return { ...whole, groups: cut(whole.groups), match_count: whole.groups.length };
-  return whole.rows ? { ...whole, rows: cut(whole.rows), row_count: whole.rows.length } : answer;
+  return answer as T;
 }

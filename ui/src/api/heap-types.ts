@@ -48,6 +48,21 @@ export interface ClassDiffRow {
   bytes_delta: number;
 }
 
+/** A class over several snapshots: one number for each. */
+export interface ClassSeriesRow {
+  class: string;
+  place: string | null;
+  /** Its key in each snapshot that has it. */
+  class_keys: (string | null)[];
+  object_count_at: number[];
+  shallow_bytes_at: number[];
+  retained_bytes_at: number[];
+  count_growth: number;
+  growth_bytes: number;
+  /** 0 to 1. */
+  steadiness: number;
+}
+
 export interface PathStep {
   name: string;
   id: number;

@@ -56,6 +56,9 @@ export interface NativeDiffRow {
   blocks_gone: number | null;
   /** By snapshot. */
   bytes: number[];
+  blocks: number[];
+  /** 0 to 1: how steadily the bytes grew over the snapshots. */
+  steadiness: number;
 }
 
 export interface NativeDiff extends RowsAnswer<NativeDiffRow> {

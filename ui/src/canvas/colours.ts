@@ -27,11 +27,23 @@ export function imageColour(name: string, isDark: boolean, shade = 0): string {
   return isDark ? `hsl(${hue} 38% ${35 + step}%)` : `hsl(${hue} 62% ${77 + step}%)`;
 }
 
-/** The colour of the series number `place` of a stacked chart; -1 is the rest. */
-export function seriesColour(name: string, place: number, isDark: boolean): string {
-  if (place < 0) return isDark ? 'hsl(220 6% 38%)' : 'hsl(220 10% 76%)';
-  const hue = hueOf(name);
-  return isDark ? `hsl(${hue} 48% 48%)` : `hsl(${hue} 58% 62%)`;
+/** Hues that are nearer than this are taken for each other in one chart. */
+const HUE_STEP = 24;
+
+/** The colours of the series of one chart: those of their names, but never two that look alike. */
+export function seriesColours(names: string[], isDark: boolean): string[] {
+  const taken: number[] = [];
+  const isFree = (hue: number) => taken.every((other) => Math.min(Math.abs(hue - other), 360 - Math.abs(hue - other)) >= HUE_STEP);
+  for (const name of names) {
+    const own = hueOf(name);
+    taken.push(isFree(own) ? own : (HUES.find(isFree) ?? own));
+  }
+  return taken.map((hue) => (isDark ? `hsl(${hue} 48% 48%)` : `hsl(${hue} 58% 62%)`));
+}
+
+/** The colour of what is in no series of a chart. */
+export function restColour(isDark: boolean): string {
+  return isDark ? 'hsl(220 6% 38%)' : 'hsl(220 10% 76%)';
 }
 
 /** Red for growth, blue for shrinking, by the share of what is greater. */

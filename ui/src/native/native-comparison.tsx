@@ -2,7 +2,7 @@
 import { go, useAddress } from '../address/use-address';
 import type { NativeDiff, NativeDiffRow } from '../api/types';
 import { Curve } from '../canvas/curve';
-import { exactBytes, formatBytes, formatSignedBytes, formatSignedCount } from '../format';
+import { exactBytes, formatBytes, formatPercent, formatSignedBytes, formatSignedCount, plural } from '../format';
 import { Message } from '../frame/message';
 import { Search } from '../frame/search';
 import type { Column } from '../table/columns';
@@ -11,12 +11,13 @@ import { bytesColumn, countColumn, deltaColumn, momentFilter, snapshotTitle, sna
 import { type Choices, GroupChoice, OrderChoice, Warnings, groupOf, orderOf, useNativeRows } from './native-rows';
 import type { NativeViewProps } from './snapshots-view';
 
+/** Of more than two snapshots what grew steadily comes first. */
+const STEADY: Choices = [['steady', 'steady growth first']];
 const SORTS: Choices = [['change', 'largest change first'], ['growth', 'largest growth first'], ['new', 'most new bytes first'], ['gone', 'most freed bytes first']];
 
 export function NativeComparisonView({ file, files, filter, shown, onCommand }: NativeViewProps) {
   const address = useAddress();
   const by = groupOf(address.group);
-  const sort = orderOf(address.sort, SORTS);
   const others = files.filter((other) => other.trace).flatMap((other) => snapshotsOf(other).map((snapshot) => ({ file: other, snapshot })))
     .filter(({ file: other, snapshot }) => other.file !== file.file || snapshot.number !== shown.number);
   const own = others.filter((other) => other.file.file === file.file && other.snapshot.time_ns <= shown.time_ns);
@@ -26,10 +27,11 @@ export function NativeComparisonView({ file, files, filter, shown, onCommand }: 
   const isOneFile = before.file.file === file.file;
   const between = isOneFile && address.between
     ? snapshotsOf(file).filter((snapshot) => snapshot.time_ns > before.snapshot.time_ns && snapshot.time_ns < shown.time_ns).slice(0, 60) : [];
+  const sorts = between.length > 0 ? [...STEADY, ...SORTS] : SORTS;
   const of = [{ file: before.file.file, number: before.snapshot.number }, ...between.map((snapshot) => ({ file: file.file, number: snapshot.number })), { file: file.file, number: shown.number }];
   return (
     <Rows
-      key={by} of={of} by={by} sort={sort} filter={momentFilter(filter)} label={`${file.name} snapshots ${before.snapshot.number} to ${shown.number}`} onCommand={onCommand}
+      key={by} of={of} by={by} sorts={sorts} filter={momentFilter(filter)} label={`${file.name} snapshots ${before.snapshot.number} to ${shown.number}`} onCommand={onCommand}
       tools={(
         <>
           <label>
@@ -45,16 +47,33 @@ export function NativeComparisonView({ file, files, filter, shown, onCommand }: 
   );
 }
 
+/** How it went from the first to the last: a curve, and by choice the bytes and blocks in each. */
+function betweenColumns(of: { number: number }[]): Column<NativeDiffRow>[] {
+  const between = of.slice(1, -1).map((snapshot, place): Column<NativeDiffRow> => ({
+    key: `bytes_in_${snapshot.number}`, title: `In ${snapshot.number}`, help: `Bytes in snapshot ${snapshot.number}`, isNumber: true, width: 6.8, isExtra: true,
+    text: (row) => formatBytes(row.bytes[place + 1] ?? 0), exact: (row) => `${exactBytes(row.bytes[place + 1] ?? 0)} in ${plural(row.blocks[place + 1] ?? 0, 'block')}`, raw: (row) => row.bytes[place + 1] ?? 0,
+  }));
+  return [
+    { key: 'bytes', title: 'Between', width: 7, text: (row) => row.bytes.map(formatBytes).join(' '), exact: (row) => row.bytes.map(formatBytes).join(' → '), cell: (row) => <Curve values={row.bytes} /> },
+    {
+      key: 'steadiness', title: 'Steady', help: '100 %: it grew from each snapshot to the next; less where it stood still, shrank in between or grew in one leap', isNumber: true, width: 5.2,
+      text: (row) => (row.steadiness ? formatPercent(row.steadiness, 1) : ''), raw: (row) => row.steadiness,
+    },
+    ...between,
+  ];
+}
+
 interface RowsProps extends Pick<NativeViewProps, 'filter' | 'onCommand'> {
   of: { file: number; number: number }[];
   by: string;
-  sort: string;
+  sorts: Choices;
   label: string;
   tools: preact.ComponentChildren;
 }
 
-function Rows({ of, by, sort, filter, label, tools, onCommand }: RowsProps) {
+function Rows({ of, by, sorts, filter, label, tools, onCommand }: RowsProps) {
   const address = useAddress();
+  const sort = orderOf(address.sort, sorts);
   const body = { of, filter, by, sort, descending: !address.ascending, match: address.match };
   const { tree, isLoading, page: whole } = useNativeRows<NativeDiffRow, NativeDiff>('diff', body, onCommand);
   const columns: Column<NativeDiffRow>[] = [
@@ -64,7 +83,7 @@ function Rows({ of, by, sort, filter, label, tools, onCommand }: RowsProps) {
       { ...countColumn<NativeDiffRow>('blocks_new', 'New blocks', 'Blocks allocated since'), isExtra: true }, { ...countColumn<NativeDiffRow>('blocks_gone', 'Gone blocks', 'Blocks freed since'), isExtra: true },
     ]),
     bytesColumn('bytes_before', 'Before', 'Bytes in the first'), bytesColumn('bytes_after', 'After', 'Bytes in the second'),
-    ...(of.length > 2 ? [{ key: 'bytes', title: 'Between', width: 7, text: (row: NativeDiffRow) => row.bytes.map(formatBytes).join(' '), cell: (row: NativeDiffRow) => <Curve values={row.bytes} /> }] : []),
+    ...(of.length > 2 ? betweenColumns(of) : []),
     stackColumn<NativeDiffRow>(by),
   ];
   return (
@@ -76,7 +95,7 @@ function Rows({ of, by, sort, filter, label, tools, onCommand }: RowsProps) {
           <>
             {tools}
             <GroupChoice by={by} />
-            <OrderChoice sort={sort} sorts={SORTS} />
+            <OrderChoice sort={sort} sorts={sorts} />
             <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search the comparison" />
             {whole && <span class="quiet" title={exactBytes(whole.bytes_delta)}>{formatSignedBytes(whole.bytes_delta)}, {formatSignedCount(whole.blocks_delta)} blocks</span>}
           </>

@@ -1,4 +1,5 @@
-/** What is new, gone and left by class, against another snapshot; a class opens to its new and deleted objects. */
+/** What is new, gone and left by class, against another snapshot; a class opens to its new and deleted objects. Of three or more, all side by side. */
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import { answer } from '../api/use-answer';
@@ -10,6 +11,7 @@ import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
 import { HeapName, type HeapRow, isClass, rowName } from './object-columns';
+import { SeriesView } from './series-view';
 import { type SnapshotViewProps, showObject } from './snapshot-page';
 
 type DiffRow = HeapRow & Partial<ClassDiffRow>;
@@ -23,10 +25,26 @@ export function ComparisonView({ file, files, onCommand }: SnapshotViewProps) {
   const others = files.filter((other) => other.kind === file.kind && other !== file);
   const before = others.find((other) => other.file === address.before) ?? others.filter((other) => other.file < file.file).at(-1) ?? others[0];
   if (!before) return <Message kind="note">A comparison needs a second snapshot: <code>heapr view BEFORE.heapsnapshot {file.name}</code></Message>;
-  return <Comparison key={before.file} before={before.file} others={others} file={file} onCommand={onCommand} />;
+  const all = files.filter((other) => other.kind === file.kind && other.state !== 'failed');
+  const isSeries = all.length > 2 && address.picture === 'series';
+  const show = (picture: string) => go({ picture, sort: '', ascending: false, hidden: [] });
+  const tools = all.length > 2 && (
+    <div class="switch" role="group" aria-label="Compared">
+      <button type="button" aria-pressed={!isSeries} onClick={() => show('table')}>Two snapshots</button>
+      <button type="button" aria-pressed={isSeries} title="Each class in each snapshot, what grew steadily first" onClick={() => show('series')}>All {formatCount(all.length)}</button>
+    </div>
+  );
+  if (isSeries) return <SeriesView file={file} all={all} tools={tools} onCommand={onCommand} />;
+  return <Comparison key={before.file} before={before.file} others={others} file={file} tools={tools} onCommand={onCommand} />;
 }
 
-function Comparison({ before, others, file, onCommand }: { before: number; others: SnapshotViewProps['files']; file: SnapshotViewProps['file']; onCommand: SnapshotViewProps['onCommand'] }) {
+interface ComparisonProps extends Pick<SnapshotViewProps, 'file' | 'onCommand'> {
+  before: number;
+  others: SnapshotViewProps['files'];
+  tools: ComponentChildren;
+}
+
+function Comparison({ before, others, file, tools, onCommand }: ComparisonProps) {
   const address = useAddress();
   const [warnings, setWarnings] = useState<string[]>([]);
   const sort = address.sort || 'bytes_delta';
@@ -74,6 +92,7 @@ function Comparison({ before, others, file, onCommand }: { before: number; other
         isOld={isLoading} rowClass={deletedClass} empty="No difference."
         tools={(
           <>
+            {tools}
             <Search value={address.match} onChange={(match) => go({ match }, true)} label="Class filter" />
             <label>
               Before{' '}

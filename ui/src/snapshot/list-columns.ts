@@ -81,10 +81,21 @@ function columnOf({ field, title, help, width }: ListColumn, rows: ListRow[]): C
     return field.endsWith('_percent') ? `${value} %` : formatCount(value);
   };
   return {
-    key: field, title, isNumber, width: width ?? (isNumber ? 7 : 12), ...(help === undefined ? {} : { help }), text,
+    key: field, title, isNumber, sort: field, width: width ?? (isNumber ? 7 : 12), ...(help === undefined ? {} : { help }), text,
     raw: (row) => { const value = row[field]; return typeof value === 'number' ? value : valueText(value); },
     exact: (row) => { const value = row[field]; return isBytes && typeof value === 'number' ? exactBytes(value) : text(row); },
   };
+}
+
+/** The rows by a field, greatest first, texts from A on; as they came without one. All of a list is there, so that the server need not be asked. */
+export function sortedRows(rows: ListRow[], field: string, ascending: boolean): ListRow[] {
+  if (field === '') return rows;
+  const compare = (one: ListRow, other: ListRow) => {
+    const [a, b] = [one[field], other[field]];
+    return typeof a === 'number' || typeof b === 'number' ? Number(b ?? 0) - Number(a ?? 0) : valueText(a).localeCompare(valueText(b));
+  };
+  const sorted = [...rows].sort(compare);
+  return ascending ? sorted.reverse() : sorted;
 }
 
 function valueText(value: unknown): string {

@@ -4,7 +4,7 @@ import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatPercent } from '../format';
 import { Message } from '../frame/message';
 import { isDrawnDark } from '../frame/theme';
-import { seriesColour } from '../canvas/colours';
+import { seriesColours } from '../canvas/colours';
 import type { SnapshotViewProps } from './snapshot-page';
 
 const NAMES: Record<string, string> = {
@@ -22,6 +22,7 @@ export function StatisticsView({ file, onCommand }: SnapshotViewProps) {
   const parts = data.rows.filter((row) => !(row.kind in SUMS)).sort((a, b) => b.bytes - a.bytes);
   const sums = data.rows.filter((row) => row.kind in SUMS);
   const whole = sums.find((row) => row.kind === 'total')?.bytes ?? parts.reduce((sum, row) => sum + row.bytes, 0);
+  const colours = seriesColours(parts.map((row) => row.kind), isDrawnDark());
   let turned = 0;
   const ring = 2 * Math.PI * 40;
   return (
@@ -33,7 +34,7 @@ export function StatisticsView({ file, onCommand }: SnapshotViewProps) {
           turned += length;
           // Thinner than a pixel: browsers draw a dash of that length as a wedge.
           if (length < ring / 1000) return null;
-          return <circle key={row.kind} cx="50" cy="50" r="40" fill="none" stroke-width="18" stroke={seriesColour(row.kind, at, isDrawnDark())} stroke-dasharray={`${length} ${ring - length}`} stroke-dashoffset={offset} transform="rotate(-90 50 50)"><title>{`${NAMES[row.kind] ?? row.kind}: ${exactBytes(row.bytes)}`}</title></circle>;
+          return <circle key={row.kind} cx="50" cy="50" r="40" fill="none" stroke-width="18" stroke={colours[at]} stroke-dasharray={`${length} ${ring - length}`} stroke-dashoffset={offset} transform="rotate(-90 50 50)"><title>{`${NAMES[row.kind] ?? row.kind}: ${exactBytes(row.bytes)}`}</title></circle>;
         })}
         <text x="50" y="49" text-anchor="middle" class="ring-total">{formatBytes(whole)}</text>
         <text x="50" y="57" text-anchor="middle" class="ring-word">total</text>
@@ -42,7 +43,7 @@ export function StatisticsView({ file, onCommand }: SnapshotViewProps) {
         <thead><tr><th>Kind</th><th /><th>Size</th><th>Share</th></tr></thead>
         <tbody>
           {parts.map((row, at) => (
-            <tr key={row.kind}><td><i class="swatch" style={{ background: seriesColour(row.kind, at, isDrawnDark()) }} />{NAMES[row.kind] ?? row.kind}</td><td /><td title={exactBytes(row.bytes)}>{formatBytes(row.bytes)}</td><td>{formatPercent(row.bytes, whole)}</td></tr>
+            <tr key={row.kind}><td><i class="swatch" style={{ background: colours[at] ?? '' }} />{NAMES[row.kind] ?? row.kind}</td><td /><td title={exactBytes(row.bytes)}>{formatBytes(row.bytes)}</td><td>{formatPercent(row.bytes, whole)}</td></tr>
           ))}
           {sums.map((row) => <tr key={row.kind} class="is-sum"><td>{SUMS[row.kind]}</td><td /><td title={exactBytes(row.bytes)}>{formatBytes(row.bytes)}</td><td>{formatPercent(row.bytes, whole)}</td></tr>)}
         </tbody>

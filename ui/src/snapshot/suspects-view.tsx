@@ -38,14 +38,11 @@ export function SuspectsView({ file, files, onCommand }: SnapshotViewProps) {
               <button type="button" aria-pressed={asked.length > 1} onClick={() => go({ select: '' })}>Growth over {formatCount(all.length)} snapshots</button>
               <button type="button" aria-pressed={asked.length === 1} onClick={() => go({ select: 'one' })}>Owners in {file.name}</button>
             </div>
-            {data?.growth_bytes !== undefined && <span class="quiet">the heap grew by {formatSignedBytes(data.growth_bytes)}</span>}
+            {data?.growth_bytes !== undefined && <span class="quiet" title="What came less what went, without code and object shapes">without code and shapes the heap {data.growth_bytes < 0 ? 'shrank' : 'grew'} by {formatBytes(Math.abs(data.growth_bytes))}</span>}
           </div>
         )}
       {error && <Message kind="error">{error.message}</Message>}
-      {(data?.doubts ?? []).map((doubt) => {
-        const name = typeof doubt === 'string' ? doubt : (doubt.doubt ?? doubt.kind ?? '');
-        return <Message key={JSON.stringify(doubt)} kind="warning">{DOUBTS[name] ?? name}{typeof doubt === 'object' && doubt.snapshot !== undefined ? ` (snapshot ${doubt.snapshot + 1})` : ''}</Message>;
-      })}
+      {doubtsOf(data?.doubts ?? []).map((doubt) => <Message key={doubt} kind="warning">{doubt}</Message>)}
       {!data && !error && <p class="empty" role="status">Comparing…</p>}
       <ol class="suspect-list">
         {(data?.suspects ?? []).map((suspect, at) => <SuspectCard key={suspect.owner_id} suspect={suspect} number={at + 1} isOpen={at === 0} />)}
@@ -63,6 +60,18 @@ export function SuspectsView({ file, files, onCommand }: SnapshotViewProps) {
       </ol>
     </section>
   );
+}
+
+/** Each doubt once, with the snapshots that it is about. */
+function doubtsOf(doubts: NonNullable<SuspectsAnswer['doubts']>): string[] {
+  const about = new Map<string, number[]>();
+  for (const doubt of doubts) {
+    const name = typeof doubt === 'string' ? doubt : (doubt.doubt ?? doubt.kind ?? '');
+    const snapshots = about.get(name) ?? [];
+    if (typeof doubt === 'object' && doubt.snapshot !== undefined) snapshots.push(doubt.snapshot + 1);
+    about.set(name, snapshots);
+  }
+  return [...about].map(([name, snapshots]) => `${DOUBTS[name] ?? name}${snapshots.length === 0 ? '' : ` (snapshot${snapshots.length === 1 ? '' : 's'} ${snapshots.join(', ')})`}`);
 }
 
 function SuspectCard({ suspect, number, isOpen }: { suspect: Suspect; number: number; isOpen: boolean }) {

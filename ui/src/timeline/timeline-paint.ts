@@ -1,7 +1,7 @@
 /** Paints the timeline: stacked areas, the line of the most, RSS, markers, snapshots, the peak, the brushed range. */
 import type { TimelineAnswer } from '../api/types';
 import type { CanvasSize } from '../canvas/canvas';
-import { seriesColour } from '../canvas/colours';
+import { restColour, seriesColours } from '../canvas/colours';
 import { fittedText } from '../canvas/fitted-text';
 import { formatAxisTime, formatBytes, formatCount } from '../format';
 import { isDrawnDark, themeColour } from '../frame/theme';
@@ -22,18 +22,24 @@ export interface TimelinePainting {
   hoverNs: number | null;
 }
 
-export const AXIS_LEFT_PX = 74;
+/** Where the plot begins: the amounts beside it grow with the page's text. */
+export function axisLeftPx(): number {
+  return Math.round(parseFloat(getComputedStyle(document.documentElement).fontSize) * 5.7);
+}
+
 export const AXIS_BOTTOM_PX = 20;
 const TOP_PX = 16;
 
 /** The pixel of a time. */
 export function timeToX(timeNs: number, seen: [number, number], widthPx: number): number {
-  return AXIS_LEFT_PX + ((timeNs - seen[0]) / (seen[1] - seen[0])) * (widthPx - AXIS_LEFT_PX);
+  const left = axisLeftPx();
+  return left + ((timeNs - seen[0]) / (seen[1] - seen[0])) * (widthPx - left);
 }
 
 /** The time at a pixel. */
 export function xToTime(xPx: number, seen: [number, number], widthPx: number): number {
-  return seen[0] + ((xPx - AXIS_LEFT_PX) / Math.max(1, widthPx - AXIS_LEFT_PX)) * (seen[1] - seen[0]);
+  const left = axisLeftPx();
+  return seen[0] + ((xPx - left) / Math.max(1, widthPx - left)) * (seen[1] - seen[0]);
 }
 
 /** An amount of the chart in words; rates are per second. */
@@ -70,7 +76,8 @@ export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSiz
   const step = amountStep(most, Math.max(2, Math.floor(plotPx / 32)), chart === 'bytes' || chart === 'alloc_bytes');
   const top = Math.max(step, most * 1.04);
   const y = (amount: number) => TOP_PX + plotPx * (1 - (amount * factor) / top);
-  const x = (timeNs: number) => timeToX(timeNs, seen, widthPx);
+  const left = axisLeftPx();
+  const x = (timeNs: number) => left + ((timeNs - seen[0]) / (seen[1] - seen[0])) * (widthPx - left);
 
   context.fillStyle = quiet ?? '';
   context.strokeStyle = grid ?? '';
@@ -78,22 +85,23 @@ export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSiz
   context.textAlign = 'right';
   for (let amount = 0; amount <= top; amount += step) {
     const level = Math.round(y(amount / (factor || 1))) + 0.5;
-    line(context, AXIS_LEFT_PX, level, widthPx, level);
-    context.fillText(chartAmount(chart, amount), AXIS_LEFT_PX - 6, Math.max(level, 6));
+    line(context, left, level, widthPx, level);
+    // One that does not fit is written narrower.
+    context.fillText(chartAmount(chart, amount), left - 6, Math.max(level, 6), left - 8);
   }
-  const timeStepNs = timeStep(seen[1] - seen[0], widthPx - AXIS_LEFT_PX, 95);
+  const timeStepNs = timeStep(seen[1] - seen[0], widthPx - left, 95);
   context.textAlign = 'center';
   for (const tick of timeTicks(seen[0], seen[1], timeStepNs)) {
     const place = Math.round(x(tick)) + 0.5;
     line(context, place, heightPx - AXIS_BOTTOM_PX, place, heightPx - AXIS_BOTTOM_PX + 4);
     const label = formatAxisTime(tick, timeStepNs);
     const half = context.measureText(label).width / 2;
-    context.fillText(label, Math.min(widthPx - half - 2, Math.max(AXIS_LEFT_PX + half, place)), heightPx - AXIS_BOTTOM_PX / 2 + 1);
+    context.fillText(label, Math.min(widthPx - half - 2, Math.max(left + half, place)), heightPx - AXIS_BOTTOM_PX / 2 + 1);
   }
 
   context.save();
   context.beginPath();
-  context.rect(AXIS_LEFT_PX, 0, widthPx - AXIS_LEFT_PX, heightPx - AXIS_BOTTOM_PX);
+  context.rect(left, 0, widthPx - left, heightPx - AXIS_BOTTOM_PX);
   context.clip();
   if (answer && answer.bins > 0) {
     paintAreas(context, painting, answer, x, y, isDark);
@@ -132,10 +140,11 @@ function paintAreas(
   const { bins } = answer;
   const binNs = (answer.to_ns - answer.from_ns) / bins;
   const edge = (bin: number) => x(answer.from_ns + bin * binNs);
-  const layers = answer.series.map((series, place) => ({ values: series.values, colour: seriesColour(series.name, place, isDark) }));
+  const colours = seriesColours(answer.series.map((series) => series.name), isDark);
+  const layers = answer.series.map((series, place) => ({ values: series.values, colour: colours[place] ?? '' }));
   const isAlone = layers.length === 0;
   const whole = wholeOf(painting.chart, answer);
-  layers.push({ values: isAlone ? whole : answer.rest, colour: isAlone ? themeColour('area') : seriesColour('', -1, isDark) });
+  layers.push({ values: isAlone ? whole : answer.rest, colour: isAlone ? themeColour('area') : restColour(isDark) });
   const below = new Float64Array(bins);
   for (const { values, colour } of layers) {
     context.beginPath();
@@ -214,7 +223,8 @@ function paintSigns(
 function paintRange(context: CanvasRenderingContext2D, fromX: number, toX: number, { widthPx, heightPx }: CanvasSize, colour: string): void {
   const bottom = heightPx - AXIS_BOTTOM_PX;
   context.fillStyle = themeColour('veil');
-  context.fillRect(AXIS_LEFT_PX, 0, Math.max(0, fromX - AXIS_LEFT_PX), bottom);
+  const left = axisLeftPx();
+  context.fillRect(left, 0, Math.max(0, fromX - left), bottom);
   context.fillRect(toX, 0, Math.max(0, widthPx - toX), bottom);
   context.strokeStyle = colour;
   context.lineWidth = 1.5;

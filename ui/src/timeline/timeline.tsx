@@ -5,13 +5,13 @@ import { go, useAddress } from '../address/use-address';
 import type { OpenFile, TimelineAnswer } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { Canvas, type CanvasSize } from '../canvas/canvas';
-import { seriesColour } from '../canvas/colours';
+import { restColour, seriesColours } from '../canvas/colours';
 import { Tooltip } from '../canvas/tooltip';
 import { exactBytes, formatBytes, formatDuration, parseTimeNs, plural, timeArgument } from '../format';
 import { Message } from '../frame/message';
 import { isDrawnDark } from '../frame/theme';
 import { clampSeen } from './scale';
-import { AXIS_LEFT_PX, type ChartKind, chartAmount, chartFactor, paintTimeline, timeToX, wholeOf, xToTime } from './timeline-paint';
+import { type ChartKind, axisLeftPx, chartAmount, chartFactor, paintTimeline, timeToX, wholeOf, xToTime } from './timeline-paint';
 
 const CHARTS: [ChartKind, string][] = [
   ['bytes', 'Live bytes'], ['count', 'Live blocks'], ['alloc_bytes', 'Allocated bytes per second'], ['alloc_count', 'Allocations per second'],
@@ -37,7 +37,7 @@ export function Timeline({ file }: { file: OpenFile }) {
   delete filter.at;
   delete filter.type;
   delete filter.snapshot;
-  const bins = Math.max(BIN_STEP, Math.min(2000, Math.round((size.widthPx - AXIS_LEFT_PX) / BIN_STEP) * BIN_STEP));
+  const bins = Math.max(BIN_STEP, Math.min(2000, Math.round((size.widthPx - axisLeftPx()) / BIN_STEP) * BIN_STEP));
   const body = size.widthPx === 0 ? null : {
     file: file.file, filter, from_ns: settled[0], to_ns: settled[1], bins, by: address.by, series_max: 8, value: chart,
   };
@@ -80,7 +80,7 @@ export function Timeline({ file }: { file: OpenFile }) {
     }
     setHover(null);
     if (start.kind === 'pan') {
-      const perPx = (start.seen[1] - start.seen[0]) / Math.max(1, size.widthPx - AXIS_LEFT_PX);
+      const perPx = (start.seen[1] - start.seen[0]) / Math.max(1, size.widthPx - axisLeftPx());
       const shift = (start.startX - event.clientX) * perPx;
       see(start.seen[0] + shift, start.seen[1] + shift);
     } else if (Math.abs(event.clientX - start.startX) > 2) {
@@ -187,6 +187,7 @@ function localX(event: MouseEvent): number {
 function Legend({ data }: { data: TimelineAnswer | null }) {
   const address = useAddress();
   if (!data || data.series.length === 0) return null;
+  const colours = seriesColours(data.series.map((series) => series.name), isDrawnDark());
   return (
     <ul class="legend" aria-label="Series">
       {data.series.map((series, place) => (
@@ -195,12 +196,12 @@ function Legend({ data }: { data: TimelineAnswer | null }) {
             type="button" disabled={!series.filter} title={series.filter ? `Only ${series.name}` : series.name}
             onClick={() => series.filter && go(addedFilter(address, series.filter))}
           >
-            <i class="swatch" style={{ background: seriesColour(series.name, place, isDrawnDark()) }} />
+            <i class="swatch" style={{ background: colours[place] ?? '' }} />
             <span>{series.name}</span>
           </button>
         </li>
       ))}
-      <li><i class="swatch" style={{ background: seriesColour('', -1, isDrawnDark()) }} />rest</li>
+      <li><i class="swatch" style={{ background: restColour(isDrawnDark()) }} />rest</li>
     </ul>
   );
 }
@@ -212,14 +213,18 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
   const marker = data.markers.find((candidate) => Math.abs(candidate.time_ns - hover.timeNs) < ((data.to_ns - data.from_ns) / data.bins) * 4);
   const near = ((data.to_ns - data.from_ns) / data.bins) * 6;
   const snapshot = data.snapshots.find((candidate) => Math.abs(candidate.time_ns - hover.timeNs) < near);
-  const layers = [...data.series.map((series, place) => ({ name: series.name, place, value: series.values[bin] ?? 0 })), ...(data.series.length > 0 ? [{ name: 'rest', place: -1, value: data.rest[bin] ?? 0 }] : [])];
+  const colours = seriesColours(data.series.map((series) => series.name), isDrawnDark());
+  const layers = [
+    ...data.series.map((series, place) => ({ name: series.name, place, colour: colours[place] ?? '', value: series.values[bin] ?? 0 })),
+    ...(data.series.length > 0 ? [{ name: 'rest', place: -1, colour: restColour(isDrawnDark()), value: data.rest[bin] ?? 0 }] : []),
+  ];
   return (
     <Tooltip x={hover.x} y={hover.y}>
       <strong>{formatDuration(hover.timeNs)}</strong>
       <div>{chartAmount(chart, (wholeOf(chart, data)[bin] ?? 0) * factor)}{chart === 'bytes' ? ` (most ${formatBytes(data.most_bytes[bin] ?? 0)})` : ''}</div>
       {layers.filter((layer) => layer.value > 0).reverse().map((layer) => (
         <div key={layer.place} class="tooltip-row">
-          <span><i class="swatch" style={{ background: seriesColour(layer.place < 0 ? '' : layer.name, layer.place, isDrawnDark()) }} />{layer.name}</span>
+          <span><i class="swatch" style={{ background: layer.colour }} />{layer.name}</span>
           <span>{chartAmount(chart, layer.value * factor)}</span>
         </div>
       ))}

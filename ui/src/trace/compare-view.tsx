@@ -29,7 +29,7 @@ const SORTS: [string, string][] = [
 export function CompareView(props: TraceViewProps) {
   const address = useAddress();
   const others = props.files.filter((file) => file.kind === props.file.kind && file.trace);
-  const before = others.find((file) => file.file === address.before) ?? (others.find((file) => file !== props.file) ?? props.file);
+  const before = others.find((file) => file.file === address.before) ?? likest(props.file, others);
   const isSame = before.file === props.file.file;
   const hasMoments = !isSame || address.before_at !== '' || address.after_at !== '';
   const withMoment = (moment: string): Filter => {
@@ -64,6 +64,14 @@ export function CompareView(props: TraceViewProps) {
       {hasMoments && (address.picture === 'flame' ? <DiffFlame sides={sides} {...props} /> : <DiffTable sides={sides} {...props} />)}
     </section>
   );
+}
+
+/** What a file is compared with if nothing is chosen: a trace of the same program, the one before it first; of another only where there is just one. */
+function likest(file: OpenFile, files: OpenFile[]): OpenFile {
+  const others = files.filter((other) => other.file !== file.file);
+  const program = (of: OpenFile) => of.trace?.processes[0]?.name;
+  const alike = others.filter((other) => program(other) === program(file));
+  return alike.filter((other) => other.file < file.file).at(-1) ?? alike[0] ?? (others.length === 1 ? others[0] : undefined) ?? file;
 }
 
 function FileChoice({ files, value, onChange }: { files: OpenFile[]; value: number; onChange: (file: number) => void }) {

@@ -18,7 +18,9 @@ import type { TraceViewProps } from './trace-page';
 export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   const address = useAddress();
   const [whole, setWhole] = useState<Metrics | null>(null);
-  const body = { file: file.file, filter, match: address.match };
+  const sort = address.sort || 'bytes';
+  // The order that is there by itself is not named: a page without a server has that one.
+  const body = { file: file.file, filter, ...(sort === 'bytes' ? {} : { sort }), descending: !address.ascending, match: address.match };
   const { tree, isLoading } = useTree<Group>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {
       const report = await answer<ReportAnswer>('/api/leaks', { ...body, offset, limit }, signal);
@@ -32,16 +34,16 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   }, file.generation);
   useEffect(() => () => onCommand(null, null), []);
   const durationNs = file.trace?.duration_ns ?? 0;
-  const age = (key: 'mean_age_ns' | 'oldest_ns' | 'newest_ns', title: string, help: string, isExtra = false): Column<Group> => ({
-    key, title, help, isNumber: true, width: 6.4, ...(isExtra ? { isExtra } : {}),
+  const age = (key: 'mean_age_ns' | 'oldest_ns' | 'newest_ns', title: string, help: string): Column<Group> => ({
+    key, title, help, isNumber: true, width: 6.4, sort: key.replace('_ns', ''),
     text: (group) => { const value = group[key]; return value === undefined ? '' : formatDuration(value); },
     raw: (group) => group[key] ?? '',
   });
   const columns: Column<Group>[] = [
     { key: 'percent', title: '%', isNumber: true, width: 4.2, text: (group) => (whole ? formatPercent(group.outstanding_bytes, whole.outstanding_bytes).replace(' %', '') : '') },
-    { key: 'outstanding_bytes', title: 'Live bytes', isNumber: true, width: 6.3, text: (group) => formatBytes(group.outstanding_bytes), exact: (group) => exactBytes(group.outstanding_bytes), raw: (group) => group.outstanding_bytes },
-    { key: 'outstanding_count', title: 'Live', isNumber: true, width: 6.6, text: (group) => formatCount(group.outstanding_count), raw: (group) => group.outstanding_count },
-    { key: 'freed_share', title: 'Unfreed', help: 'Share of the allocations of this stack that were never freed: 100 % is typical of a leak', isNumber: true, width: 5.2, text: (group) => formatPercent(group.outstanding_count, group.total_count) },
+    { key: 'outstanding_bytes', title: 'Live bytes', isNumber: true, width: 6.6, sort: 'bytes', text: (group) => formatBytes(group.outstanding_bytes), exact: (group) => exactBytes(group.outstanding_bytes), raw: (group) => group.outstanding_bytes },
+    { key: 'outstanding_count', title: 'Live', isNumber: true, width: 6.6, sort: 'count', text: (group) => formatCount(group.outstanding_count), raw: (group) => group.outstanding_count },
+    { key: 'freed_share', title: 'Unfreed', help: 'Share of the allocations of this stack that were never freed: 100 % is typical of a leak', isNumber: true, width: 6.4, sort: 'unfreed', text: (group) => formatPercent(group.outstanding_count, group.total_count) },
     age('mean_age_ns', 'Mean age', 'From allocation to the end, on average'),
     age('oldest_ns', 'Oldest', 'When the oldest block was allocated'),
     age('newest_ns', 'Newest', 'When the newest block was allocated: near the end, it still grows'),
@@ -60,6 +62,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
       first={(
         <Table
           label={`${file.name} leaks`} columns={columns} tree={tree} rowKey={(group) => group.id} selected={address.select} onSelect={(group) => go({ select: group.id }, true)}
+          sort={sort} descending={!address.ascending} onSort={(key, descending) => go({ sort: key === 'bytes' ? '' : key, ascending: !descending })}
           hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)} isOld={isLoading} empty="Everything was freed."
           tools={(
             <>

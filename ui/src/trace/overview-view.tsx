@@ -2,7 +2,7 @@
 import { useEffect } from 'preact/hooks';
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
-import type { Frame, Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/types';
+import type { Filter, Frame, Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural } from '../format';
 import { Message } from '../frame/message';
@@ -22,7 +22,7 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
   return (
     <div class="overview">
       {stacks.error && <Message kind="error">{stacks.error.message}</Message>}
-      {totals && <TotalsCards totals={totals} />}
+      {totals && <TotalsCards totals={totals} isPart={isPart(filter)} />}
       <div class="cards">
         <Ranking title="Largest at the peak" answer={peak.data} metric="peak_bytes" onMore={() => go({ view: 'stacks', sort: 'peak' })} />
         <Ranking title="Largest outstanding" answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: '' })} />
@@ -30,18 +30,24 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
         <Ranking title="Images by outstanding bytes" answer={images.data} metric="outstanding_bytes" onMore={() => go({ view: 'images', sort: '' })} isImages />
       </div>
       {stacks.data && stacks.data.heaps.length > 0 && <Heaps heaps={stacks.data.heaps} />}
+      <JavaScriptNote {...{ file }} />
       <Facts {...{ file }} />
     </div>
   );
 }
 
-function TotalsCards({ totals }: { totals: Totals }) {
+/** Whether a filter chooses among the blocks of a moment: the peak is that of all of them, and of it what passes. */
+function isPart(filter: Filter): boolean {
+  return Boolean(filter.temporary || filter.lifetime || filter.size || filter.require_frames);
+}
+
+function TotalsCards({ totals, isPart }: { totals: Totals; isPart: boolean }) {
   const cards: [string, string, string, (() => void) | null][] = [
-    ['Peak', formatBytes(totals.peak_bytes), `${exactBytes(totals.peak_bytes)} in ${plural(totals.peak_count, 'block')} at ${formatDuration(totals.peak_time_ns)}`, () => go({ at: 'peak', range: [] })],
+    [isPart ? 'Of the peak' : 'Peak', formatBytes(totals.peak_bytes), `${exactBytes(totals.peak_bytes)} in ${plural(totals.peak_count, 'block')} at ${formatDuration(totals.peak_time_ns)}`, () => go({ at: 'peak', range: [] })],
     ['Outstanding', formatBytes(totals.outstanding_bytes), `${exactBytes(totals.outstanding_bytes)} in ${plural(totals.outstanding_count, 'block')}`, () => go({ view: 'leaks' })],
     ['Allocated in all', formatBytes(totals.alloc_bytes), `${exactBytes(totals.alloc_bytes)} in ${plural(totals.alloc_count, 'allocation')}`, null],
     ['Allocations', formatCount(totals.alloc_count), `${formatCount(totals.free_count)} frees, ${formatCount(totals.realloc_count)} by realloc`, null],
-    ['Temporary', formatPercent(totals.temporary_count, totals.alloc_count), `${plural(totals.temporary_count, 'allocation')}, freed by their thread before it allocated again`, () => go({ temporary: true })],
+    ['Temporary', formatPercent(totals.temporary_count, totals.alloc_count), `${formatCount(totals.temporary_count)} freed before the thread's next one`, () => go({ temporary: true, view: 'stacks', sort: 'stc' })],
   ];
   return (
     <div class="totals">
@@ -129,6 +135,25 @@ function Heaps({ heaps }: { heaps: HeapTotals[] }) {
   );
 }
 
+/** Programs whose own objects are not in the heaps that a trace records. */
+const JAVASCRIPT = ['node', 'nodejs', 'electron'];
+
+/** Where the objects of a JavaScript program are seen. */
+function JavaScriptNote({ file }: Pick<TraceViewProps, 'file'>) {
+  const process = file.trace?.processes.find(({ name }) => JAVASCRIPT.includes(name));
+  if (!process) return null;
+  return (
+    <p class="quiet is-wide">
+      {process.name} keeps JavaScript objects in a heap of its own, which no trace of malloc shows: <code>heapr snapshot take PID</code> while it runs, then <code>heapr view</code> on two or more of these.
+    </p>
+  );
+}
+
+/** What the recorder noted of its machine. */
+const SYSTEM_WORDS: Record<string, string> = {
+  kernel: 'Kernel', machine: 'Machine', distribution: 'System', cpu_count: 'Processors', memory_bytes: 'Memory', page_bytes: 'Page size',
+};
+
 function Facts({ file }: Pick<TraceViewProps, 'file'>) {
   const trace = file.trace;
   if (!trace) return null;
@@ -138,7 +163,7 @@ function Facts({ file }: Pick<TraceViewProps, 'file'>) {
     ['Duration', formatDuration(trace.duration_ns)], ['Events', `${formatCount(trace.event_count)}${trace.is_complete ? '' : ', the recording was broken off'}`],
     ['Processes', formatCount(trace.processes.length)], ['Threads', formatCount(trace.threads.length)], ['Modules', formatCount(trace.modules.length)],
     ...Object.entries(trace.system ?? {}).map(([key, value]): [string, string] => [
-      key.replace(/_(bytes|count)$/, '').replaceAll('_', ' '), typeof value === 'number' ? (key.endsWith('_bytes') ? formatBytes(value) : formatCount(value)) : (value ?? ''),
+      SYSTEM_WORDS[key] ?? key.replace(/_(bytes|count)$/, '').replaceAll('_', ' '), typeof value === 'number' ? (key.endsWith('_bytes') ? formatBytes(value) : formatCount(value)) : (value ?? ''),
     ]),
   ];
   return (

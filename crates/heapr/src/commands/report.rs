@@ -12,7 +12,7 @@ use crate::report::action_arguments::ActionArguments;
 use crate::report::filter_arguments::FilterArguments;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::progress_bar::ProgressBar;
-use crate::report::subject::{ProcessName, Subject, ThreadName, executable_name};
+use crate::report::subject::{ProcessName, Subject, ThreadName};
 use crate::report::text::TextOptions;
 use crate::report::{csv, json, text, xperf};
 
@@ -163,10 +163,7 @@ pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
         processes: trace
             .processes()
             .iter()
-            .map(|process| ProcessName {
-                pid: process.pid,
-                name: executable_name(&process.executable, &process.command_line),
-            })
+            .map(|process| ProcessName { pid: process.pid, name: process.name().to_owned() })
             .collect(),
         threads: trace
             .threads()

@@ -81,6 +81,7 @@ fn process(process: &Process) -> Value {
         "forked_from": forked_from,
         "start_ns": process.start_ns,
         "end_ns": process.end_ns,
+        "name": process.name(),
         "executable": process.executable,
         "command_line": process.command_line,
         "exit_code": exit_code,

@@ -8,7 +8,6 @@ use heapr_trace::{Process, ProcessOrigin, Trace};
 use super::{End, end_of, hexadecimal, kind_name, whole_loss};
 use crate::report::frame_text::{cut_middle, printable};
 use crate::report::quantity::{bytes, count, duration};
-use crate::report::subject::executable_name;
 use crate::report::table::{Align, Table};
 use crate::snapshot_native::why;
 
@@ -320,8 +319,7 @@ fn ended(process: &Process) -> String {
 
 fn command(process: &Process) -> String {
     let line = process.command_line.join(" ");
-    let name = executable_name(&process.executable, &process.command_line);
-    printable(if line.is_empty() { &name } else { &line })
+    printable(if line.is_empty() { process.name() } else { &line })
 }
 
 /// Local time with the offset from UTC, to the millisecond.

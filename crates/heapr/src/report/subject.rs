@@ -1,6 +1,5 @@
 //! What a report says about the trace itself: taken from the file once, so that printing needs no file.
 
-use heapr_query::file_name;
 use heapr_trace::{HeapId, HeapName, Loss, ProcessIndex, ThreadIndex};
 
 use super::frame_text::printable;
@@ -103,13 +102,6 @@ impl Subject {
         }
         warnings
     }
-}
-
-/// Name of a process's executable for reports.
-pub(crate) fn executable_name(executable: &str, command_line: &[String]) -> String {
-    let path =
-        if executable.is_empty() { command_line.first().map_or("?", String::as_str) } else { executable };
-    file_name(path).to_owned()
 }
 
 /// `malloc`, `mmap`, `heap 2`.

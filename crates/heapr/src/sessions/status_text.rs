@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use heapr_session::{SessionState, SessionStatus};
+use heapr_session::{ProcessStatus, SessionState, SessionStatus};
 
 use crate::report::frame_text::printable;
 use crate::report::quantity::{bytes, count, duration, plural};
@@ -132,7 +132,7 @@ fn processes_of(status: &SessionStatus) -> String {
             state,
             bytes(process.live_bytes),
             count(process.live_count),
-            printable(&process.executable),
+            program(process),
         ]);
     }
     let mut text = lines(&table);
@@ -140,6 +140,13 @@ fn processes_of(status: &SessionStatus) -> String {
         let _ = writeln!(text, "  … and {} more", count(left_out as u64));
     }
     text
+}
+
+/// The path of the program, behind the name that it was started by if that is another one.
+fn program(process: &ProcessStatus) -> String {
+    let path = printable(&process.executable);
+    let is_own = process.name.is_empty() || process.executable.rsplit('/').next() == Some(&process.name);
+    if is_own { path } else { format!("{} ({path})", printable(&process.name)) }
 }
 
 fn state(status: &SessionStatus) -> &'static str {

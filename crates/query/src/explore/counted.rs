@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::kept_sums::Kept;
-use super::lifetime_column::{LifetimeColumn, LifetimeTest, bits_of};
+use super::lifetime_column::{LifetimeColumn, LifetimeTest, bits_of_class, class_of};
 use super::passing::Passing;
 use super::site_sums::SiteSums;
 use crate::error::{Error, Result};
@@ -122,13 +122,14 @@ impl Counting<'_> {
                     true => table.lifetime_ns(allocation, end),
                     false => window.end_ns.saturating_sub(table.times.get(birth)),
                 };
-                lifetime_bits = match self.lifetimes {
-                    Some(known) if is_ended => known.bits(allocation),
-                    _ => bits_of(exact()),
+                let class = match self.lifetimes {
+                    Some(known) if is_ended => known.class(allocation),
+                    _ => class_of(exact()),
                 };
-                if test.as_ref().is_some_and(|test| !test.passes(lifetime_bits, exact)) {
+                if test.as_ref().is_some_and(|test| !test.passes(class, exact)) {
                     return;
                 }
+                lifetime_bits = bits_of_class(class);
             }
             visit(Counted { site, size_bytes, birth, end, is_ended, is_temporary, lifetime_bits });
         };

@@ -13,6 +13,7 @@ use super::remembered::Remembered;
 use super::row_plan::RowPlan;
 use super::scan::Scan;
 use super::selection::Selection;
+use super::site_sums::FoundSums;
 use super::spread::Spread;
 use super::table_builder::GrowingTable;
 use crate::answer::Culled;
@@ -121,11 +122,17 @@ impl Explorer {
         });
     }
 
-    /// Takes the names of an earlier state of the same file, if no stack and no mapping was added since.
-    pub fn adopt_names(&self, earlier: &Self) -> bool {
+    /// Takes the names of an earlier state of the same file and names the stacks that were added since; `false` if there are none, or if
+    /// there are other mappings now, which may give other names to the same addresses.
+    pub fn adopt_names(&self, earlier: &Self, symbols: &mut dyn SymbolSource) -> bool {
         let Some(tree) = earlier.tree.get() else { return false };
-        let size = |trace: &Trace| (trace.stacks().len(), trace.mappings().len(), trace.modules().len());
-        size(&self.trace) == size(&earlier.trace) && self.tree.set(Arc::clone(tree)).is_ok()
+        let code = |trace: &Trace| (trace.mappings().len(), trace.modules().len());
+        let (now, before) = (self.trace.stacks().len(), earlier.trace.stacks().len());
+        if code(&self.trace) != code(&earlier.trace) || now < before {
+            return false;
+        }
+        let tree = if now == before { Arc::clone(tree) } else { Arc::new(tree.grown(&*self.trace, symbols)) };
+        self.tree.set(tree).is_ok()
     }
 
     /// As [`Explorer::read_events`] of a file that is still written: only what was added is read.
@@ -317,7 +324,7 @@ impl Explorer {
             damage,
             rows: RowSource::Memory(Rows { totals: rows, threads: Vec::new() }),
             thread_rows: OnceLock::new(),
-            sums: Vec::new(),
+            sums: FoundSums::default(),
         })
     }
 

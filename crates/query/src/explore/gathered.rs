@@ -43,15 +43,9 @@ impl Gathered {
             }
             return;
         };
-        let stored = &columns.sizes[first..first + moves.len()];
-        for ((size, one), &stored) in self.sizes.iter_mut().zip(moves).zip(stored) {
-            *size = table.size_of_stored(stored, one.allocation());
-        }
+        columns.fetch_sizes(table, first, moves, &mut self.sizes);
         if let Some(group_of) = group_of {
-            let sites = &columns.sites[first..first + moves.len()];
-            for (group, &site) in self.groups.iter_mut().zip(sites) {
-                *group = group_of[site as usize];
-            }
+            columns.fetch_by_site(first..first + moves.len(), group_of, &mut self.groups);
         }
     }
 }

@@ -191,14 +191,14 @@ impl Landmarks {
                 continue;
             }
             // Without columns site and size lie anywhere: a site is looked at only where it matters.
-            let site =
-                || columns.map_or_else(|| table.site_of[allocation], |columns| columns.sites[sequence]);
+            let site = || columns.map_or_else(|| table.site_of[allocation], |columns| columns.site(sequence));
             let group = if is_plain { Some(1) } else { self.group(site() as usize) };
-            let stored = || {
-                columns.map_or_else(|| table.stored_sizes()[allocation], |columns| columns.sizes[sequence])
-            };
             if let Some(group) = group {
-                visit(sequence, group, table.size_of_stored(stored(), allocation), one.is_end());
+                let size_bytes = match columns {
+                    Some(columns) => columns.size_bytes(table, sequence, allocation),
+                    None => table.size_bytes(allocation),
+                };
+                visit(sequence, group, size_bytes, one.is_end());
             }
         }
     }

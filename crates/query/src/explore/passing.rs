@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::event_table::{EventTable, Move};
-use super::lifetime_column::{LifetimeColumn, LifetimeTest, bits_of};
+use super::lifetime_column::{LifetimeColumn, LifetimeTest, class_of};
 use super::spread::Spread;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
@@ -120,23 +120,28 @@ impl PassingQuery<'_> {
         }
         if let Some(lifetime) = lifetime {
             let first = allocations.start;
-            word &= bits(&table.ends[allocations], |at, end| {
-                word >> at & 1 != 0 && self.has_lifetime(first + at, end.sequence(), lifetime)
-            });
+            word &= match self.lifetimes {
+                Some(known) => {
+                    lifetime.passing(known.classes(allocations), |at| self.lifetime_ns(first + at))
+                }
+                None => bits(&table.ends[allocations], |at, _| {
+                    let lifetime_ns = self.lifetime_ns(first + at);
+                    lifetime.passes(class_of(lifetime_ns), || lifetime_ns)
+                }),
+            };
         }
         word
     }
 
+    /// How long an allocation lived: until the end of the trace if it was not freed.
     #[inline(always)]
-    fn has_lifetime(&self, allocation: usize, end: u32, wanted: &LifetimeTest) -> bool {
+    fn lifetime_ns(&self, allocation: usize) -> u64 {
         let table = self.table;
+        let end = table.ends[allocation].sequence();
         if end < table.move_count() {
-            let exact = || table.lifetime_ns(allocation, end);
-            let bits = self.lifetimes.map_or_else(|| bits_of(exact()), |known| known.bits(allocation));
-            wanted.passes(bits, exact)
+            table.lifetime_ns(allocation, end)
         } else {
-            let lifetime_ns = self.duration_ns.saturating_sub(table.times.get(table.births[allocation]));
-            wanted.passes(bits_of(lifetime_ns), || lifetime_ns)
+            self.duration_ns.saturating_sub(table.times.get(table.births[allocation]))
         }
     }
 }

@@ -3,7 +3,7 @@
 use heapr_trace::StackTotals;
 
 use super::event_table::EventTable;
-use super::site_sums::SiteSums;
+use super::site_sums::FoundSums;
 use crate::row_table::{RowKey, RowTable, Rows};
 
 /// Rows of all sites, empty, in their order.
@@ -25,7 +25,8 @@ impl RowPlan {
                 thread: site.thread,
             });
         }
-        let rows = found.finish(0);
+        let mut rows = found.finish(0);
+        rows.totals.shrink_to_fit();
         // The order of `finish`.
         let key = |row: usize| {
             let totals: &StackTotals = &rows.totals[row];
@@ -49,13 +50,11 @@ impl RowPlan {
     }
 
     /// The rows that have something, with the sums of their sites.
-    pub(super) fn rows(&self, table: &EventTable, sums: &[SiteSums]) -> Rows {
+    pub(super) fn rows(&self, table: &EventTable, sums: &FoundSums) -> Rows {
         let mut totals = self.rows.totals.clone();
-        for ((site, sums), &row) in table.sites.iter().zip(sums).zip(&self.row_of) {
-            if sums.total_count == 0 {
-                continue;
-            }
-            let totals = &mut totals[row as usize];
+        for (number, sums) in sums.each() {
+            let site = &table.sites[number];
+            let totals = &mut totals[self.row_of[number] as usize];
             totals.total_count += sums.total_count;
             totals.total_bytes = totals.total_bytes.saturating_add(sums.total_bytes);
             totals.realloc_count += if site.is_realloc { sums.total_count } else { 0 };
@@ -72,6 +71,8 @@ impl RowPlan {
             .map(|(_, &thread)| thread)
             .collect();
         totals.retain(|totals| totals.total_count > 0);
+        // Of a short range there are few, and several selections are kept.
+        totals.shrink_to_fit();
         Rows { totals, threads }
     }
 }

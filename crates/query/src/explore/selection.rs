@@ -7,7 +7,7 @@ use heapr_trace::{Damage, Totals};
 use super::event_table::EventTable;
 use super::row_plan::RowPlan;
 use super::scan::Scanned;
-use super::site_sums::SiteSums;
+use super::site_sums::FoundSums;
 use crate::collector::{Collected, RowSums};
 use crate::histogram::{Histogram, HistogramCounter};
 use crate::report::HeapRow;
@@ -28,13 +28,14 @@ pub struct Selection {
     /// The same by thread too, if that is known; of a scan made when it is asked for.
     pub(crate) thread_rows: OnceLock<RowSource<'static>>,
     /// By site, of a scan.
-    pub(super) sums: Vec<SiteSums>,
+    pub(super) sums: FoundSums,
 }
 
 impl Selection {
     /// Of what a scan of a table found. `plan`: of the rows without threads.
     pub(super) fn of_scan(table: &EventTable, plan: &RowPlan, scanned: Scanned) -> Self {
-        let rows = plan.rows(table, &scanned.sums);
+        let found = FoundSums::new(scanned.sums);
+        let rows = plan.rows(table, &found);
         let mut sums = RowSums::default();
         rows.totals.iter().for_each(|row| sums.add(row));
         sums.set_peak_time(scanned.peak_time_ns);
@@ -62,7 +63,7 @@ impl Selection {
             damage: table.damage.clone(),
             rows: RowSource::Memory(rows),
             thread_rows: OnceLock::new(),
-            sums: scanned.sums,
+            sums: found,
         }
     }
 
@@ -83,7 +84,7 @@ impl Selection {
             damage,
             rows: RowSource::Memory(rows),
             thread_rows: thread_rows.map(RowSource::Memory).map_or_else(OnceLock::new, OnceLock::from),
-            sums: Vec::new(),
+            sums: FoundSums::default(),
         }
     }
 }

@@ -28,6 +28,33 @@ pub(crate) struct SiteSums {
     pub(crate) peak_bytes: u64,
 }
 
+/// The sums of the sites of which something was found, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct FoundSums {
+    sites: Vec<u32>,
+    sums: Vec<SiteSums>,
+}
+
+impl FoundSums {
+    /// Of sums by site.
+    pub(super) fn new(mut by_site: Vec<SiteSums>) -> Self {
+        let is_found = |sums: &SiteSums| sums.total_count > 0;
+        let sites = (0..).zip(&by_site).filter(|(_, sums)| is_found(sums)).map(|(site, _)| site).collect();
+        by_site.retain(is_found);
+        by_site.shrink_to_fit();
+        Self { sites, sums: by_site }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sites.is_empty()
+    }
+
+    /// Numbers of the sites, and their sums.
+    pub(super) fn each(&self) -> impl Iterator<Item = (usize, &SiteSums)> {
+        self.sites.iter().map(|&site| site as usize).zip(&self.sums)
+    }
+}
+
 impl SiteSums {
     pub(super) fn add(&mut self, other: &Self) {
         self.total_count += other.total_count;

@@ -210,11 +210,7 @@ fn taken_of(number: usize, file: &SeriesFile<'_>) -> Vec<Taken> {
 #[must_use]
 pub fn process_names(trace: &Trace, snapshot: &Snapshot) -> Vec<String> {
     let name = |place: u32| match trace.processes().get(place as usize) {
-        Some(process) => {
-            let first = process.command_line.first().map_or("?", String::as_str);
-            let path = if process.executable.is_empty() { first } else { &process.executable };
-            format!("{} ({})", file_name(path), process.pid)
-        }
+        Some(process) => format!("{} ({})", process.name(), process.pid),
         None => format!("process #{place}"),
     };
     snapshot.processes.iter().map(|process| name(process.process.0)).collect()

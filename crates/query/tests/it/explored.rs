@@ -257,7 +257,7 @@ proptest! {
             let is_last = end == steps.len();
             let trace = trace(&steps[..end], checkpoint_every, has_summary && is_last);
             let grown = Explorer::with_spread(Arc::clone(&trace), Spread { threads: 3, least: 2, block: 3 });
-            if !before.is_some_and(|before| grown.adopt_names(&before)) {
+            if !before.is_some_and(|before| grown.adopt_names(&before, &mut Names)) {
                 grown.name(&mut Names);
             }
             let chunks_before = growing.chunk_count();
@@ -271,7 +271,13 @@ proptest! {
                 let selection = explorer.select(&filter, found, &|| false).unwrap();
                 let ranking = explorer.rank(&selection, &CullList::built_in(), GroupBy::Threads, SortKey::default()).unwrap();
                 let rows = lines(&ranking, |group| explorer.frames(group));
-                (selection.totals, selection.by_heap, selection.histograms, rows)
+                let named = [GroupBy::Stacks, GroupBy::Frames, GroupBy::Images].map(|by| {
+                    let ranking = explorer.rank(&selection, &CullList::built_in(), by, SortKey::default()).unwrap();
+                    let mut rows = lines(&ranking, |group| explorer.frames(group));
+                    rows.sort();
+                    rows
+                });
+                (selection.totals, selection.by_heap, selection.histograms, rows, named)
             });
             prop_assert_eq!(&answers[0], &answers[1]);
             before = Some(grown);

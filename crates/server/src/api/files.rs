@@ -11,7 +11,7 @@ use crate::files::{Change, Content};
 use crate::host::Host;
 use crate::json::TotalsJson;
 use crate::native::snapshot_json;
-use crate::trace_file::{TraceFile, process_name};
+use crate::trace_file::TraceFile;
 
 pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
     let entries = context.files.entries.iter().enumerate();
@@ -124,7 +124,7 @@ fn trace_facts(host: &dyn Host, file: &TraceFile) -> Value {
             let signal = status.map(|status| status & 0x7f).filter(|&signal| signal != 0);
             let exit_code = status.filter(|_| signal.is_none()).map(|status| status >> 8 & 0xff);
             json!({
-                "process": number, "pid": process.pid, "name": process_name(process), "command_line": process.command_line,
+                "process": number, "pid": process.pid, "name": process.name(), "command_line": process.command_line,
                 "start_ns": process.start_ns, "end_ns": process.end_ns, "exit_code": exit_code, "signal": signal,
             })
         })

@@ -1,9 +1,11 @@
 //! What is not freed at the end, by stack, with its age and how it grew.
 
-use heapr_query::{GroupBy, Metrics, SortKey, Span};
+use std::cmp::Reverse;
+
+use heapr_query::{Age, Group, GroupBy, Metrics, SortKey, Span};
 use serde::{Deserialize, Serialize};
 
-use super::report::{GroupJson, ROWS_MAX, group_json, matching, page, report_command};
+use super::report::{GroupJson, ROWS_MAX, group_json, matching, page, report_command, yes};
 use super::{Answer, Context, read};
 use crate::error::Result;
 use crate::filter_words::FilterWords;
@@ -21,11 +23,52 @@ struct LeaksRequest {
     #[serde(default)]
     filter: FilterWords,
     #[serde(default)]
+    sort: LeakOrder,
+    #[serde(default = "yes")]
+    descending: bool,
+    #[serde(default)]
     offset: usize,
     #[serde(default = "page")]
     limit: usize,
     #[serde(default)]
     r#match: String,
+}
+
+/// What comes first.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum LeakOrder {
+    /// Most bytes.
+    #[default]
+    Bytes,
+    /// Most blocks.
+    Count,
+    /// The greatest share of a stack's allocations that was not freed; of equal ones the most bytes.
+    Unfreed,
+    /// The greatest mean age.
+    MeanAge,
+    /// The oldest block.
+    Oldest,
+    /// The youngest block.
+    Newest,
+}
+
+impl LeakOrder {
+    /// What a group is ordered by, greatest first.
+    fn rank(self, metrics: &Metrics, age: &Age) -> (u128, u64) {
+        let Metrics { outstanding_bytes: bytes, outstanding_count: count, .. } = *metrics;
+        let first = match self {
+            Self::Bytes => u128::from(bytes),
+            Self::Count => u128::from(count),
+            // In billionths: more than the table shows.
+            Self::Unfreed => u128::from(count) * 1_000_000_000 / u128::from(metrics.total_count.max(1)),
+            // The earlier the times, the greater the age.
+            Self::MeanAge => u128::MAX - age.sum_ns / u128::from(age.count.max(1)),
+            Self::Oldest => u128::MAX - u128::from(age.oldest_ns),
+            Self::Newest => u128::from(age.newest_ns),
+        };
+        (first, bytes)
+    }
 }
 
 #[derive(Serialize)]
@@ -69,10 +112,18 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let mut matched = Metrics::default();
     groups.iter().for_each(|group| matched.add(&group.metrics));
     let match_count = groups.len();
-    let shown: Vec<_> = groups.into_iter().skip(request.offset).take(request.limit.min(ROWS_MAX)).collect();
     let is_cancelled = || context.cancel.is_set();
     let explorer = &file.explorer;
     let ages = explorer.ages(&read.filter, &read.cull, &is_cancelled)?;
+    if !matches!(request.sort, LeakOrder::Bytes) {
+        let none = Age::default();
+        let age = |group: &Group| explorer.stack_key(group).and_then(|key| ages.get(&key.1)).unwrap_or(&none);
+        groups.sort_by_cached_key(|group| Reverse(request.sort.rank(&group.metrics, age(group))));
+    }
+    if !request.descending {
+        groups.reverse();
+    }
+    let shown: Vec<_> = groups.into_iter().skip(request.offset).take(request.limit.min(ROWS_MAX)).collect();
     let stacks: Vec<u32> =
         shown.iter().map(|group| explorer.stack_key(group).map_or(0, |key| key.1)).collect();
     let duration_ns = file.trace().duration_ns();

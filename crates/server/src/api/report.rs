@@ -1,7 +1,7 @@
 //! Tables of stacks, frames, images and threads.
 
 use heapr_query::{Group, GroupBy, Metrics};
-use heapr_trace::ThreadIndex;
+use heapr_trace::{Process, ThreadIndex};
 use serde::{Deserialize, Serialize};
 
 use super::ids::{frame_id, sort_key, stack_id};
@@ -10,7 +10,7 @@ use crate::command_line::command;
 use crate::error::{Error, Result};
 use crate::filter_words::FilterWords;
 use crate::json::{FrameJson, HeapJson, MetricsJson, TotalsJson, heap_name};
-use crate::trace_file::{TraceFile, process_name};
+use crate::trace_file::TraceFile;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -200,7 +200,7 @@ pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             heap,
             heap_name(file.trace(), heap.process, heap.heap),
             process.map_or(0, |process| process.pid),
-            process.map_or("", process_name),
+            process.map_or("", Process::name),
         )
     });
     super::json(&TableJson {

@@ -9,7 +9,7 @@ use super::{Answer, Context, read};
 use crate::error::{Error, Result};
 use crate::filter_words::FilterWords;
 use crate::host::Host;
-use crate::trace_file::{TraceFile, process_name};
+use crate::trace_file::TraceFile;
 
 const BINS_MAX: usize = 20_000;
 const SERIES_MAX: usize = 50;
@@ -180,7 +180,7 @@ fn described(file: &TraceFile, key: SeriesKey) -> (String, Value, Option<String>
     match key {
         SeriesKey::Process(number) => match trace.processes().get(number as usize) {
             Some(process) => (
-                format!("{} ({})", process_name(process), process.pid),
+                format!("{} ({})", process.name(), process.pid),
                 json!({"pid": [process.pid.to_string()]}),
                 None,
             ),

@@ -10,6 +10,7 @@ use crate::api::report::{page, stacks, yes};
 use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
 use crate::filter_words::FilterWords;
+use crate::steady::{SteadyGrowth, ordered};
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,7 +54,11 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "growth" => ChangeOrder::Growth,
         "new" => ChangeOrder::New,
         "gone" => ChangeOrder::Gone,
-        sort => return Err(Error::bad("sort", format!("{sort:?} is none of change, growth, new, gone"))),
+        // Ordered below, by all of the snapshots.
+        "steady" => ChangeOrder::Growth,
+        sort => {
+            return Err(Error::bad("sort", format!("{sort:?} is none of change, growth, new, gone, steady")));
+        }
     };
     let chosen = chosen(context, &request.of)?;
     let read = Read::new(context, &chosen, &request.filter, group_by(&request.by)?)?;
@@ -62,14 +67,19 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         return Err(Error::bad("of", "the snapshots are one and the same: name another"));
     };
     let text = request.r#match.to_lowercase();
-    let lines: Vec<LineChange<'_>> =
+    let mut lines: Vec<LineChange<'_>> =
         series.changes(order).into_iter().filter(|changed| matches(changed.line, &text)).collect();
+    if request.sort == "steady" {
+        let rank = |changed: &LineChange<'_>| SteadyGrowth::of(&amounts(changed.line).0).rank();
+        lines.sort_by_cached_key(|changed| std::cmp::Reverse(ordered(rank(changed))));
+    }
     let page = Page { offset: request.offset, limit: request.limit, descending: request.descending };
     let rows = page.of(&lines, |changed| {
         let mut row = change_json(&changed.change);
         let (bytes, blocks) = amounts(changed.line);
         row["id"] = json!(line_id(&read, changed.line));
         row["frames"] = json!(changed.line.frames);
+        row["steadiness"] = json!(SteadyGrowth::of(&bytes).steadiness);
         row["state"] = json!(changed.change.state());
         row["bytes"] = json!(bytes);
         row["blocks"] = json!(blocks);
@@ -113,8 +123,8 @@ fn chosen(context: &Context<'_>, of: &[SnapshotName]) -> Result<Vec<Chosen>> {
 /// The command that gives the same; of more than two snapshots none does.
 fn diff_command(read: &Read, sort: &str) -> Option<String> {
     let [before, after] = read.series.taken.as_slice() else { return None };
-    // Two files are named in the order of their snapshots.
-    if before.file > after.file {
+    // Two files are named in the order of their snapshots; that order needs more than two.
+    if before.file > after.file || sort == "steady" {
         return None;
     }
     let options = [

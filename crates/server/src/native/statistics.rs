@@ -13,7 +13,6 @@ use crate::error::{Error, Result};
 use crate::filter_words::FilterWords;
 use crate::json::HistogramJson;
 use crate::json::heap_name;
-use crate::trace_file::process_name;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,7 +42,7 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let mut processes: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for row in &selection.by_heap {
         let process = match trace.processes().get(row.process.0 as usize) {
-            Some(process) => format!("{} ({})", process_name(process), process.pid),
+            Some(process) => format!("{} ({})", process.name(), process.pid),
             None => format!("process #{}", row.process.0),
         };
         let heap = heap_name(trace, row.process, row.heap);

@@ -7,6 +7,7 @@ use heapr_v8::view::{FieldOrder, Listed, ObjectOrder, ObjectQuery, ObjectRow, Pa
 use serde::Deserialize;
 use serde_json::json;
 
+use super::first_objects::{FirstObjects, KEPT_ROWS, query_of};
 use super::rows::{EdgeJson, ObjectJson, edge, object};
 use super::snapshot_file::SnapshotFile;
 use super::summary::SummaryFilter;
@@ -52,6 +53,16 @@ impl Default for ListRequest {
 impl ListRequest {
     pub(super) fn limit(&self) -> usize {
         self.limit.min(ROWS_MAX)
+    }
+
+    /// Whether it asks for no text.
+    pub(super) fn asks_for_all(&self) -> bool {
+        self.r#match.is_empty()
+    }
+
+    /// Whether it asks for rows that are kept of a class.
+    fn is_among_the_first(&self) -> bool {
+        self.offset.saturating_add(self.limit()) <= KEPT_ROWS
     }
 
     pub(super) fn sort(&self) -> &str {
@@ -137,14 +148,16 @@ pub(super) fn objects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     };
     let wanted = request.r#match.to_lowercase();
     let name_test = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase().contains(&wanted);
-    let query = ObjectQuery {
-        classes: Some(&classes),
-        self_bytes: Some((1, u64::MAX)),
-        name: if wanted.is_empty() { None } else { Some(&name_test) },
-        only: passing.as_ref().and_then(|passing| passing.nodes.as_ref()),
-        ..ObjectQuery::default()
+    let listed = if request.asks_for_all() && passing.is_none() && request.is_among_the_first() {
+        let key = (classes, order, request.descending);
+        FirstObjects::of(&file, &key, context.cancel)?.listed(&file, request.offset, request.limit())?
+    } else {
+        let query = ObjectQuery {
+            name: if wanted.is_empty() { None } else { Some(&name_test) },
+            ..query_of(&classes, passing.as_ref().and_then(|passing| passing.nodes.as_ref()))
+        };
+        request.ask(&file, |page| file.view.search(&query, order, page))?
     };
-    let listed = request.ask(&file, |page| file.view.search(&query, order, page))?;
     let command = file.command("summary", &["--class", key]);
     objects_answer(&file, ("heapr.view.snapshot.objects/1", command), request.offset, &listed)
 }

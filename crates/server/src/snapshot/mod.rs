@@ -1,11 +1,13 @@
 //! Snapshots of V8: what DevTools' Memory panel asks. Answered from an index file where there is one.
 
 mod compared;
+mod first_objects;
 mod listings;
 mod lists;
 mod object;
 mod rows;
 mod search;
+mod series;
 mod snapshot_file;
 mod summary;
 mod suspects;
@@ -29,6 +31,7 @@ pub(crate) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<A
         "paths" => object::paths(context, body),
         "search" => search::search(context, body),
         "treemap" => treemap::treemap(context, body),
+        "series" => series::series(context, body),
         "suspects" => suspects::suspects(context, body),
         "strings" => suspects::strings(context, body),
         "collections" => listings::listing(context, "collections", body),

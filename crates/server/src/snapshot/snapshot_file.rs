@@ -1,13 +1,14 @@
 //! A snapshot that is open.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use heapr_v8::devtools::Heap;
-use heapr_v8::view::SnapshotView;
+use heapr_v8::view::{ObjectOrder, SnapshotView};
 use heapr_v8::{Error as V8Error, ReadOptions, Snapshot, StoredSummary};
 use serde_json::{Value, json};
 
+use super::first_objects::{FirstKey, FirstObjects, KEPT_CLASSES};
 use super::summary::{FilterKey, Passing};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
@@ -23,6 +24,9 @@ pub(crate) struct SnapshotFile {
     heap: Kept<(), Arc<Heap>>,
     /// What passes the filters of the summary that were used last.
     pub(super) passing: Kept<FilterKey, Passing>,
+    pub(super) first_objects: Kept<FirstKey, FirstObjects>,
+    /// Orders in which the first objects of the large classes are found, or were.
+    pub(super) prepared: Mutex<Vec<(ObjectOrder, bool)>>,
 }
 
 fn told(error: &V8Error) -> (String, Option<u64>) {
@@ -51,7 +55,14 @@ impl SnapshotFile {
         let view = view.map_err(|error| told(&error))?;
         // What every page asks first.
         view.summary().map_err(|error| told(&error))?;
-        Ok(Self { path: path.to_owned(), view, heap: Kept::new(1), passing: Kept::new(4) })
+        Ok(Self {
+            path: path.to_owned(),
+            view,
+            heap: Kept::new(1),
+            passing: Kept::new(4),
+            first_objects: Kept::new(KEPT_CLASSES),
+            prepared: Mutex::default(),
+        })
     }
 
     /// An error of the snapshot's own.

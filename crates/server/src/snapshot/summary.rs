@@ -4,10 +4,12 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use heapr_v8::devtools::{Filter, Heap, NodeSet};
+use heapr_v8::view::ObjectOrder;
 use heapr_v8::{StoredClass, StoredSummary};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::first_objects;
 use super::lists::{ListRequest, open};
 use super::rows::distance;
 use super::snapshot_file::SnapshotFile;
@@ -99,7 +101,8 @@ impl SummaryFilter {
     }
 }
 
-fn class_rows(request: &ListRequest, summary: &StoredSummary) -> Result<(usize, Vec<Value>)> {
+/// The classes that are asked for, in their order.
+fn sorted_classes<'a>(request: &ListRequest, summary: &'a StoredSummary) -> Result<Vec<&'a StoredClass>> {
     let mut lines: Vec<&StoredClass> =
         summary.classes.iter().filter(|line| request.is_match(&line.name)).collect();
     match request.sort() {
@@ -118,13 +121,17 @@ fn class_rows(request: &ListRequest, summary: &StoredSummary) -> Result<(usize, 
     if !request.descending {
         lines.reverse();
     }
+    Ok(lines)
+}
+
+fn class_rows(request: &ListRequest, lines: &[&StoredClass]) -> Vec<Value> {
     let row = |line: &StoredClass| {
         json!({
             "class": line.name, "class_key": line.key, "place": line.place, "object_count": line.object_count,
             "distance": distance(line.distance).0, "shallow_bytes": line.self_bytes, "retained_bytes": line.retained_bytes,
         })
     };
-    Ok((lines.len(), lines.into_iter().skip(request.offset).take(request.limit()).map(row).collect()))
+    lines.iter().skip(request.offset).take(request.limit()).map(|line| row(line)).collect()
 }
 
 pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -139,15 +146,34 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         command.extend(request.filter.kind.iter().flat_map(|kind| ["--filter", kind]));
         &passing.summary
     };
-    let (row_count, rows) = class_rows(&request, summary)?;
+    let lines = sorted_classes(&request, summary)?;
+    // What is opened next is one of these.
+    if request.filter == SummaryFilter::default()
+        && request.asks_for_all()
+        && let Some(order) = order_inside(request.sort())
+    {
+        let classes = lines.iter().map(|line| (line.key.as_str(), line.object_count));
+        first_objects::prepare(&file, classes, (order, request.descending));
+    }
+    let rows = class_rows(&request, &lines);
     answer_json(&json!({
         "schema": "heapr.view.snapshot.summary/1",
         "command": file.command("summary", &command),
         "total_bytes": whole.statistics.total_bytes,
-        "row_count": row_count,
+        "row_count": lines.len(),
         "offset": request.offset,
         "rows": rows,
     }))
+}
+
+/// The order of a class's objects where the classes are in this one; nothing where it is at hand.
+fn order_inside(sort: &str) -> Option<ObjectOrder> {
+    match sort {
+        "shallow" => Some(ObjectOrder::Shallow),
+        "distance" => Some(ObjectOrder::Distance),
+        "name" => Some(ObjectOrder::Name),
+        _ => None,
+    }
 }
 
 pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {

@@ -15,6 +15,8 @@ const ROWS: usize = 500;
 /// Stacks that are recorded in full, and frames with their callers.
 const STACKS: usize = 200;
 const FRAMES: usize = 100;
+/// Native snapshots between two that a comparison shows, at most.
+const BETWEEN: usize = 60;
 /// Native snapshots whose contents are recorded.
 const SNAPSHOTS: usize = 12;
 
@@ -147,6 +149,12 @@ fn native(recorder: &mut Recorder<'_>, file: usize, numbers: &[u32]) -> Result<(
         let [first, .., last] = numbers else { continue };
         let of = json!([{"file": file, "number": first}, {"file": file, "number": last}]);
         recorder.record("native/diff", json!({"of": of, "by": by, "sort": "change", "limit": ROWS}))?;
+        // The page asks with all between at once.
+        if (3..=BETWEEN + 2).contains(&numbers.len()) {
+            let of: Vec<Value> =
+                numbers.iter().map(|number| json!({"file": file, "number": number})).collect();
+            recorder.record("native/diff", json!({"of": of, "by": by, "sort": "steady", "limit": ROWS}))?;
+        }
     }
     for number in chosen.iter().rev() {
         for by in ["stacks", "frames", "images"] {

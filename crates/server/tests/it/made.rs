@@ -14,7 +14,7 @@ use heapr_trace::{
     Thread, Trace, TraceWriter,
 };
 use heapr_v8::IndexStore;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A symbol that a careless page would run.
 pub(crate) const MARKUP: &str = "<img src=x onerror=alert(1)>";
@@ -195,4 +195,32 @@ impl Running {
         let bearer = format!("Bearer {}", self.token);
         self.request("GET", "/api/files", &[("Authorization", &bearer)], "").json()["files"][0].clone()
     }
+}
+
+/// A root that holds so many objects of class `Order`, with the ids 3, 5, 7 and so on.
+pub(crate) fn write_snapshot(path: &Path, count: usize) {
+    let kinds =
+        ["hidden", "array", "string", "object", "code", "closure", "regexp", "number", "native", "synthetic"];
+    let mut nodes = vec![9, 0, 1, 0, count, 0, 0];
+    let mut edges = Vec::new();
+    for number in 0..count {
+        nodes.extend([3, 1, 2 * number + 3, 16, 0, 0, 0]);
+        edges.extend([1, number, 7 * (number + 1)]);
+    }
+    let meta = json!({
+        "node_fields": ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"],
+        "node_types": [kinds, "string"],
+        "edge_fields": ["type", "name_or_index", "to_node"],
+        "edge_types": [["context", "element", "property", "internal", "hidden", "shortcut", "weak"], "string_or_number", "node"],
+        "location_fields": ["object_index", "script_id", "line", "column"],
+    });
+    let head = json!({"meta": meta, "node_count": count + 1, "edge_count": count, "trace_function_count": 0});
+    // In the order that V8 writes; serde_json would sort the keys.
+    let text = format!(
+        "{{\"snapshot\":{head},\"nodes\":{},\"edges\":{},\"trace_function_infos\":[],\"trace_tree\":[],\"samples\":[],\
+         \"locations\":[],\"strings\":[\"\",\"Order\"]}}",
+        json!(nodes),
+        json!(edges)
+    );
+    std::fs::write(path, text).unwrap();
 }

@@ -5,3 +5,4 @@ mod changing_files;
 mod made;
 mod queries;
 mod snapshot_filters;
+mod snapshot_series;

@@ -186,3 +186,26 @@ fn a_difference_has_a_focus_and_says_which_frame_is_not_there() {
         assert_eq!(ask("nothing").status, 404);
     }
 }
+
+#[test]
+fn leaks_are_listed_in_any_order_both_ways() {
+    let (_folder, server) = running(1000);
+    let ids = |body: &str| -> Vec<String> {
+        let reply = server.ask("leaks", body);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let groups = reply.json()["groups"].as_array().unwrap().clone();
+        groups.iter().map(|group| group["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = ids(r#"{"file":0}"#);
+    assert!(!all.is_empty());
+    for order in ["bytes", "count", "unfreed", "mean_age", "oldest", "newest"] {
+        let mut down = ids(&format!(r#"{{"file":0,"sort":"{order}"}}"#));
+        let up = ids(&format!(r#"{{"file":0,"sort":"{order}","descending":false}}"#));
+        assert!(down.iter().eq(up.iter().rev()), "{order}");
+        down.sort();
+        let mut same = all.clone();
+        same.sort();
+        assert_eq!(down, same, "{order}");
+    }
+    assert_eq!(server.ask("leaks", r#"{"file":0,"sort":"colour"}"#).status, 400);
+}

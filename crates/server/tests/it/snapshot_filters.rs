@@ -1,39 +1,10 @@
 //! What passes a filter of a V8 snapshot is kept, and found anew when a file that the filter speaks of has changed.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::made::Running;
-
-/// A root that holds so many objects of class `Order`, with the ids 3, 5, 7 and so on.
-fn write_snapshot(path: &Path, count: usize) {
-    let kinds =
-        ["hidden", "array", "string", "object", "code", "closure", "regexp", "number", "native", "synthetic"];
-    let mut nodes = vec![9, 0, 1, 0, count, 0, 0];
-    let mut edges = Vec::new();
-    for number in 0..count {
-        nodes.extend([3, 1, 2 * number + 3, 16, 0, 0, 0]);
-        edges.extend([1, number, 7 * (number + 1)]);
-    }
-    let meta = json!({
-        "node_fields": ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"],
-        "node_types": [kinds, "string"],
-        "edge_fields": ["type", "name_or_index", "to_node"],
-        "edge_types": [["context", "element", "property", "internal", "hidden", "shortcut", "weak"], "string_or_number", "node"],
-        "location_fields": ["object_index", "script_id", "line", "column"],
-    });
-    let head = json!({"meta": meta, "node_count": count + 1, "edge_count": count, "trace_function_count": 0});
-    // In the order that V8 writes; serde_json would sort the keys.
-    let text = format!(
-        "{{\"snapshot\":{head},\"nodes\":{},\"edges\":{},\"trace_function_infos\":[],\"trace_tree\":[],\"samples\":[],\
-         \"locations\":[],\"strings\":[\"\",\"Order\"]}}",
-        json!(nodes),
-        json!(edges)
-    );
-    std::fs::write(path, text).unwrap();
-}
+use crate::made::{Running, write_snapshot};
 
 /// The number of orders that pass, once the snapshots are open.
 fn orders(server: &Running, filter: &Value) -> u64 {
@@ -94,4 +65,35 @@ fn a_filter_that_names_nothing_is_refused_and_not_kept() {
         }
     }
     assert_eq!(orders(&server, &json!({})), 5);
+}
+
+#[test]
+fn the_first_objects_of_a_class_are_those_of_the_whole_list_in_any_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a.heapsnapshot", "b.heapsnapshot"].map(|name| folder.path().join(name));
+    paths.iter().for_each(|path| write_snapshot(path, 900));
+    let server = Running::start(&paths);
+    assert_eq!(orders(&server, &json!({})), 900);
+    let summary = server.ask("snapshot/summary", r#"{"file":1,"match":"order"}"#).json();
+    let key = summary["rows"][0]["class_key"].clone();
+    let ids = |sort: &str, descending: bool, offset: usize, limit: usize| -> Vec<u64> {
+        let body = json!({"file": 1, "class_key": key, "sort": sort, "descending": descending, "offset": offset, "limit": limit});
+        let reply = server.ask("snapshot/objects", &body.to_string());
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let answer = reply.json();
+        assert_eq!(answer["row_count"], 900);
+        answer["rows"].as_array().unwrap().iter().filter_map(|row| row["id"].as_u64()).collect()
+    };
+    for sort in ["retained", "shallow", "distance", "name", "id"] {
+        // The page asks for the classes in an order before it opens one.
+        server.ask("snapshot/summary", &json!({"file": 1, "sort": sort}).to_string());
+        for descending in [true, false] {
+            let whole = ids(sort, descending, 0, 1000);
+            assert_eq!(whole.len(), 900);
+            for (offset, limit) in [(0, 200), (200, 200), (395, 5), (399, 2), (850, 200), (900, 5)] {
+                let expected: Vec<u64> = whole.iter().skip(offset).take(limit).copied().collect();
+                assert_eq!(ids(sort, descending, offset, limit), expected, "{sort} {descending} {offset}");
+            }
+        }
+    }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { recordedKey } from './client';
+import { recordedKey } from './recorded-key';
 
 describe('the key of a recorded answer', () => {
   it('does not depend on the order of fields nor on how much is asked for', () => {

@@ -1,0 +1,209 @@
+//! Classes over a series of snapshots: how many objects and how large at each, what grew steadily first. Made from the summaries, so
+//! that no heap is loaded.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use heapr_v8::StoredSummary;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::api::{Answer, Context, json as answer_json, read};
+use crate::error::{Error, Result};
+use crate::steady::{SteadyGrowth, ordered};
+
+/// Most rows of an answer.
+const ROWS_MAX: usize = 10_000;
+/// Snapshots of a series.
+const SNAPSHOTS_MAX: usize = 64;
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SeriesRequest {
+    files: Vec<usize>,
+    sort: String,
+    descending: bool,
+    offset: usize,
+    limit: usize,
+    r#match: String,
+}
+
+impl Default for SeriesRequest {
+    fn default() -> Self {
+        Self {
+            files: Vec::new(),
+            sort: "steady".to_owned(),
+            descending: true,
+            offset: 0,
+            limit: 200,
+            r#match: String::new(),
+        }
+    }
+}
+
+/// A class over the series; what a snapshot does not have of it is 0.
+struct ClassCourse<'a> {
+    name: &'a str,
+    place: Option<&'a str>,
+    /// The class's key in each snapshot that has it.
+    keys: Vec<Option<&'a str>>,
+    object_counts: Vec<u64>,
+    shallow_bytes: Vec<u64>,
+    retained_bytes: Vec<u64>,
+}
+
+impl ClassCourse<'_> {
+    fn growth(&self) -> SteadyGrowth {
+        SteadyGrowth::of(&self.retained_bytes)
+    }
+
+    fn count_growth(&self) -> i64 {
+        SteadyGrowth::of(&self.object_counts).growth
+    }
+}
+
+/// The classes of all snapshots, by name and place: the numbers of scripts in a class's key differ from process to process.
+fn courses<'a>(summaries: &[&'a StoredSummary]) -> Vec<ClassCourse<'a>> {
+    let count = summaries.len();
+    let mut by_name: HashMap<(&str, Option<&str>), usize> = HashMap::new();
+    let mut courses: Vec<ClassCourse<'a>> = Vec::new();
+    for (at, summary) in summaries.iter().enumerate() {
+        for class in &summary.classes {
+            let place = class.place.as_deref();
+            let number = *by_name.entry((&class.name, place)).or_insert_with(|| {
+                courses.push(ClassCourse {
+                    name: &class.name,
+                    place,
+                    keys: vec![None; count],
+                    object_counts: vec![0; count],
+                    shallow_bytes: vec![0; count],
+                    retained_bytes: vec![0; count],
+                });
+                courses.len() - 1
+            });
+            let course = &mut courses[number];
+            course.keys[at].get_or_insert(&class.key);
+            course.object_counts[at] += class.object_count;
+            course.shallow_bytes[at] += class.self_bytes;
+            // A script that was loaded twice: what both retain is counted twice, as in the lines of the summary.
+            course.retained_bytes[at] += class.retained_bytes;
+        }
+    }
+    courses
+}
+
+fn sort(courses: &mut [ClassCourse<'_>], sort: &str) -> Result<()> {
+    let last = |values: &[u64]| values.last().copied().unwrap_or(0);
+    match sort {
+        "steady" => {
+            courses.sort_by_cached_key(|course| Reverse(ordered(course.growth().rank())));
+        }
+        "growth" => courses.sort_by_key(|course| Reverse(course.growth().growth)),
+        "steadiness" => courses.sort_by_cached_key(|course| {
+            let growth = course.growth();
+            Reverse((ordered(growth.steadiness), growth.growth))
+        }),
+        "count_growth" => courses.sort_by_key(|course| Reverse(course.count_growth())),
+        "retained" => courses.sort_by_key(|course| Reverse(last(&course.retained_bytes))),
+        "name" => courses.sort_by(|one, other| one.name.cmp(other.name)),
+        // The retained size in one snapshot, by its place in the series.
+        sort => {
+            match sort.parse::<usize>().ok().filter(|&at| courses.iter().all(|course| at < course.keys.len()))
+            {
+                Some(at) => courses.sort_by_key(|course| Reverse(course.retained_bytes[at])),
+                None => return Err(Error::bad("sort", format!("{sort:?} is no column of a series"))),
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn series(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
+    let request: SeriesRequest = read(body)?;
+    if !(2..=SNAPSHOTS_MAX).contains(&request.files.len()) {
+        let count = request.files.len();
+        return Err(Error::bad("files", format!("{count} snapshots: 2 to {SNAPSHOTS_MAX} make a series")));
+    }
+    let files = request.files.iter().map(|&file| context.files.snapshot(file)).collect::<Result<Vec<_>>>()?;
+    let summaries = files.iter().map(|file| file.summary()).collect::<Result<Vec<_>>>()?;
+    let wanted = request.r#match.to_lowercase();
+    let mut courses = courses(&summaries);
+    courses.retain(|course| wanted.is_empty() || course.name.to_lowercase().contains(&wanted));
+    sort(&mut courses, &request.sort)?;
+    if !request.descending {
+        courses.reverse();
+    }
+    let rows: Vec<Value> = courses
+        .iter()
+        .skip(request.offset)
+        .take(request.limit.min(ROWS_MAX))
+        .map(|course| {
+            let growth = course.growth();
+            json!({
+                "class": course.name, "place": course.place, "class_keys": course.keys, "object_count_at": course.object_counts,
+                "shallow_bytes_at": course.shallow_bytes, "retained_bytes_at": course.retained_bytes,
+                "count_growth": course.count_growth(), "growth_bytes": growth.growth, "steadiness": growth.steadiness,
+            })
+        })
+        .collect();
+    let totals = summaries.iter().map(|summary| summary.statistics.total_bytes);
+    answer_json(&json!({
+        "schema": "heapr.view.snapshot.series/1",
+        "command": null,
+        "files": request.files,
+        "total_bytes": totals.collect::<Vec<_>>(),
+        "row_count": courses.len(),
+        "offset": request.offset,
+        "rows": rows,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use heapr_v8::StoredClass;
+
+    use super::*;
+
+    fn summary(classes: &[(&str, &str, u64)]) -> StoredSummary {
+        let classes = classes.iter().map(|&(name, key, retained_bytes)| StoredClass {
+            name: name.to_owned(),
+            key: key.to_owned(),
+            place: None,
+            object_count: retained_bytes / 10,
+            distance: 1,
+            self_bytes: retained_bytes / 2,
+            retained_bytes,
+        });
+        StoredSummary { classes: classes.collect(), ..StoredSummary::default() }
+    }
+
+    #[test]
+    fn a_class_is_followed_by_its_name_whatever_its_key() {
+        let summaries = [summary(&[("A", "1", 10), ("B", "2", 90)]), summary(&[("A", "7", 30)])];
+        let found = courses(&summaries.iter().collect::<Vec<_>>());
+        let [a, b] = found.as_slice() else { panic!("{} classes", found.len()) };
+        assert_eq!((a.name, a.keys.as_slice()), ("A", &[Some("1"), Some("7")][..]));
+        assert_eq!((a.retained_bytes.as_slice(), a.object_counts.as_slice()), (&[10, 30][..], &[1, 3][..]));
+        assert_eq!((b.keys[1], b.retained_bytes.as_slice()), (None, &[90, 0][..]));
+    }
+
+    #[test]
+    fn what_grew_steadily_comes_first_and_what_shrank_last() {
+        let summaries = [
+            summary(&[("Leak", "l", 10), ("Leap", "p", 10), ("Gone", "g", 90), ("Same", "s", 500)]),
+            summary(&[("Leak", "l", 60), ("Leap", "p", 10), ("Gone", "g", 10), ("Same", "s", 500)]),
+            summary(&[("Leak", "l", 120), ("Leap", "p", 150), ("Gone", "g", 10), ("Same", "s", 500)]),
+        ];
+        let mut found = courses(&summaries.iter().collect::<Vec<_>>());
+        let mut by = |key: &str| {
+            sort(&mut found, key).unwrap();
+            found.iter().map(|course| course.name).collect::<Vec<_>>()
+        };
+        assert_eq!(by("steady"), ["Leak", "Leap", "Same", "Gone"]);
+        assert_eq!(by("growth"), ["Leap", "Leak", "Same", "Gone"]);
+        assert_eq!(by("1"), ["Same", "Leak", "Leap", "Gone"]);
+        assert_eq!(by("name"), ["Gone", "Leak", "Leap", "Same"]);
+        assert!(sort(&mut found, "3").is_err());
+        assert!(sort(&mut found, "colour").is_err());
+    }
+}

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { RecordedAnswers } from './recorded-answers';
+
+const CLASSES = [
+  { class: 'Map', object_count: 3, retained_bytes: 90, shallow_bytes: 5, distance: 2 },
+  { class: 'Array', object_count: 9, retained_bytes: 50, shallow_bytes: 7, distance: 1 },
+  { class: 'String', object_count: 1, retained_bytes: 20, shallow_bytes: 20, distance: 3 },
+];
+const answers = new RecordedAnswers({
+  '/api/files': { files: [] },
+  '/api/snapshot/summary {"file":0,"sort":"retained"}': { rows: CLASSES, row_count: 1200 },
+  '/api/frame {"file":0,"frame":"f1","sort":"so"}': { callers: [{ id: 'f2', total_bytes: 1 }, { id: 'f3', total_bytes: 2 }], callees: [] },
+  '/api/diff {"after":{"file":1},"before":{"file":0},"by":"stacks","sort":"so"}': {
+    groups: [{ names: ['a'], before: { total_bytes: 5 }, after: { total_bytes: 6 } }, { names: ['b'], before: { total_bytes: 9 }, after: { total_bytes: 1 } }],
+  },
+});
+const summary = (more: object) => (answers.find('/api/snapshot/summary', { file: 0, filter: {}, match: '', offset: 0, limit: 200, descending: true, ...more }) as { rows: typeof CLASSES; row_count: number } | undefined);
+const names = (more: object) => summary(more)?.rows.map((row) => row.class);
+
+describe('recorded answers', () => {
+  it('are given as they are, by the page', () => {
+    assert.deepEqual(answers.find('/api/files', undefined), { files: [] });
+    assert.deepEqual(names({ sort: 'retained' }), ['Map', 'Array', 'String']);
+    assert.deepEqual(names({ sort: 'retained', offset: 1, limit: 1 }), ['Array']);
+    assert.equal(summary({ sort: 'retained' })?.row_count, 3, 'the table ends where the recording does');
+  });
+
+  it('are sorted here where they were recorded in another order', () => {
+    assert.deepEqual(names({ sort: 'shallow' }), ['String', 'Array', 'Map']);
+    assert.deepEqual(names({ sort: 'shallow', descending: false }), ['Map', 'Array', 'String']);
+    assert.deepEqual(names({ sort: 'retained', descending: false }), ['String', 'Array', 'Map']);
+    assert.deepEqual(names({ sort: 'name' }), ['Array', 'Map', 'String']);
+    assert.deepEqual(names({ sort: 'distance' }), ['Array', 'Map', 'String']);
+    const diff = answers.find('/api/diff', { before: { file: 0 }, after: { file: 1 }, by: 'stacks', sort: 'st', descending: true, offset: 0, limit: 9 }) as { groups: { names: string[] }[] };
+    assert.deepEqual(diff.groups.map((group) => group.names[0]), ['b', 'a']);
+    const frame = answers.find('/api/frame', { file: 0, frame: 'f1', sort: 'st' }) as { callers: { id: string }[] };
+    assert.deepEqual(frame.callers.map((caller) => caller.id), ['f3', 'f2']);
+  });
+
+  it('do not know what was not recorded, nor an order that the server has not', () => {
+    assert.equal(summary({ sort: 'retained', match: 'x' }), undefined);
+    assert.equal(summary({ file: 1, sort: 'retained' }), undefined);
+    assert.equal(summary({ sort: 'colour' }), undefined);
+  });
+});

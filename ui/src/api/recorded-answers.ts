@@ -1,0 +1,62 @@
+/**
+ * The answers in a page without a server. A table is recorded in one order, or a few: in any other its rows are sorted here, which are all
+ * of them or, of a long one, the first.
+ */
+import { recordedKey } from './recorded-key';
+import { type Row, rowOrder } from './recorded-order';
+
+/** Where answers have rows, and how their number is called. */
+const ROWS = [['groups', 'match_count'], ['rows', 'row_count'], ['callers', ''], ['callees', '']] as const;
+
+/** The orders of requests that name none. */
+const OWN_ORDERS: Record<string, string> = { '/api/leaks': 'bytes' };
+
+export class RecordedAnswers {
+  private readonly byKey: Map<string, unknown>;
+  /** By the key without an order: an answer in some order. */
+  private readonly inAnyOrder = new Map<string, unknown>();
+
+  constructor(answers: Record<string, unknown>) {
+    this.byKey = new Map(Object.entries(answers));
+    for (const [key, answer] of this.byKey) {
+      const space = key.indexOf(' ');
+      if (space < 0) continue;
+      const body = JSON.parse(key.slice(space)) as { sort?: string };
+      const orderless = recordedKey(key.slice(0, space), { ...body, sort: null });
+      if (!this.inAnyOrder.has(orderless)) this.inAnyOrder.set(orderless, answer);
+    }
+  }
+
+  /** The answer of a request, with the rows that it asks for; undefined if it was not recorded. */
+  find(path: string, body: unknown): unknown {
+    const asked = (body ?? {}) as { sort?: string; descending?: boolean; offset?: number; limit?: number };
+    const known = this.byKey.get(recordedKey(path, body));
+    const isInOrder = known !== undefined && asked.descending !== false;
+    const answer = known ?? (asked.sort === undefined ? undefined : this.inAnyOrder.get(recordedKey(path, { ...asked, sort: null })));
+    if (typeof answer !== 'object' || answer === null) return answer;
+    const found: Record<string, unknown> = { ...answer };
+    const { offset, limit } = asked;
+    for (const [name, count] of ROWS) {
+      const list = found[name];
+      if (!Array.isArray(list)) continue;
+      const ordered = isInOrder ? (list as Row[]) : sorted(list as Row[], path, asked.sort ?? OWN_ORDERS[path] ?? '', asked.descending !== false);
+      if (!ordered) return undefined;
+      if (count === '') {
+        found[name] = ordered;
+        continue;
+      }
+      found[name] = offset === undefined || limit === undefined ? ordered : ordered.slice(offset, offset + limit);
+      // What was not recorded is not there: the table ends where the recording does.
+      found[count] = list.length;
+    }
+    return found;
+  }
+}
+
+/** Rows in an order of the server's; undefined if that is not known here. */
+function sorted(rows: Row[], path: string, sort: string, descending: boolean): Row[] | undefined {
+  const order = rowOrder(path, sort);
+  if (!order) return undefined;
+  const inOrder = [...rows].sort(order);
+  return descending ? inOrder : inOrder.reverse();
+}
