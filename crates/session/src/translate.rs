@@ -187,7 +187,7 @@ fn alloc(
     stack: StackIndex,
 ) {
     if !process.reallocs.is_empty() {
-        displace(process, sink, event, heap, address_avma);
+        displace(process, sink, event, heap, address_avma, size_bytes);
     }
     if heap == HEAP_MMAP {
         unmap(process, sink, event.time_ns, event.thread, address_avma, size_bytes);
@@ -198,22 +198,35 @@ fn alloc(
     sink.event(&event, process.index);
 }
 
-/// The address of a block in realloc was given to another call: the block has moved.
-fn displace(process: &mut ProcessState, sink: &mut Sink, event: Event, heap: u8, address_avma: u64) {
-    let moved = process.reallocs.iter_mut().find(|moving| {
+/// The address of a block in realloc was given to another call: the block has moved. (Of mappings one range may lie over
+/// several old ones.)
+fn displace(
+    process: &mut ProcessState,
+    sink: &mut Sink,
+    event: Event,
+    heap: u8,
+    address_avma: u64,
+    size_bytes: u64,
+) {
+    let end_avma = if heap == HEAP_MMAP { address_avma.saturating_add(size_bytes) } else { address_avma };
+    let is_given_away = |moving: &InMotion| {
         moving.heap == heap
-            && moving.address_avma == address_avma
+            && (moving.address_avma == address_avma
+                || (address_avma..end_avma).contains(&moving.address_avma))
             && moving.thread != event.thread
             && !moving.is_displaced
-    });
-    let Some(moved) = moved else { return };
-    moved.is_displaced = true;
-    if OwnHeaps::is_own(heap) {
-        process.own_heaps.removed(heap, address_avma);
+    };
+    while let Some(moved) = process.reallocs.iter_mut().find(|moving| is_given_away(moving)) {
+        moved.is_displaced = true;
+        let (thread, address_avma) = (moved.thread, moved.address_avma);
+        if heap == HEAP_MMAP {
+            process.regions.remove(&address_avma);
+        } else if OwnHeaps::is_own(heap) {
+            process.own_heaps.removed(heap, address_avma);
+        }
+        let action = Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: true };
+        sink.event(&Event { thread, action, ..event }, process.index);
     }
-    let thread = moved.thread;
-    let action = Action::Free { address_avma, stack: StackIndex::EMPTY, is_moved_realloc: true };
-    sink.event(&Event { thread, action, ..event }, process.index);
 }
 
 struct Commit {
@@ -232,13 +245,8 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
     let moving = moving.map(|place| process.reallocs.swap_remove(place));
     let is_displaced = moving.is_some_and(|moving| moving.is_displaced);
     let old = moving.filter(|moving| !moving.is_displaced).map(|moving| moving.address_avma);
-    if OwnHeaps::is_own(heap) {
-        if let Some(old) = old {
-            process.own_heaps.removed(heap, old);
-        }
-        if address_avma != 0 {
-            process.own_heaps.added(heap, address_avma);
-        }
+    if let (Some(old), true) = (old, OwnHeaps::is_own(heap)) {
+        process.own_heaps.removed(heap, old);
     }
     match (old, is_displaced) {
         // realloc(p, 0) that freed.
@@ -250,18 +258,28 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
         (None, _) if address_avma == 0 => {}
         (Some(old), _) => {
             if old != address_avma {
-                displace(process, sink, event(Action::Failed { size_bytes, stack }), heap, address_avma);
+                displace(
+                    process,
+                    sink,
+                    event(Action::Failed { size_bytes, stack }),
+                    heap,
+                    address_avma,
+                    size_bytes,
+                );
             }
             if heap == HEAP_MMAP {
                 process.regions.remove(&old);
                 process.regions.insert(address_avma, Region { size_bytes, stack });
+            } else if OwnHeaps::is_own(heap) {
+                process.own_heaps.added(heap, address_avma);
             }
             let action = Action::Realloc { old_address_avma: old, address_avma, size_bytes, stack };
             sink.event(&event(action), process.index);
         }
+        // The old block is gone already; where the new one lies another may have been moved away from all the same.
         (None, is_moved_realloc) => {
             let action = Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc };
-            sink.event(&event(action), process.index);
+            alloc(process, sink, event(action), heap, address_avma, size_bytes, stack);
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Reallocations: two records become one event, or two halves when another thread was given the old address.
 
+use std::collections::BTreeMap;
+
 use heapr_trace::Action;
+use proptest::prelude::*;
 
 use crate::producer::{Producer, ProducerThread, join, live_tid};
 use crate::recording::{Recorded, pass_watermark, start, stop};
@@ -86,6 +89,118 @@ fn two_reallocs_may_exchange_their_addresses() {
     let totals = recorded.summary.summary.totals;
     assert_eq!((totals.outstanding_count, totals.outstanding_bytes), (2, 30), "{:?}", actions(&recorded));
     assert_eq!((totals.implied_frees, totals.unmatched_frees), (0, 0), "{:?}", actions(&recorded));
+}
+
+#[test]
+fn a_realloc_whose_block_was_given_away_may_move_to_where_another_has_just_left() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    let process = Producer::exec(&pool, None);
+    let [mut one, mut other, mut third] = [1, 2, 3].map(|number| process.thread(live_tid(number)));
+    assert!(one.alloc(0x100, 1, 0) && other.alloc(0x200, 2, 0));
+    // The other leaves 0x200, one leaves 0x100 for it, which a third is given; one is the first to say so.
+    assert!(other.prepare(0x200) && one.prepare(0x100) && third.alloc(0x100, 3, 0));
+    assert!(one.commit(0x200, 10) && other.commit(0x300, 20));
+    assert!(one.free(0x200));
+    pass_watermark();
+    session.step_now();
+    let recorded = stop(session, directory);
+    let totals = recorded.summary.summary.totals;
+    assert_eq!((totals.outstanding_count, totals.outstanding_bytes), (2, 23), "{:?}", actions(&recorded));
+    assert_eq!((totals.implied_frees, totals.unmatched_frees), (0, 0), "{:?}", actions(&recorded));
+}
+
+/// What a thread of the model is doing.
+#[derive(Debug, Clone, Copy)]
+enum Doing {
+    Nothing,
+    /// Between the two records of a realloc: of a block, before the allocator has done it and after.
+    Realloc {
+        from: u64,
+        done: Option<u64>,
+    },
+}
+
+/// Addresses that the model's allocator has: few, so that they are soon given again.
+const ADDRESSES: std::ops::Range<u64> = 1..8;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// An allocator and its threads, whose records are written around what it does, in every order that can be.
+    #[test]
+    fn whatever_the_threads_do_every_block_is_accounted_for(
+        steps in proptest::collection::vec((0_usize..4, any::<u8>()), 1..400),
+    ) {
+        let (mut session, directory) = start(|_| ());
+        let pool = join(&session);
+        let process = Producer::exec(&pool, None);
+        let mut threads: Vec<_> = (0..4).map(|number| (process.thread(live_tid(number)), Doing::Nothing)).collect();
+        // What the allocator has given out, and what nobody is reallocating now: address -> size.
+        let mut given: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut idle: BTreeMap<u64, u64> = BTreeMap::new();
+        let (mut allocs, mut reallocs, mut frees) = (0, 0, 0);
+        for (place, (number, choice)) in steps.into_iter().enumerate() {
+            let size = place as u64 + 1;
+            let (thread, doing) = &mut threads[number];
+            let choice = usize::from(choice);
+            let unused: Vec<u64> = ADDRESSES.filter(|address| !given.contains_key(address)).collect();
+            let chosen = idle.keys().nth(choice / 4 % idle.len().max(1)).copied();
+            match (*doing, choice % 4) {
+                (Doing::Nothing, 0 | 1) if !unused.is_empty() => {
+                    let address = unused[choice / 4 % unused.len()];
+                    given.insert(address, size);
+                    idle.insert(address, size);
+                    prop_assert!(thread.alloc(address << 8, size as u32, 0));
+                    allocs += 1;
+                }
+                (Doing::Nothing, 2) => if let Some(address) = chosen {
+                    prop_assert!(thread.free(address << 8));
+                    given.remove(&address);
+                    idle.remove(&address);
+                    frees += 1;
+                },
+                (Doing::Nothing, _) => if let Some(from) = chosen {
+                    prop_assert!(thread.prepare(from << 8));
+                    idle.remove(&from);
+                    *doing = Doing::Realloc { from, done: None };
+                },
+                (Doing::Realloc { from, done: None }, _) => {
+                    // In place where nothing is unused; else mostly elsewhere.
+                    let to = if choice % 8 == 0 { None } else { unused.get(choice / 8 % unused.len().max(1)) };
+                    let to = to.copied().unwrap_or(from);
+                    given.remove(&from);
+                    given.insert(to, 0);
+                    *doing = Doing::Realloc { from, done: Some(to) };
+                }
+                (Doing::Realloc { done: Some(to), .. }, _) => {
+                    prop_assert!(thread.commit(to << 8, size));
+                    given.insert(to, size);
+                    idle.insert(to, size);
+                    *doing = Doing::Nothing;
+                    reallocs += 1;
+                }
+            }
+        }
+        for (thread, doing) in &mut threads {
+            if let Doing::Realloc { from, done } = *doing {
+                let to = done.unwrap_or(from);
+                prop_assert!(thread.commit(to << 8, 7));
+                idle.insert(to, 7);
+                reallocs += 1;
+            }
+        }
+        pass_watermark();
+        session.step_now();
+        drop(threads);
+        let recorded = stop(session, directory);
+        let totals = recorded.summary.summary.totals;
+        prop_assert_eq!((totals.implied_frees, totals.unmatched_frees), (0, 0), "{:?}", actions(&recorded));
+        prop_assert_eq!(totals.outstanding_bytes, idle.values().sum::<u64>());
+        prop_assert_eq!(totals.outstanding_count, idle.len() as u64);
+        prop_assert_eq!((totals.realloc_count, totals.free_count), (reallocs, frees + reallocs));
+        prop_assert_eq!(totals.alloc_count, allocs + reallocs);
+    }
 }
 
 #[test]
