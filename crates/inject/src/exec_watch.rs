@@ -9,13 +9,20 @@
 //! once: a [`Started`] that is dropped has been allowed, and when this process ends the kernel allows all that wait. What is
 //! asked here is before the exec itself: the process still has its old image. So its name is that of the file in question,
 //! and whoever wants to attach does so once the exec is done.
+//!
+//! The watch has a thread with descriptors of its own. A child of this process has, from its fork to the end of its exec, copies
+//! of the descriptors of the thread that forked it. Were the watch among them, a child whose exec waits when the watch ends (or
+//! this process is killed) would itself keep the watch alive, and wait for ever, and with it every program that starts.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A watch over all programs that start from some filesystems.
@@ -23,10 +30,13 @@ use std::time::Duration;
 pub struct ExecWatch {
     group: Arc<File>,
     /// Questions that were read and are not handed out yet.
-    waiting: std::collections::VecDeque<Started>,
+    waiting: VecDeque<Started>,
+    /// Its descriptors mean something in its own thread only.
+    only_here: PhantomData<*const ()>,
 }
 
-/// A program that is about to start. The process waits until this value is dropped.
+/// A program that is about to start. The process waits until this value is dropped: in the thread of the watch, or in one that
+/// was started by it and so has the same descriptors.
 #[derive(Debug)]
 pub struct Started {
     /// The thread that called exec, as this process's pid namespace numbers it.
@@ -38,11 +48,23 @@ pub struct Started {
 }
 
 impl ExecWatch {
-    /// Begins; nothing is watched yet.
+    /// Begins, in a thread of its own that runs `body`; nothing is watched yet. Of this process's descriptors that thread (and
+    /// those that it starts) has copies of the standard ones and of those in `keep`, and no others: `body` must not have
+    /// captured any. Whatever it opens is not seen by the process's other threads.
     ///
     /// # Errors
-    /// No permission (CAP_SYS_ADMIN), or a kernel without fanotify.
-    pub fn start() -> io::Result<Self> {
+    /// No thread. `body` is handed what else may fail: no permission (CAP_SYS_ADMIN), or a kernel without fanotify.
+    pub fn in_thread<R: Send + 'static>(
+        keep: &[RawFd],
+        body: impl FnOnce(io::Result<Self>) -> R + Send + 'static,
+    ) -> io::Result<JoinHandle<R>> {
+        let keep = keep.to_vec();
+        std::thread::Builder::new()
+            .name("exec-watch".to_owned())
+            .spawn(move || body(own_descriptors(&keep).and_then(|()| Self::start())))
+    }
+
+    fn start() -> io::Result<Self> {
         // SAFETY: no pointers are passed.
         let group = unsafe {
             libc::fanotify_init(
@@ -55,7 +77,7 @@ impl ExecWatch {
         }
         // SAFETY: a descriptor that the call above has just returned, owned by nobody else.
         let group = unsafe { OwnedFd::from_raw_fd(group) };
-        Ok(Self { group: Arc::new(File::from(group)), waiting: std::collections::VecDeque::new() })
+        Ok(Self { group: Arc::new(File::from(group)), waiting: VecDeque::new(), only_here: PhantomData })
     }
 
     /// Watches all programs on the filesystem that holds `path`, wherever it is mounted.
@@ -141,7 +163,7 @@ impl ExecWatch {
             // SAFETY: the kernel made this descriptor for the event; nobody else owns it.
             let file = unsafe { OwnedFd::from_raw_fd(event.fd) };
             let executable =
-                std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
+                std::fs::read_link(format!("/proc/thread-self/fd/{}", file.as_raw_fd())).unwrap_or_default();
             self.waiting.push_back(Started {
                 tid: event.pid.cast_unsigned(),
                 executable,
@@ -168,6 +190,26 @@ impl Started {
         let count = self.file.read_at(&mut head, 0).ok()?;
         interpreter_in(head.get(..count)?)
     }
+}
+
+/// Gives this thread a table of descriptors of its own and closes in it what is not among `keep` and not standard: a copy would keep
+/// pipes open and locks held that their owners have given up.
+fn own_descriptors(keep: &[RawFd]) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let open = std::fs::read_dir("/proc/thread-self/fd")?;
+    let numbers: Vec<RawFd> =
+        open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for number in numbers {
+        if number > libc::STDERR_FILENO && !keep.contains(&number) {
+            // SAFETY: nothing of this thread owns it: the table was copied above, and the caller's closure captured none. The
+            // listing's own is closed already.
+            unsafe { libc::close(number) };
+        }
+    }
+    Ok(())
 }
 
 fn interpreter_in(head: &[u8]) -> Option<PathBuf> {

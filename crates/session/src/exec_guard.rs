@@ -92,10 +92,9 @@ impl ExecGuard {
     /// # Errors
     /// Not permitted, or not possible with this kernel.
     pub(crate) fn start(kind: FlagKind, preload: Preload) -> std::io::Result<Self> {
-        let watch = ExecWatch::start()?;
-        let mut marks = Marks::default();
-        marks.renew(&watch)?;
         let (sender, news) = mpsc::channel();
+        // The threads that attach hand this descriptor on.
+        let keep = [preload.pool];
         let shared = Arc::new(Shared {
             kind,
             preload,
@@ -104,9 +103,17 @@ impl ExecGuard {
             news: sender,
         });
         let for_reader = Arc::clone(&shared);
-        let reader = std::thread::Builder::new()
-            .name("exec-watch".to_owned())
-            .spawn(move || for_reader.read(watch, marks))?;
+        let (begun, has_begun) = mpsc::channel();
+        let reader = ExecWatch::in_thread(&keep, move |watch| {
+            let mut marks = Marks::default();
+            let watch = watch.and_then(|watch| marks.renew(&watch).map(|()| watch));
+            match watch {
+                Ok(watch) if begun.send(Ok(())).is_ok() => for_reader.read(watch, marks),
+                Ok(_) => {}
+                Err(error) => drop(begun.send(Err(error))),
+            }
+        })?;
+        has_begun.recv().unwrap_or_else(|_| Err(std::io::Error::other("its thread has ended")))?;
         Ok(Self { news, shared, reader: Some(reader) })
     }
 

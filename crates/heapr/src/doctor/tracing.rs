@@ -187,7 +187,10 @@ fn exec_watch() -> Check {
     let without = "they are looked for five times a second and attached to";
     let shell = "run heapr as root, or start them from a shell with `heapr config shell`; heapr run and heapr start \
                  -- PROGRAM trace from the first instruction anyhow";
-    let tried = ExecWatch::start().and_then(|watch| watch.watch(Path::new("/")));
+    let tried = ExecWatch::in_thread(&[], |watch| watch.and_then(|watch| watch.watch(Path::new("/"))))
+        .and_then(|watch| {
+            watch.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread has failed")))
+        });
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     match tried {
         Ok(()) if version_of(&release).is_some_and(|version| version < (6, 8)) => Check::limited(

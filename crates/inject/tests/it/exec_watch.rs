@@ -1,45 +1,113 @@
 //! Programs that start are seen before their first instruction.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use heapr_inject::ExecWatch;
 
+/// Runs `body` with a watch; nothing where there can be none: not root, or a kernel that cannot; the doctor says so.
+fn with_watch<R: Send + 'static>(body: impl FnOnce(ExecWatch) -> R + Send + 'static) -> Option<R> {
+    let thread = ExecWatch::in_thread(&[], |watch| match watch {
+        Ok(watch) => Some(body(watch)),
+        Err(error) => {
+            eprintln!("no exec watch here: {error}");
+            None
+        }
+    });
+    thread.unwrap().join().unwrap()
+}
+
+/// A program in a folder of its own.
+fn program_in(folder: &Path) -> PathBuf {
+    let program = folder.join("watched-program");
+    // Copied by another process: a descriptor open for writing, inherited by a child of another test, forbids the exec.
+    assert!(Command::new("cp").arg("/bin/true").arg(&program).status().unwrap().success());
+    program
+}
+
 #[test]
 fn a_program_waits_until_it_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("watched-program");
-    // Copied by another process: a descriptor open for writing, inherited by a child of another test, forbids the exec.
-    assert!(Command::new("cp").arg("/bin/true").arg(&program).status().unwrap().success());
-    let mut watch = match ExecWatch::start() {
-        Ok(watch) => watch,
-        // Not root, or a kernel that cannot; the doctor says so.
-        Err(error) => return eprintln!("no exec watch here: {error}"),
-    };
-    watch.watch(folder.path()).unwrap();
-    let started_program = program.clone();
-    let child = std::thread::spawn(move || Command::new(started_program).status().unwrap());
-    let deadline = Instant::now() + Duration::from_secs(20);
-    let mut is_seen = false;
-    while Instant::now() < deadline && !child.is_finished() {
-        let Some(started) = watch.next(Duration::from_millis(50)).unwrap() else { continue };
-        if started.executable == program {
-            is_seen = true;
-            // It waits: the program that runs is not it yet.
-            std::thread::sleep(Duration::from_millis(100));
-            assert!(!child.is_finished());
-            let running = std::fs::read_link(format!("/proc/{}/exe", started.tid)).unwrap();
-            assert_ne!(running, program);
+    let program = program_in(folder.path());
+    let place = folder.path().to_owned();
+    // Not started by the watch's thread, which would make the child inherit the watch.
+    let (go, may_go) = std::sync::mpsc::channel();
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let (started_program, ended) = (program.clone(), Arc::clone(&has_ended));
+    let child = std::thread::spawn(move || {
+        let status = may_go.recv().ok().map(|()| Command::new(started_program).status().unwrap());
+        ended.store(true, Relaxed);
+        status
+    });
+    let is_seen = with_watch(move |mut watch| {
+        watch.watch(&place).unwrap();
+        go.send(()).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut is_seen = false;
+        while Instant::now() < deadline && !has_ended.load(Relaxed) {
+            let Some(started) = watch.next(Duration::from_millis(50)).unwrap() else { continue };
+            if started.executable == program {
+                is_seen = true;
+                // It waits: the program that runs is not it yet.
+                std::thread::sleep(Duration::from_millis(100));
+                assert!(!has_ended.load(Relaxed));
+                let running = std::fs::read_link(format!("/proc/{}/exe", started.tid)).unwrap();
+                assert_ne!(running, program);
+            }
+            started.allow();
         }
-        started.allow();
+        is_seen
+    });
+    let status = child.join().unwrap();
+    if let Some(is_seen) = is_seen {
+        assert!(is_seen, "the program was not seen");
+        assert!(status.unwrap().success());
     }
-    assert!(is_seen, "the program was not seen");
-    assert!(child.join().unwrap().success());
 }
 
 #[test]
 fn a_place_that_is_not_there_is_refused() {
-    let Ok(watch) = ExecWatch::start() else { return eprintln!("no exec watch here") };
-    watch.watch(Path::new("/nonexistent/place")).unwrap_err();
+    with_watch(|watch| watch.watch(Path::new("/nonexistent/place")).unwrap_err());
+}
+
+/// A child between fork and exec has copies of its parent's descriptors. Were the watch among them, then an exec that waits when the
+/// watch ends would keep alive what it waits for.
+#[test]
+fn a_watch_that_ends_while_children_are_born_keeps_nobody_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program_in(folder.path());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let parents: Vec<_> = (0..3)
+        .map(|_| {
+            let (program, is_over) = (program.clone(), Arc::clone(&is_over));
+            std::thread::spawn(move || {
+                while !is_over.load(Relaxed) {
+                    assert!(Command::new(&program).status().unwrap().success());
+                }
+            })
+        })
+        .collect();
+    for round in 0..200 {
+        let place = folder.path().to_owned();
+        let outcome = with_watch(move |mut watch| {
+            watch.watch(&place).unwrap();
+            // Some end with questions that nobody has read, some with one that was answered.
+            for _ in 0..round % 3 {
+                watch.next(Duration::from_millis(2)).unwrap();
+            }
+        });
+        if outcome.is_none() {
+            break;
+        }
+    }
+    is_over.store(true, Relaxed);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !parents.iter().all(std::thread::JoinHandle::is_finished) {
+        assert!(Instant::now() < deadline, "a child waits for a watch that has ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    parents.into_iter().for_each(|parent| parent.join().unwrap());
 }
