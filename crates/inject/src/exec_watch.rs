@@ -49,8 +49,8 @@ pub struct Started {
 
 impl ExecWatch {
     /// Begins, in a thread of its own that runs `body`; nothing is watched yet. Of this process's descriptors that thread (and
-    /// those that it starts) has copies of the standard ones and of those in `keep`, and no others: `body` must not have
-    /// captured any. Whatever it opens is not seen by the process's other threads.
+    /// those that it starts) has copies of those in `keep`, and no others: `body` must not have captured any, and what it prints
+    /// goes nowhere. Whatever it opens is not seen by the process's other threads.
     ///
     /// # Errors
     /// No thread. `body` is handed what else may fail: no permission (CAP_SYS_ADMIN), or a kernel without fanotify.
@@ -192,12 +192,25 @@ impl Started {
     }
 }
 
-/// Gives this thread a table of descriptors of its own and closes in it what is not among `keep` and not standard: a copy would keep
-/// pipes open and locks held that their owners have given up.
+/// Gives this thread a table of descriptors of its own and closes in it what is not among `keep`: a copy would keep pipes open and
+/// locks held that their owners have given up. The standard ones lead nowhere.
 fn own_descriptors(keep: &[RawFd]) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
         return Err(io::Error::last_os_error());
+    }
+    let nowhere = File::options().read(true).write(true).open("/dev/null")?;
+    for standard in libc::STDIN_FILENO..=libc::STDERR_FILENO {
+        // SAFETY: no pointers are passed; what the standard ones were is not owned by anything in this thread.
+        if nowhere.as_raw_fd() != standard && unsafe { libc::dup2(nowhere.as_raw_fd(), standard) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    if nowhere.as_raw_fd() <= libc::STDERR_FILENO {
+        // It has become one of them.
+        std::mem::forget(nowhere);
+    } else {
+        drop(nowhere);
     }
     let open = std::fs::read_dir("/proc/thread-self/fd")?;
     let numbers: Vec<RawFd> =

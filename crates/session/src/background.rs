@@ -108,6 +108,11 @@ impl BackgroundSession {
         &self.remarks
     }
 
+    /// See [`Session::use_spare_time`].
+    pub fn use_spare_time(&mut self) {
+        self.worker.use_spare_time();
+    }
+
     /// Records until it is stopped or cancelled by an order, or `stop` is set. `None`: cancelled.
     #[must_use]
     pub fn run(self, stop: &AtomicBool) -> Option<SessionSummary> {

@@ -112,6 +112,17 @@ impl Session {
         vec![("LD_PRELOAD".into(), preload), ("HEAPR_SESSION".into(), session.into())]
     }
 
+    /// From now on [`Session::step`] works, while there is no hurry, in a thread that runs only when no other wants to. For
+    /// processes that do nothing but record: such a thread may hold a lock that other threads of this process wait for.
+    pub fn use_spare_time(&mut self) {
+        self.spare_time.is_on = true;
+    }
+
+    /// No spare time while a target is held still.
+    pub(crate) fn hold_spare_time(&mut self, is_held: bool) {
+        self.spare_time.is_held = is_held;
+    }
+
     /// One round, then sleep until there is something to do.
     pub fn step(&mut self) {
         if self.is_full {

@@ -13,6 +13,9 @@
 //! A thread of its own, because an ordinary user's thread that has given up its precedence cannot take it back. It works in
 //! slices, so that it gives the recorder back soon even if it hardly gets any time. If that took long, the machine is busy with
 //! others' work too, and the recorder stays with the session's thread for [`OWN_TURNS`].
+//!
+//! A thread that runs last may hold a lock of its process (of its memory map, of an arena) for as long as it is not let run. So this
+//! is for processes that only record, and not for the time in which one of their other threads holds a target still.
 
 use std::time::{Duration, Instant};
 
@@ -45,6 +48,10 @@ pub(crate) struct Turn {
 /// Lends the recorder.
 #[derive(Debug, Default)]
 pub(crate) struct SpareTime {
+    /// It is wanted at all.
+    pub(crate) is_on: bool,
+    /// Somebody must not wait for a thread of this process now.
+    pub(crate) is_held: bool,
     /// Events taken by the last turn.
     last_count: u64,
     not_before: Option<Instant>,
@@ -53,9 +60,8 @@ pub(crate) struct SpareTime {
 impl SpareTime {
     /// One round, or several in spare time.
     pub(crate) fn turn(&mut self, recorder: &mut Recorder) -> Turn {
-        let may_lend = self.not_before.is_none_or(|instant| Instant::now() >= instant);
         let is_worth_it = self.last_count >= WORTH_LENDING;
-        let turn = if is_worth_it && may_lend && !recorder.is_wanted_now() {
+        let turn = if is_worth_it && self.may_lend(Instant::now()) && !recorder.is_wanted_now() {
             self.lend(recorder)
         } else {
             let event_count = recorder.round();
@@ -63,6 +69,17 @@ impl SpareTime {
         };
         self.last_count = turn.event_count;
         turn
+    }
+
+    fn may_lend(&self, now: Instant) -> bool {
+        self.is_on && !self.is_held && self.not_before.is_none_or(|instant| now >= instant)
+    }
+
+    /// Takes note of how long a stint took.
+    fn note_stint(&mut self, took: Duration, now: Instant) {
+        if took >= STARVED {
+            self.not_before = Some(now + OWN_TURNS);
+        }
     }
 
     fn lend(&mut self, recorder: &mut Recorder) -> Turn {
@@ -84,14 +101,38 @@ impl SpareTime {
             });
             lent.ok().map(|lent| lent.join())
         });
-        if turn.is_none() || began.elapsed() >= STARVED {
-            self.not_before = Some(Instant::now() + OWN_TURNS);
-        }
+        // Where there was no thread for it there will hardly be one at once.
+        let took = if turn.is_none() { STARVED } else { began.elapsed() };
+        self.note_stint(took, Instant::now());
         match turn {
             Some(Ok(turn)) => turn,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
             // No memory or no room for a thread: nothing was taken, the next turn is an own one.
             None => Turn { event_count: 0, is_caught_up: false },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_starved_stint_is_followed_by_own_turns_for_a_while() {
+        let mut spare_time = SpareTime { is_on: true, ..SpareTime::default() };
+        let now = Instant::now();
+        spare_time.note_stint(STINT, now);
+        assert!(spare_time.may_lend(now));
+        spare_time.note_stint(STARVED, now);
+        assert!(!spare_time.may_lend(now));
+        assert!(!spare_time.may_lend(now + OWN_TURNS / 2));
+        assert!(spare_time.may_lend(now + OWN_TURNS));
+    }
+
+    #[test]
+    fn it_is_not_lent_unasked_nor_while_a_target_is_held_still() {
+        assert!(!SpareTime::default().may_lend(Instant::now()));
+        let held = SpareTime { is_on: true, is_held: true, ..SpareTime::default() };
+        assert!(!held.may_lend(Instant::now()));
     }
 }

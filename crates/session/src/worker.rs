@@ -113,6 +113,11 @@ impl Worker {
         Ok(remarks)
     }
 
+    /// See [`Session::use_spare_time`].
+    pub(crate) fn use_spare_time(&mut self) {
+        self.session.use_spare_time();
+    }
+
     /// From now on attaches to flagged programs when they start.
     pub(crate) fn watch_flags(&mut self, flagged: FlaggedTargets) {
         let kind = match self.session.properties().mode {
@@ -171,6 +176,7 @@ impl Worker {
             if !self.targets.as_ref().is_some_and(TargetThread::is_busy) {
                 return;
             }
+            self.session.hold_spare_time(true);
             self.session.step();
         }
     }
@@ -237,6 +243,11 @@ impl Worker {
         }
     }
 
+    /// Whether a thread of this process holds a target still, or may at any time: each exec waits for the watch.
+    fn holds_targets(&self) -> bool {
+        self.flagged.is_some() || self.targets.as_ref().is_some_and(TargetThread::is_busy)
+    }
+
     /// Whether there is anybody to record, or will be.
     fn is_wanted(&self) -> bool {
         self.child.is_some()
@@ -258,6 +269,7 @@ impl Worker {
             } else if wanted_at.elapsed() > forsaken_after {
                 return self.end(None);
             }
+            self.session.hold_spare_time(self.holds_targets());
             self.session.step();
             self.look_at_processes();
             self.report_snapshots();

@@ -73,6 +73,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     properties.command_line =
         arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut session = Session::start(properties).map_err(|error| explain(error, &output))?;
+    session.use_spare_time();
     let mut signals = Signals::new(watched_signals()).context("cannot watch for signals")?;
     arguments.snapshots.rules().into_iter().for_each(|rule| session.add_snapshot_rule(rule));
     command.envs(session.environment_for_target());

@@ -65,7 +65,7 @@ pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     line.push(b'\n');
     let is_heard = (&starter).write_all(&line).is_ok();
     drop(starter);
-    let Ok(session) = begun else { return Ok(ExitCode::from(2)) };
+    let Ok(mut session) = begun else { return Ok(ExitCode::from(2)) };
     if !is_heard {
         // Nobody knows of this session.
         drop(session);
@@ -73,6 +73,7 @@ pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     let_go(inherited)?;
+    session.use_spare_time();
     let _: Option<_> = session.run(&stop);
     Ok(ExitCode::SUCCESS)
 }

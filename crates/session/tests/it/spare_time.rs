@@ -15,6 +15,7 @@ fn record(max_buffers: usize) -> (u64, Vec<u64>) {
         properties.buffer_bytes = 64 << 10;
         properties.max_buffers = max_buffers;
     });
+    session.use_spare_time();
     let pool = join(&session);
     let mut process = Producer::exec(&pool, None);
     let node = process.node(0, 0x4000);
