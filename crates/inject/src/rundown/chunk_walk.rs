@@ -126,6 +126,9 @@ struct Window<'m, M> {
     memory: &'m M,
     limit_avma: u64,
     start_avma: u64,
+    /// Where the memory keeps what it reads.
+    kept: Option<&'m [u8]>,
+    /// Where it does not.
     bytes: &'m mut Vec<u8>,
     length: usize,
     reads_since_fill: usize,
@@ -140,15 +143,24 @@ const FEW_HEADERS: usize = 16;
 
 impl<'m, M: HeapMemory> Window<'m, M> {
     fn new(memory: &'m M, limit_avma: u64, bytes: &'m mut Vec<u8>) -> Self {
-        bytes.resize(LARGEST_WINDOW_BYTES, 0);
         Self {
             memory,
             limit_avma,
             start_avma: 0,
+            kept: None,
             bytes,
             length: 0,
             reads_since_fill: 0,
             next_bytes: 64 << 10,
+        }
+    }
+
+    /// What was read from `start_avma` on.
+    #[inline]
+    fn content(&self) -> &[u8] {
+        match self.kept {
+            Some(kept) => kept,
+            None => self.bytes.get(..self.length).unwrap_or_default(),
         }
     }
 
@@ -158,10 +170,10 @@ impl<'m, M: HeapMemory> Window<'m, M> {
         let offset = chunk_avma.wrapping_sub(self.start_avma);
         if offset >= self.length as u64 || offset + HEADER_BYTES > self.length as u64 {
             self.fill(chunk_avma)?;
-            return Some((word(self.bytes, 0), word(self.bytes, 8)));
+            return Some((word(self.content(), 0), word(self.content(), 8)));
         }
         self.reads_since_fill += 1;
-        let header = &self.bytes[offset as usize..offset as usize + 16];
+        let header = &self.content()[offset as usize..offset as usize + 16];
         Some((word(header, 0), word(header, 8)))
     }
 
@@ -175,7 +187,14 @@ impl<'m, M: HeapMemory> Window<'m, M> {
         let wanted = self.limit_avma.saturating_sub(chunk_avma).min(self.next_bytes as u64) as usize;
         self.start_avma = chunk_avma;
         self.reads_since_fill = 0;
-        self.length = self.memory.read(chunk_avma, &mut self.bytes[..wanted]);
+        self.kept = self.memory.read_kept(chunk_avma, wanted);
+        self.length = match self.kept {
+            Some(kept) => kept.len(),
+            None => {
+                self.bytes.resize(LARGEST_WINDOW_BYTES, 0);
+                self.memory.read(chunk_avma, &mut self.bytes[..wanted])
+            }
+        };
         (self.length >= HEADER_BYTES as usize).then_some(())
     }
 
@@ -188,7 +207,7 @@ impl<'m, M: HeapMemory> Window<'m, M> {
         let own = &mut own[..bytes];
         let inside = usize::try_from(offset)
             .ok()
-            .and_then(|offset| self.bytes[..self.length].get(offset..offset.checked_add(bytes)?));
+            .and_then(|offset| self.content().get(offset..offset.checked_add(bytes)?));
         let content = match inside {
             Some(content) => content,
             None if self.memory.read(block_avma, own) == bytes => own,

@@ -11,6 +11,12 @@ pub trait HeapMemory {
     /// Reads from `address_avma` on into `into` and returns how much could be read, up to the first unreadable page.
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize;
 
+    /// Reads as [`Self::read`] does, into memory that is kept; nothing where there is none.
+    fn read_kept(&self, address_avma: u64, most_bytes: usize) -> Option<&[u8]> {
+        let _ = (address_avma, most_bytes);
+        None
+    }
+
     /// A word that was read before; nothing where it would have to be read.
     fn word_at_hand(&self, address_avma: u64) -> Option<u64> {
         let _ = address_avma;

@@ -111,19 +111,28 @@ impl<M: HeapMemory> HeapMemory for ReadOnce<'_, '_, M> {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
         /// Smaller ones are single words of malloc's own structures.
         const LEAST_KEPT_BYTES: usize = 4096;
-        let (slab, pieces) = &mut *self.kept.borrow_mut();
-        if pieces.copy(address_avma, into).is_some() {
+        if self.kept.borrow().1.copy(address_avma, into).is_some() {
             return into.len();
         }
         let is_kept = (LEAST_KEPT_BYTES..=SLAB_BYTES).contains(&into.len());
-        let Some(room) = is_kept.then(|| self.room(slab, into.len())).flatten() else {
+        let Some(found) = is_kept.then(|| self.read_kept(address_avma, into.len())).flatten() else {
             return self.memory.read(address_avma, into);
         };
+        into[..found.len()].copy_from_slice(found);
+        found.len()
+    }
+
+    fn read_kept(&self, address_avma: u64, most_bytes: usize) -> Option<&[u8]> {
+        let (slab, pieces) = &mut *self.kept.borrow_mut();
+        if let Some(found) = pieces.find(address_avma).and_then(|found| found.get(..most_bytes)) {
+            return Some(found);
+        }
+        let room = self.room(slab, most_bytes)?;
         let length = self.memory.read(address_avma, room);
-        into[..length].copy_from_slice(&room[..length]);
+        let found = &room[..length];
         // If one that begins at the same place is forgotten for it that is no loss.
-        pieces.0.insert(address_avma, &room[..length]);
-        length
+        pieces.0.insert(address_avma, found);
+        Some(found)
     }
 
     fn word_at_hand(&self, address_avma: u64) -> Option<u64> {
