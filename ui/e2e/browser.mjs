@@ -13,7 +13,7 @@ export async function openBrowser({ width = 1280, height = 800, scale = 1, dark 
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: FLAGS, headless: true, viewport: { width, height }, deviceScaleFactor: scale,
     colorScheme: dark ? 'dark' : 'light', permissions: ['clipboard-read', 'clipboard-write'], timeout: 60_000,
   });
-  context.setDefaultTimeout(15_000);
+  context.setDefaultTimeout(60_000);
   const page = context.pages()[0] ?? (await context.newPage());
   if (process.env.HEAPR_DIST) await servePageFrom(context, process.env.HEAPR_DIST);
   const errors = [];
@@ -39,7 +39,7 @@ async function servePageFrom(context, folder) {
 
 /** Waits until `check` says yes in the page. (Playwright's own waiting needs `eval`, which the page's policy forbids.) */
 export async function waitUntil(page, check, argument) {
-  const end = Date.now() + 15_000;
+  const end = Date.now() + 60_000;
   for (;;) {
     if (await page.evaluate(check, argument)) return;
     if (Date.now() > end) throw new Error(`not so within 15 s: ${check}`);

@@ -107,7 +107,7 @@ export async function openFirefox({ width = 1280, height = 800, dark = false } =
       goto: (url) => firefox.send('WebDriver:Navigate', { url }),
       /** Waits until `expression` is true in the page. */
       async until(expression) {
-        const end = Date.now() + 15_000;
+        const end = Date.now() + 60_000;
         while (!(await evaluate(`return Boolean(${expression})`))) {
           if (Date.now() > end) throw new Error(`not so within 15 s: ${expression}`);
           await new Promise((resolve) => setTimeout(resolve, 50));

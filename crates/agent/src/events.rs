@@ -99,7 +99,10 @@ fn write<const N: usize>(level: &mut Level, kind: RecordKind, rest: [u64; N]) {
         let first = level.words.add(level.cursor as usize);
         header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
         core::sync::atomic::compiler_fence(SeqCst);
-        let ticks = AGENT.now_ticks(level.start_ticks);
+        let Some(ticks) = AGENT.event_ticks(level.start_ticks) else {
+            header.published.store(level.cursor * 8, Release);
+            return;
+        };
         (*first).store(word0(kind, ticks), Relaxed);
         let mut next = first;
         for word in rest {
@@ -266,7 +269,10 @@ impl ModuleSink for Records<'_> {
                 (*next).store(word, Relaxed);
             }
             header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
-            let ticks = AGENT.now_ticks(level.start_ticks);
+            let Some(ticks) = AGENT.event_ticks(level.start_ticks) else {
+                header.published.store(level.cursor * 8, Release);
+                return;
+            };
             (*first).store(word0(RecordKind::Module, ticks), Relaxed);
             level.cursor = level.cursor.wrapping_add(words as u32);
             header.published.store(level.cursor * 8, Release);

@@ -31,7 +31,7 @@ pub(crate) const DISABLED: u32 = 3;
 pub(crate) const CLOCK_TSC: u8 = 0;
 /// Clock choice: `rdtscp`, several threads: an allocation's time must not be read before the allocator has returned.
 pub(crate) const CLOCK_TSC_ORDERED: u8 = 1;
-/// Clock choice: CLOCK_MONOTONIC.
+/// Clock choice: CLOCK_MONOTONIC. (3 is [`heapr_wire::CLOCK_STOPPED`].)
 pub(crate) const CLOCK_MONOTONIC: u8 = 2;
 
 /// Largest number of node blocks of one process.
@@ -127,15 +127,22 @@ impl Agent {
         Ok(())
     }
 
-    /// The time for an event, in ticks since the session's start.
+    /// The time for an event, in ticks since the session's start. `None`: a detach is under way, and some calls go unseen already.
+    /// What is recorded of the others would contradict the rest.
     #[inline(always)]
-    pub(crate) fn now_ticks(&self, start_ticks: u64) -> u64 {
+    pub(crate) fn event_ticks(&self, start_ticks: u64) -> Option<u64> {
         let ticks = match self.clock.load(Relaxed) {
             CLOCK_TSC => sys::ticks_unordered(),
             CLOCK_TSC_ORDERED => sys::ticks_ordered(),
-            _ => sys::monotonic_ns(),
+            CLOCK_MONOTONIC => sys::monotonic_ns(),
+            _ => return None,
         };
-        ticks.wrapping_sub(start_ticks) & TICKS_MASK
+        Some(ticks.wrapping_sub(start_ticks) & TICKS_MASK)
+    }
+
+    /// The time for anything else.
+    fn now_ticks(&self, start_ticks: u64) -> u64 {
+        self.event_ticks(start_ticks).unwrap_or_default()
     }
 
     /// The process's slot, registering it if this is the first call in this address space (also after a fork).

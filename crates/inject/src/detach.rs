@@ -3,7 +3,7 @@
 //! ```text
 //! stop     shut the gate: from now on no call comes into the agent
 //!          threads in the agent or the allocator, or with an address of the agent on their stacks, run on for a moment; if they wait
-//!          for something, the gate leads around the agent until the next try
+//!          for something, the gate leads around the agent until the next try, and what they still do is not recorded either
 //!          put back the overwritten bytes; those who wait at the gate go on to the functions themselves
 //!          delete the key, unmap the agent's memory, the islands, the agent
 //! ```
@@ -13,11 +13,11 @@
 
 use std::time::{Duration, Instant};
 
-use heapr_wire::{INJECTION_SYMBOL, SESSION_RECORDING};
+use heapr_wire::{CLOCK_STOPPED, INJECTION_SYMBOL, SESSION_RECORDING};
 
 use crate::error::{Error, Result};
 use crate::gate::Gate;
-use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
 use crate::modules::Modules;
 use crate::record::Record;
 use crate::recorder_life::is_recorder_alive;
@@ -131,6 +131,8 @@ pub(crate) fn remove(
                 if settled == Settled::Quiet {
                     report.hooks_removed = restore(pid, memory, record)?;
                     is_restored = true;
+                } else {
+                    stop_clock(memory, record).map_err(memory_error)?;
                 }
                 // Who waits goes on.
                 gate.lead_around(memory).map_err(memory_error)?;
@@ -168,6 +170,12 @@ pub(crate) fn remove(
         std::thread::sleep(pause);
         pause = (pause * 2).min(PAUSE_BETWEEN.1);
     }
+}
+
+/// Ends the recording at this moment: calls that go around the agent are not seen from now on, and what was recorded of the others
+/// would contradict what is known of the heap. A realloc whose end is not recorded leaves the old block live.
+fn stop_clock(memory: &ProcessMemory, record: &Record) -> std::result::Result<(), Unreachable> {
+    if record.clock_avma == 0 { Ok(()) } else { memory.write(record.clock_avma, &[CLOCK_STOPPED]) }
 }
 
 /// Functions besides the allocator's that the agent calls and in which a thread may wait: hooked ones, which may run code of the

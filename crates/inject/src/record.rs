@@ -10,6 +10,7 @@
 //!      16  islands: start, bytes (16 of them)
 //!      48  the allocators' code: start, end (10)  68  code of the modules that they call: start, end (12)
 //!      92  where the C library waits for its own locks: start, end
+//!      94  the agent's choice of a clock
 //!      96  patches: address, original bytes, new bytes, the word in the island that leads to the agent
 //! ```
 
@@ -29,6 +30,7 @@ const ISLANDS_MAX: usize = 16;
 const ALLOCATORS_AT: usize = 48;
 const LIBRARIES_AT: usize = 68;
 const LOCKS_AT: usize = 92;
+const CLOCK_AT: usize = 94;
 const PATCHES_AT: usize = 96;
 const PATCHES_MAX: usize = (STUB_OFFSET as usize / 8 - PATCHES_AT) / 4;
 
@@ -57,6 +59,7 @@ pub(crate) struct Record {
     pub(crate) process_slot: u64,
     pub(crate) process_generation: u64,
     pub(crate) stack_top_avma: u64,
+    pub(crate) clock_avma: u64,
     pub(crate) islands: Vec<(u64, u64)>,
     pub(crate) code: AllocatorCode,
     pub(crate) patches: Vec<Patch>,
@@ -95,6 +98,7 @@ impl Record {
             self.patches.len().min(PATCHES_MAX) as u64,
         ];
         words[..head.len()].copy_from_slice(&head);
+        words[CLOCK_AT] = self.clock_avma;
         let code = &self.code;
         let locks: Vec<(u64, u64)> = code.private_lock_range.into_iter().collect();
         for (places, pairs) in [
@@ -165,6 +169,7 @@ impl Record {
             process_slot,
             process_generation,
             stack_top_avma,
+            clock_avma: words[CLOCK_AT],
             islands: words[ISLANDS_AT..]
                 .chunks_exact(2)
                 .take(islands as usize)

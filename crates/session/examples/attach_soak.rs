@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::create_dir_all(&folder)?;
     let (mut attach, mut detach) = (Rounds::default(), Rounds::default());
     let (mut bytes_left, mut events, mut busy, mut unread, mut threads, mut modules) = (0, 0, 0, 0, 0, 0);
-    let mut unmatched = 0;
+    let (mut unmatched, mut implied) = (0, 0);
     for round in 0..rounds {
         let mut properties = SessionProperties::new(folder.join("trace.heapr"));
         properties.overwrite = true;
@@ -55,6 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         attach.parts.push(report.parts);
         attach.tries.push(report.try_count);
         busy += u32::from(report.was_allocator_busy);
+        let (was_busy, blocks_before) = (report.was_allocator_busy, report.blocks_before);
         if let Some(reason) = &report.heap_unread {
             unread += 1;
             eprintln!("round {round}: {reason}");
@@ -72,12 +73,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         bytes_left += report.bytes_left;
         let totals = session.stop().summary;
         events += totals.event_count;
-        unmatched += totals.totals.unmatched_frees + totals.totals.implied_frees;
+        unmatched += totals.totals.unmatched_frees;
+        implied += totals.totals.implied_frees;
+        if totals.totals.unmatched_frees + totals.totals.implied_frees > 0 {
+            let totals = totals.totals;
+            eprintln!(
+                "round {round}: {} frees of unknown blocks, {} only implied; {}, {} tries, {} blocks before; detach {} tries",
+                totals.unmatched_frees,
+                totals.implied_frees,
+                if was_busy { "allocator busy" } else { "allocator at rest" },
+                attach.tries.last().unwrap_or(&0),
+                blocks_before,
+                detach.tries.last().unwrap_or(&0)
+            );
+            if let Some(keep) = std::env::var_os("HEAPR_SOAK_KEEP") {
+                std::fs::copy(folder.join("trace.heapr"), keep)?;
+            }
+        }
     }
     std::fs::remove_dir_all(&folder)?;
     let report = json!({
         "rounds": rounds, "attach": attach.to_json(), "detach": detach.to_json(), "bytes_left": bytes_left,
-        "events": events, "allocator_busy": busy, "heap_unread": unread, "frees_unmatched": unmatched,
+        "events": events, "allocator_busy": busy, "heap_unread": unread, "frees_unmatched": unmatched, "frees_implied": implied,
         "threads": threads, "modules": modules,
     });
     println!("{report}");

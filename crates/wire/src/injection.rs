@@ -4,7 +4,7 @@
 //! told it. The agent describes itself in a static ([`INJECTION_SYMBOL`]), the injector its wishes in
 //! [`AttachParameters`].
 
-use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::{AtomicU8, AtomicUsize};
 
 /// Name under which the agent exports its [`Injection`].
 pub const INJECTION_SYMBOL: &str = "heapr_injection";
@@ -35,7 +35,12 @@ pub struct Injection {
     pub mappings: *const [AtomicUsize; 2],
     /// How many.
     pub mapping_count: usize,
+    /// The byte that says which clock the agent reads: with [`CLOCK_STOPPED`] it records nothing more.
+    pub clock: *const AtomicU8,
 }
+
+/// Value of [`Injection::clock`]: nothing has a time any more, so that nothing is recorded.
+pub const CLOCK_STOPPED: u8 = 3;
 
 /// One function that can be hooked.
 #[derive(Debug)]

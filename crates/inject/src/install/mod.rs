@@ -154,6 +154,7 @@ impl Install<'_> {
         }
         record.list_avma = self.plan.image.word(self.plan.injection + 64)?;
         record.list_count = self.plan.image.word(self.plan.injection + 72)?;
+        record.clock_avma = self.plan.image.word(self.plan.injection + 80)?;
         self.start_agent(thread, record, report)?;
         self.step()?;
         self.write(start, &record.to_bytes())?;
