@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::create_dir_all(&folder)?;
     let (mut attach, mut detach) = (Rounds::default(), Rounds::default());
     let (mut bytes_left, mut events, mut busy, mut unread, mut threads, mut modules) = (0, 0, 0, 0, 0, 0);
-    let (mut unmatched, mut implied) = (0, 0);
+    let (mut unmatched, mut implied, mut invalid) = (0, 0, 0);
     for round in 0..rounds {
         let mut properties = SessionProperties::new(folder.join("trace.heapr"));
         properties.overwrite = true;
@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         attach.parts.push(report.parts);
         attach.tries.push(report.try_count);
         busy += u32::from(report.was_allocator_busy);
-        let (was_busy, blocks_before) = (report.was_allocator_busy, report.blocks_before);
+        let blocks_before = report.blocks_before;
         if let Some(reason) = &report.heap_unread {
             unread += 1;
             eprintln!("round {round}: {reason}");
@@ -71,30 +71,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         detach.parts.push(report.parts);
         detach.tries.push(report.try_count);
         bytes_left += report.bytes_left;
-        let totals = session.stop().summary;
-        events += totals.event_count;
-        unmatched += totals.totals.unmatched_frees;
-        implied += totals.totals.implied_frees;
-        if totals.totals.unmatched_frees + totals.totals.implied_frees > 0 {
-            let totals = totals.totals;
+        let recorded = session.stop();
+        let (totals, loss) = (recorded.summary.totals, recorded.statistics.loss);
+        events += recorded.summary.event_count;
+        unmatched += totals.unmatched_frees;
+        implied += totals.implied_frees;
+        invalid += loss.records_invalid + loss.events_lost;
+        if unread == 0 && totals.unmatched_frees + totals.implied_frees + loss.records_invalid > 0 {
             eprintln!(
-                "round {round}: {} frees of unknown blocks, {} only implied; {}, {} tries, {} blocks before; detach {} tries",
-                totals.unmatched_frees,
-                totals.implied_frees,
-                if was_busy { "allocator busy" } else { "allocator at rest" },
-                attach.tries.last().unwrap_or(&0),
-                blocks_before,
-                detach.tries.last().unwrap_or(&0)
+                "round {round}: {} frees of unknown blocks, {} only implied, {loss:?}; {blocks_before} blocks before",
+                totals.unmatched_frees, totals.implied_frees,
             );
-            if let Some(keep) = std::env::var_os("HEAPR_SOAK_KEEP") {
-                std::fs::copy(folder.join("trace.heapr"), keep)?;
-            }
         }
     }
     std::fs::remove_dir_all(&folder)?;
     let report = json!({
         "rounds": rounds, "attach": attach.to_json(), "detach": detach.to_json(), "bytes_left": bytes_left,
-        "events": events, "allocator_busy": busy, "heap_unread": unread, "frees_unmatched": unmatched, "frees_implied": implied,
+        "events": events, "allocator_busy": busy, "heap_unread": unread, "frees_unmatched": unmatched, "frees_implied": implied, "lost_or_invalid": invalid,
         "threads": threads, "modules": modules,
     });
     println!("{report}");

@@ -133,7 +133,7 @@ impl ProcessState {
         is_sane
     }
 
-    /// Reads the nodes that were written since the last round.
+    /// Reads the nodes that were written since the last round, up to the first that is not written yet.
     pub(crate) fn read_nodes(&mut self, pool: &Pool) {
         let mut blocks = std::mem::take(&mut self.node_blocks);
         let mut fresh = Vec::new();
@@ -142,12 +142,7 @@ impl ProcessState {
             let first = if block.first_node == 0 { block.read_count.max(1) } else { block.read_count };
             fresh.clear();
             fresh.extend((first..).map_while(|place| reader::node(pool, buffer, place)));
-            // Looked at after reading: an agent may have given the buffer back unused, and somebody else has filled it.
-            let is_still_ours = reader::claimed_buffer(pool, buffer).is_some_and(|now| {
-                now.content == Content::Nodes { first_node: block.first_node }
-                    && now.slot == self.slot
-                    && now.generation == self.generation
-            });
+            let is_still_ours = self.owns_block(buffer, block.first_node, pool);
             if is_still_ours {
                 for (place, &node) in (first..).zip(&fresh) {
                     self.keep_node(block.first_node as usize + place, node);
@@ -204,6 +199,35 @@ impl ProcessState {
         self.raw_nodes[number] = node;
     }
 
+    fn kept_node(&self, number: u32) -> Option<RawNode> {
+        self.raw_nodes.get(number as usize).copied().filter(|node| node.return_address != 0)
+    }
+
+    /// A node that an event names and that was not read in its turn: a thread that took a smaller number has not written its own yet,
+    /// and may not for long (it waits for a processor, or has ended).
+    fn read_node(&mut self, number: u32, pool: &Pool) -> Option<RawNode> {
+        let nodes_per_block = u32::try_from(pool.nodes_per_block()).ok()?;
+        let place = number.checked_rem(nodes_per_block)?;
+        let first_node = number - place;
+        // Two threads may have claimed a buffer for the same block, one of which goes back.
+        let of_block = self.node_blocks.iter().filter(|(_, block)| block.first_node == first_node);
+        let node = of_block
+            .filter_map(|(&buffer, _)| Some((buffer, reader::node(pool, buffer, place as usize)?)))
+            .find_map(|(buffer, node)| self.owns_block(buffer, first_node, pool).then_some(node))?;
+        self.keep_node(number as usize, node);
+        self.kept_node(number)
+    }
+
+    /// Whether a buffer holds a block of nodes of this process. Looked at after reading: an agent may have given the buffer back unused,
+    /// and somebody else has filled it.
+    fn owns_block(&self, buffer: u32, first_node: u32, pool: &Pool) -> bool {
+        reader::claimed_buffer(pool, buffer).is_some_and(|now| {
+            now.content == Content::Nodes { first_node }
+                && now.slot == self.slot
+                && now.generation == self.generation
+        })
+    }
+
     /// The file's index of a stack node, if it has one.
     #[inline(always)]
     pub(crate) fn known_stack(&self, node: u32) -> Option<StackIndex> {
@@ -216,11 +240,12 @@ impl ProcessState {
     pub(crate) fn stack<E>(
         &mut self,
         node: u32,
+        pool: &Pool,
         add: impl FnMut(StackIndex, u64) -> Result<StackIndex, E>,
     ) -> Result<Option<StackIndex>, E> {
         match self.stacks.get(node as usize) {
             Some(&stack) if stack != NO_STACK => Ok(Some(stack)),
-            _ => self.new_stack(node, add),
+            _ => self.new_stack(node, pool, add),
         }
     }
 
@@ -228,6 +253,7 @@ impl ProcessState {
     fn new_stack<E>(
         &mut self,
         node: u32,
+        pool: &Pool,
         mut add: impl FnMut(StackIndex, u64) -> Result<StackIndex, E>,
     ) -> Result<Option<StackIndex>, E> {
         if node == 0 {
@@ -237,7 +263,6 @@ impl ProcessState {
         let mut at = node;
         let mut stack = StackIndex::EMPTY;
         while at != 0 {
-            let Some(raw) = self.raw_nodes.get(at as usize) else { return Ok(None) };
             match self.stacks.get(at as usize) {
                 Some(&known) if known != NO_STACK => {
                     stack = known;
@@ -245,9 +270,7 @@ impl ProcessState {
                 }
                 _ => {}
             }
-            if raw.return_address == 0 {
-                return Ok(None);
-            }
+            let Some(raw) = self.kept_node(at).or_else(|| self.read_node(at, pool)) else { return Ok(None) };
             path.push(at);
             at = raw.parent;
         }

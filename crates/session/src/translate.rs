@@ -4,6 +4,7 @@
 //! event. While a block is "in realloc" its address may be given to another thread, which proves that the block has
 //! moved: then the reallocation is written as two halves (see `heapr_trace::Action`).
 
+use heapr_ring::Pool;
 use heapr_trace::{Action, Event, HeapId, Mapping, Module, ProcessIndex, StackIndex, StackNode, ThreadIndex};
 use heapr_wire::{ADDRESS_MASK, HEAP_MMAP, MODULE_MAIN, MODULE_UNLOADED, ModuleRecord, RecordKind};
 
@@ -14,6 +15,7 @@ use crate::sink::Sink;
 
 /// A record's words, read once.
 pub(crate) struct Record<'a> {
+    pub(crate) pool: &'a Pool,
     pub(crate) head: Head<'a>,
     pub(crate) kind: RecordKind,
     pub(crate) words: usize,
@@ -49,7 +51,9 @@ pub(crate) fn translate(
     match record.kind {
         RecordKind::Alloc => {
             let packed = record.word(2);
-            let Some(stack) = stack(process, sink, packed as u32, time_ns) else { return Outcome::Invalid };
+            let Some(stack) = stack(record.pool, process, sink, packed as u32, time_ns) else {
+                return Outcome::Invalid;
+            };
             let event = Event {
                 time_ns,
                 thread,
@@ -65,7 +69,7 @@ pub(crate) fn translate(
         }
         RecordKind::AllocBig => {
             let size_bytes = record.word(2);
-            let Some(stack) = stack(process, sink, record.word(3) as u32, time_ns) else {
+            let Some(stack) = stack(record.pool, process, sink, record.word(3) as u32, time_ns) else {
                 return Outcome::Invalid;
             };
             let event = Event {
@@ -78,7 +82,9 @@ pub(crate) fn translate(
         }
         RecordKind::Free | RecordKind::FreeStack => {
             let node = if record.kind == RecordKind::FreeStack { record.word(2) as u32 } else { 0 };
-            let Some(stack) = stack(process, sink, node, time_ns) else { return Outcome::Invalid };
+            let Some(stack) = stack(record.pool, process, sink, node, time_ns) else {
+                return Outcome::Invalid;
+            };
             if OwnHeaps::is_own(heap) {
                 process.own_heaps.removed(heap, address_avma);
             }
@@ -92,7 +98,9 @@ pub(crate) fn translate(
         RecordKind::ReallocCommit => {
             let size_bytes = record.word(2);
             let node = (record.word(3) >> 32) as u32;
-            let Some(stack) = stack(process, sink, node, time_ns) else { return Outcome::Invalid };
+            let Some(stack) = stack(record.pool, process, sink, node, time_ns) else {
+                return Outcome::Invalid;
+            };
             commit(process, sink, Commit { time_ns, thread, heap, address_avma, size_bytes, stack });
         }
         RecordKind::ReallocAbort => {
@@ -101,7 +109,7 @@ pub(crate) fn translate(
             sink.event(&Event { time_ns, thread, heap: HeapId(heap), action }, process.index);
         }
         RecordKind::AllocFailed => {
-            let Some(stack) = stack(process, sink, record.word(2) as u32, time_ns) else {
+            let Some(stack) = stack(record.pool, process, sink, record.word(2) as u32, time_ns) else {
                 return Outcome::Invalid;
             };
             let action = Action::Failed { size_bytes: place, stack };
@@ -125,7 +133,7 @@ pub(crate) fn translate(
             free_all(process.index, sink, freeing, left);
         }
         RecordKind::HeapDestroy if OwnHeaps::is_own(heap) => {
-            let Some(stack) = stack(process, sink, record.word(2) as u32, time_ns) else {
+            let Some(stack) = stack(record.pool, process, sink, record.word(2) as u32, time_ns) else {
                 return Outcome::Invalid;
             };
             let blocks = process.own_heaps.destroyed(heap);
@@ -157,9 +165,15 @@ fn free_all(process: ProcessIndex, sink: &mut Sink, freeing: Freeing, blocks: Ve
 }
 
 #[inline(always)]
-fn stack(process: &mut ProcessState, sink: &mut Sink, node: u32, time_ns: u64) -> Option<StackIndex> {
+fn stack(
+    pool: &Pool,
+    process: &mut ProcessState,
+    sink: &mut Sink,
+    node: u32,
+    time_ns: u64,
+) -> Option<StackIndex> {
     let index = process.index;
-    let added = process.stack(node, |parent, return_address_avma| {
+    let added = process.stack(node, pool, |parent, return_address_avma| {
         sink.writer.add_stack(StackNode {
             parent,
             process: index,

@@ -111,7 +111,7 @@ impl Recorder {
                 }
                 time_ns = self.sink.last_ns;
             }
-            let record = Record { head, kind, words };
+            let record = Record { pool: &self.pool, head, kind, words };
             if translate(&record, time_ns, stream.thread, process, &mut self.sink) == Outcome::Invalid {
                 self.statistics.loss.records_invalid += 1;
             }

@@ -177,3 +177,34 @@ fn a_node_block_that_was_given_back_is_not_read_for_its_first_owner() {
         assert_eq!(recorded.trace.stacks().node(stack).expect("a stack").return_address_avma, 0x4000);
     }
 }
+
+#[test]
+fn a_node_is_known_although_one_before_it_is_not_written_yet() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    let mut process = Producer::exec(&pool, None);
+    let mut thread = process.thread(live_tid(1));
+    // Another thread has taken a number and lost its processor before it wrote the node.
+    let late = process.take_node_number();
+    let (parent, node) = (process.node(0, 0x4000), process.node(2, 0x5000));
+    assert_eq!((late, parent, node), (1, 2, 3));
+    assert!(thread.alloc(0x1000, 8, node));
+    pass_watermark();
+    session.step_now();
+    process.write_node(late, 0, 0x6000);
+    assert!(thread.alloc(0x2000, 8, late) && thread.alloc(0x3000, 8, process.node(late, 0x7000)));
+    pass_watermark();
+    session.step_now();
+    let recorded = stop(session, directory);
+    assert_eq!(recorded.summary.statistics.loss, heapr_trace::Loss::default());
+    let frames = |event: &heapr_trace::Event| {
+        let heapr_trace::Action::Alloc { stack, .. } = event.action else {
+            unreachable!("only allocations were written")
+        };
+        let stacks = recorded.trace.stacks();
+        let node = stacks.node(stack).expect("a stack");
+        (node.return_address_avma, stacks.node(node.parent).map(|caller| caller.return_address_avma))
+    };
+    let found: Vec<_> = recorded.events.iter().map(frames).collect();
+    assert_eq!(found, [(0x5000, Some(0x4000)), (0x6000, None), (0x7000, Some(0x6000))]);
+}

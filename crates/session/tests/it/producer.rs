@@ -77,8 +77,19 @@ impl<'a> Producer<'a> {
 
     /// Writes a stack node and gives its number.
     pub(crate) fn node(&mut self, parent: u32, return_address: u64) -> u32 {
-        let number = self.node_count;
+        let number = self.take_node_number();
+        self.write_node(number, parent, return_address);
+        number
+    }
+
+    /// The number of a node that is not written yet.
+    pub(crate) fn take_node_number(&mut self) -> u32 {
         self.node_count += 1;
+        self.node_count - 1
+    }
+
+    /// Writes the node of a number.
+    pub(crate) fn write_node(&mut self, number: u32, parent: u32, return_address: u64) {
         let per_block = self.pool.nodes_per_block() as u32;
         let block = number / per_block;
         if block as usize == self.node_blocks.len() {
@@ -90,7 +101,6 @@ impl<'a> Producer<'a> {
         let node = &nodes[(number % per_block) as usize];
         node.parent.store(parent, Relaxed);
         node.return_address.store(return_address, Release);
-        number
     }
 }
 
