@@ -44,6 +44,7 @@ pub(crate) fn attach_target(
     let heap = StoppedProcess::of(pid);
     let heap_plan = find_heap(&heap);
     let mut room = heap_plan.as_ref().map(|plan| plan.room(&heap)).unwrap_or_default();
+    let mut room = Some(&mut room);
     let mut found = None;
     let request = AttachRequest {
         pid,
@@ -55,16 +56,21 @@ pub(crate) fn attach_target(
         fail_at,
     };
     let report = heapr_inject::attach_held(&request, held, &mut |stopped| {
+        // There is one good moment only.
+        let Some(room) = room.take() else { return };
         found = Some(match &heap_plan {
-            Ok(plan) => rundown::walk(plan, &heap, &stopped.thread_pointers, &mut room)
-                .map_err(|error| error.to_string()),
+            Ok(plan) => {
+                rundown::read(plan, &heap, &stopped.thread_pointers, room).map_err(|error| error.to_string())
+            }
             // It changed under our eyes each time: now it stands still.
             Err(RundownError::NoMainArena { .. }) => rundown::Plan::make(&heap)
-                .and_then(|plan| rundown::walk(&plan, &heap, &stopped.thread_pointers, &mut room))
+                .and_then(|plan| rundown::read(&plan, &heap, &stopped.thread_pointers, room))
                 .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         });
     })?;
+    // The target runs again.
+    let found = found.map(|found| found.map(rundown::Reading::finish));
     Ok(AttachOutcome { report, found })
 }
 

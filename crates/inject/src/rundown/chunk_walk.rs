@@ -164,11 +164,13 @@ impl<'m, M: HeapMemory> Window<'m, M> {
         }
     }
 
-    /// The two words at `chunk_avma`.
+    /// The two words at `chunk_avma`. The one behind them is in the window, too, where there is one: lists of free chunks run through
+    /// it, and are followed in what was read.
     #[inline]
     fn header(&mut self, chunk_avma: u64) -> Option<(u64, u64)> {
+        const LINK_BYTES: u64 = 8;
         let offset = chunk_avma.wrapping_sub(self.start_avma);
-        if offset >= self.length as u64 || offset + HEADER_BYTES > self.length as u64 {
+        if offset >= self.length as u64 || offset + HEADER_BYTES + LINK_BYTES > self.length as u64 {
             self.fill(chunk_avma)?;
             return Some((word(self.content(), 0), word(self.content(), 8)));
         }

@@ -54,4 +54,4 @@ pub use layout::Version;
 pub use live_blocks::{BlockKind, LiveBlock, Rundown, Totals};
 pub use locate::Plan;
 pub use read_store::ReadStore;
-pub use walk::walk;
+pub use walk::{Reading, read, walk};

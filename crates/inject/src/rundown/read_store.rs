@@ -10,6 +10,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::slice::ChunksMut;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use super::error::Error;
@@ -40,17 +41,29 @@ impl ReadStore {
     }
 
     pub(super) fn slabs(&mut self) -> Slabs<'_> {
-        Slabs(Mutex::new(self.bytes.chunks_mut(SLAB_BYTES)))
+        Slabs { left: Mutex::new(self.bytes.chunks_mut(SLAB_BYTES)), were_short: AtomicBool::new(false) }
     }
 }
 
 /// What is left of the room.
 #[derive(Debug)]
-pub(super) struct Slabs<'s>(Mutex<ChunksMut<'s, u8>>);
+pub(super) struct Slabs<'s> {
+    left: Mutex<ChunksMut<'s, u8>>,
+    were_short: AtomicBool,
+}
 
 impl<'s> Slabs<'s> {
     fn take(&self) -> Option<&'s mut [u8]> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).next()
+        let slab = self.left.lock().unwrap_or_else(PoisonError::into_inner).next();
+        if slab.is_none() {
+            self.were_short.store(true, Relaxed);
+        }
+        slab
+    }
+
+    /// Whether all that was to be kept has found room.
+    pub(super) fn were_enough(&self) -> bool {
+        !self.were_short.load(Relaxed)
     }
 }
 
@@ -109,17 +122,10 @@ impl<'m, 's, M: HeapMemory> ReadOnce<'m, 's, M> {
 
 impl<M: HeapMemory> HeapMemory for ReadOnce<'_, '_, M> {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
-        /// Smaller ones are single words of malloc's own structures.
-        const LEAST_KEPT_BYTES: usize = 4096;
-        if self.kept.borrow().1.copy(address_avma, into).is_some() {
-            return into.len();
+        match self.kept.borrow().1.copy(address_avma, into) {
+            Some(()) => into.len(),
+            None => self.memory.read(address_avma, into),
         }
-        let is_kept = (LEAST_KEPT_BYTES..=SLAB_BYTES).contains(&into.len());
-        let Some(found) = is_kept.then(|| self.read_kept(address_avma, into.len())).flatten() else {
-            return self.memory.read(address_avma, into);
-        };
-        into[..found.len()].copy_from_slice(found);
-        found.len()
     }
 
     fn read_kept(&self, address_avma: u64, most_bytes: usize) -> Option<&[u8]> {
@@ -130,7 +136,8 @@ impl<M: HeapMemory> HeapMemory for ReadOnce<'_, '_, M> {
         let room = self.room(slab, most_bytes)?;
         let length = self.memory.read(address_avma, room);
         let found = &room[..length];
-        // If one that begins at the same place is forgotten for it that is no loss.
+        // Each begins near the end of the one before, or elsewhere: none lies in another, which would hide what is behind it. If one
+        // that begins at the same place is forgotten for this one, that is shorter.
         pieces.0.insert(address_avma, found);
         Some(found)
     }
@@ -158,18 +165,50 @@ impl<M: HeapMemory> HeapMemory for ReadOnce<'_, '_, M> {
 
 /// A target of which some is known already.
 #[derive(Debug)]
-pub(super) struct Known<'m, 's, M> {
-    memory: &'m M,
+pub(super) struct Known<'s, M> {
+    memory: M,
     pieces: Pieces<'s>,
 }
 
-impl<'m, 's, M: HeapMemory> Known<'m, 's, M> {
-    pub(super) fn new(memory: &'m M, pieces: Pieces<'s>) -> Self {
+impl<'s, M: HeapMemory> Known<'s, M> {
+    pub(super) fn new(memory: M, pieces: Pieces<'s>) -> Self {
         Self { memory, pieces }
     }
 }
 
-impl<M: HeapMemory> HeapMemory for Known<'_, '_, M> {
+/// A target that has gone on: nothing more can be read of it.
+#[derive(Debug)]
+pub(super) struct Nothing;
+
+impl HeapMemory for Nothing {
+    fn read(&self, _address_avma: u64, _into: &mut [u8]) -> usize {
+        0
+    }
+
+    fn mappings(&self) -> Result<Vec<Mapping>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn open(&self, _path: &str) -> std::io::Result<std::fs::File> {
+        Err(std::io::ErrorKind::NotFound.into())
+    }
+}
+
+impl<M: HeapMemory> HeapMemory for &M {
+    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
+        (**self).read(address_avma, into)
+    }
+
+    fn mappings(&self) -> Result<Vec<Mapping>, Error> {
+        (**self).mappings()
+    }
+
+    fn open(&self, path: &str) -> std::io::Result<std::fs::File> {
+        (**self).open(path)
+    }
+}
+
+impl<M: HeapMemory> HeapMemory for Known<'_, M> {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
         match self.pieces.copy(address_avma, into) {
             Some(()) => into.len(),
@@ -196,7 +235,7 @@ impl<M: HeapMemory> HeapMemory for Known<'_, '_, M> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 
@@ -233,15 +272,18 @@ mod tests {
         let slabs = store.slabs();
         let once = ReadOnce::new(&memory, &slabs);
         let mut bytes = vec![0; 0x1000];
-        assert_eq!(once.read(0x10_0000, &mut bytes), 0x1000);
+        assert_eq!(once.read_kept(0x10_0000, 0x1000).map(<[u8]>::len), Some(0x1000));
         assert_eq!(once.read(0x10_0000, &mut bytes[..64]), 64);
         assert_eq!((once.word_at_hand(0x10_0ff8), once.word_at_hand(0x10_1000)), (Some(0x10_0ff8), None));
         assert_eq!(once.word_at_hand(0x10_0ffc), None);
         assert_eq!(memory.reads.load(Relaxed), 1);
         // As far as it could be read.
-        assert_eq!(once.read(0x20_1000, &mut bytes), 0x800);
+        assert_eq!(once.read_kept(0x20_1000, 0x1000).map(<[u8]>::len), Some(0x800));
         assert_eq!((once.word_at_hand(0x20_17f8), once.word_at_hand(0x20_1800)), (Some(0x20_17f8), None));
+        assert!(slabs.were_enough());
         // There is room for half of it.
+        assert_eq!(once.read_kept(0x10_4000, 0x1000), None);
+        assert!(!slabs.were_enough());
         assert_eq!(once.read(0x10_4000, &mut bytes), 0x1000);
         assert_eq!(once.word_at_hand(0x10_4000), None);
         assert_eq!(u64::from_le_bytes(bytes[..8].try_into().unwrap()), 0x10_4000);
@@ -252,5 +294,7 @@ mod tests {
         assert_eq!(memory.reads.load(Relaxed), 3);
         assert_eq!(known.read(0x10_4000, &mut bytes[..8]), 8);
         assert_eq!(memory.reads.load(Relaxed), 4);
+        let gone = Known::new(Nothing, known.pieces);
+        assert_eq!((gone.read(0x10_0010, &mut bytes[..8]), gone.read(0x10_4000, &mut bytes[..8])), (8, 0));
     }
 }

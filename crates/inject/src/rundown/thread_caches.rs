@@ -60,12 +60,20 @@ impl CacheCandidates {
         self.first_empty.append(&mut other.first_empty);
     }
 
-    /// Adds all chunks that lie in caches, and those of the caches themselves, to `free`.
+    /// The words of each thread in which its pointer to its cache is, where those are needed.
+    pub(super) fn thread_words(&self, memory: &impl HeapMemory, thread_pointers: &[u64]) -> Vec<Vec<u64>> {
+        if self.empty.is_empty() && self.first_empty.is_empty() {
+            return Vec::new();
+        }
+        thread_pointers.iter().map(|pointer| words_below(memory, *pointer)).collect()
+    }
+
+    /// Adds all chunks that lie in caches, and those of the caches themselves, to `free`. `threads`: see [`Self::thread_words`].
     pub(super) fn collect<M: HeapMemory + Sync>(
         self,
         memory: &M,
         layout: &Layout,
-        thread_pointers: &[u64],
+        threads: &[Vec<u64>],
         free: &mut Vec<u64>,
         findings: &mut Vec<Finding>,
     ) {
@@ -109,8 +117,7 @@ impl CacheCandidates {
             first_empty: self.first_empty.iter().map(block).collect(),
             empty: self.empty.iter().map(block).collect(),
         };
-        let threads: Vec<_> = thread_pointers.iter().map(|pointer| words_below(memory, *pointer)).collect();
-        match known.slot(&threads) {
+        match known.slot(threads) {
             Some(slot) => {
                 let pointers = threads.iter().filter_map(|words| words.get(slot).copied());
                 let are_empty =

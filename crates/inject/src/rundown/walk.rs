@@ -7,24 +7,73 @@ use super::chunk_walk::Piece;
 use super::error::Error;
 use super::finding::{Finding, ListKind};
 use super::heap_memory::HeapMemory;
-use super::layout::{ALIGNMENT_BYTES, MIN_CHUNK_BYTES, PAGE_BYTES, fastbin_chunk_bytes};
+use super::layout::{ALIGNMENT_BYTES, Layout, MIN_CHUNK_BYTES, PAGE_BYTES, fastbin_chunk_bytes};
 use super::live_blocks::Rundown;
 use super::locate::{MainHeap, Plan};
 use super::mappings;
 use super::page_cache::PageCache;
 use super::parameters::Parameters;
 use super::piece_walk::{Found, Heaps, PieceWalk, other_arenas};
-use super::read_store::{Known, Pieces, ReadOnce, ReadStore, Slabs};
+use super::read_store::{Known, Nothing, Pieces, ReadOnce, ReadStore, Slabs};
+use super::thread_caches::CacheCandidates;
 use crate::maps::{self, Mapping};
 
-/// Walks the heap of the stopped target. `thread_pointers` are the threads' fs bases, as far as they are known: they
-/// help to tell an empty thread cache from a block of the program. `store`: of [`Plan::room`].
+/// Walks the heap of the stopped target, and finishes at once what [`read`] has begun.
+///
+/// # Errors
+/// As [`read`].
 pub fn walk(
     plan: &Plan,
     memory: &(impl HeapMemory + Sync),
     thread_pointers: &[u64],
     store: &mut ReadStore,
 ) -> Result<Rundown, Error> {
+    Ok(read(plan, memory, thread_pointers, store)?.finish())
+}
+
+/// What a walk has read: the target may run on before it is finished.
+#[derive(Debug)]
+pub struct Reading<'s> {
+    /// Without the chunks in the threads' caches.
+    rundown: Rundown,
+    /// `None`: they are in the rundown already.
+    caches: Option<CachesRead<'s>>,
+}
+
+/// What the chunks in the threads' caches are found by.
+#[derive(Debug)]
+struct CachesRead<'s> {
+    layout: Layout,
+    caches: CacheCandidates,
+    threads: Vec<Vec<u64>>,
+    memory: Known<'s, Nothing>,
+}
+
+impl Reading<'_> {
+    /// Follows the lists of the threads' caches through what was read: with many threads that takes as long as the reading.
+    #[must_use]
+    pub fn finish(self) -> Rundown {
+        let Self { mut rundown, caches } = self;
+        if let Some(CachesRead { layout, caches, threads, memory }) = caches {
+            caches.collect(&memory, &layout, &threads, &mut rundown.cached, &mut rundown.findings);
+        }
+        rundown.cached.sort_unstable();
+        rundown.cached.dedup();
+        rundown
+    }
+}
+
+/// Walks the heap of the stopped target. `thread_pointers` are the threads' fs bases, as far as they are known: they
+/// help to tell an empty thread cache from a block of the program. `store`: of [`Plan::room`].
+///
+/// # Errors
+/// See [`Error`].
+pub fn read<'s>(
+    plan: &Plan,
+    memory: &(impl HeapMemory + Sync),
+    thread_pointers: &[u64],
+    store: &'s mut ReadStore,
+) -> Result<Reading<'s>, Error> {
     let slabs = &store.slabs();
     let once = ReadOnce::new(memory, slabs);
     let mappings = memory.mappings()?;
@@ -34,14 +83,11 @@ pub fn walk(
     }
     walk.anonymous_memory();
     walk.lists();
-    let Walk { walk: PieceWalk { found, .. }, mut cached, arenas, scan, mut pieces, .. } = walk;
-    let Found { segments, caches, mut findings, .. } = found;
+    let Walk { walk: PieceWalk { found, .. }, cached, arenas, scan, mut pieces, .. } = walk;
+    let Found { segments, caches, findings, .. } = found;
     pieces.append(once.into_pieces());
-    let known = Known::new(memory, pieces);
-    caches.collect(&known, &plan.layout, thread_pointers, &mut cached, &mut findings);
-    cached.sort_unstable();
-    cached.dedup();
-    Ok(Rundown {
+    let threads = caches.thread_words(memory, thread_pointers);
+    let mut rundown = Rundown {
         version: plan.version,
         segments,
         cached,
@@ -49,7 +95,16 @@ pub fn walk(
         mapped_overhead_bytes: plan.layout.mapped_overhead_bytes(),
         arena_count: arenas.len() as u32,
         findings,
-    })
+    };
+    if slabs.were_enough() {
+        let memory = Known::new(Nothing, pieces);
+        let caches = Some(CachesRead { layout: plan.layout, caches, threads, memory });
+        return Ok(Reading { rundown, caches });
+    }
+    // Some of it must be read again, while it is as it was.
+    let known = Known::new(memory, pieces);
+    caches.collect(&known, &plan.layout, &threads, &mut rundown.cached, &mut rundown.findings);
+    Ok(Reading { rundown, caches: None })
 }
 
 /// The walk's state.
