@@ -53,6 +53,8 @@ impl Plan {
 
     /// Room for reading the heap as large as it is now. To be made before the stop: it takes its pages at once.
     pub fn room(&self, memory: &impl HeapMemory) -> ReadStore {
+        /// Heaps of arenas begin at multiples of their largest size.
+        const ARENA_HEAP_BYTES: u64 = 64 << 20;
         let mut heap_bytes = 0_u64;
         for heap in &self.heaps {
             // The target runs: what looks damaged may be in the midst of a change.
@@ -62,9 +64,17 @@ impl Plan {
         }
         // What they say of themselves is not more than what is mapped.
         let mapped = memory.mappings().unwrap_or_default();
-        let mapped_bytes =
-            mapped.iter().filter(|mapping| mapping.is_writable && !mapping.is_shared).map(Mapping::bytes);
-        ReadStore::with_room_for(heap_bytes.min(mapped_bytes.fold(0, u64::saturating_add)))
+        let bytes_of = |is_such: fn(&&Mapping) -> bool| {
+            mapped.iter().filter(is_such).map(Mapping::bytes).fold(0, u64::saturating_add)
+        };
+        let mapped_bytes = bytes_of(|mapping| mapping.is_writable && !mapping.is_shared);
+        // And where they are being changed not all are found.
+        let heaps_bytes = bytes_of(|mapping| {
+            let may_be_heap = mapping.start_avma.is_multiple_of(ARENA_HEAP_BYTES);
+            mapping.is_writable
+                && (mappings::is_brk(mapping) || mappings::is_private_anonymous(mapping) && may_be_heap)
+        });
+        ReadStore::with_room_for(heap_bytes.min(mapped_bytes).max(heaps_bytes))
     }
 
     /// The version of the target's libc.
