@@ -185,6 +185,7 @@ test('two files are compared; the copied command gives the same', async () => {
   const printed = await run(shown.work, command.replace(/^heapr /, `'${HEAPR}' `), [], { shell: true });
   const rows = await shown.page.locator('.rows-block .row').evaluateAll((rows) => rows.map((row) => row.children[0].textContent));
   assert.ok(rows.length > 0);
+  assert.ok(rows.every((text) => /^[+−-]/.test(text)), `each row differs: ${rows}`);
   const first = rows.find((text) => text.startsWith('+'));
   assert.ok(first === undefined || printed.includes(first), `${first} is in\n${printed}`);
   await shown.page.click('.switch button:has-text("Flame graph")');

@@ -53,7 +53,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
     },
     {
       key: 'stack', title: 'Stack', width: 0, text: (group) => group.frames.map(frameName).join(' ← '), exact: (group) => group.frames.map(frameName).join('\n'),
-      cell: (group) => <span class="stack-name">{group.frames[0] ? <FrameName frame={group.frames[0]} showsPlace={false} /> : '(no frames)'}{group.frames[1] && <span class="quiet">← {frameName(group.frames[1])}</span>}</span>,
+      cell: (group) => <span class="stack-name">{group.frames[0] ? <FrameName frame={group.frames[0]} showsPlace={false} /> : '(no frames)'}{group.frames[1] && <span class="quiet">← {group.frames[1].symbol ?? frameName(group.frames[1])}</span>}</span>,
     },
   ];
   return (
