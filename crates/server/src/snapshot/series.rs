@@ -137,9 +137,9 @@ pub(super) fn series(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let summaries = files.iter().map(|file| file.summary()).collect::<Result<Vec<_>>>()?;
     let wanted = request.r#match.to_lowercase();
     let mut courses = courses(&summaries);
+    sort(&mut courses, &request.sort)?;
     courses.retain(|course| request.same || !course.is_same());
     courses.retain(|course| wanted.is_empty() || course.name.to_lowercase().contains(&wanted));
-    sort(&mut courses, &request.sort)?;
     if !request.descending {
         courses.reverse();
     }
