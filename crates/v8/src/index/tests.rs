@@ -37,15 +37,21 @@ fn text(node_count: u64, seed: u64) -> String {
     let mut nodes = Vec::new();
     let mut edges = Vec::new();
     for node in 0..node_count {
-        let kind = if node == 0 { 9 } else { dice.below(15) };
-        let name = if kind == 3 && dice.below(2) == 0 { 1 } else { dice.below(strings.len() as u64) };
+        let node_kind = if node == 0 { 9 } else { dice.below(15) };
+        let name = if node_kind == 3 && dice.below(2) == 0 { 1 } else { dice.below(strings.len() as u64) };
         let id = if node == 77 { 1 << 40 } else { node * 2 + 1 };
         let bytes = if node == 99 { 5_000_000_000 } else { dice.below(3) * 24 };
         let edge_count = dice.below(6) + u64::from(node == 0) * 40;
-        nodes.push(json!([kind, name, id, bytes, edge_count, 0, dice.below(3)]));
+        nodes.push(json!([node_kind, name, id, bytes, edge_count, 0, dice.below(3)]));
         for edge in 0..edge_count {
-            let kind = dice.below(7);
-            let name = if kind == 1 || kind == 4 { edge } else { dice.below(strings.len() as u64) };
+            // The pieces of a concatenated string; anything else.
+            let is_piece = node_kind == 10 && edge < 2;
+            let kind = if is_piece { 3 } else { dice.below(7) };
+            let name = match kind {
+                _ if is_piece => 5 + edge,
+                1 | 4 => edge,
+                _ => dice.below(strings.len() as u64),
+            };
             // Most edges go forward, so that most nodes are reached.
             let to = if dice.below(4) == 0 {
                 dice.below(node_count)
@@ -234,6 +240,19 @@ fn lists_are_the_same_from_an_index() {
         let path = |objects: &dyn Objects| path_from_root(objects, &Naming::of(objects), node);
         assert_eq!(path(stored.objects()), path(memory.objects()));
     }
+}
+
+#[test]
+fn an_id_that_was_listed_is_that_of_its_row() {
+    let made = indexed(6000, 16);
+    let view = made.store.view(&made.file).unwrap();
+    let listed = view.search(&ObjectQuery::default(), ObjectOrder::Name, Page::top(100)).unwrap();
+    let fields = view.children(0, FieldOrder::Retained, Page::top(100)).unwrap();
+    for row in listed.rows.iter().chain(fields.rows.iter().map(|row| &row.object)) {
+        assert_eq!(view.node_of_id(row.id).unwrap(), Some(row.node));
+        assert_eq!(made.heap.snapshot().node_of_id(row.id), Some(row.node));
+    }
+    assert_eq!(view.node_of_id(1 << 50).unwrap(), None);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::analysis::{Naming, RetainingPaths, retaining_paths};
 use crate::devtools::{
     Comparison, Heap, Population, RetainersView, ScriptPaths, compare_by_id, compare_by_place,
 };
+use crate::view::listed_ids::ListedIds;
 use crate::view::rows::{RowMaker, lines};
 use crate::view::search::{page_of, search, sorted_page};
 use crate::view::{FieldRow, Listed, NodeNumber, ObjectOrder, ObjectQuery, ObjectRow, Objects, Page};
@@ -23,6 +24,7 @@ pub struct SnapshotView {
     summary: Arc<OnceLock<StoredSummary>>,
     /// See [`SnapshotView::with_short_names`].
     name_units: usize,
+    listed: Arc<ListedIds>,
 }
 
 /// Where the objects come from.
@@ -68,13 +70,25 @@ impl SnapshotView {
     /// The view of a snapshot in memory.
     pub fn of_heap(heap: Arc<Heap>) -> Self {
         let objects: Arc<dyn Objects> = Arc::clone(&heap) as _;
-        Self { objects, source: Source::Memory(heap), summary: Arc::default(), name_units: usize::MAX }
+        Self {
+            objects,
+            source: Source::Memory(heap),
+            summary: Arc::default(),
+            name_units: usize::MAX,
+            listed: Arc::default(),
+        }
     }
 
     /// The view of a snapshot in an index file.
     pub fn of_index(stored: Arc<StoredGraph>) -> Self {
         let objects: Arc<dyn Objects> = Arc::clone(&stored) as _;
-        Self { objects, source: Source::Index(stored), summary: Arc::default(), name_units: usize::MAX }
+        Self {
+            objects,
+            source: Source::Index(stored),
+            summary: Arc::default(),
+            name_units: usize::MAX,
+            listed: Arc::default(),
+        }
     }
 
     /// The same view, whose lists hold of the text of a concatenated string at least so many UTF-16 units, if it has them: a long
@@ -130,9 +144,9 @@ impl SnapshotView {
         self.objects.root()
     }
 
-    /// The node with that id.
+    /// The node with that id; of several the one that was listed last, or else the first.
     pub fn node_of_id(&self, id: u64) -> Result<Option<u32>> {
-        let node = self.objects.node_of_id(id);
+        let node = self.listed.node(id).or_else(|| self.objects.node_of_id(id));
         self.unless_damaged(node)
     }
 
@@ -206,6 +220,7 @@ impl SnapshotView {
         };
         let maker = self.maker();
         let rows = lines(&shown, |edge| maker.field(edge));
+        self.listed.add(rows.iter().map(|row| &row.object));
         self.unless_damaged(Listed { rows, total_count: total_count as u64 })
     }
 
@@ -227,6 +242,7 @@ impl SnapshotView {
         for row in &mut rows {
             row.distance = view.edge_distance(row.edge);
         }
+        self.listed.add(rows.iter().map(|row| &row.object));
         self.unless_damaged(Listed { rows, total_count: total_count as u64 })
     }
 
@@ -276,6 +292,7 @@ impl SnapshotView {
     fn rows(&self, nodes: &[u32], total_count: usize) -> Result<Listed<ObjectRow>> {
         let maker = self.maker();
         let rows = lines(nodes, |node| maker.object(node));
+        self.listed.add(&rows);
         self.unless_damaged(Listed { rows, total_count: total_count as u64 })
     }
 
