@@ -6,7 +6,9 @@ use std::cmp::Reverse;
 
 use crate::NodeKind;
 use crate::devtools::{Heap, NodesByClass, PlainObjects};
-use crate::view::{NodeNumber, ObjectOrder};
+use crate::index::layout::Column;
+use crate::index::stored_graph::StoredGraph;
+use crate::view::{NodeNumber, ObjectOrder, Objects as _};
 
 /// Objects that are kept at each end: two pages of a list.
 pub(crate) const END_ROWS: usize = 200;
@@ -19,9 +21,38 @@ const ORDERS: [ObjectOrder; 4] =
 pub(super) const NUMBERS_OF_CLASS: usize = 1 + ORDERS.len() * 2 * END_ROWS;
 
 /// Where the nodes of one end are among the numbers of a class.
-pub(super) fn place_of_end(order: ObjectOrder, is_start: bool) -> Option<usize> {
+fn place_of_end(order: ObjectOrder, is_start: bool) -> Option<usize> {
     let order = ORDERS.iter().position(|&known| known == order)?;
     Some(1 + (order * 2 + usize::from(!is_start)) * END_ROWS)
+}
+
+impl StoredGraph {
+    /// Looks up the class among the large ones.
+    pub(super) fn end_of_class(&self, class: u32, order: ObjectOrder, is_start: bool) -> Option<Vec<u32>> {
+        let place = place_of_end(order, is_start)?;
+        let begin_of = |row: u64| row * NUMBERS_OF_CLASS as u64;
+        let class_at = |row: u64| self.blocks.number(Column::ClassEnds, begin_of(row));
+        let (mut low, mut high) = (0, self.blocks.count(Column::ClassEnds) / NUMBERS_OF_CLASS as u64);
+        let count = high;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if class_at(middle) < class {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low == count || class_at(low) != class {
+            return None;
+        }
+        let begin = begin_of(low) + place as u64;
+        let nodes = self.blocks.numbers(Column::ClassEnds, begin..begin + END_ROWS as u64);
+        if nodes.iter().any(|&node| node >= self.node_count()) {
+            self.blocks.report(|| format!("{:?} of class {class} has no such node", Column::ClassEnds));
+            return Some(Vec::new());
+        }
+        Some(nodes)
+    }
 }
 
 /// The numbers of all large classes, in the order of classes.

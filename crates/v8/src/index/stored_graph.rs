@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::devtools::{CaptureMode, Class, InterfaceDefinition, ScriptPaths};
 use crate::format::NodeColumns;
 use crate::index::blocks::Blocks;
-use crate::index::class_ends::{END_ROWS, NUMBERS_OF_CLASS, place_of_end};
+use crate::index::class_ends::NUMBERS_OF_CLASS;
 use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
 use crate::index::walks::STEP;
 use crate::view::{NodeFacts, NodeNumber, ObjectOrder, Objects};
@@ -385,29 +385,7 @@ impl Objects for StoredGraph {
     }
 
     fn class_end(&self, class: u32, order: ObjectOrder, is_start: bool) -> Option<Vec<u32>> {
-        let place = place_of_end(order, is_start)?;
-        let begin_of = |row: u64| row * NUMBERS_OF_CLASS as u64;
-        let class_at = |row: u64| self.blocks.number(Column::ClassEnds, begin_of(row));
-        let (mut low, mut high) = (0, self.blocks.count(Column::ClassEnds) / NUMBERS_OF_CLASS as u64);
-        let count = high;
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if class_at(middle) < class {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        if low == count || class_at(low) != class {
-            return None;
-        }
-        let begin = begin_of(low) + place as u64;
-        let nodes = self.blocks.numbers(Column::ClassEnds, begin..begin + END_ROWS as u64);
-        if nodes.iter().any(|&node| node >= self.node_count()) {
-            self.blocks.report(|| format!("{:?} of class {class} has no such node", Column::ClassEnds));
-            return Some(Vec::new());
-        }
-        Some(nodes)
+        self.end_of_class(class, order, is_start)
     }
 
     fn numbers_of(&self, number: NodeNumber, nodes: &[u32]) -> Vec<u64> {
