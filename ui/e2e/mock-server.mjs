@@ -77,7 +77,7 @@ const edge = (number) => ({ edge: `field${number}`, edge_type: 'property', ...ob
 const trace = {
   duration_ns: DURATION_NS, start_unix_ns: 1763731325000000000, event_count: 15_600_000, is_complete: false, command_line: ['clang++', '-c', '<b>templates</b>.cc'],
   loss: { events_lost: 3, stacks_lost: 0, events_late: 0, records_invalid: 0, processes_refused: 1 }, damage: [{ offset: 4096, bytes: 512, what: 'checksum' }],
-  system: { kernel: 'Linux 6.18', machine: 'x86_64', cpu_count: 2, memory_bytes: 24 * GIB }, processes: [{ process: 0, pid: 77, name: 'clang++', command_line: [], start_ns: 0, end_ns: null, exit_code: 0, signal: null }],
+  system: { kernel: 'Linux 6.18', machine: 'x86_64', cpu_count: 2, memory_bytes: 24 * GIB }, processes: [{ process: 0, pid: 77, name: 'clang++', executable: '/usr/bin/clang', command_line: [], start_ns: 0, end_ns: null, exit_code: 0, signal: null }],
   threads: [{ thread: 0, process: 0, tid: 77, name: 'clang++', start_ns: 0, end_ns: null }], modules: [{ path: '/usr/bin/clang', build_id: null }], markers: [{ time_ns: 1.2e9, text: 'parsed <i>' }, { time_ns: 3.3e9, text: 'linked' }], totals,
 };
 const path = [{ name: '(root)', id: 1, held_as: '', place: null }, { name: 'globalThis', id: 5, held_as: '(2)', place: null }, { name: 'MemoryStore', id: 77, held_as: 'variable store', place: '/srv/memory.js:40:21' }, { name: 'Object', id: 99, held_as: '.sessions', place: null }];

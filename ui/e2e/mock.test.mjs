@@ -54,6 +54,11 @@ test('loss and damage are said in a banner', async () => {
   assert.match(await page.locator('.message.is-error').first().textContent(), /no trace: it begins with "GIF89a" \(offset 0\)/);
 });
 
+test('an image that a link was started by says so', async () => {
+  await show('view=images');
+  await page.waitForSelector('.rows-block .frame-name:has-text("run as clang++")');
+});
+
 test('an error of the server is said where the filters are', async () => {
   await show('view=stacks&require_frames=bad!!');
   await page.waitForSelector('.filter-error');

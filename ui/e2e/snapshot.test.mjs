@@ -29,6 +29,8 @@ const shown = viewed(async (work) => {
 const { show } = shown;
 const exact = (locator) => locator.evaluateAll((rows) => rows.sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((row) => [...row.children].map((cell) => cell.title)));
 
+const rowCount = async () => Number(await shown.page.getAttribute('.view [aria-rowcount]', 'aria-rowcount'));
+
 test('the summary has the numbers of heapr snapshot summary', async () => {
   await show('file=1');
   await shown.page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
@@ -80,6 +82,12 @@ test('three snapshots are shown side by side, what grew steadily first', async (
   for (const name of ['one', 'two', 'three']) assert.ok(heads.some((head) => head.startsWith(name)), `${name} in ${heads}`);
   const growth = (await exact(shown.page.locator('.rows-block .row'))).map((row) => Number(row[3].replace(/ bytes?$/, '').replaceAll(',', '')));
   assert.ok(growth[0] > 0 && growth[0] >= growth[5], growth.join());
+  // What is the same in all is there if it is asked for.
+  const differing = await rowCount();
+  await shown.page.click('label:has-text("those without a difference")');
+  await waitUntil(shown.page, (count) => Number(document.querySelector('.view [aria-rowcount]')?.ariaRowCount) > count, differing);
+  await shown.page.click('label:has-text("those without a difference")');
+  await waitUntil(shown.page, (count) => Number(document.querySelector('.view [aria-rowcount]')?.ariaRowCount) === count, differing);
   await shown.page.fill('.view .search', 'Session');
   // All classes were there before: the table of those that match comes a moment later.
   await waitUntil(shown.page, () => !document.querySelector('.table.is-old') && [...document.querySelectorAll('.rows-block .class-name')].every((name) => name.textContent.includes('Session')));

@@ -104,6 +104,16 @@ test('filters from the form, sorted by another column', async () => {
   await tableIsCommand();
 });
 
+test('a cull list is a file that the page reads', async () => {
+  await show('view=stacks');
+  await shown.page.keyboard.press('f');
+  await shown.page.setInputFiles('.filter-form input[type=file]', { name: 'mine.txt', mimeType: 'text/plain', buffer: Buffer.from('# of my own\njv_string_sized\n\nlibjq.so.1!jv_mem_alloc\n') });
+  await shown.page.waitForSelector('.chip:has-text("libjq.so.1!jv_mem_alloc")');
+  await shown.page.keyboard.press('Escape');
+  assert.match(await shownCommand(), /--cull-frames '?jv_string_sized'? --cull-frames '?libjq\.so\.1!jv_mem_alloc/);
+  await tableIsCommand();
+});
+
 test('a filter that cannot be read is said, and the page goes on', async () => {
   await show('view=stacks&range=2s&range=1s');
   await shown.page.waitForSelector('.filter-error');
@@ -185,6 +195,7 @@ test('two files are compared; the copied command gives the same', async () => {
   const printed = await run(shown.work, command.replace(/^heapr /, `'${HEAPR}' `), [], { shell: true });
   const rows = await shown.page.locator('.rows-block .row').evaluateAll((rows) => rows.map((row) => row.children[0].textContent));
   assert.ok(rows.length > 0);
+  assert.ok(rows.every((text) => /^[+−-]/.test(text)), `each row differs: ${rows}`);
   const first = rows.find((text) => text.startsWith('+'));
   assert.ok(first === undefined || printed.includes(first), `${first} is in\n${printed}`);
   await shown.page.click('.switch button:has-text("Flame graph")');

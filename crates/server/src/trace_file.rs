@@ -114,6 +114,8 @@ pub(crate) struct TraceFile {
     names: Pending<()>,
     /// The text of what went wrong.
     events: Pending<Result<(), String>>,
+    /// How long the sums took that nearly all queries need.
+    sums: Pending<Duration>,
     tasks: Mutex<Vec<Arc<Task>>>,
     selections: Kept<(FilterWords, Found), Selection>,
     rankings: Kept<RankingKey, KeptRanking>,
@@ -142,6 +144,7 @@ impl TraceFile {
             modified_unix_ns: i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds),
             names: Pending::new(),
             events: Pending::new(),
+            sums: Pending::new(),
             tasks: Mutex::new(Vec::new()),
             selections: Kept::new(SELECTIONS_KEPT),
             rankings: Kept::new(RANKINGS_KEPT),
@@ -174,6 +177,9 @@ impl TraceFile {
                 if reading.events.get().is_none() {
                     reading.events.set(Err("reading the events has failed".to_owned()));
                 }
+                if reading.sums.get().is_none() {
+                    reading.sums.set(Duration::ZERO);
+                }
             });
             let mut progress = |done: usize, all: usize| {
                 task.done.store(done, Ordering::Relaxed);
@@ -191,8 +197,10 @@ impl TraceFile {
             reading.end(&task);
             let task = reading.begin("adding up events");
             task.all.store(1, Ordering::Relaxed);
+            let start = Instant::now();
             // It fails only if nobody looks any more.
             let _ = reading.explorer.prepare(&is_closed);
+            reading.sums.set(start.elapsed());
             reading.end(&task);
         });
         file
@@ -260,6 +268,11 @@ impl TraceFile {
             message,
             offset: None,
         })
+    }
+
+    /// How long the adding up took; nothing while it goes on.
+    pub(crate) fn adding_up_took(&self) -> Option<Duration> {
+        self.sums.get()
     }
 
     /// What a filter chooses.

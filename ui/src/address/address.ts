@@ -48,6 +48,8 @@ const DEFAULTS = {
   after_at: '',
   picture: 'table',
   group: 'stacks',
+  /** Rows without a difference, too. */
+  same: false,
   // Native snapshots: which view of them, which one (-1: the last), the one before (`file:number`).
   part: 'summary',
   number: -1,

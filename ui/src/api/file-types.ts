@@ -27,6 +27,8 @@ export interface TraceProcess {
   process: number;
   pid: number;
   name: string;
+  /** The program's file: not always called as the process, where that was started by a link. */
+  executable: string;
   command_line: string[];
   start_ns: number;
   end_ns: number | null;

@@ -34,6 +34,8 @@ describe('recorded answers', () => {
     assert.deepEqual(names({ sort: 'distance' }), ['Array', 'Map', 'String']);
     const diff = answers.find('/api/diff', { before: { file: 0 }, after: { file: 1 }, by: 'stacks', sort: 'st', descending: true, offset: 0, limit: 9 }) as { groups: { names: string[] }[] };
     assert.deepEqual(diff.groups.map((group) => group.names[0]), ['b', 'a']);
+    const rows = (more: object) => (answers.find('/api/diff', { before: { file: 0 }, after: { file: 1 }, by: 'stacks', sort: 'so', offset: 0, limit: 9, ...more }) as { groups: object[]; match_count: number });
+    assert.deepEqual([rows({ same: false }).match_count, rows({ same: true }).groups.length], [0, 2], 'their outstanding bytes are the same');
     const frame = answers.find('/api/frame', { file: 0, frame: 'f1', sort: 'st' }) as { callers: { id: string }[] };
     assert.deepEqual(frame.callers.map((caller) => caller.id), ['f3', 'f2']);
   });

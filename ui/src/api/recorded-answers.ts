@@ -3,7 +3,7 @@
  * of them or, of a long one, the first.
  */
 import { recordedKey } from './recorded-key';
-import { type Row, rowOrder } from './recorded-order';
+import { type Row, differs, rowOrder } from './recorded-order';
 
 /** Where answers have rows, and how their number is called. */
 const ROWS = [['groups', 'match_count'], ['rows', 'row_count'], ['callers', ''], ['callees', '']] as const;
@@ -29,7 +29,7 @@ export class RecordedAnswers {
 
   /** The answer of a request, with the rows that it asks for; undefined if it was not recorded. */
   find(path: string, body: unknown): unknown {
-    const asked = (body ?? {}) as { sort?: string; descending?: boolean; offset?: number; limit?: number };
+    const asked = (body ?? {}) as { sort?: string; descending?: boolean; offset?: number; limit?: number; same?: boolean };
     const known = this.byKey.get(recordedKey(path, body));
     const isInOrder = known !== undefined && asked.descending !== false;
     const answer = known ?? (asked.sort === undefined ? undefined : this.inAnyOrder.get(recordedKey(path, { ...asked, sort: null })));
@@ -39,7 +39,9 @@ export class RecordedAnswers {
     for (const [name, count] of ROWS) {
       const list = found[name];
       if (!Array.isArray(list)) continue;
-      const ordered = isInOrder ? (list as Row[]) : sorted(list as Row[], path, asked.sort ?? OWN_ORDERS[path] ?? '', asked.descending !== false);
+      const sort = asked.sort ?? OWN_ORDERS[path] ?? '';
+      const wanted = asked.same === false ? (list as Row[]).filter((row) => differs(path, sort, row)) : (list as Row[]);
+      const ordered = isInOrder ? wanted : sorted(wanted, path, sort, asked.descending !== false);
       if (!ordered) return undefined;
       if (count === '') {
         found[name] = ordered;
@@ -47,7 +49,7 @@ export class RecordedAnswers {
       }
       found[name] = offset === undefined || limit === undefined ? ordered : ordered.slice(offset, offset + limit);
       // What was not recorded is not there: the table ends where the recording does.
-      found[count] = list.length;
+      found[count] = wanted.length;
     }
     return found;
   }

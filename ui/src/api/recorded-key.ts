@@ -1,7 +1,7 @@
 /** What a recorded answer is found by: the server writes the same keys (crates/server/src/static_page/key.rs). */
 
 /** What does not change an answer but only how much of it is sent. */
-const AMOUNT_FIELDS = new Set(['offset', 'limit', 'bins', 'series_max', 'frames_max', 'nodes_max', 'least_share', 'source_lines', 'from_ns', 'to_ns', 'descending', 'top']);
+const AMOUNT_FIELDS = new Set(['offset', 'limit', 'bins', 'series_max', 'frames_max', 'nodes_max', 'least_share', 'source_lines', 'from_ns', 'to_ns', 'descending', 'top', 'same']);
 
 /**
  * The key of a recorded answer: the path, and the body as JSON with its fields in order, without those that only say how much is asked

@@ -38,13 +38,19 @@ const ORDERS: Record<string, Record<string, Order>> = {
   },
 };
 
+const difference = (row: Row, metric: string) => number(metric)((row['after'] ?? {}) as Row) - number(metric)((row['before'] ?? {}) as Row);
+
+/** Whether a row of a comparison differs; the server leaves out those that do not unless it is asked for them (`same`). */
+export function differs(path: string, sort: string, row: Row): boolean {
+  if (path === '/api/diff') return difference(row, METRICS[sort] ?? '') !== 0;
+  if (path !== '/api/snapshot/series') return true;
+  return ['object_count_at', 'shallow_bytes_at', 'retained_bytes_at'].some((amounts) => new Set(row[amounts] as number[] | undefined).size > 1);
+}
+
 /** What comes first where a table is sorted so; null if the order is not known. */
 export function rowOrder(path: string, sort: string): Order | null {
   if (path === '/api/report' || path === '/api/frame') return METRICS[sort] === undefined ? null : greatest(number(METRICS[sort]));
-  if (path === '/api/diff') {
-    const metric = METRICS[sort];
-    return metric === undefined ? null : greatest((row) => Math.abs(number(metric)((row['after'] ?? {}) as Row) - number(metric)((row['before'] ?? {}) as Row)));
-  }
+  if (path === '/api/diff') return METRICS[sort] === undefined ? null : greatest((row) => Math.abs(difference(row, METRICS[sort] ?? '')));
   if (path === '/api/snapshot/diff') return sort === 'name' ? byText((row) => String(row['class'] ?? '')) : greatest(number(sort));
   if (path === '/api/snapshot/series' && /^\d+$/.test(sort)) return greatest((row) => (row['retained_bytes_at'] as number[] | undefined)?.[Number(sort)] ?? 0);
   return ORDERS[path]?.[sort] ?? null;

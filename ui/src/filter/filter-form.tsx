@@ -4,6 +4,7 @@ import type { Address } from '../address/address';
 import { go, useAddress } from '../address/use-address';
 import type { OpenFile } from '../api/types';
 import { snapshotTitle, snapshotsOf } from '../native/native-columns';
+import { PATTERNS_MAX, patternsOf } from './cull-list';
 
 const TYPES: [string, string][] = [
   ['', 'all'], ['aifi', 'AIFI: allocated inside, freed inside'], ['aifo', 'AIFO: allocated inside, freed outside'],
@@ -41,6 +42,7 @@ export function FilterForm({ file }: { file: OpenFile }) {
       <More name="heap" label="Heap" placeholder="malloc, mmap, or a number" address={address} choices={[['malloc', 'malloc'], ['mmap', 'mmap']]} />
       <More name="require_frames" label="With frame" placeholder="module!  module!symbol  symbol" address={address} choices={[]} />
       <More name="cull_frames" label="Cull frame" placeholder="module!  module!symbol  symbol" address={address} choices={[]} />
+      <CullList address={address} />
       <label class="check"><input type="checkbox" checked={address.temporary} onChange={() => go({ temporary: !address.temporary })} /> only temporary allocations</label>
       <label class="check"><input type="checkbox" checked={address.no_default_cull} onChange={() => go({ no_default_cull: !address.no_default_cull })} /> show the allocator's own frames</label>
     </div>
@@ -70,6 +72,29 @@ function Pair({ name, label, first, second, value }: { name: 'range' | 'lifetime
       <input type="text" aria-label={`${label}, ${first}`} placeholder={first} value={draft[0]} onChange={(event) => set(0, event.currentTarget.value)} />
       <input type="text" aria-label={`${label}, ${second}`} placeholder={second} value={draft[1]} onChange={(event) => set(1, event.currentTarget.value)} />
     </div>
+  );
+}
+
+/** Culls what a file lists. The file is read here: a shared address then holds the frames themselves. */
+function CullList({ address }: { address: Address }) {
+  const [trouble, setTrouble] = useState('');
+  const read = async (input: HTMLInputElement) => {
+    const list = input.files?.[0];
+    if (!list) return;
+    const patterns = patternsOf(await list.text());
+    input.value = '';
+    if (patterns.length > PATTERNS_MAX) return setTrouble(`${list.name} has ${patterns.length} frames; an address holds ${PATTERNS_MAX}. heapr report --cull-lists takes any number.`);
+    setTrouble(patterns.length === 0 ? `${list.name} lists no frames.` : '');
+    go({ cull_frames: [...new Set([...address.cull_frames, ...patterns])] });
+  };
+  return (
+    <>
+      <label class="field" title="One frame a line, as heapr report --cull-lists reads them">
+        <span>Cull list</span>
+        <input type="file" onChange={(event) => void read(event.currentTarget)} />
+      </label>
+      {trouble && <p class="filter-error" role="alert">{trouble}</p>}
+    </>
   );
 }
 

@@ -64,8 +64,7 @@ export function SessionBar({ file, isHeld, setHeld, askAgain }: SessionBarProps)
             <span class="quiet" title={`${formatBytes(status.file_bytes)} written`}>{formatDuration(status.duration_ns)}, {plural(status.event_count, 'event')}, {status.process_count === 1 ? '1 process' : `${formatCount(status.live_process_count)} of ${formatCount(status.process_count)} processes live`}</span>
           </>
         )}
-        <span class="grow" />
-        <span class="quiet" role="status">{said}</span>
+        <span class="quiet said" role="status" title={said}>{said}</span>
         {isRunning && (
           <>
             <button type="button" class="button" aria-pressed={isHeld} title="What is shown stands still; the recording goes on (H)" id="hold" onClick={() => setHeld(!isHeld)}>{isHeld ? 'Follow again' : 'Hold'}</button>

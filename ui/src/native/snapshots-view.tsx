@@ -26,6 +26,7 @@ export function SnapshotsView(props: TraceViewProps) {
   const snapshots = snapshotsOf(props.file);
   const shown = snapshots.find((snapshot) => snapshot.number === address.number) ?? snapshots.at(-1);
   if (!shown) {
+    if (props.file.session) return <Message kind="note">No snapshot was taken yet: <em>Snapshot</em>, above, takes one; it is shown a moment later.</Message>;
     return <Message kind="note">The trace holds no snapshots. <code>heapr run --snapshot-every 10 -- PROGRAM</code> takes them, and so does <code>heapr snapshot take PID</code>.</Message>;
   }
   const part = PARTS.find(([key]) => key === address.part)?.[0] ?? 'summary';

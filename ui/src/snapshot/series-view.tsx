@@ -6,6 +6,7 @@ import { answer } from '../api/use-answer';
 import type { ClassSeriesRow, HeapObject, OpenFile, RowsAnswer } from '../api/types';
 import { Curve } from '../canvas/curve';
 import { exactBytes, formatBytes, formatCount, formatPercent, formatSignedBytes, formatSignedCount, plural } from '../format';
+import { SameSwitch } from '../frame/same-switch';
 import { Search } from '../frame/search';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
@@ -29,7 +30,7 @@ export function SeriesView({ file, all, tools, onCommand }: SeriesProps) {
   const sort = address.sort || 'steady';
   const files = all.map((one) => one.file);
   const own = files.indexOf(file.file);
-  const body = { files, sort, descending: !address.ascending, match: address.match };
+  const body = { files, sort, descending: !address.ascending, match: address.match, same: address.same };
   const { tree, isLoading } = useTree<SeriesRow>(`${own} ${JSON.stringify(body)}`, async (parent, offset, limit, signal) => {
     if (parent === null) {
       const classes = await answer<RowsAnswer<ClassSeriesRow>>('/api/snapshot/series', { ...body, offset, limit }, signal);
@@ -45,11 +46,12 @@ export function SeriesView({ file, all, tools, onCommand }: SeriesProps) {
       label={`${file.name} series`} columns={seriesColumns(all, own)} tree={tree} rowKey={(row) => (row.id === undefined ? `class ${row.class ?? ''} ${row.place ?? ''}` : `@${row.id}`)}
       onSelect={(row) => showObject(row.id)} selected={address.object >= 0 ? `@${address.object}` : ''} canOpen={(row) => typeof row.class_keys?.[own] === 'string'} sort={sort} descending={!address.ascending}
       onSort={(key, descending) => go({ sort: key === 'steady' ? '' : key, ascending: !descending })} hidden={address.hidden} onHide={(hidden) => go({ hidden }, true)}
-      isOld={isLoading} empty="No class has this name."
+      isOld={isLoading} empty={address.match === '' ? 'No difference.' : 'No class of this name differs.'}
       tools={(
         <>
           {tools}
           <Search value={address.match} onChange={(match) => go({ match }, true)} label="Class filter" />
+          <SameSwitch title="Also classes that are the same in all snapshots" />
           <span class="quiet">a class opens to its objects in {file.name}</span>
         </>
       )}

@@ -30,10 +30,10 @@ interface Level<Row> {
   open: { at: number; level: Level<Row> }[];
 }
 
-/** How many rows a request asks for. */
-export const PAGE_ROWS = 200;
+/** How many rows a request asks for: what a large screen shows. */
+export const PAGE_ROWS = 100;
 /** Pages that are kept of one level; those farthest from what is seen go first. */
-const PAGES_KEPT = 200;
+const PAGES_KEPT = 400;
 
 export class LazyTree<Row> {
   private readonly top: Level<Row>;

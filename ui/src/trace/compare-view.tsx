@@ -8,6 +8,7 @@ import { matching, nodeImage, nodeName } from '../flame/flame-layout';
 import { useZoomable } from '../flame/use-zoomable';
 import { exactBytes, formatBytes, formatCount, formatPercent, formatSignedBytes, formatSignedCount } from '../format';
 import { Message } from '../frame/message';
+import { SameSwitch } from '../frame/same-switch';
 import { Search } from '../frame/search';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
@@ -93,7 +94,7 @@ function DiffTable({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
   const isBytes = metric.endsWith('_bytes');
   const by = address.group === 'frames' || address.group === 'images' ? address.group : 'stacks';
   const [sums, setSums] = useState<{ before: Metrics; after: Metrics } | null>(null);
-  const body = { ...sides, by, sort, match: address.match };
+  const body = { ...sides, by, sort, match: address.match, same: address.same };
   const { tree, isLoading } = useTree<DiffGroup>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {
       const diff = await answer<DiffAnswer>('/api/diff', { ...body, offset, limit }, signal);
@@ -130,6 +131,7 @@ function DiffTable({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
             {SORTS.map(([key, title]) => <option key={key} value={key}>{title}</option>)}
           </select>
           <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search the comparison" />
+          <SameSwitch title="Also those that differ only in another amount" />
           {sums && <span class="quiet">{amount(sums.before[metric])} → {amount(sums.after[metric])} ({signed(sums.after[metric] - sums.before[metric])})</span>}
         </>
       )}

@@ -1,16 +1,24 @@
 /** A frame in a cell: image quiet, symbol plain, place at the end. Always text, whatever stands in a symbol. */
-import type { Frame } from '../api/types';
+import type { Frame, OpenFile } from '../api/types';
 import { imageColour } from '../canvas/colours';
 import { fileName, unnamedCode } from '../format';
 import { isDrawnDark } from '../frame/theme';
 import { framePlace } from './metric-columns';
 
+/** The names of the processes that were started by a link to an image, as redis-server is one to redis-check-rdb. */
+export function runAs(file: OpenFile, module: string | null): string {
+  const names = (file.trace?.processes ?? []).filter(({ executable, name }) => executable === module && fileName(executable) !== name).map(({ name }) => name);
+  return [...new Set(names)].join(', ');
+}
+
 /** An image alone, with its path. */
-export function ImageName({ module }: { module: string | null }) {
+export function ImageName({ file, module }: { file: OpenFile; module: string | null }) {
+  const names = runAs(file, module);
   return (
-    <span class="frame-name">
+    <span class="frame-name" title={names && `${names} is a link to this file`}>
       <i class="swatch" style={{ background: imageColour(module === null ? '' : fileName(module), isDrawnDark()) }} />
       <span class="symbol">{module ?? '(no module)'}</span>
+      {names && <span class="quiet">run as {names}</span>}
     </span>
   );
 }

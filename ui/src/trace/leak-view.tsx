@@ -41,7 +41,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   });
   const columns: Column<Group>[] = [
     { key: 'percent', title: '%', isNumber: true, width: 4.2, text: (group) => (whole ? formatPercent(group.outstanding_bytes, whole.outstanding_bytes).replace(' %', '') : '') },
-    { key: 'outstanding_bytes', title: 'Live bytes', isNumber: true, width: 6.6, sort: 'bytes', text: (group) => formatBytes(group.outstanding_bytes), exact: (group) => exactBytes(group.outstanding_bytes), raw: (group) => group.outstanding_bytes },
+    { key: 'outstanding_bytes', title: 'Live bytes', isNumber: true, width: 7.2, sort: 'bytes', text: (group) => formatBytes(group.outstanding_bytes), exact: (group) => exactBytes(group.outstanding_bytes), raw: (group) => group.outstanding_bytes },
     { key: 'outstanding_count', title: 'Live', isNumber: true, width: 6.6, sort: 'count', text: (group) => formatCount(group.outstanding_count), raw: (group) => group.outstanding_count },
     { key: 'freed_share', title: 'Unfreed', help: 'Share of the allocations of this stack that were never freed: 100 % is typical of a leak', isNumber: true, width: 6.4, sort: 'unfreed', text: (group) => formatPercent(group.outstanding_count, group.total_count) },
     age('mean_age_ns', 'Mean age', 'From allocation to the end, on average'),
@@ -53,7 +53,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
     },
     {
       key: 'stack', title: 'Stack', width: 0, text: (group) => group.frames.map(frameName).join(' ← '), exact: (group) => group.frames.map(frameName).join('\n'),
-      cell: (group) => <span class="stack-name">{group.frames[0] ? <FrameName frame={group.frames[0]} showsPlace={false} /> : '(no frames)'}{group.frames[1] && <span class="quiet">← {frameName(group.frames[1])}</span>}</span>,
+      cell: (group) => <span class="stack-name">{group.frames[0] ? <FrameName frame={group.frames[0]} showsPlace={false} /> : '(no frames)'}{group.frames[1] && <span class="quiet">← {group.frames[1].symbol ?? frameName(group.frames[1])}</span>}</span>,
     },
   ];
   return (

@@ -2,7 +2,7 @@
 import { useEffect } from 'preact/hooks';
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
-import type { Filter, Frame, Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/types';
+import type { Filter, Frame, Group, HeapTotals, Metrics, OpenFile, ReportAnswer, Totals } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural } from '../format';
 import { Message } from '../frame/message';
@@ -27,7 +27,7 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
         <Ranking title="Largest at the peak" answer={peak.data} metric="peak_bytes" onMore={() => go({ view: 'stacks', sort: 'peak' })} />
         <Ranking title="Largest outstanding" answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: '' })} />
         <Ranking title="Most allocations" answer={churn.data} metric="total_count" onMore={() => go({ view: 'stacks', sort: 'stc' })} />
-        <Ranking title="Images by outstanding bytes" answer={images.data} metric="outstanding_bytes" onMore={() => go({ view: 'images', sort: '' })} isImages />
+        <Ranking title="Images by outstanding bytes" answer={images.data} metric="outstanding_bytes" onMore={() => go({ view: 'images', sort: '' })} imagesOf={file} />
       </div>
       {stacks.data && stacks.data.heaps.length > 0 && <Heaps heaps={stacks.data.heaps} />}
       <JavaScriptNote {...{ file }} />
@@ -65,16 +65,17 @@ interface RankingProps {
   answer: ReportAnswer | null;
   metric: keyof Metrics;
   onMore: () => void;
-  isImages?: boolean;
+  /** The groups are images of this file. */
+  imagesOf?: OpenFile;
 }
 
-function Ranking({ title, answer, metric, onMore, isImages = false }: RankingProps) {
+function Ranking({ title, answer, metric, onMore, imagesOf }: RankingProps) {
   const address = useAddress();
   const whole = answer?.all[metric] ?? 0;
   const amount = (value: number) => (metric.endsWith('_bytes') ? formatBytes(value) : formatCount(value));
   const open = (group: Group) => {
     const first = group.frames[0];
-    if (!isImages) go({ view: 'stacks', select: group.id, sort: metric === 'peak_bytes' ? 'peak' : metric === 'total_count' ? 'stc' : '' });
+    if (!imagesOf) go({ view: 'stacks', select: group.id, sort: metric === 'peak_bytes' ? 'peak' : metric === 'total_count' ? 'stc' : '' });
     else if (first) go({ ...addedFilter(address, { require_frames: [framePattern({ ...first, symbol: null })] }), view: 'stacks' });
   };
   return (
@@ -87,7 +88,7 @@ function Ranking({ title, answer, metric, onMore, isImages = false }: RankingPro
               <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (group[metric] * 100) / whole}%` }} /></span>
               <span class="amount">{amount(group[metric])}</span>
               <span class="percent">{formatPercent(group[metric], whole)}</span>
-              {isImages ? <ImageName module={group.frames[0]?.module ?? null} /> : group.frames[0] ? <StackName frames={group.frames} /> : <span class="quiet">(no frames)</span>}
+              {imagesOf ? <ImageName file={imagesOf} module={group.frames[0]?.module ?? null} /> : group.frames[0] ? <StackName frames={group.frames} /> : <span class="quiet">(no frames)</span>}
             </button>
           </li>
         ))}
@@ -160,7 +161,7 @@ function Facts({ file }: Pick<TraceViewProps, 'file'>) {
   const facts: [string, string][] = [
     ['Command', trace.command_line.join(' ')], ['File', `${file.path} (${formatBytes(file.file_bytes)})`],
     ['Started', trace.start_unix_ns > 0 ? new Date(trace.start_unix_ns / 1e6).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC') : ''],
-    ['Duration', formatDuration(trace.duration_ns)], ['Events', `${formatCount(trace.event_count)}${trace.is_complete ? '' : ', the recording was broken off'}`],
+    ['Duration', formatDuration(trace.duration_ns)], ['Events', `${formatCount(trace.event_count)}${trace.is_complete ? '' : file.session?.state === 'recording' || file.session?.state === 'full' ? ' so far' : ', the recording was broken off'}`],
     ['Processes', formatCount(trace.processes.length)], ['Threads', formatCount(trace.threads.length)], ['Modules', formatCount(trace.modules.length)],
     ...Object.entries(trace.system ?? {}).map(([key, value]): [string, string] => [
       SYSTEM_WORDS[key] ?? key.replace(/_(bytes|count)$/, '').replaceAll('_', ' '), typeof value === 'number' ? (key.endsWith('_bytes') ? formatBytes(value) : formatCount(value)) : (value ?? ''),

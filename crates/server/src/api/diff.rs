@@ -69,6 +69,9 @@ struct DiffRequest {
     limit: usize,
     #[serde(default)]
     r#match: String,
+    /// Groups that are the same in what is sorted by, and differ in something else, too.
+    #[serde(default)]
+    same: bool,
 }
 
 fn stacks() -> String {
@@ -130,7 +133,11 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let sides =
         [OpenSide::open(context, &request.before, false)?, OpenSide::open(context, &request.after, false)?];
     let union = union(context, &sides)?;
-    let (groups, [before, after]) = union.groups([sides[0].side(), sides[1].side()], by, sort)?;
+    let (mut groups, [before, after]) = union.groups([sides[0].side(), sides[1].side()], by, sort)?;
+    if !request.same {
+        // They are the last.
+        groups.truncate(groups.partition_point(|group| sort.of(&group.before) != sort.of(&group.after)));
+    }
     let group_count = groups.len();
     let text = request.r#match.to_lowercase();
     let matches = |group: &&DifferenceGroup| {

@@ -124,7 +124,8 @@ fn trace_facts(host: &dyn Host, file: &TraceFile) -> Value {
             let signal = status.map(|status| status & 0x7f).filter(|&signal| signal != 0);
             let exit_code = status.filter(|_| signal.is_none()).map(|status| status >> 8 & 0xff);
             json!({
-                "process": number, "pid": process.pid, "name": process.name(), "command_line": process.command_line,
+                "process": number, "pid": process.pid, "name": process.name(), "executable": process.executable,
+                "command_line": process.command_line,
                 "start_ns": process.start_ns, "end_ns": process.end_ns, "exit_code": exit_code, "signal": signal,
             })
         })

@@ -21,7 +21,7 @@ use crate::trace_file::{Growth, Identity, TraceFile};
 
 /// Between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Reading the file takes at most one part in so many of the time.
+/// Reading the file and adding up take at most one part in so many of the time.
 const SHARE_OF_TIME: u32 = 4;
 /// How long a file that may just be moved is looked after.
 const MOVE_PATIENCE: Duration = Duration::from_secs(5);
@@ -44,6 +44,7 @@ pub(crate) fn start(entry: Weak<Entry>, session: Arc<RunningSession>, reading: R
             file: None,
             is_empty: true,
             shown: None,
+            last: Weak::new(),
             growth: Arc::default(),
         };
         follower.run();
@@ -63,26 +64,29 @@ struct Follower {
     /// Nothing could be shown yet.
     is_empty: bool,
     shown: Option<Shown>,
+    /// The state that is shown: what it holds is added up behind its reading.
+    last: Weak<TraceFile>,
     /// What was read already.
     growth: Arc<Growth>,
 }
 
 impl Follower {
     fn run(&mut self) {
-        let mut next_reading = Instant::now();
+        // When the last reading had ended, and how long it took.
+        let (mut read, mut took) = (Instant::now(), Duration::ZERO);
         loop {
             if self.entry.strong_count() == 0 {
                 return;
             }
             match self.session.look() {
                 Ok(status) => {
-                    if Instant::now() >= next_reading && self.is_wanted(&status) {
+                    if self.is_time(read, took) && self.is_wanted(&status) {
                         let start = Instant::now();
                         match self.read_again(&status) {
                             Ok(()) => self.shown = Some(newness(&status)),
                             Err(trouble) => self.session.note_trouble(trouble),
                         }
-                        next_reading = Instant::now() + start.elapsed() * (SHARE_OF_TIME - 1);
+                        (read, took) = (Instant::now(), start.elapsed());
                     }
                 }
                 Err(ClientError::NoSuchSession { .. }) => return self.end(),
@@ -90,6 +94,13 @@ impl Follower {
             }
             std::thread::sleep(LOOK_INTERVAL);
         }
+    }
+
+    /// Whether what was read last is added up, and as long ago as its share of the time asks for.
+    fn is_time(&self, read: Instant, took: Duration) -> bool {
+        // What nobody holds any more needs no sums.
+        let added_up = self.last.upgrade().map_or(Some(Duration::ZERO), |file| file.adding_up_took());
+        added_up.is_some_and(|added_up| read.elapsed() >= added_up + (took + added_up) * (SHARE_OF_TIME - 1))
     }
 
     fn is_wanted(&self, status: &SessionStatus) -> bool {
@@ -126,6 +137,7 @@ impl Follower {
         }
         let Some(entry) = self.entry.upgrade() else { return Ok(()) };
         self.growth.note_shown(&trace);
+        self.last = Arc::downgrade(&trace);
         entry.show(path, identity, trace);
         self.session.note_shown(until_ns);
         self.is_empty = false;

@@ -1,5 +1,5 @@
-//! The first objects of a class in an order, kept; those of the large classes are found while the page shows the classes in that order,
-//! so that a class of millions of objects opens at once, too.
+//! The first objects of a class in an order, kept; where there is no index, which has them, those of the large classes are found while the page
+//! shows the classes in that order, so that a class of millions of objects opens at once, too.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -78,6 +78,9 @@ pub(super) fn prepare<'a>(
     classes: impl Iterator<Item = (&'a str, u64)>,
     (order, is_from_start): (ObjectOrder, bool),
 ) {
+    if file.has_index() {
+        return;
+    }
     {
         let mut prepared = file.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         if prepared.contains(&(order, is_from_start)) {

@@ -148,7 +148,8 @@ pub(super) fn objects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     };
     let wanted = request.r#match.to_lowercase();
     let name_test = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase().contains(&wanted);
-    let listed = if request.asks_for_all() && passing.is_none() && request.is_among_the_first() {
+    let is_plain = request.asks_for_all() && passing.is_none() && request.is_among_the_first();
+    let listed = if is_plain && !file.has_index() {
         let key = (classes, order, request.descending);
         FirstObjects::of(&file, &key, context.cancel)?.listed(&file, request.offset, request.limit())?
     } else {
@@ -210,8 +211,7 @@ pub(super) fn dominators(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let node = request.id.map_or(Ok(file.view.root()), |id| file.node(id))?;
     let listed = request.ask(&file, |page| file.view.dominated(node, page))?;
     let objects = file.view.objects();
-    let row =
-        |row: &ObjectRow| object(objects, row).with_children(objects.dominated_by(row.node).len() as u32);
+    let row = |row: &ObjectRow| object(objects, row).with_children(objects.dominated_by_count(row.node));
     let rows: Vec<ObjectJson> = listed.rows.iter().map(row).collect();
     answer_json(&json!({
         "schema": "heapr.view.snapshot.dominators/1",

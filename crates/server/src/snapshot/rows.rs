@@ -6,7 +6,7 @@ use heapr_v8::view::{FieldRow, ObjectRow, Objects};
 use serde::Serialize;
 
 /// Characters of a name in a list.
-const NAME_CHARS_MAX: usize = 200;
+pub(super) const NAME_CHARS_MAX: usize = 200;
 
 /// An object.
 #[derive(Debug, Serialize)]

@@ -26,6 +26,8 @@ struct SeriesRequest {
     offset: usize,
     limit: usize,
     r#match: String,
+    /// Classes that are the same in all, too.
+    same: bool,
 }
 
 impl Default for SeriesRequest {
@@ -37,6 +39,7 @@ impl Default for SeriesRequest {
             offset: 0,
             limit: 200,
             r#match: String::new(),
+            same: false,
         }
     }
 }
@@ -55,6 +58,12 @@ struct ClassCourse<'a> {
 impl ClassCourse<'_> {
     fn growth(&self) -> SteadyGrowth {
         SteadyGrowth::of(&self.retained_bytes)
+    }
+
+    /// Whether no amount of it differs from one snapshot to another.
+    fn is_same(&self) -> bool {
+        let amounts = [&self.object_counts, &self.shallow_bytes, &self.retained_bytes];
+        amounts.iter().all(|of| of.windows(2).all(|pair| pair[0] == pair[1]))
     }
 
     fn count_growth(&self) -> i64 {
@@ -128,8 +137,9 @@ pub(super) fn series(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let summaries = files.iter().map(|file| file.summary()).collect::<Result<Vec<_>>>()?;
     let wanted = request.r#match.to_lowercase();
     let mut courses = courses(&summaries);
-    courses.retain(|course| wanted.is_empty() || course.name.to_lowercase().contains(&wanted));
     sort(&mut courses, &request.sort)?;
+    courses.retain(|course| request.same || !course.is_same());
+    courses.retain(|course| wanted.is_empty() || course.name.to_lowercase().contains(&wanted));
     if !request.descending {
         courses.reverse();
     }

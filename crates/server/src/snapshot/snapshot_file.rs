@@ -9,6 +9,7 @@ use heapr_v8::{Error as V8Error, ReadOptions, Snapshot, StoredSummary};
 use serde_json::{Value, json};
 
 use super::first_objects::{FirstKey, FirstObjects, KEPT_CLASSES};
+use super::rows::NAME_CHARS_MAX;
 use super::summary::{FilterKey, Passing};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
@@ -57,12 +58,18 @@ impl SnapshotFile {
         view.summary().map_err(|error| told(&error))?;
         Ok(Self {
             path: path.to_owned(),
-            view,
+            // Lists cut names after so many characters, each of two units at most.
+            view: view.with_short_names(2 * NAME_CHARS_MAX + 2),
             heap: Kept::new(1),
             passing: Kept::new(4),
             first_objects: Kept::new(KEPT_CLASSES),
             prepared: Mutex::default(),
         })
+    }
+
+    /// Whether the first objects of classes stand in an index.
+    pub(super) fn has_index(&self) -> bool {
+        self.view.objects().class_rows(0).is_some()
     }
 
     /// An error of the snapshot's own.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Fields that only say how much of an answer is sent.
-const AMOUNT_FIELDS: [&str; 12] = [
+const AMOUNT_FIELDS: [&str; 13] = [
     "offset",
     "limit",
     "bins",
@@ -16,6 +16,7 @@ const AMOUNT_FIELDS: [&str; 12] = [
     "to_ns",
     "descending",
     "top",
+    "same",
 ];
 
 /// Path and what is essential of the body.

@@ -124,7 +124,8 @@ pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
         return Ok(());
     };
     recorder.record("snapshot/suspects", json!({"files": all, "top": 20}))?;
-    recorder.record("snapshot/series", json!({"files": all, "sort": "steady", "limit": ROWS}))?;
+    recorder
+        .record("snapshot/series", json!({"files": all, "sort": "steady", "limit": ROWS, "same": true}))?;
     for other in others {
         if !recorder.begin(&format!("comparison of files {first} and {other}")) {
             continue;

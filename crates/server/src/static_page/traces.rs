@@ -188,7 +188,7 @@ pub(super) fn record_pairs(recorder: &mut Recorder<'_>) -> Result<()> {
             body
         };
         for by in ["stacks", "frames", "images"] {
-            recorder.record("diff", with(json!({"by": by, "sort": "so", "limit": ROWS})))?;
+            recorder.record("diff", with(json!({"by": by, "sort": "so", "limit": ROWS, "same": true})))?;
         }
         for direction in ["top-down", "bottom-up"] {
             let body = json!({"value": "outstanding_bytes", "direction": direction, "nodes_max": 10_000});

@@ -67,6 +67,16 @@ fn two_moments_of_a_file_are_compared() {
     let deltas: i64 =
         diff["groups"].as_array().unwrap().iter().map(|group| group["delta"].as_i64().unwrap()).sum();
     assert_eq!(deltas, 20_000);
+    // In what nobody did, no stack differs.
+    for (same, count) in [(false, 0), (true, 2)] {
+        let body = format!(
+            "{{\"before\":{},\"after\":{},\"sort\":\"src\",\"same\":{same}}}",
+            side(1000),
+            side(3000)
+        );
+        let diff = server.ask("diff", &body).json();
+        assert_eq!((&diff["group_count"], &diff["match_count"]), (&count.into(), &count.into()), "{diff}");
+    }
     for direction in ["top-down", "bottom-up"] {
         let body = format!(
             "{{\"before\":{},\"after\":{},\"value\":\"total_bytes\",\"direction\":\"{direction}\",\"collapse_recursion\":true}}",

@@ -48,6 +48,20 @@ fn each_class_has_its_numbers_in_each_snapshot() {
 }
 
 #[test]
+fn classes_that_are_the_same_in_all_are_shown_if_they_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a.heapsnapshot", "b.heapsnapshot", "c.heapsnapshot"].map(|name| folder.path().join(name));
+    for (path, count) in paths.iter().zip([10, 10, 20]) {
+        write_snapshot(path, count);
+    }
+    let server = Running::start(&paths);
+    for (files, same, count) in [([0, 1], false, 0), ([0, 1], true, 1), ([0, 2], false, 1)] {
+        let (_, answer) = series(&server, &json!({"files": files, "match": "order", "same": same}));
+        assert_eq!(answer["row_count"], json!(count), "{files:?} {answer}");
+    }
+}
+
+#[test]
 fn what_makes_no_series_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let paths = ["a.heapsnapshot", "b.heapsnapshot"].map(|name| folder.path().join(name));

@@ -32,9 +32,14 @@ impl Heap {
 
 /// The name that DevTools shows, WTF-8.
 pub fn display_name<H: Objects + ?Sized>(heap: &H, node: u32) -> Cow<'_, [u8]> {
+    display_name_up_to(heap, node, STRING_LIMIT)
+}
+
+/// The same; of a concatenated string the pieces up to a length (in UTF-16 units).
+fn display_name_up_to<H: Objects + ?Sized>(heap: &H, node: u32, most_units: usize) -> Cow<'_, [u8]> {
     let name = heap.string_bytes(heap.name_index(node));
     match heap.kind(node) {
-        NodeKind::CONS_STRING => Cow::Owned(cons_string(heap, node)),
+        NodeKind::CONS_STRING => Cow::Owned(cons_string(heap, node, most_units)),
         NodeKind::OBJECT if *name == *b"Object" => Cow::Owned(plain_object(heap, node)),
         _ => name,
     }
@@ -42,16 +47,21 @@ pub fn display_name<H: Objects + ?Sized>(heap: &H, node: u32) -> Cow<'_, [u8]> {
 
 /// The same, to print.
 pub fn display_text<H: Objects + ?Sized>(heap: &H, node: u32) -> String {
-    String::from_utf8_lossy(&display_name(heap, node)).into_owned()
+    display_text_up_to(heap, node, STRING_LIMIT)
 }
 
-fn cons_string<H: Objects + ?Sized>(heap: &H, node: u32) -> Vec<u8> {
+/// The same; of a concatenated string at least so many UTF-16 units, if it has them.
+pub(crate) fn display_text_up_to<H: Objects + ?Sized>(heap: &H, node: u32, units: usize) -> String {
+    String::from_utf8_lossy(&display_name_up_to(heap, node, units.min(STRING_LIMIT))).into_owned()
+}
+
+fn cons_string<H: Objects + ?Sized>(heap: &H, node: u32, most_units: usize) -> Vec<u8> {
     let (mut name, mut units) = (Vec::new(), 0);
     let mut stack = vec![node];
     // Shared pieces can make a string out of itself many times over; each turn must be paid for.
     let mut turns = 0;
     while let Some(node) = stack.pop()
-        && units < STRING_LIMIT
+        && units < most_units
         && turns < 64 * STRING_LIMIT
     {
         turns += 1;

@@ -36,6 +36,7 @@ pub use comparison::{
     ClassDifference, Comparison, ObjectDifference, compare, compare_as_devtools, compare_by_id,
     compare_by_place, compare_class,
 };
+pub(crate) use display_name::display_text_up_to;
 pub use display_name::{display_name, display_text, edge_text};
 pub use distances::{BASE_SYSTEM_DISTANCE, NO_DISTANCE};
 pub use duplicate_strings::DuplicateStrings;

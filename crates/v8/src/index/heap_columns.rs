@@ -7,6 +7,7 @@ use crate::StoredSummary;
 use heapr_graph::{DominatorTree, Retainers};
 
 use crate::devtools::{CaptureMode, Heap, NodesByClass, PlainObjects, ScriptPaths};
+use crate::index::class_ends::class_ends;
 use crate::index::fingerprint::Fingerprint;
 use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
 use crate::index::writer::ColumnWriter;
@@ -39,10 +40,13 @@ pub(super) fn write(
         let by_class = scope.spawn(|| nodes_by_class(heap));
         write_tree(&mut writer, heap, tree)?;
         write_shapes(&mut writer, &plain)?;
-        drop(plain);
         let by_class = joined(by_class);
-        writer.numbers(Column::ClassBorders, by_class.borders)?;
-        writer.numbers(Column::ClassNodes, by_class.nodes)
+        std::thread::scope(|scope| {
+            let class_ends = scope.spawn(|| class_ends(heap, &by_class, plain));
+            writer.numbers(Column::ClassBorders, by_class.borders.iter().copied())?;
+            writer.numbers(Column::ClassNodes, by_class.nodes.iter().copied())?;
+            writer.numbers(Column::ClassEnds, joined(class_ends))
+        })
     })?;
     writer.finish(Directory {
         fingerprint,

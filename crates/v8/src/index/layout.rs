@@ -19,7 +19,7 @@ use crate::index::fingerprint::Fingerprint;
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 pub(crate) const MAGIC: [u8; 8] = *b"heaprV8i";
 /// Changes with the layout and with the meaning of any column.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 pub(crate) const HEADER_BYTES: usize = 32;
 /// A directory is a few bytes for each block of the file; this one would be of a file of terabytes.
 pub(crate) const MOST_DIRECTORY_BYTES: u64 = 1 << 30;
@@ -108,9 +108,11 @@ pub(crate) enum Column {
     ClassBorders,
     /// Nodes by their class: see [`crate::devtools::NodesByClass`].
     ClassNodes,
+    /// Of each large class: its number, and the nodes at both ends of its lists: see [`crate::index::class_ends`].
+    ClassEnds,
 }
 
-pub(crate) const COLUMN_COUNT: usize = Column::ClassNodes as usize + 1;
+pub(crate) const COLUMN_COUNT: usize = Column::ClassEnds as usize + 1;
 
 const ALL: [Column; COLUMN_COUNT] = {
     use Column::*;
@@ -153,6 +155,7 @@ const ALL: [Column; COLUMN_COUNT] = {
         EdgeSamples,
         ClassBorders,
         ClassNodes,
+        ClassEnds,
     ]
 };
 

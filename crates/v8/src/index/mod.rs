@@ -5,6 +5,7 @@
 //! it without parsing a text.
 
 mod blocks;
+mod class_ends;
 mod fingerprint;
 mod heap_columns;
 mod layout;
@@ -17,6 +18,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use class_ends::END_ROWS;
 pub use fingerprint::Fingerprint;
 pub use store::IndexStore;
 pub use stored_graph::StoredGraph;

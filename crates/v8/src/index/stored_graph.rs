@@ -11,9 +11,10 @@ use rustc_hash::FxHashMap;
 use crate::devtools::{CaptureMode, Class, InterfaceDefinition, ScriptPaths};
 use crate::format::NodeColumns;
 use crate::index::blocks::Blocks;
+use crate::index::class_ends::NUMBERS_OF_CLASS;
 use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
 use crate::index::walks::STEP;
-use crate::view::{NodeFacts, NodeNumber, Objects};
+use crate::view::{NodeFacts, NodeNumber, ObjectOrder, Objects};
 use crate::{DomState, EdgeKind, Location, Meta, NodeKind, StoredSummary};
 
 /// The objects of a snapshot, read from its index when they are asked for.
@@ -53,6 +54,7 @@ impl StoredGraph {
                 .iter()
                 .all(|&column| blocks.count(column) == nodes + 1)
             && blocks.count(Column::ClassBorders) == blocks.count(Column::ClassPlaces) / 4 * 2 + 1
+            && blocks.count(Column::ClassEnds) % NUMBERS_OF_CLASS as u64 == 0
             && blocks.damage().is_none()
             && u64::from(directory.root) < nodes;
         Ok(is_whole.then(|| Self {
@@ -237,6 +239,10 @@ impl Objects for StoredGraph {
         Cow::Owned(self.blocks.numbers(Column::Dominated, u64::from(row.start)..u64::from(row.end)))
     }
 
+    fn dominated_by_count(&self, node: u32) -> u32 {
+        self.row(Column::FirstDominated, Column::Dominated, node).len() as u32
+    }
+
     fn trace_node_id(&self, node: u32) -> u32 {
         if self.blocks.count(Column::TraceNodes) == 0 { 0 } else { self.number(Column::TraceNodes, node) }
     }
@@ -266,6 +272,15 @@ impl Objects for StoredGraph {
 
     fn target(&self, edge: u32) -> u32 {
         self.below(Column::Targets, edge, self.node_count())
+    }
+
+    fn targets(&self, edges: Range<u32>) -> Vec<u32> {
+        let targets = self.blocks.numbers(Column::Targets, u64::from(edges.start)..u64::from(edges.end));
+        if targets.iter().any(|&target| target >= self.node_count()) {
+            self.blocks.report(|| format!("{:?} at {edges:?} has no such node", Column::Targets));
+            return vec![0; edges.len()];
+        }
+        targets
     }
 
     fn source(&self, edge: u32) -> u32 {
@@ -367,6 +382,10 @@ impl Objects for StoredGraph {
             return Vec::new();
         }
         nodes
+    }
+
+    fn class_end(&self, class: u32, order: ObjectOrder, is_start: bool) -> Option<Vec<u32>> {
+        self.end_of_class(class, order, is_start)
     }
 
     fn numbers_of(&self, number: NodeNumber, nodes: &[u32]) -> Vec<u64> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Fingerprint, IndexStore, StoredGraph};
+use super::{END_ROWS, Fingerprint, IndexStore, StoredGraph};
 use crate::EdgeKind;
 use crate::analysis::{Naming, path_from_root};
 use crate::devtools::{Heap, NodeSet, RetainersView, display_text, edge_text};
@@ -37,15 +37,21 @@ fn text(node_count: u64, seed: u64) -> String {
     let mut nodes = Vec::new();
     let mut edges = Vec::new();
     for node in 0..node_count {
-        let kind = if node == 0 { 9 } else { dice.below(15) };
-        let name = if kind == 3 && dice.below(2) == 0 { 1 } else { dice.below(strings.len() as u64) };
+        let node_kind = if node == 0 { 9 } else { dice.below(15) };
+        let name = if node_kind == 3 && dice.below(2) == 0 { 1 } else { dice.below(strings.len() as u64) };
         let id = if node == 77 { 1 << 40 } else { node * 2 + 1 };
         let bytes = if node == 99 { 5_000_000_000 } else { dice.below(3) * 24 };
         let edge_count = dice.below(6) + u64::from(node == 0) * 40;
-        nodes.push(json!([kind, name, id, bytes, edge_count, 0, dice.below(3)]));
+        nodes.push(json!([node_kind, name, id, bytes, edge_count, 0, dice.below(3)]));
         for edge in 0..edge_count {
-            let kind = dice.below(7);
-            let name = if kind == 1 || kind == 4 { edge } else { dice.below(strings.len() as u64) };
+            // The pieces of a concatenated string; anything else.
+            let is_piece = node_kind == 10 && edge < 2;
+            let kind = if is_piece { 3 } else { dice.below(7) };
+            let name = match kind {
+                _ if is_piece => 5 + edge,
+                1 | 4 => edge,
+                _ => dice.below(strings.len() as u64),
+            };
             // Most edges go forward, so that most nodes are reached.
             let to = if dice.below(4) == 0 {
                 dice.below(node_count)
@@ -128,7 +134,8 @@ fn assert_alike(left: &dyn Objects, right: &dyn Objects) {
                 (objects.location(node), objects.edges(node), display_text(objects, node)),
                 objects.edges_into(node, usize::MAX).into_owned(),
                 objects.edges_into(node, 2).into_owned(),
-                objects.dominated_by(node).into_owned(),
+                (objects.dominated_by(node).into_owned(), objects.dominated_by_count(node)),
+                objects.targets(objects.edges(node)),
             )
         };
         assert_eq!(facts(left), facts(right), "node {node}");
@@ -236,8 +243,36 @@ fn lists_are_the_same_from_an_index() {
 }
 
 #[test]
+fn an_id_that_was_listed_is_that_of_its_row() {
+    let made = indexed(6000, 16);
+    let view = made.store.view(&made.file).unwrap();
+    let listed = view.search(&ObjectQuery::default(), ObjectOrder::Name, Page::top(100)).unwrap();
+    let fields = view.children(0, FieldOrder::Retained, Page::top(100)).unwrap();
+    for row in listed.rows.iter().chain(fields.rows.iter().map(|row| &row.object)) {
+        assert_eq!(view.node_of_id(row.id).unwrap(), Some(row.node));
+        assert_eq!(made.heap.snapshot().node_of_id(row.id), Some(row.node));
+    }
+    assert_eq!(view.node_of_id(1 << 50).unwrap(), None);
+}
+
+#[test]
+fn short_names_are_the_beginnings_of_names() {
+    let made = indexed(6000, 15);
+    let view = made.store.view(&made.file).unwrap().with_short_names(10);
+    let mut cut_count = 0;
+    for node in 0..6000 {
+        let (name, short) = (made.heap.display_text(node), view.row(node).unwrap().name);
+        assert!(name.starts_with(&short) && short.len() >= name.len().min(10), "{short:?} of {name:?}");
+        assert_eq!(view.details(node).unwrap().row.name, name);
+        cut_count += u32::from(short != name);
+    }
+    assert!(cut_count > 0);
+}
+
+#[test]
 fn the_objects_of_a_class_are_those_of_a_walk_over_all_nodes() {
-    let made = indexed(12_000, 9);
+    const NODE_COUNT: u32 = 27_000;
+    let made = indexed(NODE_COUNT.into(), 9);
     let (stored, memory) =
         (made.store.view(&made.file).unwrap(), SnapshotView::of_heap(Arc::clone(&made.heap)));
     assert!(stored.objects().class_rows(0).is_some() && memory.objects().class_rows(0).is_none());
@@ -248,7 +283,7 @@ fn the_objects_of_a_class_are_those_of_a_walk_over_all_nodes() {
             let [with_bytes, without] = stored.objects().class_rows(class).unwrap();
             (without.end - with_bytes.start) as usize
         };
-        assert_eq!(classes.iter().map(|&class| node_count(class)).sum::<usize>(), 12_000);
+        assert_eq!(classes.iter().map(|&class| node_count(class)).sum::<usize>(), NODE_COUNT as usize);
         classes.sort_by_key(|&class| std::cmp::Reverse(node_count(class)));
         // Large enough for whole columns to be read, and for names to be numbered.
         assert!(node_count(classes[0]) + node_count(classes[1]) + node_count(classes[2]) > 2048);
@@ -256,8 +291,12 @@ fn the_objects_of_a_class_are_those_of_a_walk_over_all_nodes() {
         first.sort_unstable();
         first
     };
-    let mut every_third = NodeSet::new(12_000);
-    assert!((0..12_000).step_by(3).all(|node| every_third.insert(node)));
+    // Some have ends that are kept, some have none.
+    let has_ends = |&class: &u32| stored.objects().class_end(class, ObjectOrder::Name, true).is_some();
+    let with_ends = (0..class_count).filter(has_ends).count();
+    assert!(0 < with_ends && with_ends < class_count as usize && has_ends(&largest[0]), "{with_ends}");
+    let mut every_third = NodeSet::new(NODE_COUNT);
+    assert!((0..NODE_COUNT).step_by(3).all(|node| every_third.insert(node)));
     let mut row_count = 0;
     for order in [
         ObjectOrder::Retained,
@@ -266,7 +305,9 @@ fn the_objects_of_a_class_are_those_of_a_walk_over_all_nodes() {
         ObjectOrder::Distance,
         ObjectOrder::Name,
     ] {
-        for classes in (0..class_count).step_by(61).map(|class| vec![class]).chain([largest.clone()]) {
+        for classes in
+            (0..class_count).step_by(151).map(|class| vec![class]).chain([largest.clone(), vec![largest[0]]])
+        {
             for self_bytes in [Some((1, u64::MAX)), None] {
                 for only in [None, Some(&every_third)] {
                     let query =
@@ -277,6 +318,9 @@ fn the_objects_of_a_class_are_those_of_a_walk_over_all_nodes() {
                     for page in [
                         Page::top(0),
                         Page::top(200),
+                        Page { first: END_ROWS - 9, count: 9 },
+                        Page { first: END_ROWS - 9, count: 10 },
+                        Page { first: total.saturating_sub(END_ROWS), count: 9 },
                         Page::top(usize::MAX),
                         Page { first: total / 2, count: 9 },
                         Page { first: total.saturating_sub(9), count: 9 },

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::index::END_ROWS;
 use crate::view::name_order::by_name;
 use crate::view::search::page_of;
 use crate::view::{NodeNumber, ObjectOrder, ObjectQuery, Objects, Page};
@@ -15,36 +16,76 @@ pub(super) fn list(
     page: Page,
 ) -> Option<(Vec<u32>, usize)> {
     let (classes, is_with_bytes) = asked_for(query)?;
-    let mut parts: Vec<Range<u32>> = Vec::new();
+    let mut parts: Vec<(u32, Range<u32>)> = Vec::new();
     let class_count = objects.class_list().len();
     for class in classes.chunk_by(PartialEq::eq).map(|same| same[0]) {
         if class as usize >= class_count {
             continue;
         }
         let [with_bytes, without] = objects.class_rows(class)?;
-        parts.push(with_bytes);
+        parts.push((class, with_bytes));
         if !is_with_bytes {
-            parts.push(without);
+            parts.push((class, without));
         }
     }
-    parts.retain(|part| !part.is_empty());
+    parts.retain(|(_, part)| !part.is_empty());
     if query.only.is_none() {
-        let total = parts.iter().map(ExactSizeIterator::len).sum();
+        let total = parts.iter().map(|(_, part)| part.len()).sum();
         let rows = page.range(total);
         if rows.is_empty() {
             return Some((Vec::new(), total));
         }
-        if let ([part], ObjectOrder::Retained) = (parts.as_slice(), order) {
+        if let ([(_, part)], ObjectOrder::Retained) = (parts.as_slice(), order) {
             let nodes = part.start + rows.start as u32..part.start + rows.end as u32;
             return Some((objects.nodes_by_class(nodes), total));
         }
+        if is_with_bytes && let Some(nodes) = near_an_end(objects, &parts, order, rows, total) {
+            return Some((nodes, total));
+        }
     }
-    let mut nodes: Vec<u32> = parts.into_iter().flat_map(|part| objects.nodes_by_class(part)).collect();
+    let mut nodes: Vec<u32> = parts.into_iter().flat_map(|(_, part)| objects.nodes_by_class(part)).collect();
     if let Some(only) = query.only {
         nodes.retain(|&node| only.contains(node));
     }
     let total = nodes.len();
     Some((sorted(objects, nodes, order, page.range(total)), total))
+}
+
+/// Rows near the start or the end of a list of the objects of classes that have bytes of their own: they are near that end
+/// of the list of one of the classes, too.
+fn near_an_end(
+    objects: &dyn Objects,
+    parts: &[(u32, Range<u32>)],
+    order: ObjectOrder,
+    rows: Range<usize>,
+    total: usize,
+) -> Option<Vec<u32>> {
+    let is_start = rows.end <= END_ROWS;
+    if !is_start && total - rows.start > END_ROWS {
+        return None;
+    }
+    let end_of = |class: u32, part: &Range<u32>| {
+        match order {
+            _ if part.len() <= END_ROWS => None,
+            ObjectOrder::Retained if is_start => Some(part.start..part.start + END_ROWS as u32),
+            ObjectOrder::Retained => Some(part.end - END_ROWS as u32..part.end),
+            _ => return objects.class_end(class, order, is_start),
+        }
+        .map(|some| objects.nodes_by_class(some))
+    };
+    let ends = parts
+        .iter()
+        .map(|(class, part)| end_of(*class, part).unwrap_or_else(|| objects.nodes_by_class(part.clone())));
+    let nodes: Vec<u32> = ends.flatten().collect();
+    let left_out = if is_start { 0 } else { total.saturating_sub(nodes.len()) };
+    let rows = rows.start.saturating_sub(left_out)..rows.end.saturating_sub(left_out);
+    if let [(_, part)] = parts
+        && part.len() > nodes.len()
+    {
+        // An end is in order.
+        return Some(nodes.get(rows).unwrap_or_default().to_vec());
+    }
+    Some(sorted(objects, nodes, order, rows))
 }
 
 /// The classes, and whether only objects with bytes of their own are wanted.

@@ -3,6 +3,7 @@
 //! [`SnapshotView`] answers from memory or from an index file. [`Objects`] is what both have in common, one fact at a time.
 
 mod class_list;
+mod listed_ids;
 mod name_order;
 mod objects;
 mod rows;

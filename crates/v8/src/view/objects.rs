@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::devtools::{CaptureMode, Class, Heap, ScriptPaths};
+use crate::view::ObjectOrder;
 use crate::{DomState, EdgeKind, Location, Meta, NodeKind, StoredSummary};
 
 /// What an edge is called.
@@ -125,6 +126,10 @@ pub trait Objects: Send + Sync {
     fn dominated_count(&self, node: u32) -> u32;
     /// The nodes whose dominator it is, in no order.
     fn dominated_by(&self, node: u32) -> Cow<'_, [u32]>;
+    /// How many they are.
+    fn dominated_by_count(&self, node: u32) -> u32 {
+        self.dominated_by(node).len() as u32
+    }
     /// The node of the allocation trace that made the object; 0 if there is none.
     fn trace_node_id(&self, node: u32) -> u32;
     /// Where the function, or the object's constructor, stands.
@@ -134,6 +139,10 @@ pub trait Objects: Send + Sync {
     fn edges(&self, node: u32) -> Range<u32>;
     /// The node that an edge goes to.
     fn target(&self, edge: u32) -> u32;
+    /// The nodes that some edges go to.
+    fn targets(&self, edges: Range<u32>) -> Vec<u32> {
+        edges.map(|edge| self.target(edge)).collect()
+    }
     /// The node that an edge comes from.
     fn source(&self, edge: u32) -> u32;
     /// How an edge refers.
@@ -164,6 +173,12 @@ pub trait Objects: Send + Sync {
     /// Some of the nodes by class.
     fn nodes_by_class(&self, _rows: Range<u32>) -> Vec<u32> {
         Vec::new()
+    }
+
+    /// The first or the last [`crate::index::END_ROWS`] of the nodes of a class that have bytes of their own, as a list in that
+    /// order has them; nothing where nobody knows without looking at all of them.
+    fn class_end(&self, _class: u32, _order: ObjectOrder, _is_start: bool) -> Option<Vec<u32>> {
+        None
     }
 
     /// A number of each of some nodes.

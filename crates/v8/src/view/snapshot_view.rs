@@ -7,9 +7,10 @@ use crate::analysis::{Naming, RetainingPaths, retaining_paths};
 use crate::devtools::{
     Comparison, Heap, Population, RetainersView, ScriptPaths, compare_by_id, compare_by_place,
 };
-use crate::view::rows::{field_row, object_row, retainer_row};
-use crate::view::search::{search, sorted_page};
-use crate::view::{FieldRow, Listed, ObjectOrder, ObjectQuery, ObjectRow, Objects, Page};
+use crate::view::listed_ids::ListedIds;
+use crate::view::rows::{RowMaker, lines};
+use crate::view::search::{page_of, search, sorted_page};
+use crate::view::{FieldRow, Listed, NodeNumber, ObjectOrder, ObjectQuery, ObjectRow, Objects, Page};
 use crate::{DomState, EdgeKind, Error, Result, StoredGraph, StoredSummary};
 
 /// A snapshot that is open for questions, each of them answered by itself and from any thread.
@@ -21,6 +22,9 @@ pub struct SnapshotView {
     objects: Arc<dyn Objects>,
     source: Source,
     summary: Arc<OnceLock<StoredSummary>>,
+    /// See [`SnapshotView::with_short_names`].
+    name_units: usize,
+    listed: Arc<ListedIds>,
 }
 
 /// Where the objects come from.
@@ -66,13 +70,36 @@ impl SnapshotView {
     /// The view of a snapshot in memory.
     pub fn of_heap(heap: Arc<Heap>) -> Self {
         let objects: Arc<dyn Objects> = Arc::clone(&heap) as _;
-        Self { objects, source: Source::Memory(heap), summary: Arc::default() }
+        Self {
+            objects,
+            source: Source::Memory(heap),
+            summary: Arc::default(),
+            name_units: usize::MAX,
+            listed: Arc::default(),
+        }
     }
 
     /// The view of a snapshot in an index file.
     pub fn of_index(stored: Arc<StoredGraph>) -> Self {
         let objects: Arc<dyn Objects> = Arc::clone(&stored) as _;
-        Self { objects, source: Source::Index(stored), summary: Arc::default() }
+        Self {
+            objects,
+            source: Source::Index(stored),
+            summary: Arc::default(),
+            name_units: usize::MAX,
+            listed: Arc::default(),
+        }
+    }
+
+    /// The same view, whose lists hold of the text of a concatenated string at least so many UTF-16 units, if it has them: a long
+    /// one is of hundreds of pieces.
+    #[must_use]
+    pub fn with_short_names(self, units: usize) -> Self {
+        Self { name_units: units, ..self }
+    }
+
+    fn maker(&self) -> RowMaker<'_> {
+        RowMaker { objects: self.objects(), name_units: self.name_units }
     }
 
     /// The whole heap, for analyses of the whole graph ([`crate::analysis`]): from an index it is loaded each time, which
@@ -117,15 +144,15 @@ impl SnapshotView {
         self.objects.root()
     }
 
-    /// The node with that id.
+    /// The node with that id; of several the one that was listed last, or else the first.
     pub fn node_of_id(&self, id: u64) -> Result<Option<u32>> {
-        let node = self.objects.node_of_id(id);
+        let node = self.listed.node(id).or_else(|| self.objects.node_of_id(id));
         self.unless_damaged(node)
     }
 
     /// The line of a node.
     pub fn row(&self, node: u32) -> Result<ObjectRow> {
-        let row = object_row(self.objects(), node);
+        let row = self.maker().object(node);
         self.unless_damaged(row)
     }
 
@@ -171,13 +198,30 @@ impl SnapshotView {
     /// The fields of an object.
     pub fn children(&self, node: u32, order: FieldOrder, page: Page) -> Result<Listed<FieldRow>> {
         let objects = self.objects();
-        let mut edges: Vec<u32> =
-            objects.edges(node).filter(|&edge| objects.edge_kind(edge) != EdgeKind::INVISIBLE).collect();
-        if order == FieldOrder::Retained {
-            edges.sort_by_cached_key(|&edge| std::cmp::Reverse(objects.retained_bytes(objects.target(edge))));
-        }
-        let rows = edges[page.range(edges.len())].iter().map(|&edge| field_row(objects, edge)).collect();
-        self.unless_damaged(Listed { rows, total_count: edges.len() as u64 })
+        let all = objects.edges(node);
+        let mut edges = Vec::with_capacity(all.len());
+        let mut number = all.clone();
+        objects.visit_edges(node..node.saturating_add(1), &mut |_, kind, _| {
+            edges.extend(number.next().filter(|_| kind != EdgeKind::INVISIBLE));
+        });
+        let total_count = edges.len();
+        let shown = match order {
+            FieldOrder::Object => edges[page.range(total_count)].to_vec(),
+            FieldOrder::Retained => {
+                let all_targets = objects.targets(all.clone());
+                let targets: Vec<u32> = edges
+                    .iter()
+                    .filter_map(|&edge| all_targets.get((edge - all.start) as usize).copied())
+                    .collect();
+                let retained = objects.numbers_of(NodeNumber::RetainedBytes, &targets);
+                let keyed = retained.into_iter().map(|bytes| u64::MAX - bytes).zip(edges).collect();
+                page_of(keyed, page.range(total_count))
+            }
+        };
+        let maker = self.maker();
+        let rows = lines(&shown, |edge| maker.field(edge));
+        self.listed.add(rows.iter().map(|row| &row.object));
+        self.unless_damaged(Listed { rows, total_count: total_count as u64 })
     }
 
     /// The fields of others that refer to an object, in DevTools' order: the nearest to a root first.
@@ -193,10 +237,12 @@ impl SnapshotView {
         page: Page,
     ) -> Result<Listed<FieldRow>> {
         let (edges, total_count) = view.some_edges_into(node, page.first, page.count);
-        let rows = edges
-            .into_iter()
-            .map(|edge| FieldRow { distance: view.edge_distance(edge), ..retainer_row(self.objects(), edge) })
-            .collect();
+        let maker = self.maker();
+        let mut rows = lines(&edges, |edge| maker.retainer(edge));
+        for row in &mut rows {
+            row.distance = view.edge_distance(row.edge);
+        }
+        self.listed.add(rows.iter().map(|row| &row.object));
         self.unless_damaged(Listed { rows, total_count: total_count as u64 })
     }
 
@@ -216,12 +262,12 @@ impl SnapshotView {
 
     /// The objects that keep it alive, from itself up to the root, each alone.
     pub fn dominators(&self, node: u32) -> Result<Vec<ObjectRow>> {
-        let mut chain = vec![object_row(self.objects(), node)];
+        let mut chain = vec![self.maker().object(node)];
         let mut at = node;
         while at != self.objects.root() && chain.len() < self.objects.node_count() as usize {
             self.unless_damaged(())?;
             at = self.objects.dominator(at);
-            chain.push(object_row(self.objects(), at));
+            chain.push(self.maker().object(at));
         }
         self.unless_damaged(chain)
     }
@@ -229,10 +275,12 @@ impl SnapshotView {
     /// All about an object.
     pub fn details(&self, node: u32) -> Result<ObjectDetails> {
         let objects = self.objects();
+        // Whole.
+        let maker = RowMaker { objects, name_units: usize::MAX };
         let location = objects.location(node);
         let details = ObjectDetails {
-            row: object_row(objects, node),
-            dominator: object_row(objects, objects.dominator(node)),
+            row: maker.object(node),
+            dominator: maker.object(objects.dominator(node)),
             dominated_count: objects.dominated_count(node).saturating_sub(1),
             place: location.map(|location| ScriptPaths::place(&objects.script_paths(), location)),
             dom_state: objects.dom_state(node),
@@ -242,7 +290,9 @@ impl SnapshotView {
     }
 
     fn rows(&self, nodes: &[u32], total_count: usize) -> Result<Listed<ObjectRow>> {
-        let rows = nodes.iter().map(|&node| object_row(self.objects(), node)).collect();
+        let maker = self.maker();
+        let rows = lines(nodes, |node| maker.object(node));
+        self.listed.add(&rows);
         self.unless_damaged(Listed { rows, total_count: total_count as u64 })
     }
 

@@ -1,0 +1,188 @@
+//! The first and the last objects of each large class in each order of lists: kept in the index, so that a class of millions of
+//! objects opens without a look at all of them.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+
+use crate::NodeKind;
+use crate::devtools::{Heap, NodesByClass, PlainObjects};
+use crate::index::layout::Column;
+use crate::index::stored_graph::StoredGraph;
+use crate::view::{NodeNumber, ObjectOrder, Objects as _};
+
+/// Objects that are kept at each end: two pages of a list.
+pub(crate) const END_ROWS: usize = 200;
+/// From so many objects on a class's ends are kept; fewer are sorted at once.
+const LARGE: usize = 400;
+/// By retained bytes the nodes by class are sorted as they are.
+const ORDERS: [ObjectOrder; 4] =
+    [ObjectOrder::Shallow, ObjectOrder::Id, ObjectOrder::Distance, ObjectOrder::Name];
+/// Numbers for each class: its own, then in each order its first nodes and its last ones, both as the list has them.
+pub(super) const NUMBERS_OF_CLASS: usize = 1 + ORDERS.len() * 2 * END_ROWS;
+
+/// Where the nodes of one end are among the numbers of a class.
+fn place_of_end(order: ObjectOrder, is_start: bool) -> Option<usize> {
+    let order = ORDERS.iter().position(|&known| known == order)?;
+    Some(1 + (order * 2 + usize::from(!is_start)) * END_ROWS)
+}
+
+impl StoredGraph {
+    /// Looks up the class among the large ones.
+    pub(super) fn end_of_class(&self, class: u32, order: ObjectOrder, is_start: bool) -> Option<Vec<u32>> {
+        let place = place_of_end(order, is_start)?;
+        let begin_of = |row: u64| row * NUMBERS_OF_CLASS as u64;
+        let class_at = |row: u64| self.blocks.number(Column::ClassEnds, begin_of(row));
+        let (mut low, mut high) = (0, self.blocks.count(Column::ClassEnds) / NUMBERS_OF_CLASS as u64);
+        let count = high;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if class_at(middle) < class {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low == count || class_at(low) != class {
+            return None;
+        }
+        let begin = begin_of(low) + place as u64;
+        let nodes = self.blocks.numbers(Column::ClassEnds, begin..begin + END_ROWS as u64);
+        if nodes.iter().any(|&node| node >= self.node_count()) {
+            self.blocks.report(|| format!("{:?} of class {class} has no such node", Column::ClassEnds));
+            return Some(Vec::new());
+        }
+        Some(nodes)
+    }
+}
+
+/// The numbers of all large classes, in the order of classes.
+pub(super) fn class_ends(heap: &Heap, by_class: &NodesByClass, plain: PlainObjects) -> Vec<u32> {
+    let large: Vec<(u32, &[u32])> = (0..)
+        .zip(by_class.borders.windows(2).step_by(2))
+        .map(|(class, border)| (class, &by_class.nodes[border[0] as usize..border[1] as usize]))
+        .filter(|(_, nodes)| nodes.len() >= LARGE)
+        .collect();
+    let (by_number, by_name) = std::thread::scope(|scope| {
+        let by_name = scope.spawn(|| {
+            let names = DisplayNames::of(heap, plain);
+            large.iter().map(|(_, nodes)| ends(nodes, |node| (names.get(node), node))).collect::<Vec<_>>()
+        });
+        let by_number: Vec<_> = large.iter().map(|(_, nodes)| ends_by_numbers(heap, nodes)).collect();
+        (by_number, by_name.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let mut numbers = Vec::with_capacity(large.len() * NUMBERS_OF_CLASS);
+    for (((class, _), by_number), by_name) in large.into_iter().zip(by_number).zip(by_name) {
+        numbers.push(class);
+        by_number.into_iter().chain([by_name]).flatten().for_each(|nodes| numbers.extend(nodes));
+    }
+    numbers
+}
+
+/// The first nodes, and the last.
+type Ends = [Vec<u32>; 2];
+
+fn ends_by_numbers(heap: &Heap, nodes: &[u32]) -> [Ends; 3] {
+    let snapshot = heap.snapshot();
+    [
+        ends(nodes, |node| (u64::MAX - snapshot.self_bytes(node), node)),
+        ends(nodes, |node| (snapshot.id(node), node)),
+        ends(nodes, |node| (NodeNumber::of_distance(heap.distances()[node as usize]), node)),
+    ]
+}
+
+/// The ends of the list that `nodes` make if they are sorted by a key and by themselves.
+fn ends<K: Ord>(nodes: &[u32], key: impl Fn(u32) -> (K, u32)) -> Ends {
+    let mut first = Least::default();
+    nodes.iter().for_each(|&node| first.offer(key(node)));
+    // Of equals, which follow each other upwards, the last one is met first.
+    let mut last = Least::default();
+    nodes.iter().rev().for_each(|&node| last.offer(Reverse(key(node))));
+    [
+        first.sorted().into_iter().map(|(_, node)| node).collect(),
+        last.sorted().into_iter().rev().map(|Reverse((_, node))| node).collect(),
+    ]
+}
+
+/// The least of all that it is offered.
+struct Least<T> {
+    /// The first ones are the least of what came before the others, the greatest of them last.
+    kept: Vec<T>,
+    is_full: bool,
+}
+
+impl<T> Default for Least<T> {
+    fn default() -> Self {
+        Self { kept: Vec::with_capacity(2 * END_ROWS), is_full: false }
+    }
+}
+
+impl<T: Ord> Least<T> {
+    #[inline]
+    fn offer(&mut self, value: T) {
+        if self.is_full && value >= self.kept[END_ROWS - 1] {
+            return;
+        }
+        self.kept.push(value);
+        if self.kept.len() == 2 * END_ROWS {
+            self.kept.select_nth_unstable(END_ROWS - 1);
+            self.kept.truncate(END_ROWS);
+            self.is_full = true;
+        }
+    }
+
+    fn sorted(mut self) -> Vec<T> {
+        self.kept.sort_unstable();
+        self.kept.truncate(END_ROWS);
+        self.kept
+    }
+}
+
+/// What lists call each object, found without a look at the properties of each.
+struct DisplayNames<'a> {
+    heap: &'a Heap,
+    /// Of each node: 0, or one more than the number of its shape.
+    shape_of: Vec<u32>,
+    of_shape: Vec<Vec<u8>>,
+}
+
+impl<'a> DisplayNames<'a> {
+    fn of(heap: &'a Heap, plain: PlainObjects) -> Self {
+        let mut shape_of = vec![0; heap.snapshot().node_count() as usize];
+        let mut of_shape: Vec<Option<Vec<u8>>> = vec![None; plain.shapes.len()];
+        for &(node, shape) in &plain.shape_of {
+            shape_of[node as usize] = shape + 1;
+            of_shape[shape as usize].get_or_insert_with(|| heap.display_name(node).into_owned());
+        }
+        Self { heap, shape_of, of_shape: of_shape.into_iter().map(Option::unwrap_or_default).collect() }
+    }
+
+    #[inline]
+    fn get(&self, node: u32) -> Cow<'_, [u8]> {
+        let snapshot = self.heap.snapshot();
+        match self.shape_of[node as usize] {
+            0 if snapshot.kind(node) == NodeKind::CONS_STRING => self.heap.display_name(node),
+            0 => Cow::Borrowed(snapshot.name(node)),
+            shape => Cow::Borrowed(&self.of_shape[shape as usize - 1]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn ends_are_those_of_the_sorted_list(keys in prop::collection::vec(0_u64..50, 0..3000)) {
+            let nodes: Vec<u32> = (0..keys.len() as u32).collect();
+            let mut sorted = nodes.clone();
+            sorted.sort_by_key(|&node| (keys[node as usize], node));
+            let [first, last] = ends(&nodes, |node| (keys[node as usize], node));
+            let count = END_ROWS.min(keys.len());
+            prop_assert_eq!(&first[..], &sorted[..count]);
+            prop_assert_eq!(&last[..], &sorted[keys.len() - count..]);
+        }
+    }
+}

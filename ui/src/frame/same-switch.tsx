@@ -1,0 +1,7 @@
+/** Rows without a difference are left out of a comparison, unless this is on. */
+import { go, useAddress } from '../address/use-address';
+
+export function SameSwitch({ title }: { title: string }) {
+  const address = useAddress();
+  return <label class="check" title={title}><input type="checkbox" checked={address.same} onChange={() => go({ same: !address.same })} /> those without a difference</label>;
+}
