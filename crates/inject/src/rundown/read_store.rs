@@ -165,13 +165,13 @@ impl<M: HeapMemory> HeapMemory for ReadOnce<'_, '_, M> {
 
 /// A target of which some is known already.
 #[derive(Debug)]
-pub(super) struct Known<'s, M> {
-    memory: M,
+pub(super) struct Known<'m, 's, M> {
+    memory: &'m M,
     pieces: Pieces<'s>,
 }
 
-impl<'s, M: HeapMemory> Known<'s, M> {
-    pub(super) fn new(memory: M, pieces: Pieces<'s>) -> Self {
+impl<'m, 's, M: HeapMemory> Known<'m, 's, M> {
+    pub(super) fn new(memory: &'m M, pieces: Pieces<'s>) -> Self {
         Self { memory, pieces }
     }
 }
@@ -194,21 +194,7 @@ impl HeapMemory for Nothing {
     }
 }
 
-impl<M: HeapMemory> HeapMemory for &M {
-    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
-        (**self).read(address_avma, into)
-    }
-
-    fn mappings(&self) -> Result<Vec<Mapping>, Error> {
-        (**self).mappings()
-    }
-
-    fn open(&self, path: &str) -> std::io::Result<std::fs::File> {
-        (**self).open(path)
-    }
-}
-
-impl<M: HeapMemory> HeapMemory for Known<'_, M> {
+impl<M: HeapMemory> HeapMemory for Known<'_, '_, M> {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
         match self.pieces.copy(address_avma, into) {
             Some(()) => into.len(),
@@ -294,7 +280,7 @@ mod tests {
         assert_eq!(memory.reads.load(Relaxed), 3);
         assert_eq!(known.read(0x10_4000, &mut bytes[..8]), 8);
         assert_eq!(memory.reads.load(Relaxed), 4);
-        let gone = Known::new(Nothing, known.pieces);
+        let gone = Known::new(&Nothing, known.pieces);
         assert_eq!((gone.read(0x10_0010, &mut bytes[..8]), gone.read(0x10_4000, &mut bytes[..8])), (8, 0));
     }
 }

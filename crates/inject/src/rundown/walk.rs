@@ -46,7 +46,7 @@ struct CachesRead<'s> {
     layout: Layout,
     caches: CacheCandidates,
     threads: Vec<Vec<u64>>,
-    memory: Known<'s, Nothing>,
+    memory: Known<'static, 's, Nothing>,
 }
 
 impl Reading<'_> {
@@ -97,7 +97,7 @@ pub fn read<'s>(
         findings,
     };
     if slabs.were_enough() {
-        let memory = Known::new(Nothing, pieces);
+        let memory = Known::new(&Nothing, pieces);
         let caches = Some(CachesRead { layout: plan.layout, caches, threads, memory });
         return Ok(Reading { rundown, caches });
     }
