@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use heapr_trace::Action;
+use heapr_wire::{HEAP_MMAP, RecordKind, address_word};
 use proptest::prelude::*;
 
 use crate::producer::{Producer, ProducerThread, join, live_tid};
@@ -107,6 +108,24 @@ fn a_realloc_whose_block_was_given_away_may_move_to_where_another_has_just_left(
     let recorded = stop(session, directory);
     let totals = recorded.summary.summary.totals;
     assert_eq!((totals.outstanding_count, totals.outstanding_bytes), (2, 23), "{:?}", actions(&recorded));
+    assert_eq!((totals.implied_frees, totals.unmatched_frees), (0, 0), "{:?}", actions(&recorded));
+}
+
+#[test]
+fn a_mapping_that_has_moved_is_not_freed_again_by_what_is_mapped_over_its_old_place() {
+    let recorded = record(|one, other| {
+        let place = |address| address_word(HEAP_MMAP, address);
+        let size = |bytes: u64| bytes << 32;
+        assert!(one.write(RecordKind::Alloc, &[place(0x10000), size(0x2000)]));
+        assert!(one.write(RecordKind::ReallocPrepare, &[place(0x10000)]));
+        assert!(other.write(RecordKind::Alloc, &[place(0xf000), size(0x2000)]));
+        assert!(one.write(RecordKind::ReallocCommit, &[place(0x50000), 0x4000, 0]));
+        // In two parts: it is known where it lies now.
+        assert!(other.write(RecordKind::Unmap, &[place(0x52000), 0x2000]));
+        assert!(other.write(RecordKind::Unmap, &[place(0x50000), 0x2000]));
+    });
+    let totals = recorded.summary.summary.totals;
+    assert_eq!((totals.outstanding_count, totals.outstanding_bytes), (1, 0x2000), "{:?}", actions(&recorded));
     assert_eq!((totals.implied_frees, totals.unmatched_frees), (0, 0), "{:?}", actions(&recorded));
 }
 
