@@ -37,12 +37,27 @@ pub(crate) struct Frame {
     pub(crate) words_end: u32,
     /// It was interrupted by a signal at `pc - 1`.
     pub(crate) is_exact: bool,
+    /// Its rule, or one further out that is reached before the frame pointer register is restored, reads that register.
+    /// Else `bp` is whatever the program had in it, and proves nothing.
+    pub(crate) needs_bp: bool,
+    /// Whether `needs_bp` does not depend on the frames further out: its own rule reads or restores the register.
+    pub(crate) settles_bp: bool,
+    /// Its last word is the caller's `bp`.
+    pub(crate) has_bp_word: bool,
 }
+
+const _: () = assert!(size_of::<Frame>() == 40);
 
 impl Frame {
     #[inline(always)]
     pub(crate) fn state(&self) -> Start {
         Start { pc: self.pc, sp: self.sp, bp: self.bp }
+    }
+
+    /// Whether unwinding from `state` is unwinding from this frame, as long as the words outwards are the same.
+    #[inline(always)]
+    pub(crate) fn is_at(&self, state: Start) -> bool {
+        self.pc == state.pc && self.sp == state.sp && (self.bp == state.bp || !self.needs_bp)
     }
 }
 

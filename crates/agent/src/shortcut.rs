@@ -43,8 +43,11 @@ struct Way {
     word_count: u16,
     /// Highest address that is read.
     high: usize,
+    /// The program's frame pointer register matters at the start (see [`Frame::needs_bp`]).
+    needs_bp: bool,
+    /// Outermost first, as the frames.
     words: [Word; WORDS_MAX],
-    /// Innermost first; `words_end` holds the number of the frame's own words.
+    /// Outermost first; `words_end` counts from the base's.
     frames: [Frame; FRAMES_MAX],
 }
 
@@ -74,9 +77,9 @@ pub(crate) struct Shortcuts {
 /// A way that leads from the start asked for to `base_index` of the kept stack.
 #[derive(Clone, Copy)]
 pub(crate) struct Found<'a> {
-    /// Innermost first; `words_end` holds the number of the frame's own words.
+    /// Outermost first; `words_end` counts from the base's.
     pub(crate) frames: &'a [Frame],
-    /// Of all frames, innermost first.
+    /// Of all frames, outermost first.
     pub(crate) words: &'a [Word],
     /// The frame of the kept stack that the way leads to.
     pub(crate) base_index: usize,
@@ -86,7 +89,8 @@ pub(crate) struct Found<'a> {
 
 #[inline(always)]
 fn hash(start: Start) -> u32 {
-    let mixed = (start.pc ^ start.sp.rotate_left(24) ^ start.bp.rotate_left(40)) as u64;
+    // Without bp: in most code it is just another register, and another one each time.
+    let mixed = (start.pc ^ start.sp.rotate_left(24)) as u64;
     ((mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32).max(1)
 }
 
@@ -131,7 +135,9 @@ impl Shortcuts {
         let ways = self.ways.get(set(hash))?;
         for (way, &found) in ways.iter().zip(hashes) {
             if found != hash
-                || way.start != start
+                || way.start.pc != start.pc
+                || way.start.sp != start.sp
+                || (way.needs_bp && way.start.bp != start.bp)
                 || way.code_epoch != code_epoch
                 || way.base_index as usize >= depth
                 || way.high >= high
@@ -140,7 +146,7 @@ impl Shortcuts {
             }
             // SAFETY: (2), below the depth.
             let base = unsafe { &*kept.add(way.base_index as usize) };
-            if base.state() != way.base || base.hash != way.base_hash {
+            if base.hash != way.base_hash || !base.is_at(way.base) {
                 continue;
             }
             let words = way.words.get(..usize::from(way.word_count))?;
@@ -154,16 +160,16 @@ impl Shortcuts {
         None
     }
 
-    /// Keeps a way from `start` over `frames` (innermost first) to a base (its state, its path's hash, its number from the
-    /// outer end); `node`: of the whole stack.
+    /// Keeps a way from `start` over `frames` (outermost first) to a base (its frame, its number from the outer end), with the
+    /// frames' words; `node`: of the whole stack.
     #[inline(always)]
     pub(crate) fn keep(
         &mut self,
         start: Start,
         code_epoch: u32,
-        (base, base_hash, base_index): (Start, u64, usize),
+        (base, base_index): (Frame, usize),
         node: u32,
-        frames: impl ExactSizeIterator<Item = Frame>,
+        frames: &[Frame],
         words: &[Word],
     ) {
         let mut high = 0;
@@ -184,19 +190,20 @@ impl Shortcuts {
         let (Some(way), Some(known)) = (ways.get_mut(place), hashes.get_mut(place)) else { return };
         *known = hash;
         way.start = start;
-        way.base = base;
-        way.base_hash = base_hash;
+        way.base = base.state();
+        way.base_hash = base.hash;
         way.node = node;
         way.base_index = base_index as u32;
         way.code_epoch = code_epoch;
         way.frame_count = frames.len() as u16;
         way.word_count = words.len() as u16;
         way.high = high;
+        way.needs_bp = frames.last().is_none_or(|top| top.needs_bp);
         for (place, word) in way.words.iter_mut().zip(words) {
             *place = *word;
         }
         for (place, frame) in way.frames.iter_mut().zip(frames) {
-            *place = frame;
+            *place = Frame { words_end: frame.words_end.wrapping_sub(base.words_end), ..*frame };
         }
     }
 }

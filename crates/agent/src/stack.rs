@@ -37,9 +37,7 @@ pub(crate) fn capture(scope: &mut Scope, start: Start) -> u32 {
     if kept.depth != 0 && kept.code_epoch == AGENT.code_epoch.load(Relaxed) && !kept.is_unprovable {
         // SAFETY: depth is at most the capacity.
         let top = unsafe { *kept.frame(kept.depth - 1) };
-        if top.pc == start.pc
-            && top.sp == start.sp
-            && top.bp == start.bp
+        if top.is_at(start)
             && is_within(kept, range)
             // SAFETY: the words lie on the current stack, outwards of its stack pointer.
             && unsafe { kept.first_change(top.words_end as usize) } == 0
@@ -145,7 +143,7 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
         if base > 0 {
             // SAFETY: as above.
             let met = unsafe { *kept.frame(base - 1) };
-            if met.pc == state.pc && met.sp == state.sp && met.bp == state.bp {
+            if met.is_at(state) {
                 // SAFETY: the frame met lies on the stack that is being unwound, and its words outwards of it.
                 let change = unsafe { kept.first_change(met.words_end as usize) };
                 if change == 0 {
@@ -156,16 +154,24 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
                 while changed > 0 && unsafe { kept.frame(changed - 1).words_end } as usize >= change {
                     changed -= 1;
                 }
-                for index in (changed + 1..base).rev() {
+                // The frame pointer of a frame that did not need it is not proven, and other frames further out may need it.
+                let mut again_at = changed;
+                // SAFETY: as above.
+                while again_at < base && !unsafe { kept.frame(again_at).settles_bp } {
+                    again_at += 1;
+                }
+                for index in (again_at + 1..base).rev() {
                     if !take_over(kept, index, &mut fresh, &mut fresh_words) {
                         is_cut = true;
                         break;
                     }
                 }
-                // SAFETY: as above.
-                let again = unsafe { *kept.frame(changed) };
-                state = Start { pc: again.pc, sp: again.sp, bp: again.bp };
-                is_signal_caller = again.is_exact;
+                if again_at < base {
+                    // SAFETY: as above.
+                    let again = unsafe { *kept.frame(again_at) };
+                    state = again.state();
+                    is_signal_caller = again.is_exact;
+                }
                 base = changed;
                 if !range.contains(state.sp) {
                     // The change lies on the stack that a signal interrupted.
@@ -206,6 +212,9 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
                 hash: 0,
                 words_end: fresh_words.wrapping_sub(words_before) as u32,
                 is_exact: is_signal_caller,
+                needs_bp: rule.uses_bp(),
+                settles_bp: rule.uses_bp() || rule.restores_bp(),
+                has_bp_word: rule.restores_bp() && matches!(outcome, Outcome::Caller { .. }),
             };
         }
         fresh += 1;
@@ -233,7 +242,7 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
     }
     let node = enter_fresh(scope, base, fresh, fresh_words);
     if !is_cut && !has_signal {
-        keep_shortcut(scope, start, base, fresh, fresh_words);
+        keep_shortcut(scope, start, base, fresh);
     }
     if let Some(slot) = slot(scope) {
         events::add(&slot.stack_count, 1);
@@ -254,27 +263,22 @@ fn by_shortcut(scope: &mut Scope, start: Start, range: StackRange) -> Option<u32
     // SAFETY: the stack pointer lies in `range` (an empty one has no upper end, and nothing is found); `depth` frames are kept.
     let found = unsafe { shortcuts.find(start, kept.code_epoch, range.high, kept.frames, kept.depth) }?;
     // SAFETY: the base was found among the kept frames.
-    let mut words_end = unsafe { kept.frame(found.base_index).words_end };
+    let words_end = unsafe { kept.frame(found.base_index).words_end };
     let depth = found.base_index.wrapping_add(1).wrapping_add(found.frames.len());
     // SAFETY: the base lies on the current stack, and its words outwards of it.
     if depth > kept.capacity || unsafe { kept.first_change(words_end as usize) } != 0 {
         return None;
     }
-    let mut index = found.base_index;
-    let mut rest = found.words;
     let node = found.node;
-    for frame in found.frames.iter().rev() {
-        // The words lie innermost first, as the frames do.
-        let (inner, own) = rest.split_at_checked(rest.len().checked_sub(frame.words_end as usize)?)?;
-        rest = inner;
-        index = index.wrapping_add(1);
-        // SAFETY: the depth is within the capacity, for which there are WORDS_PER_FRAME words a frame.
-        unsafe {
-            for word in own {
-                *kept.words.add(words_end as usize) = *word;
-                words_end = words_end.wrapping_add(1);
-            }
-            *kept.frame(index) = Frame { words_end, ..*frame };
+    // SAFETY: the depth is within the capacity, for which there are WORDS_PER_FRAME words a frame.
+    unsafe {
+        let words = kept.words.add(words_end as usize);
+        for (offset, word) in found.words.iter().enumerate() {
+            *words.add(offset) = *word;
+        }
+        let frames = kept.frames.add(found.base_index.wrapping_add(1));
+        for (offset, frame) in found.frames.iter().enumerate() {
+            *frames.add(offset) = Frame { words_end: words_end.wrapping_add(frame.words_end), ..*frame };
         }
     }
     kept.depth = depth;
@@ -284,13 +288,12 @@ fn by_shortcut(scope: &mut Scope, start: Start, range: StackRange) -> Option<u32
 
 /// Keeps the way that the stack took over `fresh` frames down to the `base` kept ones, if it is a short one.
 #[inline(always)]
-fn keep_shortcut(scope: &mut Scope, start: Start, base: usize, fresh: usize, fresh_words: usize) {
+fn keep_shortcut(scope: &mut Scope, start: Start, base: usize, fresh: usize) {
     let is_outermost_level = scope.depth() == 0;
     let kept = &mut scope.level().kept;
     if base == 0
         || fresh == 0
         || fresh > shortcut::FRAMES_MAX
-        || fresh_words > shortcut::WORDS_MAX
         || kept.is_unprovable
         || kept.depth != base.wrapping_add(fresh)
         || !is_outermost_level
@@ -301,18 +304,17 @@ fn keep_shortcut(scope: &mut Scope, start: Start, base: usize, fresh: usize, fre
         let Some(shortcuts) = Shortcuts::allocate() else { return };
         kept.shortcuts = shortcuts;
     }
-    // SAFETY: a table of this level alone; the fresh arrays hold `fresh` frames and `fresh_words` words; the kept frames from
-    // `base` on are the same frames, outermost first, with their hashes.
+    // SAFETY: a table of this level alone; `base + fresh` frames are kept with the words up to the last one's end.
     unsafe {
-        let fresh_frames = core::slice::from_raw_parts(kept.fresh, fresh);
-        let words = core::slice::from_raw_parts(kept.fresh_words, fresh_words);
-        let kept_frames = core::slice::from_raw_parts(kept.frames.add(base), fresh);
-        let frames = fresh_frames
-            .iter()
-            .zip(kept_frames.iter().rev())
-            .map(|(fresh, kept)| Frame { words_end: fresh.words_end, ..*kept });
-        let base = (kept.frame(base - 1).state(), kept.frame(base - 1).hash, base - 1);
-        (*kept.shortcuts).keep(start, kept.code_epoch, base, kept.node, frames, words);
+        let frames = core::slice::from_raw_parts(kept.frames.add(base), fresh);
+        let base_frame = *kept.frame(base - 1);
+        let words_end = kept.frame(kept.depth - 1).words_end;
+        let count = words_end.wrapping_sub(base_frame.words_end) as usize;
+        if count > shortcut::WORDS_MAX {
+            return;
+        }
+        let words = core::slice::from_raw_parts(kept.words.add(base_frame.words_end as usize), count);
+        (*kept.shortcuts).keep(start, kept.code_epoch, (base_frame, base - 1), kept.node, frames, words);
     }
 }
 
@@ -401,22 +403,29 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
     }
     // SAFETY: base + fresh frames, each with at most WORDS_PER_FRAME words, fit the capacity.
     unsafe {
-        let (mut words_end, mut hash) = match base.checked_sub(1) {
-            Some(top) => (kept.frame(top).words_end, kept.frame(top).hash),
-            None => (0, tree::ROOT_HASH),
+        let (mut words_end, mut hash, mut needs_bp) = match base.checked_sub(1) {
+            Some(top) => {
+                let top = kept.frame(top);
+                (top.words_end, top.hash, top.needs_bp)
+            }
+            None => (0, tree::ROOT_HASH, false),
         };
         let mut source_end = fresh_words;
         for number in 0..fresh {
             let frame = *kept.fresh.add(fresh - 1 - number);
-            let count = frame.words_end as usize;
-            source_end = source_end.wrapping_sub(count);
+            source_end = source_end.wrapping_sub(frame.words_end as usize);
+            // A frame pointer that nobody needs further out may change without changing the stack.
+            let has_bp_word = frame.has_bp_word && needs_bp;
+            let count = (frame.words_end as usize).wrapping_sub(usize::from(frame.has_bp_word && !needs_bp));
             // One to three words: a loop is faster than a call of memcpy.
             for offset in 0..count {
                 *kept.words.add(words_end as usize + offset) = *kept.fresh_words.add(source_end + offset);
             }
             words_end = words_end.wrapping_add(count as u32);
             hash = tree::path_hash(hash, frame.pc as u64, salt);
-            *kept.frame(base.wrapping_add(number)) = Frame { words_end, hash, ..frame };
+            needs_bp = if frame.settles_bp { frame.needs_bp } else { needs_bp };
+            *kept.frame(base.wrapping_add(number)) =
+                Frame { words_end, hash, needs_bp, has_bp_word, ..frame };
         }
         kept.depth = base.wrapping_add(fresh);
     }

@@ -122,6 +122,25 @@ impl Rule {
         self.kind() == SIGNAL
     }
 
+    #[inline(always)]
+    fn is_one_of(self, kinds: &[u64]) -> bool {
+        kinds.iter().fold(0, |mask, kind| mask | 1_u64 << kind) >> self.kind() & 1 != 0
+    }
+
+    /// Where the caller is depends on the frame pointer register (and for `SLOW` on who knows what).
+    #[inline(always)]
+    #[must_use]
+    pub fn uses_bp(self) -> bool {
+        self.is_one_of(&[BP, BP_BP, DEREF_BP, GUESS, SLOW])
+    }
+
+    /// The caller's frame pointer register is read from the stack (the last word that a step reads), or there is no caller.
+    #[inline(always)]
+    #[must_use]
+    pub fn restores_bp(self) -> bool {
+        self.is_one_of(&[SP_BP, BP_BP, DEREF_BP, SIGNAL, GUESS, ROOT])
+    }
+
     /// More than (pc, sp, bp) is needed.
     #[must_use]
     pub fn is_slow(self) -> bool {
