@@ -19,9 +19,9 @@ use crate::kept_stack::{Frame, Start, Word};
 use crate::tree;
 
 /// Frames of a way: longer ones are rare, and worth unwinding.
-pub(crate) const FRAMES_MAX: usize = 8;
+pub(crate) const FRAMES_MAX: usize = 16;
 /// Words of a way: one or two a frame.
-pub(crate) const WORDS_MAX: usize = 12;
+pub(crate) const WORDS_MAX: usize = 20;
 /// Ways with the same hash of their start.
 const WAYS: usize = 4;
 /// Sets of ways: 128 ways in all are 76 KiB, of which only what is used is touched.
