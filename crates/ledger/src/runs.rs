@@ -7,16 +7,21 @@
 //! ```
 //!
 //! While there are few, the number of a place lies behind those of the taken places before it. Runs have a few capacities, so
-//! that one that is given back fits the next that is asked for, and one that fills is not moved often.
+//! that one that is given back fits the next that is asked for, and one that fills is not moved often. A single number has no
+//! words: it stands in place of `first`.
 
 /// Which places are taken, and where their numbers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run<B> {
     pub(crate) taken: B,
+    /// The first of its words; of a run of [`SINGLE`] class its number itself.
     first: u32,
     /// Of the capacities; 0: no run.
     class: u8,
 }
+
+/// The class of runs of one number.
+const SINGLE: u8 = 1;
 
 /// The bits of as many places as a run may have.
 pub(crate) trait Places: Copy + Default + Eq {
@@ -98,12 +103,19 @@ impl Runs {
         if run.taken.bits() >> place & 1 == 0 {
             return None;
         }
+        if run.class == SINGLE {
+            return Some(run.first);
+        }
         self.words.get(run.first as usize + run.index(place)).copied()
     }
 
     /// Takes a place that is not taken.
     #[inline]
     pub(crate) fn insert<B: Places>(&mut self, run: &mut Run<B>, place: usize, number: u32) {
+        if run.class == 0 {
+            *run = Run { taken: B::from_bits(1 << place), first: number, class: SINGLE };
+            return;
+        }
         if run.class != Run::<B>::DIRECT {
             let count = run.count();
             if count == Run::<B>::capacity(run.class) {
@@ -126,6 +138,10 @@ impl Runs {
     #[inline]
     pub(crate) fn remove<B: Places>(&mut self, run: &mut Run<B>, place: usize) -> Option<u32> {
         let number = self.get(run, place)?;
+        if run.class == SINGLE {
+            *run = Run::empty();
+            return Some(number);
+        }
         if run.class != Run::<B>::DIRECT {
             let (first, rank, count) = (run.first as usize, run.index(place), run.count());
             if rank + 1 != count {
@@ -145,7 +161,7 @@ impl Runs {
 
     /// Gives back all places.
     pub(crate) fn clear<B: Places>(&mut self, run: &mut Run<B>) {
-        if run.class != 0 {
+        if run.class > SINGLE {
             self.free[usize::from(run.class)].push(run.first);
         }
         *run = Run::empty();
@@ -156,6 +172,9 @@ impl Runs {
     pub(crate) fn entries<B: Places>(&self, run: Run<B>) -> impl Iterator<Item = (usize, u32)> + '_ {
         let is_direct = run.class == Run::<B>::DIRECT;
         places(run.taken.bits()).enumerate().map(move |(rank, place)| {
+            if run.class == SINGLE {
+                return (place, run.first);
+            }
             let index = if is_direct { place } else { rank };
             (place, self.words.get(run.first as usize + index).copied().unwrap_or_default())
         })
@@ -172,14 +191,18 @@ impl Runs {
             }
         };
         let new = Run { taken: run.taken, first, class };
+        if run.class == SINGLE {
+            // The next class is none that holds each number at its place.
+            self.words[first as usize] = run.first;
+            *run = new;
+            return;
+        }
         for (rank, place) in places(run.taken.bits()).enumerate() {
             let of =
                 |run: &Run<B>| run.first as usize + if run.class == Run::<B>::DIRECT { place } else { rank };
             self.words[of(&new)] = self.words[of(run)];
         }
-        if run.class != 0 {
-            self.free[usize::from(run.class)].push(run.first);
-        }
+        self.free[usize::from(run.class)].push(run.first);
         *run = new;
     }
 }

@@ -160,10 +160,11 @@ impl Rule {
     ) -> Step {
         let (a, b) = (self.a(), self.b());
         let (cfa, bp_at) = match self.kind() {
-            SP => (sp.wrapping_add(a), None),
-            SP_BP => (sp.wrapping_add(a), Some(sp.wrapping_add(a).wrapping_add(b))),
-            BP_BP => (bp.wrapping_add(a), Some(bp.wrapping_add(a).wrapping_add(b))),
-            BP => (bp.wrapping_add(a), None),
+            // Nearly all: without a branch for each kind, of which one is as likely as another.
+            SP..=BP_BP => {
+                let cfa = (if self.kind() >= BP { bp } else { sp }).wrapping_add(a);
+                (cfa, (self.kind() & 1 == SP_BP & 1).then_some(cfa.wrapping_add(b)))
+            }
             // The ABI marks the outermost frame by a frame pointer of 0 (System V x86-64, 3.4.1).
             GUESS if bp == 0 => return Step::Root,
             GUESS => (bp.wrapping_add(16), Some(bp)),
