@@ -18,13 +18,14 @@ use heapr_ring::sys;
 use crate::kept_stack::{Frame, Start, Word};
 use crate::tree;
 
-/// Frames of a way: longer ones are rare, and worth unwinding.
+/// Frames of a way. With 8, redis unwound 432,000 stacks anew that had nine fresh frames each, and Node 3.7 million frames; with 16
+/// it is 5,000 stacks and 0.3 million frames.
 pub(crate) const FRAMES_MAX: usize = 16;
-/// Words of a way: one or two a frame.
+/// Words of a way: a return address for each frame, and some frame pointers.
 pub(crate) const WORDS_MAX: usize = 20;
 /// Ways with the same hash of their start.
 const WAYS: usize = 4;
-/// Sets of ways: 128 ways in all are 76 KiB, of which only what is used is touched.
+/// Sets of ways: 128 ways in all are 136 KiB, of which only what is used is touched.
 const SETS: usize = 32;
 
 /// One way. All zero: none.

@@ -12,6 +12,21 @@
 //! A new stack is unwound from the top until its state equals that of a kept frame; then the words from that frame
 //! outwards are read again and compared. All equal: the rest is proven to be what a full unwind would give, and its node
 //! is known. A difference at frame j: everything above j stands, and unwinding goes on from j.
+//!
+//! **The frame pointer** is part of a state only where a rule reads it before one further out restores it (`needs_bp`). In code
+//! compiled without frame pointers it is a register like any other, with another value each time: there it is neither
+//! compared nor are the words kept that it was saved in. Whether it is needed depends on the frames further out. So when those
+//! change, unwinding goes on from a frame whose own rule settles it:
+//!
+//! ```text
+//! rule            needs_bp                      settles_bp
+//! reads bp        yes                           yes
+//! restores bp     no                            yes
+//! neither         as the caller's               no
+//! ```
+//!
+//! (Python: 14.6 million frames unwound before, 0.2 million with this; redis 10.1 and 3.9, the rest of them by longer ways, see
+//! [`crate::shortcut`].)
 
 use core::sync::atomic::Ordering::Relaxed;
 

@@ -57,6 +57,7 @@ victims! {
     fibers: "fibers.c",
     fork_children: "fork_children.c",
     fork_threads: "fork_threads.c",
+    frame_pointer_reused: "frame_pointer_reused.c",
     frame_shapes: "frame_shapes.c",
     grows: "grows.c",
     huge_block: "huge_block.c",
