@@ -11,8 +11,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*}
 
 use heapr_ring::{Pool, sys, writer};
 use heapr_wire::{
-    DisableReason, FLAG_DROP_ON_FULL, FLAG_NO_FOLLOW, NO_SLOT, ORIGIN_ATTACH, ORIGIN_EXEC, ORIGIN_FORK,
-    PROCESS_DISABLED, SESSION_RECORDING, TICKS_MASK,
+    CLOCK_ENDED, DisableReason, FLAG_DROP_ON_FULL, FLAG_NO_FOLLOW, NO_SLOT, ORIGIN_ATTACH, ORIGIN_EXEC,
+    ORIGIN_FORK, PROCESS_DISABLED, SESSION_RECORDING, TICKS_MASK,
 };
 use writer::{ProcessClaim, SlotClaim, WaitOutcome};
 
@@ -31,7 +31,7 @@ pub(crate) const DISABLED: u32 = 3;
 pub(crate) const CLOCK_TSC: u8 = 0;
 /// Clock choice: `rdtscp`, several threads: an allocation's time must not be read before the allocator has returned.
 pub(crate) const CLOCK_TSC_ORDERED: u8 = 1;
-/// Clock choice: CLOCK_MONOTONIC. (3 is [`heapr_wire::CLOCK_STOPPED`].)
+/// Clock choice: CLOCK_MONOTONIC. (3 and 4 are [`heapr_wire::CLOCK_STOPPED`] and [`CLOCK_ENDED`].)
 pub(crate) const CLOCK_MONOTONIC: u8 = 2;
 
 /// Largest number of node blocks of one process.
@@ -135,9 +135,21 @@ impl Agent {
             CLOCK_TSC => sys::ticks_unordered(),
             CLOCK_TSC_ORDERED => sys::ticks_ordered(),
             CLOCK_MONOTONIC => sys::monotonic_ns(),
-            _ => return None,
+            _ => {
+                self.take_leave();
+                return None;
+            }
         };
         Some(ticks.wrapping_sub(start_ticks) & TICKS_MASK)
+    }
+
+    /// There is no time any more: ends the recording for good if the injector said so.
+    #[cold]
+    #[inline(never)]
+    fn take_leave(&self) {
+        if self.clock.load(Relaxed) == CLOCK_ENDED && self.is_active() {
+            self.disable(DisableReason::LetGo);
+        }
     }
 
     /// The time for anything else.

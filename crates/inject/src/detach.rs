@@ -17,6 +17,7 @@ use heapr_wire::{CLOCK_STOPPED, INJECTION_SYMBOL, SESSION_RECORDING};
 
 use crate::error::{Error, Result};
 use crate::gate::Gate;
+use crate::loaded_agent;
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
 use crate::modules::Modules;
 use crate::record::Record;
@@ -31,7 +32,7 @@ pub(crate) const SYS_MUNMAP: u64 = 11;
 
 /// How long threads may take to leave the agent.
 const LIMIT: Duration = Duration::from_secs(5);
-const STOP_LIMIT: Duration = Duration::from_millis(200);
+pub(crate) const STOP_LIMIT: Duration = Duration::from_millis(200);
 const SETTLE_LIMIT: Duration = Duration::from_millis(30);
 /// At the first tries: enough for 64 threads on two processors, each of which leaves an allocator (3 ms). Those that wait for a
 /// buffer get it only when the target runs again, and nobody else comes into the agent then.
@@ -74,8 +75,10 @@ pub fn detach(pid: u32, between_tries: &mut dyn FnMut()) -> Result<DetachReport>
         std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),
         _ => Error::NoSuchProcess { pid },
     })?;
-    let record = find_record(pid, &memory)?.ok_or(Error::NotAttached { pid })?;
-    remove(pid, &memory, &record, between_tries)
+    match find_record(pid, &memory)? {
+        Some(record) => remove(pid, &memory, &record, between_tries),
+        None => loaded_agent::let_go(pid, &memory),
+    }
 }
 
 pub(crate) fn remove(
@@ -314,7 +317,7 @@ pub(crate) fn undo(
 /// Removes an agent whose recorder is gone.
 ///
 /// # Errors
-/// [`Error::AlreadyAttached`] if the recorder lives.
+/// [`Error::AlreadyAttached`] or [`Error::LetGo`] if the recorder lives.
 pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory) -> Result<()> {
     let mappings = memory.mappings().map_err(|_| target::not_permitted(pid))?;
     let pools =
@@ -323,7 +326,10 @@ pub(crate) fn clear_orphan(pid: u32, memory: &ProcessMemory) -> Result<()> {
         let state_avma = pool.start_avma + std::mem::offset_of!(heapr_wire::Control, state) as u64;
         if memory.read_u32(state_avma) == Ok(SESSION_RECORDING) && is_recorder_alive(memory, pool.start_avma)
         {
-            return Err(Error::AlreadyAttached { pid });
+            return Err(match loaded_agent::was_let_go(pid, memory)? {
+                true => Error::LetGo { pid },
+                false => Error::AlreadyAttached { pid },
+            });
         }
     }
     match find_record(pid, memory)? {

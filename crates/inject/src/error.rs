@@ -42,6 +42,15 @@ pub enum Error {
         /// Which.
         pid: u32,
     },
+    /// It has an agent that was loaded when it started, and cannot be given another one while that one's session runs.
+    #[error(
+        "process {pid} was let go by a session that still runs, and was started with its agent: stop that session first, or start the \
+         program again"
+    )]
+    LetGo {
+        /// Which.
+        pid: u32,
+    },
     /// Nothing to detach.
     #[error("process {pid} is not attached to")]
     NotAttached {

@@ -16,6 +16,7 @@ mod exec_watch;
 mod gate;
 mod image;
 mod install;
+mod loaded_agent;
 mod maps;
 mod memory;
 mod modules;

@@ -80,6 +80,9 @@ pub struct DetachReport {
     pub hooks_removed: usize,
     /// Bytes of the agent that stay mapped, because a thread may return into them.
     pub bytes_left: u64,
+    /// The agent was loaded when the program started, and stays: it records nothing more, and calls go around it. Where it is in the
+    /// shared buffers is not known here.
+    pub stays_loaded: bool,
     /// Process slot in the shared buffers that the target had.
     pub process_slot: u32,
     /// Generation of that slot.

@@ -142,20 +142,28 @@ impl Session {
         self.recorder.hold_no_more();
     }
 
-    /// Lets a process go that was attached to. It is as it was before, and what it did is in the trace.
+    /// Lets a process go. One that was attached to is as it was before; one that was started with the agent in it records nothing more,
+    /// and its calls go around the agent. What it did is in the trace.
     ///
     /// # Errors
-    /// It is not attached to, it has ended, or it may not be traced any more.
+    /// It is not recorded by this session, it has ended, or it may not be traced any more.
     pub fn detach(&mut self, pid: u32) -> Result<DetachReport, Error> {
+        if !self.recorder.knows(pid) {
+            return Err(heapr_inject::Error::NotAttached { pid }.into());
+        }
         // Its threads may wait for a buffer.
         let report = heapr_inject::detach(pid, &mut || self.step_now())?;
-        self.take_detached(&report);
+        self.take_detached(pid, &report);
         Ok(report)
     }
 
     /// Enters what a detach has found.
-    pub(crate) fn take_detached(&mut self, report: &DetachReport) {
-        self.recorder.process_detached(report.process_slot, report.process_generation);
+    pub(crate) fn take_detached(&mut self, pid: u32, report: &DetachReport) {
+        if report.stays_loaded {
+            self.recorder.process_let_go(pid);
+        } else {
+            self.recorder.process_detached(report.process_slot, report.process_generation);
+        }
         self.step_now();
     }
 }

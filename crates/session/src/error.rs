@@ -157,6 +157,7 @@ fn kind_of_attach(error: &heapr_inject::Error) -> FailureKind {
         Inject::RemoteCall { errno: ENOMEM, .. } => FailureKind::OutOfMemory,
         Inject::AlreadyTraced { .. }
         | Inject::AlreadyAttached { .. }
+        | Inject::LetGo { .. }
         | Inject::NotAttached { .. }
         | Inject::Unsupported { .. }
         | Inject::NoQuietMoment { .. }

@@ -126,6 +126,11 @@ impl Recorder {
         self.processes.len()
     }
 
+    /// Whether a process belongs to the session and lives.
+    pub(crate) fn knows(&self, pid: u32) -> bool {
+        self.processes.iter().any(|process| process.pid == pid && !process.has_ended)
+    }
+
     /// Whether a process is recorded now: known, alive, and its agent has not given up.
     pub(crate) fn records(&self, pid: u32) -> bool {
         self.processes.iter().any(|process| {
@@ -314,5 +319,6 @@ fn disable_text(reason: DisableReason) -> &'static str {
         DisableReason::NoMemory => "it had no memory for the agent",
         DisableReason::NotFollowed => "children are not followed",
         DisableReason::NoAllocator => "its allocator's functions were not found",
+        DisableReason::LetGo => "it was let go",
     }
 }

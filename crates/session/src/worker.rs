@@ -215,7 +215,7 @@ impl Worker {
             }
             Done::Detached { pid, outcome } => {
                 let outcome = outcome.map(|report| {
-                    self.session.take_detached(&report);
+                    self.session.take_detached(pid, &report);
                     String::new()
                 });
                 (pid, false, outcome)

@@ -41,6 +41,9 @@ pub struct Injection {
 
 /// Value of [`Injection::clock`]: nothing has a time any more, so that nothing is recorded.
 pub const CLOCK_STOPPED: u8 = 3;
+/// As [`CLOCK_STOPPED`], for an agent that the loader loaded when the program started: it cannot be taken out, and leads all calls
+/// around itself from the next one on.
+pub const CLOCK_ENDED: u8 = 4;
 
 /// One function that can be hooked.
 #[derive(Debug)]

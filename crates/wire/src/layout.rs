@@ -307,6 +307,8 @@ pub enum DisableReason {
     NotFollowed = 6,
     /// The real allocator's functions were not found.
     NoAllocator = 7,
+    /// It was let go.
+    LetGo = 8,
 }
 
 impl DisableReason {
@@ -322,6 +324,7 @@ impl DisableReason {
             5 => Self::NoMemory,
             6 => Self::NotFollowed,
             7 => Self::NoAllocator,
+            8 => Self::LetGo,
             _ => return None,
         })
     }

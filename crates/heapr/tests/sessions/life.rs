@@ -234,6 +234,44 @@ fn a_session_on_a_running_program_lets_it_go_unharmed() {
 }
 
 #[test]
+fn a_program_that_a_session_started_can_be_let_go() {
+    let stage = Stage::new();
+    stage.start_steady("own", &["-o", "own.heapr"]).ok();
+    let status = stage.wait_for("own", "events", |status| status["event_count"].as_u64() > Some(5000));
+    let pid = status["processes"][0]["pid"].as_u64().unwrap().to_string();
+    // Another session cannot.
+    let mut other = stage.spawn_steady(200);
+    let other_pid = other.id().to_string();
+    stage.heapr(&["start", "other", "-o", "other.heapr", "--pid", &other_pid]).ok();
+    stage.heapr(&["update", "other", "--remove-pid", &pid]).fails_with(&["is not attached to"]);
+    stage.heapr(&["stop", "other", "-q"]).ok();
+    let let_go = stage.heapr(&["update", "own", "--remove-pid", &pid]).ok();
+    assert!(let_go.stderr.contains("runs on untraced"), "{}", let_go.stderr);
+    // What it had written until then is taken; nothing comes after that.
+    let rest = || std::thread::sleep(Duration::from_millis(300));
+    rest();
+    let event_count = stage.status("own")["event_count"].as_u64();
+    assert!(event_count > Some(5000), "{event_count:?}");
+    rest();
+    let later = stage.status("own");
+    assert_eq!(later["event_count"].as_u64(), event_count, "{later}");
+    assert!(later.to_string().contains("it was let go"), "{later}");
+    // Once is all, and it has an agent: it cannot be given a second one now.
+    stage.heapr(&["update", "own", "--remove-pid", &pid]).fails_with(&["is not attached to"]);
+    stage.heapr(&["update", "own", "--add-pid", &pid]).fails_with(&["was let go"]);
+    stage.release();
+    assert_eq!(other.wait().unwrap().code(), Some(7));
+    stage.wait_for("own", "the program's end", |status| status["live_process_count"] == 0);
+    stage.heapr(&["stop", "own", "-q"]).ok();
+    let report = stage.json(&["report", "own.heapr", "--stacks", "--require-frames", "steady_alloc"]);
+    // One may just have been given back for the next.
+    let outstanding_count = report["groups"][0]["outstanding_count"].as_u64();
+    assert!(matches!(outstanding_count, Some(999 | 1000)), "{report}");
+    let totals = &report["totals"];
+    assert_eq!((&totals["unmatched_frees"], &totals["lost_events"]), (&0.into(), &0.into()), "{totals}");
+}
+
+#[test]
 fn one_process_that_cannot_be_traced_lets_none_be_traced() {
     let stage = Stage::new();
     let mut child = stage.spawn_steady(200);

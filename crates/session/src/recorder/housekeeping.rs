@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use heapr_trace::{Loss, ThreadIndex};
-use heapr_wire::{PROCESS_FREE, THREAD_ENDED, THREAD_FREE};
+use heapr_wire::{DisableReason, PROCESS_DISABLED, PROCESS_FREE, THREAD_ENDED, THREAD_FREE};
 
 use super::Recorder;
 use crate::process_facts;
@@ -35,6 +35,21 @@ impl Recorder {
             && let Some(process) = self.processes.get_mut(place)
         {
             process.has_ended = true;
+        }
+    }
+
+    /// Takes note that a process with an agent of its own writes no more. Its threads keep their buffers until it ends: they still look
+    /// at them.
+    pub(crate) fn process_let_go(&mut self, pid: u32) {
+        let slots = self.processes.iter().filter(|process| process.pid == pid && !process.has_ended);
+        for process in slots {
+            let slot = self.pool.process_slot(process.slot);
+            let is_it = |slot: &&heapr_wire::ProcessSlot| slot.generation.load(Relaxed) == process.generation;
+            if let Some(slot) = slot.filter(is_it) {
+                // The agent says the same of itself when it is called next.
+                slot.disable_reason.store(DisableReason::LetGo as u32, Relaxed);
+                slot.state.store(PROCESS_DISABLED, Release);
+            }
         }
     }
 

@@ -26,7 +26,13 @@ impl Worker {
         let mut jobs = Vec::new();
         for &pid in &update.remove_pids {
             self.attached.retain(|&attached| attached != pid);
-            jobs.push(Job::Detach { pid });
+            // Another session's process is not this one's to let go.
+            if self.session.recorder().knows(pid) {
+                jobs.push(Job::Detach { pid });
+            } else {
+                let error = Error::from(InjectError::NotAttached { pid });
+                report.failed.push((pid, Failure::from(&error)));
+            }
         }
         for &pid in &update.add_pids {
             if self.session.recorder().records(pid) && !update.remove_pids.contains(&pid) {
