@@ -133,7 +133,67 @@ test('controls have names for a screen reader', async () => {
   }
 });
 
+/** The rows as they are seen, from above, and in the order of the document. */
+const rowsSeen = () => page.evaluate(() => {
+  const table = document.querySelector('.table').getBoundingClientRect();
+  const rows = [...document.querySelectorAll('.rows-block .row')].filter((row) => {
+    const box = row.getBoundingClientRect();
+    return box.bottom > table.top && box.top < table.bottom;
+  });
+  return rows.map((row) => ({ index: Number(row.getAttribute('aria-rowindex')), top: row.getBoundingClientRect().top, exact: row.children[1]?.title, isWaiting: row.querySelector('.is-waiting') !== null }));
+});
+/** What invented row `index` (2: the first) says on hover. */
+const exactOf = (index) => `${String(Math.round(2 ** 30 / index)).replace(/\B(?=(\d{3})+$)/g, ',')} bytes`;
+
+test('a scrolled table shows the rows of the place, in order, once it stands still', async () => {
+  await page.goto('about:blank');
+  await show('view=stacks');
+  await page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
+  for (const px of [130, 260, 390, 100000, 100130, 12_000_000, 0]) {
+    await page.evaluate((px) => { document.querySelector('.table').scrollTop = px; }, px);
+    await page.waitForTimeout(40);
+  }
+  for (const px of [50_000, 3_000_000, 12_000_000, 70, 0]) {
+    await page.evaluate((px) => { document.querySelector('.table').scrollTop = px; }, px);
+    await page.waitForTimeout(500);
+    const rows = await rowsSeen();
+    assert.ok(rows.length > 15, `${rows.length} rows at ${px}`);
+    for (const [at, row] of rows.entries()) {
+      assert.equal(row.isWaiting, false);
+      assert.equal(row.exact, exactOf(row.index), `row ${row.index} at ${px}`);
+      if (at > 0) assert.deepEqual([row.index, Math.round(row.top - rows[at - 1].top)], [rows[at - 1].index + 1, Math.round(rows[1].top - rows[0].top)]);
+    }
+    if (px === 0) assert.equal(rows[0].index, 2);
+    if (px === 12_000_000) assert.equal(rows.at(-1).index, 1_000_001);
+  }
+});
+
+test('while a table scrolls, what is not drawn yet is not seen, nor found by a screen reader', async () => {
+  await page.goto('about:blank');
+  await show('view=stacks');
+  await page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
+  const bad = await page.evaluate(async () => {
+    const bad = [];
+    for (let step = 0; step < 40; step += 1) {
+      document.querySelector('.table').scrollTop += step % 5 === 4 ? 90_000 : 130;
+      await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 0)));
+      const table = document.querySelector('.table').getBoundingClientRect();
+      const seen = new Set();
+      for (const row of document.querySelectorAll('.rows-block .row')) {
+        const index = row.getAttribute('aria-rowindex');
+        const box = row.getBoundingClientRect();
+        if (index === null && (row.getAttribute('aria-hidden') !== 'true' || box.bottom > table.top)) bad.push(`a row of before is seen in step ${step}`);
+        if (index !== null && seen.has(index)) bad.push(`row ${index} stands twice in step ${step}`);
+        if (index !== null) seen.add(index);
+      }
+    }
+    return bad;
+  });
+  assert.deepEqual(bad, []);
+});
+
 test('rows are copied as text', async () => {
+  await page.goto('about:blank');
   await show('view=stacks');
   await page.click('.row[aria-rowindex="2"]');
   await page.keyboard.down('Shift');

@@ -33,7 +33,7 @@ interface Level<Row> {
 /** How many rows a request asks for: what a large screen shows. */
 export const PAGE_ROWS = 100;
 /** Pages that are kept of one level; those farthest from what is seen go first. */
-const PAGES_KEPT = 400;
+const PAGES_KEPT = 100;
 
 export class LazyTree<Row> {
   private readonly top: Level<Row>;
@@ -93,13 +93,12 @@ export class LazyTree<Row> {
     };
   }
 
-  /** Loads what is missing of the visible rows `from` to below `to`. */
-  need(from: number, to: number): void {
+  /** Loads what is missing of the visible rows `from` to below `to`, and then the row that is `ahead` rows farther (before them, if negative). */
+  need(from: number, to: number, ahead = 0): void {
     this.neededFrom = from;
-    for (let index = from; index < Math.min(to, this.count); index += 1) {
-      const found = this.find(index);
-      if (found && rowOf(found.level, found.position) === undefined) this.load(found.level, Math.floor(found.position / PAGE_ROWS));
-    }
+    const rows = Math.min(to, this.count);
+    for (let index = from; index < rows; index += 1) this.loadRow(index);
+    if (ahead !== 0) this.loadRow(ahead > 0 ? rows - 1 + ahead : from + ahead);
   }
 
   /** Opens a row: its children follow it. Does nothing if it is open or not loaded. */
@@ -170,6 +169,11 @@ export class LazyTree<Row> {
       }
       level = inside;
     }
+  }
+
+  private loadRow(index: number): void {
+    const found = this.find(index);
+    if (found && rowOf(found.level, found.position) === undefined) this.load(found.level, Math.floor(found.position / PAGE_ROWS));
   }
 
   private load(level: Level<Row>, page: number): void {

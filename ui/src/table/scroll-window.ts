@@ -6,9 +6,12 @@
 /** Less than what Chromium (33 million) and Firefox (17 million) can lay out. */
 export const HIGHEST_PX = 12_000_000;
 
+/** Height of the scrolled element. */
+export function scrolledHeight(count: number, rowPx: number): number {
+  return Math.min(count * rowPx, HIGHEST_PX);
+}
+
 export interface ScrollWindow {
-  /** Height of the scrolled element. */
-  heightPx: number;
   first: number;
   /** Below this one. */
   end: number;
@@ -18,19 +21,19 @@ export interface ScrollWindow {
 
 export function scrollWindow(count: number, rowPx: number, viewPx: number, scrollPx: number): ScrollWindow {
   const wholePx = count * rowPx;
-  const heightPx = Math.min(wholePx, HIGHEST_PX);
+  const heightPx = scrolledHeight(count, rowPx);
   const travelPx = Math.max(0, heightPx - viewPx);
   const share = travelPx === 0 ? 0 : Math.min(1, Math.max(0, scrollPx / travelPx));
   const topPx = wholePx <= HIGHEST_PX ? Math.min(Math.max(0, scrollPx), Math.max(0, wholePx - viewPx)) : share * (wholePx - viewPx);
   const first = Math.max(0, Math.floor(topPx / rowPx));
   const end = Math.min(count, Math.ceil((topPx + viewPx) / rowPx));
-  return { heightPx, first, end, offsetPx: first * rowPx - topPx };
+  return { first, end, offsetPx: first * rowPx - topPx };
 }
 
 /** The scroll position at which row `index` is seen, as near as may be to `scrollPx`. */
 export function scrollTo(index: number, count: number, rowPx: number, viewPx: number, scrollPx: number): number {
   const wholePx = count * rowPx;
-  const heightPx = Math.min(wholePx, HIGHEST_PX);
+  const heightPx = scrolledHeight(count, rowPx);
   const scale = wholePx <= viewPx ? 0 : (heightPx - viewPx) / (wholePx - viewPx);
   const topPx = scale === 0 ? 0 : scrollPx / scale;
   const rowTopPx = index * rowPx;

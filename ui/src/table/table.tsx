@@ -1,5 +1,5 @@
 /** A table of any length: only the rows that are seen are in the document. Sorted by the server; opened rows show children. */
-import type { ComponentChildren, VNode } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { plural } from '../format';
 import { copyText } from '../frame/clipboard';
@@ -7,8 +7,10 @@ import { Message } from '../frame/message';
 import { isDrawnDark } from '../frame/theme';
 import { type Column, rowsAsText } from './columns';
 import type { LazyTree } from './lazy-tree';
-import { scrollTo, scrollWindow } from './scroll-window';
+import type { RowState } from './row-elements';
+import { scrolledHeight, scrollTo } from './scroll-window';
 import { TableMenu } from './table-menu';
+import { useRows } from './use-rows';
 
 export interface TableProps<Row> {
   /** What a screen reader calls it; also the name of a saved file. */
@@ -36,39 +38,26 @@ export interface TableProps<Row> {
   tools?: ComponentChildren;
 }
 
-/** A row as it was drawn, and what it was drawn from. */
-interface DrawnRow {
-  inputs: unknown[];
-  node: VNode;
-}
-
-/** Rows whose places are relative to the same one. */
-const BLOCK_ROWS = 2000;
 /** The least width of a column that takes what is left. */
 const NAME_REM = 14;
-/** Rows drawn beyond the edges, so that a slow frame shows no gap. */
-const OVERSCAN = 6;
 
 export function Table<Row>(props: TableProps<Row>) {
   const { columns, tree, hidden } = props;
   const shown = columns.filter((column) => (column.isExtra ? hidden.includes(`+${column.key}`) : !hidden.includes(column.key)));
   const view = useRef<HTMLDivElement>(null);
   const [, redraw] = useState(0);
-  const [scrollPx, setScrollPx] = useState(0);
   const [size, setSize] = useState({ viewPx: 600, rowPx: 22 });
   const [cursor, setCursor] = useState(-1);
   const [anchor, setAnchor] = useState(-1);
   const [widths, setWidths] = useState<Record<string, number>>({});
   const [said, setSaid] = useState('');
   const shownName = useRef('');
-  const drawn = useRef(new Map<number, DrawnRow>());
 
   useEffect(() => {
     if (tree.name === '' || tree.name !== shownName.current) {
       setCursor(-1);
       setAnchor(-1);
       if (view.current) view.current.scrollTop = 0;
-      setScrollPx(0);
     }
     shownName.current = tree.name;
     let waiting = false;
@@ -87,7 +76,9 @@ export function Table<Row>(props: TableProps<Row>) {
     if (!element) return;
     const measure = () => {
       const rowPx = Math.round(parseFloat(getComputedStyle(document.documentElement).fontSize) * 1.7);
-      setSize((old) => (old.viewPx === element.clientHeight && old.rowPx === rowPx ? old : { viewPx: element.clientHeight, rowPx }));
+      // Below the head; else the last row could not be seen.
+      const viewPx = element.clientHeight - (element.querySelector<HTMLElement>('.is-head')?.offsetHeight ?? 0);
+      setSize((old) => (old.viewPx === viewPx && old.rowPx === rowPx ? old : { viewPx, rowPx }));
     };
     measure();
     const observer = new ResizeObserver(measure);
@@ -98,11 +89,6 @@ export function Table<Row>(props: TableProps<Row>) {
   const { viewPx, rowPx } = size;
   const [low, high] = [Math.min(anchor, cursor), Math.max(anchor, cursor)];
   const count = tree.count;
-  const seen = scrollWindow(count, rowPx, viewPx, scrollPx);
-  const first = Math.max(0, seen.first - OVERSCAN);
-  const end = Math.min(count, seen.end + OVERSCAN);
-  useEffect(() => tree.need(first, end), [tree, first, end, count]);
-
   const select = (index: number, extend: boolean) => {
     const to = Math.max(0, Math.min(count - 1, index));
     setCursor(to);
@@ -163,62 +149,22 @@ export function Table<Row>(props: TableProps<Row>) {
     step();
   };
 
-  const template = shown.map((column) => {
-    const width = widths[column.key];
-    return width !== undefined ? `${width}px` : column.width === 0 ? `minmax(${NAME_REM}rem, 1fr)` : `${column.width}rem`;
-  });
   // The same for all rows, whatever their texts need: else columns would not stand below their heads.
+  const cellStyles = shown.map((column) => {
+    const width = widths[column.key];
+    return width !== undefined ? `flex:0 0 ${width}px` : column.width === 0 ? `flex:1 0 ${NAME_REM}rem` : `flex:0 0 ${column.width}rem`;
+  });
   const leastWidth = shown.map((column) => (widths[column.key] !== undefined ? `${widths[column.key]}px` : `${column.width === 0 ? NAME_REM : column.width}rem`)).join(' + ');
-  const rows: VNode[] = [];
-  const pool = Math.ceil(viewPx / rowPx) + 2 * OVERSCAN + 2;
-  // Rows stand still in blocks; scrolling moves the block, and a row is drawn again only if something about it changed.
-  const block = Math.floor(first / BLOCK_ROWS) * BLOCK_ROWS;
-  const blockPx = (block - seen.first) * rowPx + seen.offsetPx;
-  const kept = drawn.current;
-  for (const index of kept.keys()) if (index < first || index >= end) kept.delete(index);
-  for (let index = first; index < end; index += 1) {
+  const state = (index: number): RowState<Row> => {
     const at = tree.at(index);
     const row = at?.row;
-    const isSelected = (index >= low && index <= high && low >= 0) || (row !== undefined && props.selected === props.rowKey(row));
-    const inputs: unknown[] = [isDrawnDark(), row, at?.depth, at?.isOpen, isSelected, index === cursor, block, rowPx, pool, columns, hidden, tree, props.rowClass];
-    const old = kept.get(index);
-    if (old && old.inputs.every((input, place) => input === inputs[place])) {
-      rows.push(old.node);
-      continue;
-    }
-    const opens = row !== undefined && props.canOpen?.(row) === true;
-    const node = (
-      <div
-        key={index % pool}
-        id={index === cursor ? 'table-cursor' : undefined}
-        class={`row${isSelected ? ' is-selected' : ''}${index === cursor ? ' is-cursor' : ''}${index % 2 ? ' is-odd' : ''} ${row !== undefined ? (props.rowClass?.(row) ?? '') : ''}`}
-        role="row"
-        aria-rowindex={index + 2}
-        aria-level={props.canOpen ? (at?.depth ?? 0) + 1 : undefined}
-        aria-expanded={opens ? at?.isOpen : undefined}
-        aria-selected={isSelected}
-        data-index={index}
-        style={{ transform: `translateY(${(index - block) * rowPx}px)`, height: `${rowPx}px` }}
-      >
-        {row === undefined ? (
-          <div class="cell is-waiting" role="gridcell">…</div>
-        ) : (
-          shown.map((column, place) => (
-            <div key={column.key} class={column.isNumber ? 'cell is-number' : 'cell'} role="gridcell" title={(column.exact ?? column.text)(row)}>
-              {place === 0 && props.canOpen && (
-                <span class="indent" style={{ width: `${(at?.depth ?? 0) * 1.1}rem` }}>
-                  <span class={`twisty${opens ? (at?.isOpen ? ' is-open' : ' is-shut') : ''}`} aria-hidden="true" />
-                </span>
-              )}
-              {column.cell ? column.cell(row) : column.text(row)}
-            </div>
-          ))
-        )}
-      </div>
-    );
-    kept.set(index, { inputs, node });
-    rows.push(node);
-  }
+    return {
+      row, depth: at?.depth ?? 0, isOpen: row !== undefined && props.canOpen?.(row) === true ? at?.isOpen === true : null,
+      isSelected: (index >= low && index <= high && low >= 0) || (row !== undefined && props.selected === props.rowKey(row)), isCursor: index === cursor,
+      class: row !== undefined ? (props.rowClass?.(row) ?? '') : '',
+    };
+  };
+  const { block, onScroll } = useRows({ view, tree, columns: shown, isTree: props.canOpen !== undefined, cellStyles, state, rowPx, viewPx, look: [isDrawnDark(), tree, columns, hidden, widths, props.rowClass] });
   const indexOf = (event: Event): number => Number((event.target as HTMLElement).closest<HTMLElement>('.row[data-index]')?.dataset['index'] ?? -1);
   const onMouseDown = (event: MouseEvent) => {
     const index = indexOf(event);
@@ -251,24 +197,24 @@ export function Table<Row>(props: TableProps<Row>) {
       <div
         ref={view} class={props.isOld ? 'table is-old' : 'table'} role={props.canOpen ? 'treegrid' : 'grid'} aria-label={props.label} aria-rowcount={count + 1}
         aria-activedescendant={cursor >= 0 ? 'table-cursor' : undefined} tabIndex={0} onKeyDown={onKeyDown}
-        onScroll={(event) => setScrollPx(event.currentTarget.scrollTop)}
+        onScroll={onScroll}
         onFocus={() => {
           if (cursor < 0 && count > 0) setCursor(0);
         }}
-        style={{ '--columns': template.join(' '), '--least-width': `calc(${leastWidth})` }}
+        style={{ '--least-width': `calc(${leastWidth})` }}
       >
         <div class="row is-head" role="row" aria-rowindex={1}>
-          {shown.map((column) => (
+          {shown.map((column, place) => (
             <HeadCell
-              key={column.key} column={column} isSorted={column.sort !== undefined && column.sort === props.sort}
+              key={column.key} column={column} style={cellStyles[place] ?? ''} isSorted={column.sort !== undefined && column.sort === props.sort}
               descending={props.descending ?? true} onSort={props.onSort}
               onWidth={(width) => setWidths((old) => ({ ...old, [column.key]: width }))}
             />
           ))}
         </div>
-        <div class="rows" style={{ height: `${Math.max(seen.heightPx, 0)}px` }}>
+        <div class="rows" style={{ height: `${scrolledHeight(count, rowPx)}px` }}>
           <div class="rows-seen" onMouseDown={onMouseDown} onDblClick={onDblClick}>
-            <div class="rows-block" style={{ transform: `translateY(${blockPx}px)` }}>{rows}</div>
+            <div ref={block} class="rows-block" />
           </div>
         </div>
         {tree.topCount === 0 && !tree.error && <p class="empty">{props.empty ?? 'Nothing here.'}</p>}
@@ -280,13 +226,14 @@ export function Table<Row>(props: TableProps<Row>) {
 
 interface HeadCellProps<Row> {
   column: Column<Row>;
+  style: string;
   isSorted: boolean;
   descending: boolean;
   onSort: ((key: string, descending: boolean) => void) | undefined;
   onWidth: (widthPx: number) => void;
 }
 
-function HeadCell<Row>({ column, isSorted, descending, onSort, onWidth }: HeadCellProps<Row>) {
+function HeadCell<Row>({ column, style, isSorted, descending, onSort, onWidth }: HeadCellProps<Row>) {
   const cell = useRef<HTMLDivElement>(null);
   const drag = (down: PointerEvent) => {
     down.preventDefault();
@@ -301,7 +248,7 @@ function HeadCell<Row>({ column, isSorted, descending, onSort, onWidth }: HeadCe
   };
   return (
     <div
-      ref={cell} class={`cell${column.isNumber ? ' is-number' : ''}`} role="columnheader" title={column.help ?? column.title}
+      ref={cell} class={`cell${column.isNumber ? ' is-number' : ''}`} role="columnheader" title={column.help ?? column.title} style={style}
       aria-sort={isSorted ? (descending ? 'descending' : 'ascending') : undefined}
     >
       {column.sort !== undefined && onSort ? (
