@@ -84,14 +84,14 @@ impl CullList {
     pub fn matches(&self, module_path: Option<&str>, symbol: Option<&str>) -> bool {
         let module_lower = module_path.map(str::to_ascii_lowercase);
         let symbol_lower = symbol.map(str::to_ascii_lowercase);
-        let is_listed_symbol = symbol_lower
-            .as_deref()
-            .is_some_and(|symbol| for_each_form(symbol, |form| self.symbols.contains(form)));
-        is_listed_symbol
-            || self
-                .others
-                .iter()
-                .any(|other| other.matches_lower(module_lower.as_deref(), symbol_lower.as_deref()))
+        let module_lower = module_lower.as_deref();
+        let Some(symbol) = symbol_lower.as_deref() else {
+            return self.others.iter().any(|other| other.matches_lower(module_lower, None));
+        };
+        // The forms are made once for all patterns: making them takes longer than comparing.
+        for_each_form(symbol, |form| {
+            self.symbols.contains(form) || self.others.iter().any(|other| other.matches_form(module_lower, form))
+        })
     }
 }
 

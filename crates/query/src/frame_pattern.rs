@@ -59,17 +59,23 @@ impl FramePattern {
 
     /// As [`Self::matches`], for names in lower case.
     pub(crate) fn matches_lower(&self, module_lower: Option<&str>, symbol_lower: Option<&str>) -> bool {
-        let module_fits = match (&self.module, module_lower) {
+        match symbol_lower {
+            Some(symbol) => for_each_form(symbol, |form| self.matches_form(module_lower, form)),
+            None => self.symbol.is_none() && self.module_fits(module_lower),
+        }
+    }
+
+    /// Whether it matches this form of a symbol: see [`for_each_form`].
+    pub(crate) fn matches_form(&self, module_lower: Option<&str>, form: &str) -> bool {
+        self.symbol.as_ref().is_none_or(|glob| glob.matches_lower(form)) && self.module_fits(module_lower)
+    }
+
+    fn module_fits(&self, module_lower: Option<&str>) -> bool {
+        match (&self.module, module_lower) {
             (None, _) => true,
             (Some(glob), Some(path)) => module_matches(glob, &self.text, path),
             (Some(_), None) => false,
-        };
-        module_fits
-            && match (&self.symbol, symbol_lower) {
-                (None, _) => true,
-                (Some(glob), Some(symbol)) => for_each_form(symbol, |form| glob.matches_lower(form)),
-                (Some(_), None) => false,
-            }
+        }
     }
 
     /// The symbol, if the pattern is nothing but a symbol without stars: such patterns can be looked up.

@@ -57,7 +57,7 @@ fn without_arguments(symbol: &str) -> String {
             }
             _ => {}
         }
-        let length = rest.chars().next().map_or(1, char::len_utf8);
+        let length = plain_length(rest);
         kept.push_str(&rest[..length]);
         at += length;
     }
@@ -98,7 +98,7 @@ fn plain(symbol: &str) -> String {
                 kept.truncate(kept.len() - 2);
             }
         } else {
-            let length = rest.chars().next().map_or(1, char::len_utf8);
+            let length = plain_length(rest);
             kept.push_str(&rest[..length]);
             at += length;
         }
@@ -113,10 +113,20 @@ fn plain(symbol: &str) -> String {
     }
 }
 
+/// Length of what at the start of `rest` can be taken as it is: its first character, and what follows it up to the next one that may mean
+/// something.
+fn plain_length(rest: &str) -> usize {
+    let first = rest.chars().next().map_or(1, char::len_utf8);
+    let means_something = |byte: &u8| matches!(byte, b'<' | b'>' | b'(' | b'[' | b'o');
+    rest.as_bytes()[first..].iter().position(means_something).map_or(rest.len(), |found| first + found)
+}
+
 /// Length of `operator<<`, `operator()` and the like at the start of `rest`, where brackets are part of the name.
 fn operator_length(rest: &str, before: &str) -> Option<usize> {
-    let is_word_start = !before.ends_with(|last: char| last.is_alphanumeric() || last == '_');
-    let tail = rest.strip_prefix("operator").filter(|_| is_word_start)?;
+    let tail = rest.strip_prefix("operator")?;
+    if before.ends_with(|last: char| last.is_alphanumeric() || last == '_') {
+        return None;
+    }
     ["()", "[]", "<=>", "<<=", ">>=", "->*", "->", "<<", ">>", "<=", ">=", "<", ">"]
         .iter()
         .find(|sign| tail.starts_with(**sign))
@@ -194,6 +204,14 @@ mod tests {
             "alloc::vec::vec::from_iter"
         );
         assert_eq!(forms("alloc::slice::<impl [t]>::to_vec").last().unwrap(), "alloc::slice::to_vec");
+    }
+
+    #[test]
+    fn what_stands_between_brackets_is_taken_at_once_and_whole() {
+        assert_eq!(forms("ns::foo::color(ooo)").last().unwrap(), "ns::foo::color");
+        assert_eq!(forms("é<o>::cooperator<int>::o(é)").last().unwrap(), "é::cooperator::o");
+        assert_eq!(forms("a::operator->(int)").last().unwrap(), "a::operator->");
+        assert_eq!(forms("f(int) const &").last().unwrap(), "f");
     }
 
     proptest! {
