@@ -57,6 +57,10 @@ test('loss and damage are said in a banner', async () => {
 test('an image that a link was started by says so', async () => {
   await show('view=images');
   await page.waitForSelector('.rows-block .frame-name:has-text("run as clang++")');
+  // In the legend, too, and only that image.
+  await waitUntil(page, () => document.querySelectorAll('.legend li').length > 3);
+  const legend = await page.locator('.legend li').allTextContents();
+  assert.deepEqual(legend.filter((text) => text.includes('run as')), ['clangrun as clang++']);
 });
 
 test('an error of the server is said where the filters are', async () => {

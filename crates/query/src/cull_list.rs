@@ -90,7 +90,8 @@ impl CullList {
         };
         // The forms are made once for all patterns: making them takes longer than comparing.
         for_each_form(symbol, |form| {
-            self.symbols.contains(form) || self.others.iter().any(|other| other.matches_form(module_lower, form))
+            self.symbols.contains(form)
+                || self.others.iter().any(|other| other.matches_form(module_lower, form))
         })
     }
 }

@@ -344,23 +344,14 @@ impl TraceFile {
 
     /// What is wrong with the recording, one line each, as `heapr report` says it. One that is running is not complete.
     pub(crate) fn warnings(&self, is_running: bool) -> Vec<String> {
-        let loss = self.loss();
-        let counted = [
-            (loss.events_lost, "events were lost (buffers full): the amounts below are too small"),
-            (loss.stacks_lost, "stacks were cut or lost"),
-            (loss.events_late, "events came late: their times were corrected"),
-            (loss.records_invalid, "records made no sense and were left out"),
-            (loss.processes_refused, "processes could not be traced"),
-        ];
-        let mut warnings: Vec<String> = counted
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
+        let mut warnings = heapr_query::loss_warnings(&self.loss(), |number| number.to_string());
         for damage in self.damage() {
             warnings.push(format!(
-                "damaged file: {} bytes at offset {}: {}",
-                damage.bytes, damage.offset, damage.what
+                "damaged file: {} byte{} at offset {}: {}",
+                damage.bytes,
+                if damage.bytes == 1 { "" } else { "s" },
+                damage.offset,
+                damage.what
             ));
         }
         if !self.trace().is_complete() && !is_running {

@@ -433,15 +433,18 @@ impl Worker {
 
 /// What there is to say about an attach.
 fn attach_remark(report: &AttachReport) -> String {
+    let plural = |number: u64, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     let mut remark = format!(
-        "it stood still for {:.1} ms ({} threads, {} modules)",
+        "it stood still for {:.1} ms ({}, {})",
         report.pause.as_secs_f64() * 1e3,
-        report.thread_count,
-        report.module_count
+        plural(report.thread_count as u64, "thread"),
+        plural(report.module_count as u64, "module")
     );
     match &report.heap_unread {
         Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
-        None => remark += &format!("; it had allocated {} blocks before", report.blocks_before),
+        None => {
+            remark += &format!("; it had allocated {} before", plural(report.blocks_before as u64, "block"))
+        }
     }
     for (function, reason) in &report.not_hooked {
         remark += &format!("; {function} is not recorded: {reason}");

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { OpenFile } from '../api/types';
 import { CommandLine } from '../filter/filter-bar';
-import { formatBytes, formatCount } from '../format';
+import { formatBytes, formatCount, plural } from '../format';
 import { Split } from '../frame/split';
 import { Tabs, type View } from '../frame/tabs';
 import { ComparisonView } from './comparison-view';
@@ -62,7 +62,7 @@ export function SnapshotPage({ file, files }: { file: OpenFile; files: OpenFile[
     <div class="snapshot">
       <div class="filter-row">
         <span class="grow">
-          <strong title={`${formatCount(totalBytes)} bytes`}>{formatBytes(totalBytes)}</strong> in {formatCount(file.snapshot?.node_count ?? 0)} objects
+          <strong title={`${formatCount(totalBytes)} bytes`}>{formatBytes(totalBytes)}</strong> in {plural(file.snapshot?.node_count ?? 0, 'object')}
           {file.snapshot?.exposes_internals ? ', internals shown' : ''}
         </span>
         <CommandLine command={command} />

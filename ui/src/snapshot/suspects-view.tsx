@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import { useAnswer } from '../api/use-answer';
 import type { Owner, PathStep, Suspect } from '../api/types';
-import { exactBytes, formatBytes, formatCount, formatSignedBytes } from '../format';
+import { exactBytes, formatBytes, formatCount, formatSignedBytes, plural } from '../format';
 import { Message } from '../frame/message';
 import { PathPicture } from './path-picture';
 import { type SnapshotViewProps, showObject } from './snapshot-page';
@@ -82,7 +82,7 @@ function SuspectCard({ suspect, number, isOpen }: { suspect: Suspect; number: nu
         <button type="button" class="button" onClick={() => showObject(suspect.owner_id)}>Show {suspect.owner_class} @{suspect.owner_id}</button>
       </header>
       <dl class="suspect-facts">
-        <div><dt>grew by</dt><dd>{suspect.growth_bytes_at.map(formatSignedBytes).join(' → ')} ({formatCount(suspect.growth_count)} objects)</dd></div>
+        <div><dt>grew by</dt><dd>{suspect.growth_bytes_at.map(formatSignedBytes).join(' → ')} ({plural(suspect.growth_count, 'object')})</dd></div>
         <div><dt>retains</dt><dd>{suspect.retained_bytes_at.map((bytes) => (bytes === null ? '–' : formatBytes(bytes))).join(' → ')}</dd></div>
         <div>
           <dt>collects</dt>

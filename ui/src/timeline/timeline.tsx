@@ -10,6 +10,7 @@ import { Tooltip } from '../canvas/tooltip';
 import { exactBytes, formatBytes, formatDuration, parseTimeNs, plural, timeArgument } from '../format';
 import { Message } from '../frame/message';
 import { isDrawnDark } from '../frame/theme';
+import { runAsNote } from '../trace/frame-name';
 import { clampSeen } from './scale';
 import { type ChartKind, axisLeftPx, chartAmount, chartFactor, paintTimeline, timeToX, wholeOf, xToTime } from './timeline-paint';
 
@@ -163,7 +164,7 @@ export function Timeline({ file }: { file: OpenFile }) {
         {address.seen.length > 0 && <button type="button" class="button" title="See the whole time (0)" onClick={() => see(0, durationNs)}>Whole time</button>}
         <span class="grow" />
         {isLoading && <span class="quiet" role="status">loading…</span>}
-        <Legend data={data} />
+        <Legend file={file} data={data} />
       </div>
       {error && <Message kind="error">{error.message}</Message>}
       <div class="timeline-plot">
@@ -184,7 +185,7 @@ function localX(event: MouseEvent): number {
 }
 
 /** Names and colours of the series; a click adds its filter. */
-function Legend({ data }: { data: TimelineAnswer | null }) {
+function Legend({ file, data }: { file: OpenFile; data: TimelineAnswer | null }) {
   const address = useAddress();
   if (!data || data.series.length === 0) return null;
   const colours = seriesColours(data.series.map((series) => series.name), isDrawnDark());
@@ -198,6 +199,7 @@ function Legend({ data }: { data: TimelineAnswer | null }) {
           >
             <i class="swatch" style={{ background: colours[place] ?? '' }} />
             <span>{series.name}</span>
+            {address.by === 'image' && runAsNote(file, series.name) && <span class="quiet">{runAsNote(file, series.name)}</span>}
           </button>
         </li>
       ))}

@@ -8,6 +8,7 @@ import { useZoomable } from '../flame/use-zoomable';
 import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
 import { Message } from '../frame/message';
 import { Search } from '../frame/search';
+import { runAsNote } from './frame-name';
 import type { TraceViewProps } from './trace-page';
 
 export const FLAME_VALUES: [string, string][] = [
@@ -70,7 +71,8 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
           describe={(node) => {
             const nodeValue = layout.widths[node] ?? 0;
             const self = layout.answer.nodes.self?.[node] ?? 0;
-            return [`${amount(nodeValue)}, ${formatPercent(nodeValue, total)} of all`, ...(self > 0 ? [`itself ${amount(self)}`] : [])];
+            const note = runAsNote(file, nodeImage(layout, node));
+            return [...(note ? [note] : []), `${amount(nodeValue)}, ${formatPercent(nodeValue, total)} of all`, ...(self > 0 ? [`itself ${amount(self)}`] : [])];
           }}
         />
       )}
@@ -78,7 +80,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
       {layout && selected > 0 && (
         <div class="selection">
           <strong>{nodeName(layout, selected)}</strong>
-          <span class="quiet">{nodeImage(layout, selected)}</span>
+          <span class="quiet">{nodeImage(layout, selected)} {runAsNote(file, nodeImage(layout, selected))}</span>
           <span>{amount(layout.widths[selected] ?? 0)} ({formatPercent(layout.widths[selected] ?? 0, total)})</span>
           <span class="grow" />
           <SelectionActions layout={layout} node={selected} />

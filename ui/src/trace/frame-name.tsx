@@ -11,6 +11,13 @@ export function runAs(file: OpenFile, module: string | null): string {
   return [...new Set(names)].join(', ');
 }
 
+/** As [runAs], of an image that is known by the last part of its path; with the words for it. */
+export function runAsNote(file: OpenFile, image: string): string {
+  const paths = new Set((file.trace?.processes ?? []).map(({ executable }) => executable).filter((path) => path !== null && fileName(path) === image));
+  const names = [...paths].map((path) => runAs(file, path)).filter((name) => name !== '');
+  return names.length === 0 ? '' : `run as ${names.join(', ')}`;
+}
+
 /** An image alone, with its path. */
 export function ImageName({ file, module }: { file: OpenFile; module: string | null }) {
   const names = runAs(file, module);

@@ -4,7 +4,7 @@ import { go, useAddress } from '../address/use-address';
 import type { Group, Metrics, ReportAnswer } from '../api/types';
 import { answer } from '../api/use-answer';
 import { Curve } from '../canvas/curve';
-import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent } from '../format';
+import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural } from '../format';
 import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
@@ -35,20 +35,20 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   useEffect(() => () => onCommand(null, null), []);
   const durationNs = file.trace?.duration_ns ?? 0;
   const age = (key: 'mean_age_ns' | 'oldest_ns' | 'newest_ns', title: string, help: string): Column<Group> => ({
-    key, title, help, isNumber: true, width: 6.4, sort: key.replace('_ns', ''),
+    key, title, help, isNumber: true, width: 5.6, sort: key.replace('_ns', ''),
     text: (group) => { const value = group[key]; return value === undefined ? '' : formatDuration(value); },
     raw: (group) => group[key] ?? '',
   });
   const columns: Column<Group>[] = [
-    { key: 'percent', title: '%', isNumber: true, width: 4.2, text: (group) => (whole ? formatPercent(group.outstanding_bytes, whole.outstanding_bytes).replace(' %', '') : '') },
+    { key: 'percent', title: '%', isNumber: true, width: 3.8, text: (group) => (whole ? formatPercent(group.outstanding_bytes, whole.outstanding_bytes).replace(' %', '') : '') },
     { key: 'outstanding_bytes', title: 'Live bytes', isNumber: true, width: 7.2, sort: 'bytes', text: (group) => formatBytes(group.outstanding_bytes), exact: (group) => exactBytes(group.outstanding_bytes), raw: (group) => group.outstanding_bytes },
-    { key: 'outstanding_count', title: 'Live', isNumber: true, width: 6.6, sort: 'count', text: (group) => formatCount(group.outstanding_count), raw: (group) => group.outstanding_count },
-    { key: 'freed_share', title: 'Unfreed', help: 'Share of the allocations of this stack that were never freed: 100 % is typical of a leak', isNumber: true, width: 6.4, sort: 'unfreed', text: (group) => formatPercent(group.outstanding_count, group.total_count) },
+    { key: 'outstanding_count', title: 'Live', isNumber: true, width: 5.6, sort: 'count', text: (group) => formatCount(group.outstanding_count), raw: (group) => group.outstanding_count },
+    { key: 'freed_share', title: 'Unfreed', help: 'Share of the allocations of this stack that were never freed: 100 % is typical of a leak', isNumber: true, width: 5.4, sort: 'unfreed', text: (group) => formatPercent(group.outstanding_count, group.total_count) },
     age('mean_age_ns', 'Mean age', 'From allocation to the end, on average'),
     age('oldest_ns', 'Oldest', 'When the oldest block was allocated'),
     age('newest_ns', 'Newest', 'When the newest block was allocated: near the end, it still grows'),
     {
-      key: 'growth', title: 'Live over time', help: `Live bytes of the stack over ${formatDuration(durationNs)}`, width: 9, text: (group) => (group.growth ?? []).map(formatBytes).join(' '),
+      key: 'growth', title: 'Live over time', help: `Live bytes of the stack over ${formatDuration(durationNs)}`, width: 7, text: (group) => (group.growth ?? []).map(formatBytes).join(' '),
       exact: (group) => (group.growth ? `${formatBytes(group.growth[0] ?? 0)} → ${formatBytes(group.growth.at(-1) ?? 0)}` : ''), cell: (group) => (group.growth ? <Curve values={group.growth} /> : ''),
     },
     {
@@ -67,7 +67,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
           tools={(
             <>
               <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search leaks" />
-              {whole && <span class="quiet">{formatBytes(whole.outstanding_bytes)} in {formatCount(whole.outstanding_count)} blocks not freed {address.range.length === 2 ? 'in the range' : 'at the end'}</span>}
+              {whole && <span class="quiet">{formatBytes(whole.outstanding_bytes)} in {plural(whole.outstanding_count, 'block')} not freed {address.range.length === 2 ? 'in the range' : 'at the end'}</span>}
             </>
           )}
         />

@@ -46,7 +46,7 @@ function TotalsCards({ totals, isPart }: { totals: Totals; isPart: boolean }) {
     [isPart ? 'Of the peak' : 'Peak', formatBytes(totals.peak_bytes), `${exactBytes(totals.peak_bytes)} in ${plural(totals.peak_count, 'block')} at ${formatDuration(totals.peak_time_ns)}`, () => go({ at: 'peak', range: [] })],
     ['Outstanding', formatBytes(totals.outstanding_bytes), `${exactBytes(totals.outstanding_bytes)} in ${plural(totals.outstanding_count, 'block')}`, () => go({ view: 'leaks' })],
     ['Allocated in all', formatBytes(totals.alloc_bytes), `${exactBytes(totals.alloc_bytes)} in ${plural(totals.alloc_count, 'allocation')}`, null],
-    ['Allocations', formatCount(totals.alloc_count), `${formatCount(totals.free_count)} frees, ${formatCount(totals.realloc_count)} by realloc`, null],
+    ['Allocations', formatCount(totals.alloc_count), `${plural(totals.free_count, 'free')}, ${formatCount(totals.realloc_count)} by realloc`, null],
     ['Temporary', formatPercent(totals.temporary_count, totals.alloc_count), `${formatCount(totals.temporary_count)} freed before the thread's next one`, () => go({ temporary: true, view: 'stacks', sort: 'stc' })],
   ];
   return (

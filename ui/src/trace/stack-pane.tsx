@@ -3,6 +3,7 @@ import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
 import type { Filter, OpenFile, StackFrame } from '../api/types';
 import { useAnswer } from '../api/use-answer';
+import { plural } from '../format';
 import { copyText } from '../frame/clipboard';
 import { Message } from '../frame/message';
 import { FrameName } from './frame-name';
@@ -19,7 +20,7 @@ export function StackPane({ file, filter, id }: { file: OpenFile; filter: Filter
   return (
     <section class={`stack-pane${isLoading ? ' is-old' : ''}`} aria-label="Stack">
       <header class="pane-head">
-        <h2>Stack <span class="quiet">{data.frames.length} frames, innermost first</span></h2>
+        <h2>Stack <span class="quiet">{plural(data.frames.length, 'frame')}, innermost first</span></h2>
         <button type="button" class="button" onClick={() => void copyText(asText())}>Copy</button>
       </header>
       <ol class="stack-frames">

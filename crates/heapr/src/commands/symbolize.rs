@@ -9,7 +9,7 @@ use heapr_symbols::encode_bundle;
 
 use crate::commands::report::open;
 use crate::report::names::{NameArguments, TraceNames};
-use crate::report::quantity::{bytes, count};
+use crate::report::quantity::{bytes, count, plural};
 
 /// Arguments of `heapr symbolize`.
 #[derive(Debug, clap::Args)]
@@ -52,10 +52,11 @@ pub(crate) fn run(arguments: SymbolizeArguments) -> anyhow::Result<ExitCode> {
         .map_err(|error| anyhow::anyhow!("{}: {error}", target.display()))?;
     let addresses: usize = names.tables.iter().map(|(_, table)| table.len()).sum();
     println!(
-        "{}: {} addresses in {} modules, {} of symbols",
+        "{}: {} address{} in {}, {} of symbols",
         target.display(),
         count(addresses as u64),
-        names.tables.len(),
+        if addresses == 1 { "" } else { "es" },
+        plural(names.tables.len() as u64, "module"),
         bytes(bundle.len() as u64)
     );
     Ok(ExitCode::SUCCESS)

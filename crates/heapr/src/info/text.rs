@@ -7,7 +7,7 @@ use heapr_trace::{Process, ProcessOrigin, Trace};
 
 use super::{End, end_of, hexadecimal, kind_name, whole_loss};
 use crate::report::frame_text::{cut_middle, printable};
-use crate::report::quantity::{bytes, count, duration};
+use crate::report::quantity::{bytes, count, duration, plural};
 use crate::report::table::{Align, Table};
 use crate::snapshot_native::why;
 
@@ -68,9 +68,9 @@ impl Page<'_> {
     fn head(&mut self, trace: &Trace, file: &str, file_bytes: u64) -> io::Result<()> {
         let event_count = trace.event_count();
         let head = format!(
-            "{}: {} events in {}, {}",
+            "{}: {} in {}, {}",
             printable(file),
-            count(event_count),
+            plural(event_count, "event"),
             duration(trace.duration_ns()),
             bytes(file_bytes)
         );
@@ -86,11 +86,11 @@ impl Page<'_> {
 
     fn damage(&mut self, trace: &Trace) -> io::Result<()> {
         for damage in trace.damage().iter().take(LIST_LINES_MAX) {
-            let size = count(damage.bytes);
-            writeln!(self.out, "DAMAGE: {size} bytes at offset {}: {}", damage.offset, damage.what)?;
+            let size = plural(damage.bytes, "byte");
+            writeln!(self.out, "DAMAGE: {size} at offset {}: {}", damage.offset, damage.what)?;
         }
         if let Some(left_out @ 1..) = trace.damage().len().checked_sub(LIST_LINES_MAX) {
-            writeln!(self.out, "DAMAGE: … at {} more places", count(left_out as u64))?;
+            writeln!(self.out, "DAMAGE: … at {}", plural(left_out as u64, "more place"))?;
         }
         Ok(())
     }

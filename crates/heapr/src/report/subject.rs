@@ -76,18 +76,7 @@ impl Subject {
 
     /// What is wrong with the recording: one line each, to stand above all numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        let mut counted = |count: u64, what: &str| {
-            if count > 0 {
-                warnings.push(format!("{} {what}", super::quantity::count(count)));
-            }
-        };
-        let loss = &self.loss;
-        counted(loss.events_lost, "events were lost (buffers full): the amounts below are too small");
-        counted(loss.stacks_lost, "stacks were cut or lost");
-        counted(loss.events_late, "events came late: their times were corrected");
-        counted(loss.records_invalid, "records made no sense and were left out");
-        counted(loss.processes_refused, "processes could not be traced");
+        let mut warnings = heapr_query::loss_warnings(&self.loss, super::quantity::count);
         if let Some(start_ns) = self.window_start_ns {
             warnings.push(format!(
                 "a circular trace: all events from {} on; before, only the allocations of what was still live then",

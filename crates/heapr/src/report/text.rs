@@ -119,21 +119,21 @@ fn write_totals(out: &mut dyn Write, report: &Report<'_>) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "Temporary    {} of {} allocations ({})",
+        "Temporary    {} of {} ({})",
         count(totals.temporary_count),
-        count(totals.alloc_count),
+        plural(totals.alloc_count, "allocation"),
         percent(totals.temporary_count, totals.alloc_count)
     )?;
     let mut odd = Vec::new();
-    let mut add = |count_of: u64, what: &str| {
+    let mut add = |count_of: u64, what: [&str; 2]| {
         if count_of > 0 {
-            odd.push(format!("{} {what}", count(count_of)));
+            odd.push(format!("{} {}", count(count_of), what[usize::from(count_of > 1)]));
         }
     };
-    add(totals.failed_count, "failed");
-    add(totals.unmatched_frees, "frees of unknown blocks");
-    add(totals.inherited_frees, "frees of inherited blocks");
-    add(totals.implied_frees, "frees that were not seen");
+    add(totals.failed_count, ["failed"; 2]);
+    add(totals.unmatched_frees, ["free of an unknown block", "frees of unknown blocks"]);
+    add(totals.inherited_frees, ["free of an inherited block", "frees of inherited blocks"]);
+    add(totals.implied_frees, ["free that was not seen", "frees that were not seen"]);
     if !odd.is_empty() {
         writeln!(out, "Also         {}", odd.join(", "))?;
     }
@@ -444,9 +444,9 @@ pub(crate) fn sort_title(sort: SortKey) -> &'static str {
 fn sort_amount(sort: SortKey, metrics: &Metrics) -> String {
     match sort {
         SortKey::OutstandingBytes | SortKey::OutstandingCount => format!(
-            "{} outstanding in {} blocks",
+            "{} outstanding in {}",
             bytes(metrics.outstanding_bytes),
-            count(metrics.outstanding_count)
+            plural(metrics.outstanding_count, "block")
         ),
         SortKey::TotalBytes | SortKey::TotalCount => {
             format!("{} in {}", bytes(metrics.total_bytes), plural(metrics.total_count, "allocation"))

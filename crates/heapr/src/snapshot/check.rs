@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::commands::report::Format;
-use crate::report::quantity::count;
+use crate::report::quantity::plural;
 use crate::snapshot::heap_file::read;
 use crate::snapshot::sheet::{Cell, Sheet};
 
@@ -26,8 +26,8 @@ pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<ExitCode> {
     let mut title = Vec::new();
     let problems: Vec<String> = match read(&arguments.file) {
         Ok(snapshot) => {
-            let nodes = count(u64::from(snapshot.node_count()));
-            title.push(format!("{file}: {nodes} nodes, {} edges", count(u64::from(snapshot.edge_count()))));
+            let nodes = plural(u64::from(snapshot.node_count()), "node");
+            title.push(format!("{file}: {nodes}, {}", plural(u64::from(snapshot.edge_count()), "edge")));
             sheet.fact("is_readable", true);
             snapshot.check().iter().map(ToString::to_string).collect()
         }

@@ -76,7 +76,7 @@ pub(crate) fn exit_status(limits: &[Limit], grown: impl Fn(&Limit) -> (i64, i64)
                 signed_bytes(i128::from(bytes))
             }
             Amount::Objects(allowed) if i128::from(objects) > i128::from(allowed) => {
-                format!("{} objects", signed_count(i128::from(objects)))
+                format!("{} object{}", signed_count(i128::from(objects)), if objects == 1 { "" } else { "s" })
             }
             _ => continue,
         };

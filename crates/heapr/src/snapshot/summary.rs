@@ -8,7 +8,7 @@ use heapr_v8::view::{Listed, ObjectOrder, ObjectQuery, ObjectRow, Page, Snapshot
 use heapr_v8::{StoredClass, StoredSummary};
 
 use crate::commands::report::Format;
-use crate::report::quantity::{bytes, count, plural};
+use crate::report::quantity::{bytes, plural};
 use crate::snapshot::allocations;
 use crate::snapshot::filter_arguments::FilterArguments;
 use crate::snapshot::heap_file::{Wanted, ask, open};
@@ -175,9 +175,9 @@ fn print_classes(arguments: &SummaryArguments, summary: &StoredSummary) -> anyho
 /// What the whole snapshot is.
 pub(crate) fn headline(summary: &StoredSummary) -> String {
     format!(
-        "{} nodes, {} edges, {} in all{}",
-        count(u64::from(summary.node_count)),
-        count(u64::from(summary.edge_count)),
+        "{}, {}, {} in all{}",
+        plural(u64::from(summary.node_count), "node"),
+        plural(u64::from(summary.edge_count), "edge"),
         bytes(summary.statistics.total_bytes),
         if summary.exposes_internals { ", internals exposed" } else { "" },
     )

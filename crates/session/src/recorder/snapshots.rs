@@ -185,14 +185,16 @@ impl Recorder {
     fn blind_spots(&self, of: &[(ProcessIndex, Option<u64>)]) -> Vec<String> {
         let loss = self.statistics().loss;
         let mut notes = Vec::new();
-        let mut note = |count: u64, what: &str| {
+        let mut note = |count: u64, [one, many]: [&str; 2], rest: &str| {
             if count > 0 {
-                notes.push(format!("{count} {what}"));
+                notes.push(format!("{count} {}{rest}", if count == 1 { one } else { many }));
             }
         };
-        note(loss.events_lost, "events were lost before it: blocks are missing, or listed that are free");
-        note(loss.records_invalid, "records before it made no sense and were left out");
-        note(loss.processes_refused, "processes could not be recorded");
+        let missing = " lost before it: blocks are missing, or listed that are free";
+        note(loss.events_lost, ["event was", "events were"], missing);
+        let left_out = ["record before it made no sense and was", "records before it made no sense and were"];
+        note(loss.records_invalid, left_out, " left out");
+        note(loss.processes_refused, ["process", "processes"], " could not be recorded");
         let is_of_it = |process: &&ProcessState| of.iter().any(|(index, _)| *index == process.index);
         for process in self.processes.iter().filter(is_of_it).filter(|process| process.was_attached) {
             let start_ns = process.entry.as_ref().map_or(0, |entry| entry.start_ns);

@@ -1,0 +1,74 @@
+//! What a recording has lost, in words: the same on the command line and on the page.
+
+use heapr_trace::Loss;
+
+/// One line for each kind of loss, the gravest first. `count` writes a number.
+#[must_use]
+pub fn loss_warnings(loss: &Loss, count: impl Fn(u64) -> String) -> Vec<String> {
+    let kinds = [
+        (
+            loss.events_lost,
+            ["event was lost", "events were lost"],
+            " (buffers full): the amounts below are too small",
+        ),
+        (loss.stacks_lost, ["stack was cut or lost", "stacks were cut or lost"], ""),
+        (
+            loss.events_late,
+            ["event came late: its time was", "events came late: their times were"],
+            " corrected",
+        ),
+        (
+            loss.records_invalid,
+            ["record made no sense and was left out", "records made no sense and were left out"],
+            "",
+        ),
+        (loss.processes_refused, ["process could not be traced", "processes could not be traced"], ""),
+    ];
+    kinds
+        .into_iter()
+        .filter(|(number, _, _)| *number > 0)
+        .map(|(number, [one, many], rest)| {
+            format!("{} {}{rest}", count(number), if number == 1 { one } else { many })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_said_otherwise_than_many() {
+        let said = |number| {
+            let loss = Loss {
+                events_lost: number,
+                stacks_lost: number,
+                events_late: number,
+                records_invalid: number,
+                processes_refused: number,
+            };
+            loss_warnings(&loss, |number| number.to_string())
+        };
+        assert!(said(0).is_empty());
+        assert_eq!(
+            said(1),
+            [
+                "1 event was lost (buffers full): the amounts below are too small",
+                "1 stack was cut or lost",
+                "1 event came late: its time was corrected",
+                "1 record made no sense and was left out",
+                "1 process could not be traced",
+            ]
+        );
+        assert_eq!(
+            said(2),
+            [
+                "2 events were lost (buffers full): the amounts below are too small",
+                "2 stacks were cut or lost",
+                "2 events came late: their times were corrected",
+                "2 records made no sense and were left out",
+                "2 processes could not be traced",
+            ]
+        );
+    }
+}
