@@ -172,6 +172,32 @@ test('a scrolled table shows the rows of the place, in order, once it stands sti
   }
 });
 
+test('cells stand below the heads of their columns, as wide as they were drawn', async () => {
+  const misplaced = () => page.evaluate(() => {
+    const edges = (row) => [...row.children].map((cell) => [cell.getBoundingClientRect().left, cell.getBoundingClientRect().right].map(Math.round).join());
+    const head = edges(document.querySelector('.row.is-head')).join(' ');
+    return [...document.querySelectorAll('.rows-block .row[aria-rowindex]')].filter((row) => edges(row).join(' ') !== head).length;
+  });
+  for (const view of ['file=0&view=stacks', 'file=0&view=leaks', 'file=2&view=summary', 'file=3&view=containment']) {
+    await page.goto('about:blank');
+    await show(view);
+    await page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
+    assert.equal(await misplaced(), 0, view);
+  }
+  await page.goto('about:blank');
+  await show('view=stacks');
+  await page.waitForSelector('.rows-block .row[aria-rowindex="2"]');
+  const before = await page.evaluate(() => document.querySelector('.row.is-head .cell').offsetWidth);
+  const handle = await page.locator('.row.is-head .resize').first().boundingBox();
+  await page.mouse.move(handle.x + 2, handle.y + 5);
+  await page.mouse.down();
+  await page.mouse.move(handle.x + 62, handle.y + 5, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForTimeout(100);
+  assert.equal(await page.evaluate(() => document.querySelector('.row.is-head .cell').offsetWidth), before + 60);
+  assert.equal(await misplaced(), 0);
+});
+
 test('while a table scrolls, what is not drawn yet is not seen, nor found by a screen reader', async () => {
   await page.goto('about:blank');
   await show('view=stacks');

@@ -442,9 +442,7 @@ fn attach_remark(report: &AttachReport) -> String {
     );
     match &report.heap_unread {
         Some(reason) => remark += &format!("; what it had allocated before is not known: {reason}"),
-        None => {
-            remark += &format!("; it had allocated {} before", plural(report.blocks_before as u64, "block"))
-        }
+        None => remark += &format!("; it had allocated {} before", plural(report.blocks_before, "block")),
     }
     for (function, reason) in &report.not_hooked {
         remark += &format!("; {function} is not recorded: {reason}");

@@ -150,9 +150,9 @@ export function Table<Row>(props: TableProps<Row>) {
   };
 
   // The same for all rows, whatever their texts need: else columns would not stand below their heads.
-  const cellStyles = shown.map((column) => {
+  const cellFlex = shown.map((column) => {
     const width = widths[column.key];
-    return width !== undefined ? `flex:0 0 ${width}px` : column.width === 0 ? `flex:1 0 ${NAME_REM}rem` : `flex:0 0 ${column.width}rem`;
+    return width !== undefined ? `0 0 ${width}px` : column.width === 0 ? `1 0 ${NAME_REM}rem` : `0 0 ${column.width}rem`;
   });
   const leastWidth = shown.map((column) => (widths[column.key] !== undefined ? `${widths[column.key]}px` : `${column.width === 0 ? NAME_REM : column.width}rem`)).join(' + ');
   const state = (index: number): RowState<Row> => {
@@ -164,7 +164,7 @@ export function Table<Row>(props: TableProps<Row>) {
       class: row !== undefined ? (props.rowClass?.(row) ?? '') : '',
     };
   };
-  const { block, onScroll } = useRows({ view, tree, columns: shown, isTree: props.canOpen !== undefined, cellStyles, state, rowPx, viewPx, look: [isDrawnDark(), tree, columns, hidden, widths, props.rowClass] });
+  const { block, onScroll } = useRows({ view, tree, columns: shown, isTree: props.canOpen !== undefined, cellFlex, state, rowPx, viewPx, look: [isDrawnDark(), tree, columns, hidden, widths, props.rowClass] });
   const indexOf = (event: Event): number => Number((event.target as HTMLElement).closest<HTMLElement>('.row[data-index]')?.dataset['index'] ?? -1);
   const onMouseDown = (event: MouseEvent) => {
     const index = indexOf(event);
@@ -206,7 +206,7 @@ export function Table<Row>(props: TableProps<Row>) {
         <div class="row is-head" role="row" aria-rowindex={1}>
           {shown.map((column, place) => (
             <HeadCell
-              key={column.key} column={column} style={cellStyles[place] ?? ''} isSorted={column.sort !== undefined && column.sort === props.sort}
+              key={column.key} column={column} flex={cellFlex[place] ?? ''} isSorted={column.sort !== undefined && column.sort === props.sort}
               descending={props.descending ?? true} onSort={props.onSort}
               onWidth={(width) => setWidths((old) => ({ ...old, [column.key]: width }))}
             />
@@ -226,14 +226,15 @@ export function Table<Row>(props: TableProps<Row>) {
 
 interface HeadCellProps<Row> {
   column: Column<Row>;
-  style: string;
+  /** As that of the cells below. */
+  flex: string;
   isSorted: boolean;
   descending: boolean;
   onSort: ((key: string, descending: boolean) => void) | undefined;
   onWidth: (widthPx: number) => void;
 }
 
-function HeadCell<Row>({ column, style, isSorted, descending, onSort, onWidth }: HeadCellProps<Row>) {
+function HeadCell<Row>({ column, flex, isSorted, descending, onSort, onWidth }: HeadCellProps<Row>) {
   const cell = useRef<HTMLDivElement>(null);
   const drag = (down: PointerEvent) => {
     down.preventDefault();
@@ -248,7 +249,7 @@ function HeadCell<Row>({ column, style, isSorted, descending, onSort, onWidth }:
   };
   return (
     <div
-      ref={cell} class={`cell${column.isNumber ? ' is-number' : ''}`} role="columnheader" title={column.help ?? column.title} style={style}
+      ref={cell} class={`cell${column.isNumber ? ' is-number' : ''}`} role="columnheader" title={column.help ?? column.title} style={{ flex }}
       aria-sort={isSorted ? (descending ? 'descending' : 'ascending') : undefined}
     >
       {column.sort !== undefined && onSort ? (

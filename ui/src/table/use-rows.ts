@@ -14,7 +14,7 @@ const AHEAD_ROWS = 80;
 /** A table scrolls until it stood still for as long. */
 const STILL_MS = 150;
 
-export interface ShownRows<Row> extends Pick<RowsToDraw<Row>, 'columns' | 'isTree' | 'cellStyles' | 'look' | 'state' | 'rowPx'> {
+export interface ShownRows<Row> extends Pick<RowsToDraw<Row>, 'columns' | 'isTree' | 'cellFlex' | 'look' | 'state' | 'rowPx'> {
   tree: LazyTree<Row>;
   view: RefObject<HTMLElement | null>;
   viewPx: number;
@@ -62,7 +62,7 @@ class Drawing<Row> {
 
   draw(shown: ShownRows<Row>): void {
     this.shown = shown;
-    const { tree, rowPx, viewPx, columns, isTree, cellStyles, look, state } = shown;
+    const { tree, rowPx, viewPx, columns, isTree, cellFlex, look, state } = shown;
     const count = tree.count;
     const seen = scrollWindow(count, rowPx, viewPx, this.view.scrollTop);
     const first = Math.max(0, seen.first - OVERSCAN);
@@ -71,7 +71,7 @@ class Drawing<Row> {
     const block = Math.floor(first / BLOCK_ROWS) * BLOCK_ROWS;
     this.block.style.transform = `translateY(${(block - seen.first) * rowPx + seen.offsetPx}px)`;
     const most = performance.now() - this.scrolledAt < STILL_MS ? ROWS_IN_A_FRAME : Infinity;
-    const isLeft = this.elements.draw({ first, end, pool: Math.ceil(viewPx / rowPx) + 2 * OVERSCAN + 2, most, block, rowPx, columns, isTree, cellStyles, look, state });
+    const isLeft = this.elements.draw({ first, end, pool: Math.ceil(viewPx / rowPx) + 2 * OVERSCAN + 2, most, block, rowPx, columns, isTree, cellFlex, look, state });
     this.drawnIn = document.timeline.currentTime;
     if (isLeft) this.drawInNextFrame();
     this.fetchLater(first, end);

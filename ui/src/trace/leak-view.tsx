@@ -35,7 +35,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   useEffect(() => () => onCommand(null, null), []);
   const durationNs = file.trace?.duration_ns ?? 0;
   const age = (key: 'mean_age_ns' | 'oldest_ns' | 'newest_ns', title: string, help: string): Column<Group> => ({
-    key, title, help, isNumber: true, width: 5.6, sort: key.replace('_ns', ''),
+    key, title, help, isNumber: true, width: 6, sort: key.replace('_ns', ''),
     text: (group) => { const value = group[key]; return value === undefined ? '' : formatDuration(value); },
     raw: (group) => group[key] ?? '',
   });
@@ -48,7 +48,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
     age('oldest_ns', 'Oldest', 'When the oldest block was allocated'),
     age('newest_ns', 'Newest', 'When the newest block was allocated: near the end, it still grows'),
     {
-      key: 'growth', title: 'Live over time', help: `Live bytes of the stack over ${formatDuration(durationNs)}`, width: 7, text: (group) => (group.growth ?? []).map(formatBytes).join(' '),
+      key: 'growth', title: 'Over time', help: `Live bytes of the stack over ${formatDuration(durationNs)}`, width: 7, text: (group) => (group.growth ?? []).map(formatBytes).join(' '),
       exact: (group) => (group.growth ? `${formatBytes(group.growth[0] ?? 0)} → ${formatBytes(group.growth.at(-1) ?? 0)}` : ''), cell: (group) => (group.growth ? <Curve values={group.growth} /> : ''),
     },
     {
