@@ -33,6 +33,7 @@ mod chunk_walk;
 mod error;
 mod finding;
 mod heap_memory;
+mod known_paths;
 mod layout;
 mod live_blocks;
 mod locate;

@@ -12,9 +12,11 @@
 //! library points to, a free chunk in a list, or one whose size stands behind it as well. What only happens to hold a
 //! distance (foreign words, headers that are left inside of a larger block) comes before it in vain, or behind it. Where
 //! nobody points anywhere the first place is taken, unless it leaps over a later one that takes more steps to where they meet.
+//! Behind a damaged chunk, where all around are chunks, the runs are compared by how much is known of them ([`best_known`]).
 
 use super::chunk_walk::{Piece, may_stand_in};
 use super::heap_memory::HeapMemory;
+use super::known_paths::best_known;
 use super::layout::{ALIGNMENT_BYTES, FENCE_BYTES, FLAGS, PREV_INUSE, word};
 use super::page_cache::PageCache;
 use super::references::referenced;
@@ -89,6 +91,9 @@ pub(super) fn first_consistent<M: HeapMemory>(
     if starts.len() == 1 {
         return Some(first_avma);
     }
+    if before == Before::DamagedChunks {
+        return best_known(memory, mappings, &mut pages, &starts);
+    }
     let is_referenced = referenced(memory, mappings, &starts);
     let mut proven = starts.iter().zip(is_referenced).filter(|(start_avma, is_referenced)| {
         *is_referenced || is_free_by_both_ends(&mut pages, **start_avma)
@@ -97,9 +102,7 @@ pub(super) fn first_consistent<M: HeapMemory>(
         // What leads to it may be blocks that were leaked.
         starts
             .retain(|&start_avma| start_avma <= proven_avma && leads_to(&mut pages, start_avma, proven_avma));
-        if before == Before::ForeignMemory {
-            return starts.first().copied();
-        }
+        return starts.first().copied();
     }
     // A chance value leaps over chunks.
     let longer =
@@ -109,7 +112,7 @@ pub(super) fn first_consistent<M: HeapMemory>(
 }
 
 /// Whether the chunk is free, and the copy of its size behind it says so too.
-fn is_free_by_both_ends<M: HeapMemory>(pages: &mut PageCache<'_, M>, chunk_avma: u64) -> bool {
+pub(super) fn is_free_by_both_ends<M: HeapMemory>(pages: &mut PageCache<'_, M>, chunk_avma: u64) -> bool {
     let Some(size_field) = pages.word(chunk_avma + 8) else { return false };
     let size_bytes = size_field & !FLAGS;
     let next_avma = chunk_avma.saturating_add(size_bytes);

@@ -1,0 +1,110 @@
+//! Which of several runs of chunks is the true one? The one that most is known of.
+//!
+//! Behind a damaged chunk there may be headers that were left inside of blocks, and anybody may still hold the address of what was
+//! freed long ago. So one chunk that somebody points to proves little; of the true run nearly all are known:
+//!
+//! ```text
+//! true     | k | k | k |   | k | k | k | k | ...     k  a block that the program points to, or a free chunk by both of its ends
+//! stale    . k------------------------>| k | ...     leaps to a boundary by what it was once
+//!            ^ they meet -------------->^
+//! ```
+
+use std::collections::HashSet;
+
+use super::heap_memory::HeapMemory;
+use super::layout::{ALIGNMENT_BYTES, FLAGS};
+use super::page_cache::PageCache;
+use super::references::referenced;
+use super::resync::is_free_by_both_ends;
+use crate::maps::Mapping;
+
+/// Chunks of a run that are compared. Runs meet after a few, or nothing is known.
+const MOST_STEPS: usize = 512;
+
+/// Of the runs that begin at `starts` (by address) the beginning of the one that most is known of.
+pub(super) fn best_known<M: HeapMemory>(
+    memory: &M,
+    mappings: &[Mapping],
+    pages: &mut PageCache<'_, M>,
+    starts: &[u64],
+) -> Option<u64> {
+    let runs: Vec<Vec<u64>> = starts.iter().map(|&start_avma| run(pages, start_avma)).collect();
+    let mut chunks: Vec<u64> = runs.iter().flatten().copied().collect();
+    chunks.sort_unstable();
+    chunks.dedup();
+    let is_referenced = referenced(memory, mappings, &chunks);
+    let known = chunks.iter().zip(is_referenced);
+    let known: HashSet<u64> = known
+        .filter(|&(&chunk_avma, is_referenced)| is_referenced || is_free_by_both_ends(pages, chunk_avma))
+        .map(|(&chunk_avma, _)| chunk_avma)
+        .collect();
+    let best = (0..runs.len()).reduce(|best, later| {
+        let is_better = is_more_known(&runs[best], &runs[later], |chunk_avma| known.contains(&chunk_avma));
+        if is_better { later } else { best }
+    });
+    best.map(|best| starts[best])
+}
+
+fn run<M: HeapMemory>(pages: &mut PageCache<'_, M>, start_avma: u64) -> Vec<u64> {
+    let mut next_avma = Some(start_avma);
+    std::iter::from_fn(|| {
+        let chunk_avma = next_avma?;
+        next_avma = pages
+            .word(chunk_avma.wrapping_add(8))
+            .and_then(|size_field| chunk_avma.checked_add((size_field & !FLAGS).max(ALIGNMENT_BYTES)));
+        Some(chunk_avma)
+    })
+    .take(MOST_STEPS)
+    .collect()
+}
+
+/// Whether more is known of the run that begins later, up to where both meet. (One that begins in the other is a part of it.)
+fn is_more_known(first: &[u64], later: &[u64], is_known: impl Fn(u64) -> bool) -> bool {
+    let Some(&meeting_avma) = later.iter().find(|&chunk_avma| first.binary_search(chunk_avma).is_ok()) else {
+        return false;
+    };
+    let until = |run: &[u64]| {
+        let chunks = &run[..run.partition_point(|&chunk_avma| chunk_avma < meeting_avma)];
+        (chunks.len(), chunks.iter().filter(|&&chunk_avma| is_known(chunk_avma)).count())
+    };
+    match (until(first), until(later)) {
+        // Blocks that were leaked: a chance value leaps over chunks.
+        ((first_steps, 0), (later_steps, 0)) => later_steps > first_steps,
+        ((_, 0), _) => true,
+        // Some of what was freed is still pointed to, but not most of it.
+        ((_, first_known), (later_steps, later_known)) => {
+            later_known > first_known && later_known * 2 >= later_steps
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_more_known;
+
+    fn is_later_better(first: &[u64], later: &[u64], known: &[u64]) -> bool {
+        is_more_known(first, later, |chunk_avma| known.contains(&chunk_avma))
+    }
+
+    #[test]
+    fn one_stale_pointer_does_not_leap_over_blocks_that_live() {
+        let (stale, live) = ([16, 160, 192], [32, 64, 96, 128, 160, 192]);
+        assert!(is_later_better(&stale, &live, &[16, 32, 96, 128, 160]));
+        // The same headers inside of a block that lives, one of which is still pointed to.
+        assert!(!is_later_better(&stale, &live, &[16, 96, 160]));
+        assert!(!is_later_better(&stale, &live, &[16, 32, 160]));
+    }
+
+    #[test]
+    fn without_pointers_the_run_of_more_chunks_is_taken() {
+        assert!(is_later_better(&[16, 160], &[32, 96, 160], &[160]));
+        assert!(!is_later_better(&[16, 96, 160], &[32, 160], &[160]));
+        assert!(is_later_better(&[16, 160], &[32, 96, 160], &[32]));
+    }
+
+    #[test]
+    fn a_part_of_a_run_and_one_that_never_meets_it_are_not_better() {
+        assert!(!is_later_better(&[16, 32, 64], &[32, 64], &[32, 64]));
+        assert!(!is_later_better(&[16, 48], &[32, 64], &[32, 64]));
+    }
+}
