@@ -67,6 +67,27 @@ impl Graph {
         (self.first_edge.partition_point(|&first| first <= edge) - 1) as u32
     }
 
+    /// The nodes that some edges come from; much faster than to ask for each if the edges descend.
+    pub fn sources(&self, edges: &[u32]) -> Vec<u32> {
+        let last = self.first_edge.len() - 1;
+        // Behind the node that the edge before came from: the next one is not far below.
+        let mut border = last;
+        let source_of = |&edge: &u32| {
+            if self.first_edge[border] <= edge {
+                border = last;
+            }
+            let mut step = 1;
+            while step <= border && self.first_edge[border - step] > edge {
+                border -= step;
+                step *= 2;
+            }
+            let low = border.saturating_sub(step);
+            border = low + self.first_edge[low..border].partition_point(|&first| first <= edge);
+            (border - 1) as u32
+        };
+        edges.iter().map(source_of).collect()
+    }
+
     /// The target of every edge.
     pub fn targets(&self) -> &[u32] {
         &self.targets
@@ -114,6 +135,25 @@ mod tests {
         assert_eq!((graph.edges(0), graph.edges(1), graph.edges(2)), (0..2, 2..2, 2..3));
         assert_eq!([0, 1, 2].map(|edge| graph.source(edge)), [0, 0, 2]);
         assert_eq!(graph.targets_of(0), [1, 2]);
+    }
+
+    #[test]
+    fn the_sources_of_some_edges_are_those_of_each() {
+        let mut first_edges = vec![0];
+        for node in 0..1000_u32 {
+            first_edges.push(first_edges[node as usize] + node * node % 11 * (node % 3));
+        }
+        let edge_count = first_edges[1000];
+        let graph = Graph::new(first_edges, vec![0; edge_count as usize]).unwrap();
+        let all: Vec<u32> = (0..edge_count).collect();
+        for step in [1, 2, 7, 100, 3000] {
+            let mut edges: Vec<u32> = all.iter().copied().rev().step_by(step).collect();
+            // They need not descend.
+            edges.extend([5, edge_count - 1, 0, 77]);
+            let single: Vec<u32> = edges.iter().map(|&edge| graph.source(edge)).collect();
+            assert_eq!(graph.sources(&edges), single, "{step}");
+        }
+        assert_eq!(graph.sources(&[]), []);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::EdgeKind;
 use crate::devtools::Heap;
 use crate::devtools::distances::{NO_DISTANCE, distances};
-use crate::format::compare_utf16;
-use crate::view::{EdgeName, NodeNumber, Objects};
+use crate::devtools::retainer_order::{Held, RetainerOrder};
+use crate::view::{NodeNumber, Objects, Page};
 
 /// Distances from here on belong to what only ignored objects hold.
 pub const BASE_UNREACHABLE_DISTANCE: i32 = 200_000_000;
@@ -57,13 +57,25 @@ impl<'a, H: Objects + ?Sized> RetainersView<'a, H> {
 
     /// `count` of these edges from the one at `first` on, and how many there are.
     pub fn some_edges_into(&self, node: u32, first: usize, count: usize) -> (Vec<u32>, usize) {
+        let page = Page { first, count };
+        if self.distances.is_none()
+            && let Some(ends) = self.heap.retainer_ends(node)
+            && let Some(edges) = ends.page(page)
+        {
+            return (edges.to_vec(), ends.total_count);
+        }
+        let order = self.order_of(&self.heap.edges_into(node, usize::MAX));
+        (order.rows(page.range(order.count())), order.count())
+    }
+
+    /// Those of all edges into a node that are shown, to be put in order.
+    pub(crate) fn order_of(&self, all: &[u32]) -> RetainerOrder<'a, H> {
         let heap = self.heap;
         let root = heap.root();
-        let all = heap.edges_into(node, usize::MAX);
-        let holders = heap.holders(&all);
+        let holders = heap.holders(all);
         let sources: Vec<u32> = holders.iter().map(|&(source, _)| source).collect();
         let distances = heap.numbers_of(NodeNumber::Distance, &sources);
-        let mut edges: Vec<(i32, u32, EdgeKind)> = all
+        let held = all
             .iter()
             .zip(holders)
             .zip(distances)
@@ -76,59 +88,9 @@ impl<'a, H: Objects + ?Sized> RetainersView<'a, H> {
                 } else {
                     self.distance_in_view(source, NodeNumber::to_distance(distance))
                 };
-                (distance, edge, kind)
-            })
-            .collect();
-        edges.sort_by_key(|&(distance, ..)| distance);
-        let (total, end) = (edges.len(), first.saturating_add(count).min(edges.len()));
-        // Names cost more than distances: only those are looked up that decide about what was asked for.
-        let mut at = 0;
-        while at < end {
-            let same = edges[at..].partition_point(|&(distance, ..)| distance == edges[at].0);
-            if at + same > first {
-                self.sort_by_name(&mut edges[at..at + same]);
-            }
-            at += same;
-        }
-        let some = edges[first.min(end)..end].iter().map(|&(_, edge, _)| edge).collect();
-        (some, total)
-    }
-
-    /// Millions of edges have a few names: each is compared once.
-    fn sort_by_name(&self, edges: &mut [(i32, u32, EdgeKind)]) {
-        let heap = self.heap;
-        let mut numbers: FxHashMap<(bool, u32), u32> = FxHashMap::default();
-        let mut names = Vec::new();
-        let mut keyed: Vec<(u32, (i32, u32, EdgeKind))> = edges
-            .iter()
-            .map(|&held| {
-                let (_, edge, kind) = held;
-                let number = *numbers
-                    .entry((kind.has_string_name(), heap.edge_name_index(edge)))
-                    .or_insert_with(|| {
-                        let name = match heap.edge_name(edge) {
-                            EdgeName::Index(index) => (false, true, Name(index.to_string())),
-                            EdgeName::Name(name) => (name == "__proto__", false, Name(name.into_owned())),
-                        };
-                        names.push(name);
-                        names.len() as u32 - 1
-                    });
-                (number, held)
-            })
-            .collect();
-        let mut order: Vec<u32> = (0..names.len() as u32).collect();
-        order.sort_by(|&one, &other| names[one as usize].cmp(&names[other as usize]));
-        let mut ranks = vec![0; names.len()];
-        let mut rank = 0;
-        for (at, &name) in order.iter().enumerate() {
-            let is_new = at > 0 && names[order[at - 1] as usize] != names[name as usize];
-            rank += u32::from(is_new);
-            ranks[name as usize] = rank;
-        }
-        keyed.sort_by_key(|&(number, _)| ranks[number as usize]);
-        for (slot, (_, held)) in edges.iter_mut().zip(keyed) {
-            *slot = held;
-        }
+                Held { edge, kind, distance }
+            });
+        RetainerOrder::of(heap, held.collect())
     }
 }
 
@@ -170,21 +132,5 @@ impl<'a> RetainersView<'a> {
             }
         }
         edges
-    }
-}
-
-/// Names in the order of JavaScript.
-#[derive(PartialEq, Eq)]
-struct Name(String);
-
-impl Ord for Name {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        compare_utf16(self.0.as_bytes(), other.0.as_bytes())
-    }
-}
-
-impl PartialOrd for Name {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
     }
 }

@@ -30,28 +30,29 @@ impl StoredGraph {
     /// Looks up the class among the large ones.
     pub(super) fn end_of_class(&self, class: u32, order: ObjectOrder, is_start: bool) -> Option<Vec<u32>> {
         let place = place_of_end(order, is_start)?;
-        let begin_of = |row: u64| row * NUMBERS_OF_CLASS as u64;
-        let class_at = |row: u64| self.blocks.number(Column::ClassEnds, begin_of(row));
-        let (mut low, mut high) = (0, self.blocks.count(Column::ClassEnds) / NUMBERS_OF_CLASS as u64);
-        let count = high;
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if class_at(middle) < class {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        if low == count || class_at(low) != class {
-            return None;
-        }
-        let begin = begin_of(low) + place as u64;
+        let begin = self.row_of(Column::ClassEnds, NUMBERS_OF_CLASS, class)? + place as u64;
         let nodes = self.blocks.numbers(Column::ClassEnds, begin..begin + END_ROWS as u64);
         if nodes.iter().any(|&node| node >= self.node_count()) {
             self.blocks.report(|| format!("{:?} of class {class} has no such node", Column::ClassEnds));
             return Some(Vec::new());
         }
         Some(nodes)
+    }
+
+    /// Where the row of `key` begins in a column of rows of so many numbers, which ascend by their first number.
+    pub(super) fn row_of(&self, column: Column, numbers: usize, key: u32) -> Option<u64> {
+        let key_at = |row: u64| self.blocks.number(column, row * numbers as u64);
+        let count = self.blocks.count(column) / numbers as u64;
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if key_at(middle) < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        (low < count && key_at(low) == key).then(|| low * numbers as u64)
     }
 }
 

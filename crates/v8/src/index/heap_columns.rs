@@ -10,6 +10,7 @@ use crate::devtools::{CaptureMode, Heap, NodesByClass, PlainObjects, ScriptPaths
 use crate::index::class_ends::class_ends;
 use crate::index::fingerprint::Fingerprint;
 use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
+use crate::index::retainer_ends::retainer_ends;
 use crate::index::writer::ColumnWriter;
 
 /// Writes the index of `heap` to an empty file. What is not computed yet is computed meanwhile, on a second thread.
@@ -28,8 +29,12 @@ pub(super) fn write(
         write_nodes(&mut writer, heap)?;
         let retainers = joined(retainers);
         if let Some(retainers) = retainers.as_ref().or(heap.computed_retainers()) {
-            writer.numbers(Column::FirstRetainers, retainers.first_edges_into().iter().copied())?;
-            writer.numbers(Column::Retainers, retainers.all_edges().iter().copied())?;
+            std::thread::scope(|scope| {
+                let ends = scope.spawn(|| retainer_ends(heap, retainers));
+                writer.numbers(Column::FirstRetainers, retainers.first_edges_into().iter().copied())?;
+                writer.numbers(Column::Retainers, retainers.all_edges().iter().copied())?;
+                writer.numbers(Column::RetainerEnds, joined(ends))
+            })?;
         }
         drop(retainers);
         let derived = scope.spawn(|| (DominatorTree::rows(heap.dominators()), PlainObjects::of(snapshot)));

@@ -6,10 +6,12 @@
 
 mod blocks;
 mod class_ends;
+mod edge_walks;
 mod fingerprint;
 mod heap_columns;
 mod layout;
 mod loaded_heap;
+mod retainer_ends;
 mod store;
 mod stored_graph;
 mod walks;

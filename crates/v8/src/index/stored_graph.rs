@@ -8,11 +8,12 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use crate::devtools::{CaptureMode, Class, InterfaceDefinition, ScriptPaths};
+use crate::devtools::{CaptureMode, Class, InterfaceDefinition, RetainerEnds, ScriptPaths};
 use crate::format::NodeColumns;
 use crate::index::blocks::Blocks;
 use crate::index::class_ends::NUMBERS_OF_CLASS;
 use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
+use crate::index::retainer_ends::NUMBERS_OF_NODE;
 use crate::index::walks::STEP;
 use crate::view::{NodeFacts, NodeNumber, ObjectOrder, Objects};
 use crate::{DomState, EdgeKind, Location, Meta, NodeKind, StoredSummary};
@@ -55,6 +56,7 @@ impl StoredGraph {
                 .all(|&column| blocks.count(column) == nodes + 1)
             && blocks.count(Column::ClassBorders) == blocks.count(Column::ClassPlaces) / 4 * 2 + 1
             && blocks.count(Column::ClassEnds) % NUMBERS_OF_CLASS as u64 == 0
+            && blocks.count(Column::RetainerEnds) % NUMBERS_OF_NODE as u64 == 0
             && blocks.damage().is_none()
             && u64::from(directory.root) < nodes;
         Ok(is_whole.then(|| Self {
@@ -93,7 +95,7 @@ impl StoredGraph {
         number
     }
 
-    fn row(&self, column: Column, values: Column, node: u32) -> Range<u32> {
+    pub(super) fn row(&self, column: Column, values: Column, node: u32) -> Range<u32> {
         let (begin, end) = (self.number(column, node), self.number(column, node.saturating_add(1)));
         if begin > end || u64::from(end) > self.blocks.count(values) {
             self.blocks.report(|| format!("{column:?} has {begin}, {end} at {node}"));
@@ -322,6 +324,14 @@ impl Objects for StoredGraph {
 
     fn holders(&self, edges: &[u32]) -> Vec<(u32, EdgeKind)> {
         self.walk_holders(edges)
+    }
+
+    fn edge_name_indexes(&self, edges: &[u32]) -> Vec<u32> {
+        self.walk_edge_names(edges)
+    }
+
+    fn retainer_ends(&self, node: u32) -> Option<RetainerEnds> {
+        self.ends_of_retainers(node)
     }
 
     fn known_shapes(&self, nodes: Range<u32>) -> Option<Vec<(u32, u32)>> {

@@ -25,6 +25,11 @@ impl Dice {
     }
 }
 
+/// The node that very many edges go to.
+fn popular(node_count: u64) -> u64 {
+    node_count / 2
+}
+
 /// A snapshot with all kinds of nodes and edges, plain objects, long and large numbers, in several blocks of an index.
 fn text(node_count: u64, seed: u64) -> String {
     let mut dice = Dice(seed);
@@ -54,7 +59,9 @@ fn text(node_count: u64, seed: u64) -> String {
             };
             // Most edges go forward, so that most nodes are reached.
             let to = if dice.below(4) == 0 {
-                dice.below(node_count)
+                // A node that many others hold.
+                let any = dice.below(node_count);
+                if any % 4 == 1 { popular(node_count) } else { any }
             } else {
                 (node + 1 + dice.below(40)).min(node_count - 1)
             };
@@ -344,7 +351,7 @@ fn all_retainers_of_an_object_are_in_the_order_of_single_look_ups() {
     let (mut edge_count, mut most) = (0, 0);
     for objects in [&*made.heap as &dyn Objects, &stored] {
         let view = RetainersView::whole(objects);
-        for node in (0..6000).rev().take(40).chain((0..6000).step_by(29)) {
+        for node in (0..6000).rev().take(40).chain((0..6000).step_by(29)).chain([popular(6000) as u32]) {
             let all = objects.edges_into(node, usize::MAX);
             let single: Vec<_> =
                 all.iter().map(|&edge| (objects.source(edge), objects.edge_kind(edge))).collect();
@@ -370,6 +377,33 @@ fn all_retainers_of_an_object_are_in_the_order_of_single_look_ups() {
     }
     // So many for one that whole columns were read.
     assert!(edge_count > 1000 && most * 256 > 6000, "{edge_count} {most}");
+}
+
+#[test]
+fn a_page_of_very_many_retainers_is_that_of_all_of_them() {
+    let made = indexed(9000, 21);
+    let (node, stored, mut dice) = (popular(9000) as u32, made.open(), Dice(5));
+    let view = RetainersView::whole(&*made.heap);
+    let all = view.edges_into(node);
+    assert!(all.len() > 4 * END_ROWS, "{}", all.len());
+    let ends = stored.retainer_ends(node).unwrap();
+    assert_eq!((&ends.first[..], ends.total_count), (&all[..END_ROWS], all.len()));
+    assert_eq!(ends.last, all[all.len() - END_ROWS..]);
+    assert_eq!(stored.retainer_ends(node + 1), None);
+    let (from_index, in_memory) = (stored, &made.heap);
+    for number in 0..200 {
+        let count = dice.below(2 * END_ROWS as u64) as usize;
+        let first = match number % 4 {
+            0 => dice.below(20) as usize,
+            1 => (all.len() - dice.below(20) as usize).saturating_sub(count),
+            _ => dice.below(all.len() as u64 + 10) as usize,
+        };
+        let rows = Page { first, count }.range(all.len());
+        for objects in [&**in_memory as &dyn Objects, &from_index] {
+            let (some, total) = RetainersView::whole(objects).some_edges_into(node, first, count);
+            assert_eq!((&some[..], total), (&all[rows.clone()], all.len()), "{first} {count}");
+        }
+    }
 }
 
 #[test]

@@ -111,29 +111,6 @@ impl StoredGraph {
         nodes.iter().map(|&node| known(all.get(node as usize).copied().unwrap_or(0), node)).collect()
     }
 
-    /// Where descending edges come from: of many, with one walk over the first edges of all nodes.
-    pub(super) fn walk_holders(&self, edges: &[u32]) -> Vec<(u32, EdgeKind)> {
-        /// To look one up takes as long as to read some hundred numbers.
-        const DENSE: usize = 256;
-        if edges.len().saturating_mul(DENSE) < self.node_count() as usize {
-            return edges.iter().map(|&edge| (self.source(edge), self.edge_kind(edge))).collect();
-        }
-        let first_edges = self.blocks.all_numbers(Column::FirstEdges);
-        // The last node whose first edge is not behind the edge.
-        let mut node = first_edges.len();
-        let source_of = |edge: u32| {
-            while node > 0 && first_edges[node - 1] > edge {
-                node -= 1;
-            }
-            node.saturating_sub(1) as u32
-        };
-        let sources: Vec<u32> = edges.iter().copied().map(source_of).collect();
-        drop(first_edges);
-        let kinds = self.blocks.all_bytes(Column::EdgeKinds);
-        let kind = |&edge: &u32| EdgeKind(kinds.get(edge as usize).copied().unwrap_or(0));
-        sources.into_iter().zip(edges).map(|(source, edge)| (source, kind(edge))).collect()
-    }
-
     pub(super) fn walk_edges(&self, nodes: Range<u32>, visit: &mut dyn FnMut(u32, EdgeKind, u32)) {
         let (mut first, last) = (nodes.start, nodes.end.min(self.node_count()));
         let (mut borders, mut names, mut kinds) = (Vec::new(), Vec::new(), Vec::new());

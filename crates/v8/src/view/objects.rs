@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::devtools::{CaptureMode, Class, Heap, ScriptPaths};
+use crate::devtools::{CaptureMode, Class, Heap, RetainerEnds, ScriptPaths};
 use crate::view::ObjectOrder;
 use crate::{DomState, EdgeKind, Location, Meta, NodeKind, StoredSummary};
 
@@ -155,6 +155,16 @@ pub trait Objects: Send + Sync {
     /// The node that each edge comes from, and the edge's kind; the edges descend.
     fn holders(&self, edges: &[u32]) -> Vec<(u32, EdgeKind)> {
         edges.iter().map(|&edge| (self.source(edge), self.edge_kind(edge))).collect()
+    }
+
+    /// The index of each edge, or the number of its name; the edges descend.
+    fn edge_name_indexes(&self, edges: &[u32]) -> Vec<u32> {
+        edges.iter().map(|&edge| self.edge_name_index(edge)).collect()
+    }
+
+    /// Both ends of the retainers of a node that very many edges go to, where they are kept.
+    fn retainer_ends(&self, _node: u32) -> Option<RetainerEnds> {
+        None
     }
 
     /// Plain objects among some nodes, and the number of the list of properties that each has, ascending by node; nothing
@@ -365,6 +375,15 @@ impl Objects for Heap {
     fn edges_into(&self, node: u32, most: usize) -> Cow<'_, [u32]> {
         let edges = self.retainers().edges_into(node);
         Cow::Borrowed(&edges[..edges.len().min(most)])
+    }
+
+    fn holders(&self, edges: &[u32]) -> Vec<(u32, EdgeKind)> {
+        let sources = self.snapshot().graph().sources(edges);
+        sources
+            .into_iter()
+            .zip(edges)
+            .map(|(source, &edge)| (source, self.snapshot().edge_kind(edge)))
+            .collect()
     }
 
     fn string_count(&self) -> u32 {

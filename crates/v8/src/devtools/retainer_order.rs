@@ -1,0 +1,210 @@
+//! The order of retainers: only as much of it is made as is asked for, of an object that millions refer to as well.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use crate::EdgeKind;
+use crate::format::compare_utf16;
+use crate::view::{EdgeName, Objects, Page};
+
+/// Both ends of the retainers of an object, in their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetainerEnds {
+    /// How many there are.
+    pub total_count: usize,
+    /// The first edges.
+    pub first: Vec<u32>,
+    /// The last ones.
+    pub last: Vec<u32>,
+}
+
+impl RetainerEnds {
+    /// The edges of a page, if all of it is at one of the ends.
+    pub(crate) fn page(&self, page: Page) -> Option<&[u32]> {
+        let rows = page.range(self.total_count);
+        let before_last = self.total_count.checked_sub(self.last.len())?;
+        self.first
+            .get(rows.clone())
+            .or_else(|| self.last.get(rows.start.checked_sub(before_last)?..rows.end - before_last))
+    }
+}
+
+/// An edge to put in order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    pub(super) edge: u32,
+    pub(super) kind: EdgeKind,
+    pub(super) distance: i32,
+}
+
+/// Edges into a node: by distance, then by name (`__proto__` last), then as they were given.
+#[derive(Debug)]
+pub(crate) struct RetainerOrder<'a, H: ?Sized> {
+    heap: &'a H,
+    held: Vec<Held>,
+    /// How many there are at each distance.
+    counts: BTreeMap<i32, usize>,
+}
+
+impl<'a, H: Objects + ?Sized> RetainerOrder<'a, H> {
+    pub(super) fn of(heap: &'a H, held: Vec<Held>) -> Self {
+        let mut counts = BTreeMap::new();
+        // Millions have a few distances, which mostly follow themselves.
+        for run in held.chunk_by(|one, other| one.distance == other.distance) {
+            *counts.entry(run[0].distance).or_default() += run.len();
+        }
+        Self { heap, held, counts }
+    }
+
+    /// How many edges there are.
+    pub(crate) fn count(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Both ends, `count` edges each if there are so many.
+    pub(crate) fn ends(&self, count: usize) -> RetainerEnds {
+        let total_count = self.count();
+        let first = self.rows(0..count.min(total_count));
+        let last = self.rows(total_count.saturating_sub(count)..total_count);
+        RetainerEnds { total_count, first, last }
+    }
+
+    /// Some of the edges in order, all of which must be there.
+    pub(crate) fn rows(&self, rows: Range<usize>) -> Vec<u32> {
+        if rows.is_empty() {
+            return Vec::new();
+        }
+        // Names cost more than distances: only those are looked up that decide about what was asked for.
+        let (mut before, mut end) = (0, 0);
+        let mut near_and_far = None;
+        for (&distance, count) in &self.counts {
+            end += count;
+            if end <= rows.start {
+                before = end;
+                continue;
+            }
+            near_and_far = Some((near_and_far.map_or(distance, |(near, _)| near), distance));
+            if end >= rows.end {
+                break;
+            }
+        }
+        let Some((near, far)) = near_and_far else { return Vec::new() };
+        let asked: Vec<Held> =
+            self.held.iter().copied().filter(|held| (near..=far).contains(&held.distance)).collect();
+        let ranks = self.name_ranks(&asked);
+        let keyed = (0..).zip(asked.iter().zip(ranks)).map(|(at, (held, rank))| (held.distance, rank, at));
+        let mut keyed: Vec<(i32, u32, u32)> = keyed.collect();
+        let in_order = sorted_part(&mut keyed, rows.start - before..rows.end - before);
+        in_order.iter().map(|&(.., at)| asked[at as usize].edge).collect()
+    }
+
+    /// The place of each edge's name among all of theirs: millions of edges have a few names, each is compared once.
+    fn name_ranks(&self, asked: &[Held]) -> Vec<u32> {
+        let edges: Vec<u32> = asked.iter().map(|held| held.edge).collect();
+        let mut numbers: FxHashMap<(bool, u32), u32> = FxHashMap::default();
+        let mut names = Vec::new();
+        let mut last = None;
+        let mut name_of: Vec<u32> = Vec::with_capacity(asked.len());
+        for (held, index) in asked.iter().zip(self.heap.edge_name_indexes(&edges)) {
+            let name = (held.kind.has_string_name(), index);
+            let number = match last {
+                Some((last, number)) if last == name => number,
+                _ => *numbers.entry(name).or_insert_with(|| {
+                    names.push(match self.heap.edge_name(held.edge) {
+                        EdgeName::Index(index) => (false, true, Name(index.to_string())),
+                        EdgeName::Name(name) => (name == "__proto__", false, Name(name.into_owned())),
+                    });
+                    names.len() as u32 - 1
+                }),
+            };
+            last = Some((name, number));
+            name_of.push(number);
+        }
+        let mut order: Vec<u32> = (0..names.len() as u32).collect();
+        order.sort_by(|&one, &other| names[one as usize].cmp(&names[other as usize]));
+        let mut ranks = vec![0; names.len()];
+        let mut rank = 0;
+        for (at, &name) in order.iter().enumerate() {
+            let is_new = at > 0 && names[order[at - 1] as usize] != names[name as usize];
+            rank += u32::from(is_new);
+            ranks[name as usize] = rank;
+        }
+        for number in &mut name_of {
+            *number = ranks[*number as usize];
+        }
+        name_of
+    }
+}
+
+/// The rows of the sorted list that `keys` make, without sorting the others; no two keys are equal.
+fn sorted_part<T: Ord>(keys: &mut [T], rows: Range<usize>) -> &[T] {
+    let mut keys = keys;
+    if rows.end < keys.len() {
+        keys.select_nth_unstable(rows.end);
+        keys = &mut keys[..rows.end];
+    }
+    if 0 < rows.start && rows.start < keys.len() {
+        keys.select_nth_unstable(rows.start);
+    }
+    let part = keys.get_mut(rows).unwrap_or_default();
+    part.sort_unstable();
+    part
+}
+
+/// Names in the order of JavaScript.
+#[derive(PartialEq, Eq)]
+struct Name(String);
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare_utf16(self.0.as_bytes(), other.0.as_bytes())
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_part_is_that_of_the_sorted_list(
+            keys in prop::collection::vec(0_u32..20, 0..2000),
+            first in 0_usize..2100,
+            count in 0_usize..300,
+        ) {
+            let mut keyed: Vec<(u32, usize)> = keys.iter().copied().zip(0..).collect();
+            let mut sorted = keyed.clone();
+            sorted.sort_by_key(|&(key, _)| key);
+            let rows = Page { first, count }.range(keys.len());
+            prop_assert_eq!(sorted_part(&mut keyed, rows.clone()), &sorted[rows]);
+        }
+
+        #[test]
+        fn a_page_at_an_end_is_that_of_the_list(
+            total in 0_usize..60, kept in 0_usize..40, first in 0_usize..70, count in 0_usize..70,
+        ) {
+            let all: Vec<u32> = (0..total as u32).collect();
+            let kept = kept.min(total);
+            let ends = RetainerEnds {
+                total_count: total,
+                first: all[..kept].to_vec(),
+                last: all[total - kept..].to_vec(),
+            };
+            let page = Page { first, count };
+            let rows = page.range(total);
+            let is_at_end = rows.end <= kept || rows.start >= total - kept;
+            prop_assert_eq!(ends.page(page), is_at_end.then(|| &all[rows]));
+        }
+    }
+}
