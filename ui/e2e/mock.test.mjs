@@ -298,3 +298,27 @@ test('a change of the filter is one request, whatever panels show it', async () 
     assert.ok(asked.length >= 3, `${view}: the timeline and at least one panel`);
   }
 });
+
+test('a timeline that is not known yet says so and has no amounts', async () => {
+  let release;
+  const isReleased = new Promise((resolve) => { release = resolve; });
+  const holdBack = async (route) => { await isReleased; await route.continue(); };
+  const hasAmounts = () => {
+    const canvas = document.querySelector('.timeline canvas');
+    // Left of the plot, above the times.
+    const { data } = canvas.getContext('2d').getImageData(0, 0, Math.round(30 * devicePixelRatio), canvas.height - Math.round(40 * devicePixelRatio));
+    return data.some((value) => value > 0);
+  };
+  await page.goto('about:blank');
+  await page.route(/api\/(timeline|panels)/, holdBack);
+  await page.goto(`${mock.url}#file=0&view=overview`);
+  await page.waitForSelector('.timeline :text("reading events…")');
+  await page.waitForTimeout(100);
+  assert.equal(await page.evaluate(hasAmounts), false);
+  assert.equal(await page.locator('.timeline :text("loading…")').count(), 0);
+  release();
+  await page.waitForSelector('.timeline-waits', { state: 'detached' });
+  await waitUntil(page, hasAmounts);
+  await page.unroute(/api\/(timeline|panels)/);
+  assert.deepEqual(browser.errors, []);
+});

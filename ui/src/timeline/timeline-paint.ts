@@ -83,7 +83,8 @@ export function paintTimeline(context: CanvasRenderingContext2D, size: CanvasSiz
   context.strokeStyle = grid ?? '';
   context.lineWidth = 1;
   context.textAlign = 'right';
-  for (let amount = 0; amount <= top; amount += step) {
+  // What is not known yet has no amounts.
+  for (let amount = 0; answer && amount <= top; amount += step) {
     const level = Math.round(y(amount / (factor || 1))) + 0.5;
     line(context, left, level, widthPx, level);
     // One that does not fit is written narrower.

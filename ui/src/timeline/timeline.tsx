@@ -163,7 +163,7 @@ export function Timeline({ file }: { file: OpenFile }) {
         )}
         {address.seen.length > 0 && <button type="button" class="button" title="See the whole time (0)" onClick={() => see(0, durationNs)}>Whole time</button>}
         <span class="grow" />
-        {isLoading && <span class="quiet" role="status">loading…</span>}
+        {isLoading && data && <span class="quiet" role="status">loading…</span>}
         <Legend file={file} data={data} />
       </div>
       {error && <Message kind="error">{error.message}</Message>}
@@ -175,6 +175,7 @@ export function Timeline({ file }: { file: OpenFile }) {
         >
           {hover && data && <HoverBox hover={hover} data={data} chart={chart} showsRss={address.rss} />}
         </Canvas>
+        {!data && !error && <p class="timeline-waits quiet" role="status">reading events…</p>}
       </div>
     </section>
   );
