@@ -142,6 +142,9 @@ impl Blocks {
             numbers.extend(range.map(|index| self.number(column, index)));
             return;
         }
+        if range.end <= self.count(column) {
+            numbers.reserve_exact((range.end - range.start) as usize);
+        }
         self.pieces(column, range.start * 4..range.end.saturating_mul(4), |bytes| {
             numbers.extend(bytes.as_chunks::<4>().0.iter().map(|&bytes| u32::from_le_bytes(bytes)));
         });
@@ -170,6 +173,9 @@ impl Blocks {
                 }
             }
             return;
+        }
+        if begin < end && end <= self.count(column) {
+            bytes.reserve_exact((end - begin) as usize);
         }
         self.pieces(column, range, |piece| bytes.extend_from_slice(piece));
     }

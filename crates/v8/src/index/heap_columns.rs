@@ -24,18 +24,18 @@ pub(super) fn write(
     let snapshot = heap.snapshot();
     // One thread computes while the other one writes; what is written is dropped before the next is computed.
     std::thread::scope(|scope| {
-        let retainers =
-            scope.spawn(|| heap.computed_retainers().is_none().then(|| Retainers::of(snapshot.graph())));
+        let retainers = scope.spawn(|| {
+            let made = heap.computed_retainers().is_none().then(|| Retainers::of(snapshot.graph()));
+            let ends = made.as_ref().or(heap.computed_retainers()).map(|all| retainer_ends(heap, all));
+            (made, ends.unwrap_or_default())
+        });
         write_nodes(&mut writer, heap)?;
-        let retainers = joined(retainers);
+        let (retainers, ends) = joined(retainers);
         if let Some(retainers) = retainers.as_ref().or(heap.computed_retainers()) {
-            std::thread::scope(|scope| {
-                let ends = scope.spawn(|| retainer_ends(heap, retainers));
-                writer.numbers(Column::FirstRetainers, retainers.first_edges_into().iter().copied())?;
-                writer.numbers(Column::Retainers, retainers.all_edges().iter().copied())?;
-                writer.numbers(Column::RetainerEnds, joined(ends))
-            })?;
+            writer.numbers(Column::FirstRetainers, retainers.first_edges_into().iter().copied())?;
+            writer.numbers(Column::Retainers, retainers.all_edges().iter().copied())?;
         }
+        writer.numbers(Column::RetainerEnds, ends)?;
         drop(retainers);
         let derived = scope.spawn(|| (DominatorTree::rows(heap.dominators()), PlainObjects::of(snapshot)));
         write_edges(&mut writer, heap)?;
