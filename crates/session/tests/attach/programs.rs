@@ -81,6 +81,7 @@ fn the_only_thread_sleeps_on_while_it_is_borrowed() {
         session.detach(victim.pid()).unwrap();
         drop(session.stop());
         assert_eq!(victim.line(), answer);
+        victim.say("on\n");
     }
 }
 
