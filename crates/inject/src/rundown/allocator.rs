@@ -1,6 +1,10 @@
 //! Is the program's malloc glibc's? If another module defines the name, its heap is not the one that is walked here.
 
-use object::{Object as _, ObjectSymbol as _, ReadCache};
+use std::fs::File;
+
+use object::elf::Sym64;
+use object::read::elf::{ElfFile64, SectionHeader as _, Sym as _};
+use object::{Endianness, ReadCache, StringTable};
 
 use super::error::Error;
 use super::heap_memory::HeapMemory;
@@ -28,8 +32,18 @@ pub(super) fn check_is_glibc(memory: &impl HeapMemory, mappings: &[Mapping]) -> 
 
 /// Whether the file's dynamic symbols define `malloc`; a file that cannot be read does not count.
 fn defines_malloc(memory: &impl HeapMemory, path: &str) -> bool {
-    let Ok(file) = memory.open(path) else { return false };
+    memory.open(path).is_ok_and(|file| has_definition(file, b"malloc").unwrap_or(false))
+}
+
+fn has_definition(file: File, name: &[u8]) -> object::read::Result<bool> {
     let cache = ReadCache::new(file);
-    let Ok(object) = object::File::parse(&cache) else { return false };
-    object.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name_bytes() == Ok(b"malloc"))
+    let object = ElfFile64::<Endianness, _>::parse(&cache)?;
+    let (endian, symbols) = (object.endian(), object.elf_dynamic_symbol_table());
+    // The names in one piece: Node has 75,000, and the cache would read each by itself.
+    let names = object.elf_section_table().section(symbols.string_section())?.data(endian, &cache)?;
+    let names = StringTable::new(names, 0, names.len() as u64);
+    let is_it = |symbol: &Sym64<Endianness>| {
+        symbol.is_definition(endian, names) && symbol.name(endian, names) == Ok(name)
+    };
+    Ok(symbols.iter().any(is_it))
 }

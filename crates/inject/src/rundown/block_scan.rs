@@ -67,8 +67,16 @@ pub(super) struct Scan {
     shape: MappedShape,
 }
 
-/// Pages looked at in one go.
-const BATCH_PAGES: usize = 4096;
+/// Pages of which it is asked in one go whether they were touched.
+const BATCH_PAGES: u64 = 4096;
+/// Pages whose second word is read with one system call: one for each took two thirds of the reading of a Node server's heap,
+/// most of whose memory is V8's.
+const BATCH_WORDS: usize = 256;
+
+/// Whether something of malloc's may begin at a page with such a second word.
+fn may_begin(size_field: u64) -> bool {
+    matches!(size_field & FLAGS, IS_MMAPPED | PREV_INUSE) && is_chunk_size(size_field)
+}
 
 impl Scan {
     pub(super) fn new(layout: &Layout, is_thorough: bool) -> Self {
@@ -95,24 +103,31 @@ impl Scan {
         (start_avma, end_avma): (u64, u64),
         main_pieces: &[MainPieces],
     ) {
-        let mut page_avma = start_avma;
-        let mut touched: Option<Vec<bool>> = None;
-        let mut touched_start_avma = 0;
-        let mut touched_end_avma = 0;
-        while page_avma < end_avma {
-            if page_avma >= touched_end_avma {
-                let pages = ((end_avma - page_avma) / PAGE_BYTES).min(BATCH_PAGES as u64);
-                touched = memory.touched_pages(page_avma, pages as usize);
-                touched_start_avma = page_avma;
-                touched_end_avma = page_avma + pages.max(1) * PAGE_BYTES;
-            }
-            let index = ((page_avma - touched_start_avma) / PAGE_BYTES) as usize;
-            let is_touched = touched.as_ref().is_none_or(|touched| touched.get(index) != Some(&false));
-            let consumed_bytes = match is_touched {
-                true => self.look_at_page(memory, page_avma, end_avma, main_pieces),
-                false => 0,
+        let mut next_avma = start_avma;
+        while next_avma < end_avma {
+            let page_count = ((end_avma - next_avma) / PAGE_BYTES).clamp(1, BATCH_PAGES);
+            let touched = memory.touched_pages(next_avma, page_count as usize);
+            let is_touched = |page: &u64| {
+                touched.as_ref().is_none_or(|touched| touched.get(*page as usize) != Some(&false))
             };
-            page_avma += consumed_bytes.max(PAGE_BYTES);
+            let batch_avma = next_avma;
+            let pages = (0..page_count).filter(is_touched).map(|page| batch_avma + page * PAGE_BYTES);
+            next_avma = batch_avma + page_count * PAGE_BYTES;
+            let pages: Vec<u64> = pages.collect();
+            let mut seen_to_avma = batch_avma;
+            for pages in pages.chunks(BATCH_WORDS) {
+                let mut sizes = [None; BATCH_WORDS];
+                let mut places = [0; BATCH_WORDS];
+                places.iter_mut().zip(pages).for_each(|(place, page_avma)| *place = page_avma + 8);
+                memory.read_words(&places[..pages.len()], &mut sizes[..pages.len()]);
+                for (page_avma, size_field) in pages.iter().zip(sizes) {
+                    if *page_avma >= seen_to_avma && size_field.is_some_and(may_begin) {
+                        let bytes = self.look_at_page(memory, *page_avma, end_avma, main_pieces);
+                        seen_to_avma = page_avma + bytes.max(PAGE_BYTES);
+                    }
+                }
+            }
+            next_avma = next_avma.max(seen_to_avma);
         }
     }
 

@@ -240,12 +240,19 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
     /// Looks through all anonymous memory that is not an arena's heap.
     fn scanned(&self, is_thorough: bool) -> Scan {
         let mut scan = Scan::new(&self.plan.layout, is_thorough);
-        let mut look = |start_avma, end_avma| {
-            if start_avma < end_avma {
-                scan.look(self.once, (start_avma, end_avma), &self.main_pieces);
+        // From above: the kernel places such blocks below the libraries, where other allocators' memory is seldom. All that malloc
+        // counts having been found, there is nothing more to find.
+        let anonymous = self.mappings.iter().rev().filter(|mapping| mappings::is_private_anonymous(mapping));
+        for mapping in anonymous {
+            if self.main_pieces.is_empty() && self.mapped.is_some_and(|counted| is_as_counted(&scan, counted))
+            {
+                break;
             }
-        };
-        for mapping in self.mappings.iter().filter(|mapping| mappings::is_private_anonymous(mapping)) {
+            let mut look = |start_avma, end_avma| {
+                if start_avma < end_avma {
+                    scan.look(self.once, (start_avma, end_avma), &self.main_pieces);
+                }
+            };
             let mut start_avma = mapping.start_avma;
             for (taken_start_avma, taken_end_avma) in &self.walk.found.taken {
                 if *taken_end_avma <= start_avma || *taken_start_avma >= mapping.end_avma {
@@ -256,6 +263,7 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
             }
             look(start_avma, mapping.end_avma);
         }
+        scan.blocks.sort_unstable_by_key(|block| block.chunk_avma);
         scan
     }
 
