@@ -21,6 +21,7 @@ use crate::exec_stop::HeldExec;
 use crate::install::{Installed, install};
 use crate::maps::{self, Mapping};
 use crate::memory::{ProcessMemory, TargetMemory as _};
+use crate::own_thread::in_own_thread;
 use crate::plan::Plan;
 use crate::remote::Borrowed;
 use crate::report::{AttachReport, PauseParts, Stopwatch};
@@ -78,7 +79,7 @@ pub struct Standstill {
 /// See [`Error`]; the target runs on as it was.
 pub fn attach(
     request: &AttachRequest<'_>,
-    while_stopped: &mut dyn FnMut(&Standstill),
+    while_stopped: &mut (dyn FnMut(&Standstill) + Send),
 ) -> Result<AttachReport> {
     attach_held(request, None, while_stopped)
 }
@@ -88,6 +89,18 @@ pub fn attach(
 /// # Errors
 /// As [`attach`].
 pub fn attach_held(
+    request: &AttachRequest<'_>,
+    held: Option<HeldExec>,
+    while_stopped: &mut (dyn FnMut(&Standstill) + Send),
+) -> Result<AttachReport> {
+    match held {
+        None => in_own_thread(|| attach_here(request, None, while_stopped)),
+        // It takes orders from this thread only.
+        held => attach_here(request, held, while_stopped),
+    }
+}
+
+fn attach_here(
     request: &AttachRequest<'_>,
     held: Option<HeldExec>,
     while_stopped: &mut dyn FnMut(&Standstill),

@@ -20,6 +20,7 @@ use crate::gate::Gate;
 use crate::loaded_agent;
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
 use crate::modules::Modules;
+use crate::own_thread::in_own_thread;
 use crate::record::Record;
 use crate::recorder_life::is_recorder_alive;
 use crate::remote::Borrowed;
@@ -69,7 +70,11 @@ fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Record>> {
 ///
 /// # Errors
 /// See [`Error`].
-pub fn detach(pid: u32, between_tries: &mut dyn FnMut()) -> Result<DetachReport> {
+pub fn detach(pid: u32, between_tries: &mut (dyn FnMut() + Send)) -> Result<DetachReport> {
+    in_own_thread(|| detach_here(pid, between_tries))
+}
+
+fn detach_here(pid: u32, between_tries: &mut dyn FnMut()) -> Result<DetachReport> {
     target::check(pid, false)?;
     let memory = ProcessMemory::open(pid).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => target::not_permitted(pid),

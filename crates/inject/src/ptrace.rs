@@ -91,6 +91,12 @@ pub(crate) fn poll(tid: u32) -> io::Result<Option<Event>> {
     }))
 }
 
+/// The number of the calling thread: only it may give orders to what it has seized.
+pub(crate) fn own_tid() -> u32 {
+    // SAFETY: it has no preconditions.
+    unsafe { libc::gettid() }.cast_unsigned()
+}
+
 /// A stopped thread's registers.
 pub(crate) fn registers(tid: u32) -> io::Result<Registers> {
     let mut registers = Registers::default();

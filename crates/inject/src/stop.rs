@@ -65,7 +65,7 @@ impl Stopped {
             stopped.seized.push(Seized { tid, since: Instant::now(), is_stopped: true });
         }
         loop {
-            let is_any_new = stopped.seize_new()?;
+            let is_any_new = stopped.seize_new(deadline)?;
             while !stopped.wait_once()? {
                 if Instant::now() > deadline {
                     return Ok(None);
@@ -102,7 +102,7 @@ impl Stopped {
     }
 
     /// Seizes threads that are not yet. Whether there were any.
-    fn seize_new(&mut self) -> Result<bool> {
+    fn seize_new(&mut self, deadline: Instant) -> Result<bool> {
         let pid = self.pid;
         let mut is_any_new = false;
         for tid in target::threads(pid)? {
@@ -113,7 +113,17 @@ impl Stopped {
                 let has_ended = matches!(target::thread_state(pid, tid), None | Some('Z' | 'X'));
                 match source.raw_os_error() {
                     _ if has_ended => continue,
-                    Some(libc::EPERM) => return Err(target::not_permitted(pid)),
+                    Some(libc::EPERM) => match target::tracer(pid, tid) {
+                        // It did not stop at the last try, so that it could not be let go.
+                        Some(tracer) if tracer == ptrace::own_tid() => {}
+                        // A thread of ours that is about to end, which lets go.
+                        Some(tracer) if target::is_own_thread(tracer) && Instant::now() < deadline => {
+                            is_any_new = true;
+                            std::thread::sleep(POLL);
+                            continue;
+                        }
+                        _ => return Err(target::not_permitted(pid)),
+                    },
                     Some(libc::ESRCH) => continue,
                     _ => return Err(Error::Trace { pid, call: "PTRACE_SEIZE", source }),
                 }
@@ -174,7 +184,7 @@ impl Stopped {
                 self.threads.iter().filter(|thread| is_busy(thread)).copied().collect();
             if busy.is_empty() {
                 // What they did meanwhile may have made threads.
-                if !self.seize_new()? {
+                if !self.seize_new(deadline)? {
                     return Ok(Settled::Quiet);
                 }
             } else {
@@ -231,7 +241,7 @@ impl Stopped {
 
     fn release(&mut self) {
         // Those that still run must stop before they can be let go: what they report is awaited for a short time. Should
-        // one not come it stays traced until this process ends, and runs on.
+        // one not come it stays traced until this thread ends ([`crate::own_thread`]), and runs on, or stands still when it comes.
         let deadline = Instant::now() + Duration::from_secs(1);
         while !self.seized.iter().all(|seized| seized.is_stopped) && Instant::now() < deadline {
             // Those that stand still are let go at once.

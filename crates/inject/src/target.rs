@@ -1,10 +1,9 @@
 //! What /proc tells of a target before it is touched, and which targets are refused.
 
 use std::fs;
-use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::memory::{ProcessMemory, TargetMemory as _};
 
 /// The lines of `/proc/PID/status` that matter.
 #[derive(Debug, Default)]
@@ -46,25 +45,6 @@ pub fn inner_pid(pid: u32) -> u32 {
     status(pid).map_or(pid, |status| status.inner_pid)
 }
 
-/// The path that a thread which waits in exec has asked for, as it wrote it.
-#[must_use]
-pub fn exec_argument(tid: u32) -> Option<PathBuf> {
-    use std::os::unix::ffi::OsStringExt as _;
-    const PATH_BYTES_MAX: usize = 4096;
-    // The call's number, its six arguments, stack pointer and place.
-    let text = fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
-    let mut words = text.split_ascii_whitespace();
-    let argument = match words.next()?.parse().ok()? {
-        libc::SYS_execve => 0,
-        libc::SYS_execveat => 1,
-        _ => return None,
-    };
-    let address_avma = u64::from_str_radix(words.nth(argument)?.strip_prefix("0x")?, 16).ok()?;
-    let memory = ProcessMemory::open(tid).ok()?;
-    let path = memory.read_string(address_avma, PATH_BYTES_MAX).ok()?;
-    Some(PathBuf::from(std::ffi::OsString::from_vec(path)))
-}
-
 /// The threads that exist and have not ended.
 pub(crate) fn threads(pid: u32) -> Result<Vec<u32>> {
     let folder = fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| Error::NoSuchProcess { pid })?;
@@ -80,15 +60,34 @@ pub(crate) fn thread_state(pid: u32, tid: u32) -> Option<char> {
     stat.get(end + 2).map(|&byte| char::from(byte))
 }
 
+/// The thread that traces a thread, as far as that can be known.
+pub(crate) fn tracer(pid: u32, tid: u32) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("TracerPid:")?.trim().parse().ok())
+}
+
+/// Whether a thread is one of this process.
+pub(crate) fn is_own_thread(tid: u32) -> bool {
+    fs::metadata(format!("/proc/self/task/{tid}")).is_ok()
+}
+
 /// Refuses what cannot be attached to, with the reason. `is_held`: it is this process that traces it.
 pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
-    let status = status(pid).ok_or(Error::NoSuchProcess { pid })?;
+    /// For a thread of ours that has been at it to end.
+    const ENDS_WITHIN: Duration = Duration::from_millis(200);
+    let begin = Instant::now();
+    let status = loop {
+        let status = status(pid).ok_or(Error::NoSuchProcess { pid })?;
+        if is_held || !is_own_thread(status.tracer_pid) || begin.elapsed() > ENDS_WITHIN {
+            break status;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
     if status.state.starts_with(['Z', 'X']) {
         return Err(Error::Zombie { pid });
     }
     // The kernel names the thread that traces.
-    let is_ours = |tracer: u32| fs::metadata(format!("/proc/self/task/{tracer}")).is_ok();
-    if status.tracer_pid != 0 && !(is_held && is_ours(status.tracer_pid)) {
+    if status.tracer_pid != 0 && !(is_held && is_own_thread(status.tracer_pid)) {
         let tracer_pid = status.tracer_pid;
         let name = fs::read_to_string(format!("/proc/{tracer_pid}/comm")).unwrap_or_default();
         return Err(Error::AlreadyTraced { pid, tracer_pid, tracer_name: name.trim().to_owned() });

@@ -8,7 +8,7 @@
 //!                                                or, where that would not help, attach when its loader is done
 //! ```
 //!
-//! Nobody waits for long: what is not seized within [`SEIZE_LIMIT`] is allowed all the same, and found by the look at all
+//! Nobody waits for long: what is not seized within [`seize_limit`] is allowed all the same, and found by the look at all
 //! processes (`flag_watch`) a moment later, as is all that starts from a filesystem that is not watched. When this process
 //! dies the kernel allows whatever waits and lets go whatever is seized.
 
@@ -18,25 +18,41 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use heapr_inject::{ExecWatch, HeldExec, Preparation, Started, inner_pid};
+use heapr_inject::{ExecArgument, ExecWatch, HeldExec, Preparation, Started, inner_pid};
 
 use crate::attach::{AttachOutcome, Preload, attach_target};
 use crate::flag_cache::FlagCache;
 use crate::flag_target::{FlagTarget, ProcessFacts, control_group, start_ticks};
 use crate::flags::{FlagKind, Flags};
+use crate::system_facts::kernel_version;
 use crate::target_view::finds_session;
 use crate::watched_filesystems::{loaders, mount_points};
 
-/// A seize needs a lock of the process that waits; it is free, or (before Linux 6.8) not to be had until the exec goes on.
-const SEIZE_LIMIT: Duration = Duration::from_millis(50);
+/// A seize needs a lock of the process that waits. It is free, and only our own turn on a busy machine takes time; or (before
+/// [`LOCK_IS_FREE`]) it is not to be had until the exec goes on, and waiting is in vain.
+const SEIZE_LIMIT: Duration = Duration::from_secs(1);
+const SEIZE_LIMIT_BEFORE: Duration = Duration::from_millis(50);
+const LOCK_IS_FREE: (u32, u32) = (6, 8);
+/// How long a flagged program's exec waits for us at most.
+fn seize_limit() -> Duration {
+    static LIMIT: OnceLock<Duration> = OnceLock::new();
+    *LIMIT.get_or_init(|| {
+        let is_free = kernel_version().is_some_and(|version| version >= LOCK_IS_FREE);
+        if is_free { SEIZE_LIMIT } else { SEIZE_LIMIT_BEFORE }
+    })
+}
+
 /// From the answer to the new image: the kernel reads a few pages of it.
 const EXEC_LIMIT: Duration = Duration::from_secs(2);
 /// A loader reads libraries and binds them.
 const LOAD_LIMIT: Duration = Duration::from_secs(2);
+/// How long everybody waits for a thread that has asked to fall asleep: it does so within microseconds where processors are free. Where
+/// they are not, a thread of its own waits for it.
+const NAME_LIMIT: Duration = Duration::from_millis(1);
 /// Longest sleep of the reader.
 const ROUND: Duration = Duration::from_millis(20);
 /// Filesystems may be mounted meanwhile.
@@ -204,8 +220,9 @@ impl Shared {
 
     /// Questions that wait for too long.
     fn allow_overdue(&self) {
+        let limit = seize_limit();
         for open in self.open().values_mut() {
-            if open.since.elapsed() > SEIZE_LIMIT {
+            if open.since.elapsed() > limit {
                 open.question = None;
             }
         }
@@ -213,7 +230,8 @@ impl Shared {
 
     fn answer(self: &Arc<Self>, started: Started, flags: &Arc<Flags>) {
         let tid = started.tid;
-        if !is_candidate(&started, flags, self.kind) {
+        let candidate = candidate(&started, flags, self.kind, NAME_LIMIT);
+        if candidate == Candidate::No {
             return started.allow();
         }
         let Some(pid) = process_of(tid) else { return started.allow() };
@@ -223,18 +241,37 @@ impl Shared {
             drop(open);
             return started.allow();
         }
-        let entry = Open { question: Some(started), since: Instant::now(), flags: Arc::clone(flags) };
+        let flags = Arc::clone(flags);
+        let entry = Open { question: Some(started), since: Instant::now(), flags };
         open.insert(pid, entry);
         drop(open);
         let shared = Arc::clone(self);
         let spawned = std::thread::Builder::new().name("exec-prepare".to_owned()).spawn(move || {
-            let news = shared.prepare(pid, tid);
+            let is_flagged = candidate == Candidate::Yes || shared.is_flagged(pid);
+            let news = if is_flagged { shared.prepare(pid, tid) } else { News::Settled };
             shared.tell(news);
             // After the news: the look at all processes leaves to us what is in either.
             shared.open().remove(&pid);
         });
         if spawned.is_err() {
             self.open().remove(&pid);
+        }
+    }
+
+    /// Waits until it is known whether a program that may be flagged is: it is not seized before, since another session may have to.
+    fn is_flagged(&self, pid: u32) -> bool {
+        /// Its turn on the processor comes first.
+        const PATIENCE: Duration = Duration::from_micros(200);
+        loop {
+            {
+                let open = self.open();
+                let Some(Open { question: Some(started), flags, .. }) = open.get(&pid) else { return false };
+                match candidate(started, flags, self.kind, Duration::ZERO) {
+                    Candidate::Perhaps => {}
+                    known => return known == Candidate::Yes,
+                }
+            }
+            std::thread::sleep(PATIENCE);
         }
     }
 
@@ -285,11 +322,20 @@ impl Shared {
     }
 }
 
+/// Whether a program that is about to start is flagged, as far as it can be known beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Candidate {
+    No,
+    /// The name by which it is started cannot be read yet.
+    Perhaps,
+    Yes,
+}
+
 /// Whether a flag may mean the program that a thread is about to become. The name by which it is started counts too. Only
 /// what the flags are about is looked up: everybody's exec waits for this.
-fn is_candidate(started: &Started, flags: &Flags, kind: FlagKind) -> bool {
+fn candidate(started: &Started, flags: &Flags, kind: FlagKind, name_limit: Duration) -> Candidate {
     if flags.all().is_empty() {
-        return false;
+        return Candidate::No;
     }
     let has = |fits: fn(&FlagTarget) -> bool| flags.all().iter().any(|flag| fits(&flag.target));
     let has_names = has(|target| matches!(target, FlagTarget::Name(_)));
@@ -304,16 +350,19 @@ fn is_candidate(started: &Started, flags: &Flags, kind: FlagKind) -> bool {
         facts.control_group = control_group(started.tid).unwrap_or_default();
     }
     if has_names {
-        let argument = heapr_inject::exec_argument(started.tid);
-        facts.started_as = argument.map_or(String::new(), |path| file_name(&path));
+        match heapr_inject::exec_argument(started.tid, name_limit) {
+            ExecArgument::Path(path) => facts.started_as = file_name(&path),
+            ExecArgument::Running => return Candidate::Perhaps,
+            ExecArgument::Unknown => {}
+        }
     }
     if flags.matches(&facts) == Some(kind) {
-        return true;
+        return Candidate::Yes;
     }
-    let Some(interpreter) = started.interpreter() else { return false };
+    let Some(interpreter) = started.interpreter() else { return Candidate::No };
     // Its links lead elsewhere in another mount namespace, where the name is the next best.
     facts.executable = interpreter.canonicalize().unwrap_or(interpreter);
-    flags.matches(&facts) == Some(kind)
+    if flags.matches(&facts) == Some(kind) { Candidate::Yes } else { Candidate::No }
 }
 
 fn file_name(path: &Path) -> String {

@@ -75,3 +75,4 @@ pub use session_name::SessionName;
 pub use shell_flags::{sessions_directory, shell_environment};
 pub use statistics::Statistics;
 pub use status::{ProcessStatus, SessionState, SessionStatus};
+pub use system_facts::kernel_version;

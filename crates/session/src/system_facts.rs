@@ -18,6 +18,18 @@ pub(crate) fn system() -> System {
     }
 }
 
+/// Which Linux runs, as (major, minor); `None` where its release cannot be read so.
+#[must_use]
+pub fn kernel_version() -> Option<(u32, u32)> {
+    version_of(&rustix::system::uname().release().to_string_lossy())
+}
+
+/// `6.1.0-18-amd64` is (6, 1).
+fn version_of(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|character: char| !character.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
 fn distribution() -> String {
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     release
@@ -42,4 +54,16 @@ fn from_meminfo(field: &str) -> Option<u64> {
         .lines()
         .find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse::<u64>().ok())?;
     kib.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_begins_with_two_numbers() {
+        assert_eq!(version_of("6.18.44-fc-v657"), Some((6, 18)));
+        assert_eq!(version_of("5.4.0-1-amd64"), Some((5, 4)));
+        assert_eq!(version_of("unknown"), None);
+    }
 }

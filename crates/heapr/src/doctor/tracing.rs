@@ -40,7 +40,7 @@ fn processor() -> Check {
 
 fn kernel() -> Check {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    match version_of(&release) {
+    match heapr_session::kernel_version() {
         // pidfd_getfd came with 5.6.
         Some(version) if version >= (5, 6) => Check::ok("kernel", release),
         Some(_) => Check::limited("kernel", release, "attaching needs Linux 5.6 or later; heapr run works"),
@@ -50,12 +50,6 @@ fn kernel() -> Check {
             "its version cannot be read; Linux 5.6 or later is needed to attach",
         ),
     }
-}
-
-/// `6.1.0-18-amd64` is (6, 1).
-fn version_of(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(|character: char| !character.is_ascii_digit());
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 fn clock() -> Check {
@@ -191,9 +185,8 @@ fn exec_watch() -> Check {
         .and_then(|watch| {
             watch.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread has failed")))
         });
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
     match tried {
-        Ok(()) if version_of(&release).is_some_and(|version| version < (6, 8)) => Check::limited(
+        Ok(()) if heapr_session::kernel_version().is_some_and(|version| version < (6, 8)) => Check::limited(
             topic,
             format!("fanotify holds each exec, but Linux before 6.8 lets nobody trace it then: {without}"),
             shell,
@@ -258,13 +251,6 @@ fn control_groups() -> Check {
 mod tests {
     use super::super::check::State;
     use super::*;
-
-    #[test]
-    fn kernel_releases_are_understood() {
-        assert_eq!(version_of("6.18.44-fc-v657"), Some((6, 18)));
-        assert_eq!(version_of("5.4.0-1-amd64"), Some((5, 4)));
-        assert_eq!(version_of("unknown"), None);
-    }
 
     #[test]
     fn each_ptrace_scope_says_what_it_allows() {

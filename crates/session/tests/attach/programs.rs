@@ -1,6 +1,7 @@
 //! Programs that go on as if nothing had been, and what is recorded of them.
 
 use std::process::Command;
+use std::time::Duration;
 
 use crate::victim::{Victim, build};
 use crate::{record_for, session};
@@ -69,6 +70,32 @@ fn threads_in_system_calls_and_in_a_handler_see_nothing() {
     }
     victim.say("go\n");
     assert_eq!(victim.line(), "ok");
+}
+
+#[test]
+fn a_thread_that_cannot_be_stopped_goes_on_when_it_wakes() {
+    let mut victim = Victim::of("vfork_waits", &[]);
+    let (mut session, _folder) = session();
+    let error = session.attach(victim.pid()).unwrap_err().to_string();
+    assert!(error.contains("vfork"), "{error}");
+    // What asked it to stop lives on, and it does not stand still for that.
+    for _ in 0..3 {
+        victim.say("on\n");
+        assert_eq!(victim.line(), "went on");
+    }
+    // While it is tried again the child ends: now it can be stopped.
+    let pid = victim.pid();
+    let attaching = std::thread::spawn(move || session.attach(pid).map(|_| session));
+    std::thread::sleep(Duration::from_millis(700));
+    victim.say("on\n");
+    assert_eq!(victim.line(), "went on");
+    // Whether the next child was there sooner is chance.
+    if let Ok(mut session) = attaching.join().unwrap() {
+        record_for(&mut session, 20);
+        drop(session.stop());
+    }
+    victim.say("on\n");
+    assert_eq!(victim.line(), "went on");
 }
 
 #[test]
