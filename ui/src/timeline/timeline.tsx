@@ -10,7 +10,7 @@ import { Tooltip } from '../canvas/tooltip';
 import { exactBytes, formatBytes, formatDuration, parseTimeNs, plural, timeArgument } from '../format';
 import { Message } from '../frame/message';
 import { isDrawnDark } from '../frame/theme';
-import { runAsNote } from '../trace/frame-name';
+import { linkedName } from '../image-links';
 import { clampSeen } from './scale';
 import { type ChartKind, axisLeftPx, chartAmount, chartFactor, paintTimeline, timeToX, wholeOf, xToTime } from './timeline-paint';
 
@@ -164,7 +164,7 @@ export function Timeline({ file }: { file: OpenFile }) {
         {address.seen.length > 0 && <button type="button" class="button" title="See the whole time (0)" onClick={() => see(0, durationNs)}>Whole time</button>}
         <span class="grow" />
         {isLoading && data && <span class="quiet" role="status">loading…</span>}
-        <Legend file={file} data={data} />
+        <Legend data={data} />
       </div>
       {error && <Message kind="error">{error.message}</Message>}
       <div class="timeline-plot">
@@ -186,7 +186,7 @@ function localX(event: MouseEvent): number {
 }
 
 /** Names and colours of the series; a click adds its filter. */
-function Legend({ file, data }: { file: OpenFile; data: TimelineAnswer | null }) {
+function Legend({ data }: { data: TimelineAnswer | null }) {
   const address = useAddress();
   if (!data || data.series.length === 0) return null;
   const colours = seriesColours(data.series.map((series) => series.name), isDrawnDark());
@@ -199,8 +199,7 @@ function Legend({ file, data }: { file: OpenFile; data: TimelineAnswer | null })
             onClick={() => series.filter && go(addedFilter(address, series.filter))}
           >
             <i class="swatch" style={{ background: colours[place] ?? '' }} />
-            <span>{series.name}</span>
-            {address.by === 'image' && runAsNote(file, series.name) && <span class="quiet">{runAsNote(file, series.name)}</span>}
+            <span>{address.by === 'image' ? linkedName(series.name) : series.name}</span>
           </button>
         </li>
       ))}
@@ -210,6 +209,7 @@ function Legend({ file, data }: { file: OpenFile; data: TimelineAnswer | null })
 }
 
 function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: number; timeNs: number }; data: TimelineAnswer; chart: ChartKind; showsRss: boolean }) {
+  const address = useAddress();
   const bin = Math.floor(((hover.timeNs - data.from_ns) / (data.to_ns - data.from_ns)) * data.bins);
   if (bin < 0 || bin >= data.bins) return null;
   const factor = chartFactor(chart, data);
@@ -227,7 +227,7 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
       <div>{chartAmount(chart, (wholeOf(chart, data)[bin] ?? 0) * factor)}{chart === 'bytes' ? ` (most ${formatBytes(data.most_bytes[bin] ?? 0)})` : ''}</div>
       {layers.filter((layer) => layer.value > 0).reverse().map((layer) => (
         <div key={layer.place} class="tooltip-row">
-          <span><i class="swatch" style={{ background: layer.colour }} />{layer.name}</span>
+          <span><i class="swatch" style={{ background: layer.colour }} />{address.by === 'image' ? linkedName(layer.name) : layer.name}</span>
           <span>{chartAmount(chart, layer.value * factor)}</span>
         </div>
       ))}
