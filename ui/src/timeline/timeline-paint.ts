@@ -141,6 +141,9 @@ function paintAreas(
   const { bins } = answer;
   const binNs = (answer.to_ns - answer.from_ns) / bins;
   const edge = (bin: number) => x(answer.from_ns + bin * binNs);
+  // While it is zoomed the answer is that of what was seen before: most of it may lie outside.
+  const first = Math.max(0, Math.min(bins, Math.floor((painting.seen[0] - answer.from_ns) / binNs)));
+  const end = Math.max(first, Math.min(bins, Math.ceil((painting.seen[1] - answer.from_ns) / binNs)));
   const colours = seriesColours(answer.series.map((series) => series.name), isDark);
   const layers = answer.series.map((series, place) => ({ values: series.values, colour: colours[place] ?? '' }));
   const isAlone = layers.length === 0;
@@ -149,24 +152,23 @@ function paintAreas(
   const below = new Float64Array(bins);
   for (const { values, colour } of layers) {
     context.beginPath();
-    context.moveTo(edge(0), y(below[0] ?? 0));
-    for (let bin = 0; bin < bins; bin += 1) {
+    for (let bin = first; bin < end; bin += 1) {
       const level = y((below[bin] ?? 0) + (values[bin] ?? 0));
       context.lineTo(edge(bin), level);
       context.lineTo(edge(bin + 1), level);
     }
-    for (let bin = bins - 1; bin >= 0; bin -= 1) {
+    for (let bin = end - 1; bin >= first; bin -= 1) {
       const level = y(below[bin] ?? 0);
       context.lineTo(edge(bin + 1), level);
       context.lineTo(edge(bin), level);
     }
     context.fillStyle = colour;
     context.fill();
-    for (let bin = 0; bin < bins; bin += 1) below[bin] = (below[bin] ?? 0) + (values[bin] ?? 0);
+    for (let bin = first; bin < end; bin += 1) below[bin] = (below[bin] ?? 0) + (values[bin] ?? 0);
   }
   if (painting.chart === 'bytes') {
     context.beginPath();
-    for (let bin = 0; bin < bins; bin += 1) context.lineTo((edge(bin) + edge(bin + 1)) / 2, y(answer.most_bytes[bin] ?? 0));
+    for (let bin = first; bin < end; bin += 1) context.lineTo((edge(bin) + edge(bin + 1)) / 2, y(answer.most_bytes[bin] ?? 0));
     context.strokeStyle = themeColour('text-quiet');
     context.lineWidth = 1;
     context.stroke();

@@ -27,7 +27,7 @@ export function Timeline({ file }: { file: OpenFile }) {
   const address = useAddress();
   const durationNs = Math.max(1, file.trace?.duration_ns ?? 1);
   const chart = (CHARTS.find(([key]) => key === address.chart)?.[0] ?? 'bytes');
-  const seen = seenOf(address.seen, durationNs);
+  const { seen, see } = useSeen(address.seen, durationNs);
   const [size, setSize] = useState<CanvasSize>({ widthPx: 0, heightPx: 0 });
   const [brush, setBrush] = useState<[number, number] | null>(null);
   const [hover, setHover] = useState<{ x: number; y: number; timeNs: number } | null>(null);
@@ -55,10 +55,6 @@ export function Timeline({ file }: { file: OpenFile }) {
   );
   const draw = useCallback((context: CanvasRenderingContext2D, canvasSize: CanvasSize) => paintTimeline(context, canvasSize, painting), [painting]);
 
-  const see = (fromNs: number, toNs: number) => {
-    const [from, to] = clampSeen(fromNs, toNs, durationNs);
-    go({ seen: from === 0 && to >= durationNs ? [] : [String(from), String(to)] }, true);
-  };
   const setRange = (pair: [number, number] | null) => {
     go(pair ? { range: [timeArgument(pair[0]), timeArgument(pair[1])], at: '', snapshot: '' } : { range: [], type: '' });
   };
@@ -161,7 +157,7 @@ export function Timeline({ file }: { file: OpenFile }) {
             <button type="button" class="button" aria-label="Remove the range" title="Remove the range (Escape)" onClick={() => setRange(null)}>×</button>
           </>
         )}
-        {address.seen.length > 0 && <button type="button" class="button" title="See the whole time (0)" onClick={() => see(0, durationNs)}>Whole time</button>}
+        {!isWhole && <button type="button" class="button" title="See the whole time (0)" onClick={() => see(0, durationNs)}>Whole time</button>}
         <span class="grow" />
         {isLoading && data && <span class="quiet" role="status">loading…</span>}
         <Legend data={data} />
@@ -239,6 +235,29 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
       {marker && <div class="quiet">marker: {marker.text}</div>}
     </Tooltip>
   );
+}
+
+/** While the part that is seen moves it is the timeline's alone: a new address draws the whole page, which would make each frame longer. */
+const MOVES_MS = 150;
+
+function useSeen(pair: string[], durationNs: number): { seen: [number, number]; see: (fromNs: number, toNs: number) => void } {
+  const [moving, setMoving] = useState<[number, number] | null>(null);
+  const timer = useRef(0);
+  const stop = () => {
+    clearTimeout(timer.current);
+    setMoving(null);
+  };
+  useEffect(() => stop, [pair.join(), durationNs]);
+  const see = (fromNs: number, toNs: number) => {
+    const [from, to] = clampSeen(fromNs, toNs, durationNs);
+    setMoving([from, to]);
+    clearTimeout(timer.current);
+    timer.current = window.setTimeout(() => {
+      setMoving(null);
+      go({ seen: from === 0 && to >= durationNs ? [] : [String(from), String(to)] }, true);
+    }, MOVES_MS);
+  };
+  return { seen: moving ?? seenOf(pair, durationNs), see };
 }
 
 function seenOf(pair: string[], durationNs: number): [number, number] {

@@ -1,5 +1,5 @@
 /** Two files, or two moments of one, side by side: a table of differences or a flame graph of them. */
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { DiffAnswer, DiffGroup, Filter, Metrics, OpenFile } from '../api/types';
 import { answer } from '../api/use-answer';
@@ -12,6 +12,7 @@ import { SameSwitch } from '../frame/same-switch';
 import { Search } from '../frame/search';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
+import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
 import { FLAME_VALUES, FlameSwitches, SelectionActions, Trail } from './flame-view';
 import { NamedStack } from './frame-name';
@@ -94,7 +95,7 @@ function DiffTable({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
   const metric = metricOf(sort);
   const isBytes = metric.endsWith('_bytes');
   const by = address.group === 'frames' || address.group === 'images' ? address.group : 'stacks';
-  const [sums, setSums] = useState<{ before: Metrics; after: Metrics } | null>(null);
+  const [sums, setSums] = useTold<{ before: Metrics; after: Metrics } | null>(null);
   const body = { ...sides, by, sort, match: address.match, same: address.same };
   const { tree, isLoading } = useTree<DiffGroup>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {

@@ -11,6 +11,7 @@ import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
+import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
 import { FrameName, ImageName } from './frame-name';
 import { FramePane } from './frame-pane';
@@ -28,7 +29,7 @@ const EXPORTS: [string, string][] = [
 export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { by: ReportBy }) {
   const address = useAddress();
   const sort = address.sort || 'so';
-  const [whole, setWhole] = useState<{ all: Metrics; matched: Metrics } | null>(null);
+  const [whole, setWhole] = useTold<{ all: Metrics; matched: Metrics } | null>(null);
   const body = { file: file.file, filter, by, sort, descending: !address.ascending, match: address.match };
   const { tree, isLoading } = useTree<Group>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {
