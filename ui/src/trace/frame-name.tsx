@@ -38,7 +38,7 @@ export function NamedStack({ names }: { names: string[] }) {
         {isKnown && first.module && <span class="quiet">{linkedName(first.module)}</span>}
         {!isKnown && first.module && <span class="quiet">(no name)</span>}
       </span>
-      {callers.length > 0 && <span class="quiet">← {callers.slice(0, 3).map(({ module, symbol }) => (symbol === '?' || symbol === '' ? linkedName(module) : symbol)).join(' ← ')}{callers.length > 3 ? ` … ${names.length} frames` : ''}</span>}
+      {callers.length > 0 && <span class="quiet">← {callers.slice(0, 3).map(({ module, symbol }) => (symbol === '?' || symbol === '' ? module : symbol)).join(' ← ')}{callers.length > 3 ? ` … ${names.length} frames` : ''}</span>}
     </span>
   );
 }
