@@ -27,10 +27,13 @@ const RANKINGS_KEPT: usize = 8;
 /// How long the reading of events lets the finding of names go before: symbols that are not in the cache take longer.
 const NAMES_FIRST: Duration = Duration::from_millis(250);
 
-/// How long the reading of events lets the first tables go before, where there are few processors.
-const FIRST_TABLES: Duration = Duration::from_millis(400);
+/// How long the reading of events waits for the first tables to be asked for, where there are few processors: a browser that was
+/// itself just started asked 250 to 450 ms after the file was opened.
+const FIRST_ASKED: Duration = Duration::from_millis(600);
+/// And then how long for them to be made.
+const FIRST_MADE: Duration = Duration::from_millis(800);
 /// How often it looks whether they are made.
-const FIRST_TABLES_LOOK: Duration = Duration::from_millis(5);
+const FIRST_LOOK: Duration = Duration::from_millis(5);
 /// From so many processors on the tables of a page do not wait for each other.
 const MANY_PROCESSORS: usize = 4;
 
@@ -214,15 +217,16 @@ impl TraceFile {
         if !is_answered || self.names.get().is_none() || processors >= MANY_PROCESSORS {
             return;
         }
-        let until = Instant::now() + FIRST_TABLES;
+        let begin = Instant::now();
         // Relaxed: at worst the reading begins a moment later.
         let counts = || (self.tables_begun.load(Ordering::Relaxed), self.tables_made.load(Ordering::Relaxed));
-        while Instant::now() < until && !self.closed.is_set() {
+        while !self.closed.is_set() {
             let (begun, made) = counts();
-            if begun > 0 && begun == made {
+            let bound = if begun == 0 { FIRST_ASKED } else { FIRST_ASKED + FIRST_MADE };
+            if (begun > 0 && begun == made) || begin.elapsed() > bound {
                 return;
             }
-            std::thread::sleep(FIRST_TABLES_LOOK);
+            std::thread::sleep(FIRST_LOOK);
         }
     }
 
