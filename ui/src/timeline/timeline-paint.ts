@@ -192,6 +192,8 @@ function paintSigns(
   colours: { marker: string; snapshot: string; peak: string; text: string },
 ): void {
   const bottom = heightPx - AXIS_BOTTOM_PX;
+  // 1 on a small screen; signs grow with the page's text.
+  const scale = Math.max(1, parseFloat(getComputedStyle(document.documentElement).fontSize) / 13);
   context.lineWidth = 1;
   context.textAlign = 'left';
   answer.markers.forEach((marker, at) => {
@@ -206,9 +208,9 @@ function paintSigns(
     const place = x(snapshot.time_ns);
     context.fillStyle = colours.snapshot;
     context.beginPath();
-    context.moveTo(place - 5, bottom);
-    context.lineTo(place + 5, bottom);
-    context.lineTo(place, bottom - 8);
+    context.moveTo(place - 5 * scale, bottom);
+    context.lineTo(place + 5 * scale, bottom);
+    context.lineTo(place, bottom - 8 * scale);
     context.fill();
   }
   if (answer.peak && answer.peak.bytes > 0) {
@@ -218,7 +220,7 @@ function paintSigns(
     line(context, place, TOP_PX - 4, place, bottom);
     context.setLineDash([]);
     context.beginPath();
-    context.arc(place, TOP_PX - 4, 3.5, 0, 2 * Math.PI);
+    context.arc(place, TOP_PX - 4, 3.5 * scale, 0, 2 * Math.PI);
     context.fill();
   }
 }

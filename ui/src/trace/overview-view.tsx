@@ -4,7 +4,7 @@ import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
 import type { Filter, Frame, Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/types';
 import { useAnswer } from '../api/use-answer';
-import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural } from '../format';
+import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural, shellWords } from '../format';
 import { Message } from '../frame/message';
 import { FrameName, ImageName } from './frame-name';
 import { frameName, framePattern } from './metric-columns';
@@ -159,7 +159,7 @@ function Facts({ file }: Pick<TraceViewProps, 'file'>) {
   const trace = file.trace;
   if (!trace) return null;
   const facts: [string, string][] = [
-    ['Command', trace.command_line.join(' ')], ['File', `${file.path} (${formatBytes(file.file_bytes)})`],
+    ['Command', shellWords(trace.command_line)], ['File', `${file.path} (${formatBytes(file.file_bytes)})`],
     ['Started', trace.start_unix_ns > 0 ? new Date(trace.start_unix_ns / 1e6).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC') : ''],
     ['Duration', formatDuration(trace.duration_ns)], ['Events', `${formatCount(trace.event_count)}${trace.is_complete ? '' : file.session?.state === 'recording' || file.session?.state === 'full' ? ' so far' : ', the recording was broken off'}`],
     ['Processes', formatCount(trace.processes.length)], ['Threads', formatCount(trace.threads.length)], ['Modules', formatCount(trace.modules.length)],
