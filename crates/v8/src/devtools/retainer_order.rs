@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::EdgeKind;
 use crate::format::compare_utf16;
-use crate::view::{EdgeName, Objects, Page};
+use crate::view::{EdgeName, Objects};
 
 /// An edge to put in order.
 #[derive(Debug, Clone, Copy)]
@@ -185,6 +185,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::view::Page;
 
     proptest! {
         #[test]
