@@ -28,7 +28,7 @@ const RANKINGS_KEPT: usize = 8;
 const NAMES_FIRST: Duration = Duration::from_millis(250);
 
 /// How long the reading of events waits for the first table to be asked for, where there are few processors: a browser that was
-/// itself just started asked 250 to 450 ms after the file was opened.
+/// itself just started asked 350 to 630 ms after it had begun to load the page, on a machine in use.
 const FIRST_ASKED: Duration = Duration::from_millis(600);
 /// And then how long for them to be made.
 const FIRST_MADE: Duration = Duration::from_millis(800);
