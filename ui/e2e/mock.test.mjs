@@ -60,7 +60,53 @@ test('an image that a link was started by says so', async () => {
   // In the legend, too, and only that image.
   await waitUntil(page, () => document.querySelectorAll('.legend li').length > 3);
   const legend = await page.locator('.legend li').allTextContents();
-  assert.deepEqual(legend.filter((text) => text.includes('run as')), ['clangrun as clang++']);
+  assert.deepEqual(legend.filter((text) => text.includes('clang++')), ['clang (clang++)']);
+  // And beside the frames that lie in it, of which what is copied has the file's name alone.
+  await show('view=stacks');
+  await page.waitForSelector('.rows-block .frame-name .quiet:text-is("clang (clang++)")');
+  const cell = page.locator('.rows-block .row:has(.frame-name .quiet:text-is("clang (clang++)")) .cell').last();
+  assert.match(await cell.getAttribute('title'), /^clang!/m);
+  assert.ok(!(await cell.getAttribute('title')).includes('(clang++)'));
+});
+
+test('another stack is shown from its top', async () => {
+  await show('view=stacks&select=s5');
+  await page.waitForSelector('.stack-frames li');
+  const scrolled = () => page.evaluate(() => document.querySelector('.stack-frames').scrollTop);
+  await page.evaluate(() => { document.querySelector('.stack-frames').scrollTop = 200; });
+  assert.ok(await scrolled() > 0);
+  await page.evaluate(() => { location.hash = 'view=stacks&select=s6'; });
+  await waitUntil(page, () => document.querySelector('.stack-pane:not(.is-old) .stack-frames')?.scrollTop === 0);
+  // The same one stays where it is.
+  await page.evaluate(() => { document.querySelector('.stack-frames').scrollTop = 200; });
+  await page.keyboard.press('?');
+  await page.waitForSelector('.shortcuts');
+  await page.keyboard.press('Escape');
+  assert.ok(await scrolled() > 0);
+});
+
+test('a timeline that is zoomed writes its address once it stands still', async () => {
+  await show('view=images');
+  await page.waitForSelector('.timeline canvas');
+  await waitUntil(page, () => document.querySelectorAll('.legend li').length > 3);
+  const written = await page.evaluate(async () => {
+    const canvas = document.querySelector('.timeline canvas');
+    const box = canvas.getBoundingClientRect();
+    const addresses = new Set([location.hash]);
+    for (let step = 0; step < 12; step += 1) {
+      canvas.dispatchEvent(new WheelEvent('wheel', { clientX: box.left + 600, clientY: box.top + 40, bubbles: true, cancelable: true, deltaY: -60 }));
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+      addresses.add(location.hash);
+    }
+    return [...addresses];
+  });
+  assert.deepEqual(written, ['#view=images']);
+  await waitUntil(page, () => location.hash.includes('seen='));
+  const [from, to] = new URLSearchParams(new URL(page.url()).hash.slice(1)).getAll('seen').map(Number);
+  assert.ok(to - from > 0 && to - from < 4.698e9 / 2, `${from} ${to}`);
+  // What another address says is shown, whatever was moved before.
+  await page.evaluate(() => { location.hash = 'view=images'; });
+  await waitUntil(page, () => ![...document.querySelectorAll('.timeline-tools button')].some((button) => button.textContent === 'Whole time'));
 });
 
 test('an error of the server is said where the filters are', async () => {

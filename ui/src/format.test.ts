@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import {
   exactBytes, fileName, formatAxisTime, formatBytes, formatCount, formatDuration, formatPercent, formatSignedBytes, parseBytes,
-  parseTimeNs, timeArgument,
+  parseTimeNs, shellWords, timeArgument,
 } from './format';
 
 describe('numbers', () => {
@@ -54,5 +54,9 @@ describe('numbers', () => {
   it('a file name is what is behind the last slash', () => {
     assert.equal(fileName('/usr/lib/libc.so.6'), 'libc.so.6');
     assert.equal(fileName('plain'), 'plain');
+  });
+
+  it('words are written as a shell reads them', () => {
+    assert.equal(shellWords(['redis-server', '--save', '', "it's", 'a b', '/x/y-1.0']), "redis-server --save '' 'it'\\''s' 'a b' /x/y-1.0");
   });
 });

@@ -70,6 +70,11 @@ export function plural(count: number, what: string): string {
   return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
 }
 
+/** Words as a shell reads them: `redis-server --save ''`. */
+export function shellWords(words: string[]): string {
+  return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
+}
+
 /** A time as the command line reads it, exact: `1500us`, `17ns`. */
 export function timeArgument(timeNs: number): string {
   const ns = Math.round(timeNs);

@@ -27,10 +27,13 @@ const RANKINGS_KEPT: usize = 8;
 /// How long the reading of events lets the finding of names go before: symbols that are not in the cache take longer.
 const NAMES_FIRST: Duration = Duration::from_millis(250);
 
-/// How long the reading of events lets the first tables go before, where there are few processors.
-const FIRST_TABLES: Duration = Duration::from_millis(400);
+/// How long the reading of events waits for the first table to be asked for, where there are few processors: a browser that was
+/// itself just started asked 350 to 630 ms after it had begun to load the page, on a machine in use.
+const FIRST_ASKED: Duration = Duration::from_millis(600);
+/// And then how long for them to be made.
+const FIRST_MADE: Duration = Duration::from_millis(800);
 /// How often it looks whether they are made.
-const FIRST_TABLES_LOOK: Duration = Duration::from_millis(5);
+const FIRST_LOOK: Duration = Duration::from_millis(5);
 /// From so many processors on the tables of a page do not wait for each other.
 const MANY_PROCESSORS: usize = 4;
 
@@ -119,9 +122,9 @@ pub(crate) struct TraceFile {
     tasks: Mutex<Vec<Arc<Task>>>,
     selections: Kept<(FilterWords, Found), Selection>,
     rankings: Kept<RankingKey, KeptRanking>,
-    /// Tables that are being made, and those that are.
-    tables_begun: AtomicUsize,
-    tables_made: AtomicUsize,
+    /// Tables and flame graphs that are being made, and those that are.
+    answers_begun: AtomicUsize,
+    answers_made: AtomicUsize,
     closed: Cancel,
 }
 
@@ -148,8 +151,8 @@ impl TraceFile {
             tasks: Mutex::new(Vec::new()),
             selections: Kept::new(SELECTIONS_KEPT),
             rankings: Kept::new(RANKINGS_KEPT),
-            tables_begun: AtomicUsize::new(0),
-            tables_made: AtomicUsize::new(0),
+            answers_begun: AtomicUsize::new(0),
+            answers_made: AtomicUsize::new(0),
             closed: Cancel::default(),
         });
         let naming = Arc::clone(&file);
@@ -214,15 +217,17 @@ impl TraceFile {
         if !is_answered || self.names.get().is_none() || processors >= MANY_PROCESSORS {
             return;
         }
-        let until = Instant::now() + FIRST_TABLES;
+        let begin = Instant::now();
         // Relaxed: at worst the reading begins a moment later.
-        let counts = || (self.tables_begun.load(Ordering::Relaxed), self.tables_made.load(Ordering::Relaxed));
-        while Instant::now() < until && !self.closed.is_set() {
+        let counts =
+            || (self.answers_begun.load(Ordering::Relaxed), self.answers_made.load(Ordering::Relaxed));
+        while !self.closed.is_set() {
             let (begun, made) = counts();
-            if begun > 0 && begun == made {
+            let bound = if begun == 0 { FIRST_ASKED } else { FIRST_ASKED + FIRST_MADE };
+            if (begun > 0 && begun == made) || begin.elapsed() > bound {
                 return;
             }
-            std::thread::sleep(FIRST_TABLES_LOOK);
+            std::thread::sleep(FIRST_LOOK);
         }
     }
 
@@ -304,6 +309,17 @@ impl TraceFile {
         })
     }
 
+    /// Counts an answer of the first picture, a table or a flame graph that needs no events: made when what is returned is dropped.
+    pub(crate) fn answering(&self, filter: &Filter, found: Found) -> Option<impl Drop + use<'_>> {
+        if !self.explorer.needs_no_events(filter, found) {
+            return None;
+        }
+        self.answers_begun.fetch_add(1, Ordering::Relaxed);
+        Some(OnDrop(|| {
+            self.answers_made.fetch_add(1, Ordering::Relaxed);
+        }))
+    }
+
     /// The groups of what a filter chooses, the greatest first.
     pub(crate) fn rank(
         &self,
@@ -313,11 +329,8 @@ impl TraceFile {
         sort: SortKey,
         cancel: &Cancel,
     ) -> Result<(Arc<Selection>, Arc<KeptRanking>)> {
-        self.tables_begun.fetch_add(1, Ordering::Relaxed);
-        let _made = OnDrop(|| {
-            self.tables_made.fetch_add(1, Ordering::Relaxed);
-        });
         let found = Found { threads: by == GroupBy::Threads, histograms: false };
+        let _answering = self.answering(&read.filter, found);
         let selection = self.select(words, &read.filter, found, cancel)?;
         self.wait_for_names(cancel)?;
         let ranking = self.rankings.get(&(words.clone(), by, sort), cancel, |_| {

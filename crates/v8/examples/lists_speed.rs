@@ -53,8 +53,13 @@ fn main() -> heapr_v8::Result<()> {
     ];
     for (what, node, list) in lists {
         let count = list(node, Page::top(0))? as usize;
-        let pages =
-            [("first", 0), ("second", PAGE), ("tenth", 9 * PAGE), ("last", count.saturating_sub(PAGE))];
+        let pages = [
+            ("first", 0),
+            ("second", PAGE),
+            ("tenth", 9 * PAGE),
+            ("middle", count / 2),
+            ("last", count.saturating_sub(PAGE)),
+        ];
         for (which, first) in pages {
             let times = times(list, node, Page { first, count: PAGE })?;
             println!("{what:20} {count:9} lines, {which:7} page, ms:{times}");

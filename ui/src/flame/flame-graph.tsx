@@ -2,11 +2,14 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Canvas, type CanvasSize } from '../canvas/canvas';
 import { Tooltip } from '../canvas/tooltip';
+import { linkedName } from '../image-links';
 import { type FlameLayout, nodeAt, nodeImage, nodeName, pathTo } from './flame-layout';
 import { type FlameView, depthAt, paintFlame } from './flame-paint';
 
 interface FlameGraphProps {
   layout: FlameLayout;
+  /** What the layout answers: another one is shown from the root on. */
+  question: string;
   isUpward: boolean;
   isMatch: Uint8Array | null;
   /** Id of the node that fills the width; empty: the whole. */
@@ -31,15 +34,17 @@ export function FlameGraph(props: FlameGraphProps) {
   const rowPx = Math.round(parseFloat(getComputedStyle(document.documentElement).fontSize) * 1.45);
   const drag = useRef<{ x: number; y: number; view: FlameView; moved: boolean } | null>(null);
   const shownLayout = useRef(layout);
+  const shownQuestion = useRef(props.question);
 
   // A zoom moves there, so that the eye can follow; new data is shown at once.
   useEffect(() => {
     const target = viewOf(layout, zoomed);
     const isOther = shownLayout.current !== layout;
-    shownLayout.current = layout;
+    const isNewer = isOther && shownQuestion.current === props.question;
+    [shownLayout.current, shownQuestion.current] = [layout, props.question];
     if (isOther || matchMedia('(prefers-reduced-motion: reduce)').matches) {
       // A session that runs brings a newer one each second: rows stay where they are.
-      setView((old) => clamp({ ...target, scrollPx: isOther ? old.scrollPx : 0 }));
+      setView((old) => clamp({ ...target, scrollPx: isNewer ? old.scrollPx : 0 }));
       return;
     }
     const begin = { ...view };
@@ -183,7 +188,7 @@ export function FlameGraph(props: FlameGraphProps) {
       {hover && (
         <Tooltip x={hover.x} y={hover.y}>
           <strong>{nodeName(layout, hover.node)}</strong>
-          {nodeImage(layout, hover.node) && <div class="quiet">{nodeImage(layout, hover.node)}</div>}
+          {nodeImage(layout, hover.node) && <div class="quiet">{linkedName(nodeImage(layout, hover.node))}</div>}
           {props.describe(hover.node).map((line) => <div key={line}>{line}</div>)}
         </Tooltip>
       )}

@@ -5,6 +5,7 @@
  */
 import type { FlameAnswer } from '../api/types';
 import { fileName, unnamedCode } from '../format';
+import { linkedName } from '../image-links';
 
 export interface FlameLayout {
   answer: FlameAnswer;
@@ -90,9 +91,10 @@ export function nodeName(layout: FlameLayout, node: number): string {
   const { names } = layout.answer;
   const symbol = names[frame.symbol];
   // A difference knows frames by name: what has none is `?`.
-  if (symbol === '?') return fileName(names[frame.module] ?? '') || '(no name)';
+  const image = linkedName(fileName(names[frame.module] ?? ''));
+  if (symbol === '?') return image || '(no name)';
   if (symbol) return symbol;
-  return unnamedCode(fileName(names[frame.module] ?? ''), frame.offset);
+  return unnamedCode(image, frame.offset);
 }
 
 /** The file name of the node's image; empty if it is in none. */

@@ -9,6 +9,8 @@ export interface Zoomable {
   /** What is drawn: the part, once it is here. */
   layout: FlameLayout | null;
   whole: FlameLayout | null;
+  /** What was asked: the same while newer answers of it come. */
+  question: string;
   /** The layout is of the part alone: it fills the width without a zoom. */
   isPart: boolean;
   error: ApiError | null;
@@ -24,7 +26,8 @@ export function useZoomable(path: string, body: object, root: string, generation
   const isCut = !isStatic() && root !== '' && whole !== null && (zoomed === undefined || hasLeftOut(whole.answer, zoomed));
   const part = useAnswer<FlameAnswer>(path, isCut ? { ...body, root } : null, generation);
   const partLayout = useMemo(() => (isCut && part.data && part.data.nodes.id[0] === root ? flameLayout(part.data) : null), [isCut, part.data, root]);
-  return { layout: partLayout ?? whole, whole, isPart: partLayout !== null, error: answer.error ?? part.error, isLoading: answer.isLoading || part.isLoading };
+  const isPart = partLayout !== null;
+  return { layout: partLayout ?? whole, whole, question: `${isPart ? root : ''} ${JSON.stringify(body)}`, isPart, error: answer.error ?? part.error, isLoading: answer.isLoading || part.isLoading };
 }
 
 /** True if something below `node` was too small to be sent; a difference does not say it. */

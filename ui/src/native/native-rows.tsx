@@ -1,9 +1,10 @@
 /** What the tables of native snapshots have in common: rows that tell their command line, and the choices of a grouping and an order. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { go } from '../address/use-address';
 import type { RowsAnswer } from '../api/types';
 import { answer } from '../api/use-answer';
 import { Message } from '../frame/message';
+import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
 import { GROUPS } from './native-columns';
 import type { NativeViewProps } from './snapshots-view';
@@ -16,13 +17,13 @@ export const groupOf = (group: string): string => (GROUPS.some(([key]) => key ==
 /** The order of the page's address, or the first of `sorts`. */
 export const orderOf = (sort: string, sorts: Choices): string => (sorts.some(([key]) => key === sort) ? sort : (sorts[0]?.[0] ?? ''));
 
-/** Rows of `/api/native/…`, read as they are scrolled to; `page` is the last answer. Other rows are asked for when `body` or `version` changes. */
+/** Rows of `/api/native/…`, read as they are scrolled to; `page` is the last answer without them. Other rows are asked for when `body` or `version` changes. */
 export function useNativeRows<Row, Page extends RowsAnswer<Row>>(name: string, body: object, onCommand: NativeViewProps['onCommand'], version = '') {
-  const [page, setPage] = useState<Page | null>(null);
+  const [page, setPage] = useTold<Page | null>(null);
   const { tree, isLoading } = useTree<Row>(`${version} ${JSON.stringify(body)}`, async (_, offset, limit, signal) => {
     try {
       const next = await answer<Page>(`/api/native/${name}`, { ...body, offset, limit }, signal);
-      setPage(next);
+      setPage({ ...next, rows: [] });
       onCommand(next.command ?? null, null);
       return { rows: next.rows, count: next.row_count };
     } catch (error) {

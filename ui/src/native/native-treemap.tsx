@@ -6,6 +6,7 @@ import { useAnswer } from '../api/use-answer';
 import { formatBytes, formatCount } from '../format';
 import { Message } from '../frame/message';
 import { splitName } from '../trace/frame-name';
+import { linkedName } from '../image-links';
 import { TreemapCanvas } from '../treemap/treemap-canvas';
 import { momentFilter } from './native-columns';
 import type { NativeViewProps } from './snapshots-view';
@@ -22,7 +23,7 @@ export function NativeTreemapView({ file, filter, shown, onCommand }: NativeView
     const name = data?.names[data.nodes.name[node] ?? 0] ?? '';
     if (node === 0) return `snapshot ${shown.number}`;
     const { module, symbol } = splitName(name);
-    return symbol === '?' || symbol === '' ? module || '(no name)' : symbol;
+    return symbol === '?' || symbol === '' ? linkedName(module) || '(no name)' : symbol;
   };
   const open = (id: string) => {
     // Stacks and frames have ids; images have none.

@@ -1,6 +1,6 @@
 /** What is new, gone and left by class, against another snapshot; a class opens to its new and deleted objects. Of three or more, all side by side. */
 import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import { answer } from '../api/use-answer';
 import type { ClassDiffRow, RowsAnswer } from '../api/types';
@@ -9,6 +9,7 @@ import { Message } from '../frame/message';
 import { Search } from '../frame/search';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
+import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
 import { HeapName, type HeapRow, isClass, rowName } from './object-columns';
 import { SeriesView } from './series-view';
@@ -46,7 +47,7 @@ interface ComparisonProps extends Pick<SnapshotViewProps, 'file' | 'onCommand'> 
 
 function Comparison({ before, others, file, tools, onCommand }: ComparisonProps) {
   const address = useAddress();
-  const [warnings, setWarnings] = useState<string[]>([]);
+  const [warnings, setWarnings] = useTold<string[]>([]);
   const sort = address.sort || 'bytes_delta';
   const body = { before, after: file.file, sort, descending: !address.ascending, match: address.match };
   const { tree, isLoading } = useTree<DiffRow>(JSON.stringify(body), async (parent, offset, limit, signal) => {

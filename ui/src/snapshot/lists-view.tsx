@@ -18,7 +18,7 @@ export function ListsView({ file, onCommand }: SnapshotViewProps) {
   const { tree, isLoading } = useTree<ListRow>(`${list.key} ${file.file} ${sort} ${ascending}`, async (_, offset, limit, signal) => {
     const page = await answer<{ rows: ListRow[]; command?: string | null }>(`/api/snapshot/${list.key}`, { file: file.file, top: MOST_ROWS }, signal);
     onCommand(page.command ?? null);
-    setColumns(listColumns(list, page.rows));
+    if (offset === 0) setColumns(listColumns(list, page.rows));
     const rows = sortedRows(page.rows, sort, ascending);
     return { rows: rows.slice(offset, offset + limit), count: rows.length };
   });

@@ -6,6 +6,7 @@ import type { EdgeRow, ObjectAnswer, PathStep, RowsAnswer } from '../api/types';
 import { CommandLine } from '../filter/filter-bar';
 import { exactBytes, formatBytes, plural } from '../format';
 import { Message } from '../frame/message';
+import { useTop } from '../frame/use-top';
 import { Table } from '../table/table';
 import { useTree } from '../table/use-tree';
 import { type HeapRow, distanceText, heapColumns } from './object-columns';
@@ -103,12 +104,13 @@ function Fields({ file, id, totalBytes }: SnapshotViewProps & { id: number }) {
 }
 
 function Facts({ answer: { object, text, place, dominator, dominated_count: dominatedCount, command } }: { answer: ObjectAnswer }) {
+  const top = useTop<HTMLDivElement>(object.id);
   const facts: [string, string][] = [
     ['Class', object.class], ['Type', object.type], ['Place', place ?? ''], ['Shallow size', exactBytes(object.shallow_bytes)], ['Retained size', exactBytes(object.retained_bytes)],
     ['Distance', distanceText(object.distance)], ['Keeps alive', plural(dominatedCount, 'object')], ['Text', text ?? ''],
   ];
   return (
-    <div class="object-facts">
+    <div ref={top} class="object-facts">
       <dl class="facts">{facts.filter(([, value]) => value !== '').map(([key, value]) => <div key={key}><dt>{key}</dt><dd>{value}</dd></div>)}</dl>
       {dominator && <p>Kept alive by <button type="button" class="link" onClick={() => go({ object: dominator.id })}>{dominator.name || dominator.class} @{dominator.id}</button> alone.</p>}
       <CommandLine command={command} />

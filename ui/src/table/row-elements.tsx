@@ -18,7 +18,7 @@ import type { Column } from './columns';
  * runs each had none over 33.4. Scrolling by 130 pixels a frame needs 6.
  */
 export const ROWS_IN_A_FRAME = 10;
-const OUT_OF_SIGHT = 'translateY(-99999px)';
+const OUT_OF_SIGHT = '-99999px';
 
 /** A row, whatever of it is seen. */
 export interface RowState<Row> {
@@ -187,12 +187,12 @@ function hide<Row>(place: Place<Row>, isWaiting: boolean): void {
   place.index = -1;
   for (const name of ['id', 'aria-rowindex', 'aria-level', 'aria-expanded', 'aria-selected', 'data-index']) element.removeAttribute(name);
   element.setAttribute('aria-hidden', 'true');
-  element.style.transform = OUT_OF_SIGHT;
+  element.style.top = OUT_OF_SIGHT;
 }
 
 function placeRow<Row>(element: HTMLElement, index: number, state: RowState<Row>, { block, rowPx, isTree }: RowsToDraw<Row>): void {
   element.className = `row${state.isSelected ? ' is-selected' : ''}${state.isCursor ? ' is-cursor' : ''}${index % 2 ? ' is-odd' : ''} ${state.class}`;
-  element.style.transform = `translateY(${(index - block) * rowPx}px)`;
+  element.style.top = `${(index - block) * rowPx}px`;
   element.style.height = `${rowPx}px`;
   const set = (name: string, value: string | null) => (value === null ? element.removeAttribute(name) : element.setAttribute(name, value));
   set('id', state.isCursor ? 'table-cursor' : null);

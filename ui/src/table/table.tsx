@@ -52,6 +52,10 @@ export function Table<Row>(props: TableProps<Row>) {
   const [widths, setWidths] = useState<Record<string, number>>({});
   const [said, setSaid] = useState('');
   const shownName = useRef('');
+  /** What the table says of its rows, beside the rows themselves. */
+  const shownFacts = useRef('');
+  shownFacts.current = factsOf(tree);
+  const drawRows = useRef(() => {});
 
   useEffect(() => {
     if (tree.name === '' || tree.name !== shownName.current) {
@@ -66,7 +70,9 @@ export function Table<Row>(props: TableProps<Row>) {
       waiting = true;
       requestAnimationFrame(() => {
         waiting = false;
-        redraw((count) => count + 1);
+        // Pages that come while it is scrolled change rows only.
+        if (shownFacts.current === factsOf(tree)) drawRows.current();
+        else redraw((count) => count + 1);
       });
     });
   }, [tree]);
@@ -164,7 +170,8 @@ export function Table<Row>(props: TableProps<Row>) {
       class: row !== undefined ? (props.rowClass?.(row) ?? '') : '',
     };
   };
-  const { block, onScroll } = useRows({ view, tree, columns: shown, isTree: props.canOpen !== undefined, cellFlex, state, rowPx, viewPx, look: [isDrawnDark(), tree, columns, hidden, widths, props.rowClass] });
+  const { block, onScroll, draw } = useRows({ view, tree, columns: shown, isTree: props.canOpen !== undefined, cellFlex, state, rowPx, viewPx, look: [isDrawnDark(), tree, columns, hidden, widths, props.rowClass] });
+  drawRows.current = draw;
   const indexOf = (event: Event): number => Number((event.target as HTMLElement).closest<HTMLElement>('.row[data-index]')?.dataset['index'] ?? -1);
   const onMouseDown = (event: MouseEvent) => {
     const index = indexOf(event);
@@ -195,7 +202,7 @@ export function Table<Row>(props: TableProps<Row>) {
       </div>
       {tree.error && <Message kind="error">{tree.error.message}</Message>}
       <div
-        ref={view} class={props.isOld ? 'table is-old' : 'table'} role={props.canOpen ? 'treegrid' : 'grid'} aria-label={props.label} aria-rowcount={count + 1}
+        ref={view} class={`table${props.isOld ? ' is-old' : ''}${Object.keys(widths).length > 0 ? ' is-resized' : ''}`} role={props.canOpen ? 'treegrid' : 'grid'} aria-label={props.label} aria-rowcount={count + 1}
         aria-activedescendant={cursor >= 0 ? 'table-cursor' : undefined} tabIndex={0} onKeyDown={onKeyDown}
         onScroll={onScroll}
         onFocus={() => {
@@ -222,6 +229,10 @@ export function Table<Row>(props: TableProps<Row>) {
       </div>
     </section>
   );
+}
+
+function factsOf<Row>(tree: LazyTree<Row>): string {
+  return `${tree.count} ${tree.topCount} ${tree.error?.message ?? ''}`;
 }
 
 interface HeadCellProps<Row> {

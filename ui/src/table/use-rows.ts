@@ -20,8 +20,8 @@ export interface ShownRows<Row> extends Pick<RowsToDraw<Row>, 'columns' | 'isTre
   viewPx: number;
 }
 
-/** `block` holds the rows; `onScroll` is for the element that scrolls. */
-export function useRows<Row>(shown: ShownRows<Row>): { block: RefObject<HTMLDivElement | null>; onScroll: () => void } {
+/** `block` holds the rows; `onScroll` is for the element that scrolls, `draw` for rows that have come. */
+export function useRows<Row>(shown: ShownRows<Row>): { block: RefObject<HTMLDivElement | null>; onScroll: () => void; draw: () => void } {
   const block = useRef<HTMLDivElement>(null);
   const drawing = useRef<Drawing<Row> | null>(null);
   useLayoutEffect(() => {
@@ -30,7 +30,7 @@ export function useRows<Row>(shown: ShownRows<Row>): { block: RefObject<HTMLDivE
     drawing.current.draw(shown);
   });
   useEffect(() => () => drawing.current?.close(), []);
-  return { block, onScroll: () => drawing.current?.scrolled() };
+  return { block, onScroll: () => drawing.current?.scrolled(), draw: () => drawing.current?.drawAgain() };
 }
 
 class Drawing<Row> {
@@ -53,6 +53,10 @@ class Drawing<Row> {
     if (this.shown) this.draw(this.shown);
   }
 
+  drawAgain(): void {
+    if (this.shown) this.draw(this.shown);
+  }
+
   close(): void {
     cancelAnimationFrame(this.nextFrame);
     clearTimeout(this.rest);
@@ -66,12 +70,14 @@ class Drawing<Row> {
     const count = tree.count;
     const seen = scrollWindow(count, rowPx, viewPx, this.view.scrollTop);
     const first = Math.max(0, seen.first - OVERSCAN);
-    const end = Math.min(count, seen.end + OVERSCAN);
+    // One more than fit is seen where two are cut; as many rows at each place, so that none goes and comes again.
+    const pool = Math.ceil(viewPx / rowPx) + 1 + 2 * OVERSCAN;
+    const end = Math.min(count, first + pool);
     // Rows stand still in blocks; scrolling moves the block.
     const block = Math.floor(first / BLOCK_ROWS) * BLOCK_ROWS;
     this.block.style.transform = `translateY(${(block - seen.first) * rowPx + seen.offsetPx}px)`;
     const most = performance.now() - this.scrolledAt < STILL_MS ? ROWS_IN_A_FRAME : Infinity;
-    const isLeft = this.elements.draw({ first, end, pool: Math.ceil(viewPx / rowPx) + 2 * OVERSCAN + 2, most, block, rowPx, columns, isTree, cellFlex, look, state });
+    const isLeft = this.elements.draw({ first, end, pool, most, block, rowPx, columns, isTree, cellFlex, look, state });
     this.drawnIn = document.timeline.currentTime;
     if (isLeft) this.drawInNextFrame();
     this.fetchLater(first, end);

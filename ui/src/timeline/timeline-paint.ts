@@ -141,6 +141,9 @@ function paintAreas(
   const { bins } = answer;
   const binNs = (answer.to_ns - answer.from_ns) / bins;
   const edge = (bin: number) => x(answer.from_ns + bin * binNs);
+  // While it is zoomed the answer is that of what was seen before: most of it may lie outside.
+  const first = Math.max(0, Math.min(bins, Math.floor((painting.seen[0] - answer.from_ns) / binNs)));
+  const end = Math.max(first, Math.min(bins, Math.ceil((painting.seen[1] - answer.from_ns) / binNs)));
   const colours = seriesColours(answer.series.map((series) => series.name), isDark);
   const layers = answer.series.map((series, place) => ({ values: series.values, colour: colours[place] ?? '' }));
   const isAlone = layers.length === 0;
@@ -149,24 +152,23 @@ function paintAreas(
   const below = new Float64Array(bins);
   for (const { values, colour } of layers) {
     context.beginPath();
-    context.moveTo(edge(0), y(below[0] ?? 0));
-    for (let bin = 0; bin < bins; bin += 1) {
+    for (let bin = first; bin < end; bin += 1) {
       const level = y((below[bin] ?? 0) + (values[bin] ?? 0));
       context.lineTo(edge(bin), level);
       context.lineTo(edge(bin + 1), level);
     }
-    for (let bin = bins - 1; bin >= 0; bin -= 1) {
+    for (let bin = end - 1; bin >= first; bin -= 1) {
       const level = y(below[bin] ?? 0);
       context.lineTo(edge(bin + 1), level);
       context.lineTo(edge(bin), level);
     }
     context.fillStyle = colour;
     context.fill();
-    for (let bin = 0; bin < bins; bin += 1) below[bin] = (below[bin] ?? 0) + (values[bin] ?? 0);
+    for (let bin = first; bin < end; bin += 1) below[bin] = (below[bin] ?? 0) + (values[bin] ?? 0);
   }
   if (painting.chart === 'bytes') {
     context.beginPath();
-    for (let bin = 0; bin < bins; bin += 1) context.lineTo((edge(bin) + edge(bin + 1)) / 2, y(answer.most_bytes[bin] ?? 0));
+    for (let bin = first; bin < end; bin += 1) context.lineTo((edge(bin) + edge(bin + 1)) / 2, y(answer.most_bytes[bin] ?? 0));
     context.strokeStyle = themeColour('text-quiet');
     context.lineWidth = 1;
     context.stroke();
@@ -190,6 +192,8 @@ function paintSigns(
   colours: { marker: string; snapshot: string; peak: string; text: string },
 ): void {
   const bottom = heightPx - AXIS_BOTTOM_PX;
+  // 1 on a small screen; signs grow with the page's text.
+  const scale = Math.max(1, parseFloat(getComputedStyle(document.documentElement).fontSize) / 13);
   context.lineWidth = 1;
   context.textAlign = 'left';
   answer.markers.forEach((marker, at) => {
@@ -204,9 +208,9 @@ function paintSigns(
     const place = x(snapshot.time_ns);
     context.fillStyle = colours.snapshot;
     context.beginPath();
-    context.moveTo(place - 5, bottom);
-    context.lineTo(place + 5, bottom);
-    context.lineTo(place, bottom - 8);
+    context.moveTo(place - 5 * scale, bottom);
+    context.lineTo(place + 5 * scale, bottom);
+    context.lineTo(place, bottom - 8 * scale);
     context.fill();
   }
   if (answer.peak && answer.peak.bytes > 0) {
@@ -216,7 +220,7 @@ function paintSigns(
     line(context, place, TOP_PX - 4, place, bottom);
     context.setLineDash([]);
     context.beginPath();
-    context.arc(place, TOP_PX - 4, 3.5, 0, 2 * Math.PI);
+    context.arc(place, TOP_PX - 4, 3.5 * scale, 0, 2 * Math.PI);
     context.fill();
   }
 }

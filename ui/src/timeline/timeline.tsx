@@ -10,7 +10,7 @@ import { Tooltip } from '../canvas/tooltip';
 import { exactBytes, formatBytes, formatDuration, parseTimeNs, plural, timeArgument } from '../format';
 import { Message } from '../frame/message';
 import { isDrawnDark } from '../frame/theme';
-import { runAsNote } from '../trace/frame-name';
+import { linkedName } from '../image-links';
 import { clampSeen } from './scale';
 import { type ChartKind, axisLeftPx, chartAmount, chartFactor, paintTimeline, timeToX, wholeOf, xToTime } from './timeline-paint';
 
@@ -27,7 +27,7 @@ export function Timeline({ file }: { file: OpenFile }) {
   const address = useAddress();
   const durationNs = Math.max(1, file.trace?.duration_ns ?? 1);
   const chart = (CHARTS.find(([key]) => key === address.chart)?.[0] ?? 'bytes');
-  const seen = seenOf(address.seen, durationNs);
+  const { seen, see } = useSeen(address.seen, durationNs);
   const [size, setSize] = useState<CanvasSize>({ widthPx: 0, heightPx: 0 });
   const [brush, setBrush] = useState<[number, number] | null>(null);
   const [hover, setHover] = useState<{ x: number; y: number; timeNs: number } | null>(null);
@@ -55,10 +55,6 @@ export function Timeline({ file }: { file: OpenFile }) {
   );
   const draw = useCallback((context: CanvasRenderingContext2D, canvasSize: CanvasSize) => paintTimeline(context, canvasSize, painting), [painting]);
 
-  const see = (fromNs: number, toNs: number) => {
-    const [from, to] = clampSeen(fromNs, toNs, durationNs);
-    go({ seen: from === 0 && to >= durationNs ? [] : [String(from), String(to)] }, true);
-  };
   const setRange = (pair: [number, number] | null) => {
     go(pair ? { range: [timeArgument(pair[0]), timeArgument(pair[1])], at: '', snapshot: '' } : { range: [], type: '' });
   };
@@ -161,10 +157,10 @@ export function Timeline({ file }: { file: OpenFile }) {
             <button type="button" class="button" aria-label="Remove the range" title="Remove the range (Escape)" onClick={() => setRange(null)}>×</button>
           </>
         )}
-        {address.seen.length > 0 && <button type="button" class="button" title="See the whole time (0)" onClick={() => see(0, durationNs)}>Whole time</button>}
+        {!isWhole && <button type="button" class="button" title="See the whole time (0)" onClick={() => see(0, durationNs)}>Whole time</button>}
         <span class="grow" />
         {isLoading && data && <span class="quiet" role="status">loading…</span>}
-        <Legend file={file} data={data} />
+        <Legend data={data} />
       </div>
       {error && <Message kind="error">{error.message}</Message>}
       <div class="timeline-plot">
@@ -186,7 +182,7 @@ function localX(event: MouseEvent): number {
 }
 
 /** Names and colours of the series; a click adds its filter. */
-function Legend({ file, data }: { file: OpenFile; data: TimelineAnswer | null }) {
+function Legend({ data }: { data: TimelineAnswer | null }) {
   const address = useAddress();
   if (!data || data.series.length === 0) return null;
   const colours = seriesColours(data.series.map((series) => series.name), isDrawnDark());
@@ -199,8 +195,7 @@ function Legend({ file, data }: { file: OpenFile; data: TimelineAnswer | null })
             onClick={() => series.filter && go(addedFilter(address, series.filter))}
           >
             <i class="swatch" style={{ background: colours[place] ?? '' }} />
-            <span>{series.name}</span>
-            {address.by === 'image' && runAsNote(file, series.name) && <span class="quiet">{runAsNote(file, series.name)}</span>}
+            <span>{address.by === 'image' ? linkedName(series.name) : series.name}</span>
           </button>
         </li>
       ))}
@@ -210,6 +205,7 @@ function Legend({ file, data }: { file: OpenFile; data: TimelineAnswer | null })
 }
 
 function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: number; timeNs: number }; data: TimelineAnswer; chart: ChartKind; showsRss: boolean }) {
+  const address = useAddress();
   const bin = Math.floor(((hover.timeNs - data.from_ns) / (data.to_ns - data.from_ns)) * data.bins);
   if (bin < 0 || bin >= data.bins) return null;
   const factor = chartFactor(chart, data);
@@ -227,7 +223,7 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
       <div>{chartAmount(chart, (wholeOf(chart, data)[bin] ?? 0) * factor)}{chart === 'bytes' ? ` (most ${formatBytes(data.most_bytes[bin] ?? 0)})` : ''}</div>
       {layers.filter((layer) => layer.value > 0).reverse().map((layer) => (
         <div key={layer.place} class="tooltip-row">
-          <span><i class="swatch" style={{ background: layer.colour }} />{layer.name}</span>
+          <span><i class="swatch" style={{ background: layer.colour }} />{address.by === 'image' ? linkedName(layer.name) : layer.name}</span>
           <span>{chartAmount(chart, layer.value * factor)}</span>
         </div>
       ))}
@@ -239,6 +235,29 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
       {marker && <div class="quiet">marker: {marker.text}</div>}
     </Tooltip>
   );
+}
+
+/** While the part that is seen moves it is the timeline's alone: a new address draws the whole page, which would make each frame longer. */
+const MOVES_MS = 150;
+
+function useSeen(pair: string[], durationNs: number): { seen: [number, number]; see: (fromNs: number, toNs: number) => void } {
+  const [moving, setMoving] = useState<[number, number] | null>(null);
+  const timer = useRef(0);
+  const stop = () => {
+    clearTimeout(timer.current);
+    setMoving(null);
+  };
+  useEffect(() => stop, [pair.join(), durationNs]);
+  const see = (fromNs: number, toNs: number) => {
+    const [from, to] = clampSeen(fromNs, toNs, durationNs);
+    setMoving([from, to]);
+    clearTimeout(timer.current);
+    timer.current = window.setTimeout(() => {
+      setMoving(null);
+      go({ seen: from === 0 && to >= durationNs ? [] : [String(from), String(to)] }, true);
+    }, MOVES_MS);
+  };
+  return { seen: moving ?? seenOf(pair, durationNs), see };
 }
 
 function seenOf(pair: string[], durationNs: number): [number, number] {

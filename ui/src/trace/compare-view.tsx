@@ -1,5 +1,5 @@
 /** Two files, or two moments of one, side by side: a table of differences or a flame graph of them. */
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { DiffAnswer, DiffGroup, Filter, Metrics, OpenFile } from '../api/types';
 import { answer } from '../api/use-answer';
@@ -12,9 +12,11 @@ import { SameSwitch } from '../frame/same-switch';
 import { Search } from '../frame/search';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
+import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
 import { FLAME_VALUES, FlameSwitches, SelectionActions, Trail } from './flame-view';
 import { NamedStack } from './frame-name';
+import { linkedName } from '../image-links';
 import { metricOf } from './metric-columns';
 import type { TraceViewProps } from './trace-page';
 
@@ -93,7 +95,7 @@ function DiffTable({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
   const metric = metricOf(sort);
   const isBytes = metric.endsWith('_bytes');
   const by = address.group === 'frames' || address.group === 'images' ? address.group : 'stacks';
-  const [sums, setSums] = useState<{ before: Metrics; after: Metrics } | null>(null);
+  const [sums, setSums] = useTold<{ before: Metrics; after: Metrics } | null>(null);
   const body = { ...sides, by, sort, match: address.match, same: address.same };
   const { tree, isLoading } = useTree<DiffGroup>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {
@@ -142,7 +144,7 @@ function DiffTable({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
 function DiffFlame({ file, sides, onCommand }: TraceViewProps & { sides: Sides }) {
   const address = useAddress();
   const value = FLAME_VALUES.some(([key]) => key === address.value) ? address.value : 'outstanding_bytes';
-  const { layout, whole, isPart, error, isLoading } = useZoomable('/api/diff-flame', {
+  const { layout, whole, question, isPart, error, isLoading } = useZoomable('/api/diff-flame', {
     ...sides, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion, focus: address.focus || null, least_share: 0.0005, nodes_max: 20000,
   }, address.root, file.generation);
   const match = useMemo(() => (layout ? matching(layout, address.search) : null), [layout, address.search]);
@@ -167,7 +169,7 @@ function DiffFlame({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
       {error && <Message kind="error">{error.message}</Message>}
       {layout && (
         <FlameGraph
-          layout={layout} isUpward={address.shape !== 'icicle'} isMatch={match?.isMatch ?? null} zoom={isPart ? '' : address.root} onZoom={(id) => go({ root: id === address.root ? '' : id })}
+          layout={layout} question={question} isUpward={address.shape !== 'icicle'} isMatch={match?.isMatch ?? null} zoom={isPart ? '' : address.root} onZoom={(id) => go({ root: id === address.root ? '' : id })}
           selected={address.select} onSelect={(select) => go({ select }, true)} label="Difference flame graph"
           describe={(node) => changeOf(node)}
         />
@@ -175,7 +177,7 @@ function DiffFlame({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
       {layout && selected > 0 && (
         <div class="selection">
           <strong>{nodeName(layout, selected)}</strong>
-          <span class="quiet">{nodeImage(layout, selected)}</span>
+          <span class="quiet">{linkedName(nodeImage(layout, selected))}</span>
           <span>{changeOf(selected).join(', ')}</span>
           <span class="grow" />
           <SelectionActions layout={layout} node={selected} />

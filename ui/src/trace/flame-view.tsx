@@ -8,7 +8,7 @@ import { useZoomable } from '../flame/use-zoomable';
 import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
 import { Message } from '../frame/message';
 import { Search } from '../frame/search';
-import { runAsNote } from './frame-name';
+import { linkedName } from '../image-links';
 import type { TraceViewProps } from './trace-page';
 
 export const FLAME_VALUES: [string, string][] = [
@@ -42,7 +42,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
     file: file.file, filter, value, direction: address.direction === 'bottom-up' ? 'bottom-up' : 'top-down', collapse_recursion: address.recursion,
     focus: address.focus || null, least_share: 0.0002, nodes_max: 30000,
   };
-  const { layout, whole, isPart, error, isLoading } = useZoomable('/api/flame', body, address.root, file.generation);
+  const { layout, whole, question, isPart, error, isLoading } = useZoomable('/api/flame', body, address.root, file.generation);
   const total = whole?.answer.total ?? 0;
   const match = useMemo(() => (layout ? matching(layout, address.search) : null), [layout, address.search]);
   useEffect(() => onCommand(whole?.answer.command ?? null, error?.message ?? null), [whole, error]);
@@ -65,14 +65,13 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
       {error && <Message kind="error">{error.message}</Message>}
       {layout && layout.total > 0 && (
         <FlameGraph
-          layout={layout} isUpward={address.shape !== 'icicle'} isMatch={match?.isMatch ?? null} zoom={isPart ? '' : address.root}
+          layout={layout} question={question} isUpward={address.shape !== 'icicle'} isMatch={match?.isMatch ?? null} zoom={isPart ? '' : address.root}
           onZoom={(id) => go({ root: id === address.root ? '' : id })} selected={address.select} onSelect={(select) => go({ select }, true)}
           label={`Flame graph of ${FLAME_VALUES.find(([key]) => key === value)?.[1] ?? value}`}
           describe={(node) => {
             const nodeValue = layout.widths[node] ?? 0;
             const self = layout.answer.nodes.self?.[node] ?? 0;
-            const note = runAsNote(file, nodeImage(layout, node));
-            return [...(note ? [note] : []), `${amount(nodeValue)}, ${formatPercent(nodeValue, total)} of all`, ...(self > 0 ? [`itself ${amount(self)}`] : [])];
+            return [`${amount(nodeValue)}, ${formatPercent(nodeValue, total)} of all`, ...(self > 0 ? [`itself ${amount(self)}`] : [])];
           }}
         />
       )}
@@ -80,7 +79,7 @@ export function FlameView({ file, filter, onCommand }: TraceViewProps) {
       {layout && selected > 0 && (
         <div class="selection">
           <strong>{nodeName(layout, selected)}</strong>
-          <span class="quiet">{nodeImage(layout, selected)} {runAsNote(file, nodeImage(layout, selected))}</span>
+          <span class="quiet">{linkedName(nodeImage(layout, selected))}</span>
           <span>{amount(layout.widths[selected] ?? 0)} ({formatPercent(layout.widths[selected] ?? 0, total)})</span>
           <span class="grow" />
           <SelectionActions layout={layout} node={selected} />

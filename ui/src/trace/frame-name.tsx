@@ -1,31 +1,19 @@
 /** A frame in a cell: image quiet, symbol plain, place at the end. Always text, whatever stands in a symbol. */
-import type { Frame, OpenFile } from '../api/types';
+import type { Frame } from '../api/types';
 import { imageColour } from '../canvas/colours';
 import { fileName, unnamedCode } from '../format';
 import { isDrawnDark } from '../frame/theme';
+import { linkedName, linksTo } from '../image-links';
 import { framePlace } from './metric-columns';
 
-/** The names of the processes that were started by a link to an image, as redis-server is one to redis-check-rdb. */
-export function runAs(file: OpenFile, module: string | null): string {
-  const names = (file.trace?.processes ?? []).filter(({ executable, name }) => executable === module && fileName(executable) !== name).map(({ name }) => name);
-  return [...new Set(names)].join(', ');
-}
-
-/** As [runAs], of an image that is known by the last part of its path; with the words for it. */
-export function runAsNote(file: OpenFile, image: string): string {
-  const paths = new Set((file.trace?.processes ?? []).map(({ executable }) => executable).filter((path) => path !== null && fileName(path) === image));
-  const names = [...paths].map((path) => runAs(file, path)).filter((name) => name !== '');
-  return names.length === 0 ? '' : `run as ${names.join(', ')}`;
-}
-
 /** An image alone, with its path. */
-export function ImageName({ file, module }: { file: OpenFile; module: string | null }) {
-  const names = runAs(file, module);
+export function ImageName({ module }: { module: string | null }) {
+  const links = linksTo(module);
   return (
-    <span class="frame-name" title={names && `${names} is a link to this file`}>
+    <span class="frame-name" title={links && `${links} is a link to this file`}>
       <i class="swatch" style={{ background: imageColour(module === null ? '' : fileName(module), isDrawnDark()) }} />
       <span class="symbol">{module ?? '(no module)'}</span>
-      {names && <span class="quiet">run as {names}</span>}
+      {links && <span class="quiet">run as {links}</span>}
     </span>
   );
 }
@@ -46,8 +34,8 @@ export function NamedStack({ names }: { names: string[] }) {
     <span class="stack-name">
       <span class="frame-name">
         <i class="swatch" style={{ background: imageColour(first.module || first.symbol, isDrawnDark()) }} />
-        <span class="symbol">{isKnown ? first.symbol : first.module || '(no name)'}</span>
-        {isKnown && first.module && <span class="quiet">{first.module}</span>}
+        <span class="symbol">{isKnown ? first.symbol : linkedName(first.module) || '(no name)'}</span>
+        {isKnown && first.module && <span class="quiet">{linkedName(first.module)}</span>}
         {!isKnown && first.module && <span class="quiet">(no name)</span>}
       </span>
       {callers.length > 0 && <span class="quiet">← {callers.slice(0, 3).map(({ module, symbol }) => (symbol === '?' || symbol === '' ? module : symbol)).join(' ← ')}{callers.length > 3 ? ` … ${names.length} frames` : ''}</span>}
@@ -61,10 +49,10 @@ export function FrameName({ frame, showsPlace = true, showsModule = true }: { fr
   return (
     <span class="frame-name">
       <i class="swatch" style={{ background: imageColour(module, isDrawnDark()) }} />
-      <span class="symbol">{frame.symbol ?? unnamedCode(module, frame.offset)}</span>
+      <span class="symbol">{frame.symbol ?? unnamedCode(linkedName(module), frame.offset)}</span>
       {frame.inlined && <span class="badge" title="Inlined into its caller">inlined</span>}
       {place && <span class="quiet">{place}</span>}
-      {showsModule && frame.symbol !== null && module && <span class="quiet">{module}</span>}
+      {showsModule && frame.symbol !== null && module && <span class="quiet">{linkedName(module)}</span>}
     </span>
   );
 }

@@ -5,6 +5,7 @@ import type { Filter, FrameAnswer, FrameGroup, Metrics, OpenFile } from '../api/
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
 import { Message } from '../frame/message';
+import { useTop } from '../frame/use-top';
 import { FrameName } from './frame-name';
 import { framePattern, metricOf } from './metric-columns';
 
@@ -36,8 +37,9 @@ export function FramePane({ file, filter, frame, sort }: { file: OpenFile; filte
 }
 
 function Neighbours({ title, groups, metric, whole }: { title: string; groups: FrameGroup[]; metric: keyof Metrics; whole: number }) {
+  const top = useTop<HTMLElement>(groups);
   return (
-    <section class="neighbours" aria-label={title}>
+    <section ref={top} class="neighbours" aria-label={title}>
       <h2>{title} <span class="quiet">{formatCount(groups.length)}</span></h2>
       <ul>
         {groups.map((group) => (

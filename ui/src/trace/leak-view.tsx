@@ -1,5 +1,5 @@
 /** What was allocated and never freed, by stack, with how old it is and how it grew. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { Group, Metrics, ReportAnswer } from '../api/types';
 import { answer } from '../api/use-answer';
@@ -9,6 +9,7 @@ import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
+import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
 import { FrameName } from './frame-name';
 import { frameName } from './metric-columns';
@@ -17,7 +18,7 @@ import type { TraceViewProps } from './trace-page';
 
 export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   const address = useAddress();
-  const [whole, setWhole] = useState<Metrics | null>(null);
+  const [whole, setWhole] = useTold<Metrics | null>(null);
   const sort = address.sort || 'bytes';
   // The order that is there by itself is not named: a page without a server has that one.
   const body = { file: file.file, filter, ...(sort === 'bytes' ? {} : { sort }), descending: !address.ascending, match: address.match };

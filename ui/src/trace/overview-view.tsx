@@ -2,9 +2,9 @@
 import { useEffect } from 'preact/hooks';
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
-import type { Filter, Frame, Group, HeapTotals, Metrics, OpenFile, ReportAnswer, Totals } from '../api/types';
+import type { Filter, Frame, Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/types';
 import { useAnswer } from '../api/use-answer';
-import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural } from '../format';
+import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural, shellWords } from '../format';
 import { Message } from '../frame/message';
 import { FrameName, ImageName } from './frame-name';
 import { frameName, framePattern } from './metric-columns';
@@ -27,7 +27,7 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
         <Ranking title="Largest at the peak" answer={peak.data} metric="peak_bytes" onMore={() => go({ view: 'stacks', sort: 'peak' })} />
         <Ranking title="Largest outstanding" answer={stacks.data} metric="outstanding_bytes" onMore={() => go({ view: 'stacks', sort: '' })} />
         <Ranking title="Most allocations" answer={churn.data} metric="total_count" onMore={() => go({ view: 'stacks', sort: 'stc' })} />
-        <Ranking title="Images by outstanding bytes" answer={images.data} metric="outstanding_bytes" onMore={() => go({ view: 'images', sort: '' })} imagesOf={file} />
+        <Ranking title="Images by outstanding bytes" answer={images.data} metric="outstanding_bytes" onMore={() => go({ view: 'images', sort: '' })} isOfImages />
       </div>
       {stacks.data && stacks.data.heaps.length > 0 && <Heaps heaps={stacks.data.heaps} />}
       <JavaScriptNote {...{ file }} />
@@ -65,17 +65,17 @@ interface RankingProps {
   answer: ReportAnswer | null;
   metric: keyof Metrics;
   onMore: () => void;
-  /** The groups are images of this file. */
-  imagesOf?: OpenFile;
+  /** The groups are images, not stacks. */
+  isOfImages?: boolean;
 }
 
-function Ranking({ title, answer, metric, onMore, imagesOf }: RankingProps) {
+function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
   const address = useAddress();
   const whole = answer?.all[metric] ?? 0;
   const amount = (value: number) => (metric.endsWith('_bytes') ? formatBytes(value) : formatCount(value));
   const open = (group: Group) => {
     const first = group.frames[0];
-    if (!imagesOf) go({ view: 'stacks', select: group.id, sort: metric === 'peak_bytes' ? 'peak' : metric === 'total_count' ? 'stc' : '' });
+    if (!isOfImages) go({ view: 'stacks', select: group.id, sort: metric === 'peak_bytes' ? 'peak' : metric === 'total_count' ? 'stc' : '' });
     else if (first) go({ ...addedFilter(address, { require_frames: [framePattern({ ...first, symbol: null })] }), view: 'stacks' });
   };
   return (
@@ -88,7 +88,7 @@ function Ranking({ title, answer, metric, onMore, imagesOf }: RankingProps) {
               <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (group[metric] * 100) / whole}%` }} /></span>
               <span class="amount">{amount(group[metric])}</span>
               <span class="percent">{formatPercent(group[metric], whole)}</span>
-              {imagesOf ? <ImageName file={imagesOf} module={group.frames[0]?.module ?? null} /> : group.frames[0] ? <StackName frames={group.frames} /> : <span class="quiet">(no frames)</span>}
+              {isOfImages ? <ImageName module={group.frames[0]?.module ?? null} /> : group.frames[0] ? <StackName frames={group.frames} /> : <span class="quiet">(no frames)</span>}
             </button>
           </li>
         ))}
@@ -159,7 +159,7 @@ function Facts({ file }: Pick<TraceViewProps, 'file'>) {
   const trace = file.trace;
   if (!trace) return null;
   const facts: [string, string][] = [
-    ['Command', trace.command_line.join(' ')], ['File', `${file.path} (${formatBytes(file.file_bytes)})`],
+    ['Command', shellWords(trace.command_line)], ['File', `${file.path} (${formatBytes(file.file_bytes)})`],
     ['Started', trace.start_unix_ns > 0 ? new Date(trace.start_unix_ns / 1e6).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC') : ''],
     ['Duration', formatDuration(trace.duration_ns)], ['Events', `${formatCount(trace.event_count)}${trace.is_complete ? '' : file.session?.state === 'recording' || file.session?.state === 'full' ? ' so far' : ', the recording was broken off'}`],
     ['Processes', formatCount(trace.processes.length)], ['Threads', formatCount(trace.threads.length)], ['Modules', formatCount(trace.modules.length)],

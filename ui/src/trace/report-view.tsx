@@ -4,13 +4,14 @@ import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
 import { answer } from '../api/use-answer';
 import { requestFile } from '../api/client';
-import type { Group, Metrics, OpenFile, ReportAnswer } from '../api/types';
+import type { Group, Metrics, ReportAnswer } from '../api/types';
 import { saveBlob } from '../frame/clipboard';
 import { Popover } from '../frame/popover';
 import { Search } from '../frame/search';
 import { Split } from '../frame/split';
 import type { Column } from '../table/columns';
 import { Table } from '../table/table';
+import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
 import { FrameName, ImageName } from './frame-name';
 import { FramePane } from './frame-pane';
@@ -28,7 +29,7 @@ const EXPORTS: [string, string][] = [
 export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { by: ReportBy }) {
   const address = useAddress();
   const sort = address.sort || 'so';
-  const [whole, setWhole] = useState<{ all: Metrics; matched: Metrics } | null>(null);
+  const [whole, setWhole] = useTold<{ all: Metrics; matched: Metrics } | null>(null);
   const body = { file: file.file, filter, by, sort, descending: !address.ascending, match: address.match };
   const { tree, isLoading } = useTree<Group>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {
@@ -46,7 +47,7 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
   const name: Column<Group> = {
     key: by === 'by-thread' ? 'thread' : by.replace(/s$/, ''), title: TITLES[by], width: 0, text: groupName,
     exact: (group) => (by === 'stacks' ? stackText(group) : groupName(group)),
-    cell: (group) => <GroupName file={file} group={group} by={by} />,
+    cell: (group) => <GroupName group={group} by={by} />,
   };
   const columns: Column<Group>[] = [...metricColumns<Group>(sort, whole?.all ?? null), name];
   if (by === 'stacks' || by === 'frames') {
@@ -79,11 +80,11 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
   return <Split direction="side" label="Width of the details" share={0.36} first={table} second={pane} />;
 }
 
-function GroupName({ file, group, by }: { file: OpenFile; group: Group; by: ReportBy }) {
+function GroupName({ group, by }: { group: Group; by: ReportBy }) {
   const [first, second] = group.frames;
   if (by === 'by-thread') return <>{groupName(group)}</>;
   if (!first) return <span class="quiet">(no frames)</span>;
-  if (by === 'images') return <ImageName file={file} module={first.module} />;
+  if (by === 'images') return <ImageName module={first.module} />;
   return (
     <span class="stack-name">
       <FrameName frame={first} showsPlace={by === 'frames'} />

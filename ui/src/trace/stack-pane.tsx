@@ -6,11 +6,13 @@ import { useAnswer } from '../api/use-answer';
 import { plural } from '../format';
 import { copyText } from '../frame/clipboard';
 import { Message } from '../frame/message';
+import { useTop } from '../frame/use-top';
 import { FrameName } from './frame-name';
 import { frameName, framePattern } from './metric-columns';
 
 export function StackPane({ file, filter, id }: { file: OpenFile; filter: Filter; id: string }) {
   const { data, error, isLoading } = useAnswer<{ frames: StackFrame[] }>('/api/stack', { file: file.file, id, filter, source_lines: 5 });
+  const top = useTop<HTMLOListElement>(data);
   if (error) return <Message kind="error">{error.message}</Message>;
   if (!data) return <p class="empty" role="status">Loading…</p>;
   const asText = () => data.frames.map((frame) => {
@@ -23,7 +25,7 @@ export function StackPane({ file, filter, id }: { file: OpenFile; filter: Filter
         <h2>Stack <span class="quiet">{plural(data.frames.length, 'frame')}, innermost first</span></h2>
         <button type="button" class="button" onClick={() => void copyText(asText())}>Copy</button>
       </header>
-      <ol class="stack-frames">
+      <ol ref={top} class="stack-frames">
         {data.frames.map((frame, at) => <StackStep key={at} frame={frame} isFirst={!frame.culled && data.frames.findIndex((other) => !other.culled) === at} />)}
       </ol>
     </section>

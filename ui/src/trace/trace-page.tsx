@@ -12,6 +12,7 @@ import { Timeline } from '../timeline/timeline';
 import { CompareView } from './compare-view';
 import { FlameView } from './flame-view';
 import { HistogramView } from './histogram-view';
+import { giveLinks } from '../image-links';
 import { LeakView } from './leak-view';
 import { OverviewView } from './overview-view';
 import { ReportView } from './report-view';
@@ -44,6 +45,7 @@ const VIEWS: View[] = [
 export function TracePage({ file, files }: { file: OpenFile; files: OpenFile[] }) {
   const address = useAddress();
   useMemo(() => giveColours((file.trace?.modules ?? []).slice(0, 64).map((module) => fileName(module.path))), [file.file]);
+  useMemo(() => giveLinks(files), [files]);
   const [told, setTold] = useState<{ command: string | null; error: string | null }>({ command: null, error: null });
   const hasSnapshots = (file.trace?.snapshots?.length ?? 0) > 0 || file.session != null;
   const views = hasSnapshots ? VIEWS : VIEWS.filter(({ key }) => key !== 'snapshots');

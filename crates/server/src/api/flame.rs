@@ -77,6 +77,7 @@ pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let filter =
         FilterWords { temporary: request.filter.temporary || is_temporary, ..request.filter.clone() };
     let read = file.filter(&*context.files.host, &filter)?;
+    let _answering = file.answering(&read.filter, Found::default());
     let selection = file.select(&filter, &read.filter, Found::default(), context.cancel)?;
     file.wait_for_names(context.cancel)?;
     let is_bottom_up = is_bottom_up(&request.direction)?;

@@ -48,7 +48,6 @@ pub use likeness::Likeness;
 pub use native_contexts::{ContextOwner, NativeContextSizes, NativeContexts};
 pub use node_set::NodeSet;
 pub use population::Population;
-pub use retainer_order::RetainerEnds;
 pub use retainers_view::{BASE_UNREACHABLE_DISTANCE, RetainersView};
 pub use script_paths::ScriptPaths;
 pub use statistics::Statistics;

@@ -59,10 +59,9 @@ impl<'a, H: Objects + ?Sized> RetainersView<'a, H> {
     pub fn some_edges_into(&self, node: u32, first: usize, count: usize) -> (Vec<u32>, usize) {
         let page = Page { first, count };
         if self.distances.is_none()
-            && let Some(ends) = self.heap.retainer_ends(node)
-            && let Some(edges) = ends.page(page)
+            && let Some(known) = self.heap.retainers_in_order(node, page)
         {
-            return (edges.to_vec(), ends.total_count);
+            return known;
         }
         let order = self.order_of(&self.heap.edges_into(node, usize::MAX));
         (order.rows(page.range(order.count())), order.count())

@@ -19,7 +19,7 @@ use crate::index::fingerprint::Fingerprint;
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 pub(crate) const MAGIC: [u8; 8] = *b"heaprV8i";
 /// Changes with the layout and with the meaning of any column.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 pub(crate) const HEADER_BYTES: usize = 32;
 /// A directory is a few bytes for each block of the file; this one would be of a file of terabytes.
 pub(crate) const MOST_DIRECTORY_BYTES: u64 = 1 << 30;
@@ -110,12 +110,14 @@ pub(crate) enum Column {
     ClassNodes,
     /// Of each large class: its number, and the nodes at both ends of its lists: see [`crate::index::class_ends`].
     ClassEnds,
-    /// Of each node with many retainers: its number, their count, and the edges at both ends of their list: see
-    /// [`crate::index::retainer_ends`].
-    RetainerEnds,
+    /// Of each node with many retainers: its number, and where they begin in `RetainerOrders` and how many: see
+    /// [`crate::index::retainer_orders`].
+    RetainerOrderRows,
+    /// Their edges, in the order of the retainers view.
+    RetainerOrders,
 }
 
-pub(crate) const COLUMN_COUNT: usize = Column::RetainerEnds as usize + 1;
+pub(crate) const COLUMN_COUNT: usize = Column::RetainerOrders as usize + 1;
 
 const ALL: [Column; COLUMN_COUNT] = {
     use Column::*;
@@ -159,7 +161,8 @@ const ALL: [Column; COLUMN_COUNT] = {
         ClassBorders,
         ClassNodes,
         ClassEnds,
-        RetainerEnds,
+        RetainerOrderRows,
+        RetainerOrders,
     ]
 };
 

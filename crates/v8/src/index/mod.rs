@@ -11,7 +11,7 @@ mod fingerprint;
 mod heap_columns;
 mod layout;
 mod loaded_heap;
-mod retainer_ends;
+mod retainer_orders;
 mod store;
 mod stored_graph;
 mod walks;

@@ -8,14 +8,14 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use crate::devtools::{CaptureMode, Class, InterfaceDefinition, RetainerEnds, ScriptPaths};
+use crate::devtools::{CaptureMode, Class, InterfaceDefinition, ScriptPaths};
 use crate::format::NodeColumns;
 use crate::index::blocks::Blocks;
 use crate::index::class_ends::NUMBERS_OF_CLASS;
 use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
-use crate::index::retainer_ends::NUMBERS_OF_NODE;
+use crate::index::retainer_orders::NUMBERS_OF_NODE;
 use crate::index::walks::STEP;
-use crate::view::{NodeFacts, NodeNumber, ObjectOrder, Objects};
+use crate::view::{NodeFacts, NodeNumber, ObjectOrder, Objects, Page};
 use crate::{DomState, EdgeKind, Location, Meta, NodeKind, StoredSummary};
 
 /// The objects of a snapshot, read from its index when they are asked for.
@@ -56,7 +56,7 @@ impl StoredGraph {
                 .all(|&column| blocks.count(column) == nodes + 1)
             && blocks.count(Column::ClassBorders) == blocks.count(Column::ClassPlaces) / 4 * 2 + 1
             && blocks.count(Column::ClassEnds) % NUMBERS_OF_CLASS as u64 == 0
-            && blocks.count(Column::RetainerEnds) % NUMBERS_OF_NODE as u64 == 0
+            && blocks.count(Column::RetainerOrderRows) % NUMBERS_OF_NODE as u64 == 0
             && blocks.damage().is_none()
             && u64::from(directory.root) < nodes;
         Ok(is_whole.then(|| Self {
@@ -330,8 +330,8 @@ impl Objects for StoredGraph {
         self.walk_edge_names(edges)
     }
 
-    fn retainer_ends(&self, node: u32) -> Option<RetainerEnds> {
-        self.ends_of_retainers(node)
+    fn retainers_in_order(&self, node: u32, page: Page) -> Option<(Vec<u32>, usize)> {
+        self.page_of_retainers(node, page)
     }
 
     fn known_shapes(&self, nodes: Range<u32>) -> Option<Vec<(u32, u32)>> {

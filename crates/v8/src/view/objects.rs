@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::devtools::{CaptureMode, Class, Heap, RetainerEnds, ScriptPaths};
-use crate::view::ObjectOrder;
+use crate::devtools::{CaptureMode, Class, Heap, ScriptPaths};
+use crate::view::{ObjectOrder, Page};
 use crate::{DomState, EdgeKind, Location, Meta, NodeKind, StoredSummary};
 
 /// What an edge is called.
@@ -162,8 +162,8 @@ pub trait Objects: Send + Sync {
         edges.iter().map(|&edge| self.edge_name_index(edge)).collect()
     }
 
-    /// Both ends of the retainers of a node that very many edges go to, where they are kept.
-    fn retainer_ends(&self, _node: u32) -> Option<RetainerEnds> {
+    /// A page of the retainers of a node that very many edges go to, and how many they are, where their order is kept.
+    fn retainers_in_order(&self, _node: u32, _page: Page) -> Option<(Vec<u32>, usize)> {
         None
     }
 
