@@ -35,6 +35,7 @@ mod link_map;
 mod modules;
 mod process;
 mod real;
+mod repair;
 mod rules;
 mod shortcut;
 mod stack;

@@ -15,7 +15,7 @@
 
 use heapr_ring::sys;
 
-use crate::kept_stack::{Frame, Start, Word};
+use crate::kept_stack::{Frame, Kept, Start, Word};
 use crate::tree;
 
 /// Frames of a way. With 8, redis unwound 432,000 stacks anew that had nine fresh frames each, and Node 3.7 million frames; with 16
@@ -101,9 +101,19 @@ fn set(hash: u32) -> usize {
 }
 
 impl Shortcuts {
-    /// An empty table. `None`: no memory.
-    pub(crate) fn allocate() -> Option<*mut Self> {
-        Some(sys::map_anonymous(size_of::<Self>(), false).ok()?.cast())
+    /// Whether a level has its table, which is made unless there is no memory.
+    #[inline(always)]
+    pub(crate) fn is_there(kept: &mut Kept) -> bool {
+        if kept.shortcuts.is_null() {
+            kept.shortcuts = Self::allocate();
+        }
+        !kept.shortcuts.is_null()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn allocate() -> *mut Self {
+        sys::map_anonymous(size_of::<Self>(), false).map_or(core::ptr::null_mut(), <*mut u8>::cast)
     }
 
     /// The node of the path with this hash, looked up in the tree only if it is not remembered.

@@ -37,7 +37,7 @@ use crate::process::AGENT;
 use crate::shortcut::{self, Shortcuts};
 use crate::thread::Scope;
 use crate::x86_64::{Rule, Step};
-use crate::{modules, rules, tree, verify};
+use crate::{modules, repair, rules, tree, verify};
 
 /// Frames unwound anew in one capture before it is cut. Deeper stacks are cut at the outer end.
 const FRESH_FRAMES_MAX: usize = 1 << 17;
@@ -52,17 +52,22 @@ pub(crate) fn capture(scope: &mut Scope, start: Start) -> u32 {
     if kept.depth != 0 && kept.code_epoch == AGENT.code_epoch.load(Relaxed) && !kept.is_unprovable {
         // SAFETY: depth is at most the capacity.
         let top = unsafe { *kept.frame(kept.depth - 1) };
-        if top.is_at(start)
-            && is_within(kept, range)
+        if top.is_at(start) && is_within(kept, range) {
             // SAFETY: the words lie on the current stack, outwards of its stack pointer.
-            && unsafe { kept.first_change(top.words_end as usize) } == 0
-        {
-            let node = kept.node;
-            return finish(scope, node, start);
+            let change = unsafe { kept.first_change(top.words_end as usize) };
+            if change == 0 {
+                let node = kept.node;
+                return finish(scope, node, start);
+            }
+            // SAFETY: a stack is kept, and `change` is one of its words.
+            if let Some(node) = unsafe { repair::repair(scope, range, change) } {
+                return finish(scope, node, start);
+            }
         }
     }
     capture_anew(scope, start, range)
 }
+
 #[inline(always)]
 fn finish(scope: &mut Scope, node: u32, start: Start) -> u32 {
     let Some(pool) = AGENT.pool() else { return node };
@@ -315,9 +320,8 @@ fn keep_shortcut(scope: &mut Scope, start: Start, base: usize, fresh: usize) {
     {
         return;
     }
-    if kept.shortcuts.is_null() {
-        let Some(shortcuts) = Shortcuts::allocate() else { return };
-        kept.shortcuts = shortcuts;
+    if !Shortcuts::is_there(kept) {
+        return;
     }
     // SAFETY: a table of this level alone; `base + fresh` frames are kept with the words up to the last one's end.
     unsafe {
@@ -449,12 +453,7 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
         depth => {
             // SAFETY: below the depth.
             let hash = unsafe { kept.frame(depth - 1).hash };
-            // SAFETY: null, or a table of this level alone, which is never unmapped.
-            let known = match unsafe { kept.shortcuts.as_mut() } {
-                Some(shortcuts) => shortcuts.node(hash),
-                None => tree::find(hash),
-            };
-            known.unwrap_or_else(|| add_nodes(kept))
+            node_of(kept, hash)
         }
     };
     if kept.node == tree::ROOT {
@@ -462,6 +461,17 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
         kept.depth = 0;
     }
     kept.node
+}
+
+/// The node of the kept stack, whose path has this hash.
+#[inline(always)]
+pub(crate) fn node_of(kept: &Kept, hash: u64) -> u32 {
+    // SAFETY: null, or a table of this level alone, which is never unmapped.
+    let known = match unsafe { kept.shortcuts.as_mut() } {
+        Some(shortcuts) => shortcuts.node(hash),
+        None => tree::find(hash),
+    };
+    known.unwrap_or_else(|| add_nodes(kept))
 }
 
 /// Makes the nodes of the kept stack that do not exist yet, and gives the innermost one's.

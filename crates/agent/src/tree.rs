@@ -20,6 +20,7 @@ use heapr_ring::{Pool, sys, writer};
 use heapr_wire::NODE_ADDRESS_MASK;
 
 use crate::process::{AGENT, ForkLocal, NODE_BLOCKS_MAX};
+use crate::x86_64::prefetch;
 
 /// Entries of the first table: 64 KiB of memory, enough for a small program.
 const FIRST_CAPACITY: usize = 4096;
@@ -83,6 +84,18 @@ pub(crate) fn path_hash(caller: u64, return_address: u64, salt: u64) -> u64 {
         * u128::from(frame.wrapping_mul(0xd6e8_feb8_6659_fd93) | 1);
     // Of the folded product each bit depends on all bits of both factors.
     ((product >> 64) as u64 ^ product as u64).wrapping_add(frame).max(1)
+}
+
+/// A node of the path with this hash is looked up soon: its entry is pulled into the caches.
+#[inline(always)]
+pub(crate) fn soon(hash: u64) {
+    let Some(local) = AGENT.fork_local() else { return };
+    // SAFETY: null, or a table published below, which is never unmapped.
+    let Some(table) = (unsafe { local.tree_table.load(Acquire).as_ref() }) else { return };
+    let entries = table.entries();
+    if let Some(entry) = entries.get(hash as usize & entries.len().wrapping_sub(1)) {
+        prefetch(core::ptr::from_ref(entry).cast());
+    }
 }
 
 /// The node of a path, if it has one.

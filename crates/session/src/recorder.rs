@@ -39,6 +39,9 @@ const SLACK_NS: u64 = 50_000;
 /// 30 ms when a program has ended. (With half of the buffers a program of half a second took a tenth longer in all; redis never had
 /// more than a twentieth in use.)
 const MAY_WAIT: usize = 8;
+/// After so many events the buffers that are read are given back, in the middle of a round: some twenty of them, which are then in use again
+/// while they lie in the caches. (Given back at the end of a round that began with hundreds, as many new ones had to be faulted in.)
+const SLICE_EVENTS: u64 = 1 << 16;
 /// Threads and processes are looked at this often: whether they live, what they are called, how large they are.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
 
@@ -189,7 +192,7 @@ impl Recorder {
 
     /// One round. Returns the number of events taken.
     pub(crate) fn round(&mut self) -> u64 {
-        self.round_while(u64::MAX, |_| true).event_count
+        self.round_while(SLICE_EVENTS, |_| true).event_count
     }
 
     /// A round in slices of some `slice_events`, ended early when `goes_on` says so after one: the next takes up what is left.
@@ -201,6 +204,8 @@ impl Recorder {
         self.find_processes();
         let claimed_count = self.scan();
         reader::note_claimed(&self.pool, claimed_count);
+        let is_behind = claimed_count as usize >= self.pool.buffer_count() / MAY_WAIT;
+        self.sink.writer.use_second_thread(is_behind && self.sink.keeps_events());
         self.statistics.buffers_claimed_max =
             self.statistics.buffers_claimed_max.max(u64::from(claimed_count));
         self.clock.anchor();

@@ -1,8 +1,10 @@
 //! Writing a trace.
 
 mod circular;
+mod in_order;
+mod second_thread;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -23,6 +25,8 @@ use crate::window::EventWindow;
 use crate::*;
 
 pub use self::circular::WindowEnd;
+use self::in_order::Waiting;
+use self::second_thread::{LaterChunk, SecondThread};
 
 /// Writes a trace, in the order in which things become known.
 ///
@@ -36,6 +40,12 @@ pub struct TraceWriter<W: Write> {
     index: Vec<ChunkInfo>,
     packer: Packer,
     events: EventColumns,
+    /// The present chunk's events, if they are packed by the second thread.
+    later: Option<LaterChunk>,
+    second_thread: Option<SecondThread>,
+    is_second_wanted: bool,
+    /// Chunks that come behind one that is not packed yet.
+    waiting: VecDeque<Waiting>,
     stacks: StackColumns,
     processes: Pending<(ProcessIndex, Process)>,
     process_count: u32,
@@ -113,6 +123,10 @@ impl<W: Write> TraceWriter<W> {
             index: Vec::new(),
             packer: Packer::new(),
             events: EventColumns::new(),
+            later: None,
+            second_thread: None,
+            is_second_wanted: false,
+            waiting: VecDeque::new(),
             stacks: StackColumns::default(),
             processes: Pending::default(),
             process_count: 0,
@@ -221,6 +235,10 @@ impl<W: Write> TraceWriter<W> {
     /// Adds an event, not earlier than the last.
     #[inline]
     pub fn event(&mut self, event: &Event) -> Result<()> {
+        if let Some(later) = &mut self.later {
+            self.events.last_ns = self.events.last_ns.max(event.time_ns);
+            return if later.push(event) { self.write_events() } else { Ok(()) };
+        }
         self.events.push(event);
         if self.events.count >= EVENTS_PER_CHUNK { self.write_events() } else { Ok(()) }
     }
@@ -292,7 +310,7 @@ impl<W: Write> TraceWriter<W> {
                 window.push(header, payload, Some(part));
                 Ok(())
             }
-            None => self.write_chunk(&header, &payload),
+            None => self.write_chunk(header, payload),
         }
     }
 
@@ -309,7 +327,7 @@ impl<W: Write> TraceWriter<W> {
         let (payload, raw_bytes) = self.packer.pack(&blocks.streams(number, part));
         blocks.clear();
         let header = chunk_header(ChunkKind::SnapshotBlocks, &payload, raw_bytes, count, time_ns, time_ns);
-        self.write_chunk(&header, &payload)
+        self.write_chunk(header, payload)
     }
 
     /// Ends a snapshot whose parts are written: from here on the file has it.
@@ -328,12 +346,16 @@ impl<W: Write> TraceWriter<W> {
             Some(_) => self.write_definitions()?,
             None => self.write_events()?,
         }
+        self.write_waiting(true)?;
+        self.end_second_thread();
         self.sink.flush().map_err(write_failed)
     }
 
     /// Ends the trace: summary, index, trailer.
     pub fn finish(&mut self, summary: &Summary) -> Result<()> {
+        self.is_second_wanted = false;
         self.write_events()?;
+        self.write_waiting(true)?;
         for part in summary.by_stack.chunks(ITEMS_PER_CHUNK) {
             let columns = stack_total_columns(part);
             let streams = columns.each_ref().map(Vec::as_slice);
@@ -394,22 +416,22 @@ impl<W: Write> TraceWriter<W> {
 
     fn write_events(&mut self) -> Result<()> {
         self.write_definitions()?;
-        if self.events.count == 0 {
-            return Ok(());
-        }
-        let (payload, raw_bytes) = self.packer.pack(&self.events.streams());
-        let (count, first_ns, last_ns) =
-            (self.events.count as u32, self.events.first_ns, self.events.last_ns);
-        self.events.clear();
-        let header = chunk_header(ChunkKind::Events, &payload, raw_bytes, count, first_ns, last_ns);
-        match &mut self.window {
-            Some(window) => {
-                window.push(header, payload, None);
-                window.trim();
-                Ok(())
+        if !self.hand_over() && self.events.count > 0 {
+            let (payload, raw_bytes) = self.packer.pack(&self.events.streams());
+            let (count, first_ns, last_ns) =
+                (self.events.count as u32, self.events.first_ns, self.events.last_ns);
+            self.events.clear();
+            let header = chunk_header(ChunkKind::Events, &payload, raw_bytes, count, first_ns, last_ns);
+            match &mut self.window {
+                Some(window) => {
+                    window.push(header, payload, None);
+                    window.trim();
+                }
+                None => self.write_chunk(header, payload)?,
             }
-            None => self.write_chunk(&header, &payload),
         }
+        self.begin_chunk();
+        self.write_waiting(false)
     }
 
     fn chunk(
@@ -422,10 +444,10 @@ impl<W: Write> TraceWriter<W> {
     ) -> Result<()> {
         let (payload, raw_bytes) = self.packer.pack(streams);
         let header = chunk_header(kind, &payload, raw_bytes, count, first_ns, last_ns);
-        self.write_chunk(&header, &payload)
+        self.write_chunk(header, payload)
     }
 
-    fn write_chunk(&mut self, header: &ChunkHeader, payload: &[u8]) -> Result<()> {
+    fn write_now(&mut self, header: &ChunkHeader, payload: &[u8]) -> Result<()> {
         self.index.push(header.info(self.offset));
         self.write(&header.to_bytes())?;
         self.write(payload)

@@ -5,6 +5,7 @@ mod call_frame;
 mod exec_lists;
 mod expression;
 pub(crate) mod full;
+mod prefetch;
 mod rule;
 mod signal_return;
 #[cfg(test)]
@@ -14,4 +15,5 @@ pub(crate) mod trampolines;
 
 pub use byte_reader::SEGMENTS_MAX;
 pub use call_frame::EhFrameHdr;
+pub(crate) use prefetch::prefetch;
 pub use rule::{Rule, Step, rule_for};

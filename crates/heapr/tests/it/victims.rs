@@ -59,6 +59,7 @@ victims! {
     fork_threads: "fork_threads.c",
     frame_pointer_reused: "frame_pointer_reused.c",
     frame_shapes: "frame_shapes.c",
+    frames_of_one_size: "frames_of_one_size.c",
     grows: "grows.c",
     huge_block: "huge_block.c",
     jit: "jit.js",

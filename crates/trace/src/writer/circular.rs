@@ -71,7 +71,7 @@ impl<W: Write> TraceWriter<W> {
                 let process = self.thread_processes.get(event.thread.0 as usize);
                 visit(event, process.copied().unwrap_or_default());
             }
-            self.write_chunk(&chunk.header, &chunk.payload)?;
+            self.write_chunk(chunk.header, chunk.payload)?;
         }
         Ok(Some(WindowEnd { start_ns, dropped_event_count, event_count }))
     }

@@ -1,0 +1,98 @@
+//! Chunks in their order, where some are packed by a second thread (see [`super::second_thread`]).
+
+use std::io::{self, Write};
+
+use super::second_thread::SecondThread;
+use super::{TraceWriter, write_failed};
+use crate::chunk::ChunkHeader;
+use crate::error::Result;
+
+/// Chunks that wait behind one of events, at most: there are a few small ones between two of those, or the parts of a checkpoint.
+const WAITING_MAX: usize = 32;
+
+/// What comes behind a chunk that is not packed yet, and that chunk itself.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    /// The second thread's job of this number.
+    Later(u64),
+    Ready(ChunkHeader, Vec<u8>),
+}
+
+impl<W: Write> TraceWriter<W> {
+    /// Whether the events from the next chunk on are made into columns and packed by a second thread. For times at which the writer is
+    /// behind: what is written is the same, but needs up to 20 MiB, and some chunks are written later.
+    pub fn use_second_thread(&mut self, is_wanted: bool) {
+        let is_new = is_wanted != self.is_second_wanted;
+        self.is_second_wanted = is_wanted;
+        let is_begun = self.events.count > 0 || self.later.as_ref().is_some_and(|chunk| !chunk.is_empty());
+        if is_new && !is_begun {
+            self.begin_chunk();
+        }
+    }
+
+    /// Decides who packs the chunk that begins.
+    pub(super) fn begin_chunk(&mut self) {
+        self.later = None;
+        // A window's chunks stay in memory, in its own order.
+        if !self.is_second_wanted || self.window.is_some() {
+            return;
+        }
+        if self.second_thread.is_none() {
+            self.second_thread = SecondThread::start();
+            // Where there is none now, there will hardly be one at the next chunk.
+            self.is_second_wanted = self.second_thread.is_some();
+        }
+        let last_ns = self.events.last_ns;
+        self.later = self.second_thread.as_mut().map(|second| second.begin_chunk(last_ns));
+    }
+
+    /// Gives back the thread and its memory, unless it is wanted. (At each flush, so that it does not come and go with every chunk.)
+    pub(super) fn end_second_thread(&mut self) {
+        if !self.is_second_wanted && self.later.is_none() && self.waiting.is_empty() {
+            self.second_thread = None;
+        }
+    }
+
+    /// Gives the present chunk to the second thread, if it is one for it.
+    pub(super) fn hand_over(&mut self) -> bool {
+        let Some(chunk) = self.later.take_if(|chunk| !chunk.is_empty()) else { return false };
+        let Some(second) = &mut self.second_thread else { return false };
+        let number = second.push(chunk);
+        self.waiting.push_back(Waiting::Later(number));
+        true
+    }
+
+    /// Writes a chunk behind those that wait.
+    pub(super) fn write_chunk(&mut self, header: ChunkHeader, payload: Vec<u8>) -> Result<()> {
+        if self.waiting.is_empty() {
+            return self.write_now(&header, &payload);
+        }
+        self.waiting.push_back(Waiting::Ready(header, payload));
+        self.write_waiting(self.waiting.len() > WAITING_MAX)
+    }
+
+    /// Writes what waits: up to the first chunk that is not packed yet, or all.
+    pub(super) fn write_waiting(&mut self, is_all: bool) -> Result<()> {
+        while let Some(next) = self.waiting.pop_front() {
+            let (header, payload) = match next {
+                Waiting::Ready(header, payload) => (header, payload),
+                Waiting::Later(number) => {
+                    let taken = self.second_thread.as_mut().and_then(|second| second.take(number, is_all));
+                    match taken {
+                        Some(Some(packed)) => packed,
+                        Some(None) => {
+                            self.waiting.push_front(Waiting::Later(number));
+                            return Ok(());
+                        }
+                        None => {
+                            self.has_failed = true;
+                            return Err(write_failed(io::Error::other("the thread that packs it has died")));
+                        }
+                    }
+                }
+            };
+            self.write_now(&header, &payload)?;
+        }
+        Ok(())
+    }
+}

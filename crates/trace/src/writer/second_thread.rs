@@ -1,0 +1,225 @@
+//! The columns of whole chunks, made and packed by a second thread.
+//!
+//! Who writes is behind with its events at times: a recorder whose targets keep all processors busy, most of all when they have ended and
+//! its other processors have nothing to do. A chunk of events stands alone, so that each can be packed by whoever has time, and only
+//! the order in which they are written matters:
+//!
+//! ```text
+//! writer   events -> [chunk 3 so far]                    writes what is done, in order:  1, 2 ...
+//!                         | full                                  ^
+//!                         v                                       | packed
+//! jobs               [2] [3] --oldest--> second thread: columns, compressor
+//!                         '--oldest, where [`WAITING_MAX`] wait or nothing else is to be done--> the writer itself
+//! ```
+//!
+//! The bytes are the same as without it. Waiting events take 48 bytes each, 3 MiB a chunk.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use super::chunk_header;
+use crate::Event;
+use crate::chunk::{ChunkHeader, ChunkKind};
+use crate::events::{EVENTS_PER_CHUNK, EventColumns};
+use crate::payload::Packer;
+
+/// Chunks that wait for the second thread, at most: two, so that it has the next one when it comes from the first.
+const WAITING_MAX: usize = 2;
+
+/// The events of a chunk that is to be packed later.
+#[derive(Debug, Default)]
+pub(super) struct LaterChunk {
+    events: Vec<Event>,
+    /// Time of the last event before it.
+    last_ns: u64,
+}
+
+impl LaterChunk {
+    /// Appends an event. Tells whether the chunk is full.
+    #[inline]
+    pub(super) fn push(&mut self, event: &Event) -> bool {
+        self.events.push(*event);
+        self.events.len() >= EVENTS_PER_CHUNK
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+}
+
+/// A packed chunk of events.
+#[derive(Debug)]
+pub(super) struct Packed {
+    pub(super) header: ChunkHeader,
+    pub(super) payload: Vec<u8>,
+    /// To be filled again.
+    emptied: Vec<Event>,
+}
+
+/// Makes chunks of events.
+#[derive(Debug)]
+struct ChunkPacker {
+    columns: EventColumns,
+    packer: Packer,
+}
+
+impl ChunkPacker {
+    fn new() -> Self {
+        Self { columns: EventColumns::new(), packer: Packer::new() }
+    }
+
+    fn pack(&mut self, chunk: LaterChunk) -> Packed {
+        let LaterChunk { events: mut emptied, last_ns } = chunk;
+        let Self { columns, packer } = self;
+        columns.clear();
+        columns.last_ns = last_ns;
+        emptied.iter().for_each(|event| columns.push(event));
+        emptied.clear();
+        let (payload, raw_bytes) = packer.pack(&columns.streams());
+        let count = columns.count as u32;
+        let (first_ns, last_ns) = (columns.first_ns, columns.last_ns);
+        let header = chunk_header(ChunkKind::Events, &payload, raw_bytes, count, first_ns, last_ns);
+        Packed { header, payload, emptied }
+    }
+}
+
+/// What waits for the thread.
+#[derive(Debug, Default)]
+struct Jobs {
+    waiting: VecDeque<(u64, LaterChunk)>,
+    is_over: bool,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    jobs: Mutex<Jobs>,
+    has_more: Condvar,
+}
+
+impl Shared {
+    /// (The lock is held for single calls of a queue only.)
+    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> Option<(u64, LaterChunk)> {
+        let mut jobs = self.jobs();
+        loop {
+            if jobs.is_over {
+                return None;
+            }
+            match jobs.waiting.pop_front() {
+                Some(job) => return Some(job),
+                None => jobs = self.has_more.wait(jobs).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct SecondThread {
+    shared: Arc<Shared>,
+    from_thread: Receiver<(u64, Packed)>,
+    thread: Option<JoinHandle<()>>,
+    job_count: u64,
+    /// What is done and not taken yet.
+    done: Vec<(u64, Packed)>,
+    /// What the writer packs itself.
+    own: Option<Box<ChunkPacker>>,
+    emptied: Vec<Vec<Event>>,
+}
+
+impl SecondThread {
+    /// Starts it. `None`: there is no processor or no memory for it.
+    pub(super) fn start() -> Option<Self> {
+        if std::thread::available_parallelism().is_ok_and(|count| count.get() < 2) {
+            return None;
+        }
+        let shared = Arc::new(Shared::default());
+        let (to_writer, from_thread) = channel();
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("second".to_owned());
+        let thread = thread.spawn(move || work(&of_thread, &to_writer)).ok()?;
+        Some(Self {
+            shared,
+            from_thread,
+            thread: Some(thread),
+            job_count: 0,
+            done: Vec::new(),
+            own: None,
+            emptied: Vec::new(),
+        })
+    }
+
+    /// An empty chunk; `last_ns`: time of the last event before it.
+    pub(super) fn begin_chunk(&mut self, last_ns: u64) -> LaterChunk {
+        let events = self.emptied.pop().unwrap_or_else(|| Vec::with_capacity(EVENTS_PER_CHUNK));
+        LaterChunk { events, last_ns }
+    }
+
+    /// Takes a chunk; its number is asked for by [`SecondThread::take`].
+    pub(super) fn push(&mut self, chunk: LaterChunk) -> u64 {
+        let number = self.job_count;
+        self.job_count += 1;
+        let waiting_count = {
+            let mut jobs = self.shared.jobs();
+            jobs.waiting.push_back((number, chunk));
+            jobs.waiting.len()
+        };
+        self.shared.has_more.notify_one();
+        if waiting_count > WAITING_MAX {
+            self.pack_oldest();
+        }
+        number
+    }
+
+    /// Packs the oldest chunk that nobody has begun. `false`: there is none.
+    fn pack_oldest(&mut self) -> bool {
+        let Some((number, chunk)) = self.shared.jobs().waiting.pop_front() else { return false };
+        let packed = self.own.get_or_insert_with(|| Box::new(ChunkPacker::new())).pack(chunk);
+        self.done.push((number, packed));
+        true
+    }
+
+    /// A chunk, if it is packed; it is waited for if `is_wanted`, and what nobody has begun is packed meanwhile. The outer `None`: the thread has
+    /// died with it.
+    pub(super) fn take(&mut self, number: u64, is_wanted: bool) -> Option<Option<(ChunkHeader, Vec<u8>)>> {
+        loop {
+            self.done.extend(self.from_thread.try_iter());
+            if let Some(place) = self.done.iter().position(|&(done, _)| done == number) {
+                let Packed { header, payload, emptied } = self.done.swap_remove(place).1;
+                self.emptied.push(emptied);
+                return Some(Some((header, payload)));
+            }
+            if !is_wanted {
+                return Some(None);
+            }
+            if !self.pack_oldest() {
+                let packed = self.from_thread.recv().ok()?;
+                self.done.push(packed);
+            }
+        }
+    }
+}
+
+impl Drop for SecondThread {
+    fn drop(&mut self) {
+        self.shared.jobs().is_over = true;
+        self.shared.has_more.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(shared: &Shared, to_writer: &Sender<(u64, Packed)>) {
+    let mut packer = ChunkPacker::new();
+    while let Some((number, chunk)) = shared.next() {
+        if to_writer.send((number, packer.pack(chunk))).is_err() {
+            return;
+        }
+    }
+}
