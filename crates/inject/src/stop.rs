@@ -89,6 +89,8 @@ impl Stopped {
         for seized in &self.seized {
             let tid = seized.tid;
             match ptrace::registers(tid) {
+                // In nobody's way, and of no use.
+                Ok(registers) if registers.is_of_kernel() => {}
                 Ok(registers) => self.threads.push(StoppedThread { tid, registers }),
                 // Killed while it stood still.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}

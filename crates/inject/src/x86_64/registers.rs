@@ -50,6 +50,12 @@ const TRAP_FLAG: u64 = 1 << 8;
 const DIRECTION_FLAG: u64 = 1 << 10;
 
 impl Registers {
+    /// Whether the thread is a worker of io_uring's: it stands in the task list of the process, and never leaves the kernel. Its
+    /// instruction and stack pointers are zero, so that debuggers can tell (Linux, `copy_thread` of x86).
+    pub(crate) fn is_of_kernel(&self) -> bool {
+        self.rip == 0 && self.rsp == 0
+    }
+
     /// Whether the thread runs 64-bit code.
     pub(crate) fn is_64_bit(&self) -> bool {
         self.cs == CS_64

@@ -99,6 +99,23 @@ fn a_thread_that_cannot_be_stopped_goes_on_when_it_wakes() {
 }
 
 #[test]
+fn a_worker_of_io_uring_is_in_nobodys_way() {
+    let mut victim = Victim::of("io_ring", &[]);
+    if victim.line() != "worker" {
+        // Not on this kernel, or not allowed.
+        return;
+    }
+    let (mut session, _folder) = session();
+    let report = session.attach(victim.pid()).unwrap();
+    assert_eq!((report.thread_count, report.was_allocator_busy), (1, false), "{report:?}");
+    victim.say("on\n");
+    assert_eq!(victim.line(), "read");
+    record_for(&mut session, 50);
+    assert_eq!(session.detach(victim.pid()).unwrap().bytes_left, 0);
+    assert!(session.stop().summary.totals.alloc_count >= 1000);
+}
+
+#[test]
 fn the_only_thread_sleeps_on_while_it_is_borrowed() {
     let mut victim = Victim::of("alone", &[]);
     for answer in ["slept", "polled"] {
