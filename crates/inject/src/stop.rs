@@ -111,23 +111,13 @@ impl Stopped {
             if self.seized.iter().any(|seized| seized.tid == tid) {
                 continue;
             }
-            if let Err(source) = ptrace::seize(tid) {
-                let has_ended = matches!(target::thread_state(pid, tid), None | Some('Z' | 'X'));
-                match source.raw_os_error() {
-                    _ if has_ended => continue,
-                    Some(libc::EPERM) => match target::tracer(pid, tid) {
-                        // It did not stop at the last try, so that it could not be let go.
-                        Some(tracer) if tracer == ptrace::own_tid() => {}
-                        // A thread of ours that is about to end, which lets go.
-                        Some(tracer) if target::is_own_thread(tracer) && Instant::now() < deadline => {
-                            is_any_new = true;
-                            std::thread::sleep(POLL);
-                            continue;
-                        }
-                        _ => return Err(target::not_permitted(pid)),
-                    },
-                    Some(libc::ESRCH) => continue,
-                    _ => return Err(Error::Trace { pid, call: "PTRACE_SEIZE", source }),
+            match seize(pid, tid, deadline)? {
+                Seizing::Done => {}
+                Seizing::Ended => continue,
+                Seizing::Later => {
+                    is_any_new = true;
+                    std::thread::sleep(POLL);
+                    continue;
                 }
             }
             let since = Instant::now();
@@ -259,6 +249,38 @@ impl Stopped {
         for seized in std::mem::take(&mut self.seized) {
             drop(ptrace::detach(seized.tid));
             self.pause = self.pause.max(seized.since.elapsed());
+        }
+    }
+}
+
+/// What came of an attempt to seize a thread.
+enum Seizing {
+    Done,
+    Ended,
+    /// A thread of ours that is about to end holds it still.
+    Later,
+}
+
+fn seize(pid: u32, tid: u32, deadline: Instant) -> Result<Seizing> {
+    let mut is_second = false;
+    loop {
+        let Err(source) = ptrace::seize(tid) else { return Ok(Seizing::Done) };
+        let has_ended = matches!(target::thread_state(pid, tid), None | Some('Z' | 'X'));
+        match source.raw_os_error() {
+            _ if has_ended => return Ok(Seizing::Ended),
+            Some(libc::ESRCH) => return Ok(Seizing::Ended),
+            Some(libc::EPERM) => {}
+            _ => return Err(Error::Trace { pid, call: "PTRACE_SEIZE", source }),
+        }
+        match target::tracer(pid, tid) {
+            // It did not stop at the last try, so that it could not be let go.
+            Some(tracer) if tracer == ptrace::own_tid() => return Ok(Seizing::Done),
+            Some(tracer) if target::is_own_thread(tracer) && Instant::now() < deadline => {
+                return Ok(Seizing::Later);
+            }
+            // It may have been let go since.
+            Some(0) if !is_second => is_second = true,
+            _ => return Err(target::not_permitted(pid)),
         }
     }
 }

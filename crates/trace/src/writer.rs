@@ -2,6 +2,7 @@
 
 mod circular;
 mod in_order;
+mod packed;
 mod second_thread;
 
 use std::collections::{HashMap, VecDeque};
@@ -26,6 +27,7 @@ use crate::*;
 
 pub use self::circular::WindowEnd;
 use self::in_order::Waiting;
+use self::packed::{chunk_header, packed_events};
 use self::second_thread::{LaterChunk, SecondThread};
 
 /// Writes a trace, in the order in which things become known.
@@ -417,11 +419,7 @@ impl<W: Write> TraceWriter<W> {
     fn write_events(&mut self) -> Result<()> {
         self.write_definitions()?;
         if !self.hand_over() && self.events.count > 0 {
-            let (payload, raw_bytes) = self.packer.pack(&self.events.streams());
-            let (count, first_ns, last_ns) =
-                (self.events.count as u32, self.events.first_ns, self.events.last_ns);
-            self.events.clear();
-            let header = chunk_header(ChunkKind::Events, &payload, raw_bytes, count, first_ns, last_ns);
+            let (header, payload) = packed_events(&mut self.events, &mut self.packer);
             match &mut self.window {
                 Some(window) => {
                     window.push(header, payload, None);
@@ -462,26 +460,6 @@ impl<W: Write> TraceWriter<W> {
             self.has_failed = true;
             write_failed(error)
         })
-    }
-}
-
-fn chunk_header(
-    kind: ChunkKind,
-    payload: &[u8],
-    raw_bytes: u32,
-    item_count: u32,
-    first_ns: u64,
-    last_ns: u64,
-) -> ChunkHeader {
-    ChunkHeader {
-        kind: kind as u16,
-        flags: 0,
-        stored_bytes: payload.len() as u32,
-        raw_bytes,
-        item_count,
-        payload_crc: crc32fast::hash(payload),
-        first_ns,
-        last_ns,
     }
 }
 

@@ -18,7 +18,7 @@ export function FramePane({ file, filter, frame, sort }: { file: OpenFile; filte
   const pattern = framePattern(data.frame);
   return (
     <section class={`frame-pane${isLoading ? ' is-old' : ''}`} aria-label="Callers and callees">
-      <Neighbours title="Callers" groups={data.callers} metric={metric} whole={data.inclusive[metric]} />
+      <Neighbours title="Callers" frame={frame} groups={data.callers} metric={metric} whole={data.inclusive[metric]} />
       <div class="frame-self">
         <FrameName frame={data.frame} />
         <p>
@@ -31,13 +31,13 @@ export function FramePane({ file, filter, frame, sort }: { file: OpenFile; filte
           {pattern && <button type="button" class="button" onClick={() => go({ ...addedFilter(address, { require_frames: [pattern] }), view: 'stacks', select: '' })}>Stacks with it</button>}
         </p>
       </div>
-      <Neighbours title="Callees" groups={data.callees} metric={metric} whole={data.inclusive[metric]} />
+      <Neighbours title="Callees" frame={frame} groups={data.callees} metric={metric} whole={data.inclusive[metric]} />
     </section>
   );
 }
 
-function Neighbours({ title, groups, metric, whole }: { title: string; groups: FrameGroup[]; metric: keyof Metrics; whole: number }) {
-  const top = useTop<HTMLElement>(groups);
+function Neighbours({ title, frame, groups, metric, whole }: { title: string; frame: string; groups: FrameGroup[]; metric: keyof Metrics; whole: number }) {
+  const top = useTop<HTMLElement>(frame);
   return (
     <section ref={top} class="neighbours" aria-label={title}>
       <h2>{title} <span class="quiet">{formatCount(groups.length)}</span></h2>

@@ -12,7 +12,7 @@ import { frameName, framePattern } from './metric-columns';
 
 export function StackPane({ file, filter, id }: { file: OpenFile; filter: Filter; id: string }) {
   const { data, error, isLoading } = useAnswer<{ frames: StackFrame[] }>('/api/stack', { file: file.file, id, filter, source_lines: 5 });
-  const top = useTop<HTMLOListElement>(data);
+  const top = useTop<HTMLOListElement>(id);
   if (error) return <Message kind="error">{error.message}</Message>;
   if (!data) return <p class="empty" role="status">Loading…</p>;
   const asText = () => data.frames.map((frame) => {

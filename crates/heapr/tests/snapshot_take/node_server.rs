@@ -170,7 +170,7 @@ pub(crate) fn request(port: u16) -> String {
     answer
 }
 
-/// The ids of all objects of a class, in the order of the file.
+/// The ids of all objects of a class, in order. The file has them by address, which a compaction changes.
 pub(crate) fn ids_of(path: &Path, class: &str) -> Vec<u64> {
     let snapshot: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let fields = snapshot["snapshot"]["meta"]["node_fields"].as_array().unwrap();
@@ -185,9 +185,11 @@ pub(crate) fn ids_of(path: &Path, class: &str) -> Vec<u64> {
         nodes.len() as u64,
         snapshot["snapshot"]["node_count"].as_u64().unwrap() * fields.len() as u64
     );
-    nodes
+    let mut ids: Vec<u64> = nodes
         .chunks_exact(fields.len())
         .filter(|node| node[kind] == object && strings[node[name] as usize] == class)
         .map(|node| node[id])
-        .collect()
+        .collect();
+    ids.sort_unstable();
+    ids
 }

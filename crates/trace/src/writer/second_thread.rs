@@ -19,9 +19,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use super::chunk_header;
+use super::packed::packed_events;
 use crate::Event;
-use crate::chunk::{ChunkHeader, ChunkKind};
+use crate::chunk::ChunkHeader;
 use crate::events::{EVENTS_PER_CHUNK, EventColumns};
 use crate::payload::Packer;
 
@@ -73,14 +73,10 @@ impl ChunkPacker {
     fn pack(&mut self, chunk: LaterChunk) -> Packed {
         let LaterChunk { events: mut emptied, last_ns } = chunk;
         let Self { columns, packer } = self;
-        columns.clear();
         columns.last_ns = last_ns;
         emptied.iter().for_each(|event| columns.push(event));
         emptied.clear();
-        let (payload, raw_bytes) = packer.pack(&columns.streams());
-        let count = columns.count as u32;
-        let (first_ns, last_ns) = (columns.first_ns, columns.last_ns);
-        let header = chunk_header(ChunkKind::Events, &payload, raw_bytes, count, first_ns, last_ns);
+        let (header, payload) = packed_events(columns, packer);
         Packed { header, payload, emptied }
     }
 }
