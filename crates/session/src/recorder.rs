@@ -17,6 +17,7 @@ mod take;
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use heapr_ring::Pool;
 use heapr_ring::reader;
@@ -42,6 +43,8 @@ const MAY_WAIT: usize = 8;
 /// After so many events the buffers that are read are given back, in the middle of a round: some twenty of them, which are then in use again
 /// while they lie in the caches. (Given back at the end of a round that began with hundreds, as many new ones had to be faulted in.)
 const SLICE_EVENTS: u64 = 1 << 16;
+/// The same while a snapshot is taken, when the recorder's time is shared: half a millisecond's work.
+const SHARED_SLICE_EVENTS: u64 = 1 << 14;
 /// Threads and processes are looked at this often: whether they live, what they are called, how large they are.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
 
@@ -190,8 +193,12 @@ impl Recorder {
             || self.has_snapshots_to_take()
     }
 
-    /// One round. Returns the number of events taken.
+    /// One round; a short one while a snapshot is taken, which has its turn after it. Returns the number of events taken.
     pub(crate) fn round(&mut self) -> u64 {
+        if self.sink.has_snapshot() && !self.is_final {
+            let began = Instant::now();
+            return self.round_while(SHARED_SLICE_EVENTS, |_| began.elapsed() < snapshots::SLICE).event_count;
+        }
         self.round_while(SLICE_EVENTS, |_| true).event_count
     }
 

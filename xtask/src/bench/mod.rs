@@ -3,6 +3,7 @@
 mod attach;
 mod billion;
 mod inputs;
+mod live_blocks;
 mod measured_run;
 mod overhead;
 mod reports;
@@ -24,6 +25,7 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["report"] => print(&reports::run()?),
         ["billion"] => print(&billion::run(None)?),
         ["billion", events] => print(&billion::run(Some(events))?),
+        ["live"] => print(&live_blocks::run()?),
         ["snapshots"] => print(&snapshots::run()?),
         ["view"] => print(&view::run(false)?),
         ["view", "large"] => print(&view::run(true)?),
