@@ -18,6 +18,11 @@ const MEASURE: Duration = Duration::from_secs(1);
 /// For caches and the recorder to come to rest.
 const SETTLE: Duration = Duration::from_millis(300);
 
+/// Those that can be started by heapr here, too.
+const STARTED: [&str; 2] = ["redis", "thread"];
+/// Of these only what a detach leaves behind is measured.
+const ATTACHED: [&str; 6] = ["python", "node", "threads", "forks", "plugins", "modules"];
+
 /// The table, of all programs or `only` some.
 pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
     for package in [&["heapr"][..], &["heapr-session", "--example", "attach_soak"]] {
@@ -25,7 +30,8 @@ pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
     }
     let folder = tempfile::tempdir()?;
     let mut rows = Vec::new();
-    for name in ["redis", "thread"].into_iter().filter(|name| only.is_empty() || only.contains(name)) {
+    let names = STARTED.into_iter().chain(ATTACHED);
+    for name in names.filter(|name| only.is_empty() || only.contains(name)) {
         rows.push(measure(name, &folder)?);
     }
     let heading = [
@@ -64,6 +70,21 @@ fn measure(name: &str, folder: &tempfile::TempDir) -> anyhow::Result<Vec<String>
     let soak: PathBuf = quick.join("examples/attach_soak");
     crate::output_of(Command::new(soak).args([&let_go.pid.to_string(), "5", "100"]))?;
     stop(&let_go)?;
+    let ratio = |first: f64, second: f64| format!("{:.3}", first / second);
+    let shown = if name == "thread" { "C loop".to_owned() } else { name.to_owned() };
+    if ATTACHED.contains(&name) {
+        let [alone_now, also_now, let_go_now] = speeds([&alone, &also_alone, &let_go])?;
+        let drift = alone_now / alone_before;
+        return Ok(vec![
+            shown,
+            format!("{alone_now:.0}"),
+            ratio(also_now / also_before, drift),
+            ratio(let_go_now / let_go_before, drift),
+            "-".into(),
+            "-".into(),
+            "-".into(),
+        ]);
+    }
     let started_file = file("started.heapr");
     let started = start(&[&heapr, "run", "-q", "-f", "-o", &started_file, "--"])?;
     let attached = start(&[])?;
@@ -77,10 +98,9 @@ fn measure(name: &str, folder: &tempfile::TempDir) -> anyhow::Result<Vec<String>
         speeds([&alone, &also_alone, &let_go, &started, &attached])?;
     signal(&attached, "-CONT")?;
     crate::run(Command::new(&heapr).args(["cancel", &session]))?;
-    let ratio = |first: f64, second: f64| format!("{:.3}", first / second);
     let drift = alone_now / alone_before;
     Ok(vec![
-        if name == "thread" { "C loop".to_owned() } else { name.to_owned() },
+        shown,
         format!("{alone_now:.0}"),
         ratio(also_now / also_before, drift),
         ratio(let_go_now / let_go_before, drift),
