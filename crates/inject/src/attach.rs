@@ -26,7 +26,7 @@ use crate::plan::Plan;
 use crate::remote::Borrowed;
 use crate::report::{AttachReport, PauseParts, Stopwatch};
 use crate::stop::{Settled, Stopped, StoppedThread};
-use crate::{detach, quiet, target};
+use crate::{detach, quiet, seccomp, target};
 
 /// What to attach, and how.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +43,8 @@ pub struct AttachRequest<'a> {
     pub agent_path: Option<&'a Path>,
     /// mmap, munmap and mremap too.
     pub hooks_mmap: bool,
+    /// Filters of its that cannot be read are taken to end nobody.
+    pub despite_seccomp: bool,
     /// For tests: the number of the step that fails.
     pub fail_at: Option<u32>,
 }
@@ -173,6 +175,7 @@ impl Attaching<'_> {
     fn try_once(&mut self, mut plan: Plan, while_stopped: &mut dyn FnMut(&Standstill)) -> Result<Outcome> {
         let (pid, memory) = (self.request.pid, self.memory);
         let memory_error = |source| Error::Memory { pid, source };
+        let has_filters = self.installed.is_none() && seccomp::has_any(pid);
         let mut parts = PauseParts::default();
         let mut stopwatch = Stopwatch::start();
         let Some(mut stopped) = Stopped::stop(pid, self.held.take(), STOP_LIMIT)? else {
@@ -181,6 +184,13 @@ impl Attaching<'_> {
             return Ok(Outcome::Again { reason });
         };
         parts.stop = stopwatch.lap();
+        if has_filters {
+            let tids = stopped.threads.iter().map(|thread| thread.tid);
+            match seccomp::check(pid, tids, &[seccomp::OF_AGENT, seccomp::OF_ATTACH]) {
+                Err(Error::SeccompUnreadable { .. }) if self.request.despite_seccomp => {}
+                outcome => outcome?,
+            }
+        }
         let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
         if let Some(installed) = &self.installed {
             installed.gate.close(memory).map_err(memory_error)?;

@@ -27,7 +27,7 @@ use crate::remote::Borrowed;
 use crate::report::{DetachReport, PauseParts, Stopwatch};
 use crate::stop::{Settled, Stopped, StoppedThread};
 use crate::x86_64::{OPENING_BYTES, entry_of, island_of, record_of};
-use crate::{quiet, target};
+use crate::{quiet, seccomp, target};
 
 pub(crate) const SYS_MUNMAP: u64 = 11;
 
@@ -157,6 +157,11 @@ pub(crate) fn remove(
             if settled == Settled::Quiet
                 && let Some(thread) = thread
             {
+                let tids = std::iter::once(thread.tid);
+                if let Err(Error::SeccompForbids { .. }) = seccomp::check(pid, tids, &[seccomp::OF_DETACH]) {
+                    report.pause = report.pause.max(stopped.resume());
+                    return leave_agent(pid, memory, record, report);
+                }
                 let mut borrowed = Borrowed::new(pid, memory, gadgets, &thread)?;
                 // With the others still: if they went on the borrowed thread would wait for a processor at each call.
                 let outcome = forget_threads(pid, memory, &mut borrowed, record, &stopped.threads)

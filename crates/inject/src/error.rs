@@ -65,6 +65,26 @@ pub enum Error {
         /// What it is.
         reason: &'static str,
     },
+    /// A seccomp filter of its would end it.
+    #[error(
+        "cannot attach to process {pid}: its seccomp filter would end it for the system call {call}, which heapr makes in it; start it \
+         with heapr run"
+    )]
+    SeccompForbids {
+        /// Which.
+        pid: u32,
+        /// The call.
+        call: &'static str,
+    },
+    /// It has a seccomp filter that we are not shown.
+    #[error(
+        "cannot attach to process {pid}: it has a seccomp filter, which may end it for what heapr does in it, and which the kernel \
+         shows to root only: use sudo, or heapr start --despite-seccomp if it is known to answer with errors only"
+    )]
+    SeccompUnreadable {
+        /// Which.
+        pid: u32,
+    },
     /// There was no good moment in the time given.
     #[error("process {pid} gave no chance to attach within {seconds} s: {reason}; try again")]
     NoQuietMoment {

@@ -20,7 +20,7 @@ use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::ptrace::{self, Event};
 use crate::start_block::{AT_BASE, AT_EXECFN, AT_SECURE, StartBlock};
-use crate::target;
+use crate::{seccomp, target};
 
 /// A process that has been seized while it waits in exec. It is let go when this is dropped.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub enum Preparation {
     Static,
     /// It runs with more rights than who started it: its loader heeds no variables.
     Privileged,
+    /// A seccomp filter of its may end it for what the agent does.
+    Filtered,
     /// Its stack has no room, or is not as the kernel makes it.
     NoRoom,
 }
@@ -130,6 +132,9 @@ impl HeldExec {
         }
         if block.fact(AT_SECURE).unwrap_or(0) != 0 {
             return Ok(Preparation::Privileged);
+        }
+        if seccomp::check(self.pid, std::iter::once(self.pid), &[seccomp::OF_AGENT]).is_err() {
+            return Ok(Preparation::Filtered);
         }
         let Ok(present) = block.variable(&memory, "LD_PRELOAD") else { return Ok(Preparation::NoRoom) };
         let present = present.unwrap_or_default();

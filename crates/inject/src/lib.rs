@@ -31,6 +31,7 @@ mod recorder_life;
 mod remote;
 mod report;
 pub mod rundown;
+mod seccomp;
 mod start_block;
 mod stop;
 mod target;

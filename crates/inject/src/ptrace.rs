@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::seccomp::Instruction;
 use crate::x86_64::Registers;
 
 /// What a stopped thread reported.
@@ -136,4 +137,22 @@ pub(crate) fn signal_mask(tid: u32) -> io::Result<u64> {
 /// Sets them.
 pub(crate) fn set_signal_mask(tid: u32, mask: u64) -> io::Result<()> {
     request(libc::PTRACE_SETSIGMASK, tid, 8, &raw const mask as usize)
+}
+
+/// The `number`th filter of a stopped thread.
+///
+/// # Errors
+/// ENOENT: it has fewer; EINVAL: it has none; EACCES: the kernel shows them to CAP_SYS_ADMIN only.
+pub(crate) fn seccomp_filter(tid: u32, number: usize) -> io::Result<Vec<Instruction>> {
+    const PTRACE_SECCOMP_GET_FILTER: libc::c_uint = 0x420c;
+    let get = |into: *mut Instruction| {
+        // SAFETY: the kernel writes nothing to a null pointer, and else as many instructions as it said that there are.
+        let answer = unsafe { libc::ptrace(PTRACE_SECCOMP_GET_FILTER, tid.cast_signed(), number, into) };
+        usize::try_from(answer).map_err(|_| io::Error::last_os_error())
+    };
+    let count = get(std::ptr::null_mut())?;
+    let mut filter = vec![Instruction::default(); count];
+    // The thread stands still: the filter is the same.
+    get(filter.as_mut_ptr())?;
+    Ok(filter)
 }

@@ -66,6 +66,13 @@ pub(crate) fn tracer(pid: u32, tid: u32) -> Option<u32> {
     text.lines().find_map(|line| line.strip_prefix("TracerPid:")?.trim().parse().ok())
 }
 
+/// A thread's seccomp mode (0: none, 1: strict, 2: filters) and how many filters it has (0 before Linux 5.9); `None` if it is gone.
+pub(crate) fn seccomp(pid: u32, tid: u32) -> Option<(u32, u32)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+    let number = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    Some((number("Seccomp:").unwrap_or(0), number("Seccomp_filters:").unwrap_or(0)))
+}
+
 /// Whether a thread is one of this process.
 pub(crate) fn is_own_thread(tid: u32) -> bool {
     fs::metadata(format!("/proc/self/task/{tid}")).is_ok()

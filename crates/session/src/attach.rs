@@ -22,6 +22,8 @@ pub(crate) struct Preload {
     pub(crate) pool: i32,
     /// mmap and its kin count too.
     pub(crate) hooks_mmap: bool,
+    /// Seccomp filters that cannot be read are taken to end nobody.
+    pub(crate) despite_seccomp: bool,
 }
 
 /// An attach whose blocks are not in the trace yet.
@@ -53,6 +55,7 @@ pub(crate) fn attach_target(
         session: if is_same_namespace { &preload.session } else { "" },
         agent_path,
         hooks_mmap: preload.hooks_mmap,
+        despite_seccomp: preload.despite_seccomp,
         fail_at,
     };
     let report = heapr_inject::attach_held(&request, held, &mut |stopped| {
@@ -115,6 +118,7 @@ impl Session {
             session: format!("{}:{}", std::process::id(), self.descriptor.number()),
             pool: self.descriptor.number(),
             hooks_mmap: flags & FLAG_HOOK_MMAP != 0,
+            despite_seccomp: self.properties().despite_seccomp,
         }
     }
 

@@ -153,13 +153,14 @@ fn kind_of_attach(error: &heapr_inject::Error) -> FailureKind {
         Inject::NoSuchProcess { .. } | Inject::Zombie { .. } | Inject::Ended { .. } => {
             FailureKind::NoSuchProcess
         }
-        Inject::NotPermitted { .. } => FailureKind::NoPermission,
+        Inject::NotPermitted { .. } | Inject::SeccompUnreadable { .. } => FailureKind::NoPermission,
         Inject::RemoteCall { errno: ENOMEM, .. } => FailureKind::OutOfMemory,
         Inject::AlreadyTraced { .. }
         | Inject::AlreadyAttached { .. }
         | Inject::LetGo { .. }
         | Inject::NotAttached { .. }
         | Inject::Unsupported { .. }
+        | Inject::SeccompForbids { .. }
         | Inject::NoQuietMoment { .. }
         | Inject::Malformed { .. } => FailureKind::NotTraceable,
         _ => FailureKind::Other,

@@ -306,7 +306,7 @@ impl Shared {
                 Ok(Preparation::Done) => return News::Prepared(pid),
                 Ok(Preparation::Inherited) => return News::Inherited(pid),
                 Ok(Preparation::Static) => return News::Unprepared(pid, None),
-                Ok(Preparation::Privileged | Preparation::NoRoom) | Err(_) => {}
+                Ok(Preparation::Privileged | Preparation::Filtered | Preparation::NoRoom) | Err(_) => {}
             }
         }
         // Another user's, in another namespace, with more rights than its parent: attached to when its loader is done.

@@ -168,6 +168,10 @@ pub struct SessionProperties {
     pub mode: LoggingMode,
     /// Recording ends when the file has about this size; the targets run on untraced.
     pub max_file_bytes: Option<u64>,
+    /// Processes with seccomp filters that this user cannot read are attached to all the same: the filters are known to answer with
+    /// errors, and not to end the process.
+    #[serde(default)]
+    pub despite_seccomp: bool,
 }
 
 impl SessionProperties {
@@ -191,6 +195,7 @@ impl SessionProperties {
             verify_every: 0,
             mode: LoggingMode::Trace,
             max_file_bytes: None,
+            despite_seccomp: false,
         }
     }
 

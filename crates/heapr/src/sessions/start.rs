@@ -32,6 +32,10 @@ pub(crate) struct StartArguments {
     /// Flagged programs that run already, too
     #[arg(long, requires = "flagged")]
     running: bool,
+    /// Attach to processes with seccomp filters that this user cannot read, too: only if the filters are known to answer with errors
+    /// and not to end the process
+    #[arg(long)]
+    despite_seccomp: bool,
     /// The trace file [default: heapr.NAME.PID.heapr, PID being the recorder's]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -63,6 +67,7 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
     arguments.record.apply(&mut properties)?;
     properties.name.clone_from(&arguments.name);
     properties.overwrite = arguments.force;
+    properties.despite_seccomp = arguments.despite_seccomp;
     properties.command_line =
         arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let program = match arguments.program.split_first() {

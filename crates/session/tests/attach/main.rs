@@ -1,6 +1,7 @@
 //! Attaching to running programs, and detaching.
 
 mod failures;
+mod filters;
 mod programs;
 mod refusals;
 mod victim;
