@@ -7,8 +7,8 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use heapr_ring::sys;
 
-use crate::link_map;
 use crate::x86_64::thread_pointer;
+use crate::{control_block, link_map};
 
 /// A readable range of stack, `low..high`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +74,11 @@ pub(crate) fn start_with(variable_avma: usize) {
     }
 }
 
+/// Whether the C library is glibc: no other tells where the main stack ends.
+pub(crate) fn is_of_glibc() -> bool {
+    MAIN_HIGH.load(Relaxed) != 0
+}
+
 impl KnownRanges {
     /// Knows nothing yet.
     pub(crate) const EMPTY: Self = Self { ranges: [StackRange::EMPTY; KNOWN_MAX], next: 0 };
@@ -116,6 +121,9 @@ fn discover(sp: usize, is_main: bool) -> StackRange {
         if main.contains(sp) {
             return main;
         }
+    }
+    if let Some(own) = control_block::own_stack(sp) {
+        return own;
     }
     if let Some((low, bytes)) = sys::alternate_stack() {
         let alternate = StackRange { low, high: low.saturating_add(bytes) };

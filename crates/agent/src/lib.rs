@@ -23,6 +23,7 @@
 #![allow(clippy::missing_safety_doc, reason = "the hooks' contracts are the C functions'")]
 
 mod bounds;
+mod control_block;
 mod events;
 mod exec;
 mod flagged;

@@ -18,7 +18,7 @@ use crate::bounds::KnownRanges;
 use crate::kept_stack::Kept;
 use crate::process::{AGENT, CLOCK_TSC, CLOCK_TSC_ORDERED};
 use crate::x86_64::thread_pointer;
-use crate::{events, link_map};
+use crate::{control_block, events, link_map};
 
 /// The thread itself and two nested signal handlers.
 pub(crate) const LEVELS: usize = 3;
@@ -191,7 +191,7 @@ fn register() -> Option<*mut ThreadState> {
         Some(state) => state,
         None => sys::map_anonymous(size_of::<ThreadState>(), true).ok()?.cast::<ThreadState>(),
     };
-    make_ready(state);
+    make_ready(state, control_block::ids());
     thread_pointer::set_current(state);
     let first = FIRST_STATE.compare_exchange(core::ptr::null_mut(), state, Relaxed, Relaxed);
     if first.is_err() {
@@ -203,11 +203,17 @@ fn register() -> Option<*mut ThreadState> {
     Some(state)
 }
 
-fn make_ready(state: *mut ThreadState) {
+/// `known_ids`: of the thread and its process; `None`: the kernel is asked.
+fn make_ready(state: *mut ThreadState, known_ids: Option<(u32, u32)>) {
     // SAFETY: a mapped state of this thread alone.
     let state = unsafe { &mut *state };
-    state.thread_id = sys::thread_id();
-    state.is_main = state.thread_id == sys::process_id();
+    let (thread_id, process_id) = known_ids.unwrap_or_else(|| {
+        let ids = (sys::thread_id(), sys::process_id());
+        control_block::learn(ids.0, ids.1);
+        ids
+    });
+    state.thread_id = thread_id;
+    state.is_main = thread_id == process_id;
     state.is_ready = 1;
     let start_ticks = AGENT.start_ticks.load(Relaxed);
     for level in &mut state.levels {
@@ -220,7 +226,7 @@ impl ThreadState {
     #[cold]
     pub(crate) fn revive(&mut self) {
         if self.is_ready == 0 {
-            make_ready(self);
+            make_ready(self, None);
         }
     }
 }

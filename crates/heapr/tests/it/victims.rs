@@ -81,6 +81,7 @@ victims! {
     realloc_race: "realloc_race.c",
     rust_program: "rust_program.rs",
     sandboxed: "sandboxed.c",
+    sandboxed_threads: "sandboxed_threads.c",
     signal_handler: "signal_handler.c",
     signal_in_hook: "signal_in_hook.c",
     small_stacks: "small_stacks.c",
