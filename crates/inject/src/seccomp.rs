@@ -88,17 +88,23 @@ pub(crate) fn has_any(pid: u32) -> bool {
 /// # Errors
 /// [`Error::SeccompForbids`], [`Error::SeccompUnreadable`].
 pub(crate) fn check(pid: u32, tids: impl Iterator<Item = u32>, calls: &[&[Call]]) -> Result<()> {
+    // Threads mostly have the same.
+    let mut seen: Vec<Vec<Vec<Instruction>>> = Vec::new();
     for tid in tids {
         let filters = match filters(tid) {
             Ok(filters) => filters,
             Err(_) if is_as_ours(pid, tid) => continue,
             Err(_) => return Err(Error::SeccompUnreadable { pid }),
         };
+        if seen.contains(&filters) {
+            continue;
+        }
         for call in calls.iter().copied().flatten() {
             if would_end(&filters, call) {
                 return Err(Error::SeccompForbids { pid, call: call.name });
             }
         }
+        seen.push(filters);
     }
     Ok(())
 }
