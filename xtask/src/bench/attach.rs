@@ -21,7 +21,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 /// Those that can be started by heapr here, too.
 const STARTED: [&str; 2] = ["redis", "thread"];
 /// Of these only what a detach leaves behind is measured.
-const ATTACHED: [&str; 6] = ["python", "node", "threads", "forks", "plugins", "modules"];
+const ATTACHED: [&str; 5] = ["python", "node", "threads", "forks", "plugins"];
 
 /// The table, of all programs or `only` some.
 pub(crate) fn run(only: &[&str]) -> anyhow::Result<String> {
