@@ -51,6 +51,8 @@ pub(crate) const OF_AGENT: &[Call] = &[
     call("openat", 257, [-100_i64 as u64, 0, 0o2_000_002, 0, 0, 0]),
     call("read", 0, [3, 0, 512, 0, 0, 0]),
     call("close", 3, [3, 0, 0, 0, 0, 0]),
+    // F_GET_SEALS.
+    call("fcntl", 72, [3, 1034, 0, 0, 0, 0]),
     // PROCMAP_QUERY.
     call("ioctl", 16, [3, 0xc068_6611, 0, 0, 0, 0]),
     call("readlinkat", 267, [-100_i64 as u64, 0, 0, PAGE, 0, 0]),
