@@ -32,7 +32,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench attach           speed of programs after a detach, and attached to against started
   bench scaling          the agent's time per event with one thread and with four
   bench report           heapr report against heaptrack_print on the same run
-  bench view [large]     the server of heapr view: first picture, all panels for ranges and filters; of 100 M events
+  bench view [large] [server]
+                         heapr view: first picture, all panels for ranges and filters, the page; with 100 M events
+                         and a snapshot of 1 GB; or without the page
   bench live             snapshots of ten million live blocks: time, the program's waits, the recorder's memory
   bench snapshots        heapr snapshot against memlab on V8 snapshots of 140 MB and 1 GB
   bench billion [EVENTS] a file of a billion events through the real writer, and its report

@@ -1,22 +1,23 @@
 /** Colours of images, kinds and changes: the same name has the same colour in every picture. */
 
-/** Hues that can be told apart, also side by side; the most frequent names of a trace get the first ones. */
+/** Hues that can be told apart, also side by side: the first ten by 24 degrees or more. */
 const HUES = [212, 28, 145, 282, 352, 182, 52, 318, 95, 248, 12, 165];
 const given = new Map<string, number>();
 
 function hueOf(name: string): number {
-  let place = given.get(name);
-  if (place === undefined) {
-    place = given.size;
-    given.set(name, place);
-  }
+  // A name that was given none has its own, whatever is drawn first.
+  const place = given.get(name) ?? shadeSum(name) % (2 * HUES.length);
   const hue = HUES[place % HUES.length] ?? 0;
   return (hue + Math.floor(place / HUES.length) * 17) % 360;
 }
 
-/** Gives names their colours in this order, whichever is drawn first: the same file then has the same colours each time. */
+/**
+ * Gives names their colours in this order, and forgets what others were given: a file has the same colours each time, and in each
+ * browser that opens a shared address, whatever other files were looked at before.
+ */
 export function giveColours(names: string[]): void {
-  names.forEach(hueOf);
+  given.clear();
+  for (const name of names) if (!given.has(name)) given.set(name, given.size);
 }
 
 /** The colour of an image (a module's file name); grey for what is in none. */
@@ -30,15 +31,24 @@ export function imageColour(name: string, isDark: boolean, shade = 0): string {
 /** Hues that are nearer than this are taken for each other in one chart. */
 const HUE_STEP = 24;
 
-/** The colours of the series of one chart: those of their names, but never two that look alike. */
+/** The colours of the series of one chart: those of their names, but never two that look alike. Names that were given colours keep theirs first. */
 export function seriesColours(names: string[], isDark: boolean): string[] {
-  const taken: number[] = [];
-  const isFree = (hue: number) => taken.every((other) => Math.min(Math.abs(hue - other), 360 - Math.abs(hue - other)) >= HUE_STEP);
-  for (const name of names) {
-    const own = hueOf(name);
-    taken.push(isFree(own) ? own : (HUES.find(isFree) ?? own));
+  // By place: two threads may have one name.
+  const taken = new Map<number, number>();
+  const isFree = (hue: number) => [...taken.values()].every((other) => Math.min(Math.abs(hue - other), 360 - Math.abs(hue - other)) >= HUE_STEP);
+  for (const isGiven of [true, false]) {
+    names.forEach((name, place) => {
+      if (given.has(name) !== isGiven) return;
+      const own = hueOf(name);
+      taken.set(place, isFree(own) ? own : (HUES.find(isFree) ?? own));
+    });
   }
-  return taken.map((hue) => (isDark ? `hsl(${hue} 48% 48%)` : `hsl(${hue} 58% 62%)`));
+  return names.map((_, place) => taken.get(place) ?? 0).map((hue) => (isDark ? `hsl(${hue} 48% 48%)` : `hsl(${hue} 58% 62%)`));
+}
+
+/** The hue of the swatch beside an image's name; base.css makes it as strong as the series of a chart. */
+export function imageHue(name: string): number {
+  return hueOf(name);
 }
 
 /** The colour of what is in no series of a chart. */
@@ -58,7 +68,11 @@ export function changeColour(before: number, after: number, isDark: boolean): st
 
 /** Numbers a text, so that neighbours of one image differ a little. */
 export function shadeOf(text: string): number {
+  return shadeSum(text) & 3;
+}
+
+function shadeSum(text: string): number {
   let sum = 0;
   for (let at = 0; at < text.length; at += 1) sum = (sum * 31 + text.charCodeAt(at)) & 0xffff;
-  return sum & 3;
+  return sum;
 }

@@ -40,8 +40,8 @@ export function FilterForm({ file }: { file: OpenFile }) {
       <More name="pid" label="Process" placeholder="pid" address={address} choices={processes.map((process) => [String(process.pid), `${process.pid} ${process.name}`])} />
       <More name="thread" label="Thread" placeholder="tid, or a name with *" address={address} choices={threads.map((name) => [name, name])} />
       <More name="heap" label="Heap" placeholder="malloc, mmap, or a number" address={address} choices={[['malloc', 'malloc'], ['mmap', 'mmap']]} />
-      <More name="require_frames" label="With frame" placeholder="module!  module!symbol  symbol" address={address} choices={[]} />
-      <More name="cull_frames" label="Cull frame" placeholder="module!  module!symbol  symbol" address={address} choices={[]} />
+      <More name="require_frames" label="With frame" placeholder="module!symbol, or one of them" address={address} choices={[]} />
+      <More name="cull_frames" label="Cull frame" placeholder="module!symbol, or one of them" address={address} choices={[]} />
       <CullList address={address} />
       <label class="check"><input type="checkbox" checked={address.temporary} onChange={() => go({ temporary: !address.temporary })} /> only temporary allocations</label>
       <label class="check"><input type="checkbox" checked={address.no_default_cull} onChange={() => go({ no_default_cull: !address.no_default_cull })} /> show the allocator's own frames</label>

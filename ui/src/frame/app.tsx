@@ -127,12 +127,14 @@ function FileNotes({ file, askAgain }: { file: OpenFile; askAgain: () => void })
     [loss.events_lost, 'event', 'lost'], [loss.stacks_lost, 'stack', 'lost'], [loss.records_invalid, 'record', 'invalid'], [loss.processes_refused, 'process', 'not traced'],
   ] as const).filter(([count]) => count > 0).map(([count, what, how]) => `${count.toLocaleString('en')} ${what}${count === 1 ? '' : what.endsWith('s') ? 'es' : 's'} ${how}`) : [];
   const damage = file.trace?.damage ?? [];
-  const problems = file.snapshot?.problems ?? [];
+  // What is said below, with readable numbers, is not said twice.
+  const warnings = file.warnings.filter((warning) => damage.length === 0 || !warning.startsWith('damaged file:'));
+  const problems = file.warnings.length > 0 ? [] : (file.snapshot?.problems ?? []);
   return (
     <>
       {file.state === 'failed' && <Message kind="error">{file.name}: {file.error ?? 'it cannot be opened'}{file.offset !== null ? ` (offset ${file.offset.toLocaleString('en')})` : ''}</Message>}
       {note && <Message kind="warning">{note} <button type="button" class="button" onClick={() => void reopen()}>Open again</button></Message>}
-      {file.warnings.map((warning) => <Message key={warning} kind="warning">{warning}</Message>)}
+      {warnings.map((warning) => <Message key={warning} kind="warning">{warning}</Message>)}
       {lost.length > 0 && file.warnings.length === 0 && <Message kind="warning">{lost.join(', ')}: the amounts below are too small.</Message>}
       {damage.length > 0 && (
         <Message kind="warning">

@@ -13,11 +13,11 @@ const LEFT_BEHIND = { sort: '', ascending: false, match: '', select: '', hidden:
 
 export function Tabs({ views, current, children }: { views: View[]; current: string; children?: ComponentChildren }) {
   const move = (event: KeyboardEvent) => {
-    const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
-    if (step === 0) return;
-    event.preventDefault();
     const at = views.findIndex((view) => view.key === current);
-    const next = views[(at + step + views.length) % views.length];
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: -1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const next = views.at(to % views.length);
     if (next) go({ view: next.key, ...LEFT_BEHIND });
     requestAnimationFrame(() => document.querySelector<HTMLElement>('.tabs [aria-selected=true]')?.focus());
   };

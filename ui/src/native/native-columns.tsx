@@ -2,7 +2,7 @@
 import type { Filter, NativeSnapshot, OpenFile } from '../api/types';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatSignedBytes, formatSignedCount } from '../format';
 import type { Column } from '../table/columns';
-import { NamedStack } from '../trace/frame-name';
+import { NamedStack } from '../trace/stack-name';
 
 export const GROUPS: [string, string][] = [['stacks', 'by stack'], ['frames', 'by frame'], ['images', 'by image']];
 

@@ -18,9 +18,11 @@ export function NativeStatisticsView({ file, filter, shown, onCommand }: NativeV
   return (
     <section class={`histograms${isLoading ? ' is-old' : ''}`}>
       <div class="cards">
-        <Parts title="Heaps" parts={data.heaps} whole={data.bytes} />
-        <Parts title="Processes" parts={data.processes} whole={data.bytes} />
-        <Parts title="Threads that allocated" parts={data.threads} whole={data.bytes} />
+        <div class="parts">
+          <Parts title="Heaps" parts={data.heaps} whole={data.bytes} />
+          <Parts title="Processes" parts={data.processes} whole={data.bytes} />
+          <Parts title="Threads that allocated" parts={data.threads} whole={data.bytes} />
+        </div>
         {histograms.map((histogram) => <HistogramBars key={histogram.of} histogram={histogram} counted="outstanding_bytes" title={histogram.unit === 'ns' ? 'Age' : 'Size'} />)}
       </div>
     </section>

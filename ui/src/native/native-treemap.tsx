@@ -3,9 +3,9 @@ import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
 import type { TreemapAnswer } from '../api/types';
 import { useAnswer } from '../api/use-answer';
-import { formatBytes, formatCount } from '../format';
+import { fileName, formatBytes, formatCount } from '../format';
 import { Message } from '../frame/message';
-import { splitName } from '../trace/frame-name';
+import { splitName } from '../trace/stack-name';
 import { linkedName } from '../image-links';
 import { TreemapCanvas } from '../treemap/treemap-canvas';
 import { momentFilter } from './native-columns';
@@ -22,6 +22,7 @@ export function NativeTreemapView({ file, filter, shown, onCommand }: NativeView
   const nameOf = (node: number) => {
     const name = data?.names[data.nodes.name[node] ?? 0] ?? '';
     if (node === 0) return `snapshot ${shown.number}`;
+    if (data?.nodes.parent[node] === 0) return linkedName(name);
     const { module, symbol } = splitName(name);
     return symbol === '?' || symbol === '' ? linkedName(module) || '(no name)' : symbol;
   };
@@ -42,7 +43,7 @@ export function NativeTreemapView({ file, filter, shown, onCommand }: NativeView
       </div>
       {error && <Message kind="error">{error.message}</Message>}
       <TreemapCanvas
-        answer={data} nameOf={nameOf} amount={value === 'bytes' ? formatBytes : formatCount} isBytes={value === 'bytes'} chosen={address.select} label={`Treemap of snapshot ${shown.number}. Arrow keys walk, Enter opens.`}
+        answer={data} nameOf={nameOf} colourName={(node) => fileName(splitName(data?.names[data.nodes.name[node] ?? 0] ?? '').symbol)} amount={value === 'bytes' ? formatBytes : formatCount} isBytes={value === 'bytes'} chosen={address.select} label={`Treemap of snapshot ${shown.number}. Arrow keys walk, Enter opens.`}
         onChoose={(id) => go({ select: id }, true)} onEnter={open} onLeave={() => go({ select: '' }, true)} word="live"
       />
     </section>

@@ -73,12 +73,12 @@ function seriesColumns(all: OpenFile[], own: number): Column<SeriesRow>[] {
       key: 'class', title: 'Constructor', width: 0, sort: 'name', text: rowName,
       cell: (row) => (row.class_keys ? <span class="heap-name"><span class="class-name">{row.class}</span>{row.place && <span class="quiet place-tail">{row.place}</span>}</span> : <HeapName row={row} />),
     },
-    { key: 'course', title: 'Course', help: 'Retained size from the first snapshot to the last', width: 6, text: (row) => sizesOf(row).map(formatBytes).join(' '), exact: (row) => sizesOf(row).map(formatBytes).join(' → '), cell: (row) => (row.class_keys ? <Curve values={sizesOf(row)} /> : null) },
+    { key: 'course', title: 'Course', help: 'Retained size from the first snapshot to the last; in this order, what grew most and steadily comes first', width: 6, sort: 'steady', text: (row) => sizesOf(row).map(formatBytes).join(' '), exact: (row) => sizesOf(row).map(formatBytes).join(' → '), cell: (row) => (row.class_keys ? <Curve values={sizesOf(row)} /> : null) },
     {
       key: 'steadiness', title: 'Steady', help: '100 %: it grew from each snapshot to the next; less where it stood still, shrank in between or grew in one leap', isNumber: true, width: 5.2, sort: 'steadiness',
       text: (row) => (row.steadiness ? formatPercent(row.steadiness, 1) : ''), raw: (row) => row.steadiness ?? '',
     },
-    change('growth_bytes', 'Growth', 'Retained size in the last snapshot less that in the first; the table begins with what grew steadily', 'steady', formatSignedBytes),
+    change('growth_bytes', 'Growth', 'Retained size in the last snapshot less that in the first', 'growth', formatSignedBytes),
     change('count_growth', '# Growth', 'Objects in the last snapshot less those in the first', 'count_growth', formatSignedCount),
     ...all.map((one, at): Column<SeriesRow> => ({
       key: `at_${one.file}`, title: one.name.replace(/\.heapsnapshot$|\.heaptimeline$/, ''), help: `${one.name}: retained size and number of objects`, isNumber: true, width: 11.2, sort: String(at), isExtra: all.length > MOST_SHOWN && at !== own,

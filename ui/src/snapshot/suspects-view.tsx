@@ -84,7 +84,7 @@ function SuspectCard({ suspect, number, isOpen }: { suspect: Suspect; number: nu
       <dl class="suspect-facts">
         <div><dt>grew by</dt><dd>{suspect.growth_bytes_at.map(formatSignedBytes).join(' → ')} ({plural(suspect.growth_count, 'object')})</dd></div>
         <div><dt>retains</dt><dd>{suspect.retained_bytes_at.map((bytes) => (bytes === null ? '–' : formatBytes(bytes))).join(' → ')}</dd></div>
-        <div>
+        {suspect.collects.length > 0 && <div>
           <dt>collects</dt>
           <dd>
             {suspect.collects.map((kind) => (
@@ -96,7 +96,7 @@ function SuspectCard({ suspect, number, isOpen }: { suspect: Suspect; number: nu
               </div>
             ))}
           </dd>
-        </div>
+        </div>}
         {suspect.place && <div><dt>made at</dt><dd>{suspect.place}</dd></div>}
         {suspect.also_held_by.length > 0 && <div><dt>also in</dt><dd>{suspect.also_held_by.map((holder) => (typeof holder === 'string' ? holder : `${holder.name} @${holder.id}`)).join(', ')}</dd></div>}
         <div><dt>because</dt><dd>{suspect.reasons.join('; ')}</dd></div>

@@ -30,7 +30,7 @@ export function TreemapView({ file, onCommand }: SnapshotViewProps) {
       </div>
       {error && <Message kind="error">{error.message}</Message>}
       <TreemapCanvas
-        answer={data} nameOf={nameOf} amount={formatBytes} isBytes word={by === 'classes' ? 'shallow' : 'retained'} chosen={address.object >= 0 ? String(address.object) : ''}
+        answer={data} nameOf={nameOf} colourName={(node) => nameOf(node).replace(/[\d@]+$/, '')} amount={formatBytes} isBytes word={by === 'classes' ? 'shallow' : 'retained'} chosen={address.object >= 0 ? String(address.object) : ''}
         label={`Treemap of ${by === 'classes' ? 'shallow' : 'retained'} size. Arrow keys walk, Enter goes into an object.`}
         onChoose={(chosen) => showObject(Number(chosen))} onEnter={(chosen) => go({ root: chosen })} onLeave={() => go({ root: '' })}
       />

@@ -224,11 +224,11 @@ function writeCells<Row>(place: Place<Row>, row: Row, state: RowState<Row>, { co
 
 function Indented({ depth, isOpen, children }: { depth: number; isOpen: boolean | null; children: ComponentChild[] }) {
   return (
-    <>
-      <span class="indent" style={{ width: `${depth * 1.1}rem` }}>
+    <span class="in-tree">
+      <span class="indent" style={{ marginLeft: `${depth * 1.1}rem` }}>
         <span class={`twisty${isOpen === null ? '' : isOpen ? ' is-open' : ' is-shut'}`} aria-hidden="true" />
       </span>
       {children}
-    </>
+    </span>
   );
 }

@@ -15,7 +15,7 @@ import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
 import { FLAME_VALUES, FlameSwitches, SelectionActions, Trail } from './flame-view';
-import { NamedStack } from './frame-name';
+import { NamedStack } from './stack-name';
 import { linkedName } from '../image-links';
 import { metricOf } from './metric-columns';
 import type { TraceViewProps } from './trace-page';

@@ -124,6 +124,9 @@ export function SelectionActions({ layout, node }: { layout: FlameLayout; node: 
         </button>
       )}
       {(!isDifference || symbol !== '') && <button type="button" class="button" onClick={() => go({ view: 'frames', select: isDifference ? pattern : frame.id, sort: '', match: '', hidden: [] })}>Callers and callees</button>}
+      {isDifference && symbol === '' && image !== '' && (
+        <button type="button" class="button" title="Without a name it cannot be told apart from other code of its image in both files" onClick={() => go({ view: 'frames', select: '', sort: '', match: image, hidden: [] })}>Frames of the image</button>
+      )}
       {pattern && <button type="button" class="button" title={`--require-frames '${pattern}'`} onClick={() => go({ ...addedFilter(address, { require_frames: [pattern] }), root: '' })}>Only stacks with it</button>}
       {pattern && <button type="button" class="button" title={`--cull-frames '${pattern}'`} onClick={() => go({ ...addedFilter(address, { cull_frames: [pattern] }), root: '' })}>Cull</button>}
     </>

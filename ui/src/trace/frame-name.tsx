@@ -1,8 +1,7 @@
 /** A frame in a cell: image quiet, symbol plain, place at the end. Always text, whatever stands in a symbol. */
 import type { Frame } from '../api/types';
-import { imageColour } from '../canvas/colours';
+import { imageHue } from '../canvas/colours';
 import { fileName, unnamedCode } from '../format';
-import { isDrawnDark } from '../frame/theme';
 import { linkedName, linksTo } from '../image-links';
 import { framePlace } from './metric-columns';
 
@@ -11,36 +10,17 @@ export function ImageName({ module }: { module: string | null }) {
   const links = linksTo(module);
   return (
     <span class="frame-name" title={links && `${links} is a link to this file`}>
-      <i class="swatch" style={{ background: imageColour(module === null ? '' : fileName(module), isDrawnDark()) }} />
+      <ImageSwatch name={module === null ? '' : fileName(module)} />
       <span class="symbol">{module ?? '(no module)'}</span>
       {links && <span class="quiet">run as {links}</span>}
     </span>
   );
 }
 
-/** `module!symbol` as two parts; the server writes `?` for a symbol that is not known. */
-export function splitName(name: string): { module: string; symbol: string } {
-  const at = name.indexOf('!');
-  if (at < 0) return { module: '', symbol: name };
-  return { module: name.slice(0, at), symbol: name.slice(at + 1) };
-}
-
-/** A stack whose frames are texts: the innermost plain, its callers quiet. */
-export function NamedStack({ names }: { names: string[] }) {
-  const [first, ...callers] = names.map(splitName);
-  if (!first) return <span class="quiet">(no frames)</span>;
-  const isKnown = first.symbol !== '?' && first.symbol !== '';
-  return (
-    <span class="stack-name">
-      <span class="frame-name">
-        <i class="swatch" style={{ background: imageColour(first.module || first.symbol, isDrawnDark()) }} />
-        <span class="symbol">{isKnown ? first.symbol : linkedName(first.module) || '(no name)'}</span>
-        {isKnown && first.module && <span class="quiet">{linkedName(first.module)}</span>}
-        {!isKnown && first.module && <span class="quiet">(no name)</span>}
-      </span>
-      {callers.length > 0 && <span class="quiet">← {callers.slice(0, 3).map(({ module, symbol }) => (symbol === '?' || symbol === '' ? module : symbol)).join(' ← ')}{callers.length > 3 ? ` … ${names.length} frames` : ''}</span>}
-    </span>
-  );
+/** The colour of an image beside its name, as in the legend. */
+export function ImageSwatch({ name }: { name: string }) {
+  // The style sheet makes the colour, which knows the theme.
+  return name === '' ? <i class="swatch is-rest" /> : <i class="swatch is-image" style={`--hue: ${imageHue(name)}`} />;
 }
 
 export function FrameName({ frame, showsPlace = true, showsModule = true }: { frame: Frame; showsPlace?: boolean; showsModule?: boolean }) {
@@ -48,7 +28,7 @@ export function FrameName({ frame, showsPlace = true, showsModule = true }: { fr
   const place = showsPlace ? framePlace(frame) : '';
   return (
     <span class="frame-name">
-      <i class="swatch" style={{ background: imageColour(module, isDrawnDark()) }} />
+      <ImageSwatch name={module} />
       <span class="symbol">{frame.symbol ?? unnamedCode(linkedName(module), frame.offset)}</span>
       {frame.inlined && <span class="badge" title="Inlined into its caller">inlined</span>}
       {place && <span class="quiet">{place}</span>}

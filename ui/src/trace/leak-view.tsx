@@ -11,8 +11,8 @@ import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
-import { FrameName } from './frame-name';
 import { frameName } from './metric-columns';
+import { StackName } from './stack-name';
 import { StackPane } from './stack-pane';
 import type { TraceViewProps } from './trace-page';
 
@@ -54,7 +54,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
     },
     {
       key: 'stack', title: 'Stack', width: 0, text: (group) => group.frames.map(frameName).join(' ← '), exact: (group) => group.frames.map(frameName).join('\n'),
-      cell: (group) => <span class="stack-name">{group.frames[0] ? <FrameName frame={group.frames[0]} showsPlace={false} /> : '(no frames)'}{group.frames[1] && <span class="quiet">← {group.frames[1].symbol ?? frameName(group.frames[1])}</span>}</span>,
+      cell: (group) => <StackName frames={group.frames} frameCount={group.frame_count} />,
     },
   ];
   return (

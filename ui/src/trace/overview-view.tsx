@@ -2,12 +2,13 @@
 import { useEffect } from 'preact/hooks';
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
-import type { Filter, Frame, Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/types';
+import type { Filter, Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural, shellWords } from '../format';
 import { Message } from '../frame/message';
-import { FrameName, ImageName } from './frame-name';
+import { ImageName } from './frame-name';
 import { frameName, framePattern } from './metric-columns';
+import { StackName } from './stack-name';
 import type { TraceViewProps } from './trace-page';
 
 export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
@@ -88,25 +89,13 @@ function Ranking({ title, answer, metric, onMore, isOfImages }: RankingProps) {
               <span class="bar-back"><i style={{ width: `${whole === 0 ? 0 : (group[metric] * 100) / whole}%` }} /></span>
               <span class="amount">{amount(group[metric])}</span>
               <span class="percent">{formatPercent(group[metric], whole)}</span>
-              {isOfImages ? <ImageName module={group.frames[0]?.module ?? null} /> : group.frames[0] ? <StackName frames={group.frames} /> : <span class="quiet">(no frames)</span>}
+              {isOfImages ? <ImageName module={group.frames[0]?.module ?? null} /> : <StackName frames={group.frames} frameCount={group.frame_count} showsModule={group.frames.length === 1} />}
             </button>
           </li>
         ))}
         {answer && answer.groups.every((group) => group[metric] === 0) && <li class="quiet">nothing</li>}
       </ol>
     </section>
-  );
-}
-
-/** The allocating frame, and who called it: many stacks end in the same one. */
-function StackName({ frames }: { frames: Frame[] }) {
-  const [first, second] = frames;
-  if (!first) return null;
-  return (
-    <span class="stack-name">
-      <FrameName frame={first} showsPlace={false} showsModule={!second} />
-      {second && <span class="quiet">← {second.symbol ?? frameName(second)}</span>}
-    </span>
   );
 }
 

@@ -13,9 +13,10 @@ import type { Column } from '../table/columns';
 import { Table } from '../table/table';
 import { useTold } from '../table/use-told';
 import { useTree } from '../table/use-tree';
-import { FrameName, ImageName } from './frame-name';
+import { ImageName } from './frame-name';
 import { FramePane } from './frame-pane';
 import { framePattern, frameName, framePlace, metricColumns } from './metric-columns';
+import { StackName } from './stack-name';
 import { StackPane } from './stack-pane';
 import type { TraceViewProps } from './trace-page';
 
@@ -81,16 +82,9 @@ export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { b
 }
 
 function GroupName({ group, by }: { group: Group; by: ReportBy }) {
-  const [first, second] = group.frames;
   if (by === 'by-thread') return <>{groupName(group)}</>;
-  if (!first) return <span class="quiet">(no frames)</span>;
-  if (by === 'images') return <ImageName module={first.module} />;
-  return (
-    <span class="stack-name">
-      <FrameName frame={first} showsPlace={by === 'frames'} />
-      {by === 'stacks' && second && <span class="quiet">← {second.symbol ?? frameName(second)}{group.frame_count > 2 ? ` … ${group.frame_count} frames` : ''}</span>}
-    </span>
-  );
+  if (by === 'images' && group.frames[0]) return <ImageName module={group.frames[0].module} />;
+  return <StackName frames={group.frames} frameCount={group.frame_count} showsPlace={by === 'frames'} showsCallers={by === 'stacks'} />;
 }
 
 function groupName(group: Group): string {

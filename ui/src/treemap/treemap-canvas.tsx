@@ -12,6 +12,8 @@ import { place } from './treemap-place';
 interface TreemapProps {
   answer: TreemapAnswer | null;
   nameOf: (node: number) => string;
+  /** The name that gives an area its colour; without it the one that is shown. */
+  colourName?: (node: number) => string;
   amount: (value: number) => string;
   isBytes: boolean;
   /** What the amount is, in the tooltip: `retained`, `live`. */
@@ -24,7 +26,7 @@ interface TreemapProps {
   onLeave: () => void;
 }
 
-export function TreemapCanvas({ answer, nameOf, amount, isBytes, word, chosen, label, onChoose, onEnter, onLeave }: TreemapProps) {
+export function TreemapCanvas({ answer, nameOf, colourName = nameOf, amount, isBytes, word, chosen, label, onChoose, onEnter, onLeave }: TreemapProps) {
   const [size, setSize] = useState<CanvasSize>({ widthPx: 0, heightPx: 0 });
   const [hover, setHover] = useState<{ at: number; x: number; y: number } | null>(null);
   const headPx = Math.round(parseFloat(getComputedStyle(document.documentElement).fontSize) * 1.35);
@@ -48,7 +50,7 @@ export function TreemapCanvas({ answer, nameOf, amount, isBytes, word, chosen, l
         return;
       }
       const name = nameOf(node);
-      context.fillStyle = depth === 0 ? (surface ?? '') : imageColour(name.replace(/[\d@]+$/, ''), isDark, depth);
+      context.fillStyle = depth === 0 ? (surface ?? '') : imageColour(colourName(node), isDark, depth);
       context.fillRect(box.x, box.y, box.width - 1, box.height - 1);
       context.strokeStyle = surface ?? '';
       context.strokeRect(box.x + 0.5, box.y + 0.5, box.width - 1, box.height - 1);

@@ -27,8 +27,7 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["billion", events] => print(&billion::run(Some(events))?),
         ["live"] => print(&live_blocks::run()?),
         ["snapshots"] => print(&snapshots::run()?),
-        ["view"] => print(&view::run(false)?),
-        ["view", "large"] => print(&view::run(true)?),
+        ["view", options @ ..] => print(&view::run(&view::Options::parse(options)?)?),
         ["all"] => write_all(),
         _ => bail!("{}", crate::USAGE),
     }

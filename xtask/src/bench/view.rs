@@ -106,9 +106,30 @@ impl Viewing {
     }
 }
 
-/// Measures the programs' traces, and if `is_large` one of 100 million events and a V8 snapshot of 1 GB. `HEAPR` names a binary that is built
-/// already.
-pub(crate) fn run(is_large: bool) -> anyhow::Result<String> {
+/// What is measured, beside the server on the programs' traces.
+pub(crate) struct Options {
+    /// A trace of 100 million events and a V8 snapshot of 1 GB, too.
+    is_large: bool,
+    /// The page in a browser, too; it takes most of the time.
+    has_page: bool,
+}
+
+impl Options {
+    pub(crate) fn parse(words: &[&str]) -> anyhow::Result<Self> {
+        let mut options = Self { is_large: false, has_page: true };
+        for word in words {
+            match *word {
+                "large" => options.is_large = true,
+                "server" => options.has_page = false,
+                _ => bail!("{}", crate::USAGE),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// `HEAPR` names a binary that is built already.
+pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
     let heapr = match std::env::var("HEAPR") {
         Ok(heapr) => heapr,
         Err(_) => {
@@ -124,7 +145,9 @@ pub(crate) fn run(is_large: bool) -> anyhow::Result<String> {
         .filter(|program| ["clang++", "stress", "python"].contains(&program.name))
         .map(|program| (program.name.to_owned(), program))
         .collect();
-    if is_large && let Some((_, stress)) = programs.iter().find(|(name, _)| name == "stress").cloned() {
+    if options.is_large
+        && let Some((_, stress)) = programs.iter().find(|(name, _)| name == "stress").cloned()
+    {
         let mut large = stress;
         large.command[1] = "25000000".to_owned();
         programs.push(("stress, 100 M".to_owned(), large));
@@ -139,10 +162,11 @@ pub(crate) fn run(is_large: bool) -> anyhow::Result<String> {
         rows.push(measure(&heapr, &trace, &name)?);
         page_words.extend(["--trace".to_owned(), trace.display().to_string()]);
     }
-    if is_large {
+    if options.is_large && options.has_page {
         let (snapshot, _) = super::snapshots::large()?;
         page_words.extend(["--snapshot".to_owned(), snapshot]);
     }
+    let page = if options.has_page { page(&heapr, &page_words)? } else { String::new() };
     let heading =
         ["trace", "events", "flame graph ms", "timeline ms", "all panels, median ms", "worst ms", "peak MiB"];
     Ok(format!(
@@ -150,7 +174,7 @@ pub(crate) fn run(is_large: bool) -> anyhow::Result<String> {
          {} ranges, with and without a lifetime filter.\n\n{}",
         RANGES.len(),
         markdown(&heading, &rows)
-    ) + &page(&heapr, &page_words)?)
+    ) + &page)
 }
 
 /// What a page takes, as `ui/e2e/bench.mjs` measures it.

@@ -37,8 +37,10 @@ pub(super) fn listing(context: &Context<'_>, name: &'static str, body: &[u8]) ->
     let top = request.top.min(TOP_MAX);
     let id = |node: u32| heap.snapshot().id(node);
     let naming = Naming::of(heap);
-    let rows: Vec<Value> = match name {
-        "collections" => analysis::collections(heap, CollectionOrder::Largest, top)
+    // One more tells whether there are more.
+    let most = top + 1;
+    let mut rows: Vec<Value> = match name {
+        "collections" => analysis::collections(heap, CollectionOrder::Largest, most)
             .into_iter()
             .map(|found| {
                 json!({
@@ -48,7 +50,7 @@ pub(super) fn listing(context: &Context<'_>, name: &'static str, body: &[u8]) ->
                 })
             })
             .collect(),
-        "shapes" => analysis::shapes(heap, top)
+        "shapes" => analysis::shapes(heap, most)
             .into_iter()
             .map(|found| {
                 json!({
@@ -57,7 +59,7 @@ pub(super) fn listing(context: &Context<'_>, name: &'static str, body: &[u8]) ->
                 })
             })
             .collect(),
-        "fanout" => analysis::fanout(heap, top)
+        "fanout" => analysis::fanout(heap, most)
             .into_iter()
             .map(|found| {
                 json!({
@@ -66,7 +68,7 @@ pub(super) fn listing(context: &Context<'_>, name: &'static str, body: &[u8]) ->
                 })
             })
             .collect(),
-        "detached" => analysis::detached(heap, top)
+        "detached" => analysis::detached(heap, most)
             .into_iter()
             .map(|found| {
                 let path = analysis::path_from_root(heap, &naming, found.node);
@@ -77,11 +79,11 @@ pub(super) fn listing(context: &Context<'_>, name: &'static str, body: &[u8]) ->
                 })
             })
             .collect(),
-        "unreachable" => analysis::unreachable(heap, top)
+        "unreachable" => analysis::unreachable(heap, most)
             .into_iter()
             .map(|found| json!({"self_bytes": found.self_bytes, "count": found.count, "example_id": id(found.example), "class": found.class}))
             .collect(),
-        _ => analysis::contexts_of_variables(heap, &naming, top)
+        _ => analysis::contexts_of_variables(heap, &naming, most)
             .into_iter()
             .map(|found| {
                 let variables: Vec<String> = found.variables.into_iter().map(|variable| variable.name).collect();
@@ -93,9 +95,12 @@ pub(super) fn listing(context: &Context<'_>, name: &'static str, body: &[u8]) ->
             .collect(),
     };
     context.cancel.check()?;
+    let is_cut = rows.len() > top;
+    rows.truncate(top);
     answer_json(&json!({
         "schema": format!("heapr.view.snapshot.{name}/1"),
         "command": file.command(name, &[]),
         "rows": rows,
+        "is_cut": is_cut,
     }))
 }

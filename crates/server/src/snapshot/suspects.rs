@@ -10,8 +10,10 @@ use crate::api::{Answer, Context, json as answer_json, read};
 use crate::command_line::command;
 use crate::error::{Error, Result};
 
-/// Most lines.
+/// Most suspects.
 const TOP_MAX: usize = 1_000;
+/// Most texts that are there twice.
+const STRINGS_MAX: usize = 10_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,7 +86,11 @@ pub(super) fn strings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: StringsRequest = read(body)?;
     let file = context.files.snapshot(request.file)?;
     let heap = file.heap(context.cancel)?;
-    let rows = analysis::duplicated_strings(&*heap, request.top.min(TOP_MAX)).into_iter().map(|found| {
+    let top = request.top.min(STRINGS_MAX);
+    // One more tells whether there are more.
+    let found = analysis::duplicated_strings(&*heap, top + 1);
+    let is_cut = found.len() > top;
+    let rows = found.into_iter().take(top).map(|found| {
         json!({
             "wasted_bytes": found.wasted_bytes, "total_bytes": found.total_bytes, "count": found.count,
             "example_id": heap.snapshot().id(found.example), "text": short(&found.text), "is_cut": found.is_cut,
@@ -94,5 +100,6 @@ pub(super) fn strings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "schema": "heapr.view.snapshot.strings/1",
         "command": file.command("strings", &[]),
         "rows": rows.collect::<Vec<_>>(),
+        "is_cut": is_cut,
     }))
 }

@@ -97,3 +97,26 @@ fn the_first_objects_of_a_class_are_those_of_the_whole_list_in_any_order() {
         }
     }
 }
+
+#[test]
+fn a_list_that_is_cut_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a.heapsnapshot", "b.heapsnapshot"].map(|name| folder.path().join(name));
+    paths.iter().for_each(|path| write_snapshot(path, 5));
+    // Strings in place of objects: five of one text.
+    let strings = std::fs::read_to_string(&paths[1]).unwrap().replace(",3,1,", ",2,1,");
+    std::fs::write(&paths[1], strings).unwrap();
+    let server = Running::start(&paths);
+    orders(&server, &json!({}));
+    for list in ["fanout", "collections", "shapes", "detached", "unreachable", "closures", "strings"] {
+        let ask = |top: usize| {
+            server.ask(&format!("snapshot/{list}"), &json!({"file": 1, "top": top}).to_string()).json()
+        };
+        let whole = ask(100);
+        let count = whole["rows"].as_array().map(Vec::len).unwrap();
+        assert_eq!((&whole["is_cut"], &ask(count)["is_cut"]), (&json!(false), &json!(false)), "{list}");
+        let cut = ask(0);
+        assert_eq!((&cut["rows"], &cut["is_cut"]), (&json!([]), &json!(count > 0)), "{list}");
+        assert_eq!(count, usize::from(list == "strings"), "{list}");
+    }
+}

@@ -3,8 +3,11 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rustix::fs::{Advice, fadvise};
 
 use crate::index::layout::{
     BLOCK_BYTES, COLUMN_COUNT, Column, ColumnEntry, Directory, HEADER_BYTES, MAGIC, MOST_DIRECTORY_BYTES,
@@ -21,6 +24,9 @@ type Block = Arc<Vec<u8>>;
 /// What cannot be read or is not what was written gives zeros; [`Self::damage`] tells from then on.
 pub(crate) struct Blocks {
     file: File,
+    /// The same file for single blocks: they lie anywhere, and the system would read up to megabytes behind each (49 MiB for a page of 200
+    /// concatenated strings, where 6 are needed).
+    scattered: File,
     checksums: Vec<u32>,
     columns: [Option<ColumnEntry>; COLUMN_COUNT],
     /// Each block has one place to be kept in.
@@ -76,6 +82,7 @@ impl Blocks {
             columns[entry.column as usize] = Some(entry);
         }
         let blocks = Self {
+            scattered: without_read_ahead(&file)?,
             file,
             checksums: checksums.as_chunks::<4>().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect(),
             columns,
@@ -208,7 +215,7 @@ impl Blocks {
         while block < end_block {
             let count = PIECE_BLOCKS.min(end_block - block);
             let bytes = &mut piece[..count as usize * BLOCK_BYTES];
-            if !self.read_blocks(entry.first_block + block, bytes) {
+            if !self.read_blocks(&self.file, entry.first_block + block, bytes) {
                 return;
             }
             let begin = block * BLOCK_BYTES as u64;
@@ -228,7 +235,7 @@ impl Blocks {
             return Some(Arc::clone(block));
         }
         let mut bytes = vec![0; BLOCK_BYTES];
-        if !self.read_blocks(number, &mut bytes) {
+        if !self.read_blocks(&self.scattered, number, &mut bytes) {
             return None;
         }
         let block = Arc::new(bytes);
@@ -237,8 +244,8 @@ impl Blocks {
     }
 
     /// Whether whole blocks could be read and are what was written.
-    fn read_blocks(&self, first: u64, bytes: &mut [u8]) -> bool {
-        if let Err(error) = self.file.read_exact_at(bytes, first * BLOCK_BYTES as u64) {
+    fn read_blocks(&self, file: &File, first: u64, bytes: &mut [u8]) -> bool {
+        if let Err(error) = file.read_exact_at(bytes, first * BLOCK_BYTES as u64) {
             self.report(|| format!("block {first}: {error}"));
             return false;
         }
@@ -250,4 +257,14 @@ impl Blocks {
         }
         true
     }
+}
+
+/// The file once more, read as asked and no further. A copy of the descriptor would share the advice.
+fn without_read_ahead(file: &File) -> io::Result<File> {
+    let Ok(again) = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())) else {
+        return file.try_clone();
+    };
+    // Only advice: without it reading is slower.
+    let _ = fadvise(&again, 0, None, Advice::Random);
+    Ok(again)
 }
