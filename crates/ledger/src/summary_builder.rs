@@ -52,6 +52,7 @@ struct StackState {
     realloc_count: u32,
     temporary_count: u32,
     process: ProcessIndex,
+    stack: StackIndex,
 }
 
 const _: () = assert!(size_of::<StackState>() == 64);
@@ -69,8 +70,11 @@ pub struct SummaryBuilder {
     by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
     /// Places in `by_heap` of the malloc heap, by process.
     malloc_places: Vec<u32>,
-    /// Stacks of the malloc heap, by number; the empty stack and other heaps are in `others`.
+    /// Stacks of the malloc heap, in the order in which they first allocate; the empty stack and other heaps are in `others`. (Of the
+    /// stack tree's nodes one in four to thirteen allocates: laid out by the nodes' numbers they took so many times the caches.)
     stacks: Vec<StackState>,
+    /// By stack: its place in `stacks` plus one, or 0.
+    stack_places: Vec<u32>,
     others: Vec<(ProcessIndex, HeapId, StackIndex, StackState)>,
     /// Places in `others`.
     other_places: HashMap<(ProcessIndex, HeapId, StackIndex), u32>,
@@ -153,16 +157,30 @@ impl SummaryBuilder {
     fn stack(&mut self, block: &Block) -> &mut StackState {
         let number = block.stack.0 as usize;
         if block.heap == HeapId::MALLOC && number != 0 {
-            if number >= self.stacks.len() {
-                self.stacks.resize((number + 1).max(self.stacks.len() * 3 / 2), StackState::default());
-            }
-            let state = &mut self.stacks[number];
+            let place = match self.stack_places.get(number) {
+                Some(&place) if place != 0 => place,
+                _ => self.new_stack(block),
+            };
+            let state = &mut self.stacks[place as usize - 1];
             state.process = block.process;
             return state;
         }
         self.other_stack(block)
     }
 
+    /// Makes room for a stack; its place plus one.
+    #[cold]
+    fn new_stack(&mut self, block: &Block) -> u32 {
+        self.stacks.push(StackState { stack: block.stack, ..StackState::default() });
+        let (number, place) = (block.stack.0 as usize, self.stacks.len() as u32);
+        if number >= self.stack_places.len() {
+            self.stack_places.resize((number + 1).max(self.stack_places.len() * 3 / 2), 0);
+        }
+        self.stack_places[number] = place;
+        place
+    }
+
+    #[cold]
     fn other_stack(&mut self, block: &Block) -> &mut StackState {
         let next = self.others.len() as u32;
         let key = (block.process, block.heap, block.stack);
@@ -197,9 +215,8 @@ impl SummaryBuilder {
         };
         let mut by_stack: Vec<StackTotals> = stacks
             .iter()
-            .enumerate()
-            .filter(|(_, state)| state.total_count != 0)
-            .map(|(number, state)| total(StackIndex(number as u32), HeapId::MALLOC, state))
+            .filter(|state| state.total_count != 0)
+            .map(|state| total(state.stack, HeapId::MALLOC, state))
             .collect();
         by_stack.extend(others.iter().map(|(_, heap, stack, state)| total(*stack, *heap, state)));
         by_stack.sort_by_key(|entry| (entry.stack, entry.heap, entry.process));
@@ -210,10 +227,11 @@ impl SummaryBuilder {
 impl Observer for SummaryBuilder {
     #[inline(always)]
     fn soon(&self, stack: StackIndex) -> u64 {
-        self.stacks.get(stack.0 as usize).map_or(0, |state| state.live.bytes)
+        let place = self.stack_places.get(stack.0 as usize).copied().unwrap_or_default() as usize;
+        self.stacks.get(place.wrapping_sub(1)).map_or(0, |state| state.live.bytes)
     }
 
-    #[inline]
+    #[inline(always)]
     fn born(&mut self, block: &Block) {
         let epoch = self.epoch;
         let is_realloc = u64::from(block.is_realloc);
@@ -246,7 +264,7 @@ impl Observer for SummaryBuilder {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn died(&mut self, block: &Block, death: &Death) {
         let epoch = self.epoch;
         let temporary = u32::from(death.is_temporary);
