@@ -8,9 +8,10 @@
 //! Nothing is taken on trust: the id's place must have held the first thread's, and the two words that say where the stack lies must
 //! enclose the stack pointer and the control block, which lies at the top of the stack.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::bounds::{self, StackRange};
+use crate::process::AGENT;
 use crate::x86_64::thread_pointer;
 
 /// `struct pthread.tid` on x86-64 (nptl/descr.h of glibc 2.31 to 2.43).
@@ -22,8 +23,6 @@ const ABOVE_BYTES: core::ops::Range<usize> = 0x8c0..0x2000;
 
 /// Whether this is glibc's control block as described above.
 static IS_KNOWN: AtomicBool = AtomicBool::new(false);
-/// The process's id; after a fork it is set again before any other thread is made.
-static PROCESS_ID: AtomicU32 = AtomicU32::new(0);
 
 fn word(offset: usize) -> usize {
     // SAFETY: callers stay within glibc's `struct pthread` of the calling thread.
@@ -32,13 +31,17 @@ fn word(offset: usize) -> usize {
 
 /// Learns from a thread whose ids the kernel has told whether the control block has them.
 pub(crate) fn learn(thread_id: u32, process_id: u32) {
-    PROCESS_ID.store(process_id, Relaxed);
+    if let Some(local) = AGENT.fork_local() {
+        local.process_id.store(process_id, Relaxed);
+    }
     IS_KNOWN.store(bounds::is_of_glibc() && word(THREAD_ID_OFFSET) as u32 == thread_id, Relaxed);
 }
 
-/// The calling thread's id and its process's; `None`: the kernel must be asked.
+/// The calling thread's id and its process's; `None`: the kernel must be asked. So it is by the first thread of a forked child, whose
+/// control block may still have the parent's id (a raw clone).
 pub(crate) fn ids() -> Option<(u32, u32)> {
-    IS_KNOWN.load(Relaxed).then(|| (word(THREAD_ID_OFFSET) as u32, PROCESS_ID.load(Relaxed)))
+    let process_id = AGENT.fork_local()?.process_id.load(Relaxed);
+    (process_id != 0 && IS_KNOWN.load(Relaxed)).then(|| (word(THREAD_ID_OFFSET) as u32, process_id))
 }
 
 /// The calling thread's own stack up to its control block, if `sp` lies on it.

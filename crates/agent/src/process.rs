@@ -44,6 +44,8 @@ pub(crate) struct ForkLocal {
     registration: AtomicU32,
     slot: AtomicU32,
     generation: AtomicU32,
+    /// The process's id; 0: the kernel has not been asked in this process.
+    pub(crate) process_id: AtomicU32,
     /// Next number of a stack node; node 0 is the empty stack, so the first is 1.
     pub(crate) node_count: AtomicU32,
     /// Pool buffer plus one of each node block.

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! no thread has a filter ------------------------------> go on
+//! a thread may but read, write and exit (strict mode) --> Error::SeccompForbids
 //! filters can be read (CAP_SYS_ADMIN) --none would end it-> go on
 //!                                     --one would --------> Error::SeccompForbids
 //! they cannot: no more of them than we have ourselves ---> go on: it is our container's
@@ -98,6 +99,10 @@ pub(crate) fn check(pid: u32, tids: impl Iterator<Item = u32>, calls: &[&[Call]]
             Err(_) if is_as_ours(pid, tid) => continue,
             Err(_) => return Err(Error::SeccompUnreadable { pid }),
         };
+        const STRICT: u32 = 1;
+        if filters.is_empty() && target::seccomp(pid, tid).is_some_and(|(mode, _)| mode == STRICT) {
+            return Err(Error::SeccompForbids { pid, call: "mmap" });
+        }
         if seen.contains(&filters) {
             continue;
         }

@@ -13,6 +13,9 @@ const KILL: &str = "0x80000000";
 const TRAP: &str = "0x00030000";
 /// EPERM.
 const REFUSE: &str = "0x00050001";
+/// No filter: a thread that may but read, write and exit.
+const STRICT: &str = "0";
+const MMAP: &str = "9";
 const SOCKETPAIR: &str = "53";
 const SYMLINK: &str = "88";
 const OPENAT: &str = "257";
@@ -40,6 +43,7 @@ fn a_filter_that_would_end_the_program_is_found_before_anything_is_done() {
         ("main", KILL, SOCKETPAIR, "socketpair"),
         ("thread", KILL, OPENAT, "openat"),
         ("main", TRAP, OPENAT, "openat"),
+        ("thread", STRICT, MMAP, "mmap"),
     ] {
         let mut victim = Victim::of("filtered", &[who, answer, call]);
         let (mut session, _folder) = session();

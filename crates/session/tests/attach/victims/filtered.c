@@ -1,5 +1,5 @@
 /* A seccomp filter: filtered WHO ANSWER CALL. WHO: "main" before it is ready, "thread" one that waits, "later" main at the first line.
-   ANSWER: what becomes of CALL (0x80000000: the process is killed); all other calls are allowed.
+   ANSWER: what becomes of CALL (0x80000000: the process is killed; 0 for "thread": strict mode); all other calls are allowed.
    For each line on standard input: 1000 pairs of malloc and free, then "done". */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -22,10 +22,14 @@ static void filter(void) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) _exit(9);
 }
 static volatile int is_filtered;
+static int waited_for[2];
 static void *wait_filtered(void *unused) {
-    filter();
+    char byte;
+    // Strict mode, if no answer is told.
+    if (answer) filter();
+    else if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)) _exit(9);
     is_filtered = 1;
-    for (;;) pause();
+    for (;;) read(waited_for[0], &byte, 1);
 }
 int main(int count, char **arguments) {
     char line[64];
@@ -37,7 +41,7 @@ int main(int count, char **arguments) {
     int is_later = !strcmp(arguments[1], "later");
     if (!strcmp(arguments[1], "main")) filter();
     if (!strcmp(arguments[1], "thread")) {
-        if (pthread_create(&thread, 0, wait_filtered, 0)) return 1;
+        if (pipe(waited_for) || pthread_create(&thread, 0, wait_filtered, 0)) return 1;
         while (!is_filtered) usleep(1000);
     }
     puts("ready");
