@@ -75,6 +75,7 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
     level.header = header;
     level.cursor = 0;
     level.limit = buffer.len() as u32;
+    AGENT.clock.try_to_own(&mut level.clock);
     if is_new && depth == 0 {
         // A forked child has its parent's modules, and the recorder must know that.
         modules::announce_all(&mut Records { scope });
@@ -99,7 +100,7 @@ fn write<const N: usize>(level: &mut Level, kind: RecordKind, rest: [u64; N]) {
         let first = level.words.add(level.cursor as usize);
         header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
         core::sync::atomic::compiler_fence(SeqCst);
-        let Some(ticks) = AGENT.event_ticks(level.start_ticks) else {
+        let Some(ticks) = AGENT.event_ticks(&mut level.clock) else {
             header.published.store(level.cursor * 8, Release);
             return;
         };
@@ -269,7 +270,7 @@ impl ModuleSink for Records<'_> {
                 (*next).store(word, Relaxed);
             }
             header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
-            let Some(ticks) = AGENT.event_ticks(level.start_ticks) else {
+            let Some(ticks) = AGENT.event_ticks(&mut level.clock) else {
                 header.published.store(level.cursor * 8, Release);
                 return;
             };

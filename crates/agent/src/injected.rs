@@ -14,7 +14,7 @@ use heapr_wire::{
     SESSION_RECORDING,
 };
 
-use crate::process::{ACTIVE, AGENT, CLOCK_MONOTONIC, CLOCK_TSC_ORDERED, STARTING, UNSTARTED};
+use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
 use crate::real::{MMAP, MREMAP, REAL, Real};
 use crate::x86_64::trampolines;
 use crate::{bounds, exec, foreign, hooks, modules, start, thread};
@@ -74,7 +74,7 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     foreign_count: foreign::INJECTED.0.len(),
     mappings: (&raw const mappings::MAPPINGS).cast(),
     mapping_count: mappings::MAPPINGS_MAX,
-    clock: &raw const AGENT.clock,
+    clock: AGENT.clock.choice(),
 });
 
 /// Starts the agent. Called by the injector on a stack of its own, before any function is hooked.
@@ -106,9 +106,9 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
         return Err(DisableReason::SessionClosed);
     }
     AGENT.start_ticks.store(control.start_ticks.load(Relaxed), Relaxed);
-    // Which thread comes first says nothing here: others are running already.
-    let clock = if flags & FLAG_CLOCK_TSC == 0 { CLOCK_MONOTONIC } else { CLOCK_TSC_ORDERED };
-    AGENT.clock.store(clock, Relaxed);
+    if flags & FLAG_CLOCK_TSC == 0 {
+        AGENT.clock.use_monotonic();
+    }
     AGENT.attach(pool)?;
     let session = parameters.session.get(..parameters.session_bytes as usize).unwrap_or_default();
     let [first, ..] = parameters.agent_path;

@@ -24,6 +24,7 @@
 
 mod bounds;
 mod control_block;
+mod event_clock;
 mod events;
 mod exec;
 mod flagged;
@@ -32,6 +33,7 @@ mod heaps;
 mod hooks;
 mod injected;
 mod kept_stack;
+mod known_rules;
 mod link_map;
 mod modules;
 mod process;

@@ -7,15 +7,16 @@
 //!
 //! Disabling points every trampoline at the real function: the program then runs on at full speed.
 
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
 use heapr_ring::{Pool, sys, writer};
 use heapr_wire::{
-    CLOCK_ENDED, DisableReason, FLAG_DROP_ON_FULL, FLAG_NO_FOLLOW, NO_SLOT, ORIGIN_ATTACH, ORIGIN_EXEC,
-    ORIGIN_FORK, PROCESS_DISABLED, SESSION_RECORDING, TICKS_MASK,
+    DisableReason, FLAG_DROP_ON_FULL, FLAG_NO_FOLLOW, NO_SLOT, ORIGIN_ATTACH, ORIGIN_EXEC, ORIGIN_FORK,
+    PROCESS_DISABLED, SESSION_RECORDING,
 };
 use writer::{ProcessClaim, SlotClaim, WaitOutcome};
 
+use crate::event_clock::{EventClock, View};
 use crate::{hooks, start};
 
 /// No hook has run yet.
@@ -26,13 +27,6 @@ pub(crate) const STARTING: u32 = 1;
 pub(crate) const ACTIVE: u32 = 2;
 /// Nothing is recorded any more.
 pub(crate) const DISABLED: u32 = 3;
-
-/// Clock choice: `rdtsc`, one thread.
-pub(crate) const CLOCK_TSC: u8 = 0;
-/// Clock choice: `rdtscp`, several threads: an allocation's time must not be read before the allocator has returned.
-pub(crate) const CLOCK_TSC_ORDERED: u8 = 1;
-/// Clock choice: CLOCK_MONOTONIC. (3 and 4 are [`heapr_wire::CLOCK_STOPPED`] and [`CLOCK_ENDED`].)
-pub(crate) const CLOCK_MONOTONIC: u8 = 2;
 
 /// Largest number of node blocks of one process.
 pub(crate) const NODE_BLOCKS_MAX: usize = 65_536;
@@ -66,8 +60,7 @@ pub(crate) struct Agent {
     pub(crate) state: AtomicU32,
     pool: AtomicPtr<Pool>,
     fork_local: AtomicPtr<ForkLocal>,
-    /// `CLOCK_*`.
-    pub(crate) clock: AtomicU8,
+    pub(crate) clock: EventClock,
     pub(crate) start_ticks: AtomicU64,
     /// Slot that this process, or the one it was forked from, had.
     last_slot: AtomicU32,
@@ -86,7 +79,7 @@ pub(crate) static AGENT: Agent = Agent {
     state: AtomicU32::new(UNSTARTED),
     pool: AtomicPtr::new(core::ptr::null_mut()),
     fork_local: AtomicPtr::new(core::ptr::null_mut()),
-    clock: AtomicU8::new(CLOCK_TSC),
+    clock: EventClock::new(),
     start_ticks: AtomicU64::new(0),
     last_slot: AtomicU32::new(NO_SLOT),
     registration_count: AtomicU32::new(0),
@@ -129,34 +122,28 @@ impl Agent {
         Ok(())
     }
 
-    /// The time for an event, in ticks since the session's start. `None`: a detach is under way, and some calls go unseen already.
-    /// What is recorded of the others would contradict the rest.
+    /// The time for an event; see [`EventClock::event_ticks`].
     #[inline(always)]
-    pub(crate) fn event_ticks(&self, start_ticks: u64) -> Option<u64> {
-        let ticks = match self.clock.load(Relaxed) {
-            CLOCK_TSC => sys::ticks_unordered(),
-            CLOCK_TSC_ORDERED => sys::ticks_ordered(),
-            CLOCK_MONOTONIC => sys::monotonic_ns(),
-            _ => {
-                self.take_leave();
-                return None;
-            }
-        };
-        Some(ticks.wrapping_sub(start_ticks) & TICKS_MASK)
+    pub(crate) fn event_ticks(&self, view: &mut View) -> Option<u64> {
+        let ticks = self.clock.event_ticks(view);
+        if ticks.is_none() {
+            self.take_leave();
+        }
+        ticks
     }
 
     /// There is no time any more: ends the recording for good if the injector said so.
     #[cold]
     #[inline(never)]
     fn take_leave(&self) {
-        if self.clock.load(Relaxed) == CLOCK_ENDED && self.is_active() {
+        if self.clock.is_ended() && self.is_active() {
             self.disable(DisableReason::LetGo);
         }
     }
 
     /// The time for anything else.
-    fn now_ticks(&self, start_ticks: u64) -> u64 {
-        self.event_ticks(start_ticks).unwrap_or_default()
+    fn now_ticks(&self) -> u64 {
+        self.clock.now_ticks(self.start_ticks.load(Relaxed))
     }
 
     /// The process's slot, registering it if this is the first call in this address space (also after a fork).
@@ -213,7 +200,7 @@ impl Agent {
                 _ => ORIGIN_EXEC,
             },
             parent_slot: if is_fork { self.last_slot.load(Relaxed) } else { NO_SLOT },
-            start_ticks: self.now_ticks(self.start_ticks.load(Relaxed)),
+            start_ticks: self.now_ticks(),
         };
         let Some(claim) = writer::claim_process(pool, claim) else {
             self.disable(DisableReason::NoProcessSlot);
@@ -238,7 +225,7 @@ impl Agent {
         purpose: writer::BufferUse,
         waited: &mut u64,
     ) -> Option<u32> {
-        let ticks = self.now_ticks(self.start_ticks.load(Relaxed));
+        let ticks = self.now_ticks();
         if let Some(index) = writer::claim_buffer(pool, purpose, ticks) {
             return Some(index);
         }
@@ -247,7 +234,7 @@ impl Agent {
         }
         let start_ns = sys::monotonic_ns();
         let outcome = writer::wait_for(pool, || {
-            let ticks = self.now_ticks(self.start_ticks.load(Relaxed));
+            let ticks = self.now_ticks();
             writer::claim_buffer(pool, purpose, ticks)
         });
         *waited = sys::monotonic_ns().saturating_sub(start_ns);

@@ -9,8 +9,7 @@
 //! ```
 //!
 //! The frames inside of the change stand. From there outwards each frame is unwound, and takes the place of the kept one, until a
-//! kept frame is met whose words have not changed either. Nothing is moved, and only hashes are made anew for what stands further
-//! in. Where the shape differs in anything nothing has been written, and [`crate::stack`] goes the general way. (Of the test program
+//! kept frame is met whose words have not changed either. Nothing is moved, and what stands further in keeps its part of the hash. Where the shape differs in anything nothing has been written, and [`crate::stack`] goes the general way. (Of the test program
 //! with frames that change on thirty levels nine of ten new stacks are repaired.)
 //!
 //! **The frame pointer** may be unproven in a frame that does not need it. A repaired frame must say the same of it as the one before
@@ -23,11 +22,10 @@ use crate::bounds::StackRange;
 use crate::events;
 use crate::kept_stack::{Frame, Kept, Start, Word, read};
 use crate::modules;
-use crate::rules;
 use crate::shortcut::Shortcuts;
 use crate::thread::Scope;
-use crate::tree;
 use crate::x86_64::{Rule, Step};
+use crate::{stack, tree};
 
 /// Frames repaired in one stack, at most: with 16 the room for them is 1 KiB of the program's stack.
 const REPAIRED_MAX: usize = 16;
@@ -60,7 +58,7 @@ impl Work {
     }
 
     #[inline(always)]
-    fn all(&self) -> impl Iterator<Item = &Repaired> {
+    fn all(&self) -> impl DoubleEndedIterator<Item = &Repaired> + ExactSizeIterator {
         let written = self.repaired.iter().take(self.count);
         // SAFETY: the first `count` are counted once they are written.
         written.map(|repaired| unsafe { repaired.assume_init_ref() })
@@ -80,13 +78,13 @@ pub(crate) unsafe fn repair(scope: &mut Scope, range: StackRange, change: usize)
     let kept = &mut level.kept;
     let mut work = Work { repaired: [MaybeUninit::uninit(); REPAIRED_MAX], count: 0 };
     // SAFETY: (1), (2).
-    let outermost = unsafe { unwind_in_place(kept, range, change, &mut work) }?;
+    unsafe { unwind_in_place(kept, range, change, &mut work) }?;
     if is_outermost_level {
         // Not for the ways: for the nodes that it remembers.
         let _ = Shortcuts::is_there(kept);
     }
     // SAFETY: frames of the kept stack, and their own words.
-    unsafe { commit(kept, outermost, &work) };
+    unsafe { commit(kept, &work) };
     // SAFETY: null, or a slot of the pool, which is never unmapped.
     if let Some(slot) = unsafe { level.slot.as_ref() } {
         events::add(&slot.stack_count, 1);
@@ -99,9 +97,9 @@ pub(crate) unsafe fn repair(scope: &mut Scope, range: StackRange, change: usize)
     Some(level.kept.node)
 }
 
-/// Unwinds from the innermost change on. Gives the outermost frame that is another than before.
+/// Unwinds from the innermost change on, to the outermost frame that is another than before.
 #[inline(always)]
-unsafe fn unwind_in_place(kept: &Kept, range: StackRange, change: usize, work: &mut Work) -> Option<usize> {
+unsafe fn unwind_in_place(kept: &Kept, range: StackRange, change: usize, work: &mut Work) -> Option<()> {
     // SAFETY: (2) of `repair`.
     let mut index = unsafe { frame_of_word(kept, kept.depth, change) };
     // SAFETY: `index` is always below the depth.
@@ -112,7 +110,7 @@ unsafe fn unwind_in_place(kept: &Kept, range: StackRange, change: usize, work: &
         let outer_index = index.checked_sub(1)?;
         // SAFETY: below the depth.
         let outer = unsafe { *kept.frame(outer_index) };
-        let rule = rules::cached(pc as u64)?;
+        let rule = stack::cached_rule(kept, pc)?;
         let has_bp_word = rule.restores_bp() && outer.needs_bp;
         let says_the_same = frame.settles_bp == (rule.uses_bp() || rule.restores_bp())
             && (!frame.settles_bp || frame.needs_bp == rule.uses_bp())
@@ -147,7 +145,7 @@ unsafe fn unwind_in_place(kept: &Kept, range: StackRange, change: usize, work: &
             // SAFETY: as for the first change: the frame met lies on the stack that is being unwound.
             let change = unsafe { kept.first_change(first_word) };
             if change == 0 {
-                return Some(index);
+                return Some(());
             }
             // SAFETY: as above; a word of one of the frames below `index`.
             unsafe {
@@ -203,32 +201,42 @@ fn step(
 
 /// Puts the frames into their places, and finds the node.
 #[inline(always)]
-unsafe fn commit(kept: &mut Kept, outermost: usize, work: &Work) {
+unsafe fn commit(kept: &mut Kept, work: &Work) {
     let salt = modules::salt();
-    for repaired in work.all() {
+    // By how much the hash changes from a repaired frame inwards.
+    let mut changes = [0_u64; REPAIRED_MAX];
+    let mut change = 0_u64;
+    for (repaired, place) in work.all().rev().zip(&mut changes) {
+        let outer_hash = match repaired.index.checked_sub(1) {
+            // SAFETY: below the depth.
+            Some(outer) => unsafe { kept.frame(outer).hash },
+            None => tree::ROOT_HASH,
+        };
         // SAFETY: the index of a kept frame.
         let frame = unsafe { kept.frame(repaired.index) };
+        let hash = tree::path_hash(outer_hash, repaired.index, repaired.pc as u64, salt);
+        change = change.wrapping_add(hash.wrapping_sub(frame.hash));
+        *place = change;
         frame.pc = repaired.pc;
         frame.bp = repaired.bp;
     }
-    let mut hash = match outermost.checked_sub(1) {
-        // SAFETY: below the depth.
-        Some(outer) => unsafe { kept.frame(outer).hash },
-        None => tree::ROOT_HASH,
-    };
-    for index in outermost..kept.depth {
-        // SAFETY: below the depth.
-        let frame = unsafe { kept.frame(index) };
-        hash = tree::path_hash(hash, frame.pc as u64, salt);
-        frame.hash = hash;
-    }
-    // The words are copied while the table's entry is on its way.
+    // SAFETY: a stack is kept.
+    let hash = unsafe { kept.frame(kept.depth.wrapping_sub(1)).hash }.wrapping_add(change);
+    // The rest is written while the tables' entries are on their way.
+    stack::node_soon(kept, hash);
     tree::soon(hash);
-    for repaired in work.all() {
+    let mut end = kept.depth;
+    for (repaired, change) in work.all().zip(changes.iter().take(work.count).rev()) {
+        for index in repaired.index..end {
+            // SAFETY: below the depth.
+            let frame = unsafe { kept.frame(index) };
+            frame.hash = frame.hash.wrapping_add(*change);
+        }
+        end = repaired.index;
         for (offset, word) in repaired.words.iter().enumerate().take(repaired.count) {
             // SAFETY: as many words as the frame has read, and had before, from the same first one on.
             unsafe { *kept.words.add(repaired.first_word.wrapping_add(offset)) = word.assume_init() };
         }
     }
-    kept.node = crate::stack::node_of(kept, hash);
+    kept.node = stack::node_of(kept, hash);
 }

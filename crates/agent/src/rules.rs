@@ -18,7 +18,7 @@ use crate::x86_64::Rule;
 
 /// Entries of the first table (128 KiB). Growth doubles it.
 const FIRST_CAPACITY: usize = 1 << 14;
-/// Places for distinct rules: as many as a number can name. The memory is touched where rules are.
+/// Places for distinct rules: as many as a number can name.
 const RULES_MAX: usize = 1 << 16;
 /// Return addresses above this are not cached: no program on x86-64 has any (57-bit addresses are handed out on request only).
 const ADDRESS_MAX: u64 = 1 << 48;
@@ -32,7 +32,8 @@ struct Table {
 
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(core::ptr::null_mut());
 static GROWING: AtomicU32 = AtomicU32::new(0);
-/// The distinct rules, open-addressing by their bits; 0: free.
+/// The distinct rules, one after the other, so that they share few cache lines; 0: free. Number 0 is none:
+/// a free entry names it.
 static RULES: [AtomicU64; RULES_MAX] = [const { AtomicU64::new(0) }; RULES_MAX];
 
 impl Table {
@@ -62,13 +63,25 @@ fn current() -> Option<&'static Table> {
 }
 
 #[inline(always)]
-fn hash(word: u64) -> usize {
+pub(crate) fn hash(word: u64) -> usize {
     (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
 }
 
 /// The rule for a frame that returns to `return_address`, if it is cached.
 #[inline(always)]
 pub(crate) fn cached(return_address: u64) -> Option<Rule> {
+    of_entry(entry(return_address)?)
+}
+
+/// The rule that an entry names.
+#[inline(always)]
+pub(crate) fn of_entry(entry: u64) -> Option<Rule> {
+    Rule::from_bits(RULES.get(entry as usize % RULES_MAX)?.load(Relaxed))
+}
+
+/// The entry of a return address, if it is cached.
+#[inline(always)]
+pub(crate) fn entry(return_address: u64) -> Option<u64> {
     let entries = current()?.entries();
     let mask = entries.len().wrapping_sub(1);
     let mut place = hash(return_address) & mask;
@@ -76,7 +89,7 @@ pub(crate) fn cached(return_address: u64) -> Option<Rule> {
         // Acquire: pairs with the Release in `insert`; the rule that the entry names is there.
         let entry = entries.get(place)?.load(Acquire);
         if entry >> 16 == return_address {
-            return Rule::from_bits(RULES.get(entry as usize % RULES_MAX)?.load(Relaxed));
+            return Some(entry);
         }
         if entry == 0 {
             return None;
@@ -99,17 +112,15 @@ pub(crate) fn look_up(return_address: u64, recorder: &mut dyn modules::ModuleSin
     rule
 }
 
-/// The number of a rule, which gets one if it is new. `None`: there are too many.
+/// The number of a rule, which gets the next one if it is new. `None`: there are too many.
 fn number_of(rule: u64) -> Option<usize> {
-    let first = hash(rule);
-    // Rules beyond the numbers' range are looked up each time: a few probes, not the whole table.
-    for step in 0..64 {
-        let number = first.wrapping_add(step) % RULES_MAX;
-        let place = RULES.get(number)?;
-        match place.compare_exchange(0, rule, Relaxed, Relaxed) {
-            Ok(_) => return Some(number),
-            Err(known) if known == rule => return Some(number),
-            Err(_) => {}
+    for (number, place) in RULES.iter().enumerate().skip(1) {
+        let mut known = place.load(Relaxed);
+        if known == 0 {
+            known = place.compare_exchange(0, rule, Relaxed, Relaxed).map_or_else(|known| known, |_| rule);
+        }
+        if known == rule {
+            return Some(number);
         }
     }
     None

@@ -16,7 +16,9 @@
 use heapr_ring::sys;
 
 use crate::kept_stack::{Frame, Kept, Start, Word};
+use crate::known_rules::KnownRules;
 use crate::tree;
+use crate::x86_64::prefetch;
 
 /// Frames of a way. With 8, redis unwound 432,000 stacks anew that had nine fresh frames each, and Node 3.7 million frames; with 16
 /// it is 5,000 stacks and 0.3 million frames.
@@ -73,6 +75,7 @@ pub(crate) struct Shortcuts {
     next: [u8; SETS],
     ways: [[Way; WAYS]; SETS],
     nodes: [KnownNode; NODES],
+    pub(crate) rules: KnownRules,
 }
 
 /// A way that leads from the start asked for to `base_index` of the kept stack.
@@ -114,6 +117,14 @@ impl Shortcuts {
     #[inline(never)]
     fn allocate() -> *mut Self {
         sys::map_anonymous(size_of::<Self>(), false).map_or(core::ptr::null_mut(), <*mut u8>::cast)
+    }
+
+    /// The node of the path with this hash is asked for soon: its entry is pulled into the caches.
+    #[inline(always)]
+    pub(crate) fn node_soon(&self, hash: u64) {
+        if let Some(known) = self.nodes.get((hash >> 32) as usize % NODES) {
+            prefetch(core::ptr::from_ref(known).cast());
+        }
     }
 
     /// The node of the path with this hash, looked up in the tree only if it is not remembered.

@@ -103,10 +103,11 @@ fn finish_specially(scope: &mut Scope, node: u32, start: Start, verify_every: u3
         return cut;
     }
     let (mut cut, mut hash) = (tree::ROOT, tree::ROOT_HASH);
-    for index in kept.depth.wrapping_sub(max_frames)..kept.depth {
+    let first = kept.depth.wrapping_sub(max_frames);
+    for index in first..kept.depth {
         // SAFETY: below the depth.
         let pc = unsafe { kept.frame(index).pc };
-        hash = tree::path_hash(hash, pc as u64, modules::salt());
+        hash = tree::path_hash(hash, index.wrapping_sub(first), pc as u64, modules::salt());
         let Some(node) = tree::find(hash).or_else(|| tree::add(cut, pc as u64, hash)) else {
             return tree::ROOT;
         };
@@ -140,6 +141,10 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
             kept.depth = 0;
             kept.is_unprovable = false;
             kept.code_epoch = epoch;
+        }
+        // SAFETY: null, or a table of this level alone, which is never unmapped.
+        if let Some(shortcuts) = unsafe { kept.shortcuts.as_mut() } {
+            shortcuts.rules.hold_for(epoch);
         }
     }
     if let Some(node) = by_shortcut(scope, start, first_range) {
@@ -212,7 +217,7 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
             break;
         }
         let words_before = fresh_words;
-        let rule = match rules::cached(state.pc as u64) {
+        let rule = match cached_rule(kept, state.pc) {
             Some(rule) => rule,
             None => {
                 if let Some(slot) = slot(scope) {
@@ -337,6 +342,16 @@ fn keep_shortcut(scope: &mut Scope, start: Start, base: usize, fresh: usize) {
     }
 }
 
+/// The rule for a frame that returns to `pc`, if it is known. The kept stack's epoch is the present one.
+#[inline(always)]
+pub(crate) fn cached_rule(kept: &Kept, pc: usize) -> Option<Rule> {
+    // SAFETY: null, or a table of this level alone, which is never unmapped.
+    match unsafe { kept.shortcuts.as_mut() } {
+        Some(shortcuts) => shortcuts.rules.cached(pc as u64),
+        None => rules::cached(pc as u64),
+    }
+}
+
 /// The counters of this level, if it has a slot yet.
 fn slot(scope: &mut Scope) -> Option<&'static heapr_wire::ThreadSlot> {
     // SAFETY: null, or a slot of the pool, which is never unmapped.
@@ -429,6 +444,13 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
             }
             None => (0, tree::ROOT_HASH, false),
         };
+        for number in 0..fresh {
+            let frame = &mut *kept.fresh.add(fresh - 1 - number);
+            hash = tree::path_hash(hash, base.wrapping_add(number), frame.pc as u64, salt);
+            frame.hash = hash;
+        }
+        // The frames are moved while the entry is on its way.
+        node_soon(kept, hash);
         let mut source_end = fresh_words;
         for number in 0..fresh {
             let frame = *kept.fresh.add(fresh - 1 - number);
@@ -441,10 +463,8 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
                 *kept.words.add(words_end as usize + offset) = *kept.fresh_words.add(source_end + offset);
             }
             words_end = words_end.wrapping_add(count as u32);
-            hash = tree::path_hash(hash, frame.pc as u64, salt);
             needs_bp = if frame.settles_bp { frame.needs_bp } else { needs_bp };
-            *kept.frame(base.wrapping_add(number)) =
-                Frame { words_end, hash, needs_bp, has_bp_word, ..frame };
+            *kept.frame(base.wrapping_add(number)) = Frame { words_end, needs_bp, has_bp_word, ..frame };
         }
         kept.depth = base.wrapping_add(fresh);
     }
@@ -461,6 +481,16 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
         kept.depth = 0;
     }
     kept.node
+}
+
+/// The node of the path with this hash is looked up soon, among those that the thread remembers. (To prefetch the large table's entry too
+/// took clang as much time as waiting for it does where it is needed: what it misses is the translation of the address.)
+#[inline(always)]
+pub(crate) fn node_soon(kept: &Kept, hash: u64) {
+    // SAFETY: null, or a table of this level alone, which is never unmapped.
+    if let Some(shortcuts) = unsafe { kept.shortcuts.as_ref() } {
+        shortcuts.node_soon(hash);
+    }
 }
 
 /// The node of the kept stack, whose path has this hash.

@@ -11,7 +11,7 @@ use heapr_ring::{Pool, sys};
 use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDING};
 
 use crate::bounds;
-use crate::process::{ACTIVE, AGENT, CLOCK_MONOTONIC, STARTING, UNSTARTED};
+use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
 use crate::real::REAL;
 use crate::{exec, flagged, foreign, hooks, link_map, modules, thread};
 
@@ -94,7 +94,7 @@ fn join(path: &PoolPath) -> Result<(), DisableReason> {
     let is_recording = control.state.load(Relaxed) == SESSION_RECORDING;
     AGENT.start_ticks.store(control.start_ticks.load(Relaxed), Relaxed);
     if flags & FLAG_CLOCK_TSC == 0 {
-        AGENT.clock.store(CLOCK_MONOTONIC, Relaxed);
+        AGENT.clock.use_monotonic();
     }
     if !is_recording {
         return Err(DisableReason::SessionClosed);

@@ -9,14 +9,15 @@
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
 
 use heapr_ring::{sys, writer};
 use heapr_wire::{BufferHeader, ProcessSlot, THREAD_ENDED, ThreadSlot};
 
 use crate::bounds::KnownRanges;
+use crate::event_clock::View;
 use crate::kept_stack::Kept;
-use crate::process::{AGENT, CLOCK_TSC, CLOCK_TSC_ORDERED};
+use crate::process::AGENT;
 use crate::x86_64::thread_pointer;
 use crate::{control_block, events, link_map};
 
@@ -34,8 +35,7 @@ pub(crate) struct Level {
     pub(crate) cursor: u32,
     /// Words that fit.
     pub(crate) limit: u32,
-    /// Clock value at the session's start.
-    pub(crate) start_ticks: u64,
+    pub(crate) clock: View,
     /// Address of the last allocation recorded here: an entry point that calls another one inside must count once.
     pub(crate) last_address: usize,
     /// Block whose free was recorded by an outer entry point that is now calling an inner one.
@@ -180,8 +180,6 @@ static FREE_STATES: AtomicU64 = AtomicU64::new(0);
 static END_KEY: AtomicU32 = AtomicU32::new(0);
 /// `pthread_setspecific`; 0 without one.
 static SET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
-/// The main thread's state, so that thread count 2 can be told from thread 1 registered again.
-static FIRST_STATE: AtomicPtr<ThreadState> = AtomicPtr::new(core::ptr::null_mut());
 
 const ADDRESS_BITS: u64 = (1 << 48) - 1;
 
@@ -193,11 +191,6 @@ fn register() -> Option<*mut ThreadState> {
     };
     make_ready(state, control_block::ids());
     thread_pointer::set_current(state);
-    let first = FIRST_STATE.compare_exchange(core::ptr::null_mut(), state, Relaxed, Relaxed);
-    if first.is_err() {
-        // From the second thread on, allocation times are read in order with the allocator's memory accesses.
-        let _ = AGENT.clock.compare_exchange(CLOCK_TSC, CLOCK_TSC_ORDERED, Relaxed, Relaxed);
-    }
     AGENT.thread_count.fetch_add(1, Relaxed);
     arm_end_of_thread(state);
     Some(state)
@@ -217,7 +210,7 @@ fn make_ready(state: *mut ThreadState, known_ids: Option<(u32, u32)>) {
     state.is_ready = 1;
     let start_ticks = AGENT.start_ticks.load(Relaxed);
     for level in &mut state.levels {
-        level.start_ticks = start_ticks;
+        level.clock.begin(thread_id, start_ticks);
     }
 }
 
@@ -227,6 +220,7 @@ impl ThreadState {
     pub(crate) fn revive(&mut self) {
         if self.is_ready == 0 {
             make_ready(self, None);
+            AGENT.clock.disown();
         }
     }
 }

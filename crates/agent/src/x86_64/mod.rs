@@ -5,6 +5,7 @@ mod call_frame;
 mod exec_lists;
 mod expression;
 pub(crate) mod full;
+mod ordered_time;
 mod prefetch;
 mod rule;
 mod signal_return;
@@ -15,5 +16,6 @@ pub(crate) mod trampolines;
 
 pub use byte_reader::SEGMENTS_MAX;
 pub use call_frame::EhFrameHdr;
+pub(crate) use ordered_time::{load_after, wait_for_loads};
 pub(crate) use prefetch::prefetch;
 pub use rule::{Rule, Step, rule_for};
