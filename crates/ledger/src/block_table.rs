@@ -1,39 +1,45 @@
 //! The live blocks, by process, heap and address, laid out as the heap itself is.
 //!
 //! ```text
-//! directory (hash)              regions               groups                       records
-//! (owner, address / 32 KiB, --> up to 64 parts   -->  up to 32 slots of 16    -->  size, time, stack, thread
-//!  address % 16)                of 512 bytes: group   bytes of heap: record        (24 bytes; the last freed is
-//!                                                                                  the next to be used)
+//! directory (hash): regions                      groups                       records
+//! (owner, address / 32 KiB, address % 16)   -->  32 slots of 16          -->  size, time, stack, thread
+//! up to 64 parts of 512 bytes: group             bytes of heap: record        (24 bytes; the last freed is
+//!                                                                             the next to be used)
 //! ```
 //!
 //! An allocator hands out neighbours one after the other, and programs free neighbours together: neighbours share cache
 //! lines at each level, and records taken one after the other lie one after the other. (A plain hash table of blocks took
 //! 220 ns an event, in cache and page misses alone, on a program with a million live blocks: two thirds of the recorder's
-//! time.) Regions and groups hold only what is there (`runs`): a block costs 24 bytes and a word or two, its share of a group (24 bytes
-//! to 512 of heap) and of a region (a word for each group, 16 bytes and its place in the directory to 32 KiB).
+//! time.) Regions and groups hold only what is there (`runs`, `group`): a block costs 24 bytes, its share of a group (24 bytes to 512 of
+//! heap; 32 more where there are more than four blocks, or 128 from nine on) and of a region (its place in the directory of 32 bytes, a word
+//! for each group, 16 bytes to 32 KiB). A block of 1,000 bytes takes 58 bytes so, one of 48 bytes 36.
 //!
-//! Empty groups stay until there are twice as many groups as at the last sweep; then they and their regions are given back.
+//! Empty groups stay until there are twice as many groups as at the last sweep; then they and their regions are given back
+//! ([`BlockTable::tidy_up`], between events that are looked up together).
 //!
-//! What still misses the caches is looked up for many events at once ([`BlockTable::hint`], [`BlockTable::soon`]): the processor waits for
-//! all of those loads together instead of for one after the other.
+//! What still misses the caches is looked up for many events at once ([`BlockTable::hint_in`], [`BlockTable::soon`]): the processor waits
+//! for all of those loads together instead of for one after the other.
 
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex};
 
 use crate::block_record::{BlockRecord, is_of, owner};
 use crate::cut::Cut;
+use crate::group::{Group, Rooms, SLOT_COUNT};
 use crate::runs::{Run, Runs, places};
 
 /// Smallest directory.
 const FIRST_CAPACITY: usize = 1 << 6;
 /// Fewest groups that are worth a sweep.
 const SWEPT_MIN: usize = 1 << 10;
-/// Slots of a group.
-const SLOT_COUNT: usize = 32;
 /// Groups of a region.
-const PART_COUNT: usize = 64;
+const PART_BITS: u32 = 6;
+const PART_COUNT: usize = 1 << PART_BITS;
 
-/// A place of the directory: 16 bytes.
+/// Numbers of records and regions are below these: more would take 100 GB.
+const RECORDS_MAX: usize = u32::MAX as usize;
+const REGIONS_MAX: usize = 1 << 26;
+
+/// A place of the directory: half a cache line.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     /// As a group's key, without the part.
@@ -41,20 +47,22 @@ struct Place {
     /// Process + 1 (24 bits), heap (8 bits); 0: no region.
     owner: u32,
     region: u32,
+    /// The numbers of its groups.
+    groups: Run,
 }
 
-const NO_PLACE: Place = Place { key: 0, owner: 0, region: 0 };
+const _: () = assert!(size_of::<Place>() == 32);
 
-/// What a group covers, and the numbers of its records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Home {
+const NO_PLACE: Place = Place { key: 0, owner: 0, region: 0, groups: Run::EMPTY };
+
+/// What a region covers: for those who come from a group.
+#[derive(Debug, Clone, Copy)]
+struct Region {
     key: u64,
-    /// 0: the group is not in use.
     owner: u32,
-    records: Run<u32>,
 }
 
-/// The group that an address probably belongs to.
+/// The group that an address belongs to, if it had one when that was looked up. Good until the table is tidied up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hint(u32);
 
@@ -89,13 +97,11 @@ fn address(key: u64, slot: usize) -> u64 {
 #[derive(Debug)]
 pub(crate) struct BlockTable {
     directory: Vec<Place>,
-    /// The numbers of their groups.
-    regions: Vec<Run<u64>>,
+    regions: Vec<Region>,
     region_runs: Runs,
     free_regions: Vec<u32>,
-    /// By group.
-    homes: Vec<Home>,
-    runs: Runs,
+    groups: Vec<Group>,
+    rooms: Rooms,
     free_groups: Vec<u32>,
     /// Groups in use when the next sweep is due.
     sweep_at: usize,
@@ -111,8 +117,8 @@ impl BlockTable {
             regions: Vec::new(),
             region_runs: Runs::default(),
             free_regions: Vec::new(),
-            homes: Vec::new(),
-            runs: Runs::default(),
+            groups: Vec::new(),
+            rooms: Rooms::default(),
             free_groups: Vec::new(),
             sweep_at: SWEPT_MIN,
             records: Vec::new(),
@@ -156,40 +162,32 @@ impl BlockTable {
     #[inline(always)]
     fn group(&self, owner: u32, key: u64) -> Option<usize> {
         let place = self.find(owner, key).ok()?;
-        let region = &self.regions[self.directory[place].region as usize];
-        self.region_runs.get(region, part(key)).map(|group| group as usize)
+        self.region_runs.get(&self.directory[place].groups, part(key)).map(|group| group as usize)
     }
 
     #[inline(always)]
     fn hinted_group(&self, owner: u32, key: u64, hint: Hint) -> Option<usize> {
-        let hinted = hint.0 as usize;
-        if self.homes.get(hinted).is_some_and(|home| home.key == key && home.owner == owner) {
-            return Some(hinted);
-        }
-        self.group(owner, key)
+        if hint == Hint::NONE { self.group(owner, key) } else { Some(hint.0 as usize) }
     }
 
-    /// The region of an address, for [`Self::hint_in`].
+    /// The place of an address's region, for [`Self::hint_in`].
     #[inline(always)]
-    pub(crate) fn region(&self, process: ProcessIndex, heap: HeapId, address: u64) -> u32 {
-        match self.find(owner(process, heap), key(address)) {
-            Ok(place) => self.directory[place].region,
-            Err(_) => u32::MAX,
-        }
+    pub(crate) fn place(&self, process: ProcessIndex, heap: HeapId, address: u64) -> u32 {
+        self.find(owner(process, heap), key(address)).map_or(u32::MAX, |place| place as u32)
     }
 
     /// Looks up where a block is, in its region.
     #[inline(always)]
-    pub(crate) fn hint_in(&self, region: u32, address: u64) -> Hint {
-        let region = self.regions.get(region as usize);
-        let group = region.and_then(|region| self.region_runs.get(region, part(key(address))));
+    pub(crate) fn hint_in(&self, place: u32, address: u64) -> Hint {
+        let place = self.directory.get(place as usize);
+        let group = place.and_then(|place| self.region_runs.get(&place.groups, part(key(address))));
         group.map_or(Hint::NONE, Hint)
     }
 
     /// Pulls what is known of a group into the caches; what it answers means nothing.
     #[inline(always)]
     pub(crate) fn touch(&self, hint: Hint) -> u32 {
-        self.homes.get(hint.0 as usize).map_or(0, |home| home.records.taken)
+        self.groups.get(hint.0 as usize).map_or(0, |group| group.home)
     }
 
     /// Looks up where a block is.
@@ -202,8 +200,8 @@ impl BlockTable {
     /// Pulls what is known of a block into the caches; the number of its record plus one, 0 for none.
     #[inline(always)]
     pub(crate) fn soon(&self, hint: Hint, address: u64) -> u32 {
-        let home = self.homes.get(hint.0 as usize);
-        home.and_then(|home| self.runs.get(&home.records, slot(address))).map_or(0, |record| record + 1)
+        let group = self.groups.get(hint.0 as usize);
+        group.and_then(|group| self.rooms.get(group, slot(address))).map_or(0, |record| record + 1)
     }
 
     /// The stack of a record that [`BlockTable::soon`] has named.
@@ -216,47 +214,66 @@ impl BlockTable {
             .map_or(StackIndex::EMPTY, |record| StackIndex(record.stack))
     }
 
-    #[inline]
-    fn add_group(&mut self, owner: u32, key: u64) -> usize {
-        if self.homes.len() - self.free_groups.len() >= self.sweep_at {
+    /// Gives back groups without blocks when there are many. Hints of before are no longer good.
+    #[inline(always)]
+    pub(crate) fn tidy_up(&mut self) {
+        if self.groups.len() - self.free_groups.len() >= self.sweep_at {
             self.sweep();
         }
-        let home = Home { key, owner, records: Run::empty() };
+    }
+
+    /// A new group; `None` if there can be no more.
+    #[inline]
+    fn add_group(&mut self, owner: u32, key: u64) -> Option<usize> {
+        let place = match self.find(owner, key) {
+            Ok(place) => place,
+            Err(_) => self.add_region(owner, key)?,
+        };
+        let new = Group::new(self.directory[place].region << PART_BITS | part(key) as u32);
         let group = match self.free_groups.pop() {
             Some(group) => {
-                self.homes[group as usize] = home;
+                self.groups[group as usize] = new;
                 group
             }
             None => {
-                self.homes.push(home);
-                (self.homes.len() - 1) as u32
+                self.groups.push(new);
+                (self.groups.len() - 1) as u32
             }
         };
-        let region = self.region_to_fill(owner, key);
-        self.region_runs.insert(&mut self.regions[region], part(key), group);
-        group as usize
+        self.region_runs.insert(&mut self.directory[place].groups, part(key), group);
+        Some(group as usize)
     }
 
-    fn region_to_fill(&mut self, owner: u32, key: u64) -> usize {
-        let place = match self.find(owner, key) {
-            Ok(place) => return self.directory[place].region as usize,
-            Err(place) => place,
-        };
-        let region = match self.free_regions.pop() {
-            Some(region) => region,
-            None => {
-                self.regions.push(Run::empty());
-                (self.regions.len() - 1) as u32
-            }
-        };
-        self.directory[place] = Place { key: region_key(key), owner, region };
+    /// Makes a region; its place.
+    fn add_region(&mut self, owner: u32, key: u64) -> Option<usize> {
         // At most 5/8 full: with linear probing a miss then looks at four places on average.
-        if (self.regions.len() - self.free_regions.len()) * 8 >= self.directory.len() * 5 {
+        if (self.regions.len() + 1 - self.free_regions.len()) * 8 >= self.directory.len() * 5 {
             let places: Vec<Place> =
                 self.directory.iter().filter(|place| place.owner != 0).copied().collect();
             self.lay(&places, self.directory.len() * 2);
         }
-        region as usize
+        let key = region_key(key);
+        let new = Region { key, owner };
+        let region = match self.free_regions.pop() {
+            Some(region) => {
+                self.regions[region as usize] = new;
+                region
+            }
+            None if self.regions.len() >= REGIONS_MAX => return None,
+            None => {
+                self.regions.push(new);
+                (self.regions.len() - 1) as u32
+            }
+        };
+        let place = self.find(owner, key).unwrap_or_else(|free| free);
+        self.directory[place] = Place { key, owner, region, groups: Run::EMPTY };
+        Some(place)
+    }
+
+    /// Whose a group is, and its key.
+    fn home(&self, group: &Group) -> (u32, u64) {
+        let region = self.regions[(group.home >> PART_BITS) as usize];
+        (region.owner, region.key | u64::from(group.home % PART_COUNT as u32) << 4)
     }
 
     /// Puts a block in; gives back the one that was live at its address.
@@ -265,14 +282,14 @@ impl BlockTable {
         let (owner, key) = (owner(block.process, block.heap), key(block.address_avma));
         let group = match self.hinted_group(owner, key, hint) {
             Some(group) => group,
-            None => self.add_group(owner, key),
+            None => self.add_group(owner, key)?,
         };
         if self.cut.watches(group) {
             self.put_aside(group, slot(block.address_avma));
         }
         let record = BlockRecord::new(block);
-        let records = &mut self.homes[group].records;
-        if let Some(number) = self.runs.get(records, slot(block.address_avma)) {
+        let group = &mut self.groups[group];
+        if let Some(number) = self.rooms.get(group, slot(block.address_avma)) {
             let old = std::mem::replace(&mut self.records[number as usize], record);
             return Some(old.block(owner, block.address_avma));
         }
@@ -281,12 +298,13 @@ impl BlockTable {
                 self.records[free as usize] = record;
                 free
             }
+            None if self.records.len() >= RECORDS_MAX => return None,
             None => {
                 self.records.push(record);
                 (self.records.len() - 1) as u32
             }
         };
-        self.runs.insert(records, slot(block.address_avma), number);
+        self.rooms.insert(group, slot(block.address_avma), number);
         None
     }
 
@@ -304,7 +322,7 @@ impl BlockTable {
         if self.cut.watches(group) {
             self.put_aside(group, slot(address));
         }
-        let record = self.runs.remove(&mut self.homes[group].records, slot(address))?;
+        let record = self.rooms.remove(&mut self.groups[group], slot(address))?;
         self.free_records.push(record);
         Some(self.records[record as usize].block(owner, address))
     }
@@ -320,14 +338,15 @@ impl BlockTable {
     }
 
     fn block_at(&self, group: usize, slot: usize) -> Option<Block> {
-        let home = &self.homes[group];
-        let record = &self.records[self.runs.get(&home.records, slot)? as usize];
-        Some(record.block(home.owner, address(home.key, slot)))
+        let group = &self.groups[group];
+        let record = &self.records[self.rooms.get(group, slot)? as usize];
+        let (owner, key) = self.home(group);
+        Some(record.block(owner, address(key, slot)))
     }
 
     /// Begins a cut; one that is under way is given up.
     pub(crate) fn begin_cut(&mut self) {
-        self.cut.begin(self.homes.len());
+        self.cut.begin(self.groups.len());
     }
 
     /// Gives up a cut.
@@ -349,11 +368,12 @@ impl BlockTable {
         let from = self.cut.from as usize;
         let taken = group_count.min(self.cut.left as usize);
         for number in from..from + taken {
-            let home = self.homes[number];
+            let group = self.groups[number];
             let changed = self.cut.changed[number];
-            for (slot, record) in self.runs.entries(home.records) {
+            let (owner, key) = self.home(&group);
+            for (slot, record) in self.rooms.entries(group) {
                 if changed >> slot & 1 == 0 {
-                    visit(&self.records[record as usize].block(home.owner, address(home.key, slot)));
+                    visit(&self.records[record as usize].block(owner, address(key, slot)));
                 }
             }
         }
@@ -370,18 +390,15 @@ impl BlockTable {
     #[cold]
     fn sweep(&mut self) {
         let mut kept = Vec::with_capacity(self.regions.len() - self.free_regions.len());
-        for place in self.directory.iter().filter(|place| place.owner != 0) {
-            let region = &mut self.regions[place.region as usize];
-            for part in places(region.taken) {
-                let Some(number) = self.region_runs.get(region, part) else { continue };
-                let home = &mut self.homes[number as usize];
-                if home.records.taken == 0 {
-                    home.owner = 0;
+        for place in self.directory.iter_mut().filter(|place| place.owner != 0) {
+            for part in places(place.groups.taken) {
+                let Some(number) = self.region_runs.get(&place.groups, part) else { continue };
+                if self.groups[number as usize].is_empty() {
                     self.free_groups.push(number);
-                    self.region_runs.remove(region, part);
+                    self.region_runs.remove(&mut place.groups, part);
                 }
             }
-            if region.taken == 0 {
+            if place.groups.taken == 0 {
                 self.free_regions.push(place.region);
             } else {
                 kept.push(*place);
@@ -389,7 +406,7 @@ impl BlockTable {
         }
         self.lay(&kept, self.directory.len());
         // The next sweep is as far away as this one's work was large.
-        self.sweep_at = SWEPT_MIN.max((self.homes.len() - self.free_groups.len()) * 2);
+        self.sweep_at = SWEPT_MIN.max((self.groups.len() - self.free_groups.len()) * 2);
     }
 
     /// Makes the directory anew.
@@ -405,19 +422,19 @@ impl BlockTable {
     /// All live blocks, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Block> + '_ {
         // By group, not by directory: groups and records lie in the order in which they were first used.
-        self.homes.iter().flat_map(|home| self.blocks_of(home))
+        self.groups.iter().flat_map(|group| self.blocks_of(group))
     }
 
-    fn blocks_of(&self, home: &Home) -> impl Iterator<Item = Block> + '_ {
-        let home = *home;
-        self.runs.entries(home.records).map(move |(slot, number)| {
-            self.records[number as usize].block(home.owner, address(home.key, slot))
-        })
+    fn blocks_of(&self, group: &Group) -> impl Iterator<Item = Block> + '_ {
+        let (owner, key) = self.home(group);
+        self.rooms
+            .entries(*group)
+            .map(move |(slot, number)| self.records[number as usize].block(owner, address(key, slot)))
     }
 
-    fn blocks_in(&self, region: u32) -> impl Iterator<Item = Block> + '_ {
-        let groups = self.region_runs.entries(self.regions[region as usize]);
-        groups.flat_map(|(_, group)| self.blocks_of(&self.homes[group as usize]))
+    fn blocks_in(&self, region: Run) -> impl Iterator<Item = Block> + '_ {
+        let groups = self.region_runs.entries(region);
+        groups.flat_map(|(_, group)| self.blocks_of(&self.groups[group as usize]))
     }
 
     /// All live blocks by process, heap and address.
@@ -435,10 +452,10 @@ impl BlockTable {
             // Only blocks of several alignments in one stretch of addresses, which no allocator makes, lie in several regions.
             let mut mixed = Vec::new();
             if stretch.len() > 1 {
-                mixed.extend(stretch.iter().flat_map(|place| self.blocks_in(place.region)));
+                mixed.extend(stretch.iter().flat_map(|place| self.blocks_in(place.groups)));
                 mixed.sort_unstable_by_key(|block| block.address_avma);
             }
-            let plain = (stretch.len() == 1).then(|| self.blocks_in(first.region));
+            let plain = (stretch.len() == 1).then(|| self.blocks_in(first.groups));
             Some(mixed.into_iter().chain(plain.into_iter().flatten()))
         });
         stretches.flatten()
@@ -448,15 +465,16 @@ impl BlockTable {
     pub(crate) fn remove_process(&mut self, process: ProcessIndex) {
         if self.cut.left > 0 {
             for group in self.cut.from as usize..(self.cut.from + self.cut.left) as usize {
-                if is_of(self.homes[group].owner, process) {
+                if is_of(self.home(&self.groups[group]).0, process) {
                     (0..SLOT_COUNT).for_each(|slot| self.put_aside(group, slot));
                 }
             }
         }
-        for home in &mut self.homes {
-            if is_of(home.owner, process) {
-                self.free_records.extend(self.runs.entries(home.records).map(|(_, number)| number));
-                self.runs.clear(&mut home.records);
+        for group in &mut self.groups {
+            // (A free group may be of any region; it has no blocks.)
+            if is_of(self.regions[(group.home >> PART_BITS) as usize].owner, process) {
+                self.free_records.extend(self.rooms.entries(*group).map(|(_, number)| number));
+                self.rooms.clear(group);
             }
         }
         if self.len() == 0 && self.cut.is_done() {

@@ -97,6 +97,7 @@ impl Ledger {
     /// Puts in blocks that are live already, as from a checkpoint.
     pub fn load(&mut self, blocks: impl IntoIterator<Item = Block>) {
         for block in blocks {
+            self.blocks.tidy_up();
             self.blocks.insert(&block, Hint::NONE);
         }
     }
@@ -149,6 +150,7 @@ impl Ledger {
     /// Applies the next event.
     #[inline]
     pub fn apply(&mut self, event: &Event, process: ProcessIndex, observer: &mut impl Observer) {
+        self.blocks.tidy_up();
         self.apply_hinted(event, process, Hint::NONE, observer);
     }
 
@@ -158,6 +160,7 @@ impl Ledger {
         let mut hints = [Hint::NONE; LOOKED_UP];
         let mut numbers = [0; LOOKED_UP];
         for events in events.chunks(LOOKED_UP) {
+            self.blocks.tidy_up();
             if self.blocks.is_small() {
                 let stacks = events.iter().map(|(event, _)| observer.soon(own_stack(event)));
                 std::hint::black_box(stacks.fold(0, |touched, stack| touched ^ stack));
@@ -168,15 +171,15 @@ impl Ledger {
             }
             // One short loop for each level of the table: the fewer instructions lie between two loads that do not wait for
             // each other, the more of them are on their way at once.
-            for ((event, process), region) in events.iter().zip(&mut numbers) {
-                *region = self.blocks.region(*process, event.heap, first_address(event));
+            for ((event, process), place) in events.iter().zip(&mut numbers) {
+                *place = self.blocks.place(*process, event.heap, first_address(event));
             }
-            for (((event, _), &region), hint) in events.iter().zip(&numbers).zip(&mut hints) {
-                *hint = self.blocks.hint_in(region, first_address(event));
+            for (((event, _), &place), hint) in events.iter().zip(&numbers).zip(&mut hints) {
+                *hint = self.blocks.hint_in(place, first_address(event));
             }
-            let homes =
+            let groups =
                 hints[..events.len()].iter().fold(0, |touched, &hint| touched ^ self.blocks.touch(hint));
-            std::hint::black_box(homes);
+            std::hint::black_box(groups);
             for (((event, _), &hint), number) in events.iter().zip(&hints).zip(&mut numbers) {
                 *number = self.blocks.soon(hint, first_address(event));
             }
@@ -211,6 +214,8 @@ impl Ledger {
             }
             Action::Realloc { old_address_avma, address_avma, size_bytes, stack } => {
                 self.end(event, process, (old_address_avma, hint), stack, Cause::Realloc, observer);
+                // The hint is the old block's.
+                let hint = if address_avma == old_address_avma { hint } else { Hint::NONE };
                 self.begin(event, process, (address_avma, hint), size_bytes, stack, true, observer);
             }
             Action::Failed { size_bytes, stack } => observer.failed(event, process, size_bytes, stack),

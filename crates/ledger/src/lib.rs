@@ -7,6 +7,7 @@
 mod block_record;
 mod block_table;
 mod cut;
+mod group;
 mod ledger;
 mod runs;
 mod summary_builder;

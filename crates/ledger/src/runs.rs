@@ -1,4 +1,4 @@
-//! Short runs of numbers that grow and shrink in place of arrays with a place for everything.
+//! The groups of each region: short runs of numbers that grow and shrink in place of arrays with a place for everything.
 //!
 //! ```text
 //! entry (bits: which of up to 64 places are taken)      words
@@ -12,8 +12,8 @@
 
 /// Which places are taken, and where their numbers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run<B> {
-    pub(crate) taken: B,
+pub(crate) struct Run {
+    pub(crate) taken: u64,
     /// The first of its words; of a run of [`SINGLE`] class its number itself.
     first: u32,
     /// Of the capacities; 0: no run.
@@ -23,69 +23,29 @@ pub(crate) struct Run<B> {
 /// The class of runs of one number.
 const SINGLE: u8 = 1;
 
-/// The bits of as many places as a run may have.
-pub(crate) trait Places: Copy + Default + Eq {
-    /// Numbers that runs of the classes have room for: the last holds each place.
-    const CAPACITIES: &'static [u8];
-    /// As one type.
-    fn bits(self) -> u64;
-    /// Back from it.
-    fn from_bits(bits: u64) -> Self;
-}
+/// Numbers that runs of the classes have room for: the last holds each place.
+const CAPACITIES: [usize; 4] = [1, 8, 32, 64];
+const DIRECT: u8 = CAPACITIES.len() as u8;
 
-/// Up to 32 slots of a group.
-impl Places for u32 {
-    const CAPACITIES: &'static [u8] = &[1, 3, 8, 32];
-
-    #[inline(always)]
-    fn bits(self) -> u64 {
-        u64::from(self)
-    }
-
-    #[inline(always)]
-    fn from_bits(bits: u64) -> Self {
-        bits as u32
-    }
-}
-
-/// Up to 64 groups of a region.
-impl Places for u64 {
-    const CAPACITIES: &'static [u8] = &[1, 8, 32, 64];
-
-    #[inline(always)]
-    fn bits(self) -> u64 {
-        self
-    }
-
-    #[inline(always)]
-    fn from_bits(bits: u64) -> Self {
-        bits
-    }
-}
-
-impl<B: Places> Run<B> {
-    const DIRECT: u8 = B::CAPACITIES.len() as u8;
-
+impl Run {
     /// Nothing is taken.
-    pub(crate) fn empty() -> Self {
-        Self { taken: B::default(), first: 0, class: 0 }
-    }
+    pub(crate) const EMPTY: Self = Self { taken: 0, first: 0, class: 0 };
 
     /// The word of a place, from the run's first on.
     #[inline(always)]
     fn index(&self, place: usize) -> usize {
-        if self.class == Self::DIRECT {
+        if self.class == DIRECT {
             return place;
         }
-        (self.taken.bits() & ((1 << place) - 1)).count_ones() as usize
+        (self.taken & ((1 << place) - 1)).count_ones() as usize
     }
 
     fn capacity(class: u8) -> usize {
-        B::CAPACITIES.get(usize::from(class).wrapping_sub(1)).map_or(0, |&capacity| usize::from(capacity))
+        CAPACITIES.get(usize::from(class).wrapping_sub(1)).copied().unwrap_or_default()
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.taken.bits().count_ones() as usize
+        self.taken.count_ones() as usize
     }
 }
 
@@ -99,8 +59,8 @@ pub(crate) struct Runs {
 impl Runs {
     /// The number of a place.
     #[inline(always)]
-    pub(crate) fn get<B: Places>(&self, run: &Run<B>, place: usize) -> Option<u32> {
-        if run.taken.bits() >> place & 1 == 0 {
+    pub(crate) fn get(&self, run: &Run, place: usize) -> Option<u32> {
+        if run.taken >> place & 1 == 0 {
             return None;
         }
         if run.class == SINGLE {
@@ -111,17 +71,17 @@ impl Runs {
 
     /// Takes a place that is not taken.
     #[inline]
-    pub(crate) fn insert<B: Places>(&mut self, run: &mut Run<B>, place: usize, number: u32) {
+    pub(crate) fn insert(&mut self, run: &mut Run, place: usize, number: u32) {
         if run.class == 0 {
-            *run = Run { taken: B::from_bits(1 << place), first: number, class: SINGLE };
+            *run = Run { taken: 1 << place, first: number, class: SINGLE };
             return;
         }
-        if run.class != Run::<B>::DIRECT {
+        if run.class != DIRECT {
             let count = run.count();
-            if count == Run::<B>::capacity(run.class) {
+            if count == Run::capacity(run.class) {
                 self.resize(run, run.class + 1);
             }
-            if run.class != Run::<B>::DIRECT {
+            if run.class != DIRECT {
                 let (first, rank) = (run.first as usize, run.index(place));
                 // Mostly the one behind the last.
                 if rank != count {
@@ -131,28 +91,28 @@ impl Runs {
         }
         let index = run.index(place);
         self.words[run.first as usize + index] = number;
-        run.taken = B::from_bits(run.taken.bits() | 1 << place);
+        run.taken |= 1 << place;
     }
 
     /// Gives back a place; the number that it had.
     #[inline]
-    pub(crate) fn remove<B: Places>(&mut self, run: &mut Run<B>, place: usize) -> Option<u32> {
+    pub(crate) fn remove(&mut self, run: &mut Run, place: usize) -> Option<u32> {
         let number = self.get(run, place)?;
         if run.class == SINGLE {
-            *run = Run::empty();
+            *run = Run::EMPTY;
             return Some(number);
         }
-        if run.class != Run::<B>::DIRECT {
+        if run.class != DIRECT {
             let (first, rank, count) = (run.first as usize, run.index(place), run.count());
             if rank + 1 != count {
                 self.words.copy_within(first + rank + 1..first + count, first + rank);
             }
         }
-        run.taken = B::from_bits(run.taken.bits() & !(1 << place));
+        run.taken &= !(1 << place);
         let left = run.count();
         if left == 0 {
             self.clear(run);
-        } else if left * 2 <= Run::<B>::capacity(run.class - 1) {
+        } else if left * 2 <= Run::capacity(run.class - 1) {
             // Half of what the smaller one holds: one that goes up and down by a few stays as it is.
             self.resize(run, run.class - 1);
         }
@@ -160,18 +120,18 @@ impl Runs {
     }
 
     /// Gives back all places.
-    pub(crate) fn clear<B: Places>(&mut self, run: &mut Run<B>) {
+    pub(crate) fn clear(&mut self, run: &mut Run) {
         if run.class > SINGLE {
             self.free[usize::from(run.class)].push(run.first);
         }
-        *run = Run::empty();
+        *run = Run::EMPTY;
     }
 
     /// The taken places with their numbers, in order.
     #[inline]
-    pub(crate) fn entries<B: Places>(&self, run: Run<B>) -> impl Iterator<Item = (usize, u32)> + '_ {
-        let is_direct = run.class == Run::<B>::DIRECT;
-        places(run.taken.bits()).enumerate().map(move |(rank, place)| {
+    pub(crate) fn entries(&self, run: Run) -> impl Iterator<Item = (usize, u32)> + '_ {
+        let is_direct = run.class == DIRECT;
+        places(run.taken).enumerate().map(move |(rank, place)| {
             if run.class == SINGLE {
                 return (place, run.first);
             }
@@ -181,12 +141,12 @@ impl Runs {
     }
 
     #[cold]
-    fn resize<B: Places>(&mut self, run: &mut Run<B>, class: u8) {
+    fn resize(&mut self, run: &mut Run, class: u8) {
         let first = match self.free[usize::from(class)].pop() {
             Some(first) => first,
             None => {
                 let first = self.words.len();
-                self.words.resize(first + Run::<B>::capacity(class), 0);
+                self.words.resize(first + Run::capacity(class), 0);
                 first as u32
             }
         };
@@ -197,9 +157,8 @@ impl Runs {
             *run = new;
             return;
         }
-        for (rank, place) in places(run.taken.bits()).enumerate() {
-            let of =
-                |run: &Run<B>| run.first as usize + if run.class == Run::<B>::DIRECT { place } else { rank };
+        for (rank, place) in places(run.taken).enumerate() {
+            let of = |run: &Run| run.first as usize + if run.class == DIRECT { place } else { rank };
             self.words[of(&new)] = self.words[of(run)];
         }
         self.free[usize::from(run.class)].push(run.first);
@@ -222,15 +181,11 @@ mod tests {
 
     use super::*;
 
-    fn check<B: Places + std::fmt::Debug>(
-        width: usize,
-        steps: &[(usize, usize, bool)],
-    ) -> Result<(), TestCaseError> {
+    fn check(steps: &[(usize, usize, bool)]) -> Result<(), TestCaseError> {
         let mut runs = Runs::default();
-        let mut entries = [Run::<B>::empty(); 3];
+        let mut entries = [Run::EMPTY; 3];
         let mut arrays = [[None; 64]; 3];
         for (number, &(entry, place, is_insert)) in steps.iter().enumerate() {
-            let place = place % width;
             if !is_insert {
                 prop_assert_eq!(runs.remove(&mut entries[entry], place), arrays[entry][place].take());
             } else if arrays[entry][place].is_none() {
@@ -265,8 +220,7 @@ mod tests {
                     (entry, place, chance < if step / 300 % 2 == 0 { 75 } else { 25 })
                 })
                 .collect();
-            check::<u32>(32, &steps)?;
-            check::<u64>(64, &steps)?;
+            check(&steps)?;
         }
     }
 }

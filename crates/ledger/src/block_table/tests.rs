@@ -25,6 +25,7 @@ fn it_holds_what_a_plain_map_holds() {
         random
     };
     for step in 0..300_000_u64 {
+        table.tidy_up();
         let (process, heap) = (ProcessIndex((next() % 3) as u32), HeapId((next() % 2) as u8));
         // Each phase has places of its own, near one another in one and far apart in the next.
         let phase = step / 30_000;
@@ -47,8 +48,9 @@ fn it_holds_what_a_plain_map_holds() {
             assert_eq!(table.stack_of(table.soon(hint, address)), there);
             assert_eq!(table.insert(&block, hint), model.insert((process, heap, address), block));
         } else {
-            // A hint may be of another time and another address.
-            let hint = Hint((next() % 2_000) as u32);
+            // With what was looked up, or without.
+            let looked_up = table.hint(process, heap, address);
+            let hint = if next() % 2 == 0 { looked_up } else { Hint::NONE };
             assert_eq!(table.remove(process, heap, address, hint), model.remove(&(process, heap, address)));
         }
         if step % 70_000 == 69_999 {
