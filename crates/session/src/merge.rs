@@ -171,14 +171,15 @@ const FREEING: u64 = 1 << RecordKind::Free as u64
     | 1 << RecordKind::Unmap as u64
     | 1 << RecordKind::HeapDestroy as u64;
 
-/// Whether a record comes before others of the same time: what it gives back may be what they were given.
+/// Where a record comes: by time, and of those of the same time what gives back before the others, since it may be what they were given.
 #[inline(always)]
-pub(crate) fn frees_first(word0: u64) -> bool {
-    FREEING >> (word0 >> RecordKind::SHIFT) & 1 != 0
+pub(crate) fn order(word0: u64) -> u64 {
+    let frees = FREEING >> (word0 >> RecordKind::SHIFT) & 1;
+    (word0 & TICKS_MASK) << 1 | (1 - frees)
 }
 
-/// Records come by time, and those of the same time that free before the others.
+/// The place of the last record that can come at a time.
 #[inline(always)]
-pub(crate) fn order(head: &Head<'_>) -> (u64, bool) {
-    (head.ticks, !frees_first(head.word0))
+pub(crate) fn last_order_at(ticks: u64) -> u64 {
+    ticks.min(TICKS_MASK) << 1 | 1
 }

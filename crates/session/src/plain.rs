@@ -1,82 +1,130 @@
-//! The records that nearly all are, taken many at a time: an allocation or a free of the program's main heap, in its time, while no
+//! The records that nearly all are, taken many at a time: an allocation or a free of a program's main heap, in its time, while no
 //! realloc is under way.
 //!
 //! What this does is what `translate` does with the same records; that handles every case, and this hands on to it whatever is
 //! not plain. (Half of the time between the buffers and the ledger went into finding out, record by record, that nothing was
 //! special.)
+//!
+//! ```text
+//! one stream, up to where another's next record comes:   A A A A A|
+//! two streams, up to where a third's comes:              A B B A B A A B|
+//! ```
+//! Two threads that work at the same time take turns at nearly every record, in no order that a processor could foresee. So which of the two
+//! comes next is no branch but an index that follows from comparing their times.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use heapr_trace::{Action, Event, HeapId, StackIndex, ThreadIndex};
+use heapr_trace::{Action, Event, HeapId, ProcessIndex, ThreadIndex};
 use heapr_wire::{RecordKind, TICKS_MASK};
 
 use crate::clock::Clock;
-use crate::merge::{Head, frees_first};
+use crate::merge::{Head, order};
 use crate::process_state::ProcessState;
 use crate::sink::Sink;
 
 const ALLOC: u64 = RecordKind::Alloc as u64;
 const FREE: u64 = RecordKind::Free as u64;
-const ALLOC_WORDS: usize = RecordKind::Alloc.words();
 const FREE_WORDS: usize = RecordKind::Free.words();
+const _: () = assert!(RecordKind::Alloc.words() == FREE_WORDS + 1);
 
-/// Up to where records may be taken, and whose they are.
-pub(crate) struct Plain<'a> {
-    /// Another stream's next record.
-    pub(crate) until: (u64, bool),
-    pub(crate) watermark: u64,
-    pub(crate) thread: ThreadIndex,
-    pub(crate) clock: &'a Clock,
-}
-
-/// How far that went.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Taken {
-    pub(crate) words: usize,
+/// A stream's records, from the next one to the end of what its buffer shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    process: &'a ProcessState,
+    thread: ThreadIndex,
+    words: &'a [AtomicU64],
+    word0: u64,
+    /// See [`order`].
+    order: u64,
+    /// Words taken.
+    pub(crate) taken: usize,
+    /// Time of the last record taken.
     pub(crate) last_ticks: u64,
 }
 
-impl Plain<'_> {
-    /// Takes plain records from `head` on: none if that is not one.
-    #[inline]
-    pub(crate) fn take(&self, head: &Head<'_>, process: &ProcessState, sink: &mut Sink) -> Taken {
-        let mut taken = Taken::default();
-        if !process.reallocs.is_empty() {
-            return taken;
+impl<'a> Source<'a> {
+    pub(crate) fn new(head: &Head<'a>, process: &'a ProcessState, thread: ThreadIndex) -> Self {
+        let (words, word0) = (head.words, head.word0);
+        Self { process, thread, words, word0, order: order(word0), taken: 0, last_ticks: 0 }
+    }
+
+    /// The next record's event and its words; `None` if it is not plain, or shorter than what is looked at.
+    #[inline(always)]
+    fn event(&self, clock: &Clock, last_ns: u64) -> Option<(Event, usize)> {
+        let [place, packed, ..] = self.words.get(self.taken + 1..)? else { return None };
+        let kind = self.word0 >> RecordKind::SHIFT;
+        let time_ns = clock.ns(self.word0 & TICKS_MASK);
+        let address_avma = place.load(Relaxed);
+        // The heap's number stands above the address; 0 is the program's main heap.
+        if !matches!(kind, ALLOC | FREE) || time_ns < last_ns || address_avma >> 56 != 0 {
+            return None;
         }
-        let mut rest = head.words;
-        // A record shorter than the words that are looked at stands at the end of what is published.
-        while let [first, place, ..] = rest {
-            let word0 = first.load(Relaxed);
-            let ticks = word0 & TICKS_MASK;
-            let kind = word0 >> RecordKind::SHIFT;
-            let time_ns = self.clock.ns(ticks);
-            let is_in_time = ticks <= self.watermark && (ticks, !frees_first(word0)) <= self.until;
-            if !is_in_time || time_ns < sink.last_ns {
-                break;
-            }
-            let address_avma = place.load(Relaxed);
-            // The heap's number stands above the address; 0 is the program's main heap.
-            if address_avma >> 56 != 0 {
-                break;
-            }
-            let (action, words) = match (kind, rest.get(2)) {
-                (FREE, _) => {
-                    let stack = StackIndex::EMPTY;
-                    (Action::Free { address_avma, stack, is_moved_realloc: false }, FREE_WORDS)
-                }
-                (ALLOC, Some(packed)) => {
-                    let packed = packed.load(Relaxed);
-                    let Some(stack) = process.known_stack(packed as u32) else { break };
-                    let size_bytes = packed >> 32;
-                    (Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: false }, ALLOC_WORDS)
-                }
-                _ => break,
-            };
-            sink.event(&Event { time_ns, thread: self.thread, heap: HeapId::MALLOC, action }, process.index);
-            taken = Taken { words: taken.words + words, last_ticks: ticks };
-            rest = rest.get(words..).unwrap_or_default();
+        // Behind a free stands another record. No branch here depends on which of the two this is.
+        let is_alloc = kind == ALLOC;
+        let packed = packed.load(Relaxed) & 0_u64.wrapping_sub(u64::from(is_alloc));
+        let stack = self.process.known_stack(packed as u32)?;
+        let size_bytes = packed >> 32;
+        let action = if is_alloc {
+            Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: false }
+        } else {
+            Action::Free { address_avma, stack, is_moved_realloc: false }
+        };
+        let words = FREE_WORDS + usize::from(is_alloc);
+        Some((Event { time_ns, thread: self.thread, heap: HeapId::MALLOC, action }, words))
+    }
+
+    #[inline(always)]
+    fn process(&self) -> ProcessIndex {
+        self.process.index
+    }
+
+    /// Steps over a record; `false` if that was the last.
+    #[inline(always)]
+    fn step(&mut self, words: usize) -> bool {
+        self.taken += words;
+        self.last_ticks = self.word0 & TICKS_MASK;
+        let Some(next) = self.words.get(self.taken) else { return false };
+        self.word0 = next.load(Relaxed);
+        self.order = order(self.word0);
+        true
+    }
+}
+
+/// Takes plain records of one stream that do not come behind `until`: none if its next one is not such.
+#[inline]
+pub(crate) fn take_one(source: &mut Source<'_>, until: u64, clock: &Clock, sink: &mut Sink) {
+    if !source.process.reallocs.is_empty() {
+        return;
+    }
+    while source.order <= until {
+        let Some((event, words)) = source.event(clock, sink.last_ns) else { return };
+        sink.event(&event, source.process());
+        if !source.step(words) {
+            return;
         }
-        taken
+    }
+}
+
+/// Takes plain records of two streams in their order, up to the first that is not plain, or that comes behind `until`. At the same place in
+/// that order a stream goes on, and the first one begins. Tells which one was taken from last.
+#[inline]
+pub(crate) fn take_two(sources: &mut [Source<'_>; 2], until: u64, clock: &Clock, sink: &mut Sink) -> usize {
+    if sources.iter().any(|source| !source.process.reallocs.is_empty()) {
+        return 0;
+    }
+    let mut last = 0;
+    loop {
+        let next = last ^ usize::from(sources[last ^ 1].order < sources[last].order);
+        let source = &mut sources[next % 2];
+        if source.order > until {
+            return last;
+        }
+        let Some((event, words)) = source.event(clock, sink.last_ns) else { return last };
+        sink.event(&event, source.process());
+        last = next % 2;
+        if !source.step(words) {
+            return last;
+        }
     }
 }

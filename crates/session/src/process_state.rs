@@ -104,7 +104,7 @@ impl ProcessState {
             had_ended_at_scan: false,
             is_done: false,
             raw_nodes: Vec::new(),
-            stacks: Vec::new(),
+            stacks: vec![StackIndex::EMPTY],
             node_blocks: HashMap::new(),
             block_count: 0,
             mappings: BTreeMap::new(),
@@ -178,7 +178,7 @@ impl ProcessState {
     /// Gives back the memory that only a live process needs.
     pub(crate) fn forget(&mut self) {
         self.raw_nodes = Vec::new();
-        self.stacks = Vec::new();
+        self.stacks = vec![StackIndex::EMPTY];
         self.mappings.clear();
         self.regions.clear();
         self.reallocs.clear();
@@ -228,7 +228,7 @@ impl ProcessState {
         })
     }
 
-    /// The file's index of a stack node, if it has one.
+    /// The file's index of a stack node, if it has one; node 0 is the empty stack.
     #[inline(always)]
     pub(crate) fn known_stack(&self, node: u32) -> Option<StackIndex> {
         self.stacks.get(node as usize).copied().filter(|&stack| stack != NO_STACK)

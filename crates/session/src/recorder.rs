@@ -63,7 +63,7 @@ pub(crate) struct Recorder {
     streams: Vec<Stream>,
     stream_by_slot: HashMap<(u32, u32), usize>,
     threads: Vec<ThreadState>,
-    heads: Vec<((u64, bool), usize)>,
+    heads: Vec<(u64, usize)>,
     places: Vec<usize>,
     statistics: Statistics,
     next_housekeeping_ns: u64,

@@ -4,8 +4,8 @@ use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content};
 
 use super::{Recorder, SLACK_NS};
-use crate::merge::{StreamBuffer, order, record_words};
-use crate::plain::Plain;
+use crate::merge::{StreamBuffer, last_order_at, order, record_words};
+use crate::plain::{Source, take_one, take_two};
 use crate::translate::{Outcome, Record, translate};
 
 /// A thread that is in the middle of an event for longer is stopped or starved: the others no longer wait for it.
@@ -37,6 +37,7 @@ impl Recorder {
     /// Takes the records up to `watermark` in order of time, but no more runs once there are `most` events. Tells whether that was all.
     pub(super) fn merge(&mut self, watermark: u64, most: u64) -> bool {
         let until_count = self.sink.event_count.saturating_add(most);
+        let until = last_order_at(watermark);
         let mut is_all = true;
         let mut heads = std::mem::take(&mut self.heads);
         let mut places = std::mem::take(&mut self.places);
@@ -45,28 +46,27 @@ impl Recorder {
         heads.clear();
         for (number, stream) in self.streams.iter().enumerate() {
             if let Some(head) = stream.head(&self.pool, &mut places[number]) {
-                heads.push((order(&head), number));
+                heads.push((order(head.word0), number));
             }
         }
         // The streams that have something, latest first: the next record is at the end. A stream that was taken from
         // sinks to its new place, mostly next to its old one.
         heads.sort_unstable_by(|one, other| other.cmp(one));
-        while let Some((first, number)) = heads.pop() {
-            if first.0 > watermark {
+        while let Some(&(first, number)) = heads.last() {
+            if first > until {
                 break;
             }
             if self.sink.event_count >= until_count {
                 is_all = false;
                 break;
             }
-            let until = heads.last().map_or((u64::MAX, true), |&(order, _)| order);
-            let at = &mut places[number];
-            if let Some(next) = self.take_run(number, at, until, watermark, until_count) {
-                let mut place = heads.len();
-                while place > 0 && heads[place - 1].0 < next {
-                    place -= 1;
-                }
-                heads.insert(place, (next, number));
+            if self.take_pair(&mut heads, &mut places, until) {
+                continue;
+            }
+            heads.pop();
+            let until = heads.last().map_or(until, |&(order, _)| order.min(until));
+            if let Some(next) = self.take_run(number, &mut places[number], until, until_count) {
+                put_back(&mut heads, next, number);
             }
         }
         self.heads = heads;
@@ -74,27 +74,65 @@ impl Recorder {
         is_all
     }
 
-    /// Takes records of one stream while they come before `until` and the watermark. Returns the next one's order.
-    fn take_run(
-        &mut self,
-        number: usize,
-        at: &mut usize,
-        until: (u64, bool),
-        watermark: u64,
-        until_count: u64,
-    ) -> Option<(u64, bool)> {
+    /// Takes plain records of the two streams whose next ones come first, as long as they lie in the buffers that these stand at. `false`: there
+    /// are no two such, or nothing was taken.
+    fn take_pair(&mut self, heads: &mut Vec<(u64, usize)>, places: &mut [usize], until: u64) -> bool {
+        let &[.., (second, other), (_, number)] = heads.as_slice() else { return false };
+        // One that comes so late is waited for.
+        if second > until {
+            return false;
+        }
+        let until = heads.len().checked_sub(3).map_or(until, |third| heads[third].0.min(until));
+        let numbers = [number, other];
+        let source = |number: usize, at: &mut usize| {
+            let stream = &self.streams[number];
+            let head = stream.head(&self.pool, at)?;
+            Some(Source::new(&head, &self.processes[stream.process], stream.thread))
+        };
+        let (Some(one), Some(two)) = (source(number, &mut places[number]), source(other, &mut places[other]))
+        else {
+            return false;
+        };
+        let mut sources = [one, two];
+        let last = take_two(&mut sources, until, &self.clock, &mut self.sink);
+        let taken = sources.map(|source| (source.taken, source.last_ticks));
+        // (Nothing is taken of the second before the first.)
+        if taken[0].0 == 0 {
+            return false;
+        }
+        heads.pop();
+        if taken[1].0 > 0 {
+            heads.pop();
+        }
+        // The one that was taken from last goes first again.
+        for place in [last ^ 1, last] {
+            let (number, (words, last_ticks)) = (numbers[place], taken[place]);
+            if words > 0 {
+                let (stream, at) = (&mut self.streams[number], &mut places[number]);
+                stream.take(*at, words, last_ticks);
+                if let Some(head) = stream.head(&self.pool, at) {
+                    put_back(heads, order(head.word0), number);
+                }
+            }
+        }
+        true
+    }
+
+    /// Takes records of one stream while they do not come behind `until`. Returns the next one's order.
+    fn take_run(&mut self, number: usize, at: &mut usize, until: u64, until_count: u64) -> Option<u64> {
         let stream = &mut self.streams[number];
         let process = &mut self.processes[stream.process];
         loop {
             let head = stream.head(&self.pool, at)?;
-            let next = order(&head);
-            if head.ticks > watermark || next > until || self.sink.event_count >= until_count {
+            let next = order(head.word0);
+            if next > until || self.sink.event_count >= until_count {
                 return Some(next);
             }
-            let plain = Plain { until, watermark, thread: stream.thread, clock: &self.clock };
-            let taken = plain.take(&head, process, &mut self.sink);
-            if taken.words > 0 {
-                stream.take(*at, taken.words, taken.last_ticks);
+            let mut source = Source::new(&head, process, stream.thread);
+            take_one(&mut source, until, &self.clock, &mut self.sink);
+            let (taken, last_ticks) = (source.taken, source.last_ticks);
+            if taken > 0 {
+                stream.take(*at, taken, last_ticks);
                 continue;
             }
             let Some((kind, words)) = record_words(&head) else {
@@ -150,4 +188,14 @@ impl Recorder {
             Some(Content::Events { words, .. }) if words <= buffer.taken
         )
     }
+}
+
+/// Puts a stream where its next record comes; before others that come at the same place.
+#[inline(always)]
+fn put_back(heads: &mut Vec<(u64, usize)>, next: u64, number: usize) {
+    let mut place = heads.len();
+    while place > 0 && heads[place - 1].0 < next {
+        place -= 1;
+    }
+    heads.insert(place, (next, number));
 }

@@ -115,6 +115,68 @@ fn a_free_and_the_alloc_that_reuses_its_block_at_the_same_tick_stay_in_order() {
     assert_eq!(recorded.summary.summary.totals.outstanding_count, 1);
 }
 
+/// What comes next among streams of (tick, is a free): the earliest, a free before an allocation; at the same place the stream that was
+/// taken from last, then those before it.
+fn in_order(streams: &[Vec<(u64, bool)>]) -> Vec<(usize, usize)> {
+    let order =
+        |stream: usize, place: usize| streams[stream].get(place).map(|&(tick, is_free)| (tick, !is_free));
+    let mut places = vec![0; streams.len()];
+    let mut waiting: Vec<usize> = (0..streams.len()).filter(|&stream| order(stream, 0).is_some()).collect();
+    waiting.sort_by_key(|&stream| order(stream, 0));
+    let mut taken = Vec::new();
+    while !waiting.is_empty() {
+        let stream = waiting.remove(0);
+        taken.push((stream, places[stream]));
+        places[stream] += 1;
+        let Some(next) = order(stream, places[stream]) else { continue };
+        let behind = waiting.iter().take_while(|&&other| order(other, places[other]) < Some(next)).count();
+        waiting.insert(behind, stream);
+    }
+    taken
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_happens_at_the_same_ticks_comes_in_a_known_order(
+        steps in proptest::collection::vec((0_usize..4, 0_u64..3, any::<bool>()), 1..400),
+        thread_count in 1_usize..5,
+    ) {
+        let (mut session, directory) = start(|_| ());
+        let pool = join(&session);
+        let process = Producer::exec(&pool, None);
+        let mut threads: Vec<_> = (0..thread_count).map(|number| process.thread(live_tid(number))).collect();
+        let mut streams = vec![Vec::new(); thread_count];
+        let begin = ticks(&pool);
+        for (number, later, is_free) in steps {
+            let number = number % thread_count;
+            // Few ticks for many events, and each thread's in order; the first ones differ.
+            let last = streams[number].last().map(|&(tick, _)| tick + later / 2);
+            let tick = last.unwrap_or(begin + number as u64);
+            let address = address_word(0, (number as u64) << 32 | (streams[number].len() as u64 + 1) << 4);
+            if is_free {
+                prop_assert!(threads[number].begin(2));
+                threads[number].end(RecordKind::Free, tick, &[address]);
+            } else {
+                prop_assert!(threads[number].begin(3));
+                threads[number].end(RecordKind::Alloc, tick, &[address, 1 << 32]);
+            }
+            streams[number].push((tick, is_free));
+        }
+        pass_watermark();
+        session.step_now();
+        let recorded = stop(session, directory);
+        let found: Vec<_> = recorded.events.iter().map(|event| {
+            let (Action::Alloc { address_avma, .. } | Action::Free { address_avma, .. }) = event.action else {
+                panic!("{event:?}")
+            };
+            ((address_avma >> 32) as usize, (address_avma as u32 >> 4) as usize - 1)
+        }).collect();
+        prop_assert_eq!(found, in_order(&streams));
+    }
+}
+
 fn size_of_alloc(action: Action) -> u64 {
     match action {
         Action::Alloc { size_bytes, .. } => size_bytes,

@@ -9,6 +9,8 @@ use crate::recording::{pass_watermark, start, stop};
 
 /// Rounds of a burst: the pool is filled, then the recorder empties it.
 const ROUNDS: u64 = 40;
+/// 50 buffers of 64 KiB with pairs of 5 words.
+const ROUND_EVENTS: u64 = 162_000;
 
 /// Processor time of this thread, which other work on the machine does not change much.
 fn processor_time() -> Duration {
@@ -16,8 +18,8 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-#[test]
-fn a_burst_is_taken_faster_than_programs_allocate() {
+/// Takes bursts of pairs of `thread_count` threads that take turns in no order that could be foreseen; nanoseconds an event in the best of them.
+fn burst_ns(thread_count: usize) -> f64 {
     let (mut session, directory) = start(|properties| {
         properties.buffer_bytes = 64 << 10;
         properties.max_buffers = 64;
@@ -25,27 +27,46 @@ fn a_burst_is_taken_faster_than_programs_allocate() {
     let pool = join(&session);
     let mut process = Producer::exec(&pool, None);
     let nodes: Vec<u32> = (0..1000).map(|number| process.node(0, 0x4000 + number * 16)).collect();
-    let mut thread = process.thread(live_tid(1));
-    let mut spent = Duration::ZERO;
+    let mut threads: Vec<_> =
+        (0..thread_count).map(|number| (process.thread(live_tid(number)), 0_u64, 0_u64)).collect();
+    let mut random = 7_u64;
+    let mut least = Duration::MAX;
     let mut event_count = 0_u64;
     for _ in 0..ROUNDS {
-        // 50 buffers of 64 KiB with pairs of 5 words.
-        for number in 0..81_000_u64 {
-            let slot = (number * 2_654_435_761) % 4096;
-            let address = 0x10_0000 + slot * 64;
-            assert!(thread.alloc(address, 24 + (slot % 7) as u32 * 8, nodes[(slot % 1000) as usize]));
-            assert!(thread.free(address));
-            event_count += 2;
+        for _ in 0..ROUND_EVENTS {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let number = (random >> 20) as usize % thread_count;
+            let (thread, pair, live) = &mut threads[number];
+            if *live == 0 {
+                let slot = (*pair * 2_654_435_761) % 4096;
+                *live = 0x10_0000 + ((number as u64) << 20) + slot * 64;
+                assert!(thread.alloc(*live, 24 + (slot % 7) as u32 * 8, nodes[(slot % 1000) as usize]));
+                *pair += 1;
+            } else {
+                assert!(thread.free(*live));
+                *live = 0;
+            }
+            event_count += 1;
         }
         pass_watermark();
         let before = processor_time();
         session.step_now();
-        spent += processor_time() - before;
+        least = least.min(processor_time() - before);
     }
     let recorded = stop(session, directory);
     assert_eq!(recorded.summary.summary.event_count, event_count);
-    let event_ns = spent.as_nanos() as f64 / event_count as f64;
-    println!("recorder: {event_ns:.1} ns per event");
+    assert_eq!(recorded.summary.summary.totals.unmatched_frees, 0);
+    least.as_nanos() as f64 / ROUND_EVENTS as f64
+}
+
+#[test]
+fn a_burst_is_taken_faster_than_programs_allocate() {
     let bound_ns = if cfg!(debug_assertions) { 5_000.0 } else { 200.0 };
-    assert!(event_ns < bound_ns, "{event_ns} ns per event");
+    for thread_count in [1, 2, 3, 8] {
+        let event_ns = burst_ns(thread_count);
+        println!("recorder, {thread_count} threads: {event_ns:.1} ns per event");
+        assert!(event_ns < bound_ns, "{event_ns} ns per event");
+    }
 }
