@@ -72,7 +72,7 @@ impl Sink {
     fn take_pending(&mut self) {
         self.ledger.apply_all(&self.pending, &mut self.summary);
         if self.keeps_events && self.write_error.is_none() {
-            let outcome = self.pending.iter().try_for_each(|(event, _)| self.writer.event(event));
+            let outcome = self.writer.events(self.pending.iter().map(|(event, _)| event));
             self.write_error = outcome.err();
         }
         self.pending.clear();

@@ -23,13 +23,23 @@ fn event(number: u64) -> Event {
     Event { time_ns, thread: ThreadIndex((number % 3) as u32), heap: HeapId::MALLOC, action }
 }
 
-/// `is_wanted`: the second thread, by stretch.
-fn write(sink: &mut impl Write, is_wanted: impl Fn(u64) -> bool) -> heapr_trace::Result<()> {
+/// `is_wanted`: the second thread, by stretch. `together`: events given at once, or 0 for one by one.
+fn write(sink: &mut impl Write, together: usize, is_wanted: impl Fn(u64) -> bool) -> heapr_trace::Result<()> {
     let mut writer = TraceWriter::new(sink)?;
+    let mut waiting = Vec::new();
     for stretch in 0..6 {
         writer.use_second_thread(is_wanted(stretch));
         for number in stretch * STRETCH..(stretch + 1) * STRETCH {
-            writer.event(&event(number))?;
+            if together == 0 {
+                writer.event(&event(number))?;
+            } else {
+                waiting.push(event(number));
+            }
+            let is_last = number.is_multiple_of(1_000) || number + 1 == (stretch + 1) * STRETCH;
+            if is_last || waiting.len() == together {
+                writer.events(waiting.iter())?;
+                waiting.clear();
+            }
             if number.is_multiple_of(1_000) {
                 let (process, return_address_avma) = (ProcessIndex(0), 0x4000 + number);
                 let parent = StackIndex::EMPTY;
@@ -67,13 +77,15 @@ fn block(number: u64) -> Block {
 #[test]
 fn the_file_is_the_same_whoever_packs() {
     let mut alone = Vec::new();
-    write(&mut alone, |_| false).unwrap();
-    let wishes: [fn(u64) -> bool; 4] =
-        [|_| true, |stretch| stretch % 2 == 0, |stretch| stretch == 4, |stretch| stretch < 3];
+    write(&mut alone, 0, |_| false).unwrap();
+    let wishes: [fn(u64) -> bool; 5] =
+        [|_| false, |_| true, |stretch| stretch % 2 == 0, |stretch| stretch == 4, |stretch| stretch < 3];
     for (number, is_wanted) in wishes.into_iter().enumerate() {
-        let mut file = Vec::new();
-        write(&mut file, is_wanted).unwrap();
-        assert!(file == alone, "wish {number}: {} bytes, {} alone", file.len(), alone.len());
+        for together in [0, [256, 1, 7, 100_000, 256][number]] {
+            let mut file = Vec::new();
+            write(&mut file, together, is_wanted).unwrap();
+            assert!(file == alone, "wish {number}, {together} together: {} bytes", file.len());
+        }
     }
 }
 
@@ -93,7 +105,7 @@ impl Write for Full {
 
 #[test]
 fn a_disk_that_is_full_is_said() {
-    let outcome = write(&mut Full(20_000), |_| true);
+    let outcome = write(&mut Full(20_000), 0, |_| true);
     assert!(outcome.is_err());
 }
 

@@ -4,8 +4,10 @@ use std::io::{self, Write};
 
 use super::second_thread::SecondThread;
 use super::{TraceWriter, write_failed};
+use crate::Event;
 use crate::chunk::ChunkHeader;
 use crate::error::Result;
+use crate::events::EVENTS_PER_CHUNK;
 
 /// Chunks that wait behind one of events, at most: there are a few small ones between two of those, or the parts of a checkpoint.
 const WAITING_MAX: usize = 32;
@@ -28,6 +30,31 @@ impl<W: Write> TraceWriter<W> {
         if is_new && !is_begun {
             self.begin_chunk();
         }
+    }
+
+    /// Adds events: what [`TraceWriter::event`] does for each, faster.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn events<'a>(&mut self, mut events: impl ExactSizeIterator<Item = &'a Event>) -> Result<()> {
+        while events.len() > 0 {
+            let is_full = match &mut self.later {
+                Some(later) => {
+                    let (is_full, last_ns) = later.fill(&mut events);
+                    self.events.last_ns = self.events.last_ns.max(last_ns);
+                    is_full
+                }
+                None => {
+                    let room = EVENTS_PER_CHUNK.saturating_sub(self.events.count);
+                    events.by_ref().take(room).for_each(|event| self.events.push(event));
+                    self.events.count >= EVENTS_PER_CHUNK
+                }
+            };
+            if is_full {
+                self.write_events()?;
+            }
+        }
+        Ok(())
     }
 
     /// Decides who packs the chunk that begins.

@@ -44,6 +44,15 @@ impl LaterChunk {
         self.events.len() >= EVENTS_PER_CHUNK
     }
 
+    /// Appends events up to a full chunk. Tells whether it is full, and the latest time of those.
+    #[inline]
+    pub(super) fn fill<'a>(&mut self, events: &mut impl Iterator<Item = &'a Event>) -> (bool, u64) {
+        let from = self.events.len();
+        self.events.extend(events.take(EVENTS_PER_CHUNK.saturating_sub(from)));
+        let last_ns = self.events[from..].iter().fold(0, |last, event| event.time_ns.max(last));
+        (self.events.len() >= EVENTS_PER_CHUNK, last_ns)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
