@@ -29,6 +29,9 @@ const FIRST_CAPACITY: usize = 4096;
 /// Tables of this size ask for huge pages: random lookups in 32 MiB of small pages miss the TLB nearly every time.
 const HUGE_FROM_BYTES: usize = 4 << 20;
 
+/// Smallest page of the processor.
+const PAGE_BYTES: usize = 4096;
+
 /// The unknown node, also the root.
 pub(crate) const ROOT: u32 = 0;
 
@@ -65,6 +68,14 @@ impl Table {
         let memory = sys::map_anonymous(bytes, true).ok()?;
         if bytes >= HUGE_FROM_BYTES {
             sys::advise_huge(memory, bytes);
+        }
+        if capacity > FIRST_CAPACITY {
+            // A page that is read first is the shared page of zeros, and the write that follows faults again and interrupts the other
+            // threads' processors. All pages of a table in use are written soon.
+            for page in (0..bytes).step_by(PAGE_BYTES) {
+                // SAFETY: inside the fresh mapping.
+                unsafe { memory.add(page).write_volatile(0) };
+            }
         }
         let table = memory.cast::<Self>();
         // SAFETY: a fresh mapping of at least one head.
