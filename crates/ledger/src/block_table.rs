@@ -12,7 +12,7 @@
 //! 220 ns an event, in cache and page misses alone, on a program with a million live blocks: two thirds of the recorder's
 //! time.) Regions and groups hold only what is there (`runs`, `group`): a block costs 24 bytes, its share of a group (24 bytes to 512 of
 //! heap; 32 more where there are more than four blocks, or 128 from nine on) and of a region (its place in the directory of 32 bytes, a word
-//! for each group, 16 bytes to 32 KiB). A block of 1,000 bytes takes 58 bytes so, one of 48 bytes 36.
+//! for each group, 16 bytes to 32 KiB). A block of 1,000 bytes takes 57 bytes so, one of 48 bytes 35.
 //!
 //! Empty groups stay until there are twice as many groups as at the last sweep; then they and their regions are given back
 //! ([`BlockTable::tidy_up`], between events that are looked up together).

@@ -86,9 +86,10 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }));
         }
     };
-    let status = record(&mut session, child, &mut signals, &arguments)?;
+    let mut has_told_incomplete = false;
+    let status = record(&mut session, child, &mut signals, &arguments, &mut has_told_incomplete)?;
     let ended = session.stop();
-    if let Some(error) = &ended.write_error {
+    if let Some(error) = ended.write_error.as_ref().filter(|_| !has_told_incomplete) {
         eprintln!("heapr: {} is incomplete: {error}", output.display());
     }
     // Whatever becomes of the summary, the program's status is passed through.
@@ -127,12 +128,14 @@ const TELL_AFTER: Duration = Duration::from_millis(500);
 /// fork failed) is not waited for longer.
 const FORK_WAIT: Duration = Duration::from_secs(1);
 
-/// Feeds the recorder until the program and its traced children have ended.
+/// Feeds the recorder until the program and its traced children have ended. `has_told_incomplete`: the user knows by then that the file
+/// could not be written.
 fn record(
     session: &mut Session,
     mut child: Child,
     signals: &mut Signals,
     arguments: &RunArguments,
+    has_told_incomplete: &mut bool,
 ) -> anyhow::Result<ExitStatus> {
     let pid = child.id();
     let mut status = None;
@@ -143,6 +146,7 @@ fn record(
     loop {
         session.step();
         if let Some(error) = session.take_write_error() {
+            *has_told_incomplete = true;
             eprintln!("heapr: {error}; the program runs on, the file can be read up to here");
         }
         if session.is_full() && !has_told_full {
