@@ -73,9 +73,10 @@ pub(crate) struct View {
 
 impl View {
     /// Of a thread with this number (not 0).
-    pub(crate) fn begin(&mut self, thread_id: u32, start_ticks: u64) {
+    pub(crate) fn begin(&mut self, clock: &EventClock, thread_id: u32, start_ticks: u64) {
         *self = Self {
-            expected: SHARED,
+            // Whoever owns the clock is driven out; where it is no time stamp counter, that is not read even once.
+            expected: clock.word.load(Relaxed) & u64::from(u8::MAX),
             own: u64::from(thread_id) << OWNER_SHIFT,
             start_ticks,
             wait: 0,
@@ -198,16 +199,16 @@ impl EventClock {
 mod tests {
     use super::*;
 
-    fn view(thread_id: u32) -> View {
+    fn view(clock: &EventClock, thread_id: u32) -> View {
         let mut view = View { expected: 0, own: 0, start_ticks: 0, wait: 0, last_wait: 0 };
-        view.begin(thread_id, 0);
+        view.begin(clock, thread_id, 0);
         view
     }
 
     #[test]
     fn another_threads_event_ends_an_ownership() {
         let clock = EventClock::new();
-        let (mut one, mut other) = (view(1), view(2));
+        let (mut one, mut other) = (view(&clock, 1), view(&clock, 2));
         clock.try_to_own(&mut one);
         assert_eq!(one.expected, one.own);
         let first = clock.event_ticks(&mut one).unwrap();
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn whoever_is_driven_out_again_and_again_tries_less_often() {
         let clock = EventClock::new();
-        let (mut one, mut other) = (view(1), view(2));
+        let (mut one, mut other) = (view(&clock, 1), view(&clock, 2));
         let mut tries = 0;
         for _ in 0..1_000 {
             clock.try_to_own(&mut one);
@@ -247,7 +248,7 @@ mod tests {
     fn what_the_injector_writes_ends_all_times() {
         for word in [heapr_wire::CLOCK_STOPPED, heapr_wire::CLOCK_ENDED] {
             let clock = EventClock::new();
-            let (mut one, mut other) = (view(1), view(2));
+            let (mut one, mut other) = (view(&clock, 1), view(&clock, 2));
             clock.try_to_own(&mut one);
             // As the injector does: the lowest byte alone.
             clock.word.store(clock.word.load(Relaxed) & !0xff | u64::from(word), Relaxed);
@@ -262,7 +263,8 @@ mod tests {
     fn the_monotonic_clock_has_no_owner() {
         let clock = EventClock::new();
         clock.use_monotonic();
-        let mut one = view(1);
+        let mut one = view(&clock, 1);
+        assert_eq!(one.expected, u64::from(MONOTONIC));
         let before = sys::monotonic_ns();
         for _ in 0..3 {
             clock.try_to_own(&mut one);
@@ -281,7 +283,7 @@ mod tests {
         static LET_GO_TICKS: AtomicU64 = AtomicU64::new(0);
         let threads = [0, 1].map(|number| {
             std::thread::spawn(move || {
-                let mut view = view(number as u32 + 1);
+                let mut view = view(&CLOCK, number as u32 + 1);
                 let mut owned = 0_usize;
                 for round in (number..ROUNDS).step_by(2) {
                     let mut looks = 0_u32;

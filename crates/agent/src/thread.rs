@@ -210,7 +210,7 @@ fn make_ready(state: *mut ThreadState, known_ids: Option<(u32, u32)>) {
     state.is_ready = 1;
     let start_ticks = AGENT.start_ticks.load(Relaxed);
     for level in &mut state.levels {
-        level.clock.begin(thread_id, start_ticks);
+        level.clock.begin(&AGENT.clock, thread_id, start_ticks);
     }
 }
 
