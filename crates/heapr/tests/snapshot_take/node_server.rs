@@ -89,8 +89,25 @@ impl Program {
 
     /// The ports that it really listens on.
     pub(crate) fn listening(&self) -> Vec<u16> {
-        let process = heapr_v8::capture::Process::examine(self.pid()).unwrap();
+        let examined = heapr_v8::capture::Process::examine(self.pid());
+        let process = examined.unwrap_or_else(|error| panic!("{error}; {}\n{}", self.fate(), self.output()));
         process.listeners().unwrap().iter().map(|listener| listener.bound_to.port()).collect()
+    }
+
+    /// How it ended, if it does within a second.
+    fn fate(&self) -> String {
+        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+        std::thread::sleep(Duration::from_secs(1));
+        let pid = Pid::from_raw(self.pid().cast_signed()).unwrap();
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match waitid(WaitId::Pid(pid), options) {
+            Ok(Some(status)) => format!(
+                "it ended with status {:?}, signal {:?}",
+                status.exit_status(),
+                status.terminating_signal()
+            ),
+            other => format!("it has not ended: {other:?}"),
+        }
     }
 
     /// Waits until it listens on nothing but its own port: the thread may be busy until then.
