@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The frames inside of the change stand. From there outwards each frame is unwound, and takes the place of the kept one, until a
-//! kept frame is met whose words have not changed either. Nothing is moved, and what stands further in keeps its part of the hash. Where the shape differs in anything nothing has been written, and [`crate::stack`] goes the general way. (Of the test program
+//! kept frame is met whose words have not changed either. Nothing is moved, and what stands further in keeps its part of the hash.
+//! Where the shape differs in anything nothing has been written, and [`crate::stack`] goes the general way. (Of the test program
 //! with frames that change on thirty levels nine of ten new stacks are repaired.)
 //!
 //! **The frame pointer** may be unproven in a frame that does not need it. A repaired frame must say the same of it as the one before
