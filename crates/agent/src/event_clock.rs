@@ -2,8 +2,8 @@
 //!
 //! Sorted by time, the events of any address must be in the order in which it changed hands. So an event's time must not be read before
 //! the loads that led to it are done: those of the program (which got the block from another thread), and those of the allocator
-//! (which took over what another thread had freed). `rdtscp` waits for them, `rdtsc` does not, and takes half the time. (20 and 10 ns. Of what
-//! recording redis costs in its own thread, which is nearly the only one there that allocates, a quarter.)
+//! (which took over what another thread had freed). `rdtscp` waits for them, `rdtsc` does not, and takes half the time (20 and 10 ns), or
+//! none beside other work. In many programs with several threads one of them allocates nearly all, as in Node.
 //!
 //! One thread may be the clock's *owner*. It reads the unordered time and looks then whether it still is the owner:
 //!

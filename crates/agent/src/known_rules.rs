@@ -15,12 +15,11 @@ const ENTRIES: usize = 1 << 12;
 pub(crate) struct KnownRules {
     /// As those of the table of all; 0: none.
     entries: [u64; ENTRIES],
-    /// Of the code for which the entries hold.
-    code_epoch: u32,
 }
 
 impl KnownRules {
-    /// The rule for a frame that returns to `return_address`, if the table of all has it. The caller has seen to the epoch.
+    /// The rule for a frame that returns to `return_address`, if the table of all has it. What is remembered is of the kept stack's
+    /// epoch: the caller has seen that this is the present one.
     #[inline(always)]
     pub(crate) fn cached(&mut self, return_address: u64) -> Option<Rule> {
         let known = self.entries.get_mut(rules::hash(return_address) % ENTRIES)?;
@@ -30,18 +29,10 @@ impl KnownRules {
         rules::of_entry(*known)
     }
 
-    /// Forgets all rules if they are of another time: code was unloaded or replaced.
-    #[inline(always)]
-    pub(crate) fn hold_for(&mut self, code_epoch: u32) {
-        if self.code_epoch != code_epoch {
-            self.forget(code_epoch);
-        }
-    }
-
+    /// Forgets all rules: the kept stack begins another epoch, since code was unloaded or replaced.
     #[cold]
     #[inline(never)]
-    fn forget(&mut self, code_epoch: u32) {
+    pub(crate) fn forget(&mut self) {
         self.entries.fill(0);
-        self.code_epoch = code_epoch;
     }
 }

@@ -26,7 +26,7 @@ use crate::modules;
 use crate::shortcut::Shortcuts;
 use crate::thread::Scope;
 use crate::x86_64::{Rule, Step};
-use crate::{stack, tree};
+use crate::{path_node, stack, tree};
 
 /// Frames repaired in one stack, at most: with 16 the room for them is 1 KiB of the program's stack.
 const REPAIRED_MAX: usize = 16;
@@ -224,7 +224,7 @@ unsafe fn commit(kept: &mut Kept, work: &Work) {
     // SAFETY: a stack is kept.
     let hash = unsafe { kept.frame(kept.depth.wrapping_sub(1)).hash }.wrapping_add(change);
     // The rest is written while the tables' entries are on their way.
-    stack::node_soon(kept, hash);
+    path_node::soon(kept, hash);
     tree::soon(hash);
     let mut end = kept.depth;
     for (repaired, change) in work.all().zip(changes.iter().take(work.count).rev()) {
@@ -239,5 +239,5 @@ unsafe fn commit(kept: &mut Kept, work: &Work) {
             unsafe { *kept.words.add(repaired.first_word.wrapping_add(offset)) = word.assume_init() };
         }
     }
-    kept.node = stack::node_of(kept, hash);
+    kept.node = path_node::of(kept, hash);
 }

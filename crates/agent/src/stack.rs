@@ -37,7 +37,7 @@ use crate::process::AGENT;
 use crate::shortcut::{self, Shortcuts};
 use crate::thread::Scope;
 use crate::x86_64::{Rule, Step};
-use crate::{modules, repair, rules, tree, verify};
+use crate::{modules, path_node, repair, rules, tree, verify};
 
 /// Frames unwound anew in one capture before it is cut. Deeper stacks are cut at the outer end.
 const FRESH_FRAMES_MAX: usize = 1 << 17;
@@ -140,11 +140,13 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
         if kept.code_epoch != epoch || kept.is_unprovable || (kept.depth != 0 && !is_within(kept, range)) {
             kept.depth = 0;
             kept.is_unprovable = false;
-            kept.code_epoch = epoch;
         }
-        // SAFETY: null, or a table of this level alone, which is never unmapped.
-        if let Some(shortcuts) = unsafe { kept.shortcuts.as_mut() } {
-            shortcuts.rules.hold_for(epoch);
+        if kept.code_epoch != epoch {
+            kept.code_epoch = epoch;
+            // SAFETY: null, or a table of this level alone, which is never unmapped.
+            if let Some(shortcuts) = unsafe { kept.shortcuts.as_mut() } {
+                shortcuts.rules.forget();
+            }
         }
     }
     if let Some(node) = by_shortcut(scope, start, first_range) {
@@ -450,7 +452,7 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
             frame.hash = hash;
         }
         // The frames are moved while the entry is on its way.
-        node_soon(kept, hash);
+        path_node::soon(kept, hash);
         let mut source_end = fresh_words;
         for number in 0..fresh {
             let frame = *kept.fresh.add(fresh - 1 - number);
@@ -473,7 +475,7 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
         depth => {
             // SAFETY: below the depth.
             let hash = unsafe { kept.frame(depth - 1).hash };
-            node_of(kept, hash)
+            path_node::of(kept, hash)
         }
     };
     if kept.node == tree::ROOT {
@@ -481,48 +483,4 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
         kept.depth = 0;
     }
     kept.node
-}
-
-/// The node of the path with this hash is looked up soon, among those that the thread remembers. (To prefetch the large table's entry too
-/// took clang as much time as waiting for it does where it is needed: what it misses is the translation of the address.)
-#[inline(always)]
-pub(crate) fn node_soon(kept: &Kept, hash: u64) {
-    // SAFETY: null, or a table of this level alone, which is never unmapped.
-    if let Some(shortcuts) = unsafe { kept.shortcuts.as_ref() } {
-        shortcuts.node_soon(hash);
-    }
-}
-
-/// The node of the kept stack, whose path has this hash.
-#[inline(always)]
-pub(crate) fn node_of(kept: &Kept, hash: u64) -> u32 {
-    // SAFETY: null, or a table of this level alone, which is never unmapped.
-    let known = match unsafe { kept.shortcuts.as_mut() } {
-        Some(shortcuts) => shortcuts.node(hash),
-        None => tree::find(hash),
-    };
-    known.unwrap_or_else(|| add_nodes(kept))
-}
-
-/// Makes the nodes of the kept stack that do not exist yet, and gives the innermost one's.
-#[cold]
-#[inline(never)]
-fn add_nodes(kept: &Kept) -> u32 {
-    let mut first_new = kept.depth;
-    let mut node = tree::ROOT;
-    while let Some(index) = first_new.checked_sub(1) {
-        // SAFETY: below the depth.
-        if let Some(known) = tree::find(unsafe { kept.frame(index).hash }) {
-            node = known;
-            break;
-        }
-        first_new = index;
-    }
-    for index in first_new..kept.depth {
-        // SAFETY: below the depth.
-        let (pc, hash) = unsafe { (kept.frame(index).pc, kept.frame(index).hash) };
-        let Some(added) = tree::add(node, pc as u64, hash) else { return tree::ROOT };
-        node = added;
-    }
-    node
 }
