@@ -3,7 +3,7 @@
 //! ```text
 //! published = cursor | BUSY      the recorder holds later events of other threads back
 //! time stamp
-//! words of the record
+//! words of the record            (fewer, if it can be a short one)
 //! published = new cursor         (release) the record exists, whatever happens to the process now
 //! ```
 //!
@@ -12,7 +12,10 @@
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use heapr_ring::writer;
-use heapr_wire::{MODULE_MAIN, ModuleRecord, PUBLISHED_BUSY, RecordKind, address_word, word0};
+use heapr_wire::{
+    HEAP_MALLOC, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PUBLISHED_BUSY, RecordKind, SHORT_ALLOC,
+    address_word, short_word0, word0,
+};
 
 use crate::modules::{self, Module, ModuleSink};
 use crate::process::AGENT;
@@ -75,6 +78,7 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
     level.header = header;
     level.cursor = 0;
     level.limit = buffer.len() as u32;
+    level.last_ticks = NO_RECORD_BEFORE;
     AGENT.clock.try_to_own(&mut level.clock);
     if is_new && depth == 0 {
         // A forked child has its parent's modules, and the recorder must know that.
@@ -110,7 +114,42 @@ fn write<const N: usize>(level: &mut Level, kind: RecordKind, rest: [u64; N]) {
             next = next.add(1);
             (*next).store(word, Relaxed);
         }
+        level.last_ticks = ticks;
         level.cursor = level.cursor.wrapping_add(N as u32).wrapping_add(1);
+        // Release: pairs with the recorder's Acquire of `published`.
+        header.published.store(level.cursor * 8, Release);
+    }
+}
+
+/// Writes an allocation (with size and node) or a free of the main heap, short if it fits; there is room for the long record.
+#[inline(always)]
+fn write_plain<const N: usize>(level: &mut Level, address: usize, packed: [u64; N]) {
+    // SAFETY: as in `write`, for at most N + 2 words.
+    unsafe {
+        let header = &*level.header;
+        let first = level.words.add(level.cursor as usize);
+        header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
+        core::sync::atomic::compiler_fence(SeqCst);
+        let Some(ticks) = AGENT.event_ticks(&mut level.clock) else {
+            header.published.store(level.cursor * 8, Release);
+            return;
+        };
+        let alloc_bit = if N == 0 { 0 } else { SHORT_ALLOC };
+        let mut next = first;
+        if let Some(word0) = short_word0(alloc_bit, address as u64, ticks, level.last_ticks) {
+            (*next).store(word0, Relaxed);
+        } else {
+            let kind = if N == 0 { RecordKind::Free } else { RecordKind::Alloc };
+            (*next).store(word0(kind, ticks), Relaxed);
+            next = next.add(1);
+            (*next).store(address_word(HEAP_MALLOC, address as u64), Relaxed);
+        }
+        for word in packed {
+            next = next.add(1);
+            (*next).store(word, Relaxed);
+        }
+        level.last_ticks = ticks;
+        level.cursor = (next.offset_from(level.words) as u32).wrapping_add(1);
         // Release: pairs with the recorder's Acquire of `published`.
         header.published.store(level.cursor * 8, Release);
     }
@@ -125,17 +164,25 @@ pub(crate) fn alloc(scope: &mut Scope, heap: u8, address: usize, size: usize, no
     let level = scope.level();
     level.last_address = address;
     let place = address_word(heap, address as u64);
-    if size <= u32::MAX as usize {
-        write(level, RecordKind::Alloc, [place, (size as u64) << 32 | u64::from(node)]);
-    } else {
+    let packed = (size as u64) << 32 | u64::from(node);
+    if size > u32::MAX as usize {
         write(level, RecordKind::AllocBig, [place, size as u64, u64::from(node)]);
+    } else if heap == HEAP_MALLOC {
+        write_plain(level, address, [packed]);
+    } else {
+        write(level, RecordKind::Alloc, [place, packed]);
     }
 }
 
 /// A block about to be freed.
 #[inline(always)]
 pub(crate) fn free(scope: &mut Scope, heap: u8, address: usize) {
-    if ensure_room(scope, 2) {
+    if !ensure_room(scope, 2) {
+        return;
+    }
+    if heap == HEAP_MALLOC {
+        write_plain(scope.level(), address, []);
+    } else {
         write(scope.level(), RecordKind::Free, [address_word(heap, address as u64)]);
     }
 }
@@ -275,6 +322,7 @@ impl ModuleSink for Records<'_> {
                 return;
             };
             (*first).store(word0(RecordKind::Module, ticks), Relaxed);
+            level.last_ticks = ticks;
             level.cursor = level.cursor.wrapping_add(words as u32);
             header.published.store(level.cursor * 8, Release);
         }

@@ -12,7 +12,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
 
 use heapr_ring::{sys, writer};
-use heapr_wire::{BufferHeader, ProcessSlot, THREAD_ENDED, ThreadSlot};
+use heapr_wire::{BufferHeader, NO_RECORD_BEFORE, ProcessSlot, THREAD_ENDED, ThreadSlot};
 
 use crate::bounds::KnownRanges;
 use crate::event_clock::View;
@@ -35,6 +35,8 @@ pub(crate) struct Level {
     pub(crate) cursor: u32,
     /// Words that fit.
     pub(crate) limit: u32,
+    /// Time of the last record in the buffer.
+    pub(crate) last_ticks: u64,
     pub(crate) clock: View,
     /// Address of the last allocation recorded here: an entry point that calls another one inside must count once.
     pub(crate) last_address: usize,
@@ -126,6 +128,8 @@ impl Scope {
             if let Some(level) = state_ref.levels.get_mut(depth) {
                 level.kept.forget();
                 level.pending_free = 0;
+                // It was left in the middle of a record, perhaps, and may hold that one's time.
+                level.last_ticks = NO_RECORD_BEFORE;
             }
         }
         if depth >= LEVELS {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use heapr_ring::Pool;
 use heapr_trace::ThreadIndex;
-use heapr_wire::{RecordKind, TICKS_MASK};
+use heapr_wire::{RecordKind, TICKS_MASK, record_ticks};
 
 /// A buffer of a stream, and how much of it was taken.
 #[derive(Debug, Clone, Copy)]
@@ -50,11 +50,18 @@ pub(crate) struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
+    /// `ticks_before`: time of the record before it in the buffer.
     #[inline(always)]
-    fn new(pool: &'a Pool, buffer: u32, from: usize, to: usize) -> Option<Self> {
+    fn new(pool: &'a Pool, buffer: u32, from: usize, to: usize, ticks_before: u64) -> Option<Self> {
         let words = pool.buffer_words(buffer)?.get(from..to)?;
         let word0 = words.first()?.load(Relaxed);
-        Some(Self { ticks: word0 & TICKS_MASK, word0, words })
+        Some(Self { ticks: record_ticks(word0, ticks_before), word0, words })
+    }
+
+    /// See [`order`].
+    #[inline(always)]
+    pub(crate) fn order(&self) -> u64 {
+        order(self.word0, self.ticks)
     }
 
     /// Word `number` of the record; 0 beyond what is published.
@@ -107,7 +114,7 @@ impl Stream {
         let mut last = (buffer.taken > 0).then_some(self.last_ticks);
         // What is not taken yet is walked record by record: the rounds keep it short.
         while place < buffer.published {
-            let head = Head::new(pool, buffer.index, place, buffer.published)?;
+            let head = Head::new(pool, buffer.index, place, buffer.published, last.unwrap_or(0))?;
             last = Some(head.ticks);
             place += record_words(&head).map_or(buffer.published, |(_, words)| words);
         }
@@ -120,7 +127,7 @@ impl Stream {
         loop {
             let buffer = self.buffers.get(*at)?;
             if buffer.taken < buffer.published {
-                return Head::new(pool, buffer.index, buffer.taken, buffer.published);
+                return Head::new(pool, buffer.index, buffer.taken, buffer.published, self.last_ticks);
             }
             // Only a buffer that is closed has nothing more to come before the next one.
             if !buffer.is_closed {
@@ -157,15 +164,16 @@ pub(crate) fn record_words(head: &Head<'_>) -> Option<(RecordKind, usize)> {
             if !bytes.is_multiple_of(8) {
                 return None;
             }
-            usize::try_from(bytes / 8).ok()?
+            usize::try_from(bytes / 8).ok().filter(|&words| words >= 2)?
         }
         kind => kind.words(),
     };
-    (words >= 2 && words <= head.words.len()).then_some((kind, words))
+    (words >= 1 && words <= head.words.len()).then_some((kind, words))
 }
 
-/// A bit for each kind of record that gives something back.
-const FREEING: u64 = 1 << RecordKind::Free as u64
+/// A bit for each kind of record that gives something back (a short free: for all 16 that its time makes of it).
+const FREEING: u64 = 0xffff << RecordKind::ShortFree as u64
+    | 1 << RecordKind::Free as u64
     | 1 << RecordKind::FreeStack as u64
     | 1 << RecordKind::ReallocPrepare as u64
     | 1 << RecordKind::Unmap as u64
@@ -173,9 +181,9 @@ const FREEING: u64 = 1 << RecordKind::Free as u64
 
 /// Where a record comes: by time, and of those of the same time what gives back before the others, since it may be what they were given.
 #[inline(always)]
-pub(crate) fn order(word0: u64) -> u64 {
+pub(crate) fn order(word0: u64, ticks: u64) -> u64 {
     let frees = FREEING >> (word0 >> RecordKind::SHIFT) & 1;
-    (word0 & TICKS_MASK) << 1 | (1 - frees)
+    ticks << 1 | (1 - frees)
 }
 
 /// The place of the last record that can come at a time.

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use heapr_trace::{Action, Event, HeapId, ProcessIndex, ThreadIndex};
-use heapr_wire::{RecordKind, TICKS_MASK};
+use heapr_wire::{RecordKind, SHORT, SHORT_ALLOC, record_ticks, short_address};
 
 use crate::clock::Clock;
 use crate::merge::{Head, order};
@@ -26,7 +26,9 @@ use crate::sink::Sink;
 const ALLOC: u64 = RecordKind::Alloc as u64;
 const FREE: u64 = RecordKind::Free as u64;
 const FREE_WORDS: usize = RecordKind::Free.words();
+const SHORT_WORDS: usize = RecordKind::ShortFree.words();
 const _: () = assert!(RecordKind::Alloc.words() == FREE_WORDS + 1);
+const _: () = assert!(RecordKind::ShortAlloc.words() == SHORT_WORDS + 1);
 
 /// A stream's records, from the next one to the end of what its buffer shows.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +37,7 @@ pub(crate) struct Source<'a> {
     thread: ThreadIndex,
     words: &'a [AtomicU64],
     word0: u64,
+    ticks: u64,
     /// See [`order`].
     order: u64,
     /// Words taken.
@@ -45,24 +48,45 @@ pub(crate) struct Source<'a> {
 
 impl<'a> Source<'a> {
     pub(crate) fn new(head: &Head<'a>, process: &'a ProcessState, thread: ThreadIndex) -> Self {
-        let (words, word0) = (head.words, head.word0);
-        Self { process, thread, words, word0, order: order(word0), taken: 0, last_ticks: 0 }
+        let Head { ticks, word0, words } = *head;
+        Self { process, thread, words, word0, ticks, order: head.order(), taken: 0, last_ticks: 0 }
     }
 
     /// The next record's event and its words; `None` if it is not plain, or shorter than what is looked at.
     #[inline(always)]
     fn event(&self, clock: &Clock, last_ns: u64) -> Option<(Event, usize)> {
-        let [place, packed, ..] = self.words.get(self.taken + 1..)? else { return None };
-        let kind = self.word0 >> RecordKind::SHIFT;
-        let time_ns = clock.ns(self.word0 & TICKS_MASK);
-        let address_avma = place.load(Relaxed);
-        // The heap's number stands above the address; 0 is the program's main heap.
-        if !matches!(kind, ALLOC | FREE) || time_ns < last_ns || address_avma >> 56 != 0 {
+        let behind = self.words.get(self.taken + 1..)?;
+        let is_alloc;
+        let address_avma;
+        let packed;
+        let words;
+        // Nearly all are short. No branch here depends on which of alloc and free it is: behind a free stands another record.
+        if self.word0 & SHORT != 0 {
+            is_alloc = self.word0 & SHORT_ALLOC != 0;
+            address_avma = short_address(self.word0);
+            packed = match behind.first() {
+                Some(word) => word.load(Relaxed),
+                None if is_alloc => return None,
+                None => 0,
+            };
+            words = SHORT_WORDS;
+        } else {
+            let [place, behind_place, ..] = behind else { return None };
+            let kind = self.word0 >> RecordKind::SHIFT;
+            is_alloc = kind == ALLOC;
+            address_avma = place.load(Relaxed);
+            packed = behind_place.load(Relaxed);
+            words = FREE_WORDS;
+            // The heap's number stands above the address; 0 is the program's main heap.
+            if !matches!(kind, ALLOC | FREE) || address_avma >> 56 != 0 {
+                return None;
+            }
+        }
+        let time_ns = clock.ns(self.ticks);
+        if time_ns < last_ns {
             return None;
         }
-        // Behind a free stands another record. No branch here depends on which of the two this is.
-        let is_alloc = kind == ALLOC;
-        let packed = packed.load(Relaxed) & 0_u64.wrapping_sub(u64::from(is_alloc));
+        let packed = packed & 0_u64.wrapping_sub(u64::from(is_alloc));
         let stack = self.process.known_stack(packed as u32)?;
         let size_bytes = packed >> 32;
         let action = if is_alloc {
@@ -70,8 +94,8 @@ impl<'a> Source<'a> {
         } else {
             Action::Free { address_avma, stack, is_moved_realloc: false }
         };
-        let words = FREE_WORDS + usize::from(is_alloc);
-        Some((Event { time_ns, thread: self.thread, heap: HeapId::MALLOC, action }, words))
+        let event = Event { time_ns, thread: self.thread, heap: HeapId::MALLOC, action };
+        Some((event, words + usize::from(is_alloc)))
     }
 
     #[inline(always)]
@@ -83,10 +107,11 @@ impl<'a> Source<'a> {
     #[inline(always)]
     fn step(&mut self, words: usize) -> bool {
         self.taken += words;
-        self.last_ticks = self.word0 & TICKS_MASK;
+        self.last_ticks = self.ticks;
         let Some(next) = self.words.get(self.taken) else { return false };
         self.word0 = next.load(Relaxed);
-        self.order = order(self.word0);
+        self.ticks = record_ticks(self.word0, self.last_ticks);
+        self.order = order(self.word0, self.ticks);
         true
     }
 }

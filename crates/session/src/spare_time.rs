@@ -7,7 +7,7 @@
 //!             many events came in the last round, buffers mostly free
 //!   own turn ---------------------------------------------------------> lent
 //!            <---------------------------------------------------------
-//!             an eighth of the buffers in use, somebody waits, nothing left, or [`STINT`] is over
+//!             a twelfth of the buffers in use, somebody waits, nothing left, or [`STINT`] is over
 //! ```
 //!
 //! A thread of its own, because an ordinary user's thread that has given up its precedence cannot take it back. It works in
@@ -90,13 +90,14 @@ impl SpareTime {
                 // Where this is not allowed it is an ordinary thread.
                 let _ = sys::yield_to_all();
                 let may_keep = |recorder: &Recorder| !recorder.is_wanted_now() && began.elapsed() < STINT;
-                recorder.count_spare_turn();
+                recorder.note_lent(true);
                 let mut turn = Turn { event_count: 0, is_caught_up: false };
                 while may_keep(recorder) && !turn.is_caught_up {
                     let round = recorder.round_while(SLICE_EVENTS, may_keep);
                     turn.event_count += round.event_count;
                     turn.is_caught_up = round.is_whole && round.event_count < EVENTS_WITHOUT_SLEEP;
                 }
+                recorder.note_lent(false);
                 turn
             });
             lent.ok().map(|lent| lent.join())

@@ -6,7 +6,9 @@
 
 use heapr_ring::Pool;
 use heapr_trace::{Action, Event, HeapId, Mapping, Module, ProcessIndex, StackIndex, StackNode, ThreadIndex};
-use heapr_wire::{ADDRESS_MASK, HEAP_MMAP, MODULE_MAIN, MODULE_UNLOADED, ModuleRecord, RecordKind};
+use heapr_wire::{
+    ADDRESS_MASK, HEAP_MMAP, MODULE_MAIN, MODULE_UNLOADED, ModuleRecord, RecordKind, short_address,
+};
 
 use crate::merge::Head;
 use crate::own_heaps::OwnHeaps;
@@ -45,12 +47,13 @@ pub(crate) fn translate(
     process: &mut ProcessState,
     sink: &mut Sink,
 ) -> Outcome {
-    let place = record.word(1);
+    let is_short = matches!(record.kind, RecordKind::ShortAlloc | RecordKind::ShortFree);
+    let place = if is_short { short_address(record.head.word0) } else { record.word(1) };
     let heap = (place >> 56) as u8;
     let address_avma = place & ADDRESS_MASK;
     match record.kind {
-        RecordKind::Alloc => {
-            let packed = record.word(2);
+        RecordKind::Alloc | RecordKind::ShortAlloc => {
+            let packed = record.word(if is_short { 1 } else { 2 });
             let Some(stack) = stack(record.pool, process, sink, packed as u32, time_ns) else {
                 return Outcome::Invalid;
             };
@@ -80,7 +83,7 @@ pub(crate) fn translate(
             };
             alloc(process, sink, event, heap, address_avma, size_bytes, stack);
         }
-        RecordKind::Free | RecordKind::FreeStack => {
+        RecordKind::Free | RecordKind::ShortFree | RecordKind::FreeStack => {
             let node = if record.kind == RecordKind::FreeStack { record.word(2) as u32 } else { 0 };
             let Some(stack) = stack(record.pool, process, sink, node, time_ns) else {
                 return Outcome::Invalid;

@@ -24,6 +24,19 @@
 //! | `HeapCreate`, `HeapDestroy` | 3 | heap:8 handle:56 | node | |
 //! | `HeapName` | 4 | heap:8 part:56 | 16 bytes, zero padded | |
 //! | `Unmap` | 3 | heap:8 address:56 | bytes | |
+//! | `ShortFree` | 1 | | | |
+//! | `ShortAlloc` | 2 | size:32 node:32 | | |
+//!
+//! Nearly all records are short ones: of the program's main heap, with an address divisible by 8, soon after the record before it in the same
+//! buffer. (A buffer's first record is never short.) Their word 0 holds all but size and node:
+//!
+//! ```text
+//!  63      62      61                 44 43                             0
+//! +-------+-------+---------------------+--------------------------------+
+//! | short | alloc | ticks since the     | address / 8 (44)               |
+//! |   1   | or 0  | record before (18)  |                                |
+//! +-------+-------+---------------------+--------------------------------+
+//! ```
 //!
 //! The parts of a heap's name, up to four, come before its `HeapCreate`. With `HeapDestroy` all its blocks are free.
 //!
@@ -52,6 +65,10 @@ pub enum RecordKind {
     HeapDestroy = 12,
     Unmap = 13,
     HeapName = 14,
+    /// 32 to 47 in the place of a kind: the bits below belong to the time.
+    ShortFree = 32,
+    /// 48 to 63 in the place of a kind.
+    ShortAlloc = 48,
 }
 
 impl RecordKind {
@@ -76,6 +93,8 @@ impl RecordKind {
             12 => Self::HeapDestroy,
             13 => Self::Unmap,
             14 => Self::HeapName,
+            32..48 => Self::ShortFree,
+            48.. => Self::ShortAlloc,
             _ => return None,
         })
     }
@@ -84,7 +103,8 @@ impl RecordKind {
     #[must_use]
     pub const fn words(self) -> usize {
         match self {
-            Self::Free | Self::ReallocPrepare => 2,
+            Self::ShortFree => 1,
+            Self::Free | Self::ReallocPrepare | Self::ShortAlloc => 2,
             Self::Alloc | Self::FreeStack | Self::ReallocAbort | Self::AllocFailed => 3,
             Self::HeapCreate | Self::HeapDestroy | Self::Unmap => 3,
             Self::AllocBig | Self::ReallocCommit | Self::ThreadName | Self::HeapName => 4,
@@ -115,6 +135,49 @@ pub const fn address_word(heap: u8, address_avma: u64) -> u64 {
     (heap as u64) << 56 | (address_avma & ADDRESS_MASK)
 }
 
+/// Bit of word 0 that makes a record a short one.
+pub const SHORT: u64 = 1 << 63;
+/// Bit of a short record's word 0 that makes it an allocation.
+pub const SHORT_ALLOC: u64 = 1 << 62;
+/// A short record's time begins here.
+const SHORT_TICKS_SHIFT: u32 = 44;
+/// Ticks since the record before that a short record can hold, plus one: 0.1 ms at 2.5 GHz.
+const SHORT_TICKS_END: u64 = 1 << 18;
+/// The bits that an address in a short record may have.
+const SHORT_ADDRESS_MASK: u64 = (1 << 47) - 8;
+/// For who writes: the time of a record before which no other stands in its buffer. No time is near it.
+pub const NO_RECORD_BEFORE: u64 = 1 << 63;
+
+/// Word 0 of a short record of the program's main heap, if it can be one: `SHORT_ALLOC` or 0, the address, and the ticks of the record and of the one
+/// before it in the buffer.
+#[inline(always)]
+#[must_use]
+pub const fn short_word0(alloc_bit: u64, address_avma: u64, ticks: u64, ticks_before: u64) -> Option<u64> {
+    let since = ticks.wrapping_sub(ticks_before);
+    if address_avma & !SHORT_ADDRESS_MASK != 0 || since >= SHORT_TICKS_END {
+        return None;
+    }
+    Some(SHORT | alloc_bit | since << SHORT_TICKS_SHIFT | address_avma >> 3)
+}
+
+/// The address in word 0 of a short record.
+#[inline(always)]
+#[must_use]
+pub const fn short_address(word0: u64) -> u64 {
+    (word0 << 3) & SHORT_ADDRESS_MASK
+}
+
+/// The time of a record with this word 0, which follows one of `ticks_before` in its buffer.
+#[inline(always)]
+#[must_use]
+pub const fn record_ticks(word0: u64, ticks_before: u64) -> u64 {
+    if word0 & SHORT != 0 {
+        ticks_before.wrapping_add(word0 >> SHORT_TICKS_SHIFT & (SHORT_TICKS_END - 1)) & TICKS_MASK
+    } else {
+        word0 & TICKS_MASK
+    }
+}
+
 /// The fixed part of a `Module` record: 8 words, then the build-id padded to a multiple of 8, then the path likewise.
 ///
 /// Words: 0 kind and time, 1 total bytes, 2 load bias (`l_addr`), 3 range start, 4 range end (both avma),
@@ -139,3 +202,45 @@ pub const MODULE_MAIN: u64 = 1;
 pub const MODULE_UNLOADED: u64 = 2;
 
 const _: () = assert!(ModuleRecord::BYTES_MAX < crate::BUFFER_BYTES_MIN);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_record_gives_back_what_was_put_in_and_takes_nothing_that_does_not_fit() {
+        let last = SHORT_TICKS_END - 1;
+        for bit in [0, SHORT_ALLOC] {
+            for address in [0, 8, 0x5555_5555_4328, (1 << 47) - 8] {
+                for (before, since) in [(0, 0), (7, 1), (1 << 40, last), (TICKS_MASK - last, last)] {
+                    let word0 = short_word0(bit, address, before + since, before).unwrap();
+                    assert_eq!(short_address(word0), address);
+                    assert_eq!(record_ticks(word0, before), before + since);
+                    let kind = if bit == 0 { RecordKind::ShortFree } else { RecordKind::ShortAlloc };
+                    assert_eq!(RecordKind::of_untrusted(word0), Some(kind));
+                }
+            }
+        }
+        for address in [1, 4, 1 << 47, (1 << 55) + 8, u64::MAX] {
+            assert_eq!(short_word0(0, address, 5, 5), None);
+        }
+        // Too long ago, after it, and none before.
+        for before in [5 - 1, u64::MAX, NO_RECORD_BEFORE] {
+            let ticks = before.wrapping_add(SHORT_TICKS_END);
+            assert_eq!(short_word0(0, 16, ticks, before), None);
+        }
+        assert_eq!(short_word0(0, 16, 4, 5), None);
+        assert_eq!(short_word0(0, 16, 0, NO_RECORD_BEFORE), None);
+        assert_eq!(short_word0(0, 16, TICKS_MASK, NO_RECORD_BEFORE), None);
+    }
+
+    #[test]
+    fn a_long_record_has_its_own_time_and_kind() {
+        let word0 = word0(RecordKind::HeapName, 123);
+        assert_eq!(record_ticks(word0, 99), 123);
+        assert_eq!(RecordKind::of_untrusted(word0), Some(RecordKind::HeapName));
+        for number in 15..32 {
+            assert_eq!(RecordKind::of_untrusted(number << RecordKind::SHIFT), None);
+        }
+    }
+}

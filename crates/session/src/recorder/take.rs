@@ -4,7 +4,7 @@ use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content};
 
 use super::{Recorder, SLACK_NS};
-use crate::merge::{StreamBuffer, last_order_at, order, record_words};
+use crate::merge::{StreamBuffer, last_order_at, record_words};
 use crate::plain::{Source, take_one, take_two};
 use crate::translate::{Outcome, Record, translate};
 
@@ -46,7 +46,7 @@ impl Recorder {
         heads.clear();
         for (number, stream) in self.streams.iter().enumerate() {
             if let Some(head) = stream.head(&self.pool, &mut places[number]) {
-                heads.push((order(head.word0), number));
+                heads.push((head.order(), number));
             }
         }
         // The streams that have something, latest first: the next record is at the end. A stream that was taken from
@@ -111,7 +111,7 @@ impl Recorder {
                 let (stream, at) = (&mut self.streams[number], &mut places[number]);
                 stream.take(*at, words, last_ticks);
                 if let Some(head) = stream.head(&self.pool, at) {
-                    put_back(heads, order(head.word0), number);
+                    put_back(heads, head.order(), number);
                 }
             }
         }
@@ -124,7 +124,7 @@ impl Recorder {
         let process = &mut self.processes[stream.process];
         loop {
             let head = stream.head(&self.pool, at)?;
-            let next = order(head.word0);
+            let next = head.order();
             if next > until || self.sink.event_count >= until_count {
                 return Some(next);
             }

@@ -45,7 +45,7 @@ fn act() -> impl Strategy<Value = Act> {
         }),
         1 => (buffer(), any::<u8>(), number()).prop_map(|(buffer, field, value)| Act::Header { buffer, field, value }),
         1 => (buffer(), 0_usize..512, number()).prop_map(|(buffer, place, value)| Act::Word { buffer, place, value }),
-        4 => (buffer(), 0_u64..16, 0_usize..40, proptest::array::uniform8(number()))
+        4 => (buffer(), 0_u64..64, 0_usize..40, proptest::array::uniform8(number()))
             .prop_map(|(buffer, kind, place, words)| Act::Record { buffer, kind, place, words }),
         4 => (0_u64..64).prop_map(|block| Act::Honest { block }),
         2 => Just(Act::Round),

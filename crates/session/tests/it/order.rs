@@ -140,7 +140,7 @@ proptest! {
 
     #[test]
     fn what_happens_at_the_same_ticks_comes_in_a_known_order(
-        steps in proptest::collection::vec((0_usize..4, 0_u64..3, any::<bool>()), 1..400),
+        steps in proptest::collection::vec((0_usize..4, 0_u64..3, any::<bool>(), any::<bool>()), 1..400),
         thread_count in 1_usize..5,
     ) {
         let (mut session, directory) = start(|_| ());
@@ -149,18 +149,18 @@ proptest! {
         let mut threads: Vec<_> = (0..thread_count).map(|number| process.thread(live_tid(number))).collect();
         let mut streams = vec![Vec::new(); thread_count];
         let begin = ticks(&pool);
-        for (number, later, is_free) in steps {
+        for (number, later, is_free, may_be_short) in steps {
             let number = number % thread_count;
             // Few ticks for many events, and each thread's in order; the first ones differ.
             let last = streams[number].last().map(|&(tick, _)| tick + later / 2);
             let tick = last.unwrap_or(begin + number as u64);
-            let address = address_word(0, (number as u64) << 32 | (streams[number].len() as u64 + 1) << 4);
-            if is_free {
-                prop_assert!(threads[number].begin(2));
-                threads[number].end(RecordKind::Free, tick, &[address]);
+            let address = (number as u64) << 32 | (streams[number].len() as u64 + 1) << 4;
+            let (kind, packed) = if is_free { (RecordKind::Free, &[][..]) } else { (RecordKind::Alloc, &[1 << 32][..]) };
+            prop_assert!(threads[number].begin(3));
+            if may_be_short {
+                threads[number].end_plain(kind, tick, address, packed);
             } else {
-                prop_assert!(threads[number].begin(3));
-                threads[number].end(RecordKind::Alloc, tick, &[address, 1 << 32]);
+                threads[number].end(kind, tick, &[&[address_word(0, address)], packed].concat());
             }
             streams[number].push((tick, is_free));
         }

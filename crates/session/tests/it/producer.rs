@@ -7,8 +7,8 @@ use heapr_ring::writer::{self, BufferUse, ProcessClaim, SlotClaim};
 use heapr_ring::{Pool, sys};
 use heapr_session::Session;
 use heapr_wire::{
-    FLAG_CLOCK_TSC, NO_SLOT, ORIGIN_EXEC, ORIGIN_FORK, PUBLISHED_BUSY, RecordKind, THREAD_ENDED,
-    address_word, word0,
+    FLAG_CLOCK_TSC, NO_RECORD_BEFORE, NO_SLOT, ORIGIN_EXEC, ORIGIN_FORK, PUBLISHED_BUSY, RecordKind,
+    SHORT_ALLOC, THREAD_ENDED, address_word, short_word0, word0,
 };
 
 /// Thread id of a thread that lives as long as the test and does nothing: the recorder looks whether threads exist.
@@ -72,7 +72,8 @@ impl<'a> Producer<'a> {
     /// A thread of it.
     pub(crate) fn thread(&self, tid: u32) -> ProducerThread<'a> {
         let claim = writer::claim_thread(self.pool, self.claim, tid, 0).expect("a free thread slot");
-        ProducerThread { pool: self.pool, claim, sequence: 0, buffer: None, cursor: 0 }
+        let last_ticks = NO_RECORD_BEFORE;
+        ProducerThread { pool: self.pool, claim, sequence: 0, buffer: None, cursor: 0, last_ticks }
     }
 
     /// Writes a stack node and gives its number.
@@ -123,6 +124,8 @@ pub(crate) struct ProducerThread<'a> {
     sequence: u64,
     pub(crate) buffer: Option<u32>,
     cursor: usize,
+    /// Time of the last record in the buffer.
+    last_ticks: u64,
 }
 
 impl ProducerThread<'_> {
@@ -146,6 +149,7 @@ impl ProducerThread<'_> {
             }
             self.sequence += 1;
             self.cursor = 0;
+            self.last_ticks = NO_RECORD_BEFORE;
         }
         let header = self.pool.buffer_header(self.buffer.expect("claimed above")).expect("its header");
         header.published.store((self.cursor as u32 * 8) | PUBLISHED_BUSY, Relaxed);
@@ -154,23 +158,47 @@ impl ProducerThread<'_> {
 
     /// Writes and publishes the record that was begun.
     pub(crate) fn end(&mut self, kind: RecordKind, ticks: u64, rest: &[u64]) {
+        self.put(word0(kind, ticks), ticks, rest);
+    }
+
+    fn put(&mut self, word0: u64, ticks: u64, rest: &[u64]) {
         let buffer = self.buffer.expect("begun");
         let words = self.pool.buffer_words(buffer).expect("its words");
-        words[self.cursor].store(word0(kind, ticks), Relaxed);
+        words[self.cursor].store(word0, Relaxed);
         for (place, &word) in words[self.cursor + 1..].iter().zip(rest) {
             place.store(word, Relaxed);
         }
         self.cursor += rest.len() + 1;
+        self.last_ticks = ticks;
         let header = self.pool.buffer_header(buffer).expect("its header");
         header.published.store(self.cursor as u32 * 8, Release);
     }
 
+    /// Writes and publishes the allocation (with size and node) or free of the main heap that was begun: as a short record where that is possible,
+    /// as an agent does.
+    pub(crate) fn end_plain(&mut self, kind: RecordKind, ticks: u64, address: u64, packed: &[u64]) {
+        let alloc_bit = if kind == RecordKind::Alloc { SHORT_ALLOC } else { 0 };
+        if let Some(word0) = short_word0(alloc_bit, address, ticks, self.last_ticks) {
+            return self.put(word0, ticks, packed);
+        }
+        let rest: Vec<u64> = [&[address_word(0, address)], packed].concat();
+        self.end(kind, ticks, &rest);
+    }
+
+    fn plain(&mut self, kind: RecordKind, address: u64, packed: &[u64]) -> bool {
+        self.begin(packed.len() + 2) && {
+            self.end_plain(kind, ticks(self.pool), address, packed);
+            true
+        }
+    }
+
     pub(crate) fn alloc(&mut self, address: u64, size: u32, node: u32) -> bool {
-        self.write(RecordKind::Alloc, &[address_word(0, address), u64::from(size) << 32 | u64::from(node)])
+        let packed = u64::from(size) << 32 | u64::from(node);
+        self.plain(RecordKind::Alloc, address, &[packed])
     }
 
     pub(crate) fn free(&mut self, address: u64) -> bool {
-        self.write(RecordKind::Free, &[address_word(0, address)])
+        self.plain(RecordKind::Free, address, &[])
     }
 
     pub(crate) fn prepare(&mut self, address: u64) -> bool {

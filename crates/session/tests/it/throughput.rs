@@ -9,7 +9,7 @@ use crate::recording::{pass_watermark, start, stop};
 
 /// Rounds of a burst: the pool is filled, then the recorder empties it.
 const ROUNDS: u64 = 40;
-/// 50 buffers of 64 KiB with pairs of 5 words.
+/// 30 of 64 buffers of 64 KiB, with pairs of 3 words.
 const ROUND_EVENTS: u64 = 162_000;
 
 /// Processor time of this thread, which other work on the machine does not change much.
