@@ -95,6 +95,9 @@ pub(crate) struct Kept {
     pub(crate) node: u32,
     /// Null at first, and at the levels of signal handlers.
     pub(crate) shortcuts: *mut Shortcuts,
+    /// The way that was found last (its frames), and at which capture: it is only compared.
+    pub(crate) last_way: *const Frame,
+    pub(crate) last_way_capture: u32,
     pub(crate) code_epoch: u32,
     pub(crate) capture_count: u32,
     /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.

@@ -39,6 +39,7 @@ mod modules;
 mod path_node;
 mod process;
 mod real;
+mod recent_way;
 mod repair;
 mod rules;
 mod shortcut;

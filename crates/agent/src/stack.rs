@@ -30,14 +30,15 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use heapr_ring::Pool;
+
 use crate::bounds::StackRange;
 use crate::events::{self, Records};
 use crate::kept_stack::{CUT_MEMO, Frame, Kept, Start, WORDS_PER_FRAME, Word, is_within, read};
 use crate::process::AGENT;
-use crate::shortcut::{self, Shortcuts};
 use crate::thread::Scope;
 use crate::x86_64::{Rule, Step};
-use crate::{modules, path_node, repair, rules, tree, verify};
+use crate::{modules, path_node, recent_way, repair, rules, tree, verify};
 
 /// Frames unwound anew in one capture before it is cut. Deeper stacks are cut at the outer end.
 const FRESH_FRAMES_MAX: usize = 1 << 17;
@@ -68,31 +69,40 @@ pub(crate) fn capture(scope: &mut Scope, start: Start) -> u32 {
     capture_anew(scope, start, range)
 }
 
+/// The node to give for the kept stack.
 #[inline(always)]
-fn finish(scope: &mut Scope, node: u32, start: Start) -> u32 {
-    let Some(pool) = AGENT.pool() else { return node };
-    let control = pool.control();
-    let verify_every = control.verify_every.load(Relaxed);
-    let max_frames = control.max_frames.load(Relaxed);
-    if verify_every | max_frames == 0 {
-        node
-    } else {
-        finish_specially(scope, node, start, verify_every, max_frames)
+pub(crate) fn finish(scope: &mut Scope, node: u32, start: Start) -> u32 {
+    if !is_special() {
+        return node;
     }
+    let kept = &scope.level().kept;
+    // SAFETY: `depth` frames are kept, and are not changed until `finish_specially` has returned.
+    let frames = unsafe { core::slice::from_raw_parts(kept.frames, kept.depth) };
+    finish_specially(scope, node, start, frames)
 }
 
+/// Whether more is to be done with a stack than to find its node.
+#[inline(always)]
+pub(crate) fn is_special() -> bool {
+    AGENT.pool().is_some_and(|pool| {
+        let control = pool.control();
+        control.verify_every.load(Relaxed) | control.max_frames.load(Relaxed) != 0
+    })
+}
+
+/// Compares `frames` with a full unwind, or cuts them, as the session says.
 #[cold]
 #[inline(never)]
-fn finish_specially(scope: &mut Scope, node: u32, start: Start, verify_every: u32, max_frames: u32) -> u32 {
+pub(crate) fn finish_specially(scope: &mut Scope, node: u32, start: Start, frames: &[Frame]) -> u32 {
     let (is_main, ranges) = (scope.state().is_main, scope.state().ranges);
+    let Some(control) = AGENT.pool().map(Pool::control) else { return node };
+    let verify_every = control.verify_every.load(Relaxed);
+    let max_frames = control.max_frames.load(Relaxed) as usize;
     let kept = &mut scope.level().kept;
-    if verify_every != 0 && kept.capture_count.is_multiple_of(verify_every) && kept.depth != 0 {
-        // SAFETY: `depth` frames are kept.
-        let frames = unsafe { core::slice::from_raw_parts(kept.frames, kept.depth) };
+    if verify_every != 0 && kept.capture_count.is_multiple_of(verify_every) && !frames.is_empty() {
         verify::compare(frames, start, is_main, ranges);
     }
-    let max_frames = max_frames as usize;
-    if max_frames == 0 || kept.depth <= max_frames {
+    if max_frames == 0 || frames.len() <= max_frames {
         return node;
     }
     let place = (node as usize) % CUT_MEMO;
@@ -103,12 +113,10 @@ fn finish_specially(scope: &mut Scope, node: u32, start: Start, verify_every: u3
         return cut;
     }
     let (mut cut, mut hash) = (tree::ROOT, tree::ROOT_HASH);
-    let first = kept.depth.wrapping_sub(max_frames);
-    for index in first..kept.depth {
-        // SAFETY: below the depth.
-        let pc = unsafe { kept.frame(index).pc };
-        hash = tree::path_hash(hash, index.wrapping_sub(first), pc as u64, modules::salt());
-        let Some(node) = tree::find(hash).or_else(|| tree::add(cut, pc as u64, hash)) else {
+    let first = frames.len().wrapping_sub(max_frames);
+    for (index, frame) in frames.iter().skip(first).enumerate() {
+        hash = tree::path_hash(hash, index, frame.pc as u64, modules::salt());
+        let Some(node) = tree::find(hash).or_else(|| tree::add(cut, frame.pc as u64, hash)) else {
             return tree::ROOT;
         };
         cut = node;
@@ -149,8 +157,8 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
             }
         }
     }
-    if let Some(node) = by_shortcut(scope, start, first_range) {
-        return finish(scope, node, start);
+    if let Some(node) = recent_way::take(scope, start, first_range) {
+        return node;
     }
     // Frames kept so far that may still be met: `base` of them.
     let mut base = scope.level().kept.depth;
@@ -269,7 +277,7 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
     }
     let node = enter_fresh(scope, base, fresh, fresh_words);
     if !is_cut && !has_signal {
-        keep_shortcut(scope, start, base, fresh);
+        recent_way::keep(scope, start, base, fresh);
     }
     if let Some(slot) = slot(scope) {
         events::add(&slot.stack_count, 1);
@@ -279,69 +287,6 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
         }
     }
     finish(scope, node, start)
-}
-
-/// The node of the stack that begins at `start`, if a recent stack went from there to a frame of the kept one.
-#[inline(always)]
-fn by_shortcut(scope: &mut Scope, start: Start, range: StackRange) -> Option<u32> {
-    let kept = &mut scope.level().kept;
-    // SAFETY: null, or a table of this level alone, which is never unmapped.
-    let shortcuts = unsafe { kept.shortcuts.as_ref() }?;
-    // SAFETY: the stack pointer lies in `range` (an empty one has no upper end, and nothing is found); `depth` frames are kept.
-    let found = unsafe { shortcuts.find(start, kept.code_epoch, range.high, kept.frames, kept.depth) }?;
-    // SAFETY: the base was found among the kept frames.
-    let words_end = unsafe { kept.frame(found.base_index).words_end };
-    let depth = found.base_index.wrapping_add(1).wrapping_add(found.frames.len());
-    // SAFETY: the base lies on the current stack, and its words outwards of it.
-    if depth > kept.capacity || unsafe { kept.first_change(words_end as usize) } != 0 {
-        return None;
-    }
-    let node = found.node;
-    // SAFETY: the depth is within the capacity, for which there are WORDS_PER_FRAME words a frame.
-    unsafe {
-        let words = kept.words.add(words_end as usize);
-        for (offset, word) in found.words.iter().enumerate() {
-            *words.add(offset) = *word;
-        }
-        let frames = kept.frames.add(found.base_index.wrapping_add(1));
-        for (offset, frame) in found.frames.iter().enumerate() {
-            *frames.add(offset) = Frame { words_end: words_end.wrapping_add(frame.words_end), ..*frame };
-        }
-    }
-    kept.depth = depth;
-    kept.node = node;
-    Some(node)
-}
-
-/// Keeps the way that the stack took over `fresh` frames down to the `base` kept ones, if it is a short one.
-#[inline(always)]
-fn keep_shortcut(scope: &mut Scope, start: Start, base: usize, fresh: usize) {
-    let is_outermost_level = scope.depth() == 0;
-    let kept = &mut scope.level().kept;
-    if base == 0
-        || fresh == 0
-        || fresh > shortcut::FRAMES_MAX
-        || kept.is_unprovable
-        || kept.depth != base.wrapping_add(fresh)
-        || !is_outermost_level
-    {
-        return;
-    }
-    if !Shortcuts::is_there(kept) {
-        return;
-    }
-    // SAFETY: a table of this level alone; `base + fresh` frames are kept with the words up to the last one's end.
-    unsafe {
-        let frames = core::slice::from_raw_parts(kept.frames.add(base), fresh);
-        let base_frame = *kept.frame(base - 1);
-        let words_end = kept.frame(kept.depth - 1).words_end;
-        let count = words_end.wrapping_sub(base_frame.words_end) as usize;
-        if count > shortcut::WORDS_MAX {
-            return;
-        }
-        let words = core::slice::from_raw_parts(kept.words.add(base_frame.words_end as usize), count);
-        (*kept.shortcuts).keep(start, kept.code_epoch, (base_frame, base - 1), kept.node, frames, words);
-    }
 }
 
 /// The rule for a frame that returns to `pc`, if it is known. The kept stack's epoch is the present one.
