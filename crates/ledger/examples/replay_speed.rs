@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let begin = processor_time();
         let mut writer = TraceWriter::new(io::sink())?;
         for together in events.chunks(EVENTS_TOGETHER) {
-            together.iter().try_for_each(|(event, _)| writer.event(event))?;
+            writer.events(together.iter().map(|(event, _)| event))?;
         }
         writer.flush()?;
         files.push(processor_time() - begin);
