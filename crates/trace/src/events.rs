@@ -16,7 +16,14 @@
 //! addresses for each class predicts the address of most small allocations, which then takes no bytes at all. The same
 //! pairs of stack and size come again and again: they are kept in a table.
 
-use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
+mod encoder;
+mod made;
+mod numbers;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::encoder::EventColumns;
+use crate::bytes::{Take, unzigzag};
 use crate::error::Malformed;
 use crate::{Action, Event, HeapId, StackIndex, ThreadIndex};
 
@@ -46,18 +53,32 @@ const IN_PLACE: u8 = 1 << 7;
 
 /// Entries of the site table.
 const SITES: usize = 1 << 12;
-/// Entries of the writer's table from address to allocation.
-const RECENT: usize = 1 << 14;
 /// Size classes with a stack of freed addresses: chunks of up to 1 KiB in steps of 16, as glibc's thread cache has them.
 const CLASSES: usize = 66;
 /// Freed addresses kept per class.
 const CLASS_DEPTH: usize = 32;
 
-fn mix(value: u64) -> usize {
+const fn mix(value: u64) -> usize {
     (value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
 }
 
-/// What writer and reader both know from the chunk so far.
+/// The size class of a block; `CLASSES` if it has none.
+#[inline(always)]
+fn class(size_bytes: u64) -> usize {
+    /// The first size beyond the classes.
+    const SIZE_END: usize = 16 * CLASSES - 23;
+    // Of all sizes up to 24 the class is 2, of all from that one on it is `CLASSES`.
+    (size_bytes.clamp(9, SIZE_END as u64) as usize + 23) / 16
+}
+
+/// The place of a pair in the table of sites.
+#[inline(always)]
+const fn site_place(stack: u32, size_bytes: u64) -> usize {
+    mix((stack as u64) << 32 ^ size_bytes.wrapping_mul(0xff51_afd7_ed55_8ccd)) % SITES
+}
+
+/// What the reader knows from the chunk so far. The writer knows the same, in shapes that are faster for it: see [`encoder`] and
+/// [`made`].
 #[derive(Debug)]
 struct Models {
     thread: ThreadIndex,
@@ -94,16 +115,11 @@ impl Models {
         self.sites.fill((u32::MAX, 0));
     }
 
-    fn class(size_bytes: u64) -> Option<usize> {
-        let class = (size_bytes.saturating_add(23) / 16).max(2) as usize;
-        (class < CLASSES).then_some(class)
-    }
-
     /// The address that the allocator will probably hand out.
     #[inline(always)]
     fn predicted(&self, size_bytes: u64) -> Option<u64> {
-        let class = Self::class(size_bytes)?;
-        if self.freed_count[class] == 0 {
+        let class = class(size_bytes);
+        if class == CLASSES || self.freed_count[class] == 0 {
             return None;
         }
         Some(self.freed[class][usize::from(self.freed_top[class]) % CLASS_DEPTH])
@@ -111,7 +127,8 @@ impl Models {
 
     #[inline(always)]
     fn allocated(&mut self, address: u64, size_bytes: u64, was_predicted: bool) {
-        if was_predicted && let Some(class) = Self::class(size_bytes) {
+        let class = class(size_bytes);
+        if was_predicted && class < CLASSES {
             self.freed_count[class] -= 1;
             self.freed_top[class] = self.freed_top[class].wrapping_sub(1);
         }
@@ -120,159 +137,13 @@ impl Models {
 
     #[inline(always)]
     fn freed(&mut self, address: u64, size_bytes: u64) {
-        if let Some(class) = Self::class(size_bytes) {
+        let class = class(size_bytes);
+        if class < CLASSES {
             let top = self.freed_top[class].wrapping_add(1);
             self.freed_top[class] = top;
             self.freed[class][usize::from(top) % CLASS_DEPTH] = address;
             self.freed_count[class] = (self.freed_count[class] + 1).min(CLASS_DEPTH as u8);
         }
-    }
-
-    fn site_place(stack: u32, size_bytes: u64) -> usize {
-        mix(u64::from(stack) << 32 ^ size_bytes.wrapping_mul(0xff51_afd7_ed55_8ccd)) % SITES
-    }
-}
-
-/// Collects the events of a chunk as columns.
-#[derive(Debug)]
-pub(crate) struct EventColumns {
-    models: Models,
-    recent: Vec<u32>,
-    pub(crate) count: usize,
-    pub(crate) first_ns: u64,
-    pub(crate) last_ns: u64,
-    streams: [Vec<u8>; EVENT_STREAMS],
-}
-
-impl EventColumns {
-    pub(crate) fn new() -> Self {
-        Self {
-            models: Models::new(),
-            recent: vec![0; RECENT],
-            count: 0,
-            first_ns: 0,
-            last_ns: 0,
-            streams: [const { Vec::new() }; EVENT_STREAMS],
-        }
-    }
-
-    pub(crate) fn streams(&self) -> [&[u8]; EVENT_STREAMS] {
-        self.streams.each_ref().map(Vec::as_slice)
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.models.reset();
-        self.recent.fill(0);
-        self.count = 0;
-        self.streams.iter_mut().for_each(Vec::clear);
-    }
-
-    /// Appends an event. Times must not decrease: an earlier one is taken for the last.
-    #[inline]
-    pub(crate) fn push(&mut self, event: &Event) {
-        if self.count == 0 {
-            self.first_ns = event.time_ns.max(self.last_ns);
-            self.last_ns = self.first_ns;
-        }
-        self.count += 1;
-        let time_ns = event.time_ns.max(self.last_ns);
-        let [tokens, times, threads, ..] = &mut self.streams;
-        times.put_varint(time_ns - self.last_ns);
-        self.last_ns = time_ns;
-        let mut token = 0;
-        if event.thread != self.models.thread {
-            self.models.thread = event.thread;
-            token |= NEW_THREAD;
-            threads.put_varint(u64::from(event.thread.0));
-        }
-        if event.heap != HeapId::MALLOC {
-            token |= WITH_HEAP;
-            threads.push(event.heap.0);
-        }
-        let place = tokens.len();
-        tokens.push(0);
-        token |= match event.action {
-            Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc } => {
-                let kind = if is_moved_realloc { ALLOC_MOVED } else { ALLOC };
-                kind | self.put_site(stack, size_bytes) | self.put_alloc(address_avma, size_bytes)
-            }
-            Action::Free { address_avma, stack, is_moved_realloc } => {
-                let freed = self.put_free(address_avma);
-                if stack == StackIndex::EMPTY {
-                    freed | if is_moved_realloc { FREE_MOVED } else { FREE }
-                } else {
-                    freed | FREE_WITH_STACK | self.put_site(stack, u64::from(is_moved_realloc))
-                }
-            }
-            Action::Realloc { old_address_avma, address_avma, size_bytes, stack } => {
-                let freed = self.put_free(old_address_avma);
-                let site = self.put_site(stack, size_bytes);
-                let in_place = if address_avma == old_address_avma {
-                    self.note(address_avma, size_bytes, false);
-                    IN_PLACE
-                } else {
-                    self.put_address(address_avma);
-                    self.note(address_avma, size_bytes, false);
-                    0
-                };
-                REALLOC | freed | site | in_place
-            }
-            Action::Failed { size_bytes, stack } => FAILED | self.put_site(stack, size_bytes),
-        };
-        self.streams[0][place] = token;
-    }
-
-    #[inline(always)]
-    fn put_address(&mut self, address: u64) {
-        self.streams[3].put_varint(zigzag(address.wrapping_sub(self.models.last_address).cast_signed()));
-        self.models.last_address = address;
-    }
-
-    #[inline(always)]
-    fn note(&mut self, address: u64, size_bytes: u64, was_predicted: bool) {
-        self.models.allocated(address, size_bytes, was_predicted);
-        self.recent[mix(address) % RECENT] = self.models.allocs.len() as u32;
-    }
-
-    #[inline(always)]
-    fn put_alloc(&mut self, address: u64, size_bytes: u64) -> u8 {
-        let is_known = self.models.predicted(size_bytes) == Some(address);
-        if !is_known {
-            self.put_address(address);
-        }
-        self.note(address, size_bytes, is_known);
-        if is_known { ADDRESS_KNOWN } else { 0 }
-    }
-
-    #[inline(always)]
-    fn put_free(&mut self, address: u64) -> u8 {
-        let number = self.recent[mix(address) % RECENT] as usize;
-        match number.checked_sub(1).and_then(|number| self.models.allocs.get(number)) {
-            Some(&(made, size_bytes)) if made == address => {
-                self.streams[4].put_varint((self.models.allocs.len() - number) as u64);
-                self.models.freed(address, size_bytes);
-                ADDRESS_KNOWN
-            }
-            _ => {
-                self.put_address(address);
-                0
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn put_site(&mut self, stack: StackIndex, size_bytes: u64) -> u8 {
-        let place = Models::site_place(stack.0, size_bytes);
-        if self.models.sites[place] == (stack.0, size_bytes) {
-            self.streams[5].extend_from_slice(&(place as u16).to_le_bytes());
-            return 0;
-        }
-        self.models.sites[place] = (stack.0, size_bytes);
-        let new_sites = &mut self.streams[6];
-        new_sites.put_varint(zigzag(i64::from(stack.0) - i64::from(self.models.last_stack)));
-        new_sites.put_varint(size_bytes);
-        self.models.last_stack = stack.0;
-        NEW_SITE
     }
 }
 
@@ -416,7 +287,7 @@ impl EventDecoder {
             .ok_or(Malformed("a stack's number is beyond 32 bits"))?;
         let size_bytes = columns.new_sites.varint()?;
         self.models.last_stack = stack;
-        self.models.sites[Models::site_place(stack, size_bytes)] = (stack, size_bytes);
+        self.models.sites[site_place(stack, size_bytes)] = (stack, size_bytes);
         Ok((self.known_stack(stack), size_bytes))
     }
 

@@ -46,7 +46,7 @@ impl<W: Write> TraceWriter<W> {
                 }
                 None => {
                     let room = EVENTS_PER_CHUNK.saturating_sub(self.events.count);
-                    events.by_ref().take(room).for_each(|event| self.events.push(event));
+                    self.events.push_all(&mut events, room);
                     self.events.count >= EVENTS_PER_CHUNK
                 }
             };

@@ -83,7 +83,7 @@ impl ChunkPacker {
         let LaterChunk { events: mut emptied, last_ns } = chunk;
         let Self { columns, packer } = self;
         columns.last_ns = last_ns;
-        emptied.iter().for_each(|event| columns.push(event));
+        columns.push_all(&mut emptied.iter(), EVENTS_PER_CHUNK);
         emptied.clear();
         let (header, payload) = packed_events(columns, packer);
         Packed { header, payload, emptied }

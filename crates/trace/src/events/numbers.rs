@@ -1,0 +1,166 @@
+//! Lists of numbers, and the streams of bytes that they become.
+
+use crate::bytes::PutBytes;
+
+/// Places of a list: a power of two, so that the place of a number needs no check.
+pub(super) const LIST: usize = 256;
+
+/// Puts an item behind `count` others and counts it if `is_taken`; if not, the next takes its place. So it depends on no branch.
+#[inline(always)]
+pub(super) fn offer<T>(list: &mut [T; LIST], count: &mut usize, item: T, is_taken: bool) {
+    list[*count % LIST] = item;
+    *count += usize::from(is_taken);
+}
+
+/// Bytes that a list takes at most, but for numbers that [`Stream::put_long`] writes.
+const LIST_BYTES: usize = LIST * size_of::<u64>();
+/// A number is written as a whole word, of which the next one overwrites what is too much.
+const ROOM: usize = LIST_BYTES + size_of::<u64>();
+
+/// The bytes of a column.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// With some that have no meaning behind the end: room that is at hand.
+    bytes: Vec<u8>,
+    end: usize,
+}
+
+impl Stream {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.end]
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.end = 0;
+    }
+
+    /// Writes into the room behind the end; `write` gives the number of its bytes that are the stream's from now on.
+    #[inline(always)]
+    fn put_with(&mut self, write: impl FnOnce(&mut [u8; ROOM]) -> usize) {
+        if self.bytes.len() < self.end + ROOM {
+            self.bytes.resize(2 * (self.end + ROOM), 0);
+        }
+        if let Some(room) = self.bytes[self.end..].first_chunk_mut() {
+            self.end += write(room).min(ROOM);
+        }
+    }
+
+    /// Appends at most [`LIST`] bytes.
+    #[inline(always)]
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        self.put_with(|room| {
+            room[..bytes.len()].copy_from_slice(bytes);
+            bytes.len()
+        });
+    }
+
+    /// Appends at most [`LIST`] numbers of two bytes.
+    #[inline(always)]
+    pub(super) fn put_words(&mut self, words: &[u16]) {
+        self.put_with(|room| {
+            for (bytes, word) in room.chunks_exact_mut(2).zip(words) {
+                bytes.copy_from_slice(&word.to_le_bytes());
+            }
+            2 * words.len()
+        });
+    }
+
+    /// Appends at most [`LIST`] numbers as varints, all in the way that is enough for the largest.
+    #[inline(always)]
+    pub(super) fn put_varints(&mut self, numbers: &[u64]) {
+        let all = numbers.iter().fold(0, |all, number| all | number);
+        if all < 1 << 7 {
+            self.put_with(|room| {
+                room.iter_mut().zip(numbers).for_each(|(byte, &number)| *byte = number as u8);
+                numbers.len()
+            });
+        } else if all < 1 << 14 {
+            self.put_with(|room| put_each(room, numbers, varint_of_14_bits));
+        } else if all < 1 << 28 {
+            self.put_with(|room| put_each(room, numbers, varint_of_28_bits));
+        } else if all < 1 << 56 {
+            self.put_with(|room| put_each(room, numbers, varint_of_56_bits));
+        } else {
+            self.put_long(numbers);
+        }
+    }
+
+    #[cold]
+    fn put_long(&mut self, numbers: &[u64]) {
+        self.bytes.truncate(self.end);
+        numbers.iter().for_each(|&number| self.bytes.put_varint(number));
+        self.end = self.bytes.len();
+    }
+}
+
+/// Writes each number as a word of which only the first bytes count. Gives the number of those.
+#[inline(always)]
+fn put_each<const N: usize>(
+    room: &mut [u8; ROOM],
+    numbers: &[u64],
+    varint: impl Fn(u64) -> ([u8; N], usize),
+) -> usize {
+    let mut end = 0;
+    for &number in numbers {
+        let (word, length) = varint(number);
+        room[end % LIST_BYTES..][..N].copy_from_slice(&word);
+        end += length;
+    }
+    end
+}
+
+/// The marks of all bytes of a varint but the last, by their number.
+const MORE: [u64; 8] =
+    [0, 0x80, 0x8080, 0x80_8080, 0x8080_8080, 0x80_8080_8080, 0x8080_8080_8080, 0x80_8080_8080_8080];
+
+#[inline(always)]
+fn varint_of_14_bits(number: u64) -> ([u8; 2], usize) {
+    let is_long = number >> 7 != 0;
+    let bytes = number & 0x7f | (number & 0x3f80) << 1;
+    ((bytes as u16 | u16::from(is_long) << 7).to_le_bytes(), 1 + usize::from(is_long))
+}
+
+#[inline(always)]
+fn varint_of_28_bits(number: u64) -> ([u8; 4], usize) {
+    let number = number as u32;
+    // Fourteen bits to each half, then seven to each byte.
+    let halves = number & 0x3fff | (number & 0x0fff_c000) << 2;
+    let bytes = halves & 0x007f_007f | (halves & 0x3f80_3f80) << 1;
+    let more = [7, 14, 21].map(|bits| usize::from(number >> bits != 0)).iter().sum::<usize>();
+    ((bytes | MORE[more % 8] as u32).to_le_bytes(), more + 1)
+}
+
+#[inline(always)]
+fn varint_of_56_bits(number: u64) -> ([u8; 8], usize) {
+    let halves = number & 0x0fff_ffff | (number & 0x00ff_ffff_f000_0000) << 4;
+    let quarters = halves & 0x3fff_0000_3fff | (halves & 0x0fff_c000_0fff_c000) << 2;
+    let bytes = quarters & 0x007f_007f_007f_007f | (quarters & 0x3f80_3f80_3f80_3f80) << 1;
+    // A seventh of the highest bit's place.
+    let more = ((number | 1).ilog2() * 37 / 256) as usize;
+    ((bytes | MORE[more % 8]).to_le_bytes(), more + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_length_are_the_varints_that_are_written_one_by_one() {
+        let borders =
+            (0..64).flat_map(|bits| [(1_u64 << bits) - 1, 1 << bits, (1 << bits) + 1, u64::MAX >> bits]);
+        let all: Vec<u64> = borders.collect();
+        for largest in [(1 << 7) - 1, (1 << 14) - 1, (1 << 28) - 1, (1 << 56) - 1, u64::MAX] {
+            let numbers: Vec<u64> = all.iter().copied().filter(|&number| number <= largest).collect();
+            let (mut stream, mut expected) = (Stream::default(), Vec::new());
+            stream.put_varints(&numbers);
+            numbers.iter().for_each(|&number| expected.put_varint(number));
+            assert_eq!(stream.bytes(), expected);
+            // Behind others, and again in what was used before.
+            stream.put_varints(&numbers);
+            assert_eq!(stream.bytes(), expected.repeat(2));
+            stream.clear();
+            stream.put_varints(&numbers[..1]);
+            assert_eq!(stream.bytes(), [0]);
+        }
+    }
+}
