@@ -7,7 +7,7 @@
 //!             many events came in the last round, buffers mostly free
 //!   own turn ---------------------------------------------------------> lent
 //!            <---------------------------------------------------------
-//!             a twelfth of the buffers in use, somebody waits, nothing left, or [`STINT`] is over
+//!             an eighth of the buffers in use, somebody waits, nothing left, or [`STINT`] is over
 //! ```
 //!
 //! A thread of its own, because an ordinary user's thread that has given up its precedence cannot take it back. It works in
