@@ -83,7 +83,7 @@ pub fn run_with_progress<'t>(
     } else {
         // Which stacks count must be known before the replay.
         let wanted = vec![true; trace.stacks().len()];
-        let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, &wanted);
+        let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, wanted);
         let has_required = has_required(&tree, query);
         let by_stack: Vec<bool> = (0..trace.stacks().len() as u32)
             .map(|stack| has_required[tree.named(StackIndex(stack)) as usize])
@@ -92,8 +92,7 @@ pub fn run_with_progress<'t>(
         return evidence.report(trace, query, tree, |_| true, replay.damage);
     };
     let wanted = wanted_stacks(trace, &evidence.rows)?;
-    let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, &wanted);
-    drop(wanted);
+    let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, wanted);
     if query.filter.required_frames.is_empty() {
         return evidence.report(trace, query, tree, |_| true, replay.damage);
     }

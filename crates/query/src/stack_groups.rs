@@ -78,7 +78,7 @@ impl<'t> StackGroups<'t> {
             || required.iter().any(FramePattern::needs_symbol);
         let mut no_symbols = NoSymbols;
         let symbols: &mut dyn SymbolSource = if needs_symbols { symbols } else { &mut no_symbols };
-        let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, &wanted);
+        let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, wanted);
         Self::grouped(trace, Tree::Own(Box::new(tree)), stacks, by, cull, required)
     }
 

@@ -118,7 +118,7 @@ impl Explorer {
         self.tree.get_or_init(|| {
             let wanted = vec![true; self.trace.stacks().len()];
             let codes = CodeTable::new(self.trace.mappings());
-            Arc::new(SymbolTree::build(&*self.trace, codes, symbols, &wanted))
+            Arc::new(SymbolTree::build(&*self.trace, codes, symbols, wanted))
         });
     }
 
@@ -214,7 +214,7 @@ impl Explorer {
             let wanted = vec![true; self.trace.stacks().len()];
             let codes = CodeTable::new(self.trace.mappings());
             let no_symbols = &mut crate::symbol_source::NoSymbols;
-            Arc::new(SymbolTree::build(&*self.trace, codes, no_symbols, &wanted))
+            Arc::new(SymbolTree::build(&*self.trace, codes, no_symbols, wanted))
         })
     }
 
