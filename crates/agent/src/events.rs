@@ -94,65 +94,72 @@ pub(crate) fn add(counter: &AtomicU64, amount: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(amount), Relaxed);
 }
 
-/// Writes a record of `N` words (the first is made from `kind` and the time), for which there is room.
+/// Publishes a record, for which there is room: `fill` gets the place of its first word, its time and that of the record before, and
+/// gives the number of words that it has written.
+#[inline(always)]
+fn publish(level: &mut Level, fill: impl FnOnce(*const AtomicU64, u64, u64) -> u32) {
+    // SAFETY: a header of the pool, which is never unmapped, of the buffer that this thread fills; the cursor lies in it.
+    let (header, first) = unsafe { (&*level.header, level.words.add(level.cursor as usize)) };
+    header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
+    core::sync::atomic::compiler_fence(SeqCst);
+    let Some(ticks) = AGENT.event_ticks(&mut level.clock) else {
+        header.published.store(level.cursor * 8, Release);
+        return;
+    };
+    let words = fill(first, ticks, level.last_ticks);
+    level.last_ticks = ticks;
+    level.cursor = level.cursor.wrapping_add(words);
+    // Release: pairs with the recorder's Acquire of `published`.
+    header.published.store(level.cursor * 8, Release);
+}
+
+/// Writes words from `place` on.
+///
+/// # Safety
+/// 1. The words fit into the buffer that `place` lies in.
+#[inline(always)]
+unsafe fn put<const N: usize>(place: *const AtomicU64, words: [u64; N]) {
+    for (offset, word) in words.into_iter().enumerate() {
+        // SAFETY: (1).
+        unsafe { (*place.add(offset)).store(word, Relaxed) };
+    }
+}
+
+/// Writes a record of `N` words behind the first (which is made from `kind` and the time), for which there is room.
 #[inline(always)]
 fn write<const N: usize>(level: &mut Level, kind: RecordKind, rest: [u64; N]) {
-    // SAFETY: `ensure_room` has seen that N + 1 words fit between cursor and limit of a buffer that this thread owns and
-    // that is never unmapped.
-    unsafe {
-        let header = &*level.header;
-        let first = level.words.add(level.cursor as usize);
-        header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
-        core::sync::atomic::compiler_fence(SeqCst);
-        let Some(ticks) = AGENT.event_ticks(&mut level.clock) else {
-            header.published.store(level.cursor * 8, Release);
-            return;
-        };
-        (*first).store(word0(kind, ticks), Relaxed);
-        let mut next = first;
-        for word in rest {
-            next = next.add(1);
-            (*next).store(word, Relaxed);
+    publish(level, |first, ticks, _| {
+        // SAFETY: `ensure_room` has seen that N + 1 words fit between cursor and limit.
+        unsafe {
+            put(first, [word0(kind, ticks)]);
+            put(first.add(1), rest);
         }
-        level.last_ticks = ticks;
-        level.cursor = level.cursor.wrapping_add(N as u32).wrapping_add(1);
-        // Release: pairs with the recorder's Acquire of `published`.
-        header.published.store(level.cursor * 8, Release);
-    }
+        N as u32 + 1
+    });
 }
 
 /// Writes an allocation (with size and node) or a free of the main heap, short if it fits; there is room for the long record.
 #[inline(always)]
 fn write_plain<const N: usize>(level: &mut Level, address: usize, packed: [u64; N]) {
-    // SAFETY: as in `write`, for at most N + 2 words.
-    unsafe {
-        let header = &*level.header;
-        let first = level.words.add(level.cursor as usize);
-        header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
-        core::sync::atomic::compiler_fence(SeqCst);
-        let Some(ticks) = AGENT.event_ticks(&mut level.clock) else {
-            header.published.store(level.cursor * 8, Release);
-            return;
-        };
-        let alloc_bit = if N == 0 { 0 } else { SHORT_ALLOC };
-        let mut next = first;
-        if let Some(word0) = short_word0(alloc_bit, address as u64, ticks, level.last_ticks) {
-            (*next).store(word0, Relaxed);
-        } else {
-            let kind = if N == 0 { RecordKind::Free } else { RecordKind::Alloc };
-            (*next).store(word0(kind, ticks), Relaxed);
-            next = next.add(1);
-            (*next).store(address_word(HEAP_MALLOC, address as u64), Relaxed);
+    let (kind, alloc_bit) = if N == 0 { (RecordKind::Free, 0) } else { (RecordKind::Alloc, SHORT_ALLOC) };
+    let address = address as u64;
+    publish(level, |first, ticks, ticks_before| {
+        // SAFETY: `ensure_room` has seen that N + 2 words fit between cursor and limit.
+        unsafe {
+            let begin = match short_word0(alloc_bit, address, ticks, ticks_before) {
+                Some(word0) => {
+                    put(first, [word0]);
+                    1
+                }
+                None => {
+                    put(first, [word0(kind, ticks), address_word(HEAP_MALLOC, address)]);
+                    2
+                }
+            };
+            put(first.add(begin), packed);
+            (begin + N) as u32
         }
-        for word in packed {
-            next = next.add(1);
-            (*next).store(word, Relaxed);
-        }
-        level.last_ticks = ticks;
-        level.cursor = (next.offset_from(level.words) as u32).wrapping_add(1);
-        // Release: pairs with the recorder's Acquire of `published`.
-        header.published.store(level.cursor * 8, Release);
-    }
+    });
 }
 
 /// A new block.
@@ -307,24 +314,20 @@ impl ModuleSink for Records<'_> {
             }
             u64::from_le_bytes(word)
         });
-        // SAFETY: `ensure_room` has seen that `words` fit; as in `write`.
-        unsafe {
-            let header = &*level.header;
-            let first = level.words.add(level.cursor as usize);
-            let mut next = first;
-            for word in fixed.into_iter().chain(texts) {
+        // All but the first word is there before the time is read.
+        // SAFETY: `ensure_room` has seen that `words` fit between cursor and limit of this thread's buffer.
+        let mut next = unsafe { level.words.add(level.cursor as usize) };
+        for word in fixed.into_iter().chain(texts) {
+            // SAFETY: as above.
+            unsafe {
                 next = next.add(1);
                 (*next).store(word, Relaxed);
             }
-            header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
-            let Some(ticks) = AGENT.event_ticks(&mut level.clock) else {
-                header.published.store(level.cursor * 8, Release);
-                return;
-            };
-            (*first).store(word0(RecordKind::Module, ticks), Relaxed);
-            level.last_ticks = ticks;
-            level.cursor = level.cursor.wrapping_add(words as u32);
-            header.published.store(level.cursor * 8, Release);
         }
+        publish(level, |first, ticks, _| {
+            // SAFETY: as above.
+            unsafe { put(first, [word0(RecordKind::Module, ticks)]) };
+            words as u32
+        });
     }
 }
