@@ -57,6 +57,9 @@ pub struct Query {
     pub histograms: Vec<HistogramOf>,
     /// Most items of each action.
     pub top: usize,
+    /// Only stacks that hold something, at the end or at the peak, are told apart and named: what others allocated is missing
+    /// from the totals of groups. For rankings by what is held; the amounts that are held are whole.
+    pub only_held: bool,
 }
 
 impl Query {
@@ -96,6 +99,7 @@ impl Default for Query {
             actions: Vec::new(),
             histograms: Vec::new(),
             top: Self::DEFAULT_TOP,
+            only_held: false,
         }
     }
 }

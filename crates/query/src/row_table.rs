@@ -33,6 +33,20 @@ impl RowSource<'_> {
         Ok(())
     }
 
+    /// The rows of stacks that hold something, at the end or at the peak.
+    pub(crate) fn held(&self) -> Result<Rows> {
+        let mut held = Rows::default();
+        let mut threads = self.threads().iter();
+        self.for_each(|row| {
+            let thread = threads.next();
+            if row.outstanding_count != 0 || row.peak_count != 0 {
+                held.totals.push(*row);
+                held.threads.extend(thread);
+            }
+        })?;
+        Ok(held)
+    }
+
     /// Threads by row; empty if they were not told apart.
     pub(crate) fn threads(&self) -> &[ThreadIndex] {
         match self {

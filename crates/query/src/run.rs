@@ -91,6 +91,9 @@ pub fn run_with_progress<'t>(
         let evidence = Evidence::of_replay(replay.collect(query, &choice, Some(&by_stack))?);
         return evidence.report(trace, query, tree, |_| true, replay.damage);
     };
+    if query.only_held {
+        evidence.rows = RowSource::Memory(evidence.rows.held()?);
+    }
     let wanted = wanted_stacks(trace, &evidence.rows)?;
     let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, wanted);
     if query.filter.required_frames.is_empty() {

@@ -1,13 +1,10 @@
 //! Finding a module's file and its separate debug file.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use object::Object;
-use object::read::ReadCache;
-
+use crate::elf_facts::{ElfFacts, open_regular};
 use crate::{ModuleKey, SymbolOptions, Unresolved};
 
 /// Where a module's names come from.
@@ -19,34 +16,8 @@ pub(crate) struct DebugFiles {
     pub(crate) debug: PathBuf,
     /// The supplementary file that several debug files share (dwz).
     pub(crate) supplementary: Option<PathBuf>,
-}
-
-/// What is read of an ELF file to judge it.
-struct Facts {
-    build_id: Vec<u8>,
-    has_debug_info: bool,
-    debug_link: Option<(Vec<u8>, u32)>,
-    /// Name and build-id of the supplementary file.
-    alternate: Option<(Vec<u8>, Vec<u8>)>,
-}
-
-fn facts(path: &Path) -> Option<Facts> {
-    let cache = ReadCache::new(open_regular(path)?);
-    let file = object::File::parse(&cache).ok()?;
-    Some(Facts {
-        build_id: file.build_id().ok().flatten().unwrap_or_default().to_vec(),
-        has_debug_info: file.section_by_name(".debug_info").is_some(),
-        debug_link: file.gnu_debuglink().ok().flatten().map(|(name, crc)| (name.to_vec(), crc)),
-        alternate: file.gnu_debugaltlink().ok().flatten().map(|(name, id)| (name.to_vec(), id.to_vec())),
-    })
-}
-
-/// Opens a file and nothing else: paths come from traces, and opening a pipe could wait for ever.
-fn open_regular(path: &Path) -> Option<File> {
-    if !std::fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    File::open(path).ok()
+    /// Whether the file with the debug information has any.
+    pub(crate) has_debug_info: bool,
 }
 
 /// Finds the files for a module.
@@ -54,7 +25,7 @@ pub(crate) fn find(key: &ModuleKey, options: &SymbolOptions) -> Result<DebugFile
     let mut mismatch = false;
     let mut module = None;
     for candidate in module_candidates(key, options) {
-        let Some(found) = facts(&candidate) else { continue };
+        let Some(found) = ElfFacts::read(&candidate) else { continue };
         if !key.build_id.is_empty() && found.build_id != key.build_id {
             mismatch = true;
             continue;
@@ -70,18 +41,31 @@ pub(crate) fn find(key: &ModuleKey, options: &SymbolOptions) -> Result<DebugFile
         && found.has_debug_info
     {
         let supplementary = alternate(path, found, options);
-        return Ok(DebugFiles { module: Some(path.clone()), debug: path.clone(), supplementary });
+        return Ok(DebugFiles {
+            module: Some(path.clone()),
+            debug: path.clone(),
+            supplementary,
+            has_debug_info: true,
+        });
     }
     // In this order: a link's file is read whole for its checksum, a server is asked over the network.
     let separate = by_build_id(&build_id, options)
         .or_else(|| module.as_ref().and_then(|(path, found)| by_debug_link(path, found, options)))
         .or_else(|| by_debuginfod(&build_id, options));
     if let Some(debug) = separate {
-        let supplementary = facts(&debug).and_then(|found| alternate(&debug, &found, options));
-        return Ok(DebugFiles { module: module.map(|(path, _)| path), debug, supplementary });
+        let found = ElfFacts::read(&debug);
+        let supplementary = found.as_ref().and_then(|found| alternate(&debug, found, options));
+        let has_debug_info = found.is_some_and(|found| found.has_debug_info);
+        let module = module.map(|(path, _)| path);
+        return Ok(DebugFiles { module, debug, supplementary, has_debug_info });
     }
     match module {
-        Some((path, _)) => Ok(DebugFiles { module: Some(path.clone()), debug: path, supplementary: None }),
+        Some((path, _)) => Ok(DebugFiles {
+            module: Some(path.clone()),
+            debug: path,
+            supplementary: None,
+            has_debug_info: false,
+        }),
         None if mismatch => Err(Unresolved::BuildIdMismatch),
         None => Err(Unresolved::NoFile),
     }
@@ -114,10 +98,10 @@ fn by_build_id(build_id: &[u8], options: &SymbolOptions) -> Option<PathBuf> {
     debug_roots(options)
         .into_iter()
         .map(|root| root.join(&below))
-        .find(|path| facts(path).is_some_and(|found| found.build_id == build_id))
+        .find(|path| ElfFacts::read(path).is_some_and(|found| found.build_id == build_id))
 }
 
-fn by_debug_link(module: &Path, found: &Facts, options: &SymbolOptions) -> Option<PathBuf> {
+fn by_debug_link(module: &Path, found: &ElfFacts, options: &SymbolOptions) -> Option<PathBuf> {
     let (name, crc) = found.debug_link.as_ref()?;
     let name = Path::new(std::str::from_utf8(name).ok()?);
     // A name with directories in it could point anywhere.
@@ -149,7 +133,7 @@ fn checksum(path: &Path) -> Option<u32> {
     }
 }
 
-fn alternate(path: &Path, found: &Facts, options: &SymbolOptions) -> Option<PathBuf> {
+fn alternate(path: &Path, found: &ElfFacts, options: &SymbolOptions) -> Option<PathBuf> {
     let (name, build_id) = found.alternate.as_ref()?;
     let name = Path::new(std::str::from_utf8(name).ok()?);
     let relative = path.parent()?.join(name);
@@ -158,7 +142,7 @@ fn alternate(path: &Path, found: &Facts, options: &SymbolOptions) -> Option<Path
     [Some(relative), below_sysroot, name.is_absolute().then(|| name.to_owned())]
         .into_iter()
         .flatten()
-        .find(|path| facts(path).is_some_and(|found| found.build_id == *build_id))
+        .find(|path| ElfFacts::read(path).is_some_and(|found| found.build_id == *build_id))
 }
 
 /// Asks debuginfod's own client, which keeps its cache and knows the servers; only if the user has named some.
@@ -176,5 +160,5 @@ fn by_debuginfod(build_id: &[u8], options: &SymbolOptions) -> Option<PathBuf> {
         .ok()
         .filter(|output| output.status.success())?;
     let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim_end());
-    facts(&path).is_some_and(|found| found.build_id == build_id).then_some(path)
+    ElfFacts::read(&path).is_some_and(|found| found.build_id == build_id).then_some(path)
 }

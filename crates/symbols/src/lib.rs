@@ -9,6 +9,7 @@ mod bundle;
 mod cache;
 mod debug_file;
 mod demangle;
+mod elf_facts;
 mod elf_symbols;
 mod perf_map;
 mod symbol_table;

@@ -1,5 +1,6 @@
 //! Naming addresses.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -64,11 +65,14 @@ pub struct Symbolizer {
 }
 
 /// Source of names, opened when the first address is not in the cache.
-struct Names {
+struct Names<'a> {
+    files: &'a DebugFiles,
+    /// The addresses that will be asked for, in order.
+    svmas: &'a [u64],
     loader: Option<Loader>,
-    symbols: Option<ElfSymbols>,
+    symbols: OnceCell<Option<ElfSymbols>>,
     /// Of the module itself: what it offers to others.
-    exported: Option<ElfSymbols>,
+    exported: OnceCell<Option<ElfSymbols>>,
 }
 
 impl Symbolizer {
@@ -116,9 +120,9 @@ impl Symbolizer {
         missing.sort_unstable();
         missing.dedup();
         table.reopen();
-        let names = Names::open(&files);
+        let names = Names::open(&files, &missing);
         let mut entries = Vec::with_capacity(missing.len());
-        for svma in missing {
+        for &svma in &missing {
             let frames = names.frames(svma, &mut table);
             entries.push((svma, frames));
         }
@@ -130,35 +134,53 @@ impl Symbolizer {
     }
 }
 
-impl Names {
-    fn open(files: &DebugFiles) -> Self {
-        let loader = Loader::new_with_sup(&files.debug, files.supplementary.as_ref()).ok();
-        let own = files.module.as_deref().filter(|module| *module != files.debug);
-        let symbols = ElfSymbols::read(&files.debug)
-            .filter(|symbols| !symbols.is_empty())
-            .or_else(|| own.and_then(ElfSymbols::read));
-        let exported = files.module.as_deref().and_then(ElfSymbols::read_exported);
-        Self { loader, symbols, exported }
+impl<'a> Names<'a> {
+    fn open(files: &'a DebugFiles, svmas: &'a [u64]) -> Self {
+        // It sorts all symbols before it looks for debug information.
+        let loader = files
+            .has_debug_info
+            .then(|| Loader::new_with_sup(&files.debug, files.supplementary.as_ref()).ok());
+        Self { files, svmas, loader: loader.flatten(), symbols: OnceCell::new(), exported: OnceCell::new() }
+    }
+
+    /// The function at an address, by the symbol tables.
+    fn symbol(&self, svma: u64) -> Option<String> {
+        let DebugFiles { module, debug, .. } = self.files;
+        let symbols = self.symbols.get_or_init(|| {
+            let own = module.as_deref().filter(|module| module != debug);
+            ElfSymbols::read(debug, self.svmas)
+                .filter(|symbols| !symbols.is_empty())
+                .or_else(|| own.and_then(|own| ElfSymbols::read(own, self.svmas)))
+        });
+        symbols.as_ref()?.find(svma).map(demangle)
+    }
+
+    /// The name that a module offers a function under.
+    fn exported(&self, svma: u64) -> Option<String> {
+        let exported = self.exported.get_or_init(|| {
+            let module = self.files.module.as_deref();
+            module.and_then(|module| ElfSymbols::read_exported(module, self.svmas))
+        });
+        exported.as_ref()?.find(svma).map(demangle)
     }
 
     fn frames(&self, svma: u64, table: &mut SymbolTable) -> Vec<Frame> {
         let mut frames = self.debug_frames(svma, table).unwrap_or_default();
-        let symbol = self.symbols.as_ref().and_then(|symbols| symbols.find(svma)).map(demangle);
         match frames.last_mut() {
             None => {
-                if let Some(symbol) = &symbol {
-                    frames.push(table.frame(Some(symbol), None, None, false));
+                if let Some(symbol) = self.symbol(svma) {
+                    frames.push(table.frame(Some(&symbol), None, None, false));
                 }
             }
             // Debug information that knows the line but not the function.
             Some(outermost) if table.symbol(outermost).is_none() => {
-                let number = table.intern(symbol.as_deref());
+                let number = table.intern(self.symbol(svma).as_deref());
                 outermost.set_symbol(number);
             }
             // A C library's internal name for what everybody knows by another.
             Some(outermost) if table.symbol(outermost).is_some_and(|symbol| symbol.starts_with('_')) => {
-                if let Some(plain) = self.exported.as_ref().and_then(|exported| exported.find(svma)) {
-                    let number = table.intern(Some(&demangle(plain)));
+                if let Some(plain) = self.exported(svma) {
+                    let number = table.intern(Some(&plain));
                     outermost.set_symbol(number);
                 }
             }

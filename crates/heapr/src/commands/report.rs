@@ -92,6 +92,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
             .map(|text| parse_histogram(text))
             .collect::<anyhow::Result<_>>()?,
         top: arguments.top.unwrap_or(Query::DEFAULT_TOP),
+        ..Query::default()
     };
     let is_default = query.actions.is_empty() && query.histograms.is_empty() && !arguments.totals;
     if is_default && arguments.layout == Layout::Heapr {

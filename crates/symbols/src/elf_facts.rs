@@ -1,0 +1,97 @@
+//! What tells which build an ELF file is, and where its debug information lies.
+
+use std::fs::File;
+use std::path::Path;
+
+use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader as _, SectionHeader as _, SectionTable};
+use object::{Endianness, ReadCache};
+
+type Header = FileHeader64<Endianness>;
+type Data<'c> = &'c ReadCache<File>;
+
+/// What is read of an ELF file to judge it. (Not by way of [`object::File`], which reads the symbol tables too: megabytes for
+/// Node.)
+#[derive(Debug)]
+pub(crate) struct ElfFacts {
+    pub(crate) build_id: Vec<u8>,
+    pub(crate) has_debug_info: bool,
+    /// Name and checksum of the separate debug file.
+    pub(crate) debug_link: Option<(Vec<u8>, u32)>,
+    /// Name and build-id of the supplementary file.
+    pub(crate) alternate: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl ElfFacts {
+    /// The facts of a file; `None`: it is no ELF file of 64 bits, or there is no such file.
+    pub(crate) fn read(path: &Path) -> Option<Self> {
+        let cache = ReadCache::new(open_regular(path)?);
+        let header = Header::parse(&cache).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, &cache).ok()?;
+        let content = |name: &[u8]| {
+            let (_, section) = sections.section_by_name(endian, name)?;
+            section.data(endian, &cache).ok()
+        };
+        let debug_link = content(b".gnu_debuglink").and_then(|content| {
+            let (name, rest) = text_and_rest(content)?;
+            let crc: [u8; 4] = rest.get(padding(name.len() + 1)..)?.first_chunk().copied()?;
+            Some((
+                name.to_vec(),
+                if endian == Endianness::Big { u32::from_be_bytes(crc) } else { u32::from_le_bytes(crc) },
+            ))
+        });
+        let alternate = content(b".gnu_debugaltlink").and_then(text_and_rest);
+        Some(Self {
+            build_id: build_id(header, endian, &cache, &sections).unwrap_or_default(),
+            // (The second is how debug information was compressed before sections could be.)
+            has_debug_info: [&b".debug_info"[..], b".zdebug_info"]
+                .iter()
+                .any(|name| sections.section_by_name(endian, name).is_some()),
+            debug_link,
+            alternate: alternate.map(|(name, build_id)| (name.to_vec(), build_id.to_vec())),
+        })
+    }
+}
+
+/// Opens a file and nothing else: paths come from traces, and opening a pipe could wait for ever.
+pub(crate) fn open_regular(path: &Path) -> Option<File> {
+    if !std::fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    File::open(path).ok()
+}
+
+/// A text that a 0 ends, and what follows it.
+fn text_and_rest(content: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = content.iter().position(|&byte| byte == 0)?;
+    Some((&content[..end], &content[end + 1..]))
+}
+
+/// Bytes up to the next multiple of four.
+fn padding(bytes: usize) -> usize {
+    bytes.next_multiple_of(4) - bytes
+}
+
+/// From the sections' notes, or the segments' of a file without sections.
+fn build_id<'c>(
+    header: &'c Header,
+    endian: Endianness,
+    data: Data<'c>,
+    sections: &SectionTable<'c, Header, Data<'c>>,
+) -> Option<Vec<u8>> {
+    if sections.is_empty() {
+        let segments = header.program_headers(endian, data).ok()?;
+        return segments.iter().find_map(|segment| id_among(segment.notes(endian, data).ok()??, endian));
+    }
+    sections.iter().find_map(|section| id_among(section.notes(endian, data).ok()??, endian))
+}
+
+fn id_among(mut notes: NoteIterator<'_, Header>, endian: Endianness) -> Option<Vec<u8>> {
+    while let Ok(Some(note)) = notes.next() {
+        if note.name() == ELF_NOTE_GNU && note.n_type(endian) == NT_GNU_BUILD_ID {
+            return Some(note.desc().to_vec());
+        }
+    }
+    None
+}
