@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, ProcessOrigin, StackIndex, ThreadIndex};
 
 use crate::block_table::{BlockTable, Hint};
+use crate::short_lives::{Part, ShortLives, WINDOW};
 
 /// Why a block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,42 +158,109 @@ impl Ledger {
     /// Applies the next events: what [`Ledger::apply`] does for each, faster.
     #[inline]
     pub fn apply_all(&mut self, events: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
-        let mut hints = [Hint::NONE; LOOKED_UP];
-        let mut numbers = [0; LOOKED_UP];
-        for events in events.chunks(LOOKED_UP) {
-            self.blocks.tidy_up();
+        for window in events.chunks(WINDOW) {
             if self.blocks.is_small() {
-                let stacks = events.iter().map(|(event, _)| observer.soon(own_stack(event)));
-                std::hint::black_box(stacks.fold(0, |touched, stack| touched ^ stack));
-                for (event, process) in events {
-                    self.apply_hinted(event, *process, Hint::NONE, observer);
-                }
+                self.apply_to_small(window, observer);
                 continue;
             }
-            // One short loop for each level of the table: the fewer instructions lie between two loads that do not wait for
-            // each other, the more of them are on their way at once.
-            for ((event, process), place) in events.iter().zip(&mut numbers) {
-                *place = self.blocks.place(*process, event.heap, first_address(event));
-            }
-            for (((event, _), &place), hint) in events.iter().zip(&numbers).zip(&mut hints) {
-                *hint = self.blocks.hint_in(place, first_address(event));
-            }
-            let groups =
-                hints[..events.len()].iter().fold(0, |touched, &hint| touched ^ self.blocks.touch(hint));
-            std::hint::black_box(groups);
-            for (((event, _), &hint), number) in events.iter().zip(&hints).zip(&mut numbers) {
-                *number = self.blocks.soon(hint, first_address(event));
-            }
-            let mut touched = 0;
-            for ((event, _), &number) in events.iter().zip(&numbers) {
-                touched ^= observer.soon(own_stack(event)) ^ observer.soon(self.blocks.stack_of(number));
-            }
-            // The loads must happen; what they load is of no interest yet.
-            std::hint::black_box(touched);
-            for ((event, process), &hint) in events.iter().zip(&hints) {
-                self.apply_hinted(event, *process, hint, observer);
+            let mut lives = ShortLives::among(window);
+            let mut begin = 0;
+            while begin < window.len() {
+                begin = self.apply_from(begin, window, &mut lives, observer);
             }
         }
+    }
+
+    /// Applies the events of a window to a table that lies in the caches: to look for short lives would take longer.
+    #[inline(always)]
+    fn apply_to_small(&mut self, window: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
+        self.blocks.tidy_up();
+        let stacks = window.iter().map(|(event, _)| observer.soon(own_stack(event)));
+        // The loads must happen; what they load is of no interest yet.
+        std::hint::black_box(stacks.fold(0, |touched, stack| touched ^ stack));
+        for (event, process) in window {
+            self.apply_hinted(event, *process, Hint::NONE, observer);
+        }
+    }
+
+    /// Applies the events of a window from `begin` on, as many as can be looked up together. Returns where the next begin.
+    #[inline(always)]
+    fn apply_from(
+        &mut self,
+        begin: usize,
+        window: &[(Event, ProcessIndex)],
+        lives: &mut ShortLives,
+        observer: &mut impl Observer,
+    ) -> usize {
+        // Those about which the table must be asked.
+        let mut asked = [0_u16; LOOKED_UP];
+        let (mut count, mut end) = (0, begin);
+        while end < window.len() && count < LOOKED_UP {
+            asked[count] = end as u16;
+            count += usize::from(lives.is_asked(end));
+            end += 1;
+        }
+        let asked = &asked[..count];
+        let mut hints = [Hint::NONE; LOOKED_UP];
+        self.blocks.tidy_up();
+        let stacks = window[begin..end].iter().map(|(event, _)| observer.soon(own_stack(event)));
+        let mut touched = stacks.fold(0, |touched, stack| touched ^ stack);
+        let event = |number: u16| &window[usize::from(number) % WINDOW];
+        let mut numbers = [0; LOOKED_UP];
+        // One short loop for each level of the table: the fewer instructions lie between two loads that do not wait for
+        // each other, the more of them are on their way at once.
+        for (&number, place) in asked.iter().zip(&mut numbers) {
+            let (event, process) = event(number);
+            *place = self.blocks.place(*process, event.heap, first_address(event));
+        }
+        for ((&number, &place), hint) in asked.iter().zip(&numbers).zip(&mut hints) {
+            *hint = self.blocks.hint_in(place, first_address(&event(number).0));
+        }
+        touched ^=
+            hints[..count].iter().fold(0, |touched, &hint| touched ^ u64::from(self.blocks.touch(hint)));
+        for ((&number, &hint), record) in asked.iter().zip(&hints).zip(&mut numbers) {
+            *record = self.blocks.soon(hint, first_address(&event(number).0));
+        }
+        for &record in &numbers[..count] {
+            touched ^= observer.soon(self.blocks.stack_of(record));
+        }
+        // The loads must happen; what they load is of no interest yet.
+        std::hint::black_box(touched);
+        let mut found = hints.iter().zip(&numbers);
+        for number in begin..end {
+            let (event, process) = &window[number];
+            let mut part = lives.part(number);
+            let mut hint = Hint::NONE;
+            if let Part::Any | Part::AskedBirth = part
+                && let Some((&known, &record)) = found.next()
+            {
+                hint = known;
+                if part == Part::AskedBirth {
+                    // Nothing else of the window was at its address before: what was found is still so.
+                    lives.settle(number, record != 0);
+                    part = lives.part(number);
+                }
+            }
+            let birth = match part {
+                Part::End(birth) if lives.part(birth) == Part::Birth => birth,
+                Part::Birth => number,
+                _ => {
+                    self.apply_hinted(event, *process, hint, observer);
+                    continue;
+                }
+            };
+            let Some(block) = window.get(birth).and_then(|(event, process)| block_of(event, *process)) else {
+                continue;
+            };
+            match event.action {
+                Action::Free { stack, is_moved_realloc, .. } => {
+                    let cause = if is_moved_realloc { Cause::Realloc } else { Cause::Free };
+                    self.died(event, &block, stack, cause, observer);
+                }
+                _ => self.born(event, &block, observer),
+            }
+        }
+        end
     }
 
     #[inline(always)]
@@ -263,10 +331,16 @@ impl Ledger {
             };
             observer.died(&old, &death);
         }
+        self.born(event, &block, observer);
+    }
+
+    /// What is to be noted of a block that is live now.
+    #[inline(always)]
+    fn born(&mut self, event: &Event, block: &Block, observer: &mut impl Observer) {
         if event.heap == HeapId::MALLOC {
-            *self.last_alloc_of(event.thread) = address_avma;
+            *self.last_alloc_of(event.thread) = block.address_avma;
         }
-        observer.born(&block);
+        observer.born(block);
     }
 
     #[inline(always)]
@@ -283,15 +357,47 @@ impl Ledger {
             observer.unmatched_free(event, process, self.forked.contains(&process));
             return;
         };
+        self.died(event, &block, stack, cause, observer);
+    }
+
+    /// What is to be noted of a block that is no longer live.
+    #[inline(always)]
+    fn died(
+        &mut self,
+        event: &Event,
+        block: &Block,
+        stack: StackIndex,
+        cause: Cause,
+        observer: &mut impl Observer,
+    ) {
         let last = self.last_alloc_of(event.thread);
         // A block that is resized goes on in another form: only a free makes it temporary.
-        let is_temporary = *last == address_avma && block.thread == event.thread && cause == Cause::Free;
+        let is_temporary =
+            *last == block.address_avma && block.thread == event.thread && cause == Cause::Free;
         if is_temporary {
             *last = NONE;
         }
         let death = Death { time_ns: event.time_ns, thread: event.thread, stack, is_temporary, cause };
-        observer.died(&block, &death);
+        observer.died(block, &death);
     }
+}
+
+/// The block that begins with an allocation.
+#[inline(always)]
+fn block_of(event: &Event, process: ProcessIndex) -> Option<Block> {
+    let Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc } = event.action else {
+        return None;
+    };
+    Some(Block {
+        process,
+        heap: event.heap,
+        address_avma,
+        size_bytes,
+        stack,
+        thread: event.thread,
+        alloc_ns: event.time_ns,
+        is_realloc: is_moved_realloc,
+    })
 }
 
 /// The stack that a block will begin with.
@@ -312,3 +418,6 @@ fn first_address(event: &Event) -> u64 {
         Action::Failed { .. } => 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ mod cut;
 mod group;
 mod ledger;
 mod runs;
+mod short_lives;
 mod summary_builder;
 
 pub use ledger::{Cause, Death, Ledger, Observer};

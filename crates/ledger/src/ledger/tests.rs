@@ -1,0 +1,114 @@
+use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, ProcessOrigin, StackIndex, ThreadIndex};
+use proptest::prelude::*;
+
+use super::{Death, Ledger, Observer};
+
+/// Writes down what it is told.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Diary(Vec<String>);
+
+impl Observer for Diary {
+    fn born(&mut self, block: &Block) {
+        self.0.push(format!("born {block:?}"));
+    }
+
+    fn died(&mut self, block: &Block, death: &Death) {
+        self.0.push(format!("died {block:?} {death:?}"));
+    }
+
+    fn failed(&mut self, event: &Event, process: ProcessIndex, size_bytes: u64, stack: StackIndex) {
+        self.0.push(format!("failed {event:?} {process:?} {size_bytes} {stack:?}"));
+    }
+
+    fn unmatched_free(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
+        self.0.push(format!("unmatched {event:?} {process:?} {is_inherited}"));
+    }
+}
+
+/// Few places, so that most blocks live shortly; frees that were lost, frees of what is not there, blocks that move, two heaps, two processes.
+fn event() -> impl Strategy<Value = (Event, ProcessIndex)> {
+    (0..100_u32, 0..12_u64, 0..12_u64, 0..20_u32).prop_map(|(chance, one, other, whose)| {
+        let address = |place: u64| 0x7f00_0000_0000 + place * 48;
+        let stack = StackIndex(chance % 7);
+        let action = match chance {
+            0..42 => Action::Alloc {
+                address_avma: address(one),
+                size_bytes: u64::from(chance) * 8,
+                stack,
+                is_moved_realloc: chance.is_multiple_of(9),
+            },
+            42..88 => Action::Free {
+                address_avma: address(one),
+                stack: StackIndex(chance % 2),
+                is_moved_realloc: chance.is_multiple_of(7),
+            },
+            88..96 => Action::Realloc {
+                old_address_avma: address(one),
+                address_avma: address(other),
+                size_bytes: other,
+                stack,
+            },
+            _ => Action::Failed { size_bytes: one, stack },
+        };
+        let heap = if whose % 10 == 3 { HeapId::MMAP } else { HeapId::MALLOC };
+        let process = ProcessIndex(u32::from(whose % 7 == 5));
+        (Event { time_ns: 0, thread: ThreadIndex(whose % 3), heap, action }, process)
+    })
+}
+
+/// A ledger with so many blocks that events are looked up together and short lives are looked for.
+fn large() -> Ledger {
+    let mut ledger = Ledger::new();
+    ledger.add_process(ProcessIndex(1), ProcessOrigin::Fork { parent: ProcessIndex(0) });
+    ledger.load((0..9_000).map(|number| Block {
+        process: ProcessIndex(0),
+        heap: HeapId::MALLOC,
+        address_avma: 0x5500_0000_0000 + number * 64,
+        size_bytes: number,
+        stack: StackIndex(1),
+        thread: ThreadIndex(0),
+        alloc_ns: 0,
+        is_realloc: false,
+    }));
+    assert!(!ledger.blocks.is_small());
+    ledger
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn events_together_tell_what_events_one_by_one_tell(
+        mut events in prop::collection::vec(event(), 0..900),
+        together in 1..600_usize,
+        cut_before in 0..4_usize,
+    ) {
+        for (number, (event, _)) in events.iter_mut().enumerate() {
+            event.time_ns = number as u64;
+        }
+        let (mut ledger, mut diary) = (large(), Diary::default());
+        for (number, (event, process)) in events.iter().enumerate() {
+            if number == cut_before * together {
+                ledger.begin_cut();
+            }
+            ledger.apply(event, *process, &mut diary);
+        }
+        let (mut other_ledger, mut other_diary) = (large(), Diary::default());
+        for (number, events) in events.chunks(together).enumerate() {
+            if number == cut_before {
+                other_ledger.begin_cut();
+            }
+            other_ledger.apply_all(events, &mut other_diary);
+        }
+        prop_assert_eq!(diary, other_diary);
+        prop_assert!(ledger.sorted_blocks().eq(other_ledger.sorted_blocks()));
+        let cuts = [&mut ledger, &mut other_ledger].map(|ledger| {
+            let mut cut = Vec::new();
+            ledger.cut_slice(usize::MAX, |block| cut.push(*block));
+            cut.sort_by_key(|block| (block.process, block.heap, block.address_avma));
+            cut
+        });
+        prop_assert_eq!(&cuts[0], &cuts[1]);
+        // What the last allocations were decides over what comes.
+        prop_assert_eq!(ledger.last_alloc, other_ledger.last_alloc);
+    }
+}
