@@ -275,7 +275,9 @@ impl Rooms {
     #[cold]
     fn resize(&mut self, group: &mut Group, count: usize) {
         let old = *group;
-        let entries: Vec<(usize, u32)> = self.entries(old).collect();
+        let mut entries = [(0, 0); SLOT_COUNT];
+        let entry_count =
+            entries.iter_mut().zip(self.entries(old)).map(|(place, entry)| *place = entry).count();
         self.give_back(&old);
         *group = Group::new(old.home);
         if count == SOME {
@@ -286,7 +288,7 @@ impl Rooms {
             group.slots = IS_MANY;
             group.numbers[0] = self.many.add([0; SLOT_COUNT]);
         }
-        for (slot, number) in entries {
+        for &(slot, number) in entries.iter().take(entry_count) {
             self.insert(group, slot, number);
         }
     }

@@ -212,7 +212,16 @@ fn capture_one(
         &mut file,
         &mut |progress| display.show(progress),
         is_cancelled,
-    )?;
+    );
+    if inspector.is_sending() {
+        drop(display);
+        eprintln!(
+            "heapr: process {pid} is still busy with the snapshot that was given up; waiting for its end, since Node may crash where the \
+             connection is closed earlier (a second interrupt closes it)"
+        );
+        return Err(taken.map_or_else(anyhow::Error::from, |_| anyhow::anyhow!("the snapshot was given up")));
+    }
+    let taken = taken?;
     let extra_bytes = display.peak_bytes.saturating_sub(display.start_bytes);
     drop(display);
     let path = file.keep()?;

@@ -21,6 +21,7 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error as SocketError, HandshakeError, Message as Frame, Utf8Bytes, WebSocket};
 
 use super::error::{Error, Result};
+use super::memory::most_resident_bytes;
 use super::message::Message;
 use super::process::Process;
 
@@ -61,6 +62,8 @@ pub(crate) struct Connection {
     process: Process,
     last_id: u64,
     is_ending: bool,
+    /// The request that was given up while its answer comes in many messages.
+    unfinished: Option<(Isolate, u64)>,
 }
 
 impl fmt::Debug for Connection {
@@ -92,7 +95,7 @@ impl Connection {
             },
         )?;
         socket.get_ref().set_read_timeout(Some(TICK)).map_err(|error| broke(error.into()))?;
-        Ok(Self { socket, address, process: process.clone(), last_id: 0, is_ending: false })
+        Ok(Self { socket, address, process: process.clone(), last_id: 0, is_ending: false, unfinished: None })
     }
 
     /// Asks Node to say when it wants to exit: it then waits until all sessions are closed. Browsers refuse it, and do
@@ -134,6 +137,76 @@ impl Connection {
         on_event: OnEvent<'_>,
     ) -> Result<Box<RawValue>> {
         let id = self.send(isolate, method, params)?;
+        self.answer(isolate, id, method, patience, on_event)
+    }
+
+    /// As [`Connection::call`] for a request whose answer comes in many messages: given up, it is to be finished before the connection is closed.
+    pub(crate) fn call_for_stream(
+        &mut self,
+        isolate: &Isolate,
+        method: &str,
+        params: &Value,
+        patience: Patience<'_>,
+        on_event: OnEvent<'_>,
+    ) -> Result<Box<RawValue>> {
+        let id = self.send(isolate, method, params)?;
+        let outcome = self.answer(isolate, id, method, patience, on_event);
+        if let Err(Error::Cancelled) = outcome {
+            self.unfinished = Some((isolate.clone(), id));
+        }
+        outcome
+    }
+
+    /// Whether a request was given up whose messages still come.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.unfinished.is_some()
+    }
+
+    /// Takes in and throws away what still comes of a request that was given up.
+    ///
+    /// Node's inspector crashes where a connection is closed while it has messages to send: its thread takes note of the end, drops the
+    /// socket, and writes to it the next moment (20.20.2: a null pointer in `TcpHolder::WriteRaw`, seen in one of twenty snapshots that were given up
+    /// on a busy machine).
+    ///
+    /// Neither longer silence nor more than a process can have to say is waited for: then it is no Node.
+    pub(crate) fn finish(&mut self, silence_max: Duration) {
+        /// A snapshot is one to three times as large as the heap, which is in memory when it is taken.
+        const SNAPSHOT_PER_MEMORY_MAX: u64 = 8;
+        const MORE_BYTES_MAX: u64 = 64 << 20;
+        /// Short messages take time too.
+        const MESSAGE_BYTES: u64 = 1 << 10;
+        let Some((isolate, id)) = self.unfinished.take() else { return };
+        let memory_bytes = most_resident_bytes(self.process.pid);
+        let mut left_bytes =
+            memory_bytes.saturating_mul(SNAPSHOT_PER_MEMORY_MAX).saturating_add(MORE_BYTES_MAX);
+        let never = AtomicBool::new(false);
+        let patience = Patience { silence_max, deadline: None, is_cancelled: &never };
+        let mut is_over = false;
+        while !is_over && left_bytes > 0 {
+            let received = self.receive("", patience, &mut |from, message| {
+                let is_answer = from == isolate && message.id == Some(id);
+                // Nothing more comes of a worker that is gone.
+                let is_gone = matches!(&isolate, Isolate::Worker(session)
+                    if message.method.as_deref() == Some("NodeWorker.detachedFromWorker")
+                        && message.params.is_some_and(|params| params.get().contains(session.as_str())));
+                is_over |= is_answer || is_gone;
+                let text_bytes = message.params.map_or(0, |params| params.get().len() as u64);
+                left_bytes = left_bytes.saturating_sub(text_bytes.max(MESSAGE_BYTES));
+                Ok(())
+            });
+            // Silent, broken, or not understood: then there is nothing to wait for.
+            is_over |= received.is_err();
+        }
+    }
+
+    fn answer(
+        &mut self,
+        isolate: &Isolate,
+        id: u64,
+        method: &str,
+        patience: Patience<'_>,
+        on_event: OnEvent<'_>,
+    ) -> Result<Box<RawValue>> {
         let mut answer = None;
         while answer.is_none() {
             self.receive(method, patience, &mut |from, message| {

@@ -23,8 +23,8 @@ use super::snapshot::{self, SnapshotOptions, SnapshotProgress, TakenSnapshot};
 use super::target::{Target, choose, targets};
 use super::worker::{self, Worker};
 
-/// So long the thread may take to hear that it shall close its port. Busy for longer (with a snapshot that was given
-/// up, say), it does so when it is done: requests that it has received outlive their connection.
+/// So long the thread may take to hear that it shall close its port. Busy for longer, it does so when it is done: requests that it
+/// has received outlive their connection.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 
 /// How to get in.
@@ -233,12 +233,19 @@ impl Inspector {
         if self.connection.is_ending() { Err(Error::ProcessEnding { pid: self.process.pid }) } else { Ok(()) }
     }
 
+    /// Whether a snapshot was given up that the process goes on sending. The session cannot be ended before that is done: closing takes so
+    /// long.
+    pub fn is_sending(&self) -> bool {
+        self.connection.is_unfinished()
+    }
+
     /// Ends the session, and closes the port if we opened it.
     pub fn close(mut self) -> Closing {
         self.close_port()
     }
 
     fn close_port(&mut self) -> Closing {
+        self.connection.finish(snapshot::SILENCE_MAX);
         if !std::mem::take(&mut self.must_close) {
             return Closing::WasOpenBefore;
         }
@@ -254,7 +261,6 @@ impl Inspector {
         let never = AtomicBool::new(false);
         let deadline = Some(Instant::now() + CLOSE_TIME);
         let patience = Patience { silence_max: CLOSE_TIME, deadline, is_cancelled: &never };
-        // What still comes of a snapshot that was given up is read and thrown away.
         let nothing: OnEvent<'_> = &mut |_, _| Ok(());
         let asked = self.connection.call(&Isolate::Main, "Runtime.evaluate", &params, patience, nothing);
         // Even where it has answered: a loop that never ends lets requests in, but no timer.

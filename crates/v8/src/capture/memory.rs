@@ -34,6 +34,12 @@ pub fn resident_bytes(pid: u32) -> u64 {
     kilobytes(status_field(&status, "VmRSS"))
 }
 
+/// The most resident memory that a process has had.
+pub(crate) fn most_resident_bytes(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    kilobytes(status_field(&status, "VmHWM"))
+}
+
 /// The resident memory of a process that is no file's: its heaps, stacks and buffers.
 pub fn anonymous_bytes(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

@@ -12,7 +12,7 @@ use super::message::{ChunkParams, ProgressParams, parse_value, string_bytes_into
 use super::write_behind::write_behind;
 
 /// The thread reports its progress all the time, except while it collects garbage or swaps.
-const SILENCE_MAX: Duration = Duration::from_secs(900);
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(900);
 
 /// What a snapshot holds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -89,7 +89,7 @@ pub(crate) fn stream(
     let started = Instant::now();
     let mut first_byte = None;
     let taken = write_behind(sink, |behind| {
-        connection.call(isolate, method, params, patience, &mut |event, params| {
+        connection.call_for_stream(isolate, method, params, patience, &mut |event, params| {
             match event {
                 "HeapProfiler.addHeapSnapshotChunk" => {
                     first_byte.get_or_insert_with(|| started.elapsed());

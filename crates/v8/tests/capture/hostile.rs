@@ -150,6 +150,37 @@ fn the_flag_ends_a_snapshot_that_never_ends() {
     assert!(matches!(taken, Err(Error::Cancelled)), "{taken:?}");
 }
 
+/// Node crashes where a connection is closed while it sends (see `Connection::finish`).
+#[test]
+fn a_connection_is_closed_only_when_the_snapshot_that_was_given_up_has_come_to_its_end() {
+    use std::sync::atomic::AtomicU32;
+    static SENT: AtomicU32 = AtomicU32::new(0);
+    const CHUNKS: u32 = 40;
+    let process = start(ONE, |id, method, socket| {
+        if method == "HeapProfiler.takeHeapSnapshot" {
+            for _ in 0..CHUNKS {
+                std::thread::sleep(Duration::from_millis(10));
+                // To a connection that is closed the first message goes through, the ones after it do not.
+                if socket.send(tungstenite::Message::text(chunk("1,2,3,"))).is_err() {
+                    return;
+                }
+                SENT.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        ok(id, socket);
+    });
+    let mut inspector = open(&process).unwrap();
+    let is_cancelled = AtomicBool::new(false);
+    let mut at_once = |_| is_cancelled.store(true, Ordering::Relaxed);
+    let options = SnapshotOptions::default();
+    let taken = inspector.take_snapshot(None, options, &mut io::sink(), &mut at_once, &is_cancelled);
+    assert!(matches!(taken, Err(Error::Cancelled)), "{taken:?}");
+    assert!(inspector.is_sending());
+    assert!(SENT.load(Ordering::Relaxed) < CHUNKS);
+    inspector.close();
+    assert_eq!(SENT.load(Ordering::Relaxed), CHUNKS);
+}
+
 #[test]
 fn a_writer_that_fails_stops_the_capture() {
     let process = start(ONE, |id, method, socket| {
