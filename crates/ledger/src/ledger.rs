@@ -249,9 +249,7 @@ impl Ledger {
                     continue;
                 }
             };
-            let Some(block) = window.get(birth).and_then(|(event, process)| block_of(event, *process)) else {
-                continue;
-            };
+            let Some(block) = window.get(birth).and_then(allocated) else { continue };
             match event.action {
                 Action::Free { stack, is_moved_realloc, .. } => {
                     let cause = if is_moved_realloc { Cause::Realloc } else { Cause::Free };
@@ -273,8 +271,8 @@ impl Ledger {
     ) {
         match event.action {
             Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc } => {
-                let place = (address_avma, hint);
-                self.begin(event, process, place, size_bytes, stack, is_moved_realloc, observer);
+                let block = block_of(event, process, address_avma, size_bytes, stack, is_moved_realloc);
+                self.begin(event, block, hint, observer);
             }
             Action::Free { address_avma, stack, is_moved_realloc } => {
                 let cause = if is_moved_realloc { Cause::Realloc } else { Cause::Free };
@@ -284,7 +282,8 @@ impl Ledger {
                 self.end(event, process, (old_address_avma, hint), stack, Cause::Realloc, observer);
                 // The hint is the old block's.
                 let hint = if address_avma == old_address_avma { hint } else { Hint::NONE };
-                self.begin(event, process, (address_avma, hint), size_bytes, stack, true, observer);
+                let block = block_of(event, process, address_avma, size_bytes, stack, true);
+                self.begin(event, block, hint, observer);
             }
             Action::Failed { size_bytes, stack } => observer.failed(event, process, size_bytes, stack),
         }
@@ -299,28 +298,8 @@ impl Ledger {
         &mut self.last_alloc[number]
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the parts of one event, on the hot path")]
     #[inline(always)]
-    fn begin(
-        &mut self,
-        event: &Event,
-        process: ProcessIndex,
-        (address_avma, hint): (u64, Hint),
-        size_bytes: u64,
-        stack: StackIndex,
-        is_realloc: bool,
-        observer: &mut impl Observer,
-    ) {
-        let block = Block {
-            process,
-            heap: event.heap,
-            address_avma,
-            size_bytes,
-            stack,
-            thread: event.thread,
-            alloc_ns: event.time_ns,
-            is_realloc,
-        };
+    fn begin(&mut self, event: &Event, block: Block, hint: Hint, observer: &mut impl Observer) {
         if let Some(old) = self.blocks.insert(&block, hint) {
             let death = Death {
                 time_ns: event.time_ns,
@@ -382,13 +361,17 @@ impl Ledger {
     }
 }
 
-/// The block that begins with an allocation.
+/// A block that begins with an event.
 #[inline(always)]
-fn block_of(event: &Event, process: ProcessIndex) -> Option<Block> {
-    let Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc } = event.action else {
-        return None;
-    };
-    Some(Block {
+fn block_of(
+    event: &Event,
+    process: ProcessIndex,
+    address_avma: u64,
+    size_bytes: u64,
+    stack: StackIndex,
+    is_realloc: bool,
+) -> Block {
+    Block {
         process,
         heap: event.heap,
         address_avma,
@@ -396,8 +379,17 @@ fn block_of(event: &Event, process: ProcessIndex) -> Option<Block> {
         stack,
         thread: event.thread,
         alloc_ns: event.time_ns,
-        is_realloc: is_moved_realloc,
-    })
+        is_realloc,
+    }
+}
+
+/// The block that begins with an allocation.
+#[inline(always)]
+fn allocated((event, process): &(Event, ProcessIndex)) -> Option<Block> {
+    let Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc } = event.action else {
+        return None;
+    };
+    Some(block_of(event, *process, address_avma, size_bytes, stack, is_moved_realloc))
 }
 
 /// The stack that a block will begin with.

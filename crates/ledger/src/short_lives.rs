@@ -34,6 +34,7 @@ pub(crate) enum Part {
 /// The parts of a window's events.
 #[derive(Debug)]
 pub(crate) struct ShortLives {
+    /// By event.
     marks: [u16; WINDOW],
 }
 

@@ -88,12 +88,11 @@ pub fn run_with_progress<'t>(
         let by_stack: Vec<bool> = (0..trace.stacks().len() as u32)
             .map(|stack| has_required[tree.named(StackIndex(stack)) as usize])
             .collect();
-        let evidence = Evidence::of_replay(replay.collect(query, &choice, Some(&by_stack))?);
+        let mut evidence = Evidence::of_replay(replay.collect(query, &choice, Some(&by_stack))?);
+        evidence.leave_out(query)?;
         return evidence.report(trace, query, tree, |_| true, replay.damage);
     };
-    if query.only_held {
-        evidence.rows = RowSource::Memory(evidence.rows.held()?);
-    }
+    evidence.leave_out(query)?;
     let wanted = wanted_stacks(trace, &evidence.rows)?;
     let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, wanted);
     if query.filter.required_frames.is_empty() {
@@ -165,6 +164,14 @@ impl<'t> Evidence<'t> {
     fn of_replay(collected: Collected) -> Self {
         let Collected { rows, totals, by_heap, histograms } = collected;
         Self { rows: RowSource::Memory(rows), totals, by_heap, histograms }
+    }
+
+    /// Leaves out the rows that the query has no use for.
+    fn leave_out(&mut self, query: &Query) -> Result<()> {
+        if query.only_held {
+            self.rows = RowSource::Memory(self.rows.held()?);
+        }
+        Ok(())
     }
 
     fn report(

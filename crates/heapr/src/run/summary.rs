@@ -59,7 +59,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     let query = Query {
         actions: vec![ranking(SortKey::default()), ranking(SortKey::PeakBytes)],
         top: STACKS_SHOWN,
-        // (Of clang++'s 142,000 stacks 24,000 hold something.)
+        // To name the others took as long as all else that is done here.
         only_held: true,
         ..Query::default()
     };

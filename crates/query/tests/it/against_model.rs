@@ -214,13 +214,26 @@ proptest! {
             actions: vec![Action::Ranking { by, sort }],
             histograms: Vec::new(),
             top: usize::MAX,
+            only_held: false,
         };
         let is_culled = |symbol: &str| is_default_cull && ["malloc", "calloc", "operator new(unsigned long)"].contains(&symbol);
         let model = Model { steps: &steps, all: allocations(&steps), end_ns };
         let (expected, whole) = model.groups(&query.filter, by, is_culled);
         let (found, sum, order) = answered(&trace, &query);
-        prop_assert_eq!(found, expected);
+        prop_assert_eq!(&found, &expected);
         prop_assert_eq!(sum, whole);
         prop_assert!(order.is_sorted_by(|one, other| one >= other));
+        let (found, ..) = answered(&trace, &Query { only_held: true, ..query });
+        prop_assert_eq!(held(&found), held(&expected));
+        prop_assert_eq!(held(&found).len(), found.len());
     }
+}
+
+/// What groups hold, of those that hold something.
+fn held(groups: &BTreeMap<Vec<String>, Metrics>) -> Vec<(&[String], [u64; 4])> {
+    let held = |metrics: &Metrics| {
+        [metrics.outstanding_count, metrics.outstanding_bytes, metrics.peak_count, metrics.peak_bytes]
+    };
+    let all = groups.iter().map(|(names, metrics)| (names.as_slice(), held(metrics)));
+    all.filter(|(_, [outstanding_count, _, peak_count, _])| outstanding_count + peak_count != 0).collect()
 }

@@ -165,8 +165,8 @@ impl Connection {
     /// Takes in and throws away what still comes of a request that was given up.
     ///
     /// Node's inspector crashes where a connection is closed while it has messages to send: its thread takes note of the end, drops the
-    /// socket, and writes to it the next moment (20.20.2: a null pointer in `TcpHolder::WriteRaw`, seen in one of twenty snapshots that were given up
-    /// on a busy machine).
+    /// socket, and writes to it the next moment (20.20.2: a null pointer in `TcpHolder::WriteRaw`, seen with three of some two hundred snapshots
+    /// that were given up on a busy machine).
     ///
     /// Neither longer silence nor more than a process can have to say is waited for: then it is no Node.
     pub(crate) fn finish(&mut self, silence_max: Duration) {
