@@ -65,7 +65,9 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     };
     let mut names = TraceNames::new(&trace, &NameArguments::default());
     let report = heapr_query::run(&trace, &query, &mut names)?;
-    write_stacks(&mut text, &report)?;
+    // Without its totals the file ends before the program did, and the totals above say more than it holds.
+    let is_cut = trace.summary_totals().ok().flatten().is_none();
+    write_stacks(&mut text, &report, is_cut)?;
     for warning in subject(output, &trace, String::new()).warnings() {
         writeln!(text, "heapr: warning: {warning}")?;
     }
@@ -115,7 +117,8 @@ fn write_totals(text: &mut String, ending: &Ending) -> std::fmt::Result {
     )
 }
 
-fn write_stacks(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
+fn write_stacks(text: &mut String, report: &Report<'_>, is_cut: bool) -> std::fmt::Result {
+    let until = if is_cut { " where the file ends" } else { "" };
     for (section, (title, is_peak)) in
         report.sections.iter().zip([("largest outstanding", false), ("largest at the peak", true)])
     {
@@ -132,7 +135,7 @@ fn write_stacks(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
         if groups.is_empty() {
             continue;
         }
-        writeln!(text, "  {title}:")?;
+        writeln!(text, "  {title}{until}:")?;
         for group in groups {
             let (held_bytes, held_count) = amount(group);
             let head = format!("{:>12} in {:<9}", bytes(held_bytes), count(held_count));

@@ -193,30 +193,39 @@ fn the_summary_goes_to_stderr_and_names_the_file() {
     }
 }
 
-#[test]
-fn a_full_disk_harms_only_the_file() {
+/// Standard output and error of a recording on a disk of 64 KiB, in a mount namespace of its own, which goes with its last process;
+/// `None` where mounting needs root.
+fn on_a_small_disk(options: &str) -> Option<(String, String)> {
     let folder = tempfile::tempdir().unwrap();
     victim_at(&folder.path().join("victim-here"));
-    // A disk of 64 KiB in a mount namespace of its own, which goes with its last process.
     let script = "mkdir small && mount -t tmpfs -o size=64k none small 2>/dev/null || exit 77; \
-                  \"$0\" run --quiet -o small/t.heapr -- sh -c \
+                  \"$0\" run $1 -o small/t.heapr -- sh -c \
                   'for i in 1 2 3 4 5 6 7 8; do find / -xdev -maxdepth 3 >/dev/null 2>&1; done; ./victim-here'; \
                   echo status $?; \"$0\" info small/t.heapr >/dev/null; echo status $?";
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script, HEAPR]).current_dir(folder.path());
+    command.args(["--mount", "sh", "-c", script, HEAPR, options]).current_dir(folder.path());
     let scratch = tempfile::tempdir().unwrap();
     let outcome = bounded_run::run(command, scratch.path(), LIMIT);
     if outcome.status == 77 || outcome.stderr.contains("unshare") {
         println!("not run: mounting a small disk needs root");
-        return;
+        return None;
     }
-    assert_eq!(outcome.stdout, "done\nstatus 0\nstatus 0\n", "{}", outcome.stderr);
-    assert_eq!(
-        outcome.stderr.lines().filter(|line| line.starts_with("heapr:")).count(),
-        1,
-        "{}",
-        outcome.stderr
-    );
+    Some((outcome.stdout, outcome.stderr))
+}
+
+#[test]
+fn a_full_disk_harms_only_the_file() {
+    let Some((stdout, stderr)) = on_a_small_disk("--quiet") else { return };
+    assert_eq!(stdout, "done\nstatus 0\nstatus 0\n", "{stderr}");
+    assert_eq!(stderr.lines().filter(|line| line.starts_with("heapr:")).count(), 1, "{stderr}");
+}
+
+/// The totals are of the whole run, the stacks of what the file holds.
+#[test]
+fn a_summary_says_that_its_stacks_end_with_the_file() {
+    let Some((_, stderr)) = on_a_small_disk("") else { return };
+    assert!(stderr.contains("\n  largest at the peak where the file ends:\n"), "{stderr}");
+    assert!(stderr.contains("did not end in order"), "{stderr}");
 }
 
 #[test]
