@@ -193,17 +193,18 @@ fn the_summary_goes_to_stderr_and_names_the_file() {
     }
 }
 
-/// Standard output and error of a recording on a disk of 64 KiB, in a mount namespace of its own, which goes with its last process;
-/// `None` where mounting needs root.
-fn on_a_small_disk(options: &str) -> Option<(String, String)> {
+/// Standard output and error of a recording on a disk of so many KiB, in a mount namespace of its own, which goes with its last process;
+/// `None` where mounting needs root. The program's events take 60 KiB for each eight of its rounds.
+fn on_a_small_disk(size_kib: u32, rounds: u32, options: &str) -> Option<(String, String)> {
     let folder = tempfile::tempdir().unwrap();
     victim_at(&folder.path().join("victim-here"));
-    let script = "mkdir small && mount -t tmpfs -o size=64k none small 2>/dev/null || exit 77; \
+    let script = "mkdir small && mount -t tmpfs -o size=${2}k none small 2>/dev/null || exit 77; \
                   \"$0\" run $1 -o small/t.heapr -- sh -c \
-                  'for i in 1 2 3 4 5 6 7 8; do find / -xdev -maxdepth 3 >/dev/null 2>&1; done; ./victim-here'; \
+                  'for i in $(seq '$3'); do find / -xdev -maxdepth 3 >/dev/null 2>&1; done; ./victim-here'; \
                   echo status $?; \"$0\" info small/t.heapr >/dev/null; echo status $?";
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script, HEAPR, options]).current_dir(folder.path());
+    let numbers = [size_kib, rounds].map(|number| number.to_string());
+    command.args(["--mount", "sh", "-c", script, HEAPR, options]).args(numbers).current_dir(folder.path());
     let scratch = tempfile::tempdir().unwrap();
     let outcome = bounded_run::run(command, scratch.path(), LIMIT);
     if outcome.status == 77 || outcome.stderr.contains("unshare") {
@@ -215,7 +216,7 @@ fn on_a_small_disk(options: &str) -> Option<(String, String)> {
 
 #[test]
 fn a_full_disk_harms_only_the_file() {
-    let Some((stdout, stderr)) = on_a_small_disk("--quiet") else { return };
+    let Some((stdout, stderr)) = on_a_small_disk(64, 8, "--quiet") else { return };
     assert_eq!(stdout, "done\nstatus 0\nstatus 0\n", "{stderr}");
     assert_eq!(stderr.lines().filter(|line| line.starts_with("heapr:")).count(), 1, "{stderr}");
 }
@@ -223,7 +224,7 @@ fn a_full_disk_harms_only_the_file() {
 /// The totals are of the whole run, the stacks of what the file holds.
 #[test]
 fn a_summary_says_that_its_stacks_end_with_the_file() {
-    let Some((_, stderr)) = on_a_small_disk("") else { return };
+    let Some((_, stderr)) = on_a_small_disk(256, 60, "") else { return };
     assert!(stderr.contains("\n  largest at the peak where the file ends:\n"), "{stderr}");
     assert!(stderr.contains("did not end in order"), "{stderr}");
 }
