@@ -4,6 +4,7 @@ use heapr_ring::sys;
 
 use crate::bounds::StackRange;
 use crate::shortcut::Shortcuts;
+use crate::way::Way;
 
 /// Frames for which a thread's first arrays have room.
 const FIRST_CAPACITY: usize = 256;
@@ -69,18 +70,6 @@ pub(crate) struct Word {
     pub(crate) value: usize,
 }
 
-impl Word {
-    /// Whether the word has the value that was read.
-    ///
-    /// # Safety
-    /// 1. The address is readable.
-    #[inline(always)]
-    pub(crate) unsafe fn is_unchanged(&self) -> bool {
-        // SAFETY: (1).
-        unsafe { read(self.address) == self.value }
-    }
-}
-
 /// The kept stack of a level, and room for the frames being unwound. All zero: nothing kept.
 #[derive(Debug)]
 #[repr(C)]
@@ -95,8 +84,9 @@ pub(crate) struct Kept {
     pub(crate) node: u32,
     /// Null at first, and at the levels of signal handlers.
     pub(crate) shortcuts: *mut Shortcuts,
-    /// The way that was found last (its frames), and at which capture: it is only compared.
-    pub(crate) last_way: *const Frame,
+    /// The way that was found last (it is only compared), how often in a row, and at which capture.
+    pub(crate) last_way: *const Way,
+    pub(crate) last_way_count: u32,
     pub(crate) last_way_capture: u32,
     pub(crate) code_epoch: u32,
     pub(crate) capture_count: u32,

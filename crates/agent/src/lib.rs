@@ -48,6 +48,8 @@ mod start;
 mod thread;
 mod tree;
 mod verify;
+mod way;
+mod way_table;
 pub mod x86_64;
 
 #[cfg(all(feature = "cdylib", not(test)))]

@@ -2,6 +2,7 @@
 
 mod byte_reader;
 mod call_frame;
+mod equal_words;
 mod exec_lists;
 mod expression;
 pub(crate) mod full;
@@ -16,6 +17,7 @@ pub(crate) mod trampolines;
 
 pub use byte_reader::SEGMENTS_MAX;
 pub use call_frame::EhFrameHdr;
+pub(crate) use equal_words::equal_words;
 pub(crate) use ordered_time::{load_after, wait_for_loads};
 pub(crate) use prefetch::prefetch;
 pub use rule::{Rule, Step, rule_for};
