@@ -358,6 +358,8 @@ impl TraceFile {
     /// What is wrong with the recording, one line each, as `heapr report` says it. One that is running is not complete.
     pub(crate) fn warnings(&self, is_running: bool) -> Vec<String> {
         let mut warnings = heapr_query::loss_warnings(&self.loss(), |number| number.to_string());
+        let span = heapr_query::RecordedSpan::of(self.trace());
+        warnings.extend(span.warnings(|ns| format!("{:.3} s", ns as f64 / 1e9)));
         for damage in self.damage() {
             warnings.push(format!(
                 "damaged file: {} byte{} at offset {}: {}",

@@ -77,7 +77,7 @@ impl Session {
             buffer_count: properties.max_buffers,
             allocated_count: properties.min_buffers,
         })?;
-        let mut sink = Sink::create(&properties.output, properties.overwrite, properties.mode)?;
+        let mut sink = Sink::create(&properties)?;
         let source = ClockSource::detect();
         let clock = Clock::start(source);
         let start_unix_ns = unix_ns();
@@ -199,8 +199,7 @@ impl Session {
 
     /// Ends the recording when the file is as large as it may be. The targets go on untraced, at full speed.
     fn end_if_full(&mut self) {
-        let written_bytes = self.recorder.sink.writer.written_bytes();
-        if self.properties.max_file_bytes.is_some_and(|most| written_bytes >= most) {
+        if self.recorder.sink.is_full() {
             self.recorder.close();
             self.recorder.flush();
             self.is_full = true;

@@ -2,13 +2,12 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
 
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_trace::{Event, ProcessIndex, Summary, TraceWriter};
 
 use crate::native_snapshot::{ActiveSnapshot, SnapshotReport};
-use crate::{Error, LoggingMode};
+use crate::{Error, LoggingMode, SessionProperties};
 
 /// A checkpoint is written when this many events have come since the last…
 const CHECKPOINT_EVENTS_MIN: u64 = 2_000_000;
@@ -30,15 +29,22 @@ pub(crate) struct Sink {
     keeps_events: bool,
     events_since_checkpoint: u64,
     snapshot: Option<ActiveSnapshot>,
+    /// With so many bytes the file is full.
+    most_bytes: Option<u64>,
+    /// Time of the last event in the file that is full.
+    full_at_ns: Option<u64>,
+    events_after_full: u64,
     pub(crate) last_ns: u64,
     /// The first error of the file; events go on being counted, not written.
     pub(crate) write_error: Option<heapr_trace::Error>,
 }
 
 impl Sink {
-    pub(crate) fn create(path: &Path, overwrite: bool, mode: LoggingMode) -> Result<Self, Error> {
-        let mut writer = TraceWriter::create(path, overwrite)
-            .map_err(|source| Error::Output { path: path.to_owned(), source })?;
+    pub(crate) fn create(properties: &SessionProperties) -> Result<Self, Error> {
+        let path = &properties.output;
+        let mut writer = TraceWriter::create(path, properties.overwrite)
+            .map_err(|source| Error::Output { path: path.clone(), source })?;
+        let mode = properties.mode;
         if let LoggingMode::Memory { bytes } = mode {
             writer.keep_window(bytes);
         }
@@ -51,14 +57,21 @@ impl Sink {
             keeps_events: mode != LoggingMode::Snapshot,
             events_since_checkpoint: 0,
             snapshot: None,
+            most_bytes: properties.max_file_bytes,
+            full_at_ns: None,
+            events_after_full: 0,
             last_ns: 0,
             write_error: None,
         })
     }
 
-    /// Takes the next event.
+    /// Takes the next event, unless the file is full: all before one moment is in it, and nothing after, however much waited.
     #[inline(always)]
     pub(crate) fn event(&mut self, event: &Event, process: ProcessIndex) {
+        if self.full_at_ns.is_some() {
+            self.events_after_full += 1;
+            return;
+        }
         self.last_ns = event.time_ns;
         self.event_count += 1;
         self.events_since_checkpoint += 1;
@@ -76,6 +89,10 @@ impl Sink {
             self.write_error = outcome.err();
         }
         self.pending.clear();
+        if self.full_at_ns.is_none() {
+            let is_full = self.most_bytes.is_some_and(|most| self.writer.written_bytes() >= most);
+            self.full_at_ns = is_full.then_some(self.last_ns);
+        }
         if self.ledger.has_put_aside() {
             self.take_slice(0);
         }
@@ -93,6 +110,11 @@ impl Sink {
     /// Whether events go into the file.
     pub(crate) fn keeps_events(&self) -> bool {
         self.keeps_events
+    }
+
+    /// Whether the file has its largest size: events are no longer taken.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full_at_ns.is_some()
     }
 
     /// Whether a snapshot is being taken.
@@ -150,6 +172,12 @@ impl Sink {
     /// Ends the file and gives back its summary.
     pub(crate) fn finish(mut self, duration_ns: u64) -> (Summary, Option<heapr_trace::Error>) {
         self.take_pending();
+        if let Some(full_at_ns) = self.full_at_ns {
+            for (name, value) in [("full_at_ns", full_at_ns), ("events_after_full", self.events_after_full)] {
+                let outcome = self.writer.statistic(name, value);
+                self.keep(outcome);
+            }
+        }
         let mut summary = match self.end_window() {
             Some(summary) => summary,
             None => {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use heapr_query::{Action, GroupBy, HistogramOf, Query, SortKey};
+use heapr_query::{Action, GroupBy, HistogramOf, Query, RecordedSpan, SortKey};
 use heapr_trace::{Damage, Loss, Trace};
 
 use crate::report::action_arguments::ActionArguments;
@@ -143,10 +143,6 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Trace> {
     Trace::open(file).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))
 }
 
-fn statistic(trace: &Trace, name: &str) -> Option<u64> {
-    trace.statistics().iter().find(|statistic| statistic.name == name).map(|statistic| statistic.value)
-}
-
 /// What a report says of the trace itself.
 pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
     let mut loss = Loss::default();
@@ -175,7 +171,7 @@ pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
         loss,
         damage: trace.damage().iter().map(damage_text).collect(),
         is_cut_short: !trace.is_complete(),
-        window_start_ns: statistic(trace, "window_start_ns"),
+        span: RecordedSpan::of(trace),
         filters,
     }
 }

@@ -1,5 +1,6 @@
 //! What a report says about the trace itself: taken from the file once, so that printing needs no file.
 
+use heapr_query::RecordedSpan;
 use heapr_trace::{HeapId, HeapName, Loss, ProcessIndex, ThreadIndex};
 
 use super::frame_text::printable;
@@ -37,8 +38,8 @@ pub(crate) struct Subject {
     pub(crate) damage: Vec<String>,
     /// The recording did not end in order: there is no summary.
     pub(crate) is_cut_short: bool,
-    /// A circular trace that has thrown events away: since when it has all of them.
-    pub(crate) window_start_ns: Option<u64>,
+    /// Of which part of its time it has all events.
+    pub(crate) span: RecordedSpan,
     /// The filters, in the words of the command line; empty: none.
     pub(crate) filters: String,
 }
@@ -77,12 +78,7 @@ impl Subject {
     /// What is wrong with the recording: one line each, to stand above all numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = heapr_query::loss_warnings(&self.loss, super::quantity::count);
-        if let Some(start_ns) = self.window_start_ns {
-            warnings.push(format!(
-                "a circular trace: all events from {} on; before, only the allocations of what was still live then",
-                super::quantity::duration(start_ns)
-            ));
-        }
+        warnings.extend(self.span.warnings(super::quantity::duration));
         warnings.extend(self.damage.iter().map(|damage| format!("damaged file: {damage}")));
         if self.is_cut_short {
             warnings.push(
