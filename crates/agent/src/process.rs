@@ -7,7 +7,7 @@
 //!
 //! Disabling points every trampoline at the real function: the program then runs on at full speed.
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use heapr_ring::{Pool, sys, writer};
 use heapr_wire::{
@@ -48,6 +48,8 @@ pub(crate) struct ForkLocal {
     pub(crate) tree_table: AtomicPtr<crate::tree::Table>,
     /// 1 while a thread makes a larger one.
     pub(crate) tree_growing: AtomicU32,
+    /// What the threads' grown tables of ways take: see [`crate::way_table`].
+    pub(crate) grown_ways_bytes: AtomicUsize,
 }
 
 const UNREGISTERED: u32 = 0;

@@ -8,6 +8,7 @@
 
 use crate::bounds::StackRange;
 use crate::kept_stack::{Frame, Start};
+use crate::process::AGENT;
 use crate::shortcut::Shortcuts;
 use crate::stack::{finish_specially, is_special};
 use crate::thread::Scope;
@@ -96,9 +97,10 @@ pub(crate) fn keep(scope: &mut Scope, start: Start, base: usize, fresh: usize) {
     {
         return;
     }
+    let Some(process) = AGENT.fork_local() else { return };
     // SAFETY: a table of this level alone; `base + fresh` frames are kept with the words up to the last one's end.
     unsafe {
-        (*kept.shortcuts).ways.keep(&Unwound {
+        let unwound = Unwound {
             start,
             code_epoch: kept.code_epoch,
             node: kept.node,
@@ -106,6 +108,7 @@ pub(crate) fn keep(scope: &mut Scope, start: Start, base: usize, fresh: usize) {
             base_index: base - 1,
             frames: core::slice::from_raw_parts(kept.frames.add(base), fresh),
             words: kept.words,
-        });
+        };
+        (*kept.shortcuts).ways.keep(&unwound, &process.grown_ways_bytes);
     }
 }

@@ -11,7 +11,7 @@
 //! grows where many ways are kept. (Of the 3.3 million stacks of clang that differ from the one before, 1.6 million go one of 128 ways, 2.3 one of
 //! 512, 2.75 one of 2,048, and 2.8 one of 8,192.)
 
-use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
+use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
 use heapr_ring::sys;
 
@@ -28,6 +28,9 @@ const GROWTH: usize = 4;
 const SETS_MAX: usize = 512;
 /// A table grows when each of its ways has been replaced so often: 512 KiB are taken by threads that have had 10,000 stacks unwound.
 const REPLACED: usize = 16;
+/// What the grown tables of all threads may take together: 30 of the largest. A program with hundreds of threads is a large one anyway, and
+/// its other threads keep their first tables.
+const GROWN_BYTES_MAX: usize = 16 << 20;
 
 type Tags = [u32; WAYS];
 type Set = [Way; WAYS];
@@ -100,13 +103,13 @@ impl WayTable {
         None
     }
 
-    /// Keeps the way of a stack.
+    /// Keeps the way of a stack. `grown_bytes`: what the grown tables of the process take.
     ///
     /// # Safety
     /// 1. `unwound.words` holds as many words as its frames say.
     #[inline(always)]
-    pub(crate) unsafe fn keep(&mut self, unwound: &Unwound<'_>) {
-        if !unwound.is_short() || (self.is_to_grow() && !self.grow()) {
+    pub(crate) unsafe fn keep(&mut self, unwound: &Unwound<'_>, grown_bytes: &AtomicUsize) {
+        if !unwound.is_short() || (self.is_to_grow() && !self.grow(grown_bytes)) {
             return;
         }
         let tag = tag_of(unwound.start);
@@ -135,21 +138,33 @@ impl WayTable {
         self.kept_count >= self.set_count.wrapping_mul(WAYS * REPLACED) && self.set_count < SETS_MAX
     }
 
-    /// Takes the place of a smaller table, whose ways are forgotten. `false`: there is no table, for there is no memory.
+    /// Takes the place of a smaller table, whose ways are forgotten, if there is room for it. `false`: there is no table.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self) -> bool {
-        let set_count = if self.set_count == 0 { FIRST_SETS } else { self.set_count.wrapping_mul(GROWTH) };
-        self.kept_count = 0;
-        let Ok(memory) = sys::map_anonymous(bytes_for(set_count), false) else { return self.set_count != 0 };
+    fn grow(&mut self, grown_bytes: &AtomicUsize) -> bool {
         let (old, old_count) = (self.sets, self.set_count);
+        let is_first = old_count == 0;
+        let set_count = if is_first { FIRST_SETS } else { old_count.wrapping_mul(GROWTH) };
+        // A first table is no grown one.
+        let old_bytes = if old_count <= FIRST_SETS { 0 } else { bytes_for(old_count) };
+        let more_bytes = if is_first { 0 } else { bytes_for(set_count).wrapping_sub(old_bytes) };
+        // If it may not, or there is no memory, it is tried again when as many ways have been kept.
+        self.kept_count = 0;
+        if grown_bytes.fetch_add(more_bytes, Relaxed).wrapping_add(more_bytes) > GROWN_BYTES_MAX {
+            grown_bytes.fetch_sub(more_bytes, Relaxed);
+            return !is_first;
+        }
+        let Ok(memory) = sys::map_anonymous(bytes_for(set_count), false) else {
+            grown_bytes.fetch_sub(more_bytes, Relaxed);
+            return !is_first;
+        };
         self.sets = memory.cast();
         self.tags = self.sets.wrapping_add(set_count).cast();
         self.next = self.tags.wrapping_add(set_count).cast();
         // The larger table serves as one of the old size, too, should a signal handler jump out of here.
         compiler_fence(SeqCst);
         self.set_count = set_count;
-        if old_count != 0 {
+        if !is_first {
             // SAFETY: the mapping of the table before, to which nothing refers.
             unsafe { sys::unmap(old.cast(), bytes_for(old_count)) };
         }
@@ -234,7 +249,7 @@ mod tests {
 
     fn keep(table: &mut WayTable, unwound: &Unwound<'_>) {
         // SAFETY: the words are those of the stack.
-        unsafe { table.keep(unwound) };
+        unsafe { table.keep(unwound, &AtomicUsize::new(0)) };
     }
 
     #[test]
@@ -310,5 +325,27 @@ mod tests {
         }
         assert_eq!(table.set_count, SETS_MAX);
         assert!(found[1] <= FIRST_SETS * WAYS && found[59] > stacks.len() * 3 / 4, "{found:?}");
+    }
+
+    #[test]
+    fn all_tables_together_grow_to_a_bound_and_those_that_may_not_go_on_as_they_are() {
+        let grown_bytes = AtomicUsize::new(0);
+        let stacks: Vec<Stack> =
+            (0..12 * FIRST_SETS * WAYS).map(|number| Stack::new(&[0x10, 0x20, 0x1000 + number])).collect();
+        let mut tables: Vec<WayTable> =
+            (0..GROWN_BYTES_MAX / bytes_for(SETS_MAX) + 4).map(|_| NO_TABLE).collect();
+        for table in &mut tables {
+            for stack in stacks.iter().cycle().take(2 * SETS_MAX * WAYS * REPLACED) {
+                // SAFETY: the words are those of the stack.
+                unsafe { table.keep(&stack.unwound(1, 7), &grown_bytes) };
+                assert!(stack.find(table, stack.start()).is_some());
+            }
+        }
+        let sizes: Vec<usize> = tables.iter().map(|table| table.set_count).collect();
+        let grown =
+            sizes.iter().filter(|&&count| count > FIRST_SETS).map(|&count| bytes_for(count)).sum::<usize>();
+        assert_eq!(grown_bytes.load(Relaxed), grown);
+        assert!(grown <= GROWN_BYTES_MAX && grown > GROWN_BYTES_MAX - bytes_for(SETS_MAX), "{sizes:?}");
+        assert_eq!((sizes[0], sizes.last()), (SETS_MAX, Some(&FIRST_SETS)));
     }
 }
