@@ -51,6 +51,7 @@ victims! {
     entry_points_cpp: "entry_points_cpp.cc",
     errno_kept: "errno_kept.c",
     exceptions: "exceptions.cc",
+    exchanged: "exchanged.c",
     exec_chain: "exec_chain.c",
     exec_lists: "exec_lists.c",
     failing_calls: "failing_calls.c",
