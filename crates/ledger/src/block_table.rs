@@ -14,8 +14,8 @@
 //! heap; 32 more where there are more than four blocks, or 128 from nine on) and of a region (its place in the directory of 32 bytes, a word
 //! for each group, 16 bytes to 32 KiB). A block of 1,000 bytes takes 57 bytes so, one of 48 bytes 35.
 //!
-//! Empty groups, and rooms that are too large for what is left in them, stay until there are twice as many groups as at the last sweep; then they
-//! and their regions are given back ([`BlockTable::tidy_up`], between events that are looked up together).
+//! Empty groups, and rooms that are too large for what is left in them, stay until there are twice as many groups, or rooms, as after the last sweep;
+//! then they and their regions are given back ([`BlockTable::tidy_up`], between events that are looked up together).
 //!
 //! What still misses the caches is looked up for many events at once ([`BlockTable::hint_in`], [`BlockTable::soon`]): the processor waits
 //! for all of those loads together instead of for one after the other.
@@ -32,6 +32,8 @@ const FIRST_CAPACITY: usize = 1 << 6;
 /// Fewest groups that are worth a sweep: they take 2 MiB. (A program that collects its garbage comes back to the addresses that it has left. Of
 /// Node's table, with buffers that come and go on 60 MiB, sweeps at 2^10 took 3 ns an event, at 2^14 2, and at 2^16 there are none.)
 const SWEPT_MIN: usize = if cfg!(test) { 1 << 10 } else { 1 << 16 };
+/// Fewest rooms that are: they take 2 MiB at most.
+const SWEPT_ROOMS_MIN: usize = if cfg!(test) { 1 << 7 } else { 1 << 14 };
 /// Groups of a region.
 const PART_BITS: u32 = 6;
 const PART_COUNT: usize = 1 << PART_BITS;
@@ -106,6 +108,8 @@ pub(crate) struct BlockTable {
     free_groups: Vec<u32>,
     /// Groups in use when the next sweep is due.
     sweep_at: usize,
+    /// And rooms.
+    sweep_at_rooms: usize,
     records: Vec<BlockRecord>,
     free_records: Vec<u32>,
     cut: Cut,
@@ -122,6 +126,7 @@ impl BlockTable {
             rooms: Rooms::default(),
             free_groups: Vec::new(),
             sweep_at: SWEPT_MIN,
+            sweep_at_rooms: SWEPT_ROOMS_MIN,
             records: Vec::new(),
             free_records: Vec::new(),
             cut: Cut::default(),
@@ -215,10 +220,12 @@ impl BlockTable {
             .map_or(StackIndex::EMPTY, |record| StackIndex(record.stack))
     }
 
-    /// Gives back groups without blocks when there are many. Hints of before are no longer good.
+    /// Gives back groups without blocks, and rooms, when there are many. Hints of before are no longer good.
     #[inline(always)]
     pub(crate) fn tidy_up(&mut self) {
-        if self.groups.len() - self.free_groups.len() >= self.sweep_at {
+        if self.groups.len() - self.free_groups.len() >= self.sweep_at
+            || self.rooms.count() >= self.sweep_at_rooms
+        {
             self.sweep();
         }
     }
@@ -410,6 +417,7 @@ impl BlockTable {
         self.lay(&kept, self.directory.len());
         // The next sweep is as far away as this one's work was large.
         self.sweep_at = SWEPT_MIN.max((self.groups.len() - self.free_groups.len()) * 2);
+        self.sweep_at_rooms = SWEPT_ROOMS_MIN.max(self.rooms.count() * 2);
     }
 
     /// Makes the directory anew.
@@ -420,48 +428,6 @@ impl BlockTable {
                 self.directory[free] = *place;
             }
         }
-    }
-
-    /// All live blocks, in no order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Block> + '_ {
-        // By group, not by directory: groups and records lie in the order in which they were first used.
-        self.groups.iter().flat_map(|group| self.blocks_of(group))
-    }
-
-    fn blocks_of(&self, group: &Group) -> impl Iterator<Item = Block> + '_ {
-        let (owner, key) = self.home(group);
-        self.rooms
-            .entries(*group)
-            .map(move |(slot, number)| self.records[number as usize].block(owner, address(key, slot)))
-    }
-
-    fn blocks_in(&self, region: Run) -> impl Iterator<Item = Block> + '_ {
-        let groups = self.region_runs.entries(region);
-        groups.flat_map(|(_, group)| self.blocks_of(&self.groups[group as usize]))
-    }
-
-    /// All live blocks by process, heap and address.
-    pub(crate) fn sorted(&self) -> impl Iterator<Item = Block> + '_ {
-        let mut places: Vec<Place> =
-            self.directory.iter().filter(|place| place.owner != 0).copied().collect();
-        // Where in the address space first, which of sixteen alignments last.
-        places.sort_unstable_by_key(|place| (place.owner, place.key));
-        let mut next = 0;
-        let stretches = std::iter::from_fn(move || {
-            let first = *places.get(next)?;
-            let is_same = |place: &&Place| place.owner == first.owner && place.key >> 4 == first.key >> 4;
-            let stretch = &places[next..next + places[next..].iter().take_while(is_same).count()];
-            next += stretch.len();
-            // Only blocks of several alignments in one stretch of addresses, which no allocator makes, lie in several regions.
-            let mut mixed = Vec::new();
-            if stretch.len() > 1 {
-                mixed.extend(stretch.iter().flat_map(|place| self.blocks_in(place.groups)));
-                mixed.sort_unstable_by_key(|block| block.address_avma);
-            }
-            let plain = (stretch.len() == 1).then(|| self.blocks_in(first.groups));
-            Some(mixed.into_iter().chain(plain.into_iter().flatten()))
-        });
-        stretches.flatten()
     }
 
     /// Takes out the blocks of a process.
@@ -488,5 +454,6 @@ impl BlockTable {
     }
 }
 
+mod listing;
 #[cfg(test)]
 mod tests;

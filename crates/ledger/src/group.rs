@@ -146,6 +146,10 @@ struct RoomsOf<T> {
 }
 
 impl<T> RoomsOf<T> {
+    fn count(&self) -> usize {
+        self.rooms.len() - self.free.len()
+    }
+
     fn add(&mut self, room: T) -> u32 {
         if let Some(place) = self.free.pop() {
             self.rooms[place as usize] = room;
@@ -164,6 +168,12 @@ pub(crate) struct Rooms {
 }
 
 impl Rooms {
+    /// Rooms that groups have.
+    #[inline(always)]
+    pub(crate) fn count(&self) -> usize {
+        self.some.count() + self.many.count()
+    }
+
     /// The number of a slot.
     #[inline(always)]
     pub(crate) fn get(&self, group: &Group, slot: usize) -> Option<u32> {
@@ -332,6 +342,8 @@ mod tests {
                     rooms.clear(&mut groups[number]);
                     arrays[number] = [None; SLOT_COUNT];
                 }
+                let has_room = |group: &&Group| group.has_room_of_some() || group.has_room_of_many();
+                prop_assert_eq!(rooms.count(), groups.iter().filter(has_room).count());
                 for (group, array) in groups.iter().zip(&arrays) {
                     let expected: Vec<(usize, u32)> =
                         (0..SLOT_COUNT).filter_map(|slot| Some((slot, array[slot]?))).collect();

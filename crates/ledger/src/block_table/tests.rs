@@ -67,3 +67,32 @@ fn it_holds_what_a_plain_map_holds() {
     assert_eq!(found, expected);
     assert_eq!(table.sorted().collect::<Vec<_>>(), expected);
 }
+
+/// A program that fills its heap, frees nearly all of it and goes on elsewhere: what is left needs no rooms.
+#[test]
+fn rooms_are_given_back_where_one_block_of_many_stays() {
+    let mut table = BlockTable::new();
+    let (process, heap) = (ProcessIndex(0), HeapId::MALLOC);
+    for group in 0..4 * SWEPT_ROOMS_MIN as u64 {
+        let address = |slot: u64| (group << 5 | slot) << 4;
+        table.tidy_up();
+        for slot in 0..SLOT_COUNT as u64 {
+            let block = Block {
+                process,
+                heap,
+                address_avma: address(slot),
+                size_bytes: 16,
+                stack: StackIndex(1),
+                thread: ThreadIndex(0),
+                alloc_ns: group,
+                is_realloc: false,
+            };
+            assert_eq!(table.insert(&block, Hint::NONE), None);
+        }
+        for slot in 1..SLOT_COUNT as u64 {
+            assert!(table.remove(process, heap, address(slot), Hint::NONE).is_some());
+        }
+        assert!(table.rooms.count() <= SWEPT_ROOMS_MIN);
+    }
+    assert_eq!(table.len(), 4 * SWEPT_ROOMS_MIN);
+}

@@ -1,0 +1,51 @@
+//! The live blocks, one after the other.
+
+use heapr_trace::Block;
+
+use super::{BlockTable, Place, address};
+use crate::group::Group;
+use crate::runs::Run;
+
+impl BlockTable {
+    /// All live blocks, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Block> + '_ {
+        // By group, not by directory: groups and records lie in the order in which they were first used.
+        self.groups.iter().flat_map(|group| self.blocks_of(group))
+    }
+
+    fn blocks_of(&self, group: &Group) -> impl Iterator<Item = Block> + '_ {
+        let (owner, key) = self.home(group);
+        self.rooms
+            .entries(*group)
+            .map(move |(slot, number)| self.records[number as usize].block(owner, address(key, slot)))
+    }
+
+    fn blocks_in(&self, region: Run) -> impl Iterator<Item = Block> + '_ {
+        let groups = self.region_runs.entries(region);
+        groups.flat_map(|(_, group)| self.blocks_of(&self.groups[group as usize]))
+    }
+
+    /// All live blocks by process, heap and address.
+    pub(crate) fn sorted(&self) -> impl Iterator<Item = Block> + '_ {
+        let mut places: Vec<Place> =
+            self.directory.iter().filter(|place| place.owner != 0).copied().collect();
+        // Where in the address space first, which of sixteen alignments last.
+        places.sort_unstable_by_key(|place| (place.owner, place.key));
+        let mut next = 0;
+        let stretches = std::iter::from_fn(move || {
+            let first = *places.get(next)?;
+            let is_same = |place: &&Place| place.owner == first.owner && place.key >> 4 == first.key >> 4;
+            let stretch = &places[next..next + places[next..].iter().take_while(is_same).count()];
+            next += stretch.len();
+            // Only blocks of several alignments in one stretch of addresses, which no allocator makes, lie in several regions.
+            let mut mixed = Vec::new();
+            if stretch.len() > 1 {
+                mixed.extend(stretch.iter().flat_map(|place| self.blocks_in(place.groups)));
+                mixed.sort_unstable_by_key(|block| block.address_avma);
+            }
+            let plain = (stretch.len() == 1).then(|| self.blocks_in(first.groups));
+            Some(mixed.into_iter().chain(plain.into_iter().flatten()))
+        });
+        stretches.flatten()
+    }
+}
