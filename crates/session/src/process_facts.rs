@@ -1,6 +1,8 @@
 //! What /proc tells of a process. Everything may vanish at any moment: then there is no answer.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::path::Path;
 
 /// Inode of this process's process namespace; 0 if unknown.
 pub(crate) fn own_namespace() -> u32 {
@@ -41,6 +43,13 @@ pub(crate) fn executable(pid: u32) -> String {
     fs::read_link(format!("/proc/{pid}/exe"))
         .map(|path| path.to_string_lossy().into_owned())
         .unwrap_or_default()
+}
+
+/// Whether two executables' paths may be of one program: as seen from two root directories, or with its file deleted meanwhile. An unknown
+/// one may be any.
+pub(crate) fn may_be_same_program(one: &str, other: &str) -> bool {
+    let name = |path: &str| Path::new(path.trim_end_matches(" (deleted)")).file_name().map(OsStr::to_owned);
+    one.is_empty() || other.is_empty() || name(one) == name(other)
 }
 
 /// The command line.

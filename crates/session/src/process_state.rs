@@ -24,6 +24,8 @@ pub(crate) struct ProcessState {
     pub(crate) pid: u32,
     /// It sees itself and its threads under other ids: it is in another process namespace.
     pub(crate) is_elsewhere: bool,
+    /// It ran another program, or nothing, when it was looked at for the first time: /proc does not tell of it.
+    pub(crate) has_gone_on: bool,
     /// The agent was loaded while it ran.
     pub(crate) was_attached: bool,
     /// What it held then.
@@ -98,6 +100,7 @@ impl ProcessState {
             generation,
             pid,
             is_elsewhere: false,
+            has_gone_on: false,
             was_attached: false,
             before: BlocksBefore::default(),
             has_ended: false,

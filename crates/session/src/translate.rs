@@ -12,6 +12,7 @@ use heapr_wire::{
 
 use crate::merge::Head;
 use crate::own_heaps::OwnHeaps;
+use crate::process_facts;
 use crate::process_state::{InMotion, ProcessState, Region};
 use crate::sink::Sink;
 
@@ -396,6 +397,9 @@ fn module(record: &Record<'_>, time_ns: u64, process: &mut ProcessState, sink: &
             && let Some(entry) = &mut process.entry
         {
             // It had ended, or gone on to another program by exec, before its /proc entry was read.
+            if !process_facts::may_be_same_program(&process.executable, &path) {
+                entry.command_line.clear();
+            }
             process.executable.clone_from(&path);
             entry.executable.clone_from(&path);
             let outcome = sink.writer.update_process(process.index, entry);

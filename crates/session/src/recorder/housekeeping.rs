@@ -102,7 +102,7 @@ impl Recorder {
             let thread = &mut self.threads[stream.thread.0 as usize];
             if !process.has_ended && !has_said_so {
                 match process_facts::thread_name(process.pid, thread.outer_tid) {
-                    Some(name) if name != thread.entry.name => {
+                    Some(name) if name != thread.entry.name && !process.has_gone_on => {
                         thread.entry.name = name;
                         let outcome = self.sink.writer.update_thread(stream.thread, &thread.entry);
                         self.sink.keep(outcome);

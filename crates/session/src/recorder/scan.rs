@@ -14,6 +14,45 @@ use crate::merge::{Stream, StreamBuffer};
 use crate::process_facts;
 use crate::process_state::ProcessState;
 
+/// A process image that has registered and is not known yet.
+struct Registered {
+    start_ticks: u64,
+    /// Slot and generation.
+    key: (u32, u32),
+    /// As it sees itself, and in which namespace.
+    pid: (u32, u32),
+}
+
+/// What a process image runs.
+struct Program {
+    executable: String,
+    command_line: Vec<String>,
+    has_gone_on: bool,
+}
+
+/// The program of a process image that is looked at for the first time.
+///
+/// What /proc tells may be of another image: it had ended by then, or had gone on to another program by exec. A forked child is the program
+/// that its parent is; of others the agent tells the executable (see [`crate::translate`]).
+fn program_of(pid: u32, parent: Option<&ProcessState>, has_gone_on: bool) -> Program {
+    // In this order: as long as the executable is the parent's, no exec came before the command line was read.
+    let command_line = process_facts::command_line(pid);
+    let executable = process_facts::executable(pid);
+    let is_parents = |parent: &ProcessState| {
+        !executable.is_empty() && process_facts::may_be_same_program(&executable, &parent.executable)
+    };
+    let has_gone_on = has_gone_on || !parent.is_none_or(is_parents);
+    if !has_gone_on {
+        return Program { executable, command_line, has_gone_on };
+    }
+    let of_parent = parent.and_then(|parent| parent.entry.as_ref());
+    Program {
+        executable: parent.map(|parent| parent.executable.clone()).unwrap_or_default(),
+        command_line: of_parent.map(|entry| entry.command_line.clone()).unwrap_or_default(),
+        has_gone_on,
+    }
+}
+
 impl Recorder {
     /// Notes who had ended before this round's scan: only they have certainly been read to their end after it.
     pub(super) fn note_ends(&mut self) {
@@ -26,6 +65,7 @@ impl Recorder {
     }
 
     pub(super) fn find_processes(&mut self) {
+        let mut found = Vec::new();
         for index in 0..PROCESS_SLOT_COUNT as u32 {
             let Some(slot) = self.pool.process_slot(index) else { break };
             // Acquire: pairs with the Release in `claim_process`.
@@ -37,20 +77,30 @@ impl Recorder {
                 }
                 continue;
             }
-            let generation = slot.generation.load(Relaxed);
-            let key = (index, generation);
-            if self.process_by_slot.contains_key(&key) {
-                continue;
+            let key = (index, slot.generation.load(Relaxed));
+            if !self.process_by_slot.contains_key(&key) {
+                found.push(Registered {
+                    start_ticks: slot.start_ticks.load(Relaxed),
+                    key,
+                    pid: (slot.pid.load(Relaxed), slot.namespace.load(Relaxed)),
+                });
             }
+        }
+        // A slot that was freed is claimed again by whoever comes next: a parent, or the image before an exec, may lie in a higher one.
+        found.sort_by_key(|registered| registered.start_ticks);
+        for (place, &Registered { key, pid, .. }) in found.iter().enumerate() {
+            let Some(slot) = self.pool.process_slot(key.0) else { continue };
             let is_entered = self.outer_pids.contains_key(&key) || self.is_final;
             if self.held.holds(key, slot, is_entered) {
                 continue;
             }
-            self.add_process(index, generation);
+            let has_gone_on = found[place + 1..].iter().any(|later| later.pid == pid);
+            self.add_process(key.0, key.1, has_gone_on);
         }
     }
 
-    fn add_process(&mut self, index: u32, generation: u32) {
+    /// `has_gone_on`: the process runs another image by now, of which /proc tells.
+    fn add_process(&mut self, index: u32, generation: u32, has_gone_on: bool) {
         let Some(slot) = self.pool.process_slot(index) else { return };
         let inner_pid = slot.pid.load(Relaxed);
         let namespace = slot.namespace.load(Relaxed);
@@ -61,30 +111,27 @@ impl Recorder {
         let parent_slot = slot.parent_slot.load(Relaxed);
         let was_attached = slot.origin.load(Relaxed) == ORIGIN_ATTACH;
         let is_fork = slot.origin.load(Relaxed) == ORIGIN_FORK && parent_slot != NO_SLOT;
-        let parent = self
-            .processes
-            .iter()
-            .rfind(|process| is_fork && process.slot == parent_slot)
-            .map(|process| process.index);
-        let executable = process_facts::executable(pid);
+        let parent = self.processes.iter().rfind(|process| is_fork && process.slot == parent_slot);
+        let Program { executable, command_line, has_gone_on } = program_of(pid, parent, has_gone_on);
+        let parent = parent.map(|parent| parent.index);
         let entry = Process {
             pid,
             parent_pid: slot.parent_pid.load(Relaxed),
             origin: parent.map_or(ProcessOrigin::Exec, |parent| ProcessOrigin::Fork { parent }),
             start_ns: self.clock.recent_ns(slot.start_ticks.load(Relaxed)),
             end_ns: None,
-            command_line: process_facts::command_line(pid),
+            command_line,
             executable: executable.clone(),
             exit_status: None,
         };
         // An exec replaces the image of the same process: what the old one had is gone.
-        let now_ns = self.clock.now_ns();
         // It is done only when what it published before is read: it may be found in the same round as its successor.
         for process in &mut self.processes {
-            if process.pid == pid && !process.has_ended && !is_fork {
+            let is_before = process.entry.as_ref().is_none_or(|known| known.start_ns <= entry.start_ns);
+            if process.pid == pid && !process.has_ended && !is_fork && is_before {
                 process.has_ended = true;
-                if let Some(entry) = &mut process.entry {
-                    entry.end_ns.get_or_insert(now_ns);
+                if let Some(before) = &mut process.entry {
+                    before.end_ns.get_or_insert(entry.start_ns);
                 }
             }
         }
@@ -99,10 +146,11 @@ impl Recorder {
         let mut state = ProcessState::new(file_index, index, generation, pid);
         state.is_elsewhere = is_elsewhere || pid != inner_pid;
         state.executable = executable;
+        state.has_gone_on = has_gone_on;
         state.was_attached = was_attached;
         state.entry = Some(entry);
         if let Some(parent) = self.processes.iter().find(|process| Some(process.index) == parent) {
-            let (own_heaps, names) = parent.own_heaps.for_child(file_index, now_ns);
+            let (own_heaps, names) = parent.own_heaps.for_child(file_index, self.clock.now_ns());
             state.own_heaps = own_heaps;
             for name in names {
                 let outcome = self.sink.writer.heap_name(&name);
@@ -202,13 +250,13 @@ impl Recorder {
     }
 
     pub(super) fn add_thread(&mut self, process: usize, tid: u32, ticks: u64) -> ThreadIndex {
-        let pid = self.processes[process].pid;
-        let is_elsewhere = self.processes[process].is_elsewhere;
+        let ProcessState { pid, is_elsewhere, has_gone_on, .. } = self.processes[process];
         let outer_tid = if is_elsewhere { process_facts::outer_tid(pid, tid).unwrap_or(tid) } else { tid };
         let entry = Thread {
             process: self.processes[process].index,
             tid,
-            name: process_facts::thread_name(pid, outer_tid).unwrap_or_default(),
+            name: if has_gone_on { None } else { process_facts::thread_name(pid, outer_tid) }
+                .unwrap_or_default(),
             start_ns: self.clock.recent_ns(ticks),
             end_ns: None,
         };

@@ -1,11 +1,12 @@
 //! Processes and threads that come, go on to another program, and go.
 
 use std::process::{Command, Stdio};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use heapr_ring::writer::{self, BufferUse, NO_CLAIM};
 use heapr_session::OnFull;
 use heapr_trace::ProcessOrigin;
+use heapr_wire::PROCESS_FREE;
 
 use crate::producer::{Producer, join, live_tid, ticks};
 use crate::recording::{pass_watermark, start, stop};
@@ -36,6 +37,84 @@ fn images_that_follow_each_other_by_exec_within_one_round_lose_nothing() {
     assert_eq!(recorded.trace.processes().len(), 5);
     assert_eq!(recorded.summary.summary.totals.alloc_count, 1500);
     assert_eq!(recorded.summary.statistics.loss, heapr_trace::Loss::default());
+}
+
+/// Frees the slot of an image that nobody has seen, as if it had been read to its end.
+fn give_up(image: &Producer<'_>) {
+    let slot = image.pool.process_slot(image.claim.index).expect("its slot");
+    slot.state.store(PROCESS_FREE, Release);
+}
+
+#[test]
+fn an_image_in_a_lower_slot_than_the_one_before_it_lives_on() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    let other = Producer::exec(&pool, Some(dead_pid()));
+    let before = Producer::exec(&pool, None);
+    let mut thread = before.thread(live_tid(1));
+    assert!(thread.alloc(0x100, 1, 0));
+    give_up(&other);
+    let after = Producer::exec(&pool, None);
+    assert!(after.claim.index < before.claim.index);
+    let mut thread = after.thread(live_tid(2));
+    // Over several looks at who lives.
+    for round in 0..4_u64 {
+        for block in 0..100 {
+            assert!(thread.alloc(0x1000 * (round + 1) + block * 16, 1, 0));
+        }
+        session.step_now();
+        std::thread::sleep(std::time::Duration::from_millis(110));
+        session.step_now();
+    }
+    assert_eq!(session.live_process_count(), 1);
+    let recorded = stop(session, directory);
+    assert_eq!(recorded.summary.statistics.loss, heapr_trace::Loss::default());
+    assert_eq!(recorded.summary.summary.totals.alloc_count, 401);
+    let [first, second] = recorded.trace.processes() else { panic!("{:?}", recorded.trace.processes()) };
+    assert!(first.start_ns < second.start_ns);
+    // It ended when the next one began, not when that was seen.
+    assert_eq!(first.end_ns, Some(second.start_ns));
+}
+
+#[test]
+fn a_child_in_a_lower_slot_than_its_parent_is_its_child() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    let other = Producer::exec(&pool, Some(dead_pid()));
+    let parent = Producer::exec(&pool, None);
+    let mut thread = parent.thread(live_tid(1));
+    assert!(thread.alloc(0x100, 10, 0));
+    give_up(&other);
+    let child = parent.fork(dead_pid());
+    assert!(child.claim.index < parent.claim.index);
+    assert!(child.thread(4_000_001).free(0x100));
+    pass_watermark();
+    session.step_now();
+    let recorded = stop(session, directory);
+    let parent = heapr_trace::ProcessIndex(0);
+    let [first, second] = recorded.trace.processes() else { panic!("{:?}", recorded.trace.processes()) };
+    assert_eq!(second.origin, ProcessOrigin::Fork { parent });
+    // It had ended before it was seen, and was the program that its parent is.
+    assert!(!first.executable.is_empty() && !first.command_line.is_empty());
+    assert_eq!((&second.executable, &second.command_line), (&first.executable, &first.command_line));
+    let totals = recorded.summary.summary.totals;
+    assert_eq!((totals.inherited_frees, totals.unmatched_frees), (1, 0));
+}
+
+#[test]
+fn a_child_that_has_gone_on_to_another_program_was_its_parents() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    let parent = Producer::exec(&pool, None);
+    let mut other = Command::new("sleep").arg("60").spawn().expect("sleep runs");
+    let child = parent.fork(other.id());
+    let mut thread = child.thread(other.id());
+    assert!(thread.alloc(0x100, 10, 0));
+    session.step_now();
+    other.kill().and_then(|()| other.wait()).expect("it is killed");
+    let recorded = stop(session, directory);
+    let [first, second] = recorded.trace.processes() else { panic!("{:?}", recorded.trace.processes()) };
+    assert_eq!((&second.executable, &second.command_line), (&first.executable, &first.command_line));
 }
 
 #[test]
