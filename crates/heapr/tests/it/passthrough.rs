@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use heapr_trace::ProcessOrigin;
+
 use crate::bounded_run::{self, Outcome};
 use crate::recording::{self, HEAPR, Settings};
 use crate::victim_build;
@@ -81,6 +83,18 @@ fn a_pipeline_of_a_shell_is_traced_with_its_own_environment() {
     let outcome = heapr(folder.path(), &["run", "--quiet", "-o", "t.heapr", "--", "sh", "-c", line]);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "ended\nx y\n"), "{}", outcome.stderr);
     assert!(has_victim_blocks(folder.path(), "t.heapr"));
+    // What a shell forks is that shell until it goes on to another program, however late it was looked at.
+    let trace = heapr_trace::Trace::open(&folder.path().join("t.heapr")).unwrap();
+    let mut fork_count = 0;
+    for process in trace.processes() {
+        let ProcessOrigin::Fork { parent } = process.origin else { continue };
+        assert_eq!(process.name(), trace.processes()[parent.0 as usize].name(), "{:?}", trace.processes());
+        fork_count += 1;
+    }
+    assert!(fork_count >= 3, "{:?}", trace.processes());
+    for name in ["sed", "sort", "victim-here"] {
+        assert_eq!(trace.processes().iter().filter(|process| process.name() == name).count(), 1, "{name}");
+    }
 }
 
 #[test]
