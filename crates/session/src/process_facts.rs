@@ -3,10 +3,23 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Inode of this process's process namespace; 0 if unknown.
 pub(crate) fn own_namespace() -> u32 {
     heapr_ring::writer::process_namespace()
+}
+
+/// This process's id as /proc names it: another than its own where /proc is that of a namespace further out.
+pub(crate) fn own_id_in_proc() -> u32 {
+    let link = fs::read_link("/proc/self").ok();
+    link.and_then(|link| link.to_str()?.parse().ok()).unwrap_or_else(std::process::id)
+}
+
+/// Whether /proc names the processes of this process's namespace as they name themselves.
+pub(crate) fn is_proc_of_own_namespace() -> bool {
+    static IS_OWN: OnceLock<bool> = OnceLock::new();
+    *IS_OWN.get_or_init(|| own_id_in_proc() == std::process::id())
 }
 
 /// The ids of a process or thread in all namespaces from ours inwards, from the text of its status file.

@@ -20,8 +20,10 @@ pub(crate) struct ProcessState {
     /// Slot and generation in the pool.
     pub(crate) slot: u32,
     pub(crate) generation: u32,
-    /// Process id, as we see it.
+    /// Process id, as /proc names it; 0: it did not show it.
     pub(crate) pid: u32,
+    /// Process id, as who has started it knows it: another where /proc is that of another process namespace than ours.
+    pub(crate) child_pid: u32,
     /// It sees itself and its threads under other ids: it is in another process namespace.
     pub(crate) is_elsewhere: bool,
     /// It ran another program, or nothing, when it was looked at for the first time: /proc does not tell of it.
@@ -99,6 +101,7 @@ impl ProcessState {
             slot,
             generation,
             pid,
+            child_pid: pid,
             is_elsewhere: false,
             has_gone_on: false,
             was_attached: false,

@@ -108,7 +108,7 @@ impl Session {
     pub fn environment_for_target(&self) -> Vec<(OsString, OsString)> {
         let present = std::env::var_os("LD_PRELOAD").unwrap_or_default();
         let preload = preload_with(&self.agent, &present);
-        let session = format!("{}:{}", std::process::id(), self.descriptor.number());
+        let session = format!("{}:{}", process_facts::own_id_in_proc(), self.descriptor.number());
         vec![("LD_PRELOAD".into(), preload), ("HEAPR_SESSION".into(), session.into())]
     }
 

@@ -92,6 +92,12 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     if let Some(error) = ended.write_error.as_ref().filter(|_| !has_told_incomplete) {
         eprintln!("heapr: {} is incomplete: {error}", output.display());
     }
+    if ended.process_count == 0 {
+        let path = found.path.display();
+        eprintln!(
+            "heapr: {path} ran untraced: it has not loaded the agent; heapr doctor tells what works here"
+        );
+    }
     // Whatever becomes of the summary, the program's status is passed through.
     if !arguments.quiet
         && let Err(error) = summary::print(&summary::Ending::of(&ended, status), &output)

@@ -207,6 +207,48 @@ fn the_summary_goes_to_stderr_and_names_the_file() {
     }
 }
 
+/// A namespace of processes whose /proc still shows those outside, under other ids.
+#[test]
+fn what_runs_in_a_process_namespace_without_a_proc_of_its_own_is_traced() {
+    let folder = tempfile::tempdir().unwrap();
+    victim_at(&folder.path().join("victim-here"));
+    let script = "\"$0\" run --quiet -o t.heapr -- sh -c './victim-here | cat; sleep 0.5; exit 3'";
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "sh", "-c", script, HEAPR]).current_dir(folder.path());
+    let scratch = tempfile::tempdir().unwrap();
+    let outcome = bounded_run::run(command, scratch.path(), LIMIT);
+    if outcome.stderr.contains("unshare") {
+        println!("not run: a process namespace needs root");
+        return;
+    }
+    assert_eq!((outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str()), (3, "done\n", ""));
+    assert!(has_victim_blocks(folder.path(), "t.heapr"));
+    let trace = heapr_trace::Trace::open(&folder.path().join("t.heapr")).unwrap();
+    assert_eq!(trace.processes()[0].exit_status, Some(3 << 8), "{:?}", trace.processes());
+    assert_eq!(trace.processes()[0].name(), "sh");
+}
+
+#[test]
+fn where_nothing_can_be_traced_it_is_said_and_the_program_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    victim_at(&folder.path().join("victim-here"));
+    let script = "mount -t tmpfs none /proc 2>/dev/null || exit 77; exec \"$0\" run --quiet -- ./victim-here";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, HEAPR]).current_dir(folder.path());
+    let scratch = tempfile::tempdir().unwrap();
+    let outcome = bounded_run::run(command, scratch.path(), LIMIT);
+    if outcome.status == 77 || outcome.stderr.contains("unshare") {
+        println!("not run: mounting needs root");
+        return;
+    }
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "done\n"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("ran untraced") && outcome.stderr.contains("doctor"),
+        "{}",
+        outcome.stderr
+    );
+}
+
 /// Standard output and error of a recording on a disk of so many KiB, in a mount namespace of its own, which goes with its last process;
 /// `None` where mounting needs root. The program's events take 60 KiB for each eight of its rounds.
 fn on_a_small_disk(size_kib: u32, rounds: u32, options: &str) -> Option<(String, String)> {

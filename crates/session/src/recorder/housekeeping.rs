@@ -13,7 +13,7 @@ impl Recorder {
     /// Takes note that a child was waited for.
     pub(crate) fn process_exited(&mut self, pid: u32, wait_status: i32) {
         // The newest image: those before it went on by exec. It may have been seen dead before it was waited for.
-        let newest = self.processes.iter_mut().rfind(|process| process.pid == pid && !process.is_done);
+        let newest = self.processes.iter_mut().rfind(|process| process.child_pid == pid && !process.is_done);
         if let Some(process) = newest {
             process.has_ended = true;
             if let Some(entry) = &mut process.entry {

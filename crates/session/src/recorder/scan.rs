@@ -14,6 +14,9 @@ use crate::merge::{Stream, StreamBuffer};
 use crate::process_facts;
 use crate::process_state::ProcessState;
 
+/// In place of the id of a process in another process namespace that /proc does not show: it has ended.
+const NOT_SHOWN: u32 = 0;
+
 /// A process image that has registered and is not known yet.
 struct Registered {
     start_ticks: u64,
@@ -104,10 +107,13 @@ impl Recorder {
         let Some(slot) = self.pool.process_slot(index) else { return };
         let inner_pid = slot.pid.load(Relaxed);
         let namespace = slot.namespace.load(Relaxed);
-        let is_elsewhere = namespace != 0 && namespace != process_facts::own_namespace();
+        let is_of_ours = namespace == 0 || namespace == process_facts::own_namespace();
+        let is_elsewhere = !is_of_ours || !process_facts::is_proc_of_own_namespace();
         let known = self.outer_pids.get(&(index, generation)).copied();
-        let outer = || if is_elsewhere { process_facts::outer_pid(inner_pid, namespace) } else { None };
-        let pid = known.or_else(outer).unwrap_or(inner_pid);
+        let shown =
+            || if is_elsewhere { process_facts::outer_pid(inner_pid, namespace) } else { Some(inner_pid) };
+        let shown_pid = known.or_else(shown);
+        let pid = shown_pid.unwrap_or(NOT_SHOWN);
         let parent_slot = slot.parent_slot.load(Relaxed);
         let was_attached = slot.origin.load(Relaxed) == ORIGIN_ATTACH;
         let is_fork = slot.origin.load(Relaxed) == ORIGIN_FORK && parent_slot != NO_SLOT;
@@ -115,7 +121,7 @@ impl Recorder {
         let Program { executable, command_line, has_gone_on } = program_of(pid, parent, has_gone_on);
         let parent = parent.map(|parent| parent.index);
         let entry = Process {
-            pid,
+            pid: shown_pid.unwrap_or(inner_pid),
             parent_pid: slot.parent_pid.load(Relaxed),
             origin: parent.map_or(ProcessOrigin::Exec, |parent| ProcessOrigin::Fork { parent }),
             start_ns: self.clock.recent_ns(slot.start_ticks.load(Relaxed)),
@@ -145,6 +151,7 @@ impl Recorder {
         self.sink.ledger.add_process(file_index, entry.origin);
         let mut state = ProcessState::new(file_index, index, generation, pid);
         state.is_elsewhere = is_elsewhere || pid != inner_pid;
+        state.child_pid = if is_of_ours { inner_pid } else { pid };
         state.executable = executable;
         state.has_gone_on = has_gone_on;
         state.was_attached = was_attached;
