@@ -53,6 +53,7 @@ victims! {
     exceptions: "exceptions.cc",
     exchanged: "exchanged.c",
     exec_chain: "exec_chain.c",
+    exec_storm: "exec_storm.c",
     exec_lists: "exec_lists.c",
     failing_calls: "failing_calls.c",
     fibers: "fibers.c",
