@@ -167,7 +167,8 @@ fn record(
                 continue;
             }
             let is_of_terminal = signal == SIGINT || signal == SIGQUIT || signal == SIGWINCH;
-            if status.is_some() && is_of_terminal && signal != SIGWINCH {
+            // There is nobody any more to whom it could be passed on.
+            if status.is_some() && matches!(signal, SIGINT | SIGQUIT | SIGTERM | SIGHUP) {
                 return status.context("the program has ended");
             }
             // What the terminal sends reaches the whole process group; the rest was meant for the program.

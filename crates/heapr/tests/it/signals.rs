@@ -1,7 +1,7 @@
 //! Signals and statuses pass through heapr as if it were not there.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::bounded_run::{self, Outcome};
 use crate::recording::HEAPR;
@@ -92,4 +92,15 @@ fn children_that_outlive_the_program_are_recorded_to_their_end() {
         .map(|process| process["executable"].to_string())
         .collect();
     assert!(programs.iter().any(|program| program.ends_with("/ls\"")), "{programs:?}");
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_children_that_outlive_the_program() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let begin = Instant::now();
+        let script = format!("(sleep 0.4; kill -{signal} $PPID; exec sleep 8) & exit 6");
+        let outcome = run_script(&["--quiet"], &script);
+        assert_eq!((outcome.status, outcome.stderr.as_str()), (6, ""));
+        assert!(begin.elapsed() < Duration::from_secs(7), "{signal}: {:?}", begin.elapsed());
+    }
 }

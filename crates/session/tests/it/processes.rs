@@ -145,6 +145,23 @@ fn what_a_dead_process_had_published_is_read() {
 }
 
 #[test]
+fn a_process_elsewhere_that_has_ended_is_not_taken_for_one_of_its_number_here() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    let process = Producer::exec(&pool, Some(1));
+    // A process namespace that is gone; process 1 lives here.
+    pool.process_slot(process.claim.index).expect("its slot").namespace.store(7, Relaxed);
+    let mut thread = process.thread(2);
+    assert!(thread.alloc(0x100, 10, 0));
+    pass_watermark();
+    session.step_now();
+    session.look_for_ends();
+    assert_eq!(session.live_process_count(), 0);
+    let recorded = stop(session, directory);
+    assert_eq!((recorded.trace.processes()[0].pid, recorded.summary.summary.totals.alloc_count), (1, 1));
+}
+
+#[test]
 fn a_forked_child_frees_what_it_inherited() {
     let (mut session, directory) = start(|_| ());
     let pool = join(&session);
