@@ -8,13 +8,16 @@
 //! ```
 //!
 //! The part between the two stores is a dozen instructions and never waits.
+//!
+//! A thread holds its buffer until that is full, however long that takes. Where so many are held that few are left, a buffer is closed with its first
+//! record, in the same store that publishes it: thousands of threads that do nothing must not keep the others waiting.
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use heapr_ring::writer;
 use heapr_wire::{
-    HEAP_MALLOC, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PUBLISHED_BUSY, RecordKind, SHORT_ALLOC,
-    address_word, short_word0, word0,
+    HEAP_MALLOC, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PUBLISHED_BUSY, PUBLISHED_CLOSED, RecordKind,
+    SHORT_ALLOC, address_word, short_word0, word0,
 };
 
 use crate::modules::{self, Module, ModuleSink};
@@ -26,7 +29,9 @@ use crate::thread::{Level, Scope};
 #[inline(always)]
 pub(crate) fn ensure_room(scope: &mut Scope, words: u32) -> bool {
     let level = scope.level();
-    if level.limit.wrapping_sub(level.cursor) >= words { true } else { refill(scope, words) }
+    // Behind a record that was to be the last of its buffer the limit lies before the cursor.
+    let room = level.limit.wrapping_sub(level.cursor).cast_signed();
+    if room >= words.cast_signed() { true } else { refill(scope, words) }
 }
 
 /// Takes the next buffer.
@@ -54,13 +59,7 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
     }
     // SAFETY: a slot of the pool, which is never unmapped.
     let slot = unsafe { &*level.slot };
-    if !level.header.is_null() {
-        // SAFETY: the header of the buffer that this thread fills. Release: after the last record.
-        unsafe { (*level.header).closed.store(1, Release) };
-        level.header = core::ptr::null();
-        level.cursor = 0;
-        level.limit = 0;
-    }
+    level.close_buffer();
     let purpose = writer::BufferUse::Events { thread: level.claim, sequence: level.sequence };
     let mut waited_ns = 0;
     let claimed = AGENT.claim_buffer(pool, purpose, &mut waited_ns);
@@ -81,6 +80,11 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
     level.header = header;
     level.cursor = 0;
     level.limit = buffer.len() as u32;
+    if writer::is_to_pass_on(pool) {
+        level.closing = PUBLISHED_CLOSED;
+        level.limit = 0;
+        writer::let_go(pool);
+    }
     level.last_ticks = NO_RECORD_BEFORE;
     AGENT.clock.try_to_own(&mut level.clock);
     if is_new && depth == 0 {
@@ -113,7 +117,7 @@ fn publish(level: &mut Level, fill: impl FnOnce(*const AtomicU64, u64, u64) -> u
     level.last_ticks = ticks;
     level.cursor = level.cursor.wrapping_add(words);
     // Release: pairs with the recorder's Acquire of `published`.
-    header.published.store(level.cursor * 8, Release);
+    header.published.store((level.cursor * 8) | level.closing, Release);
 }
 
 /// Writes words from `place` on.

@@ -30,6 +30,9 @@ pub(crate) const DISABLED: u32 = 3;
 
 /// Largest number of node blocks of one process.
 pub(crate) const NODE_BLOCKS_MAX: usize = 65_536;
+/// So long a process waits for one of the buffers that are left for nodes: the recorder gives back full ones, and those of ended processes, within
+/// some milliseconds.
+const NODES_WAIT_NS: u64 = 500_000_000;
 
 /// What must not survive a fork: lies in memory that the kernel zeroes in the child, so that no hook of the child can
 /// write into the parent's buffers whatever way it was forked (fork, _Fork, raw clone).
@@ -66,6 +69,8 @@ pub(crate) struct Agent {
     pub(crate) start_ticks: AtomicU64,
     /// Slot that this process, or the one it was forked from, had.
     last_slot: AtomicU32,
+    /// 1: the last buffer for nodes that was asked for was refused.
+    nodes_refused: AtomicU32,
     /// Registrations so far in this image: the second and later are forks.
     registration_count: AtomicU32,
     /// Incremented when addresses of code may have changed their meaning.
@@ -84,6 +89,7 @@ pub(crate) static AGENT: Agent = Agent {
     clock: EventClock::new(),
     start_ticks: AtomicU64::new(0),
     last_slot: AtomicU32::new(NO_SLOT),
+    nodes_refused: AtomicU32::new(0),
     registration_count: AtomicU32::new(0),
     code_epoch: AtomicU32::new(1),
     thread_count: AtomicU32::new(0),
@@ -235,13 +241,26 @@ impl Agent {
             return None;
         }
         let start_ns = sys::monotonic_ns();
+        let is_for_nodes = matches!(purpose, writer::BufferUse::Nodes { .. });
         let outcome = writer::wait_for(pool, || {
             let ticks = self.now_ticks();
-            writer::claim_buffer(pool, purpose, ticks)
+            if let Some(index) = writer::claim_buffer(pool, purpose, ticks) {
+                return Some(Some(index));
+            }
+            // What is left is for events, for as long as the owners of the others live: that is waited for once, and not long.
+            let is_refused = is_for_nodes && !writer::may_hold_nodes(pool);
+            let is_over = self.nodes_refused.load(Relaxed) != 0
+                || sys::monotonic_ns().saturating_sub(start_ns) > NODES_WAIT_NS;
+            (is_refused && is_over).then_some(None)
         });
         *waited = sys::monotonic_ns().saturating_sub(start_ns);
         match outcome {
-            Ok(index) => Some(index),
+            Ok(claimed) => {
+                if is_for_nodes {
+                    self.nodes_refused.store(u32::from(claimed.is_none()), Relaxed);
+                }
+                claimed
+            }
             Err(WaitOutcome::Dead) => {
                 self.disable(DisableReason::RecorderDied);
                 None

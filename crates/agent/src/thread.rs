@@ -35,6 +35,8 @@ pub(crate) struct Level {
     pub(crate) cursor: u32,
     /// Words that fit.
     pub(crate) limit: u32,
+    /// Goes with each record that is published: 0, or that the buffer is closed with it.
+    pub(crate) closing: u32,
     /// Time of the last record in the buffer.
     pub(crate) last_ticks: u64,
     pub(crate) clock: View,
@@ -250,6 +252,10 @@ pub(crate) fn announce() {
     let marker = 0_usize;
     let Some(mut scope) = Scope::enter((&raw const marker) as usize) else { return };
     events::ensure_room(&mut scope, 1);
+    // One that is to be closed with its first record must not wait for that.
+    if scope.level().closing != 0 {
+        scope.level().close_buffer();
+    }
     // Finds the stack's bounds by system calls, which the program may soon forbid itself.
     let is_main = scope.state().is_main;
     scope.state().ranges.find((&raw const marker) as usize, is_main);
@@ -329,22 +335,37 @@ pub(crate) extern "C" fn end_of_thread(state: *mut c_void) {
     }
 }
 
+impl Level {
+    /// Gives the buffer back to the recorder, if there is one.
+    pub(crate) fn close_buffer(&mut self) {
+        // One that was closed with its first record may be another's by now; without a record it is still this thread's.
+        let is_ours = self.closing == 0 || self.cursor == 0;
+        if !self.header.is_null() && is_ours {
+            // SAFETY: the header of a buffer that this thread owns.
+            let header = unsafe { &*self.header };
+            match AGENT.pool() {
+                Some(pool) if self.closing == 0 => writer::close_buffer(pool, header),
+                // Release: after the last record.
+                _ => header.closed.store(1, Release),
+            }
+        }
+        self.header = core::ptr::null();
+        self.closing = 0;
+        self.cursor = 0;
+        self.limit = 0;
+    }
+}
+
 /// Gives a level's buffer and slot back to the recorder.
 fn close(level: &mut Level) {
-    if !level.header.is_null() {
-        // SAFETY: the header of a buffer that this thread owns.
-        unsafe { (*level.header).closed.store(1, Release) };
-    }
+    level.close_buffer();
     if !level.slot.is_null() {
         // SAFETY: the slot that this thread owns. Release: pairs with the recorder's Acquire; nothing comes after.
         unsafe { (*level.slot).state.store(THREAD_ENDED, Release) };
     }
-    level.header = core::ptr::null();
     level.words = core::ptr::null();
     level.slot = core::ptr::null();
     level.claim = writer::NO_CLAIM;
-    level.cursor = 0;
-    level.limit = 0;
     level.sequence = 0;
     level.last_address = 0;
     level.pending_free = 0;

@@ -172,7 +172,13 @@ fn write_node(local: &ForkLocal, pool: &'static Pool, parent: u32, return_addres
     if buffer == 0 {
         let mut waited = 0;
         let purpose = writer::BufferUse::Nodes { process, block };
-        let claimed = AGENT.claim_buffer(pool, purpose, &mut waited)?;
+        let claimed =
+            if writer::may_hold_nodes(pool) { AGENT.claim_buffer(pool, purpose, &mut waited) } else { None };
+        let Some(claimed) = claimed else {
+            // Numbers that run ahead of the blocks would be believed by nobody.
+            let _ = local.node_count.compare_exchange(number.wrapping_add(1), number, Relaxed, Relaxed);
+            return None;
+        };
         match place.compare_exchange(0, claimed.wrapping_add(1), AcqRel, Acquire) {
             Ok(_) => buffer = claimed.wrapping_add(1),
             Err(other) => {

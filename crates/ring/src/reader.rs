@@ -4,7 +4,10 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use heapr_wire::{NODE_ADDRESS_MASK, OWNER_EVENTS, OWNER_NODES, PUBLISHED_BUSY, SESSION_CLOSED, split_owner};
+use heapr_wire::{
+    NODE_ADDRESS_MASK, OWNER_EVENTS, OWNER_NODES, PUBLISHED_BUSY, PUBLISHED_CLOSED, SESSION_CLOSED,
+    split_owner,
+};
 
 use crate::{Pool, sys};
 
@@ -65,6 +68,7 @@ pub fn claimed_buffer(pool: &Pool, index: u32) -> Option<ClaimedBuffer> {
             // `closed` before `published`: what is closed is published in full.
             let is_closed = header.closed.load(Acquire) == 1;
             let published = header.published.load(Acquire);
+            let is_closed = is_closed || published & PUBLISHED_CLOSED != 0;
             let words = (published as usize / 8).min(pool.buffer_bytes() / 8);
             Content::Events { words, is_busy: published & PUBLISHED_BUSY != 0, is_closed }
         }
@@ -117,6 +121,18 @@ pub fn free_buffer(pool: &Pool, index: u32) {
 /// Sets how many buffers are claimed, as a scan has counted them. (Agents add theirs as they claim them.)
 pub fn note_claimed(pool: &Pool, claimed_count: u32) {
     pool.control().buffers_claimed.store(claimed_count, Relaxed);
+}
+
+/// How many buffers are held, as far as is known: to be asked before a scan.
+#[must_use]
+pub fn held_count(pool: &Pool) -> u32 {
+    pool.control().buffers_held.load(Relaxed)
+}
+
+/// Corrects how many buffers are held by what a scan has counted; `before` it there were so many. (What agents have claimed meanwhile stays
+/// counted, at worst twice until the next scan.)
+pub fn note_held(pool: &Pool, before: u32, counted: u32) {
+    pool.control().buffers_held.fetch_add(counted.wrapping_sub(before), Relaxed);
 }
 
 /// Gives a sign of life, and, if buffers were freed, takes them off the count and wakes agents that wait for one.

@@ -7,8 +7,9 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use heapr_wire::{
-    NO_SLOT, OWNER_EVENTS, OWNER_NODES, PROCESS_CLAIMED, PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT,
-    SESSION_RECORDING, THREAD_CLAIMED, THREAD_FREE, THREAD_LIVE, THREAD_SLOT_COUNT, owner_word,
+    BufferHeader, NO_SLOT, OWNER_EVENTS, OWNER_NODES, PROCESS_CLAIMED, PROCESS_FREE, PROCESS_LIVE,
+    PROCESS_SLOT_COUNT, SESSION_RECORDING, THREAD_CLAIMED, THREAD_FREE, THREAD_LIVE, THREAD_SLOT_COUNT,
+    owner_word,
 };
 
 use crate::{Pool, sys};
@@ -146,7 +147,8 @@ pub enum BufferUse {
     },
 }
 
-/// Claims a free buffer, the lowest one first so that a lightly used pool touches little memory. `None`: all are in use.
+/// Claims a free buffer, the lowest one first so that a lightly used pool touches little memory. `None`: all are in use, or those that are
+/// left are not for nodes.
 ///
 /// Wakes the recorder when more than half of the buffers are in use.
 #[must_use]
@@ -178,9 +180,14 @@ pub fn claim_buffer(pool: &Pool, purpose: BufferUse, ticks: u64) -> Option<u32> 
         }
         // Release: pairs with the recorder's Acquire; a header with a generation is complete.
         header.owner_generation.store(generation, Release);
+        let held = pool.control().buffers_held.fetch_add(1, Relaxed).wrapping_add(1);
         let claimed = pool.control().buffers_claimed.fetch_add(1, Relaxed).wrapping_add(1);
         if claimed as usize > pool.buffer_count() / 2 {
             wake_recorder(pool);
+        }
+        if matches!(purpose, BufferUse::Nodes { .. }) && !leaves_some(pool, held) {
+            unclaim_buffer(pool, index);
+            return None;
         }
         return Some(index);
     }
@@ -193,9 +200,45 @@ pub fn unclaim_buffer(pool: &Pool, index: u32) {
     if let Some(header) = pool.buffer_header(index) {
         header.owner_generation.store(0, Relaxed);
         pool.control().buffers_claimed.fetch_sub(1, Relaxed);
+        let_go(pool);
         // Release: whoever claims it next sees the header cleared.
         header.owner.store(0, Release);
     }
+}
+
+/// Tells that nothing more comes into a buffer of events.
+pub fn close_buffer(pool: &Pool, header: &BufferHeader) {
+    // Release: after the last record.
+    header.closed.store(1, Release);
+    let_go(pool);
+}
+
+/// Takes a buffer off the count of those that are held, because it is closed or will be with its first record.
+pub fn let_go(pool: &Pool) {
+    pool.control().buffers_held.fetch_sub(1, Relaxed);
+}
+
+/// Whether so many buffers are held that who has just claimed one for events should close it with the first: else all of them may end up with
+/// threads that do nothing any more, and everybody else waits for ever. Three quarters may be held.
+#[must_use]
+pub fn is_to_pass_on(pool: &Pool) -> bool {
+    let held = count_of(pool.control().buffers_held.load(Relaxed));
+    held.saturating_mul(4) > pool.buffer_count().saturating_mul(3)
+}
+
+/// Whether one more buffer may be claimed for nodes: not the last sixteenth, which is for events.
+#[must_use]
+pub fn may_hold_nodes(pool: &Pool) -> bool {
+    leaves_some(pool, pool.control().buffers_held.load(Relaxed).wrapping_add(1))
+}
+
+fn leaves_some(pool: &Pool, held: u32) -> bool {
+    count_of(held) + (pool.buffer_count() / 16).max(1) <= pool.buffer_count()
+}
+
+/// (Below zero for a moment where the recorder has counted a buffer as closed before its owner took it off.)
+fn count_of(held: u32) -> usize {
+    held.cast_signed().max(0) as usize
 }
 
 /// Wakes the recorder if it sleeps.

@@ -47,6 +47,8 @@ const SLICE_EVENTS: u64 = 1 << 16;
 const SHARED_SLICE_EVENTS: u64 = 1 << 14;
 /// Threads and processes are looked at this often: whether they live, what they are called, how large they are.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
+/// The same while somebody waits for a buffer: an ended process may hold one.
+const HOUSEKEEPING_IN_NEED_NS: u64 = 10_000_000;
 
 /// Reads the pool and feeds the sink.
 #[derive(Debug)]
@@ -237,7 +239,9 @@ impl Recorder {
             (true, false) => self.clock.ns(watermark).min(now_ns),
         };
         self.sink.checkpoint_if_due();
-        if now_ns >= self.next_housekeeping_ns {
+        let has_waiters = self.pool.control().waiter_count.load(Relaxed) != 0;
+        let early_ns = if has_waiters { HOUSEKEEPING_NS - HOUSEKEEPING_IN_NEED_NS } else { 0 };
+        if now_ns + early_ns >= self.next_housekeeping_ns {
             self.next_housekeeping_ns = now_ns + HOUSEKEEPING_NS;
             self.keep_house(now_ns);
         }

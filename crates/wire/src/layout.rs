@@ -116,6 +116,9 @@ pub struct Control {
     /// When the recorder's process was started, in clock ticks since boot as /proc/PID/stat has it; 0 if unknown. With its
     /// process id it tells whether it lives: another process that gets the number later was started later.
     pub recorder_start_time: AtomicU64,
+    /// Buffers that are claimed and may stay so for as long as their owners do nothing: of events and not closed, or of nodes. Written by
+    /// both; recomputed by the recorder.
+    pub buffers_held: AtomicU32,
 }
 
 /// [`ProcessSlot::state`]: nobody's.
@@ -238,7 +241,8 @@ pub struct BufferHeader {
     pub owner: AtomicU64,
     /// [`ThreadSlot::generation`] (events) or [`ProcessSlot::generation`] (nodes) of the owner.
     pub owner_generation: AtomicU32,
-    /// Events: bytes published (multiple of 8), with [`PUBLISHED_BUSY`] in bit 0 while an event is being written.
+    /// Events: bytes published (multiple of 8), with [`PUBLISHED_BUSY`] in bit 0 while an event is being written, and
+    /// [`PUBLISHED_CLOSED`] in bit 1 where nothing comes behind.
     /// Release by the agent; Acquire by the recorder.
     pub published: AtomicU32,
     /// Events: 1 when the thread will write no more into this buffer. Stored (release) after the last `published`.
@@ -254,6 +258,9 @@ pub struct BufferHeader {
 /// Bit 0 of [`BufferHeader::published`]: the thread has begun an event (it will read the clock after this store) and
 /// has not published it yet. The recorder must not process later events of other threads until it is cleared.
 pub const PUBLISHED_BUSY: u32 = 1;
+/// Bit 1 of [`BufferHeader::published`]: as [`BufferHeader::closed`], told together with the last record. Whoever has stored it must not
+/// touch the buffer again: it may be another's by then.
+pub const PUBLISHED_CLOSED: u32 = 2;
 
 /// Packs a [`BufferHeader::owner`] word. `slot` must be below 2^20; `sequence` is taken modulo 2^40.
 #[must_use]

@@ -91,6 +91,7 @@ victims! {
     stack_overflow: "stack_overflow.c",
     static_program: "static_program.c",
     threads_at_exit: "threads_at_exit.c",
+    threads_idle: "threads_idle.c",
     threads_thousands: "threads_thousands.c",
     vfork_allocates: "vfork_allocates.c",
     vfork_exec: "vfork_exec.c",

@@ -170,10 +170,12 @@ impl Recorder {
 
     /// Notes how far each claimed buffer is published. Returns how many are claimed.
     pub(super) fn scan(&mut self) -> u32 {
-        let mut claimed_count = 0;
+        let (mut claimed_count, mut held_count) = (0, 0);
+        let held_before = reader::held_count(&self.pool);
         for index in 0..self.pool.buffer_count() as u32 {
             let Some(buffer) = reader::claimed_buffer(&self.pool, index) else { continue };
             claimed_count += 1;
+            held_count += u32::from(!matches!(buffer.content, Content::Events { is_closed: true, .. }));
             match buffer.content {
                 Content::Events { words, is_busy, is_closed } => {
                     let Some(stream) = self.stream_for(&buffer) else {
@@ -206,6 +208,7 @@ impl Recorder {
                 }
             }
         }
+        reader::note_held(&self.pool, held_before, held_count);
         // Nodes after events: an event's node was published before the event was.
         for process in &mut self.processes {
             process.read_nodes(&self.pool);
