@@ -96,6 +96,17 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// Maps all that the first stacks need.
+    pub(crate) fn prepare(&mut self) {
+        if self.capacity == 0 {
+            self.grow(0, 0);
+        }
+        if Shortcuts::is_there(self) {
+            // SAFETY: a table of this level alone, which is never unmapped.
+            unsafe { (*self.shortcuts).ways.prepare() };
+        }
+    }
+
     /// Drops the kept stack.
     pub(crate) fn forget(&mut self) {
         self.depth = 0;

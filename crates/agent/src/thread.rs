@@ -252,6 +252,8 @@ pub(crate) fn announce() {
     let marker = 0_usize;
     let Some(mut scope) = Scope::enter((&raw const marker) as usize) else { return };
     events::ensure_room(&mut scope, 1);
+    // Memory for what is kept of stacks, too.
+    scope.level().kept.prepare();
     // One that is to be closed with its first record must not wait for that.
     if scope.level().closing != 0 {
         scope.level().close_buffer();

@@ -133,6 +133,14 @@ impl WayTable {
         }
     }
 
+    /// Makes the first table, if there is memory for it.
+    pub(crate) fn prepare(&mut self) {
+        if self.set_count == 0 {
+            // (A first table is not counted.)
+            self.grow(&AtomicUsize::new(0));
+        }
+    }
+
     #[inline(always)]
     fn is_to_grow(&self) -> bool {
         self.kept_count >= self.set_count.wrapping_mul(WAYS * REPLACED) && self.set_count < SETS_MAX
