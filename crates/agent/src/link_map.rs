@@ -5,6 +5,8 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
+use crate::x86_64::weak_symbols;
+
 /// One loaded module as `dl_iterate_phdr` shows it (`struct dl_phdr_info`, the fields that every C library has).
 #[repr(C)]
 pub(crate) struct DlPhdrInfo {
@@ -199,8 +201,23 @@ impl Dynamic {
         // SAFETY: (1).
         let symbol = unsafe { self.symbol(index) };
         // SAFETY: (1).
-        (symbol.section != 0 && symbol.value != 0 && unsafe { self.symbol_name(index) } == name)
-            .then_some(symbol)
+        (symbol.section != 0 && symbol.value != 0 && unsafe { self.is_named(symbol, name) }).then_some(symbol)
+    }
+
+    /// Compared here, without the C library's functions: see [`find_after_agent_uncalled`].
+    ///
+    /// # Safety
+    /// 1. The symbol is one of the module's.
+    unsafe fn is_named(&self, symbol: Symbol, name: &[u8]) -> bool {
+        let start = (self.strings as *const u8).wrapping_add(symbol.name as usize);
+        for (number, &byte) in name.iter().enumerate() {
+            // SAFETY: (1): a zero-terminated string, of which nothing is read behind the first difference.
+            if unsafe { *start.wrapping_add(number) } != byte {
+                return false;
+            }
+        }
+        // SAFETY: as above: `name` has no zero, so the string does not end before this byte.
+        unsafe { *start.wrapping_add(name.len()) == 0 }
     }
 
     /// # Safety
@@ -302,6 +319,55 @@ pub(crate) fn find_after_agent(name: &[u8]) -> usize {
         found != 0
     });
     found
+}
+
+/// `struct link_map`, the fields that debuggers read.
+#[repr(C)]
+struct LoadedModule {
+    bias: usize,
+    name: *const c_char,
+    dynamic: *const [usize; 2],
+    next: *const LoadedModule,
+}
+
+/// `struct r_debug`, its beginning.
+#[repr(C)]
+struct LoaderDebug {
+    version: c_int,
+    modules: *const LoadedModule,
+}
+
+unsafe extern "C" {
+    /// The agent's own dynamic section; the linker makes it.
+    #[link_name = "_DYNAMIC"]
+    static OWN_DYNAMIC: [usize; 2];
+}
+
+/// As [`find_after_agent`], but without calling anything: for a program in which `dl_iterate_phdr`, `strlen` and `memcmp` are
+/// somebody else's who has not started yet. Only while the program has one thread, as it takes no lock.
+pub(crate) fn find_after_agent_uncalled(name: &[u8]) -> usize {
+    let debug = weak_symbols::loader_debug() as *const LoaderDebug;
+    if debug.is_null() {
+        return 0;
+    }
+    let mut is_behind = false;
+    // SAFETY: glibc's variable, which its loader has set up before it ran anything.
+    let mut module = unsafe { (*debug).modules };
+    while !module.is_null() {
+        // SAFETY: a module of the loader's list, which only another thread could change.
+        let LoadedModule { bias, dynamic, next, .. } = unsafe { module.read() };
+        if dynamic == &raw const OWN_DYNAMIC {
+            is_behind = true;
+        } else if is_behind && !dynamic.is_null() {
+            // SAFETY: the loader's own pointer to the section of that module.
+            let found = unsafe { Dynamic::read(bias, dynamic) }.map_or(0, |dynamic| dynamic.find(name));
+            if found != 0 {
+                return found;
+            }
+        }
+        module = next;
+    }
+    0
 }
 
 /// Address of `name` in whatever module defines it first; 0 if none does.

@@ -31,6 +31,10 @@ impl Real {
         &raw const self.address
     }
 
+    fn resolve_by(&self, find: fn(&[u8]) -> usize) {
+        self.address.store(find(self.name), Relaxed);
+    }
+
     /// Address of the real function; 0 if there is none.
     #[inline(always)]
     pub(crate) fn address(&self) -> usize {
@@ -64,9 +68,19 @@ macro_rules! real_functions {
         impl RealFunctions {
             /// Finds each function in the first module after the agent, in the loader's search order, that has it.
             pub(crate) fn resolve(&self) {
-                for real in [$(&self.$field,)* &MMAP, &MREMAP] {
-                    real.address.store(link_map::find_after_agent(real.name), Relaxed);
-                }
+                self.resolve_by(link_map::find_after_agent);
+            }
+
+            /// The same without calling a function that is not the agent's.
+            pub(crate) fn resolve_uncalled(&self) {
+                self.resolve_by(link_map::find_after_agent_uncalled);
+            }
+
+            // One by one: a table of them would be copied, by the program's memcpy.
+            fn resolve_by(&self, find: fn(&[u8]) -> usize) {
+                $(self.$field.resolve_by(find);)*
+                MMAP.resolve_by(find);
+                MREMAP.resolve_by(find);
             }
 
             $(

@@ -13,6 +13,7 @@ use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDIN
 use crate::bounds;
 use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
 use crate::real::REAL;
+use crate::x86_64::weak_symbols;
 use crate::{exec, flagged, foreign, hooks, link_map, modules, thread};
 
 /// Environment variable with `pid:descriptor` of the recorder's pool.
@@ -24,6 +25,9 @@ const DISABLE_VARIABLE: &[u8] = b"HEAPR_DISABLE=";
 #[cold]
 pub(crate) fn start() {
     if AGENT.state.compare_exchange(UNSTARTED, STARTING, AcqRel, Relaxed).is_err() {
+        return;
+    }
+    if bypass_thread_sanitizer() {
         return;
     }
     REAL.resolve();
@@ -38,6 +42,20 @@ pub(crate) fn start() {
         Ok(()) => AGENT.state.store(ACTIVE, Release),
         Err(reason) => AGENT.disable(reason),
     }
+}
+
+/// ThreadSanitizer's runtime comes to the agent while it starts, and stands itself before `dl_iterate_phdr`, `memcmp` and more,
+/// which cannot be called until it has started. Such a program runs untraced; whether it is one.
+fn bypass_thread_sanitizer() -> bool {
+    if weak_symbols::thread_sanitizer() == 0 {
+        return false;
+    }
+    REAL.resolve_uncalled();
+    let is_resolved = REAL.malloc.address() != 0;
+    if is_resolved {
+        AGENT.disable(DisableReason::SessionClosed);
+    }
+    is_resolved
 }
 
 /// As [`start`], for the trampolines of mmap and mremap, whose slots lead here until one of them has been chosen.

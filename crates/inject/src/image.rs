@@ -33,6 +33,8 @@ struct Relocation {
     offset: u64,
     kind: u32,
     symbol: String,
+    /// The agent does without it: what it asks the loader for only where the loader loads it.
+    is_weak: bool,
     addend: i64,
 }
 
@@ -127,6 +129,10 @@ impl Image {
             let name = string_at(&self.bytes, strings + u64::from(u32_at(&self.bytes, at)?))?;
             Ok((name, u64_at(&self.bytes, at + 8)?, u16_at(&self.bytes, at + 6)?))
         };
+        let is_weak = |index: u64| -> Result<bool> {
+            const STB_WEAK: u8 = 2;
+            Ok(slice(&self.bytes, symbols + index * 24 + 4, 1)?[0] >> 4 == STB_WEAK)
+        };
         let mut relocations = Vec::new();
         for (table, table_bytes) in [(tag(7), tag(8)), (tag(23), tag(2))] {
             for at in (table..table + table_bytes).step_by(24) {
@@ -135,6 +141,7 @@ impl Image {
                 relocations.push(Relocation {
                     offset: u64_at(&self.bytes, at)?,
                     kind: info as u32,
+                    is_weak: !name.is_empty() && is_weak(info >> 32)?,
                     symbol: name,
                     addend: u64_at(&self.bytes, at + 16)?.cast_signed(),
                 });
@@ -172,7 +179,8 @@ impl Image {
 
     /// Names of the functions that the agent needs from the target.
     pub(crate) fn imports(&self) -> Vec<String> {
-        let names = self.relocations.iter().map(|relocation| relocation.symbol.as_str());
+        let needed = self.relocations.iter().filter(|relocation| !relocation.is_weak);
+        let names = needed.map(|relocation| relocation.symbol.as_str());
         let mut names: Vec<String> = names
             .filter(|name| !name.is_empty() && !self.exports.contains_key(*name))
             .map(str::to_owned)
@@ -197,7 +205,7 @@ impl Image {
         for relocation in &self.relocations {
             let symbol = || -> Result<u64> {
                 let own = self.exports.get(&relocation.symbol).map(|offset| base_avma.wrapping_add(*offset));
-                own.or_else(|| import(&relocation.symbol))
+                own.or_else(|| if relocation.is_weak { Some(0) } else { import(&relocation.symbol) })
                     .ok_or(Error::BadAgent { what: "it needs a function that the target does not have" })
             };
             let value = match relocation.kind {

@@ -14,6 +14,7 @@ mod signal_return;
 mod tests;
 pub(crate) mod thread_pointer;
 pub(crate) mod trampolines;
+pub(crate) mod weak_symbols;
 
 pub use byte_reader::SEGMENTS_MAX;
 pub use call_frame::EhFrameHdr;

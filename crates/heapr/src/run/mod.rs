@@ -3,4 +3,5 @@
 pub(crate) mod output_error;
 pub(crate) mod program;
 pub(crate) mod record_arguments;
+mod sanitizer;
 pub(crate) mod summary;

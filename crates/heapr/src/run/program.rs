@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::sanitizer;
+
 /// A program to run.
 #[derive(Debug)]
 pub(crate) struct Found {
@@ -91,11 +93,14 @@ const SCRIPT_DEPTH_MAX: u32 = 4;
 fn traceability(path: &Path, depth: u32) -> Traceability {
     let no = |reason: &str| Traceability::No(reason.to_owned());
     let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(64 << 10).read_to_end(&mut head));
-    if read.is_err() {
+    let read = File::open(path).and_then(|file| {
+        (&file).take(64 << 10).read_to_end(&mut head)?;
+        Ok(file)
+    });
+    let Ok(file) = read else {
         // Executable but not readable: the loader refuses a preload only if it changes identity.
         return Traceability::Yes;
-    }
+    };
     if let Some(line) = head.strip_prefix(b"#!") {
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
         let interpreter = line.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
@@ -122,7 +127,10 @@ fn traceability(path: &Path, depth: u32) -> Traceability {
             );
         }
     }
-    elf_traceability(&head)
+    match elf_traceability(&head) {
+        Traceability::Yes => sanitizer::obstacle(&file).map_or(Traceability::Yes, Traceability::No),
+        no => no,
+    }
 }
 
 fn elf_traceability(head: &[u8]) -> Traceability {
