@@ -1,16 +1,29 @@
 //! The agent as a file that a program can load.
 //!
-//! It is embedded in this library and written to a private directory when it is first needed, under a name made from
-//! its content: a later version does not overwrite one that a running program has mapped.
+//! It is embedded in this library and written to a directory when it is first needed, under a name made from its
+//! content: a later version does not overwrite one that a running program has mapped.
+//!
+//! | tried in this order | if |
+//! |---|---|
+//! | `/var/cache/heapr`, `/run/heapr-agent` | root |
+//! | `$XDG_RUNTIME_DIR/heapr`, `$XDG_CACHE_HOME/heapr/agent`, `$HOME/.cache/heapr/agent` | the variable is set |
+//! | `/tmp/heapr-UID` | always |
+//!
+//! A directory is used only if it is one (no symbolic link), belongs to this user, and nobody else may change it. Root's
+//! are readable for everybody: what root starts may go on as another user (`su`, `setpriv`), whose loader complains of a
+//! library that it cannot open.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+
 use crate::Error;
+use crate::runtime_directory::check_parent;
 
 pub(crate) static AGENT: &[u8] = include_bytes!(env!("HEAPR_AGENT_LIBRARY"));
 
@@ -51,10 +64,45 @@ pub(crate) fn preload_with(agent: &Path, present: &OsStr) -> OsString {
     OsString::from_vec(preload)
 }
 
+/// Who may load the agent from a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Readers {
+    Owner,
+    Everybody,
+}
+
+impl Readers {
+    /// For a directory of root's, which gets no directories above it.
+    const SHARED: [&str; 2] = ["/var/cache/heapr", "/run/heapr-agent"];
+
+    fn of(directory: &Path) -> Self {
+        if Self::SHARED.iter().any(|shared| directory == Path::new(shared)) {
+            Self::Everybody
+        } else {
+            Self::Owner
+        }
+    }
+
+    fn directory_mode(self) -> u32 {
+        match self {
+            Self::Owner => 0o700,
+            Self::Everybody => 0o755,
+        }
+    }
+
+    /// Of the file in it; a loader wants to read only.
+    fn file_mode(self) -> u32 {
+        match self {
+            Self::Owner => 0o700,
+            Self::Everybody => 0o644,
+        }
+    }
+}
+
 fn first_of(directories: Vec<PathBuf>) -> Result<PathBuf, Error> {
     let mut reasons = Vec::new();
     for directory in directories {
-        match place(&directory) {
+        match place(&directory, Readers::of(&directory)) {
             Ok(path) => return Ok(path),
             Err(reason) => reasons.push(format!("{}: {reason}", directory.display())),
         }
@@ -66,27 +114,32 @@ fn candidates() -> Vec<PathBuf> {
     let uid = rustix::process::getuid().as_raw();
     let from =
         |variable: &str, below: &str| std::env::var_os(variable).map(|base| PathBuf::from(base).join(below));
-    [
+    let of_root = Readers::SHARED.iter().filter(|_| rustix::process::geteuid().is_root());
+    let of_user = [
         from("XDG_RUNTIME_DIR", "heapr"),
         from("XDG_CACHE_HOME", "heapr/agent"),
         from("HOME", ".cache/heapr/agent"),
         Some(PathBuf::from(format!("/tmp/heapr-{uid}"))),
-    ]
-    .into_iter()
-    .flatten()
-    .filter(|path| path.is_absolute())
-    .collect()
+    ];
+    of_root
+        .map(PathBuf::from)
+        .chain(of_user.into_iter().flatten())
+        .filter(|path| path.is_absolute())
+        .collect()
 }
 
-fn place(directory: &Path) -> Result<PathBuf, String> {
+fn place(directory: &Path, readers: Readers) -> Result<PathBuf, String> {
     // The loader splits LD_PRELOAD at both.
     if directory.to_string_lossy().contains([' ', ':']) {
         return Err("its name has a space or a colon".to_owned());
     }
     if let Some(parent) = directory.parent() {
-        fs::create_dir_all(parent).map_err(|error| error.to_string())?;
+        match readers {
+            Readers::Owner => fs::create_dir_all(parent).map_err(|error| error.to_string())?,
+            Readers::Everybody => check_parent(parent)?,
+        }
     }
-    match DirBuilder::new().mode(0o700).create(directory) {
+    match DirBuilder::new().mode(readers.directory_mode()).create(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error.to_string()),
         _ => {}
     }
@@ -101,9 +154,16 @@ fn place(directory: &Path) -> Result<PathBuf, String> {
     if filesystem.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC) {
         return Err("it is mounted noexec".to_owned());
     }
+    if readers == Readers::Everybody && metadata.mode() & 0o777 != readers.directory_mode() {
+        // The mask of new files has narrowed it. What is opened may be no symbolic link, as above.
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+        rustix::fs::open(directory, flags, Mode::empty())
+            .and_then(|opened| rustix::fs::fchmod(&opened, Mode::from_raw_mode(readers.directory_mode())))
+            .map_err(|error| error.to_string())?;
+    }
     let path = directory.join(format!("{FILE_NAME_START}{:016x}.so", content_hash()));
-    if !is_ours(&path) {
-        write(directory, &path).map_err(|error| error.to_string())?;
+    if !is_ours(&path, readers) {
+        write(directory, &path, readers).map_err(|error| error.to_string())?;
     }
     Ok(path)
 }
@@ -115,27 +175,65 @@ fn content_hash() -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-fn is_ours(path: &Path) -> bool {
+fn is_ours(path: &Path, readers: Readers) -> bool {
     let options =
         OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(path);
     let Ok(mut file) = options else { return false };
-    let is_ours = file.metadata().is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw());
+    let is_ours = file.metadata().is_ok_and(|metadata| {
+        let is_readable = readers == Readers::Owner || metadata.mode() & 0o777 == readers.file_mode();
+        metadata.uid() == rustix::process::geteuid().as_raw() && is_readable
+    });
     let mut content = Vec::with_capacity(AGENT.len());
     is_ours && file.read_to_end(&mut content).is_ok() && content == AGENT
 }
 
-fn write(directory: &Path, path: &Path) -> std::io::Result<()> {
+fn write(directory: &Path, path: &Path, readers: Readers) -> std::io::Result<()> {
     let temporary = directory.join(format!(".heapr-agent.{}", std::process::id()));
     let _ = fs::remove_file(&temporary);
     let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&temporary)?;
     file.write_all(AGENT)?;
+    // Whatever the mask of new files says.
+    file.set_permissions(fs::Permissions::from_mode(readers.file_mode()))?;
     drop(file);
     fs::rename(&temporary, path)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn what_everybody_may_load_is_readable_whatever_the_mask_and_changed_by_its_owner_only() {
+        let base = tempfile::tempdir().unwrap();
+        let directory = base.path().join("heapr");
+        fs::create_dir(&directory).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+        let path = place(&directory, Readers::Everybody).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&directory), mode(&path)), (0o755, 0o644));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(place(&directory, Readers::Everybody).unwrap(), path);
+        assert_eq!(mode(&path), 0o644);
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
+        place(&directory, Readers::Everybody).unwrap_err();
+        assert_eq!(mode(&directory), 0o777);
+    }
+
+    #[test]
+    fn a_shared_directory_is_no_link_and_lies_where_nobody_else_may_change_it() {
+        let base = tempfile::tempdir().unwrap();
+        let directory = base.path().join("heapr");
+        let elsewhere = tempfile::tempdir().unwrap();
+        symlink(elsewhere.path(), &directory).unwrap();
+        place(&directory, Readers::Everybody).unwrap_err();
+        assert!(fs::read_dir(elsewhere.path()).unwrap().next().is_none());
+        fs::remove_file(&directory).unwrap();
+        fs::set_permissions(base.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(place(&directory, Readers::Everybody).unwrap_err().contains("may change"));
+        assert!(!directory.exists());
+    }
 
     #[test]
     fn other_builds_agents_are_left_out_and_other_libraries_stay() {

@@ -98,7 +98,7 @@ impl RuntimeDirectory {
 }
 
 /// Nobody but this user and root may rename what lies in the directory above ours.
-fn check_parent(parent: &Path) -> Result<(), String> {
+pub(crate) fn check_parent(parent: &Path) -> Result<(), String> {
     let facts = fs::metadata(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
     let me = rustix::process::geteuid().as_raw();
     if facts.uid() != me && facts.uid() != 0 {

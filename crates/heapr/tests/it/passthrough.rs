@@ -304,3 +304,129 @@ fn a_program_for_another_processor_runs_and_is_named_as_untraceable() {
     let lines: Vec<_> = outcome.stderr.lines().collect();
     assert!(lines.len() == 1 && lines[0].contains("small"), "{}", outcome.stderr);
 }
+
+/// A C program that allocates from a function of its own, built as said; `None` where the compiler lacks the runtime.
+fn sanitized(folder: &Path, name: &str, compiler: &str, options: &[&str]) -> Option<PathBuf> {
+    let source = folder.join("blocks.c");
+    let code = "#include <stdio.h>\n#include <stdlib.h>\n\
+                __attribute__((noinline)) void *victim_second(void) { return malloc(1000); }\n\
+                int main(void) { free(victim_second()); puts(\"done\"); }\n";
+    fs::write(&source, code).unwrap();
+    let program = folder.join(name);
+    let mut command = Command::new(compiler);
+    command.args(["-g", "-O1", "-fno-builtin-malloc"]).args(options).arg(&source).arg("-o").arg(&program);
+    let is_built = command.output().is_ok_and(|output| output.status.success());
+    // Some runtimes do not start on some kernels.
+    if !is_built || !Command::new(&program).output().is_ok_and(|output| output.status.success()) {
+        println!("not run: {compiler} {options:?} makes no program that runs here");
+        return None;
+    }
+    Some(program)
+}
+
+#[test]
+fn a_sanitizer_that_allows_no_tracing_is_named_and_its_program_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for (compiler, options, sanitizer) in [
+        ("gcc", &["-fsanitize=thread"][..], "ThreadSanitizer"),
+        ("gcc", &["-fsanitize=address"], "AddressSanitizer"),
+        ("gcc", &["-fsanitize=thread", "-static-libtsan"], "ThreadSanitizer"),
+        ("gcc", &["-fsanitize=address", "-static-libasan"], "AddressSanitizer"),
+        ("clang", &["-fsanitize=thread"], "ThreadSanitizer"),
+        ("clang", &["-fsanitize=address"], "AddressSanitizer"),
+        ("clang", &["-fsanitize=memory"], "MemorySanitizer"),
+    ] {
+        if sanitized(folder.path(), "sanitized", compiler, options).is_none() {
+            continue;
+        }
+        let outcome = heapr(folder.path(), &["run", "--quiet", "-o", "t.heapr", "--", "./sanitized"]);
+        assert_eq!(
+            (outcome.status, outcome.stdout.as_str()),
+            (0, "done\n"),
+            "{options:?}: {}",
+            outcome.stderr
+        );
+        let lines: Vec<_> = outcome.stderr.lines().collect();
+        assert!(
+            lines.len() == 1 && lines[0].contains("runs untraced") && lines[0].contains(sanitizer),
+            "{compiler} {options:?}: {}",
+            outcome.stderr
+        );
+    }
+}
+
+#[test]
+fn a_sanitizer_that_allows_tracing_is_traced() {
+    let folder = tempfile::tempdir().unwrap();
+    for options in [&["-fsanitize=leak"][..], &["-fsanitize=undefined"], &["-fsanitize=address"]] {
+        if sanitized(folder.path(), "sanitized", "gcc", options).is_none() {
+            continue;
+        }
+        let mut command = Command::new(HEAPR);
+        command
+            .args(["run", "--quiet", "-f", "-o", "t.heapr", "--", "./sanitized"])
+            .current_dir(folder.path());
+        command.env("ASAN_OPTIONS", "verify_asan_link_order=0");
+        let scratch = tempfile::tempdir().unwrap();
+        let outcome = bounded_run::run(command, scratch.path(), LIMIT);
+        assert_eq!(
+            (outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str()),
+            (0, "done\n", ""),
+            "{options:?}"
+        );
+        assert!(has_victim_blocks(folder.path(), "t.heapr"), "{options:?}");
+    }
+}
+
+/// Its runtime cannot be called yet when it comes to the agent for the first time.
+#[test]
+fn a_program_with_thread_sanitizer_that_a_traced_shell_starts_runs_untraced() {
+    let folder = tempfile::tempdir().unwrap();
+    victim_at(&folder.path().join("victim-here"));
+    for (compiler, options) in [
+        ("gcc", &["-fsanitize=thread"][..]),
+        ("gcc", &["-fsanitize=thread", "-static-libtsan"]),
+        ("clang", &["-fsanitize=thread"]),
+    ] {
+        if sanitized(folder.path(), "sanitized", compiler, options).is_none() {
+            continue;
+        }
+        let line = "./sanitized && env -i ./sanitized && ./victim-here; exit $?";
+        let outcome =
+            heapr(folder.path(), &["run", "--quiet", "-f", "-o", "t.heapr", "--", "sh", "-c", line]);
+        assert_eq!(
+            (outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str()),
+            (0, "done\ndone\ndone\n", ""),
+            "{compiler} {options:?}"
+        );
+        assert!(has_victim_blocks(folder.path(), "t.heapr"));
+    }
+}
+
+/// The other user may load the agent and may not open the buffers of root's session.
+#[test]
+fn a_program_that_goes_on_as_another_user_runs_untraced_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    victim_at(&folder.path().join("victim-here"));
+    fs::set_permissions(folder.path().join("victim-here"), fs::Permissions::from_mode(0o755)).unwrap();
+    let other = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    if !Command::new(other[0])
+        .args(&other[1..])
+        .arg("./victim-here")
+        .current_dir(folder.path())
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        println!("not run: becoming another user needs root, setpriv, and a folder that all may enter");
+        return;
+    }
+    let mut words = vec!["run", "--quiet", "-o", "t.heapr", "--"];
+    words.extend(other);
+    words.extend(["sh", "-c", "./victim-here; ./victim-here | cat; exit 4"]);
+    let outcome = heapr(folder.path(), &words);
+    assert_eq!((outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str()), (4, "done\ndone\n", ""));
+    assert!(!has_victim_blocks(folder.path(), "t.heapr"));
+    let trace = heapr_trace::Trace::open(&folder.path().join("t.heapr")).unwrap();
+    assert_eq!(trace.processes()[0].name(), "setpriv", "{:?}", trace.processes());
+}
