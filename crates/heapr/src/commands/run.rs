@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use heapr_session::{Session, SessionProperties, SnapshotRequest};
 use heapr_trace::SnapshotTrigger;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 
@@ -76,7 +77,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     session.use_spare_time();
     let mut signals = Signals::new(watched_signals()).context("cannot watch for signals")?;
     arguments.snapshots.rules().into_iter().for_each(|rule| session.add_snapshot_rule(rule));
-    command.envs(session.environment_for_target());
+    heapr_inject::start_as_given(&mut command, &session.environment_for_target());
     let child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -104,7 +105,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     {
         eprintln!("heapr: no summary: {error:#}");
     }
-    Ok(exit_code(status))
+    Ok(end_as(status))
 }
 
 /// The signals that are passed on. One that is ignored (`nohup`, a job in the background) stays so, here and in the program, which
@@ -232,12 +233,19 @@ fn default_output(program: &std::path::Path) -> PathBuf {
 }
 
 fn run_untraced(mut command: Command) -> anyhow::Result<ExitCode> {
+    heapr_inject::start_as_given(&mut command, &[]);
     let error = command.exec();
     anyhow::bail!("cannot run {}: {error}", command.get_program().to_string_lossy())
 }
 
-/// The program's own status; 128 and the signal's number if one killed it.
-fn exit_code(status: ExitStatus) -> ExitCode {
+/// The program's own status: by the signal that killed it, too, so that a shell stops its loop after Ctrl-C.
+fn end_as(status: ExitStatus) -> ExitCode {
+    if let Some(signal) = status.signal() {
+        // The program has left its core, if any.
+        let no_core = Rlimit { current: Some(0), maximum: Some(0) };
+        let _ = setrlimit(Resource::Core, no_core);
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+    }
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(2);
     ExitCode::from(code as u8)
 }

@@ -207,6 +207,26 @@ fn the_summary_goes_to_stderr_and_names_the_file() {
     }
 }
 
+#[test]
+fn the_environment_is_as_it_was_in_its_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let mut command = Command::new("env");
+        command.args(["-i", "ZEBRA=1", "PATH=/usr/bin:/bin", "HOME=/nowhere", "B=", "A=2 3"]).args(words);
+        command.current_dir(folder.path());
+        bounded_run::run(command, folder.path(), LIMIT)
+    };
+    let bare = run(&["env"]);
+    let traced = run(&[HEAPR, "run", "--quiet", "-o", "t.heapr", "--", "env"]);
+    let ours = |line: &&str| !line.starts_with("LD_PRELOAD=") && !line.starts_with("HEAPR_SESSION=");
+    assert_eq!((traced.status, traced.stderr.as_str()), (0, ""));
+    assert_eq!(
+        traced.stdout.lines().filter(ours).collect::<Vec<_>>(),
+        bare.stdout.lines().collect::<Vec<_>>()
+    );
+    assert_eq!(traced.stdout.lines().count(), bare.stdout.lines().count() + 2);
+}
+
 /// A namespace of processes whose /proc still shows those outside, under other ids.
 #[test]
 fn what_runs_in_a_process_namespace_without_a_proc_of_its_own_is_traced() {
