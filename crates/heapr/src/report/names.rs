@@ -1,11 +1,18 @@
 //! Names for a query: what is embedded in the trace, the modules' files, perf maps for code made at run time.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use heapr_query::{FrameSink, SourceFrame, SymbolSource};
 use heapr_symbols::{ModuleKey, PerfMap, SymbolOptions, SymbolTable, Symbolizer};
 use heapr_trace::{ModuleIndex, ProcessIndex, Trace};
+use rustix::fs::{Mode, OFlags};
+
+/// Largest perf map that is read.
+const PERF_MAP_BYTES_MAX: u64 = 256 << 20;
 
 /// Where names are looked for.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -62,6 +69,21 @@ impl TraceNames {
     }
 }
 
+/// Anyone can put a file of this name into `/tmp`, a pipe or a link too: only a regular file of this user or of root is believed,
+/// and none of endless size.
+fn read_perf_map(path: &Path) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    let metadata = file.metadata().ok()?;
+    let is_trusted = [0, rustix::process::geteuid().as_raw()].contains(&metadata.uid());
+    if !metadata.is_file() || !is_trusted || metadata.len() > PERF_MAP_BYTES_MAX {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(PERF_MAP_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
 impl SymbolSource for TraceNames {
     fn resolve(&mut self, module: ModuleIndex, svmas: &[u64], sink: &mut FrameSink<'_>) {
         let Some(key) = self.keys.get(module.0 as usize) else { return };
@@ -86,7 +108,8 @@ impl SymbolSource for TraceNames {
     fn resolve_unmapped(&mut self, process: ProcessIndex, avmas: &[u64], sink: &mut FrameSink<'_>) {
         let Some(&pid) = self.pids.get(process.0 as usize) else { return };
         let map = self.perf_maps.entry(pid).or_insert_with(|| {
-            PerfMap::parse(&std::fs::read(format!("/tmp/perf-{pid}.map")).unwrap_or_default())
+            let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
+            PerfMap::parse(&read_perf_map(&path).unwrap_or_default())
         });
         for (number, &avma) in avmas.iter().enumerate() {
             if let Some(name) = map.find(avma) {
@@ -96,5 +119,27 @@ impl SymbolSource for TraceNames {
                 );
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_regular_file_is_taken_for_a_perf_map() {
+        let scratch = tempfile::tempdir().unwrap();
+        let place = |name: &str| scratch.path().join(name);
+        std::fs::write(place("map"), "10 10 f\n").unwrap();
+        assert_eq!(read_perf_map(&place("map")).unwrap(), b"10 10 f\n");
+        std::os::unix::fs::symlink(place("map"), place("link")).unwrap();
+        assert_eq!(read_perf_map(&place("link")), None);
+        rustix::fs::mknodat(rustix::fs::CWD, place("pipe"), rustix::fs::FileType::Fifo, Mode::RUSR, 0)
+            .unwrap();
+        assert_eq!(read_perf_map(&place("pipe")), None);
+        let large = File::create(place("large")).unwrap();
+        large.set_len(PERF_MAP_BYTES_MAX + 1).unwrap();
+        assert_eq!(read_perf_map(&place("large")), None);
+        assert_eq!(read_perf_map(&place("missing")), None);
     }
 }
