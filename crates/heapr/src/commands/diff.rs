@@ -9,7 +9,7 @@ use anyhow::Context;
 use heapr_query::{Action, Answer, GroupBy, Metrics, Query, SortKey, file_name};
 use serde_json::json;
 
-use crate::commands::report::{Format, open, terminal_width};
+use crate::commands::report::{Format, open, subject_of_report, terminal_width};
 use crate::report::csv::quoted;
 use crate::report::filter_arguments::FilterArguments;
 use crate::report::frame_text::{cut_middle, printable};
@@ -55,6 +55,14 @@ pub(crate) struct DiffArguments {
 /// What is the same in both traces, whatever the addresses and builds: names of modules and functions.
 type Identity = Vec<String>;
 
+/// What a trace holds.
+struct Side {
+    groups: HashMap<Identity, Metrics>,
+    whole: Metrics,
+    /// What is wrong with the recording.
+    warnings: Vec<String>,
+}
+
 struct Line {
     identity: Identity,
     before: Metrics,
@@ -74,16 +82,16 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     };
     let limit =
         arguments.fail_if_growth.as_deref().map(parse_bytes).transpose().context("--fail-if-growth")?;
-    let (before, before_whole) = groups(&arguments.before, by, &arguments)?;
-    let (mut after, after_whole) = groups(&arguments.after, by, &arguments)?;
-    let mut lines: Vec<Line> = before
+    let mut before = side(&arguments.before, by, &arguments)?;
+    let mut after = side(&arguments.after, by, &arguments)?;
+    let mut lines: Vec<Line> = std::mem::take(&mut before.groups)
         .into_iter()
         .map(|(identity, before)| {
-            let after = after.remove(&identity).unwrap_or_default();
+            let after = after.groups.remove(&identity).unwrap_or_default();
             Line { identity, before, after }
         })
         .collect();
-    lines.extend(after.into_iter().map(|(identity, after)| Line {
+    lines.extend(std::mem::take(&mut after.groups).into_iter().map(|(identity, after)| Line {
         identity,
         before: Metrics::default(),
         after,
@@ -94,14 +102,14 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
         let amount = |line: &Line| delta(&line.before, &line.after);
         amount(other).abs().cmp(&amount(one).abs()).then_with(|| one.identity.cmp(&other.identity))
     });
-    let growth = delta(&before_whole, &after_whole);
+    let growth = delta(&before.whole, &after.whole);
     let mut out = BufWriter::new(std::io::stdout().lock());
     match arguments.format {
         Format::Text => {
             let top = arguments.top.unwrap_or(20);
-            write_text(&mut out, &arguments, sort, (&before_whole, &after_whole), &lines, top)?;
+            write_text(&mut out, &arguments, sort, (&before.whole, &after.whole), &lines, top)?;
         }
-        Format::Json => write_json(&mut out, &arguments, (&before_whole, &after_whole), &lines)?,
+        Format::Json => write_json(&mut out, &arguments, (&before, &after), &lines)?,
         Format::Csv => write_csv(&mut out, &lines, arguments.top.unwrap_or(usize::MAX))?,
     }
     out.flush()?;
@@ -111,12 +119,9 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Amounts by identity, and of all.
-fn groups(
-    file: &Path,
-    by: GroupBy,
-    arguments: &DiffArguments,
-) -> anyhow::Result<(HashMap<Identity, Metrics>, Metrics)> {
+/// Amounts by identity, and of all. What is wrong with the recording is told on standard error: the amounts may be too small
+/// for a comparison.
+fn side(file: &Path, by: GroupBy, arguments: &DiffArguments) -> anyhow::Result<Side> {
     let trace = open(file)?;
     let query = Query {
         filter: arguments.filters.filter(&trace)?,
@@ -127,6 +132,8 @@ fn groups(
     };
     let mut names = TraceNames::new(&trace, &arguments.names);
     let report = heapr_query::run(&trace, &query, &mut names)?;
+    let subject = subject_of_report(file, &trace, &report, String::new());
+    subject.tell_warnings();
     let mut groups: HashMap<Identity, Metrics> = HashMap::new();
     let mut whole = Metrics::default();
     for section in &report.sections {
@@ -146,7 +153,7 @@ fn groups(
             whole.add(&group.metrics);
         }
     }
-    Ok((groups, whole))
+    Ok(Side { groups, whole, warnings: subject.warnings() })
 }
 
 fn write_text(
@@ -207,7 +214,7 @@ fn metrics_json(metrics: &Metrics) -> serde_json::Value {
 fn write_json(
     out: &mut impl Write,
     arguments: &DiffArguments,
-    (before, after): (&Metrics, &Metrics),
+    (before, after): (&Side, &Side),
     lines: &[Line],
 ) -> anyhow::Result<()> {
     let groups: Vec<_> = lines
@@ -217,10 +224,17 @@ fn write_json(
             json!({ "frames": line.identity, "before": metrics_json(&line.before), "after": metrics_json(&line.after) })
         })
         .collect();
+    let side = |file: &Path, side: &Side| {
+        json!({
+            "file": file.display().to_string(),
+            "warnings": side.warnings,
+            "totals": metrics_json(&side.whole),
+        })
+    };
     let whole = json!({
         "schema": "heapr.diff/1",
-        "before": { "file": arguments.before.display().to_string(), "totals": metrics_json(before) },
-        "after": { "file": arguments.after.display().to_string(), "totals": metrics_json(after) },
+        "before": side(&arguments.before, before),
+        "after": side(&arguments.after, after),
         "groups": groups,
     });
     serde_json::to_writer_pretty(&mut *out, &whole)?;

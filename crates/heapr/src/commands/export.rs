@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use heapr_query::{Action, Answer, GroupBy, Query, SortKey};
 
-use crate::commands::report::{open, output};
+use crate::commands::report::{open, output, refuse_input, subject_of_report};
 use crate::export::{Sample, SampleFrame, collapsed, flamegraph, pprof, speedscope};
 use crate::report::filter_arguments::FilterArguments;
 use crate::report::names::{NameArguments, TraceNames};
@@ -51,6 +51,7 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
         let names: Vec<&str> = SortKey::ALL.iter().map(|&(name, _)| name).collect();
         anyhow::anyhow!("--value {}: it is one of {}", arguments.value, names.join(", "))
     })?;
+    refuse_input(arguments.output.as_deref(), &arguments.file)?;
     if allocations::is_v8_file(&arguments.file) {
         let samples = allocations::samples(&arguments.file)?;
         return write(&arguments, &samples, (0, 0), sort);
@@ -65,6 +66,8 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     };
     let mut names = TraceNames::new(&trace, &arguments.names);
     let report = heapr_query::run(&trace, &query, &mut names)?;
+    // None of the formats has a place for what is wrong with the recording.
+    subject_of_report(&arguments.file, &trace, &report, String::new()).tell_warnings();
     let mut samples = Vec::new();
     for section in &report.sections {
         let Answer::Ranking(ranking) = &section.answer else { continue };

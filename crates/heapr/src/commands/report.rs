@@ -1,11 +1,12 @@
 //! `heapr report`: the heap actions on a trace.
 
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use heapr_query::{Action, GroupBy, HistogramOf, Query, RecordedSpan, SortKey};
+use heapr_query::{Action, GroupBy, HistogramOf, Query, RecordedSpan, Report, SortKey};
 use heapr_trace::{Damage, Loss, Trace};
 
 use crate::report::action_arguments::ActionArguments;
@@ -81,6 +82,8 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
         "no trace given: heapr report FILE [OPTIONS] (FILE goes first: options such as --cull-frames take all words \
          that follow them)",
     )?;
+    let is_xperf = arguments.layout == Layout::Xperf && arguments.format == Format::Text;
+    refuse_input(arguments.output.as_deref(), &file)?;
     let trace = open(&file)?;
     let mut query = Query {
         filter: arguments.filters.filter(&trace)?,
@@ -94,6 +97,9 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
         top: arguments.top.unwrap_or(Query::DEFAULT_TOP),
         ..Query::default()
     };
+    if is_xperf {
+        refuse_without_xperf(&query)?;
+    }
     let is_default = query.actions.is_empty() && query.histograms.is_empty() && !arguments.totals;
     if is_default && arguments.layout == Layout::Heapr {
         query.actions.push(Action::Ranking { by: GroupBy::Stacks, sort: SortKey::default() });
@@ -109,8 +115,10 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     let report =
         heapr_query::run_with_progress(&trace, &query, &mut names, &mut |read, all| bar.show(read, all))?;
     drop(bar);
-    let mut subject = subject(&file, &trace, arguments.filters.words());
-    subject.damage.extend(report.damage.iter().map(damage_text));
+    let subject = subject_of_report(&file, &trace, &report, arguments.filters.words());
+    if arguments.format == Format::Csv || is_xperf {
+        subject.tell_warnings();
+    }
     let mut out = output(arguments.output.as_deref())?;
     match (arguments.format, arguments.layout) {
         (Format::Json, _) => json::write_json(&mut out, &subject, &report)?,
@@ -128,6 +136,22 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// xperf's layout has no tree and no histogram: another table in their place would be mistaken for them.
+fn refuse_without_xperf(query: &Query) -> anyhow::Result<()> {
+    let unknown = query.actions.iter().find_map(|action| match action {
+        Action::Ranking { .. } => None,
+        Action::TopDown { .. } => Some("--invert"),
+        Action::Callers { .. } => Some("--callers"),
+    });
+    let unknown = unknown.or_else(|| (!query.histograms.is_empty()).then_some("--histogram"));
+    match unknown {
+        Some(option) => {
+            anyhow::bail!("--layout xperf can't be combined with {option}: xperf's layout has none")
+        }
+        None => Ok(()),
+    }
 }
 
 fn parse_histogram(text: &str) -> anyhow::Result<HistogramOf> {
@@ -174,6 +198,27 @@ pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
         span: RecordedSpan::of(trace),
         filters,
     }
+}
+
+/// Refuses to write to the file that is read, by whatever name: the trace would be gone, and nothing have been said.
+pub(crate) fn refuse_input(output: Option<&Path>, input: &Path) -> anyhow::Result<()> {
+    let Some(output) = output else { return Ok(()) };
+    let identity = |path: &Path| path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    let read = identity(input);
+    anyhow::ensure!(
+        read.is_none() || read != identity(output),
+        "-o {}: this is the file that is read; name another",
+        output.display()
+    );
+    Ok(())
+}
+
+/// The same with what a report found out about the file.
+pub(crate) fn subject_of_report(file: &Path, trace: &Trace, report: &Report<'_>, filters: String) -> Subject {
+    let mut subject = subject(file, trace, filters);
+    let damage: Vec<String> = report.damage.iter().map(damage_text).collect();
+    subject.damage.extend(damage);
+    subject
 }
 
 /// Where a command writes: a file, or standard output.

@@ -75,6 +75,13 @@ impl Subject {
         }
     }
 
+    /// Says on standard error what is wrong with the recording: for formats that have no place for it.
+    pub(crate) fn tell_warnings(&self) {
+        for warning in self.warnings() {
+            eprintln!("heapr: {}: {warning}", printable(&self.file));
+        }
+    }
+
     /// What is wrong with the recording: one line each, to stand above all numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = heapr_query::loss_warnings(&self.loss, super::quantity::count);
