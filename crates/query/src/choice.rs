@@ -1,12 +1,13 @@
-//! The filters that are known when a block is born and that decide what the peak is of: process, heap, thread.
+//! The filters that are known when a block is born and that decide what the peak is of: process, heap, thread,
+//! size.
 
 use heapr_trace::{Block, HeapId, Process, ProcessIndex, Thread, ThreadIndex};
 
 use crate::error::{Error, Result};
-use crate::filter::{Filter, ThreadChoice};
+use crate::filter::{Filter, Span, ThreadChoice};
 use crate::glob::Glob;
 
-/// A filter's pids, heaps and threads, looked up in a trace.
+/// A filter's pids, heaps and threads, looked up in a trace, and its sizes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Choice {
     /// By process; `None`: all.
@@ -14,6 +15,7 @@ pub(crate) struct Choice {
     heaps: Option<Vec<HeapId>>,
     /// By thread; `None`: all.
     threads: Option<Vec<bool>>,
+    pub(crate) size: Option<Span>,
 }
 
 impl Choice {
@@ -29,14 +31,20 @@ impl Choice {
             processes: (!is_all).then_some(chosen),
             heaps: (!filter.heaps.is_empty()).then(|| filter.heaps.clone()),
             threads: chosen_threads(&filter.threads, threads)?,
+            size: filter.size,
         })
     }
 
     pub(crate) fn is_everything(&self) -> bool {
+        self.is_every_origin() && self.size.is_none()
+    }
+
+    /// Whether blocks of all processes, heaps and threads are chosen, though perhaps not of all sizes.
+    pub(crate) fn is_every_origin(&self) -> bool {
         self.processes.is_none() && self.heaps.is_none() && self.threads.is_none()
     }
 
-    pub(crate) fn has_process(&self, process: ProcessIndex) -> bool {
+    fn has_process(&self, process: ProcessIndex) -> bool {
         self.processes.as_ref().is_none_or(|chosen| chosen.get(process.0 as usize).copied().unwrap_or(false))
     }
 
@@ -44,10 +52,19 @@ impl Choice {
         self.threads.as_ref().is_none_or(|chosen| chosen.get(thread.0 as usize).copied().unwrap_or(false))
     }
 
+    /// Whether what this thread does to this heap is chosen.
+    pub(crate) fn has_origin(&self, process: ProcessIndex, heap: HeapId, thread: ThreadIndex) -> bool {
+        self.has_process(process)
+            && self.heaps.as_ref().is_none_or(|heaps| heaps.contains(&heap))
+            && self.has_thread(thread)
+    }
+
+    pub(crate) fn has_size(&self, size_bytes: u64) -> bool {
+        self.size.is_none_or(|size| size.contains(size_bytes))
+    }
+
     pub(crate) fn has(&self, block: &Block) -> bool {
-        self.has_process(block.process)
-            && self.heaps.as_ref().is_none_or(|heaps| heaps.contains(&block.heap))
-            && self.has_thread(block.thread)
+        self.has_size(block.size_bytes) && self.has_origin(block.process, block.heap, block.thread)
     }
 }
 

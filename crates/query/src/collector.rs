@@ -1,13 +1,13 @@
 //! Adds up the allocations that a replay shows: each block once, when it ends or when the replay does.
 //!
-//! The peak. The peak moment is that of all chosen blocks (process, heap, thread, range); a block counts at it if it
+//! The peak. The peak moment is that of all chosen blocks (process, heap, thread, range, size); a block counts at it if it
 //! passes the other filters too, of which lifetime, temporary and type are only known when it ends. So a block is
 //! added to its row's peak when it ends, if it was alive at the greatest peak so far; each new peak has a new number
 //! (epoch), which voids what rows hold of older ones. Exact, and O(1) per event.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use heapr_trace::{Block, HeapId, ProcessIndex, StackTotals, Totals};
+use heapr_trace::{Block, Event, HeapId, ProcessIndex, StackTotals, Totals};
 
 use crate::choice::Choice;
 use crate::filter::{AllocationType, Filter, Span};
@@ -30,6 +30,17 @@ pub(crate) enum Counted {
 pub(crate) struct Death {
     pub(crate) free_ns: u64,
     pub(crate) is_temporary: bool,
+    /// The program's free was not seen.
+    pub(crate) is_implied: bool,
+}
+
+/// Calls that belong to no counted block, and counted blocks whose end was no free.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Oddities {
+    pub(crate) unmatched: u64,
+    pub(crate) inherited: u64,
+    pub(crate) implied: u64,
+    pub(crate) failed: u64,
 }
 
 /// Live bytes and their greatest sum.
@@ -72,7 +83,6 @@ pub(crate) struct Collector<'a> {
     /// Events that the replay shows and that count; what comes before only builds the live set.
     range: Span,
     lifetime: Option<Span>,
-    size: Option<Span>,
     is_temporary_only: bool,
     /// By stack: whether the required frames are there; `None`: no matter.
     has_required: Option<&'a [bool]>,
@@ -88,10 +98,9 @@ pub(crate) struct Collector<'a> {
     epoch: u32,
     /// Blocks born after the last peak with the same time stamp: not alive at it although their time says so.
     late_births: HashSet<BlockKey>,
-    pub(crate) unmatched_frees: u64,
-    pub(crate) inherited_frees: u64,
-    pub(crate) implied_frees: u64,
-    pub(crate) failed_count: u64,
+    counts_unknown_frees: bool,
+    counts_failures: bool,
+    oddities: BTreeMap<(ProcessIndex, HeapId), Oddities>,
 }
 
 /// What a collector found.
@@ -126,7 +135,6 @@ impl<'a> Collector<'a> {
             counted,
             range,
             lifetime: filter.lifetime,
-            size: filter.size,
             is_temporary_only: filter.is_temporary_only,
             has_required,
             rows: RowTable::new(is_by_thread),
@@ -137,10 +145,9 @@ impl<'a> Collector<'a> {
             last_heap: 0,
             epoch: 0,
             late_births: HashSet::new(),
-            unmatched_frees: 0,
-            inherited_frees: 0,
-            implied_frees: 0,
-            failed_count: 0,
+            counts_unknown_frees: filter.counts_unknown_frees(),
+            counts_failures: filter.is_known_at_birth(),
+            oddities: BTreeMap::new(),
         }
     }
 
@@ -225,8 +232,7 @@ impl<'a> Collector<'a> {
         let is_temporary = is_born_inside && death.is_some_and(|death| death.is_temporary);
         let free_ns = death.map_or(end_ns, |death| death.free_ns);
         let lifetime_ns = free_ns.saturating_sub(block.alloc_ns);
-        let passes = self.size.is_none_or(|size| size.contains(block.size_bytes))
-            && self.lifetime.is_none_or(|lifetime| lifetime.contains(lifetime_ns))
+        let passes = self.lifetime.is_none_or(|lifetime| lifetime.contains(lifetime_ns))
             && (is_temporary || !self.is_temporary_only)
             && self.has_required.is_none_or(|has| has.get(block.stack.0 as usize).copied().unwrap_or(false));
         if !passes {
@@ -250,6 +256,9 @@ impl<'a> Collector<'a> {
             totals.outstanding_count += 1;
             totals.outstanding_bytes = totals.outstanding_bytes.saturating_add(block.size_bytes);
         }
+        if death.is_some_and(|death| death.is_implied) {
+            self.oddities.entry((block.process, block.heap)).or_default().implied += 1;
+        }
         for histogram in &mut self.histograms {
             histogram.add(block.size_bytes, lifetime_ns, death.is_none());
         }
@@ -265,16 +274,26 @@ impl<'a> Collector<'a> {
             || (block.alloc_ns == peak_ns && !self.late_births.contains(&block_key(block)))
     }
 
-    pub(crate) fn has_process(&self, process: ProcessIndex) -> bool {
-        self.choice.has_process(process)
+    /// A free of a block that was never seen allocated.
+    pub(crate) fn freed_unknown(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
+        if self.counts_unknown_frees && self.choice.has_origin(process, event.heap, event.thread) {
+            let oddities = self.oddities.entry((process, event.heap)).or_default();
+            oddities.inherited += u64::from(is_inherited);
+            oddities.unmatched += u64::from(!is_inherited);
+        }
+    }
+
+    /// A call that failed.
+    pub(crate) fn failed(&mut self, event: &Event, process: ProcessIndex, size_bytes: u64) {
+        let is_chosen = self.choice.has_origin(process, event.heap, event.thread);
+        if self.counts_failures && is_chosen && self.choice.has_size(size_bytes) {
+            self.oddities.entry((process, event.heap)).or_default().failed += 1;
+        }
     }
 
     /// Forgets what is counted beside allocations.
     pub(crate) fn forget_oddities(&mut self) {
-        self.unmatched_frees = 0;
-        self.inherited_frees = 0;
-        self.implied_frees = 0;
-        self.failed_count = 0;
+        self.oddities.clear();
     }
 
     /// Bytes of the chosen blocks that are live now.
@@ -289,8 +308,7 @@ impl<'a> Collector<'a> {
 
     /// All amounts. The heaps' own peaks are kept only if nothing but the choice decided what is counted.
     pub(crate) fn finish(self) -> Collected {
-        let is_whole = self.size.is_none()
-            && self.lifetime.is_none()
+        let is_whole = self.lifetime.is_none()
             && !self.is_temporary_only
             && self.has_required.is_none()
             && self.counted == Counted::Born;
@@ -298,12 +316,9 @@ impl<'a> Collector<'a> {
         let mut sums = RowSums::default();
         rows.totals.iter().for_each(|row| sums.add(row));
         sums.set_peak_time(self.level.peak_time_ns);
+        sums.add_oddities(&self.oddities);
         let mut collected =
             Collected { rows, totals: sums.totals, by_heap: sums.by_heap, histograms: self.histograms };
-        collected.totals.unmatched_frees = self.unmatched_frees;
-        collected.totals.inherited_frees = self.inherited_frees;
-        collected.totals.implied_frees = self.implied_frees;
-        collected.totals.failed_count = self.failed_count;
         if is_whole {
             for (process, heap, totals) in &mut collected.by_heap {
                 if let Some(&place) = self.heap_places.get(&(*process, *heap)) {
@@ -343,15 +358,26 @@ impl RowSums {
     /// Adds a row.
     pub(crate) fn add(&mut self, row: &StackTotals) {
         add_row(&mut self.totals, row);
-        let key = (row.process, row.heap);
+        add_row(self.heap(row.process, row.heap), row);
+    }
+
+    /// Adds what no row has: then frees are those that the program made, as in a file's summary.
+    pub(crate) fn add_oddities(&mut self, by_heap: &BTreeMap<(ProcessIndex, HeapId), Oddities>) {
+        for (&(process, heap), oddities) in by_heap {
+            add_odd(&mut self.totals, oddities);
+            add_odd(self.heap(process, heap), oddities);
+        }
+    }
+
+    fn heap(&mut self, process: ProcessIndex, heap: HeapId) -> &mut Totals {
         let at = self
             .by_heap
-            .binary_search_by_key(&key, |&(process, heap, _)| (process, heap))
+            .binary_search_by_key(&(process, heap), |&(process, heap, _)| (process, heap))
             .unwrap_or_else(|at| {
-                self.by_heap.insert(at, (row.process, row.heap, Totals::default()));
+                self.by_heap.insert(at, (process, heap, Totals::default()));
                 at
             });
-        add_row(&mut self.by_heap[at].2, row);
+        &mut self.by_heap[at].2
     }
 
     /// Sets the time of all peaks.
@@ -359,6 +385,15 @@ impl RowSums {
         self.totals.peak_time_ns = peak_time_ns;
         self.by_heap.iter_mut().for_each(|(_, _, totals)| totals.peak_time_ns = peak_time_ns);
     }
+}
+
+fn add_odd(sum: &mut Totals, oddities: &Oddities) {
+    sum.failed_count += oddities.failed;
+    sum.unmatched_frees += oddities.unmatched;
+    sum.inherited_frees += oddities.inherited;
+    sum.implied_frees += oddities.implied;
+    let frees = sum.free_count + oddities.unmatched + oddities.inherited;
+    sum.free_count = frees.saturating_sub(oddities.implied);
 }
 
 fn add_row(sum: &mut Totals, row: &StackTotals) {

@@ -46,6 +46,17 @@ pub enum Error {
         "--range, --temporary, --type and --at choose events, and a snapshot has none: --age chooses by age"
     )]
     NoEventsInSnapshot,
+    /// A replay of events is asked for, and the trace has none.
+    #[error(
+        "the trace has no events, as it was recorded with --mode snapshot: it has totals (`--totals`, `--stacks`, `--frames`, \
+         `--images`, without filters) and snapshots (`--snapshot N`)"
+    )]
+    NoEvents,
+    /// A trace without events whose summary cannot be read either.
+    #[error(
+        "the trace has no events, as it was recorded with --mode snapshot, and no totals that can be read: only `--snapshot N`"
+    )]
+    NoEventsNoSummary,
     /// A range whose end does not lie after its start.
     #[error("the {what} {from}..{to} is empty: its end must be greater than its start")]
     EmptyRange {

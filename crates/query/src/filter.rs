@@ -60,7 +60,7 @@ impl AllocationType {
 /// A moment at which to look at what is live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Moment {
-    /// When the chosen processes, heaps and threads held most.
+    /// When the chosen processes, heaps, threads and sizes held most.
     Peak,
     /// After the events at this time.
     At {
@@ -109,6 +109,22 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Whether a block's birth tells that it is counted: then the peak is the largest sum of what is counted. Else it is that of
+    /// all that process, heap, thread, range and size choose, and what is counted has a share in it.
+    #[must_use]
+    pub fn is_known_at_birth(&self) -> bool {
+        self.lifetime.is_none()
+            && !self.is_temporary_only
+            && self.allocation_type.is_none()
+            && self.required_frames.is_empty()
+    }
+
+    /// Whether frees of blocks that were never seen allocated count: nothing is asked of the blocks themselves, and no block was
+    /// allocated before what is looked at.
+    pub(crate) fn counts_unknown_frees(&self) -> bool {
+        self.is_known_at_birth() && self.size.is_none() && self.range.is_none_or(|range| range.from == 0)
+    }
+
     /// Looks for what can't be meant.
     ///
     /// # Errors

@@ -111,9 +111,7 @@ pub fn live_rows(
     let (rows, whole) = (&mut found.rows, &mut found.whole);
     let count = |block: &Block| {
         let age_ns = snapshot.time_ns.saturating_sub(block.alloc_ns);
-        let passes = choice.has(block)
-            && filter.size.is_none_or(|size| size.contains(block.size_bytes))
-            && filter.lifetime.is_none_or(|lifetime| lifetime.contains(age_ns));
+        let passes = choice.has(block) && filter.lifetime.is_none_or(|lifetime| lifetime.contains(age_ns));
         // Stacks that the file does not have came out as the empty one; without any stacks there is no place for it.
         let place = places.get_mut(block.stack.0 as usize);
         let Some(place) = place.filter(|_| passes) else { return };

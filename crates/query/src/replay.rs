@@ -8,7 +8,7 @@
 //! | type `aofi`, `aofo` | from the last checkpoint before the range to its end | the checkpoint's |
 //! | at a time | from the last checkpoint before it to it | the checkpoint's |
 //! | in a snapshot | the snapshot's blocks | the snapshot's |
-//! | at the peak | as at a time; the peak's from the summary, or from a replay if it is of chosen processes or a range | the same |
+//! | at the peak | as at a time; the peak's from the summary, or from a replay if it is of chosen processes, sizes or a range | the same |
 
 use heapr_ledger::{Cause, Ledger, Observer, SummaryBuilder};
 use heapr_trace::{Block, Damage, Event, EventReader, ProcessIndex, StackIndex, Summary, Trace};
@@ -94,11 +94,6 @@ impl Replay<'_, '_> {
             ledger.live_blocks().for_each(|block| collector.was_live(&block));
         }
         self.feed(self.trace.events(range.from, range.to), &mut ledger, &mut collector, |_| false)?;
-        if filter.range.is_some() {
-            // What is freed in a range but was allocated before it is no oddity.
-            collector.unmatched_frees = 0;
-            collector.inherited_frees = 0;
-        }
         let end_ns = range.to.min(self.trace.duration_ns());
         ledger.live_blocks().for_each(|block| collector.is_live_at_end(&block, end_ns));
         Ok(collector.finish())
@@ -145,7 +140,7 @@ impl Replay<'_, '_> {
         Ok(collected)
     }
 
-    /// The peak of the chosen processes, heaps and threads, inside the range: other filters do not move it.
+    /// The peak of the chosen processes, heaps, threads and sizes, inside the range: other filters do not move it.
     fn peak(&mut self, filter: &Filter, choice: &Choice) -> Result<Peak> {
         if choice.is_everything()
             && filter.range.is_none()
@@ -240,22 +235,19 @@ impl Observer for Collector<'_> {
 
     #[inline]
     fn died(&mut self, block: &Block, death: &heapr_ledger::Death) {
-        if death.cause == Cause::Implied && self.has_process(block.process) {
-            self.implied_frees += 1;
-        }
-        Collector::died(self, block, Death { free_ns: death.time_ns, is_temporary: death.is_temporary });
+        let is_implied = death.cause == Cause::Implied;
+        Collector::died(
+            self,
+            block,
+            Death { free_ns: death.time_ns, is_temporary: death.is_temporary, is_implied },
+        );
     }
 
-    fn failed(&mut self, _event: &Event, process: ProcessIndex, _size_bytes: u64, _stack: StackIndex) {
-        self.failed_count += u64::from(self.has_process(process));
+    fn failed(&mut self, event: &Event, process: ProcessIndex, size_bytes: u64, _stack: StackIndex) {
+        Collector::failed(self, event, process, size_bytes);
     }
 
-    fn unmatched_free(&mut self, _event: &Event, process: ProcessIndex, is_inherited: bool) {
-        let is_chosen = u64::from(self.has_process(process));
-        if is_inherited {
-            self.inherited_frees += is_chosen;
-        } else {
-            self.unmatched_frees += is_chosen;
-        }
+    fn unmatched_free(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
+        self.freed_unknown(event, process, is_inherited);
     }
 }

@@ -87,7 +87,7 @@ pub struct Section {
 pub struct Report<'t> {
     /// Over all that is counted.
     pub totals: Totals,
-    /// The same by process and heap, in that order; with filters, peaks are what was live at the peak moment of all.
+    /// The same by process and heap, in that order; peaks are the heaps' own if that of all is ([`Report::is_own_peak`]).
     pub by_heap: Vec<HeapRow>,
     /// One for each action.
     pub sections: Vec<Section>,
@@ -95,6 +95,9 @@ pub struct Report<'t> {
     pub histograms: Vec<Histogram>,
     /// Chunks of events that a replay could not use; empty if none was needed.
     pub damage: Vec<heapr_trace::Damage>,
+    /// Whether peaks are the largest sums of what is counted. Else what is counted is known too late for that (lifetime,
+    /// temporary, type, required frames): then they are its share in the peak of all that the other filters choose.
+    pub is_own_peak: bool,
     pub(crate) stacks: &'t dyn StackSource,
     pub(crate) tree: SymbolTree,
 }

@@ -6,8 +6,8 @@ use crate::answer::Culled;
 use crate::choice::Choice;
 use crate::code_table::CodeTable;
 use crate::collector::{Collected, RowSums};
-use crate::error::Result;
-use crate::filter::Filter;
+use crate::error::{Error, Result};
+use crate::filter::{Filter, Moment};
 use crate::histogram::HistogramCounter;
 use crate::query::Query;
 use crate::replay::{Progress, Replay};
@@ -73,11 +73,26 @@ pub fn run_with_progress<'t>(
     let symbols: &mut dyn SymbolSource = if query.needs_symbols() { symbols } else { &mut no_symbols };
     let progress: &mut Progress<'_> = &mut |read, all| progress(read, all);
     let mut replay = Replay { trace, progress, damage: Vec::new() };
-    let mut evidence = if summary_suffices(query, &choice) {
-        match Evidence::of_summary(trace) {
+    let of_summary = if summary_suffices(query, &choice) {
+        let evidence = match Evidence::of_summary(trace) {
             Some(evidence) => evidence,
+            None if is_without_events(trace) => return Err(Error::NoEventsNoSummary),
             None => Evidence::of_replayed_summary(&mut replay)?,
-        }
+        };
+        // Of some stacks a summary does not tell how many ends were no frees.
+        let tells_frees = query.filter.required_frames.is_empty() || evidence.totals.implied_frees == 0;
+        tells_frees.then_some(evidence)
+    } else {
+        None
+    };
+    if of_summary.is_none()
+        && !matches!(query.filter.at, Some(Moment::Snapshot { .. }))
+        && is_without_events(trace)
+    {
+        return Err(Error::NoEvents);
+    }
+    let mut evidence = if let Some(evidence) = of_summary {
+        evidence
     } else if query.filter.required_frames.is_empty() {
         Evidence::of_replay(replay.collect(query, &choice, None)?)
     } else {
@@ -127,6 +142,16 @@ fn summary_suffices(query: &Query, choice: &Choice) -> bool {
         && allocation_type.is_none()
         && query.histograms.is_empty()
         && !query.is_by_thread()
+}
+
+/// Whether there is something to count, but no event that shows it: a replay would find nothing, and say so in zeros.
+fn is_without_events(trace: &Trace) -> bool {
+    let is_counted = || match trace.summary_totals() {
+        Ok(Some(summary)) => summary.totals.alloc_count > 0,
+        Ok(None) => trace.snapshots().iter().any(|snapshot| snapshot.block_count > 0),
+        Err(_) => true,
+    };
+    trace.event_count() == 0 && is_counted()
 }
 
 /// What the answers are made of.
@@ -200,6 +225,7 @@ impl<'t> Evidence<'t> {
             sections,
             histograms: self.histograms.into_iter().map(HistogramCounter::finish).collect(),
             damage,
+            is_own_peak: query.filter.is_known_at_birth() || query.filter.at.is_some(),
             stacks: trace,
             tree,
         })

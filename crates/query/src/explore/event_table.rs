@@ -9,9 +9,7 @@
 //! 4 to 6 more a move for what is found out after the reading: six million events take some 130 MB, a hundred million 2.0 GB. Beyond
 //! a limit no table is made and queries replay.
 
-use std::collections::BTreeMap;
-
-use heapr_trace::{Damage, ProcessIndex};
+use heapr_trace::{Damage, HeapId, ProcessIndex, ThreadIndex};
 
 use super::site_table::Site;
 use super::time_column::TimeColumn;
@@ -88,18 +86,27 @@ impl Move {
     }
 }
 
+/// When, by whom and in which heap a call was made that is about no known block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stray {
+    pub(crate) time_ns: u64,
+    pub(crate) process: ProcessIndex,
+    pub(crate) heap: HeapId,
+    pub(crate) thread: ThreadIndex,
+}
+
 /// A failed call: it only counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failure {
-    pub(crate) time_ns: u64,
-    pub(crate) process: ProcessIndex,
+    pub(crate) call: Stray,
+    pub(crate) size_bytes: u64,
 }
 
-/// Frees of unknown addresses in a process.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct UnknownFrees {
-    pub(crate) unmatched: u64,
-    pub(crate) inherited: u64,
+/// A free of an unknown address.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UnknownFree {
+    pub(crate) call: Stray,
+    pub(crate) is_inherited: bool,
 }
 
 /// See the module.
@@ -118,7 +125,7 @@ pub struct EventTable {
     /// Temporary blocks of other heaps than malloc: since which allocation they count as such, in order.
     pub(crate) temporary_since: Vec<(u32, u32)>,
     pub(crate) failures: Vec<Failure>,
-    pub(crate) unknown_frees: BTreeMap<ProcessIndex, UnknownFrees>,
+    pub(crate) unknown_frees: Vec<UnknownFree>,
     /// Allocations whose end is implied: few.
     pub(crate) implied_ends: Vec<u32>,
     pub(crate) damage: Vec<Damage>,

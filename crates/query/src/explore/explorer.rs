@@ -231,7 +231,7 @@ impl Explorer {
         filter.check()?;
         let choice = Choice::new(filter, self.trace.processes(), self.trace.threads())?;
         let has_required = self.has_required(filter);
-        if is_plain(filter) && found == Found::default() {
+        if is_plain(filter) && found == Found::default() && self.summary_has_frees(filter)? {
             return self.select_summary(has_required.as_deref().map(Vec::as_slice));
         }
         // What a snapshot holds stands in the file on its own.
@@ -300,6 +300,11 @@ impl Explorer {
         let has_required = self.has_required(filter);
         let has_required = has_required.as_deref().map(Vec::as_slice);
         self.timeless_scan(table, filter, &choice, has_required, is_cancelled)?.older().map(Some)
+    }
+
+    /// As in [`crate::run`]: of some stacks a summary does not tell how many ends were no frees.
+    fn summary_has_frees(&self, filter: &Filter) -> Result<bool> {
+        Ok(filter.required_frames.is_empty() || self.summary(&mut Vec::new())?.totals.implied_frees == 0)
     }
 
     fn select_summary(&self, has_required: Option<&[bool]>) -> Result<Selection> {

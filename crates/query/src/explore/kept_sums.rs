@@ -71,7 +71,7 @@ impl<'a> Kept<'a> {
         self.sums.bits.try_get(|| BitSums::new(self.table, lifetimes, self.spread, self.is_cancelled))
     }
 
-    /// The peak of the chosen processes, heaps and threads in a range of moves, and those of the heaps.
+    /// The peak of the chosen processes, heaps, threads and sizes in a range of moves, and those of the heaps.
     pub(super) fn peak(&self, from: u32, to: u32, choice: &Choice) -> Result<Arc<(Peak, HeapPeaks)>> {
         let last_ends = self.last_ends()?;
         self.sums.peaks.try_get(&(from, to, choice.clone()), || {

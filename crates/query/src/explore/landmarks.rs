@@ -25,6 +25,7 @@ use super::peak::{HeapPeaks, Peak};
 use super::spread::Spread;
 use crate::choice::Choice;
 use crate::error::{Error, Result};
+use crate::filter::Span;
 
 /// Most marks that are kept: 32 MB. With many heaps the blocks are larger instead.
 const MARKS_MAX: usize = 1 << 20;
@@ -66,7 +67,7 @@ struct Mark {
     highest: i128,
 }
 
-/// Of the chosen processes, heaps and threads. Groups: 0 is all of them, the others are the heaps if there are several.
+/// Of the chosen processes, heaps, threads and sizes. Groups: 0 is all of them, the others are the heaps if there are several.
 #[derive(Debug)]
 pub(super) struct Landmarks {
     /// Moves of a block.
@@ -76,6 +77,7 @@ pub(super) struct Landmarks {
     heap_of: Vec<u32>,
     /// By site; `None`: all.
     is_chosen: Option<Vec<bool>>,
+    size: Option<Span>,
     /// By block, then by group.
     marks: Vec<Mark>,
 }
@@ -114,9 +116,16 @@ impl Landmarks {
             })
         });
         let heap_of = number_of.collect();
-        let is_chosen = (!choice.is_everything())
+        let is_chosen = (!choice.is_every_origin())
             .then(|| table.sites.iter().map(|site| site.is_chosen(choice)).collect::<Vec<bool>>());
-        let mut made = Self { block: spread.block.max(1), heaps, heap_of, is_chosen, marks: Vec::new() };
+        let mut made = Self {
+            block: spread.block.max(1),
+            heaps,
+            heap_of,
+            is_chosen,
+            size: choice.size,
+            marks: Vec::new(),
+        };
         let (moves, groups) = (table.moves.len(), made.group_count());
         made.block = made.block.max(moves.saturating_mul(groups).div_ceil(MARKS_MAX));
         let parts = spread.each().map(0..moves.div_ceil(made.block), |blocks| {
@@ -174,6 +183,11 @@ impl Landmarks {
         is_chosen.then(|| self.heap_of[site] as usize + 1)
     }
 
+    #[inline(always)]
+    fn has_size(&self, size_bytes: u64) -> bool {
+        self.size.is_none_or(|size| size.contains(size_bytes))
+    }
+
     /// Shows the moves of chosen allocations from number `first` on: sequence, group of the heap, size, whether it is the end.
     #[inline(always)]
     fn for_each_move(
@@ -198,7 +212,9 @@ impl Landmarks {
                     Some(columns) => columns.size_bytes(table, sequence, allocation),
                     None => table.size_bytes(allocation),
                 };
-                visit(sequence, group, size_bytes, one.is_end());
+                if self.has_size(size_bytes) {
+                    visit(sequence, group, size_bytes, one.is_end());
+                }
             }
         }
     }
@@ -232,6 +248,9 @@ impl Landmarks {
         let visit = |allocation: usize| {
             let Some(group) = self.group(table.site_of[allocation] as usize) else { return };
             let size_bytes = table.size_bytes(allocation);
+            if !self.has_size(size_bytes) {
+                return;
+            }
             let end = table.ends[allocation].sequence();
             for group in [0, group].into_iter().take(if groups > 1 { 2 } else { 1 }) {
                 older[group].level.add(size_bytes);

@@ -110,7 +110,7 @@ impl Explorer {
     /// By site whether a filter lets it pass; nothing if all do.
     fn passing_sites(&self, table: &EventTable, filter: &Filter, choice: &Choice) -> Option<Vec<bool>> {
         let has_required = self.has_required(filter);
-        if has_required.is_none() && choice.is_everything() {
+        if has_required.is_none() && choice.is_every_origin() {
             return None;
         }
         let passes = |site: &Site| {

@@ -4,11 +4,13 @@
 //! It means what [`crate::replay`] and [`crate::collector`] mean, without a replay: a block is known by its number, and
 //! "alive at" is a comparison of sequence numbers.
 
-use heapr_trace::{ProcessIndex, Totals};
+use std::collections::BTreeMap;
+
+use heapr_trace::{HeapId, ProcessIndex};
 
 use super::bit_sums::Histograms;
 use super::counted::{AtPeak, CANCEL_INTERVAL, Counting, Window};
-use super::event_table::EventTable;
+use super::event_table::{EventTable, Stray};
 use super::kept_sums::Kept;
 use super::lifetime_column::{LifetimeColumn, bits_of};
 use super::passing::Passing;
@@ -17,6 +19,7 @@ use super::range_sums::RangeSums;
 use super::site_sums::SiteSums;
 use super::site_table::Site;
 use crate::choice::Choice;
+use crate::collector::Oddities;
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Moment, Span};
 use crate::histogram::HistogramCounter;
@@ -48,8 +51,8 @@ pub(crate) struct Scanned {
     pub(crate) peak_time_ns: u64,
     /// The heaps' own peaks, where they are the filter's: bytes, count, time.
     pub(crate) heap_peaks: Option<HeapPeaks>,
-    /// The counters that belong to no allocation.
-    pub(crate) counters: Totals,
+    /// By process and heap.
+    pub(crate) oddities: BTreeMap<(ProcessIndex, HeapId), Oddities>,
     pub(crate) histograms: Vec<HistogramCounter>,
 }
 
@@ -99,7 +102,11 @@ impl Scan<'_> {
         };
         let mut scanned = Scanned::default();
         let at_peak = if is_born_inside {
-            let is_whole = self.is_by_site() && self.has_required.is_none() && kind.is_none();
+            // Of all that is asked of an allocation, its birth tells the size.
+            let is_whole = self.filter.lifetime.is_none()
+                && !self.filter.is_temporary_only
+                && self.has_required.is_none()
+                && kind.is_none();
             let known = self.kept.peak(from, to, self.choice)?;
             let (peak, heaps) = &*known;
             scanned.peak_time_ns = peak.time_ns;
@@ -113,7 +120,7 @@ impl Scan<'_> {
             AtPeak::Never
         };
         self.add_up(&window, &mut scanned, at_peak)?;
-        self.count_oddities(&window, from, to, range, &mut scanned.counters);
+        scanned.oddities = self.oddities(&window, range)?;
         Ok(scanned)
     }
 
@@ -122,11 +129,13 @@ impl Scan<'_> {
         self.filter.size.is_none() && self.filter.lifetime.is_none() && !self.filter.is_temporary_only
     }
 
-    /// Whether anything of the chosen processes, heaps and threads is alive where a range begins.
+    /// Whether anything of the chosen processes, heaps, threads and sizes is alive where a range begins.
     fn is_anything_alive(&self, window: &Window) -> Result<bool> {
         let mut is_any = false;
         let visit = |allocation: usize| {
-            is_any |= self.table.size_bytes(allocation) > 0
+            let size_bytes = self.table.size_bytes(allocation);
+            is_any |= size_bytes > 0
+                && self.choice.has_size(size_bytes)
                 && self.table.sites[self.table.site_of[allocation] as usize].is_chosen(self.choice);
         };
         let before = window.first..window.last;
@@ -192,6 +201,9 @@ impl Scan<'_> {
                 continue;
             }
             let size_bytes = table.size_bytes(allocation);
+            if !self.choice.has_size(size_bytes) {
+                continue;
+            }
             if one.is_end() {
                 live_bytes = live_bytes.saturating_sub(size_bytes);
                 continue;
@@ -294,7 +306,7 @@ impl Scan<'_> {
 
     /// By site whether the filter lets it pass; nothing if all do.
     fn passing_sites(&self) -> Option<Vec<bool>> {
-        if self.choice.is_everything() && self.has_required.is_none() {
+        if self.choice.is_every_origin() && self.has_required.is_none() {
             return None;
         }
         let has_required = |site: &Site| {
@@ -315,28 +327,42 @@ impl Scan<'_> {
         })
     }
 
-    fn count_oddities(&self, window: &Window, from: u32, to: u32, range: Span, counters: &mut Totals) {
-        let table = self.table;
-        let is_chosen = |process: ProcessIndex| self.choice.has_process(process);
-        counters.failed_count = table
-            .failures
-            .iter()
-            .filter(|failure| range.contains(failure.time_ns) && is_chosen(failure.process))
-            .count() as u64;
-        let is_seen = |&&allocation: &&u32| {
-            let allocation = allocation as usize;
-            let end = table.ends[allocation].sequence();
-            let is_known = allocation >= window.replayed_from || !window.is_born_inside;
-            is_known && (from..to).contains(&end)
+    /// What of the range belongs to no allocation, or ended without a free.
+    fn oddities(&self, window: &Window, range: Span) -> Result<BTreeMap<(ProcessIndex, HeapId), Oddities>> {
+        let (table, filter) = (self.table, self.filter);
+        let mut by_heap: BTreeMap<(ProcessIndex, HeapId), Oddities> = BTreeMap::new();
+        let is_chosen = |call: &Stray| {
+            range.contains(call.time_ns) && self.choice.has_origin(call.process, call.heap, call.thread)
         };
-        let process_of = |allocation: &u32| table.sites[table.site_of[*allocation as usize] as usize].process;
-        counters.implied_frees =
-            table.implied_ends.iter().filter(is_seen).filter(|end| is_chosen(process_of(end))).count() as u64;
-        if self.filter.range.is_none() {
-            for (_, frees) in table.unknown_frees.iter().filter(|&(&process, _)| is_chosen(process)) {
-                counters.unmatched_frees += frees.unmatched;
-                counters.inherited_frees += frees.inherited;
+        for failure in table.failures.iter().filter(|_| filter.is_known_at_birth()) {
+            if is_chosen(&failure.call) && self.choice.has_size(failure.size_bytes) {
+                by_heap.entry((failure.call.process, failure.call.heap)).or_default().failed += 1;
             }
         }
+        for free in table.unknown_frees.iter().filter(|_| filter.counts_unknown_frees()) {
+            if is_chosen(&free.call) {
+                let oddities = by_heap.entry((free.call.process, free.call.heap)).or_default();
+                oddities.inherited += u64::from(free.is_inherited);
+                oddities.unmatched += u64::from(!free.is_inherited);
+            }
+        }
+        if table.implied_ends.is_empty() {
+            return Ok(by_heap);
+        }
+        let sites = self.passing_sites();
+        let counting = self.counting(sites.as_deref());
+        for &allocation in &table.implied_ends {
+            let allocation = allocation as usize;
+            if !(window.first..window.last).contains(&allocation) {
+                continue;
+            }
+            counting.for_each(&window.part(allocation..allocation + 1), |counted| {
+                if counted.is_ended {
+                    let Site { process, heap, .. } = table.sites[counted.site];
+                    by_heap.entry((process, heap)).or_default().implied += 1;
+                }
+            })?;
+        }
+        Ok(by_heap)
     }
 }

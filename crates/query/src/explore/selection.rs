@@ -39,11 +39,8 @@ impl Selection {
         let mut sums = RowSums::default();
         rows.totals.iter().for_each(|row| sums.add(row));
         sums.set_peak_time(scanned.peak_time_ns);
-        let mut totals = sums.totals;
-        totals.failed_count = scanned.counters.failed_count;
-        totals.implied_frees = scanned.counters.implied_frees;
-        totals.unmatched_frees = scanned.counters.unmatched_frees;
-        totals.inherited_frees = scanned.counters.inherited_frees;
+        sums.add_oddities(&scanned.oddities);
+        let totals = sums.totals;
         let mut by_heap: Vec<HeapRow> = sums
             .by_heap
             .into_iter()

@@ -20,16 +20,7 @@ pub(crate) struct Site {
 impl Site {
     /// Whether a filter's processes, heaps and threads are those of this site.
     pub(crate) fn is_chosen(&self, choice: &Choice) -> bool {
-        choice.has(&Block {
-            process: self.process,
-            heap: self.heap,
-            address_avma: 0,
-            size_bytes: 0,
-            stack: self.stack,
-            thread: self.thread,
-            alloc_ns: 0,
-            is_realloc: self.is_realloc,
-        })
+        choice.has_origin(self.process, self.heap, self.thread)
     }
 }
 

@@ -6,7 +6,7 @@
 use heapr_ledger::{Cause, Death, Ledger, Observer};
 use heapr_trace::{Action, Block, ChunkInfo, Event, HeapId, ProcessIndex, StackIndex, Trace};
 
-use super::event_table::{End, EventTable, Failure, Move, TableLimit};
+use super::event_table::{End, EventTable, Failure, Move, Stray, TableLimit, UnknownFree};
 use super::read_ahead::{Outcome, for_each_batch};
 use super::site_table::SiteTable;
 use super::spread::Spread;
@@ -191,6 +191,10 @@ impl Builder {
         }
     }
 
+    fn stray(&self, event: &Event, process: ProcessIndex) -> Stray {
+        Stray { time_ns: self.time_ns(event.time_ns), process, heap: event.heap, thread: event.thread }
+    }
+
     fn last_malloc_of(&mut self, thread: u32) -> &mut u32 {
         let thread = thread as usize;
         if thread >= self.last_malloc.len() {
@@ -231,17 +235,13 @@ impl Observer for Builder {
         }
     }
 
-    fn failed(&mut self, event: &Event, process: ProcessIndex, _size_bytes: u64, _stack: StackIndex) {
-        let time_ns = self.time_ns(event.time_ns);
-        self.table.failures.push(Failure { time_ns, process });
+    fn failed(&mut self, event: &Event, process: ProcessIndex, size_bytes: u64, _stack: StackIndex) {
+        let call = self.stray(event, process);
+        self.table.failures.push(Failure { call, size_bytes });
     }
 
-    fn unmatched_free(&mut self, _event: &Event, process: ProcessIndex, is_inherited: bool) {
-        let frees = self.table.unknown_frees.entry(process).or_default();
-        if is_inherited {
-            frees.inherited += 1;
-        } else {
-            frees.unmatched += 1;
-        }
+    fn unmatched_free(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
+        let call = self.stray(event, process);
+        self.table.unknown_frees.push(UnknownFree { call, is_inherited });
     }
 }

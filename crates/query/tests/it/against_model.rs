@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use heapr_query::{
-    Action, AllocationType, Answer, CullList, Filter, FramePattern, FrameView, GroupBy, Metrics, Moment,
-    Query, SortKey, Span, ThreadChoice, run,
+    Action, AllocationType, Answer, CullList, Filter, FramePattern, FrameView, GroupBy, HistogramOf, Metrics,
+    Moment, Query, SortKey, Span, ThreadChoice, run,
 };
-use heapr_trace::{HeapId, Trace};
+use heapr_trace::{HeapId, Totals, Trace};
 use proptest::prelude::*;
 
 use crate::made_trace::{Call, Names, Path, Step, trace_of};
-use crate::model::{Model, allocations};
+use crate::model::{Model, UNKNOWN, allocations};
 
 /// What a program does next, before addresses are known.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
                         heap = of;
                         Call::Free { address }
                     }
-                    Wish::FreeUnknown => Call::Free { address: 0xdead_0000 },
+                    Wish::FreeUnknown => Call::Free { address: UNKNOWN },
                     Wish::Realloc { which, size_bytes, path, moves } => {
                         let Some(place) = mine(&live, which) else { continue };
                         let (_, of, old_address) = live.remove(place);
@@ -102,6 +102,19 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
             steps
         },
     )
+}
+
+/// Adds an address that is handed out again although no free was seen.
+pub(crate) fn hand_out_again(steps: &mut Vec<Step>) {
+    let time_ns = steps.last().map_or(10, |step| step.time_ns);
+    for size_bytes in [7, 9] {
+        let call = Call::Alloc { address: 0x10, size_bytes, path: Path::new() };
+        steps.push(Step { time_ns, thread: 1, heap: HeapId::MALLOC, call });
+    }
+}
+
+fn range() -> impl Strategy<Value = Span> {
+    prop_oneof![3 => span(80), 1 => (1..90_u64).prop_map(|to| Span { from: 0, to })]
 }
 
 fn span(most: u64) -> impl Strategy<Value = Span> {
@@ -135,7 +148,7 @@ pub(crate) fn filter() -> impl Strategy<Value = Filter> {
             sometimes(prop::sample::select(vec![HeapId::MALLOC, HeapId::MMAP])),
             sometimes(thread),
         ),
-        (sometimes(span(80)), sometimes(span(40)), sometimes(span(100))),
+        (sometimes(range()), sometimes(span(40)), sometimes(span(100))),
         (sometimes(moment), prop::bool::weighted(0.15), sometimes(kind)),
         prop_oneof![3 => Just(vec![]), 1 => prop::collection::vec(pattern, 1..3)],
     )
@@ -223,9 +236,48 @@ proptest! {
         prop_assert_eq!(&found, &expected);
         prop_assert_eq!(sum, whole);
         prop_assert!(order.is_sorted_by(|one, other| one >= other));
+        let free_count = run(&trace, &query, &mut Names).unwrap().totals.free_count;
+        prop_assert_eq!(free_count, model.free_count(&query.filter));
         let (found, ..) = answered(&trace, &Query { only_held: true, ..query });
         prop_assert_eq!(held(&found), held(&expected));
         prop_assert_eq!(held(&found).len(), found.len());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #[test]
+    fn the_summary_and_all_replays_tell_the_same_totals(steps in steps(), again in any::<bool>()) {
+        let mut steps = steps;
+        let end_ns = steps.last().map_or(10, |step| step.time_ns);
+        if again {
+            hand_out_again(&mut steps);
+        }
+        let trace = trace_of(&steps, 7, true, end_ns + 5);
+        let totals = |query: Query| {
+            let report = run(&trace, &query, &mut Names).unwrap();
+            (report.totals, report.by_heap)
+        };
+        let whole = totals(Query::default());
+        prop_assert!(whole.0.implied_frees == u64::from(again));
+        let by_thread = Action::Ranking { by: GroupBy::Threads, sort: SortKey::default() };
+        let range = Filter { range: Some(Span { from: 0, to: 1_000_000 }), ..Filter::default() };
+        let size = Filter { size: Some(Span { from: 0, to: u64::MAX }), ..Filter::default() };
+        prop_assert_eq!(&totals(Query { actions: vec![by_thread], ..Query::default() }), &whole);
+        prop_assert_eq!(&totals(Query { histograms: vec![HistogramOf::Lifetime], ..Query::default() }), &whole);
+        prop_assert_eq!(&totals(Query { filter: range, ..Query::default() }), &whole);
+        // Any size: the peaks are the heaps' own; only what has no size is missing.
+        let any_size = totals(Query { filter: size, ..Query::default() });
+        let peaks = |totals: &Totals| (totals.peak_bytes, totals.peak_count, totals.peak_time_ns);
+        prop_assert_eq!(peaks(&any_size.0), peaks(&whole.0));
+        prop_assert_eq!(any_size.0.free_count, whole.0.free_count - whole.0.unmatched_frees);
+        // Required frames are looked for in the summary, unless it does not tell the frees of single stacks.
+        let frames = |by_thread: bool| {
+            let filter = Filter { required_frames: vec![FramePattern::parse("*").unwrap()], ..Filter::default() };
+            let by = if by_thread { GroupBy::Threads } else { GroupBy::Stacks };
+            totals(Query { filter, actions: vec![Action::Ranking { by, sort: SortKey::default() }], ..Query::default() })
+        };
+        prop_assert_eq!(frames(false).0.free_count, frames(true).0.free_count);
     }
 }
 

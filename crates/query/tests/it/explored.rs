@@ -12,7 +12,7 @@ use heapr_query::{
 use heapr_trace::Trace;
 use proptest::prelude::*;
 
-use crate::against_model::{filter, steps};
+use crate::against_model::{filter, hand_out_again, steps};
 use crate::made_trace::{Names, Step, trace_of};
 
 const ENOUGH: TableLimit = TableLimit { memory_bytes: 1 << 30 };
@@ -97,7 +97,12 @@ proptest! {
         has_summary in any::<bool>(),
         has_table in any::<bool>(),
         histograms in any::<bool>(),
+        again in any::<bool>(),
     ) {
+        let mut steps = steps;
+        if again {
+            hand_out_again(&mut steps);
+        }
         let trace = trace(&steps, checkpoint_every, has_summary);
         let sort = SortKey::ALL[key].1;
         let query = Query {

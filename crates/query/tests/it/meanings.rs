@@ -1,7 +1,7 @@
 //! Single cases that say what a query means.
 
 use heapr_query::{
-    Action, Answer, CullList, Filter, FramePattern, GroupBy, HistogramOf, Query, SortKey, Span, run,
+    Action, Answer, CullList, Filter, FramePattern, GroupBy, HistogramOf, Moment, Query, SortKey, Span, run,
 };
 use heapr_trace::{HeapId, Trace};
 
@@ -131,6 +131,25 @@ fn the_top_down_tree_and_the_callers_hold_what_passes_through_each_frame() {
             "   main 30"
         ]
     );
+}
+
+#[test]
+fn the_peak_of_a_size_is_the_largest_sum_of_its_blocks() {
+    // 7 bytes come when the 100 are gone: no block of this size was live at the peak of the whole.
+    let totals =
+        |filter: Filter| run(&small(), &Query { filter, ..Query::default() }, &mut Names).unwrap().totals;
+    assert_eq!((totals(Filter::default()).peak_bytes, totals(Filter::default()).peak_time_ns), (130, 20));
+    let size = |from, to| totals(Filter { size: Some(Span { from, to }), ..Filter::default() });
+    assert_eq!((size(1, 8).peak_bytes, size(1, 8).peak_count, size(1, 8).peak_time_ns), (7, 1, 40));
+    assert_eq!((size(1, 50).peak_bytes, size(1, 50).peak_time_ns), (37, 40));
+    let at_peak =
+        Filter { size: Some(Span { from: 1, to: 50 }), at: Some(Moment::Peak), ..Filter::default() };
+    assert_eq!((totals(at_peak.clone()).outstanding_bytes, totals(at_peak).outstanding_count), (37, 2));
+    // How long it lives is known too late: its share in the peak of all.
+    let lifetime = Filter { lifetime: Some(Span { from: 0, to: 11 }), ..Filter::default() };
+    let trace = small();
+    let report = run(&trace, &Query { filter: lifetime, ..Query::default() }, &mut Names).unwrap();
+    assert_eq!((report.is_own_peak, report.totals.peak_bytes, report.totals.alloc_bytes), (false, 0, 7));
 }
 
 #[test]

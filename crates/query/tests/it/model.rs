@@ -8,6 +8,9 @@ use heapr_trace::{HeapId, ProcessIndex};
 
 use crate::made_trace::{Call, FUNCTIONS, MODULES, PIDS, Path, Step, inlined_at, process_of};
 
+/// An address that is freed and was never handed out.
+pub(crate) const UNKNOWN: u64 = 0xdead_0000;
+
 /// An allocation and its end.
 #[derive(Debug, Clone)]
 pub(crate) struct Allocation {
@@ -97,6 +100,42 @@ impl Model<'_> {
         (filter.pids.is_empty() || filter.pids.contains(&PIDS[allocation.process.0 as usize]))
             && (filter.heaps.is_empty() || filter.heaps.contains(&allocation.heap))
             && (filter.threads.is_empty() || filter.threads.iter().any(is_thread))
+            && filter.size.is_none_or(|span| span.contains(allocation.size_bytes))
+    }
+
+    /// Frees that the program made, of what a filter counts. An address that was never handed out is of no block, so that it
+    /// counts only where nothing is asked of blocks.
+    pub(crate) fn free_count(&self, filter: &Filter) -> u64 {
+        let of_counted = self.counted(filter).iter().filter(|counted| !counted.is_outstanding).count() as u64;
+        let asks_of_blocks = filter.size.is_some()
+            || filter.lifetime.is_some()
+            || filter.is_temporary_only
+            || filter.allocation_type.is_some()
+            || filter.at.is_some()
+            || !filter.required_frames.is_empty();
+        let is_unknown = |step: &&Step| {
+            let place = Allocation {
+                process: process_of(step.thread),
+                thread: step.thread,
+                heap: step.heap,
+                address: 0,
+                size_bytes: 0,
+                path: Path::new(),
+                is_realloc: false,
+                born: 0,
+                died: None,
+                is_temporary: false,
+            };
+            matches!(step.call, Call::Free { address: UNKNOWN }) && self.chosen(filter, &place)
+        };
+        let unknown = || match filter.range {
+            Some(Span { from: 1.., .. }) => 0,
+            Some(Span { to, .. }) => {
+                self.steps.iter().filter(|step| step.time_ns < to).filter(is_unknown).count()
+            }
+            None => self.steps.iter().filter(is_unknown).count(),
+        };
+        of_counted + if asks_of_blocks { 0 } else { unknown() as u64 }
     }
 
     fn time(&self, step: usize) -> u64 {
@@ -167,7 +206,6 @@ impl Model<'_> {
             let lifetime_ns = end_ns.saturating_sub(self.time(a.born));
             let is_temporary = a.is_temporary && is_freed && is_born_inside(a);
             let passes = is_type
-                && filter.size.is_none_or(|span| span.contains(a.size_bytes))
                 && filter.lifetime.is_none_or(|span| span.contains(lifetime_ns))
                 && (!filter.is_temporary_only || is_temporary)
                 && (filter.required_frames.is_empty()
