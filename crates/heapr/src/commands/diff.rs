@@ -131,7 +131,7 @@ fn side(file: &Path, by: GroupBy, arguments: &DiffArguments) -> anyhow::Result<S
         ..Query::default()
     };
     let mut names = TraceNames::new(&trace, &arguments.names);
-    let report = heapr_query::run(&trace, &query, &mut names)?;
+    let report = heapr_query::run(&trace, &query, &mut names).with_context(|| file.display().to_string())?;
     let subject = subject_of_report(file, &trace, &report, String::new());
     subject.tell_warnings();
     let mut groups: HashMap<Identity, Metrics> = HashMap::new();

@@ -25,6 +25,8 @@ struct Whole<'a> {
 struct WholeTotalsJson {
     #[serde(flatten)]
     totals: TotalsJson,
+    /// What the peaks are the peak of: what is counted, or all that the filters known at birth choose.
+    peak_of: &'static str,
     lost_events: u64,
     duration_ns: u64,
 }
@@ -140,6 +142,7 @@ impl Serialize for Whole<'_> {
         object.serialize_field("warnings", &subject.warnings())?;
         let totals = WholeTotalsJson {
             totals: (&report.totals).into(),
+            peak_of: if report.is_own_peak { "counted" } else { "all" },
             lost_events: subject.loss.events_lost,
             duration_ns: subject.duration_ns,
         };

@@ -76,7 +76,7 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
             ("Reallocs", Align::Right),
             ("Live", Align::Right),
             ("Live bytes", Align::Right),
-            ("Peak", Align::Right),
+            (if report.is_own_peak { "Peak" } else { "At peak" }, Align::Right),
         ],
         0,
     );
@@ -104,9 +104,11 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
 fn write_totals(out: &mut dyn Write, report: &Report<'_>) -> io::Result<()> {
     let totals = &report.totals;
     writeln!(out)?;
+    // What is counted may have been higher at another moment.
+    let (label, of_all) = if report.is_own_peak { ("Peak", "") } else { ("At peak", " the peak of all, at") };
     writeln!(
         out,
-        "Peak         {} bytes in {}, at {}",
+        "{label:12} {} bytes in {}, at{of_all} {}",
         count(totals.peak_bytes),
         plural(totals.peak_count, "block"),
         duration(totals.peak_time_ns)
