@@ -10,6 +10,7 @@ mod header;
 mod native_snapshots;
 mod own_heaps;
 mod passthrough;
+mod reading;
 mod recording;
 mod signals;
 mod valgrind_oracle;

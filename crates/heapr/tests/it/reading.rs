@@ -1,0 +1,142 @@
+//! What the commands that read a trace refuse, and what they say of a file that is not whole.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::bounded_run::{self, Outcome};
+use crate::header::Header;
+use crate::recording::{HEAPR, Recording, Settings, record};
+use crate::victim_build::{build, sources};
+
+fn recorded(options: &[&str]) -> Recording {
+    let header = Header::read(&sources().join("own_heaps.c"));
+    let program = build("own_heaps.c", &header, &["-O1".to_owned()]);
+    let settings = Settings { options, ..Settings::default() };
+    let recording = record(&[program.to_str().unwrap().to_owned()], &settings);
+    assert_eq!(recording.outcome.status, 0, "{}", recording.outcome.stderr);
+    recording
+}
+
+/// Runs heapr in the recording's folder.
+fn heapr(recording: &Recording, words: &str) -> Outcome {
+    let mut heapr = Command::new(HEAPR);
+    heapr.current_dir(recording.folder()).args(words.split(' '));
+    let folder = tempfile::tempdir_in(recording.folder()).unwrap();
+    bounded_run::run(heapr, folder.path(), Duration::from_secs(60))
+}
+
+/// Fails unless heapr ends with one line that says this, and prints nothing.
+fn refuses(recording: &Recording, words: &str, reason: &str) {
+    let Outcome { status, stdout, stderr } = heapr(recording, words);
+    assert_eq!((status, stdout.as_str(), stderr.lines().count()), (2, "", 1), "{words}: {stderr}");
+    assert!(stderr.contains(reason), "{words}: {stderr}");
+}
+
+#[test]
+fn the_trace_that_is_read_is_not_written_over() {
+    let recording = recorded(&["--quiet"]);
+    let before = std::fs::read(recording.file()).unwrap();
+    let place = |name: &str| recording.folder().join(name);
+    std::os::unix::fs::symlink("trace.heapr", place("symbolic")).unwrap();
+    std::fs::hard_link(recording.file(), place("hard")).unwrap();
+    for output in ["trace.heapr", "./trace.heapr", "symbolic", "hard"] {
+        for command in ["report trace.heapr --totals", "export trace.heapr --to collapsed"] {
+            refuses(&recording, &format!("{command} -o {output}"), "the file that is read");
+        }
+    }
+    assert!(std::fs::read(recording.file()).unwrap() == before);
+    assert_eq!(heapr(&recording, "report trace.heapr --totals -o other").status, 0);
+    assert!(!std::fs::read(place("other")).unwrap().is_empty());
+}
+
+#[test]
+fn what_is_missing_in_a_file_is_said_whatever_the_format() {
+    let recording = recorded(&["--quiet"]);
+    let whole = std::fs::read(recording.file()).unwrap();
+    let cut = Path::new("cut.heapr");
+    std::fs::write(recording.folder().join(cut), &whole[..whole.len() * 2 / 3]).unwrap();
+    let said = "heapr: cut.heapr: the recording did not end in order";
+    for words in [
+        "report cut.heapr --format csv",
+        "report cut.heapr --layout xperf",
+        "export cut.heapr --to collapsed",
+        "export cut.heapr --to pprof",
+        "export cut.heapr --to speedscope",
+        "export cut.heapr --to flamegraph",
+        "diff trace.heapr cut.heapr --fail-if-growth 1T",
+        "diff cut.heapr trace.heapr --fail-if-growth 1T",
+        "diff trace.heapr cut.heapr --format csv",
+    ] {
+        let outcome = heapr(&recording, words);
+        assert_eq!(outcome.status, 0, "{words}: {}", outcome.stderr);
+        let lines = outcome.stderr.lines().filter(|line| line.starts_with(said)).count();
+        assert_eq!(lines, 1, "{words}: {}", outcome.stderr);
+        assert!(!outcome.stderr.contains("heapr: trace.heapr"), "{words}: {}", outcome.stderr);
+    }
+    let outcome = heapr(&recording, "diff trace.heapr cut.heapr --format json");
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    let diff: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let count = |side: &str| diff[side]["warnings"].as_array().unwrap().len();
+    assert!(count("before") == 0 && count("after") > 0, "{diff}");
+}
+
+#[test]
+fn a_file_without_events_says_so_where_they_are_needed() {
+    let recording = recorded(&["--quiet", "--mode", "snapshot", "--snapshot-at-exit"]);
+    for words in [
+        "report trace.heapr --size 1 100",
+        "report trace.heapr --at peak",
+        "report trace.heapr --range 0 1s",
+        "report trace.heapr --lifetime 0 1s",
+        "report trace.heapr --temporary",
+        "report trace.heapr --by-thread",
+        "report trace.heapr --histogram size",
+        "export trace.heapr --to collapsed --size 1 100",
+        "diff trace.heapr trace.heapr --size 1 100",
+    ] {
+        refuses(&recording, words, "no events");
+    }
+    let count = |words: &[&str]| recording.json(words)["totals"]["alloc_count"].as_u64().unwrap();
+    assert!(count(&["report", "--totals"]) > 0);
+    assert!(count(&["report", "--snapshot", "last", "--size", "1", "100000"]) > 0);
+}
+
+#[test]
+fn the_layout_of_xperf_refuses_what_it_has_not() {
+    let recording = recorded(&["--quiet"]);
+    for option in ["--invert", "--histogram size"] {
+        refuses(&recording, &format!("report trace.heapr --layout xperf {option}"), "--layout xperf");
+    }
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_error() {
+    let recording = recorded(&["--quiet"]);
+    for words in ["diff trace.heapr trace.heapr --format json", "report trace.heapr --format json"] {
+        let mut heapr = Command::new(HEAPR);
+        heapr.current_dir(recording.folder()).args(words.split(' '));
+        let mut child = heapr.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{words}: {said}");
+    }
+}
+
+#[test]
+fn frees_are_the_same_whatever_is_asked() {
+    let recording = recorded(&["--quiet"]);
+    let frees = |words: &[&str]| recording.json(words)["totals"]["free_count"].as_u64().unwrap();
+    let whole = frees(&["report", "--totals"]);
+    assert!(whole > 0);
+    for words in [
+        &["report", "--by-thread"][..],
+        &["report", "--histogram", "lifetime"],
+        &["report", "--range", "0", "100s"],
+    ] {
+        assert_eq!(frees(words), whole, "{words:?}");
+    }
+}
