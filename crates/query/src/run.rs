@@ -151,7 +151,7 @@ fn is_without_events(trace: &Trace) -> bool {
         Ok(None) => trace.snapshots().iter().any(|snapshot| snapshot.block_count > 0),
         Err(_) => true,
     };
-    trace.event_count() == 0 && is_counted()
+    trace.event_count() == 0 && trace.event_chunks().next().is_none() && is_counted()
 }
 
 /// What the answers are made of.
