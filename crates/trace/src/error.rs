@@ -40,6 +40,18 @@ pub enum Error {
         /// What is wrong.
         what: &'static str,
     },
+    /// To be written to, but without a sound trailer at its end.
+    #[error("the recording has not ended, or it did not end in order")]
+    Unfinished,
+    /// To be written to, but somebody else does.
+    #[error("another program is writing to the file")]
+    InUse,
+    /// More symbols than a chunk can hold.
+    #[error("{bytes} bytes of symbols are more than a trace can hold")]
+    SymbolsTooLarge {
+        /// How many.
+        bytes: u64,
+    },
 }
 
 /// A result with this crate's error.

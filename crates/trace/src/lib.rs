@@ -35,5 +35,5 @@ pub use reader::{Checkpoint, EventReader, Trace};
 pub use snapshot::{Snapshot, SnapshotColumns, SnapshotProcess, SnapshotTrigger};
 pub use source::ReadAt;
 pub use stacks::StackTable;
-pub use symbols::embed_symbols;
+pub use symbols::SymbolEmbedder;
 pub use writer::{TraceWriter, WindowEnd};

@@ -1,5 +1,6 @@
 //! Reading a trace: the chunks are found, the small tables read; stacks, summary and events on demand.
 
+mod checking;
 mod event_reader;
 mod opening;
 
@@ -130,7 +131,7 @@ impl Trace {
     }
 
     /// What of the frame, the tables and the stack tree could not be used. Events are read later: see
-    /// [`EventReader::damage`].
+    /// [`EventReader::damage`], or [`Trace::check`] for all chunks.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         self.all_damage.get_or_init(|| [self.damage.as_slice(), &self.loaded_stacks().1].concat())

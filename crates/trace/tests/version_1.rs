@@ -1,9 +1,9 @@
 //! A file of format version 1, written once and never again: whoever changes the reader finds out here.
 
 use heapr_trace::{
-    Action, Block, Event, HeapId, Loss, Mapping, Marker, Module, ModuleIndex, Process, ProcessIndex,
-    ProcessOrigin, RssSample, Session, StackIndex, StackNode, StackTotals, Summary, System, Thread,
-    ThreadIndex, Totals, Trace, TraceWriter, embed_symbols,
+    Action, Block, Error, Event, HeapId, Loss, Mapping, Marker, Module, ModuleIndex, Process, ProcessIndex,
+    ProcessOrigin, RssSample, Session, StackIndex, StackNode, StackTotals, Summary, SymbolEmbedder, System,
+    Thread, ThreadIndex, Totals, Trace, TraceWriter,
 };
 
 const STORED: &[u8] = include_bytes!("data/version-1.heapr");
@@ -298,16 +298,25 @@ fn any_byte_changed_is_damage_and_no_panic() {
     }
 }
 
+fn stored_in(directory: &tempfile::TempDir, bytes: &[u8]) -> std::path::PathBuf {
+    let path = directory.path().join("trace");
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn embed(path: &std::path::Path, bundle: &[u8]) -> heapr_trace::Result<bool> {
+    SymbolEmbedder::open(path)?.embed(bundle)
+}
+
 #[test]
 fn embedding_symbols_that_is_cut_short_loses_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("trace");
-    std::fs::write(&path, STORED).unwrap();
+    let path = stored_in(&directory, STORED);
     for bundle in [b"first".as_slice(), b"second"] {
-        embed_symbols(&path, bundle).unwrap();
+        assert!(embed(&path, bundle).unwrap());
         let trace = Trace::open(&path).unwrap();
         assert_eq!(trace.embedded_symbols().unwrap().as_deref(), Some(bundle));
-        assert!(trace.is_complete() && trace.damage().is_empty());
+        assert!(trace.is_complete() && trace.check().is_empty());
     }
     let whole = std::fs::read(&path).unwrap();
     check(whole.clone());
@@ -315,5 +324,76 @@ fn embedding_symbols_that_is_cut_short_loses_nothing() {
         let trace = Trace::from_source(Box::new(whole[..length].to_vec())).unwrap();
         assert_eq!(trace.event_count(), events().len() as u64, "cut at {length}");
         assert_eq!(trace.summary().unwrap().unwrap(), summary(), "cut at {length}");
+    }
+}
+
+#[test]
+fn symbols_that_are_there_are_not_embedded_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = stored_in(&directory, STORED);
+    assert!(embed(&path, b"names").unwrap());
+    let once = std::fs::read(&path).unwrap();
+    assert!(!embed(&path, b"names").unwrap());
+    assert!(std::fs::read(&path).unwrap() == once, "the file was changed");
+}
+
+#[test]
+fn a_file_without_its_end_is_not_written_to() {
+    let directory = tempfile::tempdir().unwrap();
+    for length in [STORED.len() - 1, STORED.len() - 24, STORED.len() - 100, 16] {
+        let path = stored_in(&directory, &STORED[..length]);
+        assert!(matches!(embed(&path, b"names"), Err(Error::Unfinished)), "cut at {length}");
+        assert!(std::fs::read(&path).unwrap() == STORED[..length], "cut at {length}");
+    }
+}
+
+#[test]
+fn a_damaged_file_is_not_written_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = Trace::from_source(Box::new(STORED.to_vec())).unwrap();
+    for chunk in trace.chunks() {
+        for place in [chunk.offset + 5, chunk.offset + 48 + u64::from(chunk.stored_bytes) / 2] {
+            let mut file = STORED.to_vec();
+            file[place as usize] ^= 8;
+            let path = stored_in(&directory, &file);
+            let refusal = embed(&path, b"names").unwrap_err();
+            assert!(matches!(refusal, Error::Damaged { offset, .. } if offset == chunk.offset), "{refusal}");
+            assert!(std::fs::read(&path).unwrap() == file, "{chunk:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_changed_meanwhile_is_not_written_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = stored_in(&directory, STORED);
+    let embedder = SymbolEmbedder::open(&path).unwrap();
+    assert!(matches!(SymbolEmbedder::open(&path), Err(Error::InUse)), "two at a time");
+    // As a recorder that overwrites the file does.
+    let begun = [&STORED[..16], &vec![0; STORED.len()]].concat();
+    std::fs::write(&path, &begun).unwrap();
+    assert!(matches!(embedder.embed(b"names"), Err(Error::InUse)));
+    assert!(std::fs::read(&path).unwrap() == begun);
+}
+
+#[test]
+fn a_check_finds_damage_in_chunks_of_every_kind() {
+    let check = |place: u64| {
+        let mut file = STORED.to_vec();
+        file[place as usize] ^= 8;
+        Trace::from_source(Box::new(file)).unwrap().check()
+    };
+    let trace = Trace::from_source(Box::new(STORED.to_vec())).unwrap();
+    assert_eq!(trace.check(), []);
+    let mut end = 0;
+    for chunk in trace.chunks() {
+        let bytes = 48 + u64::from(chunk.stored_bytes);
+        end = chunk.offset + bytes;
+        let found = check(end - 1);
+        assert_eq!((found.len(), found[0].offset, found[0].bytes), (1, chunk.offset, bytes), "{chunk:?}");
+    }
+    // The index and the trailer.
+    for place in [end + 1, end + 50, STORED.len() as u64 - 22, STORED.len() as u64 - 12] {
+        assert!(check(place).iter().any(|damage| damage.offset <= place), "{place}");
     }
 }

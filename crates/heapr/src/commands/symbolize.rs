@@ -1,11 +1,15 @@
 //! `heapr symbolize`: embeds the symbols in a trace.
 
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use heapr_query::{Action, CullList, GroupBy, Query, SortKey};
 use heapr_symbols::encode_bundle;
+use heapr_trace::{Error, SymbolEmbedder};
 
 use crate::commands::report::open;
 use crate::report::names::{NameArguments, TraceNames};
@@ -26,18 +30,48 @@ pub(crate) struct SymbolizeArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: SymbolizeArguments) -> anyhow::Result<ExitCode> {
-    let target = match &arguments.output {
-        None => arguments.file.clone(),
-        Some(copy) => {
-            open(&arguments.file)?;
-            anyhow::ensure!(!copy.exists(), "{} exists: name another file", copy.display());
-            std::fs::copy(&arguments.file, copy)
-                .with_context(|| format!("cannot copy {} to {}", arguments.file.display(), copy.display()))?;
-            copy.clone()
-        }
+    let SymbolizeArguments { file, names, output } = arguments;
+    let Some(output) = output else {
+        embed(&file, &file, &names)?;
+        return Ok(ExitCode::SUCCESS);
     };
-    let trace = open(&target)?;
-    let mut names = TraceNames::new(&trace, &arguments.names).keep_tables();
+    if !open(&file)?.is_complete() {
+        return Err(refusal(&file, &Error::Unfinished));
+    }
+    copy(&file, &output)?;
+    if let Err(error) = embed(&file, &output, &names) {
+        // Half a copy is of no use to anybody.
+        let _ = std::fs::remove_file(&output);
+        return Err(error);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a new file `to` with the contents and the mode of `from`.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let mut source = File::open(from).with_context(|| format!("cannot read {}", from.display()))?;
+    let target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
+    let mut target = match target {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            anyhow::bail!("{} exists: name another file", to.display())
+        }
+        target => target.with_context(|| format!("cannot write {}", to.display()))?,
+    };
+    let outcome = std::io::copy(&mut source, &mut target).and_then(|_| {
+        let mode = source.metadata()?.permissions().mode();
+        // So that the symbols can be written.
+        target.set_permissions(Permissions::from_mode(mode & 0o777 | 0o200))
+    });
+    outcome.map_err(|error| {
+        let _ = std::fs::remove_file(to);
+        anyhow::Error::new(error).context(format!("cannot copy {} to {}", from.display(), to.display()))
+    })
+}
+
+/// Embeds the symbols in `target`: `file` itself or its copy.
+fn embed(file: &Path, target: &Path, arguments: &NameArguments) -> anyhow::Result<()> {
+    let embedder = SymbolEmbedder::open(target).map_err(|error| refusal(file, &error))?;
+    let mut names = TraceNames::new(embedder.trace(), arguments).keep_tables();
     // Whatever asks for all stacks with nothing culled asks for every name.
     let query = Query {
         cull: CullList::empty(),
@@ -45,19 +79,37 @@ pub(crate) fn run(arguments: SymbolizeArguments) -> anyhow::Result<ExitCode> {
         top: 1,
         ..Query::default()
     };
-    heapr_query::run(&trace, &query, &mut names)?;
+    let report = heapr_query::run(embedder.trace(), &query, &mut names)?;
+    if let Some(damage) = report.damage.first() {
+        return Err(refusal(file, &Error::Damaged { offset: damage.offset, what: damage.what }));
+    }
     let bundle = encode_bundle(names.tables.iter().map(|(key, table)| (key, table)));
-    drop(trace);
-    heapr_trace::embed_symbols(&target, &bundle)
-        .map_err(|error| anyhow::anyhow!("{}: {error}", target.display()))?;
+    let is_new = embedder.embed(&bundle).map_err(|error| anyhow::anyhow!("{}: {error}", target.display()))?;
     let addresses: usize = names.tables.iter().map(|(_, table)| table.len()).sum();
     println!(
-        "{}: {} address{} in {}, {} of symbols",
+        "{}: {} address{} in {}, {} of symbols{}",
         target.display(),
         count(addresses as u64),
         if addresses == 1 { "" } else { "es" },
         plural(names.tables.len() as u64, "module"),
-        bytes(bundle.len() as u64)
+        bytes(bundle.len() as u64),
+        if is_new { "" } else { ": they were there already" },
     );
-    Ok(ExitCode::SUCCESS)
+    Ok(())
+}
+
+/// Why nothing is embedded in a file, and what can be done with it as it is.
+fn refusal(file: &Path, error: &Error) -> anyhow::Error {
+    let file = file.display();
+    match error {
+        Error::Unfinished => anyhow::anyhow!(
+            "{file}: {error}: symbols are embedded only in a whole file (heapr report reads this one up to its last \
+             flush, and finds names itself)"
+        ),
+        Error::Damaged { .. } => anyhow::anyhow!(
+            "{file}: {error}: symbols are embedded only in a sound file (heapr report reads what is sound in this one, \
+             and finds names itself)"
+        ),
+        _ => anyhow::anyhow!("{file}: {error}"),
+    }
 }

@@ -13,6 +13,7 @@ mod passthrough;
 mod reading;
 mod recording;
 mod signals;
+mod symbolize;
 mod valgrind_oracle;
 mod victim_build;
 mod victims;

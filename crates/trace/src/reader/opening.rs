@@ -105,8 +105,8 @@ impl Trace {
         while offset < size {
             let Some(header) = self.header_at(offset)? else {
                 let next = self.next_chunk(offset + 1, size)?;
-                if !self.is_trailer(offset, next)? {
-                    self.damage.push(Damage { offset, bytes: next - offset, what: "no chunk begins here" });
+                if let Some(what) = self.wrong_between(offset, next)? {
+                    self.damage.push(Damage { offset, bytes: next - offset, what });
                 }
                 offset = next;
                 continue;
@@ -120,18 +120,29 @@ impl Trace {
                 });
                 break;
             }
+            let info = header.info(offset);
             if header.kind != ChunkKind::Index as u16 {
-                self.chunks.push(header.info(offset));
+                self.chunks.push(info);
+            } else if let Err(error) = self.streams::<1>(&info) {
+                // Why there is no trailer to be believed, maybe.
+                self.note(&info, &error);
             }
             offset = end;
         }
         Ok(())
     }
 
-    fn is_trailer(&self, offset: u64, next: u64) -> Result<bool> {
+    /// What is wrong with the bytes between two chunks: nothing if they are a trailer.
+    fn wrong_between(&self, offset: u64, next: u64) -> Result<Option<&'static str>> {
         let mut bytes = [0; TRAILER_BYTES];
         let count = read_up_to(&*self.source, &mut bytes, offset)?;
-        Ok(count == TRAILER_BYTES && bytes[..8] == TRAILER_MAGIC && next == offset + TRAILER_BYTES as u64)
+        let is_trailer =
+            count == TRAILER_BYTES && bytes[..8] == TRAILER_MAGIC && next == offset + TRAILER_BYTES as u64;
+        Ok(match is_trailer {
+            true if index_offset(&bytes).is_some() => None,
+            true => Some("the trailer's checksum is wrong"),
+            false => Some("no chunk begins here"),
+        })
     }
 
     /// Offset of the next sound chunk header at or behind `from`, or the file's end. Each byte is read once: a file full of
@@ -179,13 +190,20 @@ impl Trace {
         });
     }
 
-    /// The unpacked streams of a chunk.
-    pub(crate) fn streams<const N: usize>(&self, info: &ChunkInfo) -> Result<[Vec<u8>; N]> {
+    /// The header of a chunk, as the index has it.
+    pub(super) fn header_of(&self, info: &ChunkInfo) -> Result<ChunkHeader> {
         let damaged = |what| Error::Damaged { offset: info.offset, what };
         let header = self.header_at(info.offset)?.ok_or(damaged("no chunk begins here"))?;
         if header.info(info.offset) != *info {
             return Err(damaged("the chunk is not as the index says"));
         }
+        Ok(header)
+    }
+
+    /// The unpacked streams of a chunk.
+    pub(crate) fn streams<const N: usize>(&self, info: &ChunkInfo) -> Result<[Vec<u8>; N]> {
+        let damaged = |what| Error::Damaged { offset: info.offset, what };
+        let header = self.header_of(info)?;
         let mut payload = vec![0; header.stored_bytes as usize];
         if read_up_to(&*self.source, &mut payload, info.offset + CHUNK_HEADER_BYTES as u64)? < payload.len() {
             return Err(damaged("the file ends within this chunk"));
