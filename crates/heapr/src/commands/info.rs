@@ -34,11 +34,13 @@ pub(crate) fn run(arguments: InfoArguments) -> anyhow::Result<ExitCode> {
     let trace = open(&file)?;
     let shown = file.display().to_string();
     let file_bytes = std::fs::metadata(&file).with_context(|| format!("cannot read {shown}"))?.len();
+    // Also of what is otherwise read only on demand: events, checkpoints, the blocks of snapshots.
+    let damaged = trace.check();
     let mut out = BufWriter::new(std::io::stdout().lock());
     match format {
-        Format::Text => text::write_text(&mut out, &trace, &shown, file_bytes, terminal_width())?,
+        Format::Text => text::write_text(&mut out, &trace, &shown, file_bytes, &damaged, terminal_width())?,
         Format::Json => {
-            serde_json::to_writer_pretty(&mut out, &json::value(&trace, &shown, file_bytes))?;
+            serde_json::to_writer_pretty(&mut out, &json::value(&trace, &shown, file_bytes, &damaged))?;
             writeln!(out)?;
         }
     }

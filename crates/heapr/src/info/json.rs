@@ -1,14 +1,14 @@
 //! `heapr info --format json`: everything, with the schema `heapr.info/1`.
 
-use heapr_trace::{Loss, Process, ProcessOrigin, Trace};
+use heapr_trace::{Damage, Loss, Process, ProcessOrigin, Trace};
 use serde_json::{Map, Value, json};
 
 use crate::snapshot_native::snapshot_json;
 
 use super::{End, end_of, hexadecimal, kind_name, whole_loss};
 
-/// The whole as one value. `file_bytes`: size of the file.
-pub(crate) fn value(trace: &Trace, file: &str, file_bytes: u64) -> Value {
+/// The whole as one value. `file_bytes`: size of the file; `damaged`: all damage in it.
+pub(crate) fn value(trace: &Trace, file: &str, file_bytes: u64, damaged: &[Damage]) -> Value {
     json!({
         "schema": "heapr.info/1",
         "file": file,
@@ -30,7 +30,7 @@ pub(crate) fn value(trace: &Trace, file: &str, file_bytes: u64) -> Value {
         "loss": loss(&whole_loss(trace)),
         "losses": losses(trace),
         "statistics": statistics(trace),
-        "damage": damage(trace),
+        "damage": damage(damaged),
     })
 }
 
@@ -182,9 +182,9 @@ fn statistics(trace: &Trace) -> Map<String, Value> {
     statistics.map(|statistic| (statistic.name.clone(), Value::from(statistic.value))).collect()
 }
 
-fn damage(trace: &Trace) -> Vec<Value> {
-    let damage = trace.damage().iter();
-    damage
+fn damage(damaged: &[Damage]) -> Vec<Value> {
+    damaged
+        .iter()
         .map(|damage| json!({"offset": damage.offset, "bytes": damage.bytes, "what": damage.what}))
         .collect()
 }

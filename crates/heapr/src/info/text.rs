@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use heapr_trace::{Process, ProcessOrigin, Trace};
+use heapr_trace::{Damage, Process, ProcessOrigin, Trace};
 
 use super::{End, end_of, hexadecimal, kind_name, whole_loss};
 use crate::report::frame_text::{cut_middle, printable};
@@ -16,17 +16,18 @@ const LIST_LINES_MAX: usize = 40;
 /// Column in which values begin.
 const VALUE_COLUMN: usize = 14;
 
-/// Prints it all in lines of at most `width` columns.
+/// Prints it all in lines of at most `width` columns. `damaged`: all damage in the file.
 pub(crate) fn write_text(
     out: &mut dyn Write,
     trace: &Trace,
     file: &str,
     file_bytes: u64,
+    damaged: &[Damage],
     width: usize,
 ) -> io::Result<()> {
     let mut page = Page { out, width };
     page.head(trace, file, file_bytes)?;
-    page.damage(trace)?;
+    page.damage(damaged)?;
     page.system(trace)?;
     page.session(trace)?;
     page.markers(trace)?;
@@ -84,12 +85,12 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn damage(&mut self, trace: &Trace) -> io::Result<()> {
-        for damage in trace.damage().iter().take(LIST_LINES_MAX) {
+    fn damage(&mut self, damaged: &[Damage]) -> io::Result<()> {
+        for damage in damaged.iter().take(LIST_LINES_MAX) {
             let size = plural(damage.bytes, "byte");
             writeln!(self.out, "DAMAGE: {size} at offset {}: {}", damage.offset, damage.what)?;
         }
-        if let Some(left_out @ 1..) = trace.damage().len().checked_sub(LIST_LINES_MAX) {
+        if let Some(left_out @ 1..) = damaged.len().checked_sub(LIST_LINES_MAX) {
             writeln!(self.out, "DAMAGE: … at {}", plural(left_out as u64, "more place"))?;
         }
         Ok(())

@@ -7,6 +7,7 @@
 mod bounded_run;
 mod gdb_oracle;
 mod header;
+mod info;
 mod native_snapshots;
 mod own_heaps;
 mod passthrough;

@@ -25,7 +25,7 @@ fn a_file_that_is_not_whole_is_refused_and_left_alone() {
         for options in [&["symbolize", "x.heapr"][..], &["symbolize", "x.heapr", "-o", "copy.heapr"]] {
             std::fs::write(&file, bytes).unwrap();
             let outcome = heapr(scratch.path(), options);
-            assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""));
+            assert_eq!((outcome.status, outcome.stdout.as_str()), (2, ""));
             assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
             assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
             assert!(outcome.stderr.contains("x.heapr") && outcome.stderr.contains("heapr report"));
@@ -50,6 +50,6 @@ fn a_second_time_changes_nothing() {
     assert_eq!(heapr(scratch.path(), &["symbolize", "x.heapr", "-o", "copy.heapr"]).status, 0);
     assert!(std::fs::read(scratch.path().join("copy.heapr")).unwrap() == once);
     let refused = heapr(scratch.path(), &["symbolize", "copy.heapr", "-o", "x.heapr"]);
-    assert!(refused.status == 1 && refused.stderr.contains("x.heapr exists"), "{refused:?}");
+    assert!(refused.status == 2 && refused.stderr.contains("x.heapr exists"), "{refused:?}");
     assert!(std::fs::read(&file).unwrap() == once);
 }

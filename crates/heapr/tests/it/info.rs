@@ -1,0 +1,36 @@
+//! `heapr info`: damage is told wherever in the file it is.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::bounded_run;
+use crate::recording::HEAPR;
+
+const STORED: &[u8] = include_bytes!("../../../trace/tests/data/version-1.heapr");
+
+#[test]
+fn damage_in_chunks_of_every_kind_is_told() {
+    let scratch = tempfile::tempdir().unwrap();
+    let info = |bytes: &[u8], format: &str| {
+        std::fs::write(scratch.path().join("x.heapr"), bytes).unwrap();
+        let mut command = Command::new(HEAPR);
+        command.args(["info", "x.heapr", "--format", format]).current_dir(scratch.path());
+        let outcome = bounded_run::run(command, scratch.path(), Duration::from_secs(30));
+        assert_eq!(outcome.status, 0, "{}", outcome.stderr);
+        outcome.stdout
+    };
+    let whole: Value = serde_json::from_str(&info(STORED, "json")).unwrap();
+    assert_eq!(whole["damage"].as_array().unwrap().len(), 0, "{whole}");
+    assert!(!info(STORED, "text").contains("DAMAGE"));
+    for chunk in whole["chunks"].as_array().unwrap() {
+        let mut file = STORED.to_vec();
+        let offset = chunk["offset"].as_u64().unwrap();
+        file[offset as usize + 48 + chunk["stored_bytes"].as_u64().unwrap() as usize - 1] ^= 8;
+        let damaged: Value = serde_json::from_str(&info(&file, "json")).unwrap();
+        assert_eq!(damaged["damage"][0]["offset"].as_u64(), Some(offset), "{chunk}");
+        let text = info(&file, "text");
+        assert_eq!(text.matches("DAMAGE").count(), 1, "{chunk}: {text}");
+    }
+}
