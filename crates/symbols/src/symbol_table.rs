@@ -84,6 +84,74 @@ impl SymbolTable {
         self.text(frame.file)
     }
 
+    /// How much is known of an address: 0 nothing, 1 a place in the source, 2 a name, 3 a name and a line.
+    fn detail(&self, svma: u64) -> u8 {
+        let Some(outermost) = self.frames(svma).and_then(<[Frame]>::last) else { return 0 };
+        match (self.symbol(outermost), outermost.line()) {
+            (None, _) => 1,
+            (Some(_), 0) => 2,
+            (Some(_), _) => 3,
+        }
+    }
+
+    /// Whether there is a name for an address.
+    #[must_use]
+    pub fn has_name(&self, svma: u64) -> bool {
+        self.detail(svma) >= 2
+    }
+
+    /// Number of addresses with a name.
+    #[must_use]
+    pub fn named_count(&self) -> usize {
+        self.svmas.iter().filter(|&&svma| self.has_name(svma)).count()
+    }
+
+    /// Takes the frames of those of `svmas` of which `other` knows more: a name where there is none, and with
+    /// `lines_count` a line for a name that has none.
+    pub fn improve(&mut self, other: &Self, svmas: &[u64], lines_count: bool) {
+        let most = if lines_count { 3 } else { 2 };
+        let is_better = |svma: u64| match self.frames(svma) {
+            None => other.frames(svma).is_some(),
+            Some(_) => other.detail(svma).min(most) > self.detail(svma),
+        };
+        let mut better: Vec<u64> = svmas.iter().copied().filter(|&svma| is_better(svma)).collect();
+        better.sort_unstable();
+        better.dedup();
+        if better.is_empty() {
+            return;
+        }
+        // Built anew, so that no text stays that nothing refers to.
+        let mut kept: Vec<u64> = self.svmas.clone();
+        kept.retain(|svma| better.binary_search(svma).is_err());
+        let mut built = Self::default();
+        let mut entries = Vec::with_capacity(kept.len() + better.len());
+        for (from, svmas) in [(&*self, kept), (other, better)] {
+            for svma in svmas {
+                let frames = from.frames(svma).unwrap_or_default().iter();
+                let copy = |frame: &Frame| {
+                    let line = Some(frame.line()).filter(|&line| line != 0);
+                    built.frame(from.symbol(frame), from.file(frame), line, frame.is_inlined())
+                };
+                entries.push((svma, frames.map(copy).collect()));
+            }
+        }
+        built.extend(entries);
+        *self = built;
+    }
+
+    /// A table of names without more.
+    #[must_use]
+    pub fn of_names<'a>(names: impl IntoIterator<Item = (u64, &'a str)>) -> Self {
+        let mut table = Self::default();
+        let entries = names.into_iter().map(|(svma, name)| {
+            let frame = table.frame(Some(name), None, None, false);
+            (svma, vec![frame])
+        });
+        let entries = entries.collect();
+        table.extend(entries);
+        table
+    }
+
     fn text(&self, number: u32) -> Option<&str> {
         let place = (number as usize).checked_sub(1)?;
         let end = *self.ends.get(place)? as usize;

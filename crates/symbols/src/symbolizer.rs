@@ -95,18 +95,29 @@ impl Symbolizer {
     /// # Errors
     /// Why the module has no names at all.
     pub fn resolve(&self, key: &ModuleKey, svmas: &[u64]) -> Result<SymbolTable, Unresolved> {
-        let embedded = self.embedded.get(key);
-        if let Some(table) = embedded
-            && svmas.iter().all(|&svma| table.frames(svma).is_some())
-        {
-            return Ok(table.clone());
+        let Some(embedded) = self.embedded.get(key) else { return self.resolve_from_files(key, svmas) };
+        if svmas.iter().all(|&svma| embedded.has_name(svma)) {
+            return Ok(embedded.clone());
         }
-        let files = match (debug_file::find(key, &self.options), embedded) {
-            (Ok(files), _) => files,
-            // What is embedded still names most of them.
-            (Err(_), Some(table)) => return Ok(table.clone()),
-            (Err(reason), None) => return Err(reason),
-        };
+        let mut table = embedded.clone();
+        // What had no name when the symbols were embedded may have one in the files that are here; what has one keeps it.
+        if let Ok(found) = self.resolve_from_files(key, svmas) {
+            table.improve(&found, svmas, false);
+        }
+        Ok(table)
+    }
+
+    /// What the bundles hold.
+    pub fn embedded(&self) -> impl Iterator<Item = (&ModuleKey, &SymbolTable)> {
+        self.embedded.iter()
+    }
+
+    /// As [`Self::resolve`], without what is embedded.
+    ///
+    /// # Errors
+    /// Why the module has no names at all.
+    pub fn resolve_from_files(&self, key: &ModuleKey, svmas: &[u64]) -> Result<SymbolTable, Unresolved> {
+        let files = debug_file::find(key, &self.options)?;
         let identity = cache::identity(&files);
         let cached =
             self.options.cache_dir.as_deref().and_then(|directory| cache::load(directory, key, &identity));

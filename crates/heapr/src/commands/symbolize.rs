@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use heapr_query::{Action, CullList, GroupBy, Query, SortKey};
-use heapr_symbols::encode_bundle;
+use heapr_symbols::{SymbolTable, encode_bundle};
 use heapr_trace::{Error, SymbolEmbedder};
 
 use crate::commands::report::open;
@@ -83,9 +83,9 @@ fn embed(file: &Path, target: &Path, arguments: &NameArguments) -> anyhow::Resul
     if let Some(damage) = report.damage.first() {
         return Err(refusal(file, &Error::Damaged { offset: damage.offset, what: damage.what }));
     }
-    let bundle = encode_bundle(names.tables.iter().map(|(key, table)| (key, table)));
+    let bundle = encode_bundle(&names.tables);
     let is_new = embedder.embed(&bundle).map_err(|error| anyhow::anyhow!("{}: {error}", target.display()))?;
-    let addresses: usize = names.tables.iter().map(|(_, table)| table.len()).sum();
+    let addresses: usize = names.tables.values().map(SymbolTable::named_count).sum();
     println!(
         "{}: {} address{} in {}, {} of symbols{}",
         target.display(),

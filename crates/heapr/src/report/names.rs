@@ -1,6 +1,6 @@
 //! Names for a query: what is embedded in the trace, the modules' files, perf maps for code made at run time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -32,8 +32,8 @@ pub(crate) struct TraceNames {
     keys: Vec<ModuleKey>,
     pids: Vec<u32>,
     perf_maps: HashMap<u32, PerfMap>,
-    /// What was resolved, for a bundle.
-    pub(crate) tables: Vec<(ModuleKey, SymbolTable)>,
+    /// For a bundle: what was embedded, and what was resolved on top of it.
+    pub(crate) tables: BTreeMap<ModuleKey, SymbolTable>,
     keeps_tables: bool,
 }
 
@@ -57,15 +57,28 @@ impl TraceNames {
             keys: keys.collect(),
             pids: trace.processes().iter().map(|process| process.pid).collect(),
             perf_maps: HashMap::new(),
-            tables: Vec::new(),
+            tables: BTreeMap::new(),
             keeps_tables: false,
         }
     }
 
-    /// Keeps what is resolved in `tables`.
+    /// Keeps what is resolved in `tables`, and looks into the modules' files even for what has embedded names: they may
+    /// tell more.
     pub(crate) fn keep_tables(mut self) -> Self {
         self.keeps_tables = true;
+        let embedded = self.symbolizer.embedded();
+        self.tables = embedded.map(|(key, table)| (key.clone(), table.clone())).collect();
         self
+    }
+
+    /// Adds what the files tell of a module to what is kept; gives all that is known of it.
+    fn keep(&mut self, key: &ModuleKey, svmas: &[u64]) -> Option<&SymbolTable> {
+        if let Ok(found) = self.symbolizer.resolve_from_files(key, svmas) {
+            // Of a file without a build-id nobody knows whether it is the one that was recorded.
+            let lines_count = !key.build_id.is_empty();
+            self.tables.entry(key.clone()).or_default().improve(&found, svmas, lines_count);
+        }
+        self.tables.get(key)
     }
 }
 
@@ -86,8 +99,16 @@ fn read_perf_map(path: &Path) -> Option<Vec<u8>> {
 
 impl SymbolSource for TraceNames {
     fn resolve(&mut self, module: ModuleIndex, svmas: &[u64], sink: &mut FrameSink<'_>) {
-        let Some(key) = self.keys.get(module.0 as usize) else { return };
-        let Ok(table) = self.symbolizer.resolve(key, svmas) else { return };
+        let Some(key) = self.keys.get(module.0 as usize).cloned() else { return };
+        let resolved;
+        let table = if self.keeps_tables {
+            let Some(kept) = self.keep(&key, svmas) else { return };
+            kept
+        } else {
+            resolved = self.symbolizer.resolve(&key, svmas);
+            let Ok(table) = &resolved else { return };
+            table
+        };
         let mut frames = Vec::new();
         for (number, &svma) in svmas.iter().enumerate() {
             let Some(found) = table.frames(svma).filter(|found| !found.is_empty()) else { continue };
@@ -99,9 +120,6 @@ impl SymbolSource for TraceNames {
                 is_inlined: frame.is_inlined(),
             }));
             sink(number, &frames);
-        }
-        if self.keeps_tables {
-            self.tables.push((key.clone(), table));
         }
     }
 
