@@ -112,6 +112,12 @@ impl Symbolizer {
         self.embedded.iter()
     }
 
+    /// What the bundles hold of a module.
+    #[must_use]
+    pub fn embedded_of(&self, key: &ModuleKey) -> Option<&SymbolTable> {
+        self.embedded.get(key)
+    }
+
     /// As [`Self::resolve`], without what is embedded.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use heapr_symbols::{SymbolTable, encode_bundle};
 use heapr_trace::{Error, SymbolEmbedder};
 
 use crate::commands::report::open;
-use crate::report::names::{NameArguments, TraceNames};
+use crate::report::names::{NameArguments, TraceNames, is_module};
 use crate::report::quantity::{bytes, count, plural};
 
 /// Arguments of `heapr symbolize`.
@@ -86,12 +86,14 @@ fn embed(file: &Path, target: &Path, arguments: &NameArguments) -> anyhow::Resul
     let bundle = encode_bundle(&names.tables);
     let is_new = embedder.embed(&bundle).map_err(|error| anyhow::anyhow!("{}: {error}", target.display()))?;
     let addresses: usize = names.tables.values().map(SymbolTable::named_count).sum();
+    let modules = names.tables.keys().filter(|key| is_module(key)).count();
     println!(
-        "{}: {} address{} in {}, {} of symbols{}",
+        "{}: {} address{} in {}{}, {} of symbols{}",
         target.display(),
         count(addresses as u64),
         if addresses == 1 { "" } else { "es" },
-        plural(names.tables.len() as u64, "module"),
+        plural(modules as u64, "module"),
+        if modules == names.tables.len() { "" } else { " and code made at run time" },
         bytes(bundle.len() as u64),
         if is_new { "" } else { ": they were there already" },
     );

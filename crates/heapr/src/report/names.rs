@@ -14,6 +14,9 @@ use rustix::fs::{Mode, OFlags};
 /// Largest perf map that is read.
 const PERF_MAP_BYTES_MAX: u64 = 256 << 20;
 
+/// How the path begins that stands for a process's code outside of all modules; its index follows.
+const RUN_TIME_CODE: &str = "[process ";
+
 /// Where names are looked for.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct NameArguments {
@@ -125,19 +128,44 @@ impl SymbolSource for TraceNames {
 
     fn resolve_unmapped(&mut self, process: ProcessIndex, avmas: &[u64], sink: &mut FrameSink<'_>) {
         let Some(&pid) = self.pids.get(process.0 as usize) else { return };
+        let key = run_time_code_of(process);
+        let embedded = self.symbolizer.embedded_of(&key);
+        let embedded_name = |avma: u64| {
+            let table = embedded?;
+            table.frames(avma)?.last().and_then(|frame| table.symbol(frame))
+        };
         let map = self.perf_maps.entry(pid).or_insert_with(|| {
             let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
             PerfMap::parse(&read_perf_map(&path).unwrap_or_default())
         });
         for (number, &avma) in avmas.iter().enumerate() {
-            if let Some(name) = map.find(avma) {
+            // What is embedded goes first: the process of this number may be another by now, on another machine it is.
+            if let Some(name) = embedded_name(avma).or_else(|| map.find(avma)) {
                 sink(
                     number,
                     &[SourceFrame { symbol: Some(name), file: None, line: None, is_inlined: false }],
                 );
             }
         }
+        if self.keeps_tables {
+            let names = avmas.iter().filter_map(|&avma| Some((avma, map.find(avma)?)));
+            let found = SymbolTable::of_names(names);
+            if !found.is_empty() {
+                self.tables.entry(key).or_default().improve(&found, avmas, false);
+            }
+        }
     }
+}
+
+/// Stands in a bundle for the code that a process made at run time, with running addresses. No module has such a path,
+/// and a reader that does not know of it never asks for it.
+fn run_time_code_of(process: ProcessIndex) -> ModuleKey {
+    ModuleKey { path: PathBuf::from(format!("{RUN_TIME_CODE}{}]", process.0)), build_id: Vec::new() }
+}
+
+/// Whether the names of a bundle are those of a module.
+pub(crate) fn is_module(key: &ModuleKey) -> bool {
+    !key.path.as_os_str().as_encoded_bytes().starts_with(RUN_TIME_CODE.as_bytes())
 }
 
 #[cfg(test)]

@@ -4,6 +4,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use heapr_trace::{
+    HeapId, Process, ProcessIndex, ProcessOrigin, StackIndex, StackNode, StackTotals, Summary, TraceWriter,
+};
+
 use crate::bounded_run::{self, Outcome};
 use crate::recording::HEAPR;
 
@@ -52,4 +56,68 @@ fn a_second_time_changes_nothing() {
     let refused = heapr(scratch.path(), &["symbolize", "copy.heapr", "-o", "x.heapr"]);
     assert!(refused.status == 2 && refused.stderr.contains("x.heapr exists"), "{refused:?}");
     assert!(std::fs::read(&file).unwrap() == once);
+}
+
+/// Two processes of one number, each with blocks from two places in code outside of all modules.
+fn write_run_time_code(path: &Path, pid: u32) {
+    let mut writer = TraceWriter::create(path, false).unwrap();
+    let mut summary = Summary::default();
+    for index in [0, 1].map(ProcessIndex) {
+        let process = Process {
+            pid,
+            parent_pid: 1,
+            origin: ProcessOrigin::Exec,
+            start_ns: 0,
+            end_ns: None,
+            executable: "/bin/true".into(),
+            command_line: Vec::new(),
+            exit_status: None,
+        };
+        writer.add_process(process).unwrap();
+        for code in [0x1008, 0x2008] {
+            let node = StackNode {
+                parent: StackIndex::EMPTY,
+                process: index,
+                return_address_avma: code + u64::from(index.0) * 0x10000,
+                first_seen_ns: 0,
+            };
+            let stack = writer.add_stack(node).unwrap();
+            summary.by_stack.push(StackTotals {
+                stack,
+                process: index,
+                heap: HeapId::MALLOC,
+                total_count: 1,
+                total_bytes: 8,
+                realloc_count: 0,
+                temporary_count: 0,
+                outstanding_count: 1,
+                outstanding_bytes: 8,
+                peak_count: 1,
+                peak_bytes: 8,
+            });
+        }
+    }
+    writer.finish(&summary).unwrap();
+}
+
+#[test]
+fn names_of_code_made_at_run_time_are_embedded() {
+    let scratch = tempfile::tempdir().unwrap();
+    // No process has a number as high.
+    let pid = 0x4000_0000 + std::process::id();
+    write_run_time_code(&scratch.path().join("x.heapr"), pid);
+    let map = Path::new("/tmp").join(format!("perf-{pid}.map"));
+    std::fs::write(&map, "1000 10 first\n11000 10 JS:*second /a.js:1:2\n").unwrap();
+    let outcome = heapr(scratch.path(), &["symbolize", "x.heapr"]);
+    // As a later process of that number would.
+    std::fs::write(&map, "1000 10 stranger\n2000 10 later\n").unwrap();
+    let report = heapr(scratch.path(), &["report", "x.heapr", "--stacks"]);
+    let again = heapr(scratch.path(), &["symbolize", "x.heapr"]);
+    std::fs::remove_file(&map).unwrap();
+    assert!(outcome.stdout.contains(": 2 addresses in 0 modules and code made at run time"), "{outcome:?}");
+    let has = |name: &str| report.stdout.contains(name);
+    assert!(has("first") && has("second") && has("later") && !has("stranger"), "{report:?}");
+    assert!(again.stdout.contains(": 3 addresses"), "{again:?}");
+    let report = heapr(scratch.path(), &["report", "x.heapr", "--stacks"]);
+    assert!(["first", "second", "later"].iter().all(|name| report.stdout.contains(name)), "{report:?}");
 }
