@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -18,6 +19,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// What a command did.
 #[derive(Debug)]
 pub(crate) struct Outcome {
+    /// As a shell says it.
     pub(crate) status: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -193,7 +195,9 @@ pub(crate) fn run(mut command: Command, scratch: &Path) -> Outcome {
         std::thread::sleep(Duration::from_millis(3));
     };
     let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
-    Outcome { status: status.code(), stdout: read(&out_path), stderr: read(&err_path) }
+    // heapr ends by the signal that its program ended by.
+    let code = status.code().or_else(|| Some(128 + status.signal()?));
+    Outcome { status: code, stdout: read(&out_path), stderr: read(&err_path) }
 }
 
 /// The program of `steady.c`, built once.
