@@ -47,6 +47,9 @@ const EXPORTS: &[&str] = &[
     "fexecve",
     "posix_spawn",
     "posix_spawnp",
+    // A program that forbids itself what the agent does must not be ended for it.
+    "prctl",
+    "syscall",
 ];
 /// Everything it may need from the target. Each is safe in every hook: it takes no lock, allocates nothing and sets no
 /// errno; `dl_iterate_phdr` is called only where code is seen for the first time.

@@ -101,6 +101,11 @@ impl EventClock {
         self.word.store(u64::from(MONOTONIC), Relaxed);
     }
 
+    /// Whether each time is a system call.
+    pub(crate) fn is_asked_of_kernel(&self) -> bool {
+        self.word.load(Relaxed) as u8 == MONOTONIC
+    }
+
     /// Whether the injector has ended the recording for good.
     pub(crate) fn is_ended(&self) -> bool {
         self.word.load(Relaxed) as u8 == heapr_wire::CLOCK_ENDED

@@ -8,11 +8,12 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use heapr_wire::FLAG_NO_FOLLOW;
+use heapr_wire::{Control, FLAG_NO_FOLLOW, SESSION_RECORDING};
 
 use crate::link_map;
 use crate::process::AGENT;
 use crate::real::REAL;
+use crate::sandbox;
 
 type Strings = *const *const c_char;
 
@@ -25,6 +26,9 @@ const SESSION_BYTES_MAX: usize = 80;
 
 const PRELOAD_NAME: &[u8] = b"LD_PRELOAD=";
 const SESSION_NAME: &[u8] = b"HEAPR_SESSION=";
+const FLAGGED_NAME: &[u8] = b"HEAPR_FLAGGED=";
+/// An agent that finds this does nothing.
+const DISABLED: &CStr = c"HEAPR_DISABLE=1";
 
 /// `HEAPR_SESSION=…` with its end, as this process was given it. Written once at the start.
 static SESSION: [AtomicUsize; SESSION_BYTES_MAX / 8] = [const { AtomicUsize::new(0) }; SESSION_BYTES_MAX / 8];
@@ -67,49 +71,52 @@ fn keep_session(session: &[u8]) -> bool {
     true
 }
 
+/// The session, if it records children too.
+fn followed() -> Option<&'static Control> {
+    let control = AGENT.pool()?.control();
+    let is_recording = control.state.load(Relaxed) == SESSION_RECORDING;
+    (is_recording && control.flags.load(Relaxed) & FLAG_NO_FOLLOW == 0).then_some(control)
+}
+
 /// Room for a completed environment.
 pub(crate) struct Completed {
     entries: [*const c_char; ENTRIES_MAX + 3],
     preload: [u8; PRELOAD_BYTES_MAX],
+    /// The next image was counted as one that is not recorded.
+    is_refused: bool,
 }
 
 impl Completed {
     pub(crate) fn new() -> Self {
-        Self { entries: [core::ptr::null(); ENTRIES_MAX + 3], preload: [0; PRELOAD_BYTES_MAX] }
+        Self {
+            entries: [core::ptr::null(); ENTRIES_MAX + 3],
+            preload: [0; PRELOAD_BYTES_MAX],
+            is_refused: false,
+        }
     }
 
-    /// `environment`, or a copy of it that leads to the session. It borrows from both.
+    /// `environment`, or a copy of it that leads to the session, or away from it where the next image must not start the agent. It
+    /// borrows from both.
     pub(crate) fn complete(&mut self, environment: Strings) -> Strings {
+        if sandbox::forbids_start() {
+            return self.without_session(environment);
+        }
         let path = AGENT_PATH.load(Acquire) as *const c_char;
-        let is_followed = AGENT.is_active()
-            && AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_NO_FOLLOW == 0);
+        let is_followed = AGENT.is_active() && followed().is_some();
         if path.is_null() || environment.is_null() || !is_followed {
             return environment;
         }
         // SAFETY: the loader's string for the agent, which is never unloaded.
         let path = unsafe { CStr::from_ptr(path) }.to_bytes();
-        let mut count = 0_usize;
         let mut preload = None;
         let mut has_session = false;
-        loop {
-            // SAFETY: an environment is an array of strings that ends with a null pointer; the caller passes one to exec.
-            let entry = unsafe { *environment.add(count) };
-            if entry.is_null() {
-                break;
-            }
-            let Some(place) = self.entries.get_mut(count) else { return environment };
-            *place = entry;
-            // SAFETY: as above.
-            let text = unsafe { CStr::from_ptr(entry) }.to_bytes();
+        let copied = self.copy(environment, |number, text| {
             if let Some(value) = text.strip_prefix(PRELOAD_NAME) {
-                preload = Some((count, value));
+                preload = Some((number, value));
             }
             has_session |= text.starts_with(SESSION_NAME);
-            count = count.wrapping_add(1);
-            if count >= ENTRIES_MAX {
-                return environment;
-            }
-        }
+        });
+        let Some(mut count) = copied else { return environment };
         let is_preloaded = preload.is_some_and(|(_, value)| {
             value.split(|&byte| byte == b':' || byte == b' ').any(|part| part == path)
         });
@@ -141,6 +148,54 @@ impl Completed {
         }
         self.entries.as_ptr()
     }
+
+    /// `environment`, with the word that an agent does nothing if one would be started.
+    fn without_session(&mut self, environment: Strings) -> Strings {
+        if environment.is_null() {
+            return environment;
+        }
+        let mut has_session = false;
+        let copied = self.copy(environment, |_, text| {
+            has_session |= text.starts_with(SESSION_NAME) || text.starts_with(FLAGGED_NAME);
+        });
+        let Some(count) = copied.filter(|_| has_session) else { return environment };
+        if let Some(control) = followed() {
+            self.is_refused = true;
+            control.processes_refused.fetch_add(1, Relaxed);
+        }
+        for (number, entry) in [(count, DISABLED.as_ptr()), (count.wrapping_add(1), core::ptr::null())] {
+            if let Some(place) = self.entries.get_mut(number) {
+                *place = entry;
+            }
+        }
+        self.entries.as_ptr()
+    }
+
+    /// The call has come back with this answer; 0: a child runs what was to be run.
+    pub(crate) fn came_back(&self, answer: c_int) -> c_int {
+        if answer != 0
+            && self.is_refused
+            && let Some(control) = followed()
+        {
+            control.processes_refused.fetch_sub(1, Relaxed);
+        }
+        answer
+    }
+
+    /// Copies an environment, without its end; how many entries it has. `look`: sees each with its number. `None`: they are too many.
+    fn copy<'a>(&mut self, environment: Strings, mut look: impl FnMut(usize, &'a [u8])) -> Option<usize> {
+        for (number, place) in self.entries.iter_mut().take(ENTRIES_MAX).enumerate() {
+            // SAFETY: an environment is an array of strings that ends with a null pointer; the caller passes one to exec.
+            let entry = unsafe { *environment.add(number) };
+            if entry.is_null() {
+                return Some(number);
+            }
+            *place = entry;
+            // SAFETY: as above; the strings stay for as long as the caller's array.
+            look(number, unsafe { CStr::from_ptr(entry) }.to_bytes());
+        }
+        None
+    }
 }
 
 /// The program's `environ`; an empty environment if it has none.
@@ -162,7 +217,8 @@ pub(crate) fn own_environment() -> Strings {
 #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
 pub(crate) unsafe extern "C" fn execv(path: *const c_char, arguments: Strings) -> c_int {
     let mut completed = Completed::new();
-    REAL.execve(path, arguments, completed.complete(own_environment()))
+    let answer = REAL.execve(path, arguments, completed.complete(own_environment()));
+    completed.came_back(answer)
 }
 
 /// The C function: execvpe with the program's own environment.
@@ -172,7 +228,8 @@ pub(crate) unsafe extern "C" fn execv(path: *const c_char, arguments: Strings) -
 #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
 pub(crate) unsafe extern "C" fn execvp(file: *const c_char, arguments: Strings) -> c_int {
     let mut completed = Completed::new();
-    REAL.execvpe(file, arguments, completed.complete(own_environment()))
+    let answer = REAL.execvpe(file, arguments, completed.complete(own_environment()));
+    completed.came_back(answer)
 }
 
 macro_rules! exec_functions {
@@ -187,7 +244,8 @@ macro_rules! exec_functions {
         ) -> c_int {
             let mut completed = Completed::new();
             let environment = completed.complete(environment);
-            REAL.$name($($argument,)* environment $(, $after)?)
+            let answer = REAL.$name($($argument,)* environment $(, $after)?);
+            completed.came_back(answer)
         }
     )*};
 }

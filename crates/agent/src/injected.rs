@@ -15,9 +15,9 @@ use heapr_wire::{
 };
 
 use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
-use crate::real::{MMAP, MREMAP, REAL, Real};
+use crate::real::{MMAP, MREMAP, REAL, Real, SYSCALL};
 use crate::x86_64::trampolines;
-use crate::{bounds, exec, foreign, hooks, modules, start, thread};
+use crate::{bounds, exec, foreign, hooks, modules, sandbox, start, thread};
 
 /// A constant with pointers to statics and functions in it.
 #[repr(transparent)]
@@ -46,12 +46,14 @@ macro_rules! hooks {
             hook(&REAL.execve, exec::execve as *const (), HOOK_EXEC),
             hook(&REAL.execveat, exec::execveat as *const (), HOOK_EXEC),
             hook(&REAL.fexecve, exec::fexecve as *const (), HOOK_EXEC),
+            hook(&REAL.prctl, sandbox::prctl as *const (), HOOK_EXEC),
+            hook(&SYSCALL, trampolines::syscall as *const (), HOOK_EXEC),
         ]);
     };
 }
 
 // execv, execvp, posix_spawn and their kin end in these three within the C library.
-hooks! { 20:
+hooks! { 22:
     HOOK_ALLOCATOR {
         malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
         free_aligned_sized

@@ -42,6 +42,7 @@ mod real;
 mod recent_way;
 mod repair;
 mod rules;
+mod sandbox;
 mod shortcut;
 mod stack;
 mod start;

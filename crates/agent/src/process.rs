@@ -9,7 +9,7 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
-use heapr_ring::{Pool, sys, writer};
+use heapr_ring::{Pool, forbidden, sys, writer};
 use heapr_wire::{
     DisableReason, FLAG_DROP_ON_FULL, FLAG_NO_FOLLOW, NO_SLOT, ORIGIN_ATTACH, ORIGIN_EXEC, ORIGIN_FORK,
     PROCESS_DISABLED, SESSION_RECORDING,
@@ -144,8 +144,8 @@ impl Agent {
     #[cold]
     #[inline(never)]
     fn take_leave(&self) {
-        if self.clock.is_ended() && self.is_active() {
-            self.disable(DisableReason::LetGo);
+        if self.clock.is_ended() {
+            self.end(DisableReason::LetGo);
         }
     }
 
@@ -189,6 +189,13 @@ impl Agent {
         let is_fork = self.registration_count.fetch_add(1, Relaxed) > 0;
         let control = pool.control();
         let process_id = sys::process_id();
+        if process_id == 0 {
+            // A forked child that may not even ask who it is.
+            control.processes_refused.fetch_add(1, Relaxed);
+            control.forks_arrived.fetch_add(u32::from(is_fork), Relaxed);
+            self.disable(DisableReason::Forbidden);
+            return None;
+        }
         let root = control.root_pid.compare_exchange(0, process_id, Relaxed, Relaxed);
         let is_attached = !is_fork && self.is_injected.load(Relaxed) != 0;
         let is_root =
@@ -237,23 +244,21 @@ impl Agent {
         if let Some(index) = writer::claim_buffer(pool, purpose, ticks) {
             return Some(index);
         }
-        if pool.control().flags.load(Relaxed) & FLAG_DROP_ON_FULL != 0 {
+        if pool.control().flags.load(Relaxed) & FLAG_DROP_ON_FULL != 0 || !forbidden::may_wait() {
             return None;
         }
-        let start_ns = sys::monotonic_ns();
         let is_for_nodes = matches!(purpose, writer::BufferUse::Nodes { .. });
-        let outcome = writer::wait_for(pool, || {
+        let outcome = writer::wait_for(pool, |waited_ns| {
+            *waited = waited_ns;
             let ticks = self.now_ticks();
             if let Some(index) = writer::claim_buffer(pool, purpose, ticks) {
                 return Some(Some(index));
             }
             // What is left is for events, for as long as the owners of the others live: that is waited for once, and not long.
             let is_refused = is_for_nodes && !writer::may_hold_nodes(pool);
-            let is_over = self.nodes_refused.load(Relaxed) != 0
-                || sys::monotonic_ns().saturating_sub(start_ns) > NODES_WAIT_NS;
+            let is_over = self.nodes_refused.load(Relaxed) != 0 || waited_ns > NODES_WAIT_NS;
             (is_refused && is_over).then_some(None)
         });
-        *waited = sys::monotonic_ns().saturating_sub(start_ns);
         match outcome {
             Ok(claimed) => {
                 if is_for_nodes {
@@ -269,6 +274,13 @@ impl Agent {
                 self.disable(DisableReason::SessionClosed);
                 None
             }
+        }
+    }
+
+    /// As [`Agent::disable`], unless that was done or nothing was begun.
+    pub(crate) fn end(&self, reason: DisableReason) {
+        if self.is_active() {
+            self.disable(reason);
         }
     }
 

@@ -81,6 +81,7 @@ macro_rules! real_functions {
                 $(self.$field.resolve_by(find);)*
                 MMAP.resolve_by(find);
                 MREMAP.resolve_by(find);
+                SYSCALL.resolve_by(find);
             }
 
             $(
@@ -107,6 +108,23 @@ macro_rules! real_functions {
 pub(crate) static MMAP: Real = Real::new(b"mmap");
 /// `mremap`, likewise.
 pub(crate) static MREMAP: Real = Real::new(b"mremap");
+/// `syscall`, which assembly jumps to with all its seven arguments.
+pub(crate) static SYSCALL: Real = Real::new(b"syscall");
+
+/// Calls the real `syscall` with five arguments.
+pub(crate) fn syscall(number: usize, arguments: [usize; 5]) -> isize {
+    let address = SYSCALL.started();
+    if address == 0 {
+        return -1;
+    }
+    let [first, second, third, fourth, fifth] = arguments;
+    // SAFETY: found under this name in the C library, which takes as many words as the call has.
+    unsafe {
+        let function: unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> isize =
+            core::mem::transmute(address);
+        function(number, first, second, third, fourth, fifth)
+    }
+}
 
 /// What an absent function without an answer does.
 fn nothing() {}
@@ -144,4 +162,5 @@ real_functions! {
         process: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void,
         arguments: Strings, environment: Strings) -> c_int = ENOSYS;
     dlclose b"dlclose" fn(handle: Pointer) -> c_int = -1;
+    prctl b"prctl" fn(option: c_int, value: usize, third: usize, fourth: usize, fifth: usize) -> c_int = -1;
 }

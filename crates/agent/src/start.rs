@@ -67,6 +67,11 @@ pub(crate) unsafe extern "C" fn start_for_mapping() {
     }
 }
 
+/// As [`start`], for a trampoline.
+pub(crate) unsafe extern "C" fn start_for_call() {
+    start();
+}
+
 /// Bytes of the program's path that are kept.
 const EXECUTABLE_BYTES_MAX: usize = 1024;
 

@@ -109,7 +109,12 @@ impl Scope {
         if !AGENT.is_active() {
             return None;
         }
-        Some(Self::begin(NonNull::new(register()?)?, 0, sp))
+        let Some(state) = register().and_then(NonNull::new) else {
+            // No memory for the thread's state. (A realloc, which asks twice, counts for two.)
+            AGENT.count(|slot: &ProcessSlot| &slot.events_lost);
+            return None;
+        };
+        Some(Self::begin(state, 0, sp))
     }
 
     /// A hook while another is in progress on this thread: a signal handler interrupted it, or left it by longjmp.

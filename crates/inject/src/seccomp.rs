@@ -13,72 +13,29 @@
 //!              more of them -----------------------------> Error::SeccompUnreadable
 //! ```
 
-mod program;
+use heapr_wire::seccomp::Call;
+pub(crate) use heapr_wire::seccomp::{AGENT_CALLS as OF_AGENT, Instruction};
 
-pub(crate) use self::program::Instruction;
-
-use self::program::CallFacts;
 use crate::error::{Error, Result};
 use crate::{ptrace, target};
-
-/// A system call with those of its arguments that filters look at.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Call {
-    name: &'static str,
-    number: u32,
-    arguments: [u64; 6],
-}
-
-const fn call(name: &'static str, number: u32, arguments: [u64; 6]) -> Call {
-    Call { name, number, arguments }
-}
 
 const PAGE: u64 = 4096;
 const READ_WRITE: u64 = 3;
 /// All bits: no descriptor.
 const NONE: u64 = u64::MAX;
 
-/// What the agent calls, at its start and at any time after (crates/ring/src/sys.rs).
-pub(crate) const OF_AGENT: &[Call] = &[
-    call("mmap", 9, [0, PAGE, READ_WRITE, 0x4022, NONE, 0]),
-    call("mmap", 9, [0, PAGE, READ_WRITE, 0x01, 3, 0]),
-    call("munmap", 11, [0, PAGE, 0, 0, 0, 0]),
-    call("mprotect", 10, [0, PAGE, READ_WRITE, 0, 0, 0]),
-    call("madvise", 28, [0, PAGE, 16, 0, 0, 0]),
-    // FUTEX_WAIT and FUTEX_WAKE, on shared memory.
-    call("futex", 202, [0, 0, 0, 0, 0, 0]),
-    call("futex", 202, [0, 1, 1, 0, 0, 0]),
-    call("openat", 257, [-100_i64 as u64, 0, 0o2_000_000, 0, 0, 0]),
-    call("openat", 257, [-100_i64 as u64, 0, 0o2_000_002, 0, 0, 0]),
-    call("read", 0, [3, 0, 512, 0, 0, 0]),
-    call("close", 3, [3, 0, 0, 0, 0, 0]),
-    // F_GET_SEALS.
-    call("fcntl", 72, [3, 1034, 0, 0, 0, 0]),
-    // PROCMAP_QUERY.
-    call("ioctl", 16, [3, 0xc068_6611, 0, 0, 0, 0]),
-    call("readlinkat", 267, [-100_i64 as u64, 0, 0, PAGE, 0, 0]),
-    call("getpid", 39, [0; 6]),
-    call("getppid", 110, [0; 6]),
-    call("gettid", 186, [0; 6]),
-    call("kill", 62, [1, 0, 0, 0, 0, 0]),
-    call("sigaltstack", 131, [0, 0, 0, 0, 0, 0]),
-    call("prlimit64", 302, [0, 3, 0, 0, 0, 0]),
-    call("clock_gettime", 228, [1, 0, 0, 0, 0, 0]),
-    call("clock_gettime", 228, [4, 0, 0, 0, 0, 0]),
-];
-
 /// What else an attach has a thread of the target call.
 pub(crate) const OF_ATTACH: &[Call] = &[
-    call("mmap", 9, [PAGE, PAGE, READ_WRITE, 0x10_4022, NONE, 0]),
-    call("mprotect", 10, [0, PAGE, 5, 0, 0, 0]),
-    call("socketpair", 53, [1, 0o2_000_002, 0, 0, 0, 0]),
-    call("recvmsg", 47, [3, 0, 0x4000_0040, 0, 0, 0]),
-    call("rt_sigreturn", 15, [0; 6]),
+    Call::new("mmap", 9, [PAGE, PAGE, READ_WRITE, 0x10_4022, NONE, 0]),
+    Call::new("mprotect", 10, [0, PAGE, 5, 0, 0, 0]),
+    Call::new("socketpair", 53, [1, 0o2_000_002, 0, 0, 0, 0]),
+    Call::new("recvmsg", 47, [3, 0, 0x4000_0040, 0, 0, 0]),
+    Call::new("rt_sigreturn", 15, [0; 6]),
 ];
 
 /// What a detach has a thread of the target call.
 pub(crate) const OF_DETACH: &[Call] =
-    &[call("munmap", 11, [0, PAGE, 0, 0, 0, 0]), call("rt_sigreturn", 15, [0; 6])];
+    &[Call::new("munmap", 11, [0, PAGE, 0, 0, 0, 0]), Call::new("rt_sigreturn", 15, [0; 6])];
 
 /// Whether any thread has a filter; new threads have those of who makes them.
 pub(crate) fn has_any(pid: u32) -> bool {
@@ -116,14 +73,9 @@ pub(crate) fn check(pid: u32, tids: impl Iterator<Item = u32>, calls: &[&[Call]]
     Ok(())
 }
 
-/// Whether one of the filters would end who makes the call. Of several answers the kernel takes the lowest as a signed number.
+/// Whether one of the filters would end who makes the call.
 fn would_end(filters: &[Vec<Instruction>], call: &Call) -> bool {
-    const ERRNO: i32 = 0x0005_0000;
-    let facts = CallFacts::new(call.number, call.arguments);
-    // Ending the process is negative, ending the thread 0, a signal 0x30000: all below an error.
-    filters
-        .iter()
-        .any(|filter| program::run(filter, &facts).is_none_or(|answer| answer.cast_signed() < ERRNO))
+    filters.iter().any(|filter| call.would_be_ended_by(|number| filter.get(number).copied()))
 }
 
 /// All filters of a stopped thread.

@@ -1,6 +1,6 @@
 //! What a recording has lost, in words: the same on the command line and on the page.
 
-use heapr_trace::Loss;
+use heapr_trace::{EarlyEnd, Loss, Trace};
 
 /// One line for each kind of loss, the gravest first. `count` writes a number.
 #[must_use]
@@ -31,6 +31,26 @@ pub fn loss_warnings(loss: &Loss, count: impl Fn(u64) -> String) -> Vec<String> 
             format!("{} {}{rest}", count(number), if number == 1 { one } else { many })
         })
         .collect()
+}
+
+/// Lines of [`early_end_warnings`]; the rest is counted in one.
+const EARLY_ENDS_SHOWN: usize = 8;
+
+/// One line for each process whose recording ended before it did. `duration`: how a time in nanoseconds is written.
+#[must_use]
+pub fn early_end_warnings(trace: &Trace, duration: impl Fn(u64) -> String) -> Vec<String> {
+    let ends = trace.early_ends();
+    let line = |end: &EarlyEnd| {
+        let process = trace.processes().get(end.process.0 as usize);
+        let (name, pid) = process.map_or(("process", end.process.0), |process| (process.name(), process.pid));
+        format!("recording {name} ({pid}) ended early, at {}: {}", duration(end.time_ns), end.reason)
+    };
+    let mut lines: Vec<String> = ends.iter().take(EARLY_ENDS_SHOWN).map(line).collect();
+    let more = ends.len().saturating_sub(EARLY_ENDS_SHOWN);
+    if more > 0 {
+        lines.push(format!("and recording {more} more ended early"));
+    }
+    lines
 }
 
 #[cfg(test)]

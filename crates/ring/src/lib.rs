@@ -9,6 +9,7 @@
 //! here panics or reads outside the mapping for any content of the pages.
 #![cfg_attr(not(test), no_std)]
 
+pub mod forbidden;
 pub mod mappings;
 mod pool;
 pub mod reader;

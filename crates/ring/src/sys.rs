@@ -3,8 +3,9 @@
 
 use core::sync::atomic::AtomicU32;
 
+use crate::forbidden::permitted_syscall;
 use crate::mappings;
-use crate::x86_64::{number, syscall6};
+use crate::x86_64::number;
 pub use crate::x86_64::{ticks_ordered, ticks_unordered};
 
 /// What the kernel answered: a value, or the error number.
@@ -42,7 +43,7 @@ impl Descriptor {
 impl Drop for Descriptor {
     fn drop(&mut self) {
         // SAFETY: the descriptor is owned by this value and not used after it.
-        let _ = unsafe { syscall6(number::CLOSE, [self.0 as usize, 0, 0, 0, 0, 0]) };
+        let _ = unsafe { permitted_syscall(number::CLOSE, [self.0 as usize, 0, 0, 0, 0, 0]) };
     }
 }
 
@@ -58,14 +59,17 @@ pub fn map_anonymous(bytes: usize, wipe_on_fork: bool) -> Result<*mut u8, i32> {
     const MADV_DONTDUMP: usize = 16;
     // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
     let address = answer(unsafe {
-        syscall6(number::MMAP, [0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, usize::MAX, 0])
+        permitted_syscall(
+            number::MMAP,
+            [0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, usize::MAX, 0],
+        )
     })?;
     if wipe_on_fork {
         // SAFETY: advice on the mapping just made.
-        answer(unsafe { syscall6(number::MADVISE, [address, bytes, MADV_WIPEONFORK, 0, 0, 0]) })?;
+        answer(unsafe { permitted_syscall(number::MADVISE, [address, bytes, MADV_WIPEONFORK, 0, 0, 0]) })?;
     }
     // SAFETY: as above. Core dumps of the target stay as small as without us; failure is harmless.
-    let _ = unsafe { syscall6(number::MADVISE, [address, bytes, MADV_DONTDUMP, 0, 0, 0]) };
+    let _ = unsafe { permitted_syscall(number::MADVISE, [address, bytes, MADV_DONTDUMP, 0, 0, 0]) };
     mappings::note(address, bytes);
     Ok(address as *mut u8)
 }
@@ -74,7 +78,7 @@ pub fn map_anonymous(bytes: usize, wipe_on_fork: bool) -> Result<*mut u8, i32> {
 pub fn advise_huge(address: *mut u8, bytes: usize) {
     const MADV_HUGEPAGE: usize = 14;
     // SAFETY: advice on a mapping of ours changes nothing but its pages' size.
-    let _ = unsafe { syscall6(number::MADVISE, [address as usize, bytes, MADV_HUGEPAGE, 0, 0, 0]) };
+    let _ = unsafe { permitted_syscall(number::MADVISE, [address as usize, bytes, MADV_HUGEPAGE, 0, 0, 0]) };
 }
 
 /// Unmaps memory that [`map_anonymous`] or [`map_shared`] gave.
@@ -84,7 +88,7 @@ pub fn advise_huge(address: *mut u8, bytes: usize) {
 pub unsafe fn unmap(address: *mut u8, bytes: usize) {
     mappings::forget(address as usize);
     // SAFETY: (1).
-    let _ = unsafe { syscall6(number::MUNMAP, [address as usize, bytes, 0, 0, 0, 0]) };
+    let _ = unsafe { permitted_syscall(number::MUNMAP, [address as usize, bytes, 0, 0, 0, 0]) };
 }
 
 /// Maps `bytes` of a descriptor, shared, readable and writable.
@@ -93,7 +97,8 @@ pub unsafe fn unmap(address: *mut u8, bytes: usize) {
 /// The kernel's error number.
 pub fn map_shared(descriptor: &Descriptor, bytes: usize) -> Result<*mut u8, i32> {
     // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
-    let address = answer(unsafe { syscall6(number::MMAP, [0, bytes, 3, 1, descriptor.0 as usize, 0]) })?;
+    let address =
+        answer(unsafe { permitted_syscall(number::MMAP, [0, bytes, 3, 1, descriptor.0 as usize, 0]) })?;
     mappings::note(address, bytes);
     Ok(address as *mut u8)
 }
@@ -107,7 +112,7 @@ pub fn map_shared(descriptor: &Descriptor, bytes: usize) -> Result<*mut u8, i32>
 /// 1. The pages are mapped and the new protection breaks no use that is made of them.
 pub unsafe fn protect(address: usize, bytes: usize, protection: usize) -> Result<(), i32> {
     // SAFETY: (1).
-    answer(unsafe { syscall6(number::MPROTECT, [address, bytes, protection, 0, 0, 0]) }).map(|_| ())
+    answer(unsafe { permitted_syscall(number::MPROTECT, [address, bytes, protection, 0, 0, 0]) }).map(|_| ())
 }
 
 /// Opens a file. `path` must end with a zero byte.
@@ -124,7 +129,8 @@ pub fn open(path: &[u8], is_writable: bool) -> Result<Descriptor, i32> {
     }
     let flags = O_CLOEXEC | if is_writable { O_RDWR } else { 0 };
     // SAFETY: the path is zero-terminated, checked above.
-    let raw = unsafe { syscall6(number::OPENAT, [AT_FDCWD, path.as_ptr() as usize, flags, 0, 0, 0]) };
+    let raw =
+        unsafe { permitted_syscall(number::OPENAT, [AT_FDCWD, path.as_ptr() as usize, flags, 0, 0, 0]) };
     answer(raw).map(|number| Descriptor(number as i32))
 }
 
@@ -140,7 +146,7 @@ pub fn read_link<'a>(path: &[u8], buffer: &'a mut [u8]) -> Result<&'a [u8], i32>
     }
     // SAFETY: the path is zero-terminated, checked above; the kernel writes at most the buffer's length.
     let raw = unsafe {
-        syscall6(
+        permitted_syscall(
             number::READLINKAT,
             [AT_FDCWD, path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0],
         )
@@ -156,7 +162,10 @@ pub fn read_link<'a>(path: &[u8], buffer: &'a mut [u8]) -> Result<&'a [u8], i32>
 pub fn read(descriptor: &Descriptor, buffer: &mut [u8]) -> SysResult {
     // SAFETY: the kernel writes at most the buffer's length into it.
     answer(unsafe {
-        syscall6(number::READ, [descriptor.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0])
+        permitted_syscall(
+            number::READ,
+            [descriptor.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0],
+        )
     })
 }
 
@@ -171,14 +180,17 @@ pub fn memfd_sealed(bytes: usize) -> Result<Descriptor, i32> {
     let name = b"heapr-pool\0";
     // SAFETY: the name is zero-terminated.
     let raw = unsafe {
-        syscall6(number::MEMFD_CREATE, [name.as_ptr() as usize, MFD_CLOEXEC_ALLOW_SEALING, 0, 0, 0, 0])
+        permitted_syscall(
+            number::MEMFD_CREATE,
+            [name.as_ptr() as usize, MFD_CLOEXEC_ALLOW_SEALING, 0, 0, 0, 0],
+        )
     };
     let descriptor = Descriptor(answer(raw)? as i32);
     // SAFETY: plain calls on a descriptor of ours.
-    answer(unsafe { syscall6(number::FTRUNCATE, [descriptor.0 as usize, bytes, 0, 0, 0, 0]) })?;
+    answer(unsafe { permitted_syscall(number::FTRUNCATE, [descriptor.0 as usize, bytes, 0, 0, 0, 0]) })?;
     // SAFETY: as above.
     answer(unsafe {
-        syscall6(number::FCNTL, [descriptor.0 as usize, F_ADD_SEALS, SEAL_SEAL_SHRINK_GROW, 0, 0, 0])
+        permitted_syscall(number::FCNTL, [descriptor.0 as usize, F_ADD_SEALS, SEAL_SEAL_SHRINK_GROW, 0, 0, 0])
     })?;
     Ok(descriptor)
 }
@@ -192,7 +204,7 @@ pub fn allocate(descriptor: &Descriptor, offset: usize, bytes: usize) -> Result<
         return Ok(());
     }
     // SAFETY: a plain call on a descriptor of ours.
-    answer(unsafe { syscall6(number::FALLOCATE, [descriptor.0 as usize, 0, offset, bytes, 0, 0]) })
+    answer(unsafe { permitted_syscall(number::FALLOCATE, [descriptor.0 as usize, 0, offset, bytes, 0, 0]) })
         .map(|_| ())
 }
 
@@ -203,7 +215,7 @@ pub fn allocate(descriptor: &Descriptor, offset: usize, bytes: usize) -> Result<
 pub fn seals(descriptor: &Descriptor) -> SysResult {
     const F_GET_SEALS: usize = 1034;
     // SAFETY: a plain call on a descriptor of ours.
-    answer(unsafe { syscall6(number::FCNTL, [descriptor.0 as usize, F_GET_SEALS, 0, 0, 0, 0]) })
+    answer(unsafe { permitted_syscall(number::FCNTL, [descriptor.0 as usize, F_GET_SEALS, 0, 0, 0, 0]) })
 }
 
 /// Waits until `*word != expected`, a wake, or `timeout_ns`. Spurious returns are possible.
@@ -212,7 +224,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout_ns: u64) {
     let timeout = [(timeout_ns / 1_000_000_000).cast_signed(), (timeout_ns % 1_000_000_000).cast_signed()];
     // SAFETY: the word is valid for as long as the reference; the time-out is a timespec of two i64.
     let _ = unsafe {
-        syscall6(
+        permitted_syscall(
             number::FUTEX,
             [word.as_ptr() as usize, FUTEX_WAIT, expected as usize, timeout.as_ptr() as usize, 0, 0],
         )
@@ -223,47 +235,50 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout_ns: u64) {
 pub fn futex_wake(word: &AtomicU32, count: u32) {
     const FUTEX_WAKE: usize = 1;
     // SAFETY: the kernel only uses the word's address as a key.
-    let _ = unsafe { syscall6(number::FUTEX, [word.as_ptr() as usize, FUTEX_WAKE, count as usize, 0, 0, 0]) };
+    let _ = unsafe {
+        permitted_syscall(number::FUTEX, [word.as_ptr() as usize, FUTEX_WAKE, count as usize, 0, 0, 0])
+    };
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds, by a real system call.
+/// `CLOCK_MONOTONIC` in nanoseconds, by a real system call; 0 if the program may not ask.
 #[must_use]
 #[cold]
 #[inline(never)]
 pub fn monotonic_ns() -> u64 {
     let mut time = [0_i64; 2];
     // SAFETY: the kernel writes one timespec of two i64.
-    let _ = unsafe { syscall6(number::CLOCK_GETTIME, [1, time.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    let _ = unsafe { permitted_syscall(number::CLOCK_GETTIME, [1, time.as_mut_ptr() as usize, 0, 0, 0, 0]) };
     let [seconds, nanoseconds] = time;
     seconds.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(nanoseconds.cast_unsigned())
 }
 
-/// This process's id, as it sees itself.
+/// This process's id, as it sees itself; 0 if the program may not ask.
 #[must_use]
 pub fn process_id() -> u32 {
     // SAFETY: no arguments.
-    unsafe { syscall6(number::GETPID, [0; 6]) as u32 }
+    answer(unsafe { permitted_syscall(number::GETPID, [0; 6]) }).map_or(0, |id| id as u32)
 }
 
-/// The parent's process id.
+/// The parent's process id; 0 if the program may not ask.
 #[must_use]
 pub fn parent_process_id() -> u32 {
     // SAFETY: no arguments.
-    unsafe { syscall6(number::GETPPID, [0; 6]) as u32 }
+    answer(unsafe { permitted_syscall(number::GETPPID, [0; 6]) }).map_or(0, |id| id as u32)
 }
 
-/// This thread's id.
+/// This thread's id; 0 if the program may not ask.
 #[must_use]
 pub fn thread_id() -> u32 {
     // SAFETY: no arguments.
-    unsafe { syscall6(number::GETTID, [0; 6]) as u32 }
+    answer(unsafe { permitted_syscall(number::GETTID, [0; 6]) }).map_or(0, |id| id as u32)
 }
 
 /// Whether a thread of a process exists (signal 0); a thread that may not be signalled counts as existing.
 #[must_use]
 pub fn thread_exists(process_id: u32, thread_id: u32) -> bool {
     // SAFETY: signal 0 only checks.
-    let raw = unsafe { syscall6(number::TGKILL, [process_id as usize, thread_id as usize, 0, 0, 0, 0]) };
+    let raw =
+        unsafe { permitted_syscall(number::TGKILL, [process_id as usize, thread_id as usize, 0, 0, 0, 0]) };
     answer(raw) != Err(ESRCH)
 }
 
@@ -271,7 +286,7 @@ pub fn thread_exists(process_id: u32, thread_id: u32) -> bool {
 #[must_use]
 pub fn process_exists(process_id: u32) -> bool {
     // SAFETY: signal 0 only checks.
-    let raw = unsafe { syscall6(number::KILL, [process_id as usize, 0, 0, 0, 0, 0]) };
+    let raw = unsafe { permitted_syscall(number::KILL, [process_id as usize, 0, 0, 0, 0, 0]) };
     answer(raw) != Err(ESRCH)
 }
 
@@ -284,7 +299,7 @@ pub fn yield_to_all() -> Result<(), i32> {
     let parameters = [0_i32; 1];
     // SAFETY: 0: the calling thread; the kernel reads one sched_param of one int.
     answer(unsafe {
-        syscall6(number::SCHED_SETSCHEDULER, [0, SCHED_IDLE, parameters.as_ptr() as usize, 0, 0, 0])
+        permitted_syscall(number::SCHED_SETSCHEDULER, [0, SCHED_IDLE, parameters.as_ptr() as usize, 0, 0, 0])
     })
     .map(|_| ())
 }
@@ -295,7 +310,8 @@ pub fn thread_name() -> [u8; 16] {
     const PR_GET_NAME: usize = 16;
     let mut name = [0; 16];
     // SAFETY: the kernel writes 16 bytes.
-    let _ = unsafe { syscall6(number::PRCTL, [PR_GET_NAME, name.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    let _ =
+        unsafe { permitted_syscall(number::PRCTL, [PR_GET_NAME, name.as_mut_ptr() as usize, 0, 0, 0, 0]) };
     name
 }
 
@@ -314,7 +330,10 @@ pub fn query_mapping(maps: &Descriptor, address: usize) -> Result<(usize, usize)
     query[2] = address as u64;
     // SAFETY: the kernel reads and writes 104 bytes, the size of the array.
     answer(unsafe {
-        syscall6(number::IOCTL, [maps.0 as usize, PROCMAP_QUERY, query.as_mut_ptr() as usize, 0, 0, 0])
+        permitted_syscall(
+            number::IOCTL,
+            [maps.0 as usize, PROCMAP_QUERY, query.as_mut_ptr() as usize, 0, 0, 0],
+        )
     })?;
     Ok((query[3] as usize, query[4] as usize))
 }
@@ -325,7 +344,9 @@ pub fn stack_limit_bytes() -> usize {
     const RLIMIT_STACK: usize = 3;
     let mut limit = [0_u64; 2];
     // SAFETY: the kernel writes one rlimit of two words.
-    let raw = unsafe { syscall6(number::PRLIMIT64, [0, RLIMIT_STACK, 0, limit.as_mut_ptr() as usize, 0, 0]) };
+    let raw = unsafe {
+        permitted_syscall(number::PRLIMIT64, [0, RLIMIT_STACK, 0, limit.as_mut_ptr() as usize, 0, 0])
+    };
     if raw == 0 { limit[0] as usize } else { 8 << 20 }
 }
 
@@ -335,7 +356,7 @@ pub fn alternate_stack() -> Option<(usize, usize)> {
     const SS_DISABLE: usize = 2;
     let mut stack = [0_usize; 3];
     // SAFETY: the kernel writes one stack_t: pointer, int (padded), size.
-    let raw = unsafe { syscall6(number::SIGALTSTACK, [0, stack.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    let raw = unsafe { permitted_syscall(number::SIGALTSTACK, [0, stack.as_mut_ptr() as usize, 0, 0, 0, 0]) };
     let [address, flags, bytes] = stack;
     (raw == 0 && flags & SS_DISABLE == 0 && bytes != 0).then_some((address, bytes))
 }

@@ -12,7 +12,7 @@ use heapr_wire::{
     owner_word,
 };
 
-use crate::{Pool, sys};
+use crate::{Pool, forbidden, sys};
 
 /// A thread that waits for a buffer looks again at least this often: a wake-up that was missed (the recorder died)
 /// costs no more than this.
@@ -260,26 +260,51 @@ pub enum WaitOutcome {
     Dead,
 }
 
-/// Waits until the recorder frees a buffer (`--on-full block`). `try_claim` is asked again after each wake.
+/// How long a wait has taken: by the clock, or by the slices that were waited out where the program may not ask for the time.
+#[derive(Debug)]
+struct Stopwatch {
+    start_ns: u64,
+    slice_count: u64,
+}
+
+impl Stopwatch {
+    fn start() -> Self {
+        Self { start_ns: sys::monotonic_ns(), slice_count: 0 }
+    }
+
+    fn ns(&self) -> u64 {
+        if forbidden::has_clock() {
+            sys::monotonic_ns().saturating_sub(self.start_ns)
+        } else {
+            self.slice_count.wrapping_mul(WAIT_SLICE_NS)
+        }
+    }
+}
+
+/// Waits until the recorder frees a buffer (`--on-full block`). `try_claim` is asked again after each wake, with the nanoseconds that
+/// were waited so far.
 ///
 /// # Errors
 /// Why no buffer will come any more.
-pub fn wait_for<T>(pool: &Pool, mut try_claim: impl FnMut() -> Option<T>) -> Result<T, WaitOutcome> {
+pub fn wait_for<T>(pool: &Pool, mut try_claim: impl FnMut(u64) -> Option<T>) -> Result<T, WaitOutcome> {
     let control = pool.control();
     let mut last_beat = control.heartbeat.load(Relaxed);
-    let mut beat_ns = sys::monotonic_ns();
+    let mut watch = Stopwatch::start();
+    let mut beat_ns = 0;
     control.waiter_count.fetch_add(1, Relaxed);
     let outcome = loop {
         let generation = control.freed_generation.load(Acquire);
         if control.state.load(Relaxed) != SESSION_RECORDING {
             break Err(WaitOutcome::Closed);
         }
-        if let Some(claimed) = try_claim() {
+        if let Some(claimed) = try_claim(watch.ns()) {
             break Ok(claimed);
         }
         wake_recorder(pool);
         sys::futex_wait(&control.freed_generation, generation, WAIT_SLICE_NS);
-        let now_ns = sys::monotonic_ns();
+        let is_freed = control.freed_generation.load(Relaxed) != generation;
+        watch.slice_count = watch.slice_count.wrapping_add(u64::from(!is_freed));
+        let now_ns = watch.ns();
         let beat = control.heartbeat.load(Relaxed);
         if beat != last_beat {
             last_beat = beat;

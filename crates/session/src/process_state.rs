@@ -36,6 +36,8 @@ pub(crate) struct ProcessState {
     pub(crate) has_ended: bool,
     /// It had ended when the last scan began: nothing of it is unread after that round.
     pub(crate) had_ended_at_scan: bool,
+    /// The file says that its recording ended before it did.
+    pub(crate) is_early_end_noted: bool,
     /// Its slot was given back and everything it wrote is processed.
     pub(crate) is_done: bool,
     raw_nodes: Vec<RawNode>,
@@ -108,6 +110,7 @@ impl ProcessState {
             before: BlocksBefore::default(),
             has_ended: false,
             had_ended_at_scan: false,
+            is_early_end_noted: false,
             is_done: false,
             raw_nodes: Vec::new(),
             stacks: vec![StackIndex::EMPTY],

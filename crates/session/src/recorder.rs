@@ -341,5 +341,6 @@ fn disable_text(reason: DisableReason) -> &'static str {
         DisableReason::NotFollowed => "children are not followed",
         DisableReason::NoAllocator => "its allocator's functions were not found",
         DisableReason::LetGo => "it was let go",
+        DisableReason::Forbidden => "it has forbidden itself what recording needs (seccomp, or PR_SET_TSC)",
     }
 }

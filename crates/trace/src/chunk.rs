@@ -60,13 +60,14 @@ pub enum ChunkKind {
     Snapshots = 18,
     SnapshotBlocks = 19,
     HeapNames = 20,
+    EarlyEnds = 21,
 }
 
 impl ChunkKind {
     /// The kind of this number; later versions may have more.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        const KINDS: [ChunkKind; 20] = [
+        const KINDS: [ChunkKind; 21] = [
             ChunkKind::System,
             ChunkKind::Session,
             ChunkKind::Processes,
@@ -87,6 +88,7 @@ impl ChunkKind {
             ChunkKind::Snapshots,
             ChunkKind::SnapshotBlocks,
             ChunkKind::HeapNames,
+            ChunkKind::EarlyEnds,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

@@ -384,6 +384,17 @@ pub struct HeapName {
     pub first_ns: u64,
 }
 
+/// The recording of a process ended before the process did: what it allocated and freed from then on is not in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlyEnd {
+    /// Whose.
+    pub process: ProcessIndex,
+    /// When the recorder took note of it.
+    pub time_ns: u64,
+    /// Why, in words that follow "because": "it has …".
+    pub reason: String,
+}
+
 /// A loss and where it happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossEntry {

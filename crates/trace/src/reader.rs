@@ -35,6 +35,7 @@ pub struct Trace {
     statistics: Vec<Statistic>,
     snapshots: Vec<Snapshot>,
     heap_names: Vec<HeapName>,
+    early_ends: Vec<EarlyEnd>,
     /// The tree, and what of it could not be used.
     stacks: OnceLock<(StackTable, Vec<Damage>)>,
     all_damage: OnceLock<Vec<Damage>>,
@@ -128,6 +129,12 @@ impl Trace {
     #[must_use]
     pub fn heap_names(&self) -> &[HeapName] {
         &self.heap_names
+    }
+
+    /// Processes whose recording ended before they did.
+    #[must_use]
+    pub fn early_ends(&self) -> &[EarlyEnd] {
+        &self.early_ends
     }
 
     /// What of the frame, the tables and the stack tree could not be used. Events are read later: see

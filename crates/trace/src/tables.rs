@@ -300,6 +300,18 @@ impl Entry for HeapName {
     }
 }
 
+impl Entry for EarlyEnd {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.put_varint(u64::from(self.process.0));
+        out.put_varint(self.time_ns);
+        out.put_text(&self.reason);
+    }
+
+    fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        Ok(Self { process: ProcessIndex(take.varint32()?), time_ns: take.varint()?, reason: take.text()? })
+    }
+}
+
 impl Entry for Totals {
     fn put(&self, out: &mut Vec<u8>) {
         for count in [

@@ -62,6 +62,7 @@ pub struct TraceWriter<W: Write> {
     losses: Pending<LossEntry>,
     statistics: Pending<Statistic>,
     heap_names: Pending<HeapName>,
+    early_ends: Pending<EarlyEnd>,
     /// Circular logging: events and checkpoints wait here.
     window: Option<EventWindow>,
     /// By thread, for the window's end.
@@ -143,6 +144,7 @@ impl<W: Write> TraceWriter<W> {
             losses: Pending::default(),
             statistics: Pending::default(),
             heap_names: Pending::default(),
+            early_ends: Pending::default(),
             window: None,
             thread_processes: Vec::new(),
             has_failed: false,
@@ -274,6 +276,12 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
+    /// Adds that the recording of a process has ended before the process.
+    pub fn early_end(&mut self, end: &EarlyEnd) -> Result<()> {
+        self.early_ends.add(end);
+        Ok(())
+    }
+
     /// Adds a number about the recording.
     pub fn statistic(&mut self, name: &str, value: u64) -> Result<()> {
         self.statistics.add(&Statistic { name: name.to_owned(), value });
@@ -386,7 +394,7 @@ impl<W: Write> TraceWriter<W> {
 
     /// Writes the definitions that the next events may use, and the small tables.
     fn write_definitions(&mut self) -> Result<()> {
-        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 9] = [
+        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 10] = [
             (ChunkKind::Processes, take_pending(&mut self.processes)),
             (ChunkKind::Threads, take_pending(&mut self.threads)),
             (ChunkKind::Modules, take_pending(&mut self.modules)),
@@ -396,6 +404,7 @@ impl<W: Write> TraceWriter<W> {
             (ChunkKind::Losses, take_pending(&mut self.losses)),
             (ChunkKind::Statistics, take_pending(&mut self.statistics)),
             (ChunkKind::HeapNames, take_pending(&mut self.heap_names)),
+            (ChunkKind::EarlyEnds, take_pending(&mut self.early_ends)),
         ];
         for (kind, (bytes, count)) in &mut tables {
             if *count > 0 {

@@ -316,9 +316,25 @@ pub enum DisableReason {
     NoAllocator = 7,
     /// It was let go.
     LetGo = 8,
+    /// The program has forbidden itself what the agent cannot do without.
+    Forbidden = 9,
 }
 
 impl DisableReason {
+    /// Whether it ends the recording of a process that nobody wanted to end.
+    #[must_use]
+    pub const fn is_early_end(self) -> bool {
+        match self {
+            Self::RecorderDied | Self::BadPool | Self::NoMemory | Self::Forbidden => true,
+            Self::None
+            | Self::SessionClosed
+            | Self::NoProcessSlot
+            | Self::NotFollowed
+            | Self::NoAllocator
+            | Self::LetGo => false,
+        }
+    }
+
     /// The reason for a number read from a shared page.
     #[must_use]
     pub const fn from_number_untrusted(number: u32) -> Option<Self> {
@@ -332,6 +348,7 @@ impl DisableReason {
             6 => Self::NotFollowed,
             7 => Self::NoAllocator,
             8 => Self::LetGo,
+            9 => Self::Forbidden,
             _ => return None,
         })
     }

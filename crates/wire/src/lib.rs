@@ -26,6 +26,7 @@
 mod injection;
 mod layout;
 mod record;
+pub mod seccomp;
 
 pub use injection::*;
 pub use layout::*;

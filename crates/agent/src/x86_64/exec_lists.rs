@@ -88,13 +88,15 @@ impl List {
 unsafe extern "C" fn list_path(path: *const c_char, spilled: Strings, above: Strings) -> c_int {
     let mut completed = Completed::new();
     let environment = completed.complete(own_environment());
-    List { spilled, above }.with_array(|arguments| REAL.execve(path, arguments, environment))
+    let answer = List { spilled, above }.with_array(|arguments| REAL.execve(path, arguments, environment));
+    completed.came_back(answer)
 }
 
 unsafe extern "C" fn list_file(file: *const c_char, spilled: Strings, above: Strings) -> c_int {
     let mut completed = Completed::new();
     let environment = completed.complete(own_environment());
-    List { spilled, above }.with_array(|arguments| REAL.execvpe(file, arguments, environment))
+    let answer = List { spilled, above }.with_array(|arguments| REAL.execvpe(file, arguments, environment));
+    completed.came_back(answer)
 }
 
 unsafe extern "C" fn list_environment(path: *const c_char, spilled: Strings, above: Strings) -> c_int {
@@ -103,7 +105,8 @@ unsafe extern "C" fn list_environment(path: *const c_char, spilled: Strings, abo
     let environment = unsafe { list.word(list.len().wrapping_add(1)) }.cast::<*const c_char>();
     let mut completed = Completed::new();
     let environment = completed.complete(environment);
-    list.with_array(|arguments| REAL.execve(path, arguments, environment))
+    let answer = list.with_array(|arguments| REAL.execve(path, arguments, environment));
+    completed.came_back(answer)
 }
 
 macro_rules! list_functions {

@@ -11,7 +11,8 @@
 use core::arch::naked_asm;
 
 use crate::hooks::{self, MAPPING_SLOTS, SLOTS, SlotIndex};
-use crate::real::{MMAP, MREMAP};
+use crate::real::{MMAP, MREMAP, SYSCALL};
+use crate::sandbox;
 
 type Trampoline = unsafe extern "C" fn();
 
@@ -147,6 +148,81 @@ mapping_trampolines! {
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn mmap64() {
     naked_asm!(".cfi_startproc", "jmp qword ptr [rip + {slots}]", ".cfi_endproc", slots = sym MAPPING_SLOTS);
+}
+
+/// The C function of this name. Its seven arguments are left alone, the last on the stack: it jumps on, but for the calls by which
+/// programs forbid themselves something.
+///
+/// # Safety
+/// As the C library documents it.
+#[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn syscall() {
+    naked_asm!(
+        ".cfi_startproc",
+        "cmp rdi, {seccomp}",
+        "je {checked}",
+        "cmp rdi, {prctl}",
+        "je {checked}",
+        // The slot's first word is the address.
+        "mov rax, [rip + {real}]",
+        "test rax, rax",
+        "je {first}",
+        "jmp rax",
+        ".cfi_endproc",
+        seccomp = const sandbox::CHECKED_CALLS[0],
+        prctl = const sandbox::CHECKED_CALLS[1],
+        checked = sym sandbox::checked_syscall,
+        real = sym SYSCALL,
+        first = sym syscall_first,
+    );
+}
+
+/// The same before the agent has started: starts it, and makes the call itself if there is no such function all the same (or the start
+/// is under way). Without errno, which is nobody's to set then.
+#[unsafe(naked)]
+unsafe extern "C" fn syscall_first() {
+    naked_asm!(
+        ".cfi_startproc",
+        "sub rsp, 56",
+        ".cfi_adjust_cfa_offset 56",
+        "mov [rsp], rdi",
+        "mov [rsp + 8], rsi",
+        "mov [rsp + 16], rdx",
+        "mov [rsp + 24], rcx",
+        "mov [rsp + 32], r8",
+        "mov [rsp + 40], r9",
+        "call {start}",
+        "mov rdi, [rsp]",
+        "mov rsi, [rsp + 8]",
+        "mov rdx, [rsp + 16]",
+        "mov rcx, [rsp + 24]",
+        "mov r8, [rsp + 32]",
+        "mov r9, [rsp + 40]",
+        "add rsp, 56",
+        ".cfi_adjust_cfa_offset -56",
+        "mov rax, [rip + {real}]",
+        "test rax, rax",
+        "je 2f",
+        "jmp rax",
+        "2:",
+        "mov rax, rdi",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "mov rdx, rcx",
+        "mov r10, r8",
+        "mov r8, r9",
+        "mov r9, [rsp + 8]",
+        "syscall",
+        "cmp rax, -4095",
+        "jb 3f",
+        "mov rax, -1",
+        "3:",
+        "ret",
+        ".cfi_endproc",
+        start = sym crate::start::start_for_call,
+        real = sym SYSCALL,
+    );
 }
 
 macro_rules! heap_trampolines {

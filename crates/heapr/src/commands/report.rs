@@ -11,8 +11,10 @@ use heapr_trace::{Damage, Loss, Trace};
 
 use crate::report::action_arguments::ActionArguments;
 use crate::report::filter_arguments::FilterArguments;
+use crate::report::frame_text::printable;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::progress_bar::ProgressBar;
+use crate::report::quantity::duration;
 use crate::report::subject::{ProcessName, Subject, ThreadName};
 use crate::report::text::TextOptions;
 use crate::report::{csv, json, text, xperf};
@@ -193,6 +195,10 @@ pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
             .collect(),
         heap_names: trace.heap_names().to_vec(),
         loss,
+        early_ends: heapr_query::early_end_warnings(trace, duration)
+            .iter()
+            .map(|line| printable(line))
+            .collect(),
         damage: trace.damage().iter().map(damage_text).collect(),
         is_cut_short: !trace.is_complete(),
         span: RecordedSpan::of(trace),

@@ -56,6 +56,7 @@ victims! {
     exec_storm: "exec_storm.c",
     exec_lists: "exec_lists.c",
     failing_calls: "failing_calls.c",
+    forbids_time: "forbids_time.c",
     fibers: "fibers.c",
     fork_children: "fork_children.c",
     fork_threads: "fork_threads.c",
@@ -83,18 +84,39 @@ victims! {
     realloc_race: "realloc_race.c",
     rust_program: "rust_program.rs",
     sandboxed: "sandboxed.c",
+    sandboxed_children: "sandboxed_children.c",
     sandboxed_threads: "sandboxed_threads.c",
+    sandboxed_tightly: "sandboxed_tightly.c",
     signal_handler: "signal_handler.c",
     signal_in_hook: "signal_in_hook.c",
     small_stacks: "small_stacks.c",
     spawned: "spawned.c",
     stack_overflow: "stack_overflow.c",
     static_program: "static_program.c",
+    strict_seccomp: "strict_seccomp.c",
     threads_at_exit: "threads_at_exit.c",
     threads_idle: "threads_idle.c",
     threads_thousands: "threads_thousands.c",
     vfork_allocates: "vfork_allocates.c",
     vfork_exec: "vfork_exec.c",
+}
+
+/// A program whose filter forbids the clock waits for buffers all the same, and loses nothing.
+#[test]
+fn sandboxed_waits_for_buffers() {
+    let file = "sandboxed.c";
+    let header = Header::read(&sources().join(file));
+    let program = build(file, &header, &["-O1".to_owned()]);
+    let settings = Settings {
+        options: &["--quiet", "--max-buffers", "16", "--buffer-size", "4"],
+        limit: Duration::from_secs(header.seconds),
+        ..Settings::default()
+    };
+    let recording = recording::record(&[program.to_str().unwrap().to_owned()], &settings);
+    assert_eq!(recording.outcome.status, 0, "{}", recording.outcome.stderr);
+    let totals = &recording.json(&["report", "--totals"])["totals"];
+    assert_eq!(totals["lost_events"].as_u64(), Some(0), "{totals}");
+    recording.check(&header.expectations[0], false, "with few buffers");
 }
 
 /// Builds the victim, runs it without heapr and with it, and compares.
@@ -170,5 +192,13 @@ fn check_program(label: &str, header: &Header, program: &str) {
     if let Some(claim) = &header.processes {
         claim.check(info["processes"].as_array().map(|list| list.len() as u64), label, &info);
     }
+    let early_ends: Vec<_> =
+        info["early_ends"].as_array().unwrap().iter().map(|end| end["reason"].as_str().unwrap()).collect();
+    let is_as_said = match &header.early_end {
+        Some(word) => early_ends.len() == 1 && early_ends[0].contains(word.as_str()),
+        None => early_ends.is_empty(),
+    };
+    assert!(is_as_said, "{label}: {early_ends:?}");
+    assert_eq!(info["loss"]["processes_refused"].as_u64(), Some(header.refused), "{label}");
     recording::assert_verified(&info, header.verify, label);
 }

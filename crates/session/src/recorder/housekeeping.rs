@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use heapr_trace::{Loss, ThreadIndex};
+use heapr_trace::{EarlyEnd, Loss, ThreadIndex};
 use heapr_wire::{DisableReason, PROCESS_DISABLED, PROCESS_FREE, THREAD_ENDED, THREAD_FREE};
 
-use super::Recorder;
+use super::{Recorder, disable_text};
 use crate::process_facts;
 use crate::statistics::{ThreadCounters, add};
 
@@ -66,6 +66,7 @@ impl Recorder {
             if self.processes[place].is_done {
                 continue;
             }
+            self.note_early_end(place, now_ns);
             if self.processes[place].has_ended {
                 self.end_process(place, now_ns);
                 continue;
@@ -88,6 +89,22 @@ impl Recorder {
         }
         self.look_at_threads(now_ns);
         self.look_at_sizes();
+    }
+
+    /// Says in the file if the agent of a process has ended recording by itself.
+    fn note_early_end(&mut self, place: usize, now_ns: u64) {
+        let process = &mut self.processes[place];
+        let Some(slot) = self.pool.process_slot(process.slot) else { return };
+        if process.is_early_end_noted || slot.generation.load(Relaxed) != process.generation {
+            return;
+        }
+        let reason = DisableReason::from_number_untrusted(slot.disable_reason.load(Relaxed));
+        let Some(reason) = reason.filter(|reason| reason.is_early_end()) else { return };
+        process.is_early_end_noted = true;
+        let end =
+            EarlyEnd { process: process.index, time_ns: now_ns, reason: disable_text(reason).to_owned() };
+        let outcome = self.sink.writer.early_end(&end);
+        self.sink.keep(outcome);
     }
 
     /// Names, ends, and slots of threads.
@@ -157,6 +174,7 @@ impl Recorder {
         if has_buffers && !self.is_final {
             return;
         }
+        self.note_early_end(place, now_ns);
         let process = &mut self.processes[place];
         process.is_done = true;
         process.free_all_blocks(&self.pool);

@@ -19,6 +19,8 @@ const MMAP: &str = "9";
 const SOCKETPAIR: &str = "53";
 const SYMLINK: &str = "88";
 const OPENAT: &str = "257";
+const FUTEX: &str = "202";
+const CLOCK_GETTIME: &str = "228";
 const MUNMAP: &str = "11";
 
 /// Only root is shown filters, and only outside of containers that have one themselves.
@@ -101,6 +103,31 @@ fn a_filter_that_came_later_does_not_end_the_program_at_the_detach() {
     assert!(report.bytes_left > 0 && report.hooks_removed > 0, "{report:?}");
     lives_on(&mut victim);
     drop(session.stop());
+}
+
+#[test]
+fn a_filter_that_comes_later_does_not_end_the_program_for_what_the_agent_does() {
+    if !can_read_filters() {
+        return;
+    }
+    for (answer, call) in [(KILL, MMAP), (KILL, FUTEX), (KILL, CLOCK_GETTIME), (TRAP, OPENAT), (STRICT, MMAP)]
+    {
+        let mut victim = Victim::of("filtered", &["later", answer, call]);
+        let (mut session, folder) = session();
+        session.attach(victim.pid()).unwrap();
+        for _ in 0..20 {
+            lives_on(&mut victim);
+        }
+        // The agent's state is looked at ten times a second.
+        record_for(&mut session, 200);
+        let stopped = session.stop();
+        let trace = heapr_trace::Trace::open(&folder.path().join("trace.heapr")).unwrap();
+        assert_eq!(trace.early_ends().len(), usize::from(answer == STRICT), "{answer} {call}");
+        // Without memory for its state a thread has its events counted only.
+        let known_count = stopped.summary.event_count + stopped.statistics.loss.events_lost;
+        assert!(answer == STRICT || known_count >= 40_000, "{answer} {call}: {known_count}");
+        lives_on(&mut victim);
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 /* A seccomp filter: filtered WHO ANSWER CALL. WHO: "main" before it is ready, "thread" one that waits, "later" main at the first line.
-   ANSWER: what becomes of CALL (0x80000000: the process is killed; 0 for "thread": strict mode); all other calls are allowed.
+   ANSWER: what becomes of CALL (0x80000000: the process is killed; 0 but for "main": strict mode); all other calls are allowed.
    For each line on standard input: 1000 pairs of malloc and free, then "done". */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -23,17 +23,21 @@ static void filter(void) {
 }
 static volatile int is_filtered;
 static int waited_for[2];
-static void *wait_filtered(void *unused) {
-    char byte;
-    // Strict mode, if no answer is told.
+static void filter_or_strict(void) {
     if (answer) filter();
     else if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)) _exit(9);
+}
+static void *wait_filtered(void *unused) {
+    char byte;
+    filter_or_strict();
     is_filtered = 1;
     for (;;) read(waited_for[0], &byte, 1);
 }
 int main(int count, char **arguments) {
     char line[64];
     pthread_t thread;
+    /* The C library asks for random numbers at the first. */
+    free(malloc(100));
     setvbuf(stdout, 0, _IONBF, 0);
     if (count != 4) return 1;
     answer = strtoul(arguments[2], 0, 0);
@@ -46,7 +50,7 @@ int main(int count, char **arguments) {
     }
     puts("ready");
     while (read(0, line, sizeof line) > 0) {
-        if (is_later) filter();
+        if (is_later) filter_or_strict();
         is_later = 0;
         for (int i = 0; i < 1000; i++) free(malloc(100));
         puts("done");

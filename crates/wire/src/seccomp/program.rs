@@ -3,14 +3,18 @@
 //! It is a classic BPF program as the kernel has checked it: it reads words of [`CallFacts`], jumps forwards only, and ends with
 //! what is to become of the call (Linux, Documentation/userspace-api/seccomp_filter.rst; networking/filter.rst for the instructions).
 
-/// An instruction, as the kernel gives it out (`struct sock_filter`).
+/// An instruction, as the kernel takes it and gives it out (`struct sock_filter`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
-pub(crate) struct Instruction {
-    pub(crate) code: u16,
-    pub(crate) if_true: u8,
-    pub(crate) if_false: u8,
-    pub(crate) value: u32,
+pub struct Instruction {
+    /// What to do.
+    pub code: u16,
+    /// Instructions to pass over if a comparison holds.
+    pub if_true: u8,
+    /// The same if it does not.
+    pub if_false: u8,
+    /// What it is done with.
+    pub value: u32,
 }
 
 /// What the program sees of a call (`struct seccomp_data`, 64 bytes): number, architecture, address of the instruction, arguments.
@@ -22,13 +26,28 @@ pub(super) struct CallFacts {
 impl CallFacts {
     pub(super) fn new(number: u32, arguments: [u64; 6]) -> Self {
         const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
-        let mut words = [0; 16];
-        (words[0], words[1]) = (number, AUDIT_ARCH_X86_64);
-        for (place, argument) in arguments.into_iter().enumerate() {
-            words[4 + 2 * place] = argument as u32;
-            words[5 + 2 * place] = (argument >> 32) as u32;
+        let [a, b, c, d, e, f] = arguments.map(|argument| (argument as u32, (argument >> 32) as u32));
+        // The two words between are the address of the instruction.
+        Self {
+            words: [
+                number,
+                AUDIT_ARCH_X86_64,
+                0,
+                0,
+                a.0,
+                a.1,
+                b.0,
+                b.1,
+                c.0,
+                c.1,
+                d.0,
+                d.1,
+                e.0,
+                e.1,
+                f.0,
+                f.1,
+            ],
         }
-        Self { words }
     }
 
     fn word(&self, offset: u32) -> Option<u32> {
@@ -36,14 +55,14 @@ impl CallFacts {
     }
 }
 
-/// What becomes of the call: the filter's answer. `None`: this is no program that the kernel would have taken.
-pub(super) fn run(program: &[Instruction], call: &CallFacts) -> Option<u32> {
+/// What becomes of the call: the filter's answer. `instruction`: by its number. `None`: this is no program that the kernel would have taken.
+pub(super) fn run(instruction: impl Fn(usize) -> Option<Instruction>, call: &CallFacts) -> Option<u32> {
     let (mut a, mut x) = (0_u32, 0_u32);
     let mut memory = [0_u32; 16];
     let mut next = 0_usize;
     loop {
-        let Instruction { code, if_true, if_false, value } = *program.get(next)?;
-        next += 1;
+        let Instruction { code, if_true, if_false, value } = instruction(next)?;
+        next = next.wrapping_add(1);
         let operand = if code & 0x08 == 0 { value } else { x };
         match code {
             // Loads: of the call's words, numbers, memory, the length of what it sees.
@@ -73,10 +92,18 @@ pub(super) fn run(program: &[Instruction], call: &CallFacts) -> Option<u32> {
             0xa4 | 0xac => a ^= operand,
             // Jumps.
             0x05 => next = next.checked_add(value as usize)?,
-            0x15 | 0x1d => next += usize::from(if a == operand { if_true } else { if_false }),
-            0x25 | 0x2d => next += usize::from(if a > operand { if_true } else { if_false }),
-            0x35 | 0x3d => next += usize::from(if a >= operand { if_true } else { if_false }),
-            0x45 | 0x4d => next += usize::from(if a & operand != 0 { if_true } else { if_false }),
+            0x15 | 0x1d => {
+                next = next.wrapping_add(usize::from(if a == operand { if_true } else { if_false }))
+            }
+            0x25 | 0x2d => {
+                next = next.wrapping_add(usize::from(if a > operand { if_true } else { if_false }))
+            }
+            0x35 | 0x3d => {
+                next = next.wrapping_add(usize::from(if a >= operand { if_true } else { if_false }))
+            }
+            0x45 | 0x4d => {
+                next = next.wrapping_add(usize::from(if a & operand != 0 { if_true } else { if_false }))
+            }
             0x06 => return Some(value),
             0x16 => return Some(a),
             0x07 => x = a,
@@ -89,6 +116,10 @@ pub(super) fn run(program: &[Instruction], call: &CallFacts) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn run(program: &[Instruction], call: &CallFacts) -> Option<u32> {
+        super::run(|number| program.get(number).copied(), call)
+    }
 
     fn instruction(code: u16, if_true: u8, if_false: u8, value: u32) -> Instruction {
         Instruction { code, if_true, if_false, value }
