@@ -52,6 +52,9 @@ impl CullList {
     /// # Errors
     /// At the first line that is no pattern; names it.
     pub fn add_lines(&mut self, name: &str, text: &str) -> Result<()> {
+        // Some editors begin a file so.
+        const BYTE_ORDER_MARK: char = '\u{feff}';
+        let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -105,6 +108,15 @@ mod tests {
         for text in ALLOCATOR_FRAMES {
             FramePattern::parse(text).unwrap();
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let mut list = CullList::empty();
+        list.add_lines("list", "\u{feff}libc.so.6!malloc\n").unwrap();
+        let mut plain = CullList::empty();
+        plain.add_lines("list", "libc.so.6!malloc\n").unwrap();
+        assert_eq!(format!("{list:?}"), format!("{plain:?}"));
     }
 
     #[test]

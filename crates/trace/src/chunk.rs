@@ -101,6 +101,8 @@ pub struct ChunkInfo {
     pub offset: u64,
     /// What it holds; `None` for a kind that this version does not know.
     pub kind: Option<ChunkKind>,
+    /// Its number in the file, known or not.
+    pub kind_number: u16,
     /// Bytes of the payload in the file.
     pub stored_bytes: u32,
     /// Bytes of the payload unpacked.
@@ -169,6 +171,7 @@ impl ChunkHeader {
         ChunkInfo {
             offset,
             kind: ChunkKind::from_number(self.kind),
+            kind_number: self.kind,
             stored_bytes: self.stored_bytes,
             raw_bytes: self.raw_bytes,
             item_count: self.item_count,

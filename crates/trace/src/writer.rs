@@ -488,7 +488,7 @@ pub(crate) fn index_bytes(index: &[ChunkInfo]) -> Vec<u8> {
     for chunk in index {
         bytes.put_varint(chunk.offset.saturating_sub(expected));
         expected = chunk.offset + CHUNK_HEADER_BYTES as u64 + u64::from(chunk.stored_bytes);
-        bytes.put_varint(chunk.kind.map_or(0, |kind| u64::from(kind as u16)));
+        bytes.put_varint(u64::from(chunk.kind_number));
         for value in [chunk.stored_bytes, chunk.raw_bytes, chunk.item_count] {
             bytes.put_varint(u64::from(value));
         }

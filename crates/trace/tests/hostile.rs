@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use heapr_trace::{
     Action, ChunkKind, Event, HeapId, Process, ProcessIndex, ProcessOrigin, StackIndex, StackNode, Summary,
-    Thread, ThreadIndex, Trace, TraceWriter,
+    SymbolEmbedder, Thread, ThreadIndex, Trace, TraceWriter,
 };
 
 const FILE_HEADER: &[u8] = b"HEAPRTRC\x01\0\0\0\0\0\0\0";
@@ -231,4 +231,37 @@ fn times_do_not_go_back_from_chunk_to_chunk() {
     writer.finish(&Summary::default()).unwrap();
     let (events, _) = events_of(&Trace::from_source(Box::new(file)).unwrap());
     assert_eq!(events.iter().map(|event| event.time_ns).collect::<Vec<_>>(), [100, 100]);
+}
+
+#[test]
+fn format_version_0_never_was() {
+    let mut bytes = include_bytes!("data/version-1.heapr").to_vec();
+    bytes[8] = 0;
+    assert!(matches!(Trace::from_source(Box::new(bytes)), Err(heapr_trace::Error::NotATrace { .. })));
+}
+
+#[test]
+fn chunks_of_unknown_kinds_keep_them_when_symbols_are_embedded() {
+    const UNKNOWN: u16 = 4321;
+    let mut unknown = chunk(ChunkKind::Markers, 1, 0, &[b"what a later version writes"], false);
+    unknown[4..6].copy_from_slice(&UNKNOWN.to_le_bytes());
+    let crc = crc32fast::hash(&unknown[..40]);
+    unknown[40..44].copy_from_slice(&crc.to_le_bytes());
+    let payload_bytes = unknown.len() as u64 - 48;
+    let index: Vec<u8> =
+        [0, u64::from(UNKNOWN), payload_bytes, payload_bytes, 1, 0, 0].into_iter().flat_map(varint).collect();
+    let mut bytes = [FILE_HEADER, &unknown].concat();
+    let index_at = bytes.len() as u64;
+    bytes.extend(chunk(ChunkKind::Index, 1, 0, &[&index], false));
+    let mut trailer = [b"HEAPREND".as_slice(), &index_at.to_le_bytes()].concat();
+    trailer.extend(crc32fast::hash(&trailer).to_le_bytes());
+    bytes.extend([&trailer[..], &[0; 4]].concat());
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.heapr");
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(SymbolEmbedder::open(&path).unwrap().embed(b"a bundle").unwrap());
+    let trace = Trace::open(&path).unwrap();
+    let kinds: Vec<_> = trace.chunks().iter().map(|chunk| (chunk.kind, chunk.kind_number)).collect();
+    assert_eq!(kinds, [(None, UNKNOWN), (Some(ChunkKind::Symbols), ChunkKind::Symbols as u16)]);
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use heapr_query::{Action, Answer, GroupBy, Query, SortKey};
 
-use crate::commands::report::{open, output, refuse_input, subject_of_report};
+use crate::commands::report::{open, output, refuse_inputs, subject_of_report};
 use crate::export::{Sample, SampleFrame, collapsed, flamegraph, pprof, speedscope};
 use crate::report::filter_arguments::FilterArguments;
 use crate::report::names::{NameArguments, TraceNames};
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
         let names: Vec<&str> = SortKey::ALL.iter().map(|&(name, _)| name).collect();
         anyhow::anyhow!("--value {}: it is one of {}", arguments.value, names.join(", "))
     })?;
-    refuse_input(arguments.output.as_deref(), &arguments.file)?;
+    refuse_inputs(arguments.output.as_deref(), &arguments.file, &arguments.filters)?;
     if allocations::is_v8_file(&arguments.file) {
         let samples = allocations::samples(&arguments.file)?;
         return write(&arguments, &samples, (0, 0), sort);
@@ -86,6 +86,12 @@ fn write(
     times: (u64, u64),
     sort: SortKey,
 ) -> anyhow::Result<ExitCode> {
+    if matches!(arguments.to, Target::Pprof) && pprof::is_too_large(samples) {
+        eprintln!(
+            "heapr: {}: amounts above 2^63 - 1 are written as that: pprof has no larger ones",
+            arguments.file.display()
+        );
+    }
     let mut out = output(arguments.output.as_deref())?;
     let title = format!("{} ({})", arguments.file.display(), sort.name());
     match arguments.to {

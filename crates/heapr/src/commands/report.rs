@@ -35,13 +35,13 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "size|lifetime", help_heading = "Actions")]
     histogram: Vec<String>,
     /// Most items of each action [default: 10000; 10 where no action is given]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     top: Option<usize>,
     /// Only the totals
     #[arg(long)]
     totals: bool,
     /// Most frames printed of a stack [default: all; 12 where no action is given]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     depth: Option<usize>,
     /// Format
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -84,8 +84,12 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
         "no trace given: heapr report FILE [OPTIONS] (FILE goes first: options such as --cull-frames take all words \
          that follow them)",
     )?;
-    let is_xperf = arguments.layout == Layout::Xperf && arguments.format == Format::Text;
-    refuse_input(arguments.output.as_deref(), &file)?;
+    let is_xperf = arguments.layout == Layout::Xperf;
+    anyhow::ensure!(
+        !is_xperf || arguments.format == Format::Text,
+        "--layout xperf is a layout of text: leave out --format"
+    );
+    refuse_inputs(arguments.output.as_deref(), &file, &arguments.filters)?;
     let trace = open(&file)?;
     let mut query = Query {
         filter: arguments.filters.filter(&trace)?,
@@ -217,6 +221,15 @@ pub(crate) fn refuse_input(output: Option<&Path>, input: &Path) -> anyhow::Resul
         output.display()
     );
     Ok(())
+}
+
+/// The same for all files that a query reads.
+pub(crate) fn refuse_inputs(
+    output: Option<&Path>,
+    input: &Path,
+    filters: &FilterArguments,
+) -> anyhow::Result<()> {
+    std::iter::once(input).chain(filters.cull_list_files()).try_for_each(|input| refuse_input(output, input))
 }
 
 /// The same with what a report found out about the file.

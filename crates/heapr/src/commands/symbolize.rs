@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::ErrorKind;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,6 +11,8 @@ use anyhow::Context;
 use heapr_query::{Action, CullList, GroupBy, Query, SortKey};
 use heapr_symbols::{SymbolTable, encode_bundle};
 use heapr_trace::{Error, SymbolEmbedder};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::commands::report::open;
 use crate::report::names::{NameArguments, TraceNames, is_module};
@@ -32,44 +35,80 @@ pub(crate) struct SymbolizeArguments {
 pub(crate) fn run(arguments: SymbolizeArguments) -> anyhow::Result<ExitCode> {
     let SymbolizeArguments { file, names, output } = arguments;
     let Some(output) = output else {
-        embed(&file, &file, &names)?;
+        embed(&file, &file, &file, &names)?;
         return Ok(ExitCode::SUCCESS);
     };
     if !open(&file)?.is_complete() {
         return Err(refusal(&file, &Error::Unfinished));
     }
-    copy(&file, &output)?;
-    if let Err(error) = embed(&file, &output, &names) {
+    if let Some(copy) = NamelessFile::beside(&output)? {
+        copy_to(&file, &copy.file, &output)?;
+        embed(&file, &copy.path(), &output, &names)?;
+        copy.give_name(&output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&output);
+    let target = target.map_err(|error| cannot_write(&output, error))?;
+    let outcome = copy_to(&file, &target, &output).and_then(|()| embed(&file, &output, &output, &names));
+    if outcome.is_err() {
         // Half a copy is of no use to anybody.
         let _ = std::fs::remove_file(&output);
-        return Err(error);
     }
-    Ok(ExitCode::SUCCESS)
+    outcome.map(|()| ExitCode::SUCCESS)
 }
 
-/// Makes a new file `to` with the contents and the mode of `from`.
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
-    let mut source = File::open(from).with_context(|| format!("cannot read {}", from.display()))?;
-    let target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
-    let mut target = match target {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            anyhow::bail!("{} exists: name another file", to.display())
+/// A file that is nowhere until it is whole: if heapr is ended before, nothing is left of it.
+struct NamelessFile {
+    file: File,
+}
+
+impl NamelessFile {
+    /// In the folder of `path`, which must not exist; `None` where the file system has no such files.
+    fn beside(path: &Path) -> anyhow::Result<Option<Self>> {
+        if path.symlink_metadata().is_ok() {
+            return Err(cannot_write(path, ErrorKind::AlreadyExists.into()));
         }
-        target => target.with_context(|| format!("cannot write {}", to.display()))?,
-    };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(descriptor) => Ok(Some(Self { file: descriptor.into() })),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR) => Ok(None),
+            Err(error) => Err(cannot_write(path, error.into())),
+        }
+    }
+
+    /// Where the kernel shows it.
+    fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.file.as_raw_fd()).into()
+    }
+
+    fn give_name(&self, name: &Path) -> anyhow::Result<()> {
+        let outcome = rustix::fs::linkat(CWD, self.path(), CWD, name, AtFlags::SYMLINK_FOLLOW);
+        outcome.map_err(|error| cannot_write(name, error.into()))
+    }
+}
+
+fn cannot_write(path: &Path, error: std::io::Error) -> anyhow::Error {
+    let path = path.display();
+    match error.kind() {
+        ErrorKind::AlreadyExists => anyhow::anyhow!("{path} exists: name another file"),
+        _ => anyhow::Error::new(error).context(format!("cannot write {path}")),
+    }
+}
+
+/// Copies the contents and the mode of `from` to a new file, which is to be called `name`.
+fn copy_to(from: &Path, mut target: &File, name: &Path) -> anyhow::Result<()> {
+    let mut source = File::open(from).with_context(|| format!("cannot read {}", from.display()))?;
     let outcome = std::io::copy(&mut source, &mut target).and_then(|_| {
         let mode = source.metadata()?.permissions().mode();
         // So that the symbols can be written.
         target.set_permissions(Permissions::from_mode(mode & 0o777 | 0o200))
     });
-    outcome.map_err(|error| {
-        let _ = std::fs::remove_file(to);
-        anyhow::Error::new(error).context(format!("cannot copy {} to {}", from.display(), to.display()))
-    })
+    outcome.with_context(|| format!("cannot copy {} to {}", from.display(), name.display()))
 }
 
-/// Embeds the symbols in `target`: `file` itself or its copy.
-fn embed(file: &Path, target: &Path, arguments: &NameArguments) -> anyhow::Result<()> {
+/// Embeds the symbols in `target`, `file` itself or its copy, which is called `name`.
+fn embed(file: &Path, target: &Path, name: &Path, arguments: &NameArguments) -> anyhow::Result<()> {
     let embedder = SymbolEmbedder::open(target).map_err(|error| refusal(file, &error))?;
     let mut names = TraceNames::new(embedder.trace(), arguments).keep_tables();
     // Whatever asks for all stacks with nothing culled asks for every name.
@@ -84,12 +123,12 @@ fn embed(file: &Path, target: &Path, arguments: &NameArguments) -> anyhow::Resul
         return Err(refusal(file, &Error::Damaged { offset: damage.offset, what: damage.what }));
     }
     let bundle = encode_bundle(&names.tables);
-    let is_new = embedder.embed(&bundle).map_err(|error| anyhow::anyhow!("{}: {error}", target.display()))?;
+    let is_new = embedder.embed(&bundle).map_err(|error| anyhow::anyhow!("{}: {error}", name.display()))?;
     let addresses: usize = names.tables.values().map(SymbolTable::named_count).sum();
     let modules = names.tables.keys().filter(|key| is_module(key)).count();
     println!(
         "{}: {} address{} in {}{}, {} of symbols{}",
-        target.display(),
+        name.display(),
         count(addresses as u64),
         if addresses == 1 { "" } else { "es" },
         plural(modules as u64, "module"),

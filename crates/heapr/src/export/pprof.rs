@@ -26,6 +26,14 @@ const VALUES: [SampleType; 7] = [
     ("peak_space", "bytes", |metrics| metrics.peak_bytes),
 ];
 
+/// Values are signed.
+const LARGEST: u64 = i64::MAX as u64;
+
+/// Whether an amount is larger than the format can say.
+pub(crate) fn is_too_large(samples: &[Sample]) -> bool {
+    samples.iter().any(|sample| VALUES.iter().any(|(_, _, of)| of(&sample.metrics) > LARGEST))
+}
+
 /// A protocol buffer message being written.
 #[derive(Default)]
 struct Message(Vec<u8>);
@@ -104,7 +112,7 @@ pub(crate) fn write(
             .collect();
         let mut message = Message::default();
         message.packed(1, ids.into_iter());
-        message.packed(2, VALUES.iter().map(|(_, _, of)| of(&sample.metrics)));
+        message.packed(2, VALUES.iter().map(|(_, _, of)| of(&sample.metrics).min(LARGEST)));
         profile.bytes(2, &message.0);
     }
     profile.0.extend_from_slice(&tables.0);

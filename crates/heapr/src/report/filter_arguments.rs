@@ -1,6 +1,6 @@
 //! The options that choose allocations, shared by all commands that query a trace.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use heapr_query::{AllocationType, CullList, Filter, FramePattern, Moment, Span, ThreadChoice};
@@ -15,7 +15,7 @@ use super::quantity::{parse_bytes, parse_duration_ns, parse_time_ns};
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArguments {
     /// Only this process; may be given several times
-    #[arg(long, value_name = "PID", num_args = 1..)]
+    #[arg(long, value_name = "PID", num_args = 1.., allow_negative_numbers = true)]
     pid: Vec<u32>,
     /// Only this heap: malloc, mmap, the name of one of the program's own, or a number
     #[arg(long, value_name = "HEAP")]
@@ -24,16 +24,16 @@ pub(crate) struct FilterArguments {
     #[arg(long, value_name = "TID|NAME")]
     thread: Vec<String>,
     /// Only events between two times: microseconds since the start, with s, ms, us or ns, or wall-clock
-    #[arg(long, num_args = 2, value_names = ["T1", "T2"])]
+    #[arg(long, num_args = 2, value_names = ["T1", "T2"], allow_negative_numbers = true)]
     range: Option<Vec<String>>,
     /// Only lifetimes of at least L1 and below L2
-    #[arg(long, alias = "age", num_args = 2, value_names = ["L1", "L2"])]
+    #[arg(long, alias = "age", num_args = 2, value_names = ["L1", "L2"], allow_negative_numbers = true)]
     lifetime: Option<Vec<String>>,
     /// Only sizes of at least S1 and below S2
-    #[arg(long, num_args = 2, value_names = ["S1", "S2"])]
+    #[arg(long, num_args = 2, value_names = ["S1", "S2"], allow_negative_numbers = true)]
     size: Option<Vec<String>>,
     /// Only what was live at the peak, or at a time
-    #[arg(long, value_name = "peak|TIME")]
+    #[arg(long, value_name = "peak|TIME", allow_negative_numbers = true)]
     at: Option<String>,
     /// Only what a snapshot of the live heap holds: its number, `last`, or its name
     #[arg(long, value_name = "N|NAME", conflicts_with = "at")]
@@ -125,6 +125,11 @@ impl FilterArguments {
     /// The snapshot that is asked for, as it was given.
     pub(crate) fn snapshot(&self) -> Option<&str> {
         self.snapshot.as_deref()
+    }
+
+    /// The files that [`FilterArguments::cull_list`] reads.
+    pub(crate) fn cull_list_files(&self) -> impl Iterator<Item = &Path> {
+        self.cull_lists.iter().map(PathBuf::as_path)
     }
 
     /// The frames to be removed.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use heapr_server::Source;
 use heapr_session::{Answer, Request, SessionClient, SessionName, sessions};
 
@@ -24,11 +24,12 @@ pub(crate) fn sources(words: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
 }
 
 fn source(word: &Path) -> anyhow::Result<Source> {
+    // Opening a fifo would wait for its other end.
+    if word.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        bail!("{} is no file", word.display());
+    }
     match std::fs::File::open(word) {
-        Ok(_) => {
-            ensure!(word.is_file(), "{} is no file", word.display());
-            Ok(written_by_session(word).unwrap_or_else(|| Source::File(word.to_owned())))
-        }
+        Ok(_) => Ok(written_by_session(word).unwrap_or_else(|| Source::File(word.to_owned()))),
         Err(error) => {
             // A name that is a session's, where there is no file of that name.
             let name = word.to_str().filter(|name| {

@@ -48,6 +48,11 @@ fn the_trace_that_is_read_is_not_written_over() {
         }
     }
     assert!(std::fs::read(recording.file()).unwrap() == before);
+    std::fs::write(place("culled"), "main\n").unwrap();
+    for command in ["report trace.heapr --totals", "export trace.heapr --to collapsed"] {
+        refuses(&recording, &format!("{command} --cull-lists culled -o culled"), "the file that is read");
+    }
+    assert!(std::fs::read(place("culled")).unwrap() == b"main\n");
     assert_eq!(heapr(&recording, "report trace.heapr --totals -o other").status, 0);
     assert!(!std::fs::read(place("other")).unwrap().is_empty());
 }
@@ -110,6 +115,38 @@ fn the_layout_of_xperf_refuses_what_it_has_not() {
     for option in ["--invert", "--histogram size"] {
         refuses(&recording, &format!("report trace.heapr --layout xperf {option}"), "--layout xperf");
     }
+    for format in ["json", "csv"] {
+        refuses(
+            &recording,
+            &format!("report trace.heapr --layout xperf --format {format}"),
+            "--layout xperf",
+        );
+    }
+}
+
+#[test]
+fn numbers_below_zero_are_named_in_the_refusal() {
+    let recording = recorded(&["--quiet"]);
+    for option in ["--size -5 10", "--lifetime 1 -5", "--range -5 10", "--at -5"] {
+        refuses(&recording, &format!("report trace.heapr {option}"), option);
+    }
+}
+
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let recording = recorded(&["--quiet"]);
+    assert!(Command::new("mkfifo").arg(recording.folder().join("pipe")).status().unwrap().success());
+    for words in [
+        "report pipe",
+        "info pipe",
+        "export pipe --to pprof",
+        "symbolize pipe",
+        "diff pipe pipe",
+        "report /dev/null",
+    ] {
+        refuses(&recording, words, "it is a pipe or a device");
+    }
+    refuses(&recording, "view pipe", "is no file");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Opening a trace: finding its chunks, by the index or by a scan, and reading the small tables.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -12,7 +12,7 @@ use crate::chunk::{
 };
 use crate::error::{Damage, Error, Malformed, Result};
 use crate::payload::unpack;
-use crate::source::{ReadAt, read_up_to};
+use crate::source::{ReadAt, open_regular, read_up_to};
 use crate::tables::{Entry, take_all};
 use crate::*;
 
@@ -30,7 +30,8 @@ impl Trace {
     /// It cannot be read, is empty, is no trace, or is from a newer version. Damage inside is no error: see
     /// [`Trace::damage`].
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|source| Error::Io { action: "opening the file", source })?;
+        let file = open_regular(OpenOptions::new().read(true), path)
+            .map_err(|source| Error::Io { action: "opening the file", source })?;
         Self::from_source(Box::new(file))
     }
 
@@ -315,6 +316,9 @@ fn check_header(source: &dyn ReadAt) -> Result<()> {
         return Err(Error::NotATrace { found: header[..count.min(8)].to_vec() });
     }
     let found = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    if found == 0 {
+        return Err(Error::NotATrace { found: header[..12].to_vec() });
+    }
     if found > FORMAT_VERSION {
         return Err(Error::NewerVersion { found, known: FORMAT_VERSION });
     }
@@ -340,7 +344,9 @@ fn take_index(stream: &[u8], count: usize, size: u64) -> std::result::Result<Vec
     let mut expected = FILE_HEADER_BYTES as u64;
     for _ in 0..count {
         let offset = expected.checked_add(take.varint()?).ok_or(Malformed("an offset is beyond 64 bits"))?;
-        let kind = u16::try_from(take.varint()?).ok().and_then(ChunkKind::from_number);
+        let kind_number =
+            u16::try_from(take.varint()?).map_err(|_| Malformed("a chunk's kind is beyond 16 bits"))?;
+        let kind = ChunkKind::from_number(kind_number);
         let [stored_bytes, raw_bytes, item_count] = [take.varint32()?, take.varint32()?, take.varint32()?];
         let first_ns = take.varint()?;
         let last_ns = first_ns.wrapping_add(take.varint()?);
@@ -348,7 +354,16 @@ fn take_index(stream: &[u8], count: usize, size: u64) -> std::result::Result<Vec
             .checked_add(CHUNK_HEADER_BYTES as u64 + u64::from(stored_bytes))
             .filter(|&end| end <= size)
             .ok_or(Malformed("a chunk lies beyond the file"))?;
-        chunks.push(ChunkInfo { offset, kind, stored_bytes, raw_bytes, item_count, first_ns, last_ns });
+        chunks.push(ChunkInfo {
+            offset,
+            kind,
+            kind_number,
+            stored_bytes,
+            raw_bytes,
+            item_count,
+            first_ns,
+            last_ns,
+        });
     }
     Ok(chunks)
 }
