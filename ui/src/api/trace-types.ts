@@ -52,6 +52,8 @@ export interface TimelineSeries {
 }
 
 export interface TimelineAnswer {
+  /** Why there is no course; only markers, snapshots and RSS are known then. */
+  note: string | null;
   from_ns: number;
   to_ns: number;
   bins: number;
@@ -74,9 +76,9 @@ export interface Group extends Metrics {
   frames: Frame[];
   frame_count: number;
   thread?: { tid: number; name: string; pid: number | null } | null;
-  oldest_ns?: number;
-  newest_ns?: number;
-  mean_age_ns?: number;
+  oldest_ns?: number | null;
+  newest_ns?: number | null;
+  mean_age_ns?: number | null;
   growth?: number[];
 }
 

@@ -171,6 +171,7 @@ export function Timeline({ file }: { file: OpenFile }) {
         >
           {hover && data && <HoverBox hover={hover} data={data} chart={chart} showsRss={address.rss} />}
         </Canvas>
+        {data?.note && <p class="timeline-waits quiet" role="note">{data.note}</p>}
         {!data && !error && <p class="timeline-waits quiet" role="status">reading events…</p>}
       </div>
     </section>

@@ -37,7 +37,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   const durationNs = file.trace?.duration_ns ?? 0;
   const age = (key: 'mean_age_ns' | 'oldest_ns' | 'newest_ns', title: string, help: string): Column<Group> => ({
     key, title, help, isNumber: true, width: 6, sort: key.replace('_ns', ''),
-    text: (group) => { const value = group[key]; return value === undefined ? '' : formatDuration(value); },
+    text: (group) => { const value = group[key]; return value == null ? '' : formatDuration(value); },
     raw: (group) => group[key] ?? '',
   });
   const columns: Column<Group>[] = [
@@ -50,7 +50,7 @@ export function LeakView({ file, filter, onCommand }: TraceViewProps) {
     age('newest_ns', 'Newest', 'When the newest block was allocated: near the end, it still grows'),
     {
       key: 'growth', title: 'Over time', help: `Live bytes of the stack over ${formatDuration(durationNs)}`, width: 7, text: (group) => (group.growth ?? []).map(formatBytes).join(' '),
-      exact: (group) => (group.growth ? `${formatBytes(group.growth[0] ?? 0)} → ${formatBytes(group.growth.at(-1) ?? 0)}` : ''), cell: (group) => (group.growth ? <Curve values={group.growth} /> : ''),
+      exact: (group) => (group.growth?.length ? `${formatBytes(group.growth[0] ?? 0)} → ${formatBytes(group.growth.at(-1) ?? 0)}` : ''), cell: (group) => (group.growth?.length ? <Curve values={group.growth} /> : ''),
     },
     {
       key: 'stack', title: 'Stack', width: 0, text: (group) => group.frames.map(frameName).join(' ← '), exact: (group) => group.frames.map(frameName).join('\n'),

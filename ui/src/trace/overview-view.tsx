@@ -19,7 +19,7 @@ export function OverviewView({ file, filter, onCommand }: TraceViewProps) {
   const churn = useAnswer<ReportAnswer>('/api/report', ask('stacks', 'stc'), file.generation);
   useEffect(() => onCommand(stacks.data?.command ?? null, stacks.error?.message ?? null), [stacks.data, stacks.error]);
   useEffect(() => () => onCommand(null, null), []);
-  const totals = stacks.data?.totals ?? file.trace?.totals ?? null;
+  const totals = stacks.data?.totals ?? (stacks.error ? null : file.trace?.totals ?? null);
   return (
     <div class="overview">
       {stacks.error && <Message kind="error">{stacks.error.message}</Message>}

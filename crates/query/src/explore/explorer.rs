@@ -22,7 +22,7 @@ use crate::code_table::CodeTable;
 use crate::collector::RowSums;
 use crate::cull_list::CullList;
 use crate::culling::Culling;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::filter::{Filter, Moment};
 use crate::frame_pattern::FramePattern;
 use crate::frames::{FrameId, FrameView};
@@ -32,6 +32,7 @@ use crate::query::{Action, GroupBy, Query};
 use crate::replay::{Progress, Replay};
 use crate::report::{Group, GroupKey, HeapRow, Ranking, frames_of_group};
 use crate::row_table::{RowSource, Rows};
+use crate::run::is_without_events;
 use crate::stack_groups::StackGroups;
 use crate::symbol_source::SymbolSource;
 use crate::symbol_tree::{NamedStack, SymbolTree};
@@ -171,10 +172,16 @@ impl Explorer {
         Ok(())
     }
 
-    /// The table, once it was made.
+    /// The table, once it was made; none of a trace that was recorded without events.
     #[must_use]
     pub fn table(&self) -> Option<&EventTable> {
-        self.table.get()?.as_ref()
+        self.table.get()?.as_ref().filter(|_| !self.is_without_events())
+    }
+
+    /// Whether the trace was recorded without events: it has totals and snapshots only.
+    #[must_use]
+    pub fn is_without_events(&self) -> bool {
+        is_without_events(&self.trace)
     }
 
     /// Chunks of events that could not be used, as far as is known.
@@ -236,6 +243,9 @@ impl Explorer {
         }
         // What a snapshot holds stands in the file on its own.
         let is_of_snapshot = matches!(filter.at, Some(Moment::Snapshot { .. }));
+        if !is_of_snapshot && self.is_without_events() {
+            return Err(Error::NoEvents);
+        }
         if let Some(table) = self.table().filter(|_| !is_of_snapshot) {
             let passing = match needs_bits(filter) {
                 true => Some(self.passing(table, filter, &choice, is_cancelled)?),

@@ -53,6 +53,8 @@ struct SeriesJson {
 #[derive(Serialize)]
 struct TimelineJson {
     schema: &'static str,
+    /// Why there is no course.
+    note: Option<&'static str>,
     from_ns: u64,
     to_ns: u64,
     bins: usize,
@@ -124,6 +126,9 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         series_max: request.series_max.min(SERIES_MAX),
         of,
     };
+    if file.explorer.is_without_events() {
+        return without_course(context, &file, &query);
+    }
     let course =
         file.explorer.course(&query, &|| context.cancel.is_set())?.ok_or_else(|| Error::Unusable {
             path: file.path.display().to_string(),
@@ -136,11 +141,10 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let (name, filter, id) = described(&file, series.key);
         SeriesJson { name, filter, id, values: series.values }
     });
-    let inside = |time_ns: u64| (request.from_ns..to_ns).contains(&time_ns);
-    let markers = file.trace().markers().iter().filter(|marker| inside(marker.time_ns));
     let (time_ns, bytes, count) = course.peak;
     super::json(&TimelineJson {
         schema: "heapr.view.timeline/1",
+        note: None,
         from_ns: request.from_ns,
         to_ns,
         bins: request.bins,
@@ -153,10 +157,40 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         free_count: course.free_count,
         rest: course.rest,
         rss: rss(&file, query.time, request.bins),
-        markers: markers.map(|marker| json!({"time_ns": marker.time_ns, "text": marker.text})).collect(),
+        markers: markers(&file, query.time),
         snapshots: snapshots(&*context.files.host, &file, query.time),
         peak: json!({"time_ns": time_ns, "bytes": bytes, "count": count}),
     })
+}
+
+/// Of a trace without events: what is known beside them.
+fn without_course(context: &Context<'_>, file: &TraceFile, query: &CourseQuery) -> Result<Answer> {
+    let Span { from: from_ns, to: to_ns } = query.time;
+    let none = || vec![0; query.bins];
+    super::json(&TimelineJson {
+        schema: "heapr.view.timeline/1",
+        note: Some("recorded without events (--mode snapshot): only snapshots and totals are known"),
+        from_ns,
+        to_ns,
+        bins: query.bins,
+        series: Vec::new(),
+        live_bytes: none(),
+        live_count: none(),
+        most_bytes: none(),
+        alloc_bytes: none(),
+        alloc_count: none(),
+        free_count: none(),
+        rest: none(),
+        rss: rss(file, query.time, query.bins),
+        markers: markers(file, query.time),
+        snapshots: snapshots(&*context.files.host, file, query.time),
+        peak: Value::Null,
+    })
+}
+
+fn markers(file: &TraceFile, time: Span) -> Vec<Value> {
+    let markers = file.trace().markers().iter().filter(|marker| time.contains(marker.time_ns));
+    markers.map(|marker| json!({"time_ns": marker.time_ns, "text": marker.text})).collect()
 }
 
 /// The native snapshots of a time.

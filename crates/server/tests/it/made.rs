@@ -72,6 +72,15 @@ impl SymbolSource for Numbered {
 /// Writes a trace of `count` allocations of 100 bytes, one each 10 ns, every second one freed 5 ns later; stacks are
 /// `f0 > f1` and `f0 > MARKUP` in turn.
 pub(crate) fn write_trace(path: &Path, count: u64) {
+    write(path, count, true);
+}
+
+/// The same, recorded without events.
+pub(crate) fn write_totals(path: &Path, count: u64) {
+    write(path, count, false);
+}
+
+fn write(path: &Path, count: u64, has_events: bool) {
     let file = std::fs::File::create(path).unwrap();
     let mut writer = TraceWriter::new(file).unwrap();
     let process = writer
@@ -108,7 +117,9 @@ pub(crate) fn write_trace(path: &Path, count: u64) {
     let event = |time_ns, action| Event { time_ns, thread, heap: HeapId::MALLOC, action };
     let (mut ledger, mut summary) = (Ledger::new(), SummaryBuilder::new());
     let mut write = |event: Event| {
-        writer.event(&event).unwrap();
+        if has_events {
+            writer.event(&event).unwrap();
+        }
         ledger.apply(&event, process, &mut summary);
     };
     for number in 0..count {
@@ -122,7 +133,7 @@ pub(crate) fn write_trace(path: &Path, count: u64) {
         }
     }
     let mut summary = summary.finish();
-    summary.event_count = count + count / 2;
+    summary.event_count = if has_events { count + count / 2 } else { 0 };
     summary.duration_ns = 10 * count + 10;
     writer.finish(&summary).unwrap();
 }

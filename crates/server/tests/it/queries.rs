@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::made::{MARKUP, Running, write_trace};
+use crate::made::{MARKUP, Running, write_totals, write_trace};
 
 fn running(count: u64) -> (tempfile::TempDir, Running) {
     let folder = tempfile::tempdir().unwrap();
@@ -53,6 +53,35 @@ fn all_views_of_a_filter_agree() {
         let id = &report["groups"][0]["id"];
         let stack = ask("stack", &format!(",\"id\":{id}"));
         assert_eq!(stack["frames"].as_array().unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn of_a_trace_without_events_nothing_is_said_that_only_events_tell() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("totals.heapr");
+    write_totals(&path, 1000);
+    let server = Running::start(&[path]);
+    let ask = |name: &str, filter: &str, more: &str| {
+        server.ask(name, &format!("{{\"file\":0,\"filter\":{filter}{more}}}"))
+    };
+    let report = ask("report", "{}", "").json();
+    assert_eq!(report["totals"]["alloc_bytes"], 100_000);
+    assert_eq!(report["totals"]["outstanding_bytes"], 50_000);
+    let timeline = ask("timeline", "{}", "").json();
+    assert!(timeline["note"].as_str().unwrap().contains("without events") && timeline["peak"].is_null());
+    let leaks = ask("leaks", "{}", "").json();
+    let leak = &leaks["groups"][0];
+    assert_eq!((&leak["outstanding_bytes"], &leak["oldest_ns"]), (&50_000.into(), &Value::Null), "{leak}");
+    for (name, filter, more) in [
+        ("report", "{\"range\":[\"0\",\"5000\"]}", ""),
+        ("report", "{}", ",\"by\":\"by-thread\""),
+        ("flame", "{\"range\":[\"0\",\"5000\"]}", ""),
+        ("histograms", "{}", ""),
+    ] {
+        let reply = ask(name, filter, more);
+        let said = String::from_utf8_lossy(&reply.body).into_owned();
+        assert!(reply.status == 400 && said.contains("the trace has no events"), "{name}: {said}");
     }
 }
 
