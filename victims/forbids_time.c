@@ -1,7 +1,7 @@
 // A program that forbids itself the time stamp counter: recording ends, the program does not, nor its forked child. (What it would go on
 // to by exec is ended by glibc's loader, which reads the counter.)
 // expect: frame=victim_before allocs=2000 alloc_bytes=382000 outstanding=0
-// early-end: forbidden itself
+// notice: forbidden itself
 #include <sys/prctl.h>
 #include <sys/wait.h>
 

@@ -1,6 +1,6 @@
 // Strict seccomp: from then on only read, write, exit and sigreturn, and no time stamp counter. Recording ends, the program does not.
 // expect: frame=victim_before allocs=1000 alloc_bytes=191000 outstanding=0
-// early-end: forbidden itself
+// notice: forbidden itself
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>

@@ -370,6 +370,19 @@ pub(crate) fn find_after_agent_uncalled(name: &[u8]) -> usize {
     0
 }
 
+/// Whether a module before the agent defines `name`: calls go there, and not to the agent.
+pub(crate) fn is_defined_before_agent(name: &[u8]) -> bool {
+    let own = is_defined_before_agent as *const () as usize;
+    let mut is_before = false;
+    for_each_module(&mut |info| {
+        let is_agent = info.contains(own);
+        is_before =
+            !is_agent && !is_vdso(info) && info.dynamic().is_some_and(|dynamic| dynamic.find(name) != 0);
+        is_before || is_agent
+    });
+    is_before
+}
+
 /// Address of `name` in whatever module defines it first; 0 if none does.
 pub(crate) fn find_anywhere(name: &[u8]) -> usize {
     let mut found = 0;

@@ -17,7 +17,7 @@ use heapr_wire::{
 use writer::{ProcessClaim, SlotClaim, WaitOutcome};
 
 use crate::event_clock::{EventClock, View};
-use crate::{hooks, start};
+use crate::{hooks, link_map, start};
 
 /// No hook has run yet.
 pub(crate) const UNSTARTED: u32 = 0;
@@ -216,6 +216,7 @@ impl Agent {
             },
             parent_slot: if is_fork { self.last_slot.load(Relaxed) } else { NO_SLOT },
             start_ticks: self.now_ticks(),
+            has_own_malloc: !is_fork && !is_attached && link_map::is_defined_before_agent(b"malloc"),
         };
         let Some(claim) = writer::claim_process(pool, claim) else {
             self.disable(DisableReason::NoProcessSlot);

@@ -59,7 +59,7 @@ pub use frame_pattern::{FramePattern, file_name};
 pub use frames::FrameView;
 pub use histogram::{Bucket, Histogram, HistogramOf};
 pub use live_rows::{LiveAmount, LiveRow, LiveRows, live_rows};
-pub use loss_text::{early_end_warnings, loss_warnings};
+pub use loss_text::{loss_warnings, notice_lines};
 pub use metrics::{Metrics, SortKey};
 pub use query::{Action, GroupBy, Query};
 pub use recorded_span::RecordedSpan;

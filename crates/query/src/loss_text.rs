@@ -1,6 +1,6 @@
 //! What a recording has lost, in words: the same on the command line and on the page.
 
-use heapr_trace::{EarlyEnd, Loss, Trace};
+use heapr_trace::{Loss, Notice, Trace};
 
 /// One line for each kind of loss, the gravest first. `count` writes a number.
 #[must_use]
@@ -33,22 +33,23 @@ pub fn loss_warnings(loss: &Loss, count: impl Fn(u64) -> String) -> Vec<String> 
         .collect()
 }
 
-/// Lines of [`early_end_warnings`]; the rest is counted in one.
-const EARLY_ENDS_SHOWN: usize = 8;
+/// Lines of [`notice_lines`]; the rest is counted in one.
+const NOTICES_SHOWN: usize = 8;
 
-/// One line for each process whose recording ended before it did. `duration`: how a time in nanoseconds is written.
+/// What is to be known of the recordings of single processes, one line each. `duration`: how a time in nanoseconds is written.
 #[must_use]
-pub fn early_end_warnings(trace: &Trace, duration: impl Fn(u64) -> String) -> Vec<String> {
-    let ends = trace.early_ends();
-    let line = |end: &EarlyEnd| {
-        let process = trace.processes().get(end.process.0 as usize);
-        let (name, pid) = process.map_or(("process", end.process.0), |process| (process.name(), process.pid));
-        format!("recording {name} ({pid}) ended early, at {}: {}", duration(end.time_ns), end.reason)
+pub fn notice_lines(trace: &Trace, duration: impl Fn(u64) -> String) -> Vec<String> {
+    let notices = trace.notices();
+    let line = |notice: &Notice| {
+        let process = trace.processes().get(notice.process.0 as usize);
+        let (name, pid) =
+            process.map_or(("process", notice.process.0), |process| (process.name(), process.pid));
+        format!("{name} ({pid}), at {}: {}", duration(notice.time_ns), notice.text)
     };
-    let mut lines: Vec<String> = ends.iter().take(EARLY_ENDS_SHOWN).map(line).collect();
-    let more = ends.len().saturating_sub(EARLY_ENDS_SHOWN);
+    let mut lines: Vec<String> = notices.iter().take(NOTICES_SHOWN).map(line).collect();
+    let more = notices.len().saturating_sub(NOTICES_SHOWN);
     if more > 0 {
-        lines.push(format!("and recording {more} more ended early"));
+        lines.push(format!("and {more} more of this kind (heapr info --format json lists them)"));
     }
     lines
 }

@@ -46,6 +46,8 @@ pub struct ProcessClaim {
     pub parent_slot: u32,
     /// Ticks since the session's start.
     pub start_ticks: u64,
+    /// The program has an allocator of its own that the agent does not see.
+    pub has_own_malloc: bool,
 }
 
 /// A claimed slot and its generation.
@@ -76,6 +78,7 @@ pub fn claim_process(pool: &Pool, claim: ProcessClaim) -> Option<SlotClaim> {
         slot.parent_slot.store(claim.parent_slot, Relaxed);
         slot.namespace.store(namespace, Relaxed);
         slot.disable_reason.store(0, Relaxed);
+        slot.has_own_malloc.store(u32::from(claim.has_own_malloc), Relaxed);
         slot.start_ticks.store(claim.start_ticks, Relaxed);
         for counter in [&slot.events_lost, &slot.stacks_lost, &slot.verify_count, &slot.verify_mismatch_count]
         {

@@ -359,7 +359,7 @@ impl TraceFile {
     pub(crate) fn warnings(&self, is_running: bool) -> Vec<String> {
         let mut warnings = heapr_query::loss_warnings(&self.loss(), |number| number.to_string());
         let seconds = |ns: u64| format!("{:.3} s", ns as f64 / 1e9);
-        warnings.extend(heapr_query::early_end_warnings(self.trace(), seconds));
+        warnings.extend(heapr_query::notice_lines(self.trace(), seconds));
         let span = heapr_query::RecordedSpan::of(self.trace());
         warnings.extend(span.warnings(seconds));
         for damage in self.damage() {

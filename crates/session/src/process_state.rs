@@ -37,7 +37,9 @@ pub(crate) struct ProcessState {
     /// It had ended when the last scan began: nothing of it is unread after that round.
     pub(crate) had_ended_at_scan: bool,
     /// The file says that its recording ended before it did.
-    pub(crate) is_early_end_noted: bool,
+    pub(crate) is_end_noted: bool,
+    /// The file says that it has an allocator of its own.
+    pub(crate) is_own_malloc_noted: bool,
     /// Its slot was given back and everything it wrote is processed.
     pub(crate) is_done: bool,
     raw_nodes: Vec<RawNode>,
@@ -110,7 +112,8 @@ impl ProcessState {
             before: BlocksBefore::default(),
             has_ended: false,
             had_ended_at_scan: false,
-            is_early_end_noted: false,
+            is_end_noted: false,
+            is_own_malloc_noted: false,
             is_done: false,
             raw_nodes: Vec::new(),
             stacks: vec![StackIndex::EMPTY],

@@ -60,7 +60,7 @@ pub enum ChunkKind {
     Snapshots = 18,
     SnapshotBlocks = 19,
     HeapNames = 20,
-    EarlyEnds = 21,
+    Notices = 21,
 }
 
 impl ChunkKind {
@@ -88,7 +88,7 @@ impl ChunkKind {
             ChunkKind::Snapshots,
             ChunkKind::SnapshotBlocks,
             ChunkKind::HeapNames,
-            ChunkKind::EarlyEnds,
+            ChunkKind::Notices,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

@@ -384,15 +384,15 @@ pub struct HeapName {
     pub first_ns: u64,
 }
 
-/// The recording of a process ended before the process did: what it allocated and freed from then on is not in the file.
+/// What is to be known of the recording of a process: that it ended before the process did, or does not see all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EarlyEnd {
+pub struct Notice {
     /// Whose.
     pub process: ProcessIndex,
     /// When the recorder took note of it.
     pub time_ns: u64,
-    /// Why, in words that follow "because": "it has …".
-    pub reason: String,
+    /// What, in a sentence without its full stop.
+    pub text: String,
 }
 
 /// A loss and where it happened.

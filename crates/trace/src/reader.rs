@@ -35,7 +35,7 @@ pub struct Trace {
     statistics: Vec<Statistic>,
     snapshots: Vec<Snapshot>,
     heap_names: Vec<HeapName>,
-    early_ends: Vec<EarlyEnd>,
+    notices: Vec<Notice>,
     /// The tree, and what of it could not be used.
     stacks: OnceLock<(StackTable, Vec<Damage>)>,
     all_damage: OnceLock<Vec<Damage>>,
@@ -131,10 +131,10 @@ impl Trace {
         &self.heap_names
     }
 
-    /// Processes whose recording ended before they did.
+    /// What is to be known of the recordings of single processes.
     #[must_use]
-    pub fn early_ends(&self) -> &[EarlyEnd] {
-        &self.early_ends
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
     }
 
     /// What of the frame, the tables and the stack tree could not be used. Events are read later: see

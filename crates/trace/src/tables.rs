@@ -300,15 +300,15 @@ impl Entry for HeapName {
     }
 }
 
-impl Entry for EarlyEnd {
+impl Entry for Notice {
     fn put(&self, out: &mut Vec<u8>) {
         out.put_varint(u64::from(self.process.0));
         out.put_varint(self.time_ns);
-        out.put_text(&self.reason);
+        out.put_text(&self.text);
     }
 
     fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
-        Ok(Self { process: ProcessIndex(take.varint32()?), time_ns: take.varint()?, reason: take.text()? })
+        Ok(Self { process: ProcessIndex(take.varint32()?), time_ns: take.varint()?, text: take.text()? })
     }
 }
 

@@ -62,7 +62,7 @@ pub struct TraceWriter<W: Write> {
     losses: Pending<LossEntry>,
     statistics: Pending<Statistic>,
     heap_names: Pending<HeapName>,
-    early_ends: Pending<EarlyEnd>,
+    notices: Pending<Notice>,
     /// Circular logging: events and checkpoints wait here.
     window: Option<EventWindow>,
     /// By thread, for the window's end.
@@ -144,7 +144,7 @@ impl<W: Write> TraceWriter<W> {
             losses: Pending::default(),
             statistics: Pending::default(),
             heap_names: Pending::default(),
-            early_ends: Pending::default(),
+            notices: Pending::default(),
             window: None,
             thread_processes: Vec::new(),
             has_failed: false,
@@ -276,9 +276,9 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Adds that the recording of a process has ended before the process.
-    pub fn early_end(&mut self, end: &EarlyEnd) -> Result<()> {
-        self.early_ends.add(end);
+    /// Adds what is to be known of the recording of a process.
+    pub fn notice(&mut self, notice: &Notice) -> Result<()> {
+        self.notices.add(notice);
         Ok(())
     }
 
@@ -404,7 +404,7 @@ impl<W: Write> TraceWriter<W> {
             (ChunkKind::Losses, take_pending(&mut self.losses)),
             (ChunkKind::Statistics, take_pending(&mut self.statistics)),
             (ChunkKind::HeapNames, take_pending(&mut self.heap_names)),
-            (ChunkKind::EarlyEnds, take_pending(&mut self.early_ends)),
+            (ChunkKind::Notices, take_pending(&mut self.notices)),
         ];
         for (kind, (bytes, count)) in &mut tables {
             if *count > 0 {

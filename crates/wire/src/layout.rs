@@ -175,6 +175,8 @@ pub struct ProcessSlot {
     pub generation: AtomicU32,
     /// Inode of the process's process namespace; 0 if unknown.
     pub namespace: AtomicU32,
+    /// 1: the program has an allocator of its own that the agent does not see.
+    pub has_own_malloc: AtomicU32,
 }
 
 /// [`ThreadSlot::state`]: nobody's.

@@ -199,10 +199,7 @@ pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
             .collect(),
         heap_names: trace.heap_names().to_vec(),
         loss,
-        early_ends: heapr_query::early_end_warnings(trace, duration)
-            .iter()
-            .map(|line| printable(line))
-            .collect(),
+        notices: heapr_query::notice_lines(trace, duration).iter().map(|line| printable(line)).collect(),
         damage: trace.damage().iter().map(damage_text).collect(),
         is_cut_short: !trace.is_complete(),
         span: RecordedSpan::of(trace),

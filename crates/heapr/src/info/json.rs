@@ -25,7 +25,7 @@ pub(crate) fn value(trace: &Trace, file: &str, file_bytes: u64, damaged: &[Damag
         "markers": markers(trace),
         "rss": rss(trace),
         "snapshots": trace.snapshots().iter().map(|snapshot| snapshot_json(trace, snapshot)).collect::<Vec<_>>(),
-        "early_ends": early_ends(trace),
+        "notices": notices(trace),
         "heap_names": trace.heap_names().iter().map(heap_name).collect::<Vec<_>>(),
         "chunks": chunks(trace),
         "loss": loss(&whole_loss(trace)),
@@ -167,9 +167,9 @@ fn loss(loss: &Loss) -> Value {
     })
 }
 
-fn early_ends(trace: &Trace) -> Vec<Value> {
-    let entry = |end: &heapr_trace::EarlyEnd| json!({"process": end.process.0, "time_ns": end.time_ns, "reason": end.reason});
-    trace.early_ends().iter().map(entry).collect()
+fn notices(trace: &Trace) -> Vec<Value> {
+    let entry = |notice: &heapr_trace::Notice| json!({"process": notice.process.0, "time_ns": notice.time_ns, "text": notice.text});
+    trace.notices().iter().map(entry).collect()
 }
 
 fn losses(trace: &Trace) -> Vec<Value> {

@@ -276,14 +276,14 @@ impl Page<'_> {
             (loss.records_invalid, "records that made no sense"),
             (loss.processes_refused, "processes not traced"),
         ];
-        let early_ends = heapr_query::early_end_warnings(trace, duration);
-        if counts.iter().all(|&(number, _)| number == 0) && early_ends.is_empty() {
+        let notices = heapr_query::notice_lines(trace, duration);
+        if counts.iter().all(|&(number, _)| number == 0) && notices.is_empty() {
             return writeln!(self.out, "  none");
         }
         for (number, what) in counts.into_iter().filter(|&(number, _)| number > 0) {
             writeln!(self.out, "  {:>VALUE_COLUMN$} {what}", count(number))?;
         }
-        for line in early_ends {
+        for line in notices {
             writeln!(self.out, "  {}", printable(&line))?;
         }
         Ok(())

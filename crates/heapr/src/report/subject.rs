@@ -34,8 +34,8 @@ pub(crate) struct Subject {
     pub(crate) heap_names: Vec<HeapName>,
     /// Over all processes.
     pub(crate) loss: Loss,
-    /// Processes whose recording ended before they did, one line each.
-    pub(crate) early_ends: Vec<String>,
+    /// What is to be known of the recordings of single processes, one line each.
+    pub(crate) notices: Vec<String>,
     /// One line each.
     pub(crate) damage: Vec<String>,
     /// The recording did not end in order: there is no summary.
@@ -87,7 +87,7 @@ impl Subject {
     /// What is wrong with the recording: one line each, to stand above all numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = heapr_query::loss_warnings(&self.loss, super::quantity::count);
-        warnings.extend(self.early_ends.iter().cloned());
+        warnings.extend(self.notices.iter().cloned());
         warnings.extend(self.span.warnings(super::quantity::duration));
         warnings.extend(self.damage.iter().map(|damage| format!("damaged file: {damage}")));
         if self.is_cut_short {

@@ -16,7 +16,7 @@
 //! // expect-stack: victim_leaf <- victim_caller <- main allocs=10
 //! // expect-processes: 3              process images in the file; `>=3` too
 //! // expect-unmatched: 0              frees of blocks that were never seen allocated
-//! // early-end: word                  the file says with this word that a recording ended before its process; none without the line
+//! // notice: word                      the file says this of a recording, and nothing else; nothing without the line
 //! // refused: 2                       processes that could not be recorded; none without the line
 //! // report: frames                   look at innermost frames only (for files with very many stacks)
 //! ```
@@ -60,7 +60,7 @@ pub(crate) struct Header {
     pub(crate) expectations: Vec<Expectation>,
     pub(crate) processes: Option<Claim>,
     pub(crate) unmatched: Option<Claim>,
-    pub(crate) early_end: Option<String>,
+    pub(crate) notice: Option<String>,
     pub(crate) refused: u64,
     pub(crate) is_by_frame: bool,
 }
@@ -113,7 +113,7 @@ impl Header {
             "seconds" => self.seconds = number(),
             "verify" => self.verify = number() as u32,
             "untraced" => self.untraced = Some(value.into()),
-            "early-end" => self.early_end = Some(value.into()),
+            "notice" => self.notice = Some(value.into()),
             "refused" => self.refused = number(),
             "expect" => {
                 let rest = value.strip_prefix("frame=").unwrap_or_else(|| panic!("no frame= in {line}"));

@@ -76,6 +76,7 @@ victims! {
     on_mimalloc: "on_mimalloc.cc",
     on_tcmalloc: "on_tcmalloc.cc",
     own_heaps: "own_heaps.c",
+    own_malloc: "own_malloc.c",
     peaks: "peaks.c",
     pipeline: "pipeline.sh",
     plugins_in_turn: "plugins_in_turn.c",
@@ -192,13 +193,13 @@ fn check_program(label: &str, header: &Header, program: &str) {
     if let Some(claim) = &header.processes {
         claim.check(info["processes"].as_array().map(|list| list.len() as u64), label, &info);
     }
-    let early_ends: Vec<_> =
-        info["early_ends"].as_array().unwrap().iter().map(|end| end["reason"].as_str().unwrap()).collect();
-    let is_as_said = match &header.early_end {
-        Some(word) => early_ends.len() == 1 && early_ends[0].contains(word.as_str()),
-        None => early_ends.is_empty(),
+    let notices: Vec<_> =
+        info["notices"].as_array().unwrap().iter().map(|notice| notice["text"].as_str().unwrap()).collect();
+    let is_as_said = match &header.notice {
+        Some(word) => notices.len() == 1 && notices[0].contains(word.as_str()),
+        None => notices.is_empty(),
     };
-    assert!(is_as_said, "{label}: {early_ends:?}");
+    assert!(is_as_said, "{label}: {notices:?}");
     assert_eq!(info["loss"]["processes_refused"].as_u64(), Some(header.refused), "{label}");
     recording::assert_verified(&info, header.verify, label);
 }

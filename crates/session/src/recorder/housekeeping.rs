@@ -2,12 +2,16 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use heapr_trace::{EarlyEnd, Loss, ThreadIndex};
+use heapr_trace::{Loss, Notice, ThreadIndex};
 use heapr_wire::{DisableReason, PROCESS_DISABLED, PROCESS_FREE, THREAD_ENDED, THREAD_FREE};
 
 use super::{Recorder, disable_text};
 use crate::process_facts;
 use crate::statistics::{ThreadCounters, add};
+
+/// Said of a program whose executable defines `malloc`.
+const OWN_MALLOC: &str = "it brings a malloc of its own, of which only what reaches the C library's is recorded (heapr start --pid attaches to it \
+                          and sees all)";
 
 impl Recorder {
     /// Takes note that a child was waited for.
@@ -66,7 +70,7 @@ impl Recorder {
             if self.processes[place].is_done {
                 continue;
             }
-            self.note_early_end(place, now_ns);
+            self.note_notices(place, now_ns);
             if self.processes[place].has_ended {
                 self.end_process(place, now_ns);
                 continue;
@@ -91,20 +95,28 @@ impl Recorder {
         self.look_at_sizes();
     }
 
-    /// Says in the file if the agent of a process has ended recording by itself.
-    fn note_early_end(&mut self, place: usize, now_ns: u64) {
+    /// Says in the file if the agent of a process has ended recording by itself, or does not see its allocator.
+    fn note_notices(&mut self, place: usize, now_ns: u64) {
         let process = &mut self.processes[place];
         let Some(slot) = self.pool.process_slot(process.slot) else { return };
-        if process.is_early_end_noted || slot.generation.load(Relaxed) != process.generation {
+        if slot.generation.load(Relaxed) != process.generation {
             return;
         }
+        let mut texts = Vec::new();
+        if !process.is_own_malloc_noted && slot.has_own_malloc.load(Relaxed) != 0 {
+            process.is_own_malloc_noted = true;
+            texts.push(OWN_MALLOC.to_owned());
+        }
         let reason = DisableReason::from_number_untrusted(slot.disable_reason.load(Relaxed));
-        let Some(reason) = reason.filter(|reason| reason.is_early_end()) else { return };
-        process.is_early_end_noted = true;
-        let end =
-            EarlyEnd { process: process.index, time_ns: now_ns, reason: disable_text(reason).to_owned() };
-        let outcome = self.sink.writer.early_end(&end);
-        self.sink.keep(outcome);
+        if let Some(reason) = reason.filter(|reason| !process.is_end_noted && reason.is_early_end()) {
+            process.is_end_noted = true;
+            texts.push(format!("recording ended, because {}", disable_text(reason)));
+        }
+        for text in texts {
+            let notice = Notice { process: process.index, time_ns: now_ns, text };
+            let outcome = self.sink.writer.notice(&notice);
+            self.sink.keep(outcome);
+        }
     }
 
     /// Names, ends, and slots of threads.
@@ -174,7 +186,7 @@ impl Recorder {
         if has_buffers && !self.is_final {
             return;
         }
-        self.note_early_end(place, now_ns);
+        self.note_notices(place, now_ns);
         let process = &mut self.processes[place];
         process.is_done = true;
         process.free_all_blocks(&self.pool);

@@ -122,7 +122,7 @@ fn a_filter_that_comes_later_does_not_end_the_program_for_what_the_agent_does() 
         record_for(&mut session, 200);
         let stopped = session.stop();
         let trace = heapr_trace::Trace::open(&folder.path().join("trace.heapr")).unwrap();
-        assert_eq!(trace.early_ends().len(), usize::from(answer == STRICT), "{answer} {call}");
+        assert_eq!(trace.notices().len(), usize::from(answer == STRICT), "{answer} {call}");
         // Without memory for its state a thread has its events counted only.
         let known_count = stopped.summary.event_count + stopped.statistics.loss.events_lost;
         assert!(answer == STRICT || known_count >= 40_000, "{answer} {call}: {known_count}");

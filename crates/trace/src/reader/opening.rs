@@ -59,7 +59,7 @@ impl Trace {
             statistics: Vec::new(),
             snapshots: Vec::new(),
             heap_names: Vec::new(),
-            early_ends: Vec::new(),
+            notices: Vec::new(),
             stacks: OnceLock::new(),
             all_damage: OnceLock::new(),
             is_complete: true,
@@ -294,7 +294,7 @@ impl Trace {
         self.statistics = self.entries(ChunkKind::Statistics);
         self.snapshots = self.entries(ChunkKind::Snapshots);
         self.heap_names = self.entries(ChunkKind::HeapNames);
-        self.early_ends = self.entries(ChunkKind::EarlyEnds);
+        self.notices = self.entries(ChunkKind::Notices);
     }
 }
 
