@@ -111,13 +111,13 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     if flags & FLAG_CLOCK_TSC == 0 {
         AGENT.clock.use_monotonic();
     }
+    start::read_executable();
     AGENT.attach(pool)?;
     let session = parameters.session.get(..parameters.session_bytes as usize).unwrap_or_default();
     let [first, ..] = parameters.agent_path;
     if first != 0 {
         exec::start_with(session, (&raw const parameters.agent_path).cast::<c_char>());
     }
-    start::read_executable();
     bounds::start_with(parameters.stack_end_avma as usize);
     modules::start_with(parameters.find_object_avma as usize);
     hooks::arm_mappings(flags & FLAG_HOOK_MMAP != 0);

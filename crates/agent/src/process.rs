@@ -217,6 +217,7 @@ impl Agent {
             parent_slot: if is_fork { self.last_slot.load(Relaxed) } else { NO_SLOT },
             start_ticks: self.now_ticks(),
             has_own_malloc: !is_fork && !is_attached && link_map::is_defined_before_agent(b"malloc"),
+            executable: start::executable(),
         };
         let Some(claim) = writer::claim_process(pool, claim) else {
             self.disable(DisableReason::NoProcessSlot);

@@ -122,9 +122,9 @@ fn join(path: &PoolPath) -> Result<(), DisableReason> {
     if !is_recording {
         return Err(DisableReason::SessionClosed);
     }
+    read_executable();
     AGENT.attach(pool)?;
     exec::start(path.value.get(..path.value_bytes).unwrap_or_default());
-    read_executable();
     bounds::start();
     modules::start();
     hooks::arm_mappings(flags & FLAG_HOOK_MMAP != 0);

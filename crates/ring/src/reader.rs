@@ -5,8 +5,8 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use heapr_wire::{
-    NODE_ADDRESS_MASK, OWNER_EVENTS, OWNER_NODES, PUBLISHED_BUSY, PUBLISHED_CLOSED, SESSION_CLOSED,
-    split_owner,
+    EXECUTABLE_NAME_BYTES_MAX, NODE_ADDRESS_MASK, OWNER_EVENTS, OWNER_NODES, PUBLISHED_BUSY,
+    PUBLISHED_CLOSED, ProcessSlot, SESSION_CLOSED, split_owner,
 };
 
 use crate::{Pool, sys};
@@ -45,6 +45,16 @@ pub enum Content {
         /// Number of the first.
         first_node: u32,
     },
+}
+
+/// File name of a process's program as its slot tells it, with zeros behind it: see [`ProcessSlot::executable_name`]. Any bytes.
+#[must_use]
+pub fn executable_name(slot: &ProcessSlot) -> [u8; EXECUTABLE_NAME_BYTES_MAX] {
+    let mut bytes = [0; EXECUTABLE_NAME_BYTES_MAX];
+    for (place, word) in bytes.chunks_exact_mut(8).zip(&slot.executable_name) {
+        place.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+    }
+    bytes
 }
 
 /// The claimed buffers whose headers are complete, in order of their numbers.

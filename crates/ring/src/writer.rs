@@ -7,9 +7,9 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use heapr_wire::{
-    BufferHeader, NO_SLOT, OWNER_EVENTS, OWNER_NODES, PROCESS_CLAIMED, PROCESS_FREE, PROCESS_LIVE,
-    PROCESS_SLOT_COUNT, SESSION_RECORDING, THREAD_CLAIMED, THREAD_FREE, THREAD_LIVE, THREAD_SLOT_COUNT,
-    owner_word,
+    BufferHeader, EXECUTABLE_NAME_BYTES_MAX, NO_SLOT, OWNER_EVENTS, OWNER_NODES, PROCESS_CLAIMED,
+    PROCESS_FREE, PROCESS_LIVE, PROCESS_SLOT_COUNT, ProcessSlot, SESSION_RECORDING, THREAD_CLAIMED,
+    THREAD_FREE, THREAD_LIVE, THREAD_SLOT_COUNT, owner_word,
 };
 
 use crate::{Pool, forbidden, sys};
@@ -39,7 +39,7 @@ pub fn process_namespace() -> u32 {
 
 /// What a process says of itself when it registers.
 #[derive(Debug, Clone, Copy)]
-pub struct ProcessClaim {
+pub struct ProcessClaim<'a> {
     /// `ORIGIN_*`.
     pub origin: u32,
     /// Slot of the process this one was forked from, or [`NO_SLOT`].
@@ -48,6 +48,8 @@ pub struct ProcessClaim {
     pub start_ticks: u64,
     /// The program has an allocator of its own that the agent does not see.
     pub has_own_malloc: bool,
+    /// Path of the program; empty if it is not known.
+    pub executable: &'a [u8],
 }
 
 /// A claimed slot and its generation.
@@ -61,7 +63,7 @@ pub struct SlotClaim {
 
 /// Registers the calling process. `None`: no slot is free (counted).
 #[must_use]
-pub fn claim_process(pool: &Pool, claim: ProcessClaim) -> Option<SlotClaim> {
+pub fn claim_process(pool: &Pool, claim: ProcessClaim<'_>) -> Option<SlotClaim> {
     let namespace = process_namespace();
     SEES_RECORDER.store(u32::from(namespace == pool.control().recorder_namespace.load(Relaxed)), Relaxed);
     for index in 0..PROCESS_SLOT_COUNT as u32 {
@@ -80,6 +82,7 @@ pub fn claim_process(pool: &Pool, claim: ProcessClaim) -> Option<SlotClaim> {
         slot.disable_reason.store(0, Relaxed);
         slot.has_own_malloc.store(u32::from(claim.has_own_malloc), Relaxed);
         slot.start_ticks.store(claim.start_ticks, Relaxed);
+        store_name(slot, claim.executable);
         for counter in [&slot.events_lost, &slot.stacks_lost, &slot.verify_count, &slot.verify_mismatch_count]
         {
             counter.store(0, Relaxed);
@@ -91,6 +94,17 @@ pub fn claim_process(pool: &Pool, claim: ProcessClaim) -> Option<SlotClaim> {
     }
     pool.control().processes_refused.fetch_add(1, Relaxed);
     None
+}
+
+/// Puts the file name of a path into a slot; nothing of one that does not fit, for its beginning would be another name.
+fn store_name(slot: &ProcessSlot, path: &[u8]) {
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let name = if name.len() <= EXECUTABLE_NAME_BYTES_MAX { name } else { &[] };
+    let mut bytes = name.iter();
+    for word in &slot.executable_name {
+        let value = [0; 8].map(|none| bytes.next().copied().unwrap_or(none));
+        word.store(u64::from_le_bytes(value), Relaxed);
+    }
 }
 
 /// Registers the calling thread at a nesting level. `None`: no slot is free (counted).

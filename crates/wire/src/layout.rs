@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"heaprpl\x01");
 
 /// A number that differs between builds whose layout or records differ. Change it with every change of this crate.
-pub const BUILD_ID: u64 = 0x2026_1123_0000_0004;
+pub const BUILD_ID: u64 = 0x2026_1124_0000_0001;
 
 /// Process images that can be traced at the same time.
 pub const PROCESS_SLOT_COUNT: usize = 2048;
@@ -140,6 +140,9 @@ pub const ORIGIN_ATTACH: u32 = 3;
 /// No slot (process or thread).
 pub const NO_SLOT: u32 = u32::MAX;
 
+/// Longest file name of a program that a process slot holds, in bytes: what is left of the slot's two cache lines.
+pub const EXECUTABLE_NAME_BYTES_MAX: usize = 48;
+
 /// One traced process image. Written by the agent of that process; freed (state 0) by the recorder.
 ///
 /// ```text
@@ -177,6 +180,9 @@ pub struct ProcessSlot {
     pub namespace: AtomicU32,
     /// 1: the program has an allocator of its own that the agent does not see.
     pub has_own_malloc: AtomicU32,
+    /// File name of the program, eight bytes a word, first byte lowest, zeros behind it; empty where it is unknown or longer. For a process
+    /// that has ended before anybody could ask /proc, and has written no record that tells its path.
+    pub executable_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],
 }
 
 /// [`ThreadSlot::state`]: nobody's.

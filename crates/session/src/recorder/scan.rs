@@ -37,7 +37,9 @@ struct Program {
 ///
 /// What /proc tells may be of another image: it had ended by then, or had gone on to another program by exec. A forked child is the program
 /// that its parent is; of others the agent tells the executable (see [`crate::translate`]).
-fn program_of(pid: u32, parent: Option<&ProcessState>, has_gone_on: bool) -> Program {
+///
+/// `told_name`: its file name as the process itself has told it, for one that /proc no longer shows and that allocates nothing.
+fn program_of(pid: u32, parent: Option<&ProcessState>, told_name: &str, has_gone_on: bool) -> Program {
     // In this order: as long as the executable is the parent's, no exec came before the command line was read.
     let command_line = process_facts::command_line(pid);
     let executable = process_facts::executable(pid);
@@ -46,11 +48,12 @@ fn program_of(pid: u32, parent: Option<&ProcessState>, has_gone_on: bool) -> Pro
     };
     let has_gone_on = has_gone_on || !parent.is_none_or(is_parents);
     if !has_gone_on {
+        let executable = if executable.is_empty() { told_name.to_owned() } else { executable };
         return Program { executable, command_line, has_gone_on };
     }
     let of_parent = parent.and_then(|parent| parent.entry.as_ref());
     Program {
-        executable: parent.map(|parent| parent.executable.clone()).unwrap_or_default(),
+        executable: parent.map_or(told_name, |parent| &parent.executable).to_owned(),
         command_line: of_parent.map(|entry| entry.command_line.clone()).unwrap_or_default(),
         has_gone_on,
     }
@@ -117,8 +120,12 @@ impl Recorder {
         let parent_slot = slot.parent_slot.load(Relaxed);
         let was_attached = slot.origin.load(Relaxed) == ORIGIN_ATTACH;
         let is_fork = slot.origin.load(Relaxed) == ORIGIN_FORK && parent_slot != NO_SLOT;
+        let told_name = reader::executable_name(slot);
+        let told_name = told_name.split(|&byte| byte == 0).next().unwrap_or_default();
+        let told_name = String::from_utf8_lossy(told_name);
         let parent = self.processes.iter().rfind(|process| is_fork && process.slot == parent_slot);
-        let Program { executable, command_line, has_gone_on } = program_of(pid, parent, has_gone_on);
+        let Program { executable, command_line, has_gone_on } =
+            program_of(pid, parent, &told_name, has_gone_on);
         let parent = parent.map(|parent| parent.index);
         let entry = Process {
             pid: shown_pid.unwrap_or(inner_pid),

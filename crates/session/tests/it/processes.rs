@@ -3,10 +3,11 @@
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use heapr_ring::writer::{self, BufferUse, NO_CLAIM};
+use heapr_ring::reader;
+use heapr_ring::writer::{self, BufferUse, NO_CLAIM, ProcessClaim};
 use heapr_session::OnFull;
 use heapr_trace::ProcessOrigin;
-use heapr_wire::PROCESS_FREE;
+use heapr_wire::{NO_SLOT, ORIGIN_EXEC, PROCESS_FREE};
 
 use crate::producer::{Producer, join, live_tid, ticks};
 use crate::recording::{pass_watermark, start, stop};
@@ -37,6 +38,48 @@ fn images_that_follow_each_other_by_exec_within_one_round_lose_nothing() {
     assert_eq!(recorded.trace.processes().len(), 5);
     assert_eq!(recorded.summary.summary.totals.alloc_count, 1500);
     assert_eq!(recorded.summary.statistics.loss, heapr_trace::Loss::default());
+}
+
+#[test]
+fn a_program_that_ends_before_anybody_looks_and_allocates_nothing_has_its_name() {
+    let (mut session, directory) = start(|_| ());
+    let pool = join(&session);
+    Producer::exec(&pool, Some(dead_pid()));
+    Producer::exec(&pool, Some(dead_pid())).fork(dead_pid());
+    session.step_now();
+    let recorded = stop(session, directory);
+    let names: Vec<&str> = recorded.trace.processes().iter().map(heapr_trace::Process::name).collect();
+    assert_eq!(names, ["producer"; 3]);
+}
+
+#[test]
+fn of_a_path_the_slot_has_the_whole_file_name_or_nothing() {
+    let (session, directory) = start(|_| ());
+    let pool = join(&session);
+    let longest = "n".repeat(heapr_wire::EXECUTABLE_NAME_BYTES_MAX);
+    for (path, name) in [
+        ("/usr/bin/true", "true"),
+        ("/opt/My App/app (deleted)", "app (deleted)"),
+        ("plain", "plain"),
+        ("", ""),
+        (&format!("/{longest}"), &longest),
+        (&format!("/{longest}n"), ""),
+    ] {
+        let claim = ProcessClaim {
+            origin: ORIGIN_EXEC,
+            parent_slot: NO_SLOT,
+            start_ticks: 0,
+            has_own_malloc: false,
+            executable: path.as_bytes(),
+        };
+        let claim = writer::claim_process(&pool, claim).expect("a free process slot");
+        let slot = pool.process_slot(claim.index).expect("the slot");
+        let bytes = reader::executable_name(slot);
+        assert_eq!(bytes[..name.len()], *name.as_bytes());
+        assert!(bytes[name.len()..].iter().all(|&byte| byte == 0), "{path}");
+        slot.state.store(PROCESS_FREE, Release);
+    }
+    stop(session, directory);
 }
 
 /// Frees the slot of an image that nobody has seen, as if it had been read to its end.

@@ -61,7 +61,13 @@ impl<'a> Producer<'a> {
     }
 
     fn register(pool: &'a Pool, pid: Option<u32>, origin: u32, parent_slot: u32) -> Self {
-        let claim = ProcessClaim { origin, parent_slot, start_ticks: ticks(pool), has_own_malloc: false };
+        let claim = ProcessClaim {
+            origin,
+            parent_slot,
+            start_ticks: ticks(pool),
+            has_own_malloc: false,
+            executable: b"/usr/bin/producer",
+        };
         let claim = writer::claim_process(pool, claim).expect("a free process slot");
         if let Some(pid) = pid {
             pool.process_slot(claim.index).expect("the slot").pid.store(pid, Relaxed);
