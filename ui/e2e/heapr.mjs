@@ -12,7 +12,7 @@ export const HEAPR = process.env.HEAPR ?? join(process.env.CARGO_TARGET_DIR ?? j
 /** A directory with a home of its own, so that no cache of the user's is read or written. */
 export function workFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'heapr-view-'));
-  return { folder, env: { ...process.env, XDG_CACHE_HOME: join(folder, 'cache'), XDG_RUNTIME_DIR: folder, DEBUGINFOD_URLS: '' }, remove: () => rmSync(folder, { recursive: true, force: true }) };
+  return { folder, env: { ...process.env, XDG_CACHE_HOME: join(folder, 'cache'), HEAPR_RUNTIME_DIR: folder, XDG_RUNTIME_DIR: folder, DEBUGINFOD_URLS: '' }, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 /** Runs a program to its end; throws with its output when it fails or takes longer than two minutes. */

@@ -114,6 +114,7 @@ impl Stage {
         let mut command = Command::new(&self.heapr);
         command
             .args(arguments)
+            .env("HEAPR_RUNTIME_DIR", self.folder.path())
             .env("XDG_RUNTIME_DIR", self.folder.path())
             .current_dir(self.folder.path())
             .stdin(Stdio::null())
@@ -125,7 +126,10 @@ impl Stage {
     fn output(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         let mut command = Command::new("timeout");
         command.arg("60").arg(&self.heapr).args(arguments);
-        command.env("XDG_RUNTIME_DIR", self.folder.path()).current_dir(self.folder.path());
+        command
+            .env("HEAPR_RUNTIME_DIR", self.folder.path())
+            .env("XDG_RUNTIME_DIR", self.folder.path())
+            .current_dir(self.folder.path());
         command.stdin(Stdio::null()).output().context("timeout")
     }
 

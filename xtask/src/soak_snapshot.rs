@@ -39,7 +39,11 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let heapr = |arguments: &[&str]| {
         let mut command = Command::new(&heapr);
-        command.args(arguments).env("XDG_RUNTIME_DIR", folder.path()).current_dir(folder.path());
+        command
+            .args(arguments)
+            .env("HEAPR_RUNTIME_DIR", folder.path())
+            .env("XDG_RUNTIME_DIR", folder.path())
+            .current_dir(folder.path());
         command
     };
     let mut server = Command::new("redis-server");

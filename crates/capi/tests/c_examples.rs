@@ -52,6 +52,7 @@ fn run(program: &Path, arguments: &[&OsStr], folder: &Path) -> Output {
         .arg(program)
         .args(arguments)
         .env("LD_LIBRARY_PATH", library_folder())
+        .env("HEAPR_RUNTIME_DIR", &private)
         .env("XDG_RUNTIME_DIR", &private)
         .output()
         .unwrap()

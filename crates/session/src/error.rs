@@ -85,7 +85,7 @@ pub enum Error {
     },
     /// No place for a session's socket.
     #[error(
-        "found no directory for the sessions' sockets ({reasons}): set XDG_RUNTIME_DIR to one that is this user's alone"
+        "found no directory for the sessions' sockets ({reasons}): set XDG_RUNTIME_DIR, or HEAPR_RUNTIME_DIR where that is set, to one that is this user's alone"
     )]
     NoRuntimeDirectory {
         /// What is wrong with each that was tried.

@@ -2,6 +2,7 @@
 //!
 //! | tried in this order | if |
 //! |---|---|
+//! | `$HEAPR_RUNTIME_DIR/heapr` | the variable is set; no other is tried then, nor looked into |
 //! | `$XDG_RUNTIME_DIR/heapr` | the variable is set and that directory is this user's |
 //! | `/run/heapr` | root |
 //! | `/run/user/UID/heapr` | not root (the variable is missing after `su`) |
@@ -49,7 +50,7 @@ impl RuntimeDirectory {
     }
 
     fn make(path: &Path) -> Result<Self, String> {
-        check_parent(path.parent().ok_or("it has no directory above it")?)?;
+        check_place(path)?;
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.to_string()),
             _ => Self::open(path),
@@ -57,7 +58,7 @@ impl RuntimeDirectory {
     }
 
     fn open(path: &Path) -> Result<Self, String> {
-        check_parent(path.parent().ok_or("it has no directory above it")?)?;
+        check_place(path)?;
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
         let descriptor = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|error| format!("{error} (a symbolic link is not followed)"))?;
@@ -97,6 +98,13 @@ impl RuntimeDirectory {
     }
 }
 
+fn check_place(path: &Path) -> Result<(), String> {
+    match path.parent() {
+        Some(parent) if path.is_absolute() => check_parent(parent),
+        _ => Err("it is not an absolute path".to_owned()),
+    }
+}
+
 /// Nobody but this user and root may rename what lies in the directory above ours.
 pub(crate) fn check_parent(parent: &Path) -> Result<(), String> {
     let facts = fs::metadata(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
@@ -113,6 +121,9 @@ pub(crate) fn check_parent(parent: &Path) -> Result<(), String> {
 }
 
 fn candidates() -> Vec<PathBuf> {
+    if let Some(base) = std::env::var_os("HEAPR_RUNTIME_DIR") {
+        return vec![Path::new(&base).join("heapr")];
+    }
     let uid = rustix::process::geteuid().as_raw();
     let from_environment = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let of_system =
@@ -146,6 +157,13 @@ mod tests {
         symlink(base.path().join("elsewhere"), base.path().join("heapr")).unwrap();
         RuntimeDirectory::make(&base.path().join("heapr")).unwrap_err();
         assert!(fs::read_dir(base.path().join("elsewhere")).unwrap().next().is_none());
+    }
+
+    #[test]
+    fn a_relative_path_is_refused() {
+        let relative = Path::new("no-such-base/heapr");
+        assert!(RuntimeDirectory::make(relative).unwrap_err().contains("not an absolute path"));
+        assert!(RuntimeDirectory::open(relative).unwrap_err().contains("not an absolute path"));
     }
 
     #[test]

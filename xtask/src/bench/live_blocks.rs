@@ -67,7 +67,11 @@ fn measure(heapr: &Path, program: &Path, (block_bytes, rate): (u64, u64)) -> any
     let folder = tempfile::tempdir()?;
     let heapr = |arguments: &[&str]| {
         let mut command = Command::new(heapr);
-        command.args(arguments).env("XDG_RUNTIME_DIR", folder.path()).current_dir(folder.path());
+        command
+            .args(arguments)
+            .env("HEAPR_RUNTIME_DIR", folder.path())
+            .env("XDG_RUNTIME_DIR", folder.path())
+            .current_dir(folder.path());
         command
     };
     // The program goes on when the command that starts it has ended, and writes into its pipe.

@@ -14,19 +14,20 @@ pub(super) fn checks() -> Vec<Check> {
 /// As a session would choose it.
 fn runtime_directory() -> Check {
     let topic = "runtime directory";
-    let asked = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let variable = ["HEAPR_RUNTIME_DIR", "XDG_RUNTIME_DIR"]
+        .into_iter()
+        .find(|name| std::env::var_os(name).is_some())
+        .unwrap_or("XDG_RUNTIME_DIR");
+    let asked = std::env::var_os(variable).map(PathBuf::from);
+    let advice = format!("{variable} should be a directory of this user with mode 0700, or not be set");
     match (heapr_session::sessions_directory(), asked) {
         (Ok(path), Some(asked)) if !path.starts_with(&asked) => Check::limited(
             topic,
-            format!("{}, because XDG_RUNTIME_DIR={} cannot be used", path.display(), asked.display()),
-            "XDG_RUNTIME_DIR should be a directory of this user with mode 0700, or not be set",
+            format!("{}, because {variable}={} cannot be used", path.display(), asked.display()),
+            advice,
         ),
         (Ok(path), _) => Check::ok(topic, path.display().to_string()),
-        (Err(error), _) => Check::no(
-            topic,
-            error.to_string(),
-            "set XDG_RUNTIME_DIR to a directory of this user with mode 0700; heapr run works without",
-        ),
+        (Err(error), _) => Check::no(topic, error.to_string(), format!("{advice}; heapr run works without")),
     }
 }
 

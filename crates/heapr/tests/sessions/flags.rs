@@ -320,7 +320,8 @@ fn the_programs_of_a_users_shell_are_recorded_whole() {
         ln -s flagged-shell flagged-as && ln -s flagged-shell other-name && (exec ./flagged-as) && sh -c 'exec ./flagged-as'
         /bin/true && /bin/ls > /dev/null || exit 3
         ./heapr status s && ./heapr stop s -q && ./flagged-shell || exit 4
-        ls "$XDG_RUNTIME_DIR/heapr" | grep flagged && exit 5
+        ls "$HEAPR_RUNTIME_DIR/heapr" > left || exit 5
+        grep flagged left && exit 7
         ./heapr report s.heapr --totals --format json > report.json || exit 6
         eval "$(./heapr config shell --off)" && test -z "$LD_PRELOAD$HEAPR_FLAGGED"
     "#;
@@ -328,7 +329,12 @@ fn the_programs_of_a_users_shell_are_recorded_whole() {
     let mut command = Command::new("setpriv");
     command.args(["--reuid", &id, "--regid", &id, "--clear-groups", "sh", "-c", script]);
     command.current_dir(folder.path()).env("HOME", folder.path());
-    command.env("XDG_RUNTIME_DIR", folder.path()).env_remove("XDG_CONFIG_HOME").env_remove("XDG_CACHE_HOME");
+    let private = folder.path().join("run");
+    fs::create_dir(&private).unwrap();
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).unwrap();
+    std::os::unix::fs::chown(&private, Some(NOBODY), Some(NOBODY)).unwrap();
+    command.env("HEAPR_RUNTIME_DIR", &private).env("XDG_RUNTIME_DIR", &private);
+    command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_CACHE_HOME");
     // Where the files of the command's output are made.
     let outcome = run(command, std::env::temp_dir().as_path());
     assert_eq!(outcome.status, Some(0), "{}{}", outcome.stdout, outcome.stderr);

@@ -75,6 +75,7 @@ fn a_session_survives_the_terminal_that_it_was_started_from() {
     let mut shell = Command::new("setsid");
     shell
         .args(["-w", "sh", "-c", &script])
+        .env("HEAPR_RUNTIME_DIR", stage.path(""))
         .env("XDG_RUNTIME_DIR", stage.path(""))
         .current_dir(stage.path(""));
     crate::stage::run(shell, &stage.path(""));

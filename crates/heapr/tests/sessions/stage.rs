@@ -71,6 +71,7 @@ impl Stage {
         let mut command = Command::new(HEAPR);
         command
             .args(arguments)
+            .env("HEAPR_RUNTIME_DIR", self.folder.path())
             .env("XDG_RUNTIME_DIR", self.folder.path())
             .env("XDG_CONFIG_HOME", self.folder.path().join("config"))
             .current_dir(self.folder.path())

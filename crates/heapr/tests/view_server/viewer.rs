@@ -34,6 +34,7 @@ impl Stage {
         command
             .args(["-k", "1", &LIMIT.as_secs().to_string(), env!("CARGO_BIN_EXE_heapr")])
             .args(words)
+            .env("HEAPR_RUNTIME_DIR", self.folder.path())
             .env("XDG_RUNTIME_DIR", self.folder.path())
             .env("XDG_CACHE_HOME", self.folder.path().join("cache"))
             .current_dir(self.folder.path())
@@ -72,6 +73,7 @@ impl Stage {
         let mut child = Command::new(env!("CARGO_BIN_EXE_heapr"))
             .args(["view", "--no-open"])
             .args(words)
+            .env("HEAPR_RUNTIME_DIR", self.folder.path())
             .env("XDG_RUNTIME_DIR", self.folder.path())
             .env("XDG_CACHE_HOME", self.folder.path().join("cache"))
             .current_dir(self.folder.path())
