@@ -132,6 +132,13 @@ impl SessionClient {
     /// # Errors
     /// The session does not answer, or answers that it failed.
     pub fn ask(&self, request: Request) -> Result<Answer, ClientError> {
+        let patience =
+            if matches!(request, Request::Stop | Request::Cancel) { STOP_PATIENCE } else { PATIENCE };
+        self.ask_within(request, patience)
+    }
+
+    /// Asks, and waits so long for the answer.
+    pub(super) fn ask_within(&self, request: Request, patience: Duration) -> Result<Answer, ClientError> {
         let no_answer = |reason: String| ClientError::NoAnswer { name: self.name.to_string(), reason };
         let path = self.directory.entry(&format!("{}{SOCKET}", self.name));
         let mut stream = UnixStream::connect(path).map_err(|error| no_answer(error.to_string()))?;
@@ -140,8 +147,6 @@ impl SessionClient {
         if peer.uid != rustix::process::geteuid() && !peer.uid.is_root() {
             return Err(ClientError::ForeignSocket { name: self.name.to_string(), uid: peer.uid.as_raw() });
         }
-        let patience =
-            if matches!(request, Request::Stop | Request::Cancel) { STOP_PATIENCE } else { PATIENCE };
         let line = RequestLine { heapr: PROTOCOL_VERSION, request };
         let mut text = serde_json::to_vec(&line).map_err(|error| no_answer(error.to_string()))?;
         text.push(b'\n');
