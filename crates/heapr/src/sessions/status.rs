@@ -77,17 +77,22 @@ fn statuses(name: Option<&str>) -> anyhow::Result<Vec<SessionStatus>> {
         return Ok(vec![ask(&SessionClient::find(&SessionName::new(name)?)?)?]);
     }
     let mut all = Vec::new();
+    let mut silent = Vec::new();
     for entry in sessions() {
+        let client = SessionName::new(&entry.name).ok().and_then(|name| SessionClient::find(&name).ok());
         // One that ends just now is not shown; one that does not answer must not hide the others.
-        match SessionName::new(&entry.name).map_err(anyhow::Error::from).and_then(|name| {
-            let client = SessionClient::find(&name)?;
-            ask(&client)
-        }) {
+        let Some(client) = client else { continue };
+        match ask(&client) {
             Ok(status) => all.push(status),
-            Err(error) => eprintln!("heapr: {error:#}"),
+            Err(error) => silent.push(error),
         }
     }
-    Ok(all)
+    // "No session is running" would be wrong where one does not answer.
+    let reason = if all.is_empty() { silent.pop() } else { None };
+    for error in silent {
+        eprintln!("heapr: {error:#}");
+    }
+    reason.map_or(Ok(all), Err)
 }
 
 fn ask(client: &SessionClient) -> anyhow::Result<SessionStatus> {

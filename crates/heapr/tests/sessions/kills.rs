@@ -1,5 +1,6 @@
 //! Killed at any moment: the program is unharmed, the file opens, and nothing that stays behind blocks the next session.
 
+use std::fs::File;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,26 @@ fn a_killed_recorder_leaves_a_file_that_opens_and_a_name_that_is_free() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(stage.runtime_files(), Vec::<String>::new());
+}
+
+#[test]
+fn a_name_whose_holder_does_not_answer_is_told_of_and_free_once_it_is_gone() {
+    let stage = Stage::new();
+    stage.start_steady("first", &["-o", "first.heapr"]).ok();
+    stage.heapr(&["stop", "first", "-q"]).ok();
+    // As a recorder that has been killed and has a thread that has not run since.
+    let dying = File::create(stage.path("heapr/dying.lock")).unwrap();
+    dying.lock().unwrap();
+    File::create(stage.path("heapr/dying.sock")).unwrap();
+    stage.heapr(&["status"]).fails_with(&["session dying does not answer"]);
+    stage.start_steady("dying", &["-o", "a.heapr"]).fails_with(&["a session named dying exists"]);
+    let gone = std::thread::spawn(|| {
+        std::thread::sleep(Duration::from_millis(400));
+        drop(dying);
+    });
+    stage.start_steady("dying", &["-o", "a.heapr"]).ok();
+    gone.join().unwrap();
+    assert!(stage.heapr(&["status"]).ok().stdout.contains("dying"));
 }
 
 /// A session on a program whose status and output the test sees itself.
