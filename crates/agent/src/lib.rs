@@ -36,6 +36,7 @@ mod kept_stack;
 mod known_rules;
 mod link_map;
 mod modules;
+mod node_table;
 mod path_node;
 mod process;
 mod real;

@@ -48,7 +48,7 @@ pub(crate) struct ForkLocal {
     /// Pool buffer plus one of each node block.
     pub(crate) node_blocks: [AtomicU32; NODE_BLOCKS_MAX],
     /// The stack tree's current table.
-    pub(crate) tree_table: AtomicPtr<crate::tree::Table>,
+    pub(crate) tree_table: AtomicPtr<crate::node_table::NodeTable>,
     /// 1 while a thread makes a larger one.
     pub(crate) tree_growing: AtomicU32,
     /// What the threads' grown tables of ways take: see [`crate::way_table`].

@@ -74,13 +74,6 @@ pub fn map_anonymous(bytes: usize, wipe_on_fork: bool) -> Result<*mut u8, i32> {
     Ok(address as *mut u8)
 }
 
-/// Asks for huge pages in a mapping of ours; no harm if the kernel has none.
-pub fn advise_huge(address: *mut u8, bytes: usize) {
-    const MADV_HUGEPAGE: usize = 14;
-    // SAFETY: advice on a mapping of ours changes nothing but its pages' size.
-    let _ = unsafe { permitted_syscall(number::MADVISE, [address as usize, bytes, MADV_HUGEPAGE, 0, 0, 0]) };
-}
-
 /// Unmaps memory that [`map_anonymous`] or [`map_shared`] gave.
 ///
 /// # Safety
