@@ -111,22 +111,28 @@ impl EventClock {
         self.word.load(Relaxed) as u8 == heapr_wire::CLOCK_ENDED
     }
 
-    /// The time for an event, in ticks since the session's start. `None`: a detach is under way, and some calls go unseen already.
-    /// What is recorded of the others would contradict the rest.
+    /// The time for an event, if the clock is a time stamp counter and is owned as the thread knows it; else nothing was changed.
     #[inline(always)]
-    pub(crate) fn event_ticks(&self, view: &mut View) -> Option<u64> {
+    pub(crate) fn expected_ticks(&self, view: &View) -> Option<u64> {
         let expected = view.expected;
         let ticks = if expected > u64::from(u8::MAX) {
             sys::ticks_unordered()
         } else if expected == SHARED {
             sys::ticks_ordered()
         } else {
-            return self.look_again(view);
+            return None;
         };
-        if load_after(&self.word, ticks) == expected {
-            Some(ticks.wrapping_sub(view.start_ticks) & TICKS_MASK)
-        } else {
-            self.look_again(view)
+        let is_as_expected = load_after(&self.word, ticks) == expected;
+        is_as_expected.then(|| ticks.wrapping_sub(view.start_ticks) & TICKS_MASK)
+    }
+
+    /// The time for an event, in ticks since the session's start. `None`: a detach is under way, and some calls go unseen already.
+    /// What is recorded of the others would contradict the rest.
+    #[inline(always)]
+    pub(crate) fn event_ticks(&self, view: &mut View) -> Option<u64> {
+        match self.expected_ticks(view) {
+            Some(ticks) => Some(ticks),
+            None => self.look_again(view),
         }
     }
 

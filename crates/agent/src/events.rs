@@ -169,8 +169,55 @@ fn write_plain<const N: usize>(level: &mut Level, address: usize, packed: [u64; 
     });
 }
 
-/// A new block.
+/// Writes a record of the main heap if there is room, it can be a short one and its time is as expected: nearly always. `false`: nothing was
+/// written, and [`free`] or [`alloc`] is for it.
+///
+/// It calls nothing, so that a hook that does no more needs no registers saved.
 #[inline(always)]
+pub(crate) fn write_short<const N: usize>(level: &mut Level, address: usize, packed: [u64; N]) -> bool {
+    let room = level.limit.wrapping_sub(level.cursor).cast_signed();
+    if room <= N as i32 {
+        return false;
+    }
+    let alloc_bit = if N == 0 { 0 } else { SHORT_ALLOC };
+    // SAFETY: as in `publish`.
+    let (header, first) = unsafe { (&*level.header, level.words.add(level.cursor as usize)) };
+    header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
+    core::sync::atomic::compiler_fence(SeqCst);
+    let found = AGENT.clock.expected_ticks(&level.clock);
+    let found = found
+        .and_then(|ticks| Some((ticks, short_word0(alloc_bit, address as u64, ticks, level.last_ticks)?)));
+    let Some((ticks, word0)) = found else {
+        header.published.store(level.cursor * 8, Release);
+        return false;
+    };
+    // SAFETY: N + 1 words fit between cursor and limit.
+    unsafe {
+        put(first, [word0]);
+        put(first.add(1), packed);
+    }
+    level.last_ticks = ticks;
+    level.cursor = level.cursor.wrapping_add(N as u32 + 1);
+    // Release: pairs with the recorder's Acquire of `published`.
+    header.published.store((level.cursor * 8) | level.closing, Release);
+    true
+}
+
+/// A new block of the program's main heap.
+#[inline(always)]
+pub(crate) fn alloc_of_malloc(scope: &mut Scope, address: usize, size: usize, node: u32) {
+    let level = scope.level();
+    let packed = (size as u64) << 32 | u64::from(node);
+    if size <= u32::MAX as usize && write_short(level, address, [packed]) {
+        level.last_address = address;
+    } else {
+        alloc(scope, HEAP_MALLOC, address, size, node);
+    }
+}
+
+/// A new block.
+#[cold]
+#[inline(never)]
 pub(crate) fn alloc(scope: &mut Scope, heap: u8, address: usize, size: usize, node: u32) {
     if !ensure_room(scope, 4) {
         return;

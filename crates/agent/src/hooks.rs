@@ -67,7 +67,7 @@ pub(crate) fn allocated(block: Pointer, size: usize, caller: Caller) {
     if block.is_null() {
         events::failed(&mut scope, size, node);
     } else {
-        events::alloc(&mut scope, HEAP_MALLOC, block as usize, size, node);
+        events::alloc_of_malloc(&mut scope, block as usize, size, node);
     }
 }
 
@@ -158,8 +158,36 @@ pub(crate) unsafe extern "C" fn malloc(size: usize, entry_sp: *const usize, bp: 
 }
 
 pub(crate) unsafe extern "C" fn free(block: Pointer, entry_sp: *const usize, bp: usize) {
+    // Both ways end in a jump, so that nearly all frees need neither a frame nor saved registers of ours. (Python's took a tenth more with.)
+    if let Some(real) = REAL.free.known_free()
+        && free_plainly(block, Caller::new(entry_sp, bp))
+    {
+        // SAFETY: the C library's function of this name, with what the program has called it with.
+        return unsafe { real(block) };
+    }
+    free_in_general(block, entry_sp, bp);
+}
+
+#[cold]
+#[inline(never)]
+extern "C" fn free_in_general(block: Pointer, entry_sp: *const usize, bp: usize) {
     about_to_free(block, Caller::new(entry_sp, bp));
     REAL.free(block);
+}
+
+/// Records a free that is nothing special. `false`: it was not recorded.
+#[inline(always)]
+fn free_plainly(block: Pointer, caller: Caller) -> bool {
+    if block.is_null() {
+        return false;
+    }
+    let Some(mut scope) = Scope::enter_plainly(caller.sp()) else { return false };
+    let Some(pool) = AGENT.pool() else { return false };
+    if pool.control().flags.load(Relaxed) & FLAG_STACK_FREE != 0 {
+        return false;
+    }
+    let level = scope.level();
+    level.pending_free != block as usize && events::write_short(level, block as usize, [])
 }
 
 pub(crate) unsafe extern "C" fn calloc(

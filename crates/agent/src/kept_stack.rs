@@ -5,6 +5,7 @@ use heapr_ring::sys;
 use crate::bounds::StackRange;
 use crate::shortcut::Shortcuts;
 use crate::way::Way;
+use crate::{modules, tree};
 
 /// Frames for which a thread's first arrays have room.
 const FIRST_CAPACITY: usize = 256;
@@ -33,7 +34,7 @@ pub(crate) struct Frame {
     pub(crate) pc: usize,
     pub(crate) sp: usize,
     pub(crate) bp: usize,
-    /// [`crate::tree::path_hash`] of the path to it.
+    /// [`crate::tree::path_hash`] of the path to it, if it is one of the first [`Kept::hashed`] frames.
     pub(crate) hash: u64,
     pub(crate) words_end: u32,
     /// It was interrupted by a signal at `pc - 1`.
@@ -80,6 +81,11 @@ pub(crate) struct Kept {
     pub(crate) fresh_words: *mut Word,
     pub(crate) capacity: usize,
     pub(crate) depth: usize,
+    /// Hash of the kept stack's path.
+    pub(crate) path_hash: u64,
+    /// How many frames, from the outer end, have the hash of their path. A repair of the stack leaves those further in for when they are
+    /// asked for ([`Kept::settle_hashes`]).
+    pub(crate) hashed: usize,
     /// The node of the kept stack.
     pub(crate) node: u32,
     /// Null at first, and at the levels of signal handlers.
@@ -110,6 +116,31 @@ impl Kept {
     /// Drops the kept stack.
     pub(crate) fn forget(&mut self) {
         self.depth = 0;
+    }
+
+    /// Gives each kept frame the hash of its path.
+    #[inline(always)]
+    pub(crate) fn settle_hashes(&mut self) {
+        if self.hashed < self.depth {
+            self.settle_hashes_from(self.hashed);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_hashes_from(&mut self, first: usize) {
+        let salt = modules::salt();
+        let mut hash = match first.checked_sub(1) {
+            // SAFETY: below the depth.
+            Some(outer) => unsafe { self.frame(outer).hash },
+            None => tree::ROOT_HASH,
+        };
+        for index in first..self.depth {
+            // SAFETY: below the depth.
+            let frame = unsafe { self.frame(index) };
+            hash = tree::path_hash(hash, index, frame.pc as u64, salt);
+            frame.hash = hash;
+        }
+        self.hashed = self.depth;
     }
 
     /// The frame at `index` from the outer end.

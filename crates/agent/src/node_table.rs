@@ -172,11 +172,10 @@ mod tests {
         };
         // (Crowds at one place that grow for ever have no room in any table.)
         let is_crowd = |node: u32| node % 16 < 2 && node > 16 * 12;
-        let mut used = 0;
-        for node in (1..300_000).filter(|&node| !is_crowd(node)) {
+        for (used, node) in (1..300_000).filter(|&node| !is_crowd(node)).enumerate() {
             if table.is_full_for(node) {
                 table = NodeTable::larger(Some(table)).unwrap();
-                assert_eq!(table.used.load(Relaxed), used);
+                assert_eq!(table.used.load(Relaxed) as usize, used);
             }
             let hash = hash_of(node);
             assert_eq!(table.find(hash), None);
@@ -185,7 +184,6 @@ mod tests {
                 table = NodeTable::larger(Some(table)).unwrap();
                 assert!(table.insert(hash, node), "{node}");
             }
-            used += 1;
             assert_eq!(table.find(hash), Some(node));
         }
         for node in (1..300_000).filter(|&node| !is_crowd(node)) {

@@ -13,9 +13,10 @@ pub(crate) fn soon(kept: &Kept, hash: u64) {
     }
 }
 
-/// The node of the kept stack, whose path has this hash.
+/// The node of the kept stack.
 #[inline(always)]
-pub(crate) fn of(kept: &Kept, hash: u64) -> u32 {
+pub(crate) fn of(kept: &mut Kept) -> u32 {
+    let hash = kept.path_hash;
     // SAFETY: null, or a table of this level alone, which is never unmapped.
     let known = match unsafe { kept.shortcuts.as_mut() } {
         Some(shortcuts) => shortcuts.node(hash),
@@ -27,7 +28,8 @@ pub(crate) fn of(kept: &Kept, hash: u64) -> u32 {
 /// Makes the nodes of the kept stack that do not exist yet, and gives the innermost one's.
 #[cold]
 #[inline(never)]
-fn add_nodes(kept: &Kept) -> u32 {
+fn add_nodes(kept: &mut Kept) -> u32 {
+    kept.settle_hashes();
     let mut first_new = kept.depth;
     let mut node = tree::ROOT;
     while let Some(index) = first_new.checked_sub(1) {

@@ -41,6 +41,14 @@ impl Real {
         self.address.load(Relaxed)
     }
 
+    /// The function as one that takes a block and answers nothing, if its address is known.
+    #[inline(always)]
+    pub(crate) fn known_free(&self) -> Option<unsafe extern "C" fn(Pointer)> {
+        let address = self.address();
+        // SAFETY: null, or the address of a function that was found under a C name whose interface is this one (asked of `free` only).
+        unsafe { core::mem::transmute::<usize, Option<unsafe extern "C" fn(Pointer)>>(address) }
+    }
+
     /// The address, after starting the agent if this is the first call of all.
     #[inline(always)]
     fn started(&self) -> usize {

@@ -38,6 +38,7 @@ pub(crate) fn take(scope: &mut Scope, start: Start, range: StackRange) -> Recent
     let kept = &mut scope.level().kept;
     // SAFETY: null, or a table of this level alone, which is never unmapped.
     let Some(shortcuts) = (unsafe { kept.shortcuts.as_ref() }) else { return Recent::Unknown };
+    kept.settle_hashes();
     let frames = KeptFrames { frames: kept.frames, depth: kept.depth, code_epoch: kept.code_epoch };
     // SAFETY: the stack pointer lies in `range` (an empty one has no upper end, and nothing is found); `depth` frames are kept.
     let found = unsafe { shortcuts.ways.find(start, range.high, frames) };
@@ -80,7 +81,7 @@ fn take_specially(scope: &mut Scope, start: Start, way: &Way) -> Recent {
         }
         core::slice::from_raw_parts(kept.fresh, depth)
     };
-    Recent::Node(finish_specially(scope, way.node, start, frames))
+    Recent::Node(finish_specially(scope, way.node, start, frames, None))
 }
 
 /// Keeps the way that the stack took over `fresh` frames down to the `base` kept ones, if it is a short one.

@@ -204,40 +204,25 @@ fn step(
 #[inline(always)]
 unsafe fn commit(kept: &mut Kept, work: &Work) {
     let salt = modules::salt();
-    // By how much the hash changes from a repaired frame inwards.
-    let mut changes = [0_u64; REPAIRED_MAX];
-    let mut change = 0_u64;
-    for (repaired, place) in work.all().rev().zip(&mut changes) {
-        let outer_hash = match repaired.index.checked_sub(1) {
-            // SAFETY: below the depth.
-            Some(outer) => unsafe { kept.frame(outer).hash },
-            None => tree::ROOT_HASH,
-        };
+    let mut hash = kept.path_hash;
+    for repaired in work.all() {
         // SAFETY: the index of a kept frame.
         let frame = unsafe { kept.frame(repaired.index) };
-        let hash = tree::path_hash(outer_hash, repaired.index, repaired.pc as u64, salt);
-        change = change.wrapping_add(hash.wrapping_sub(frame.hash));
-        *place = change;
+        let part = |pc: usize| tree::part_hash(repaired.index, pc as u64, salt);
+        hash = hash.wrapping_sub(part(frame.pc)).wrapping_add(part(repaired.pc));
         frame.pc = repaired.pc;
         frame.bp = repaired.bp;
+        kept.hashed = kept.hashed.min(repaired.index);
     }
-    // SAFETY: a stack is kept.
-    let hash = unsafe { kept.frame(kept.depth.wrapping_sub(1)).hash }.wrapping_add(change);
+    kept.path_hash = hash;
     // The rest is written while the tables' entries are on their way.
     path_node::soon(kept, hash);
     tree::soon(hash);
-    let mut end = kept.depth;
-    for (repaired, change) in work.all().zip(changes.iter().take(work.count).rev()) {
-        for index in repaired.index..end {
-            // SAFETY: below the depth.
-            let frame = unsafe { kept.frame(index) };
-            frame.hash = frame.hash.wrapping_add(*change);
-        }
-        end = repaired.index;
+    for repaired in work.all() {
         for (offset, word) in repaired.words.iter().enumerate().take(repaired.count) {
             // SAFETY: as many words as the frame has read, and had before, from the same first one on.
             unsafe { *kept.words.add(repaired.first_word.wrapping_add(offset)) = word.assume_init() };
         }
     }
-    kept.node = path_node::of(kept, hash);
+    kept.node = path_node::of(kept);
 }

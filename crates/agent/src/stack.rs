@@ -79,7 +79,10 @@ pub(crate) fn finish(scope: &mut Scope, node: u32, start: Start) -> u32 {
     let kept = &scope.level().kept;
     // SAFETY: `depth` frames are kept, and are not changed until `finish_specially` has returned.
     let frames = unsafe { core::slice::from_raw_parts(kept.frames, kept.depth) };
-    finish_specially(scope, node, start, frames)
+    // While the stack was captured modules may have been found that are hashed in another way.
+    let is_present = kept.code_epoch == AGENT.code_epoch.load(Relaxed);
+    let path_hash = is_present.then_some(kept.path_hash);
+    finish_specially(scope, node, start, frames, path_hash)
 }
 
 /// Whether more is to be done with a stack than to find its node.
@@ -91,17 +94,23 @@ pub(crate) fn is_special() -> bool {
     })
 }
 
-/// Compares `frames` with a full unwind, or cuts them, as the session says.
+/// Compares `frames` with a full unwind (and with the hash by which their node was found, where it is kept), or cuts them, as the session says.
 #[cold]
 #[inline(never)]
-pub(crate) fn finish_specially(scope: &mut Scope, node: u32, start: Start, frames: &[Frame]) -> u32 {
+pub(crate) fn finish_specially(
+    scope: &mut Scope,
+    node: u32,
+    start: Start,
+    frames: &[Frame],
+    path_hash: Option<u64>,
+) -> u32 {
     let (is_main, ranges) = (scope.state().is_main, scope.state().ranges);
     let Some(control) = AGENT.pool().map(Pool::control) else { return node };
     let verify_every = control.verify_every.load(Relaxed);
     let max_frames = control.max_frames.load(Relaxed) as usize;
     let kept = &mut scope.level().kept;
     if verify_every != 0 && kept.capture_count.is_multiple_of(verify_every) && !frames.is_empty() {
-        verify::compare(frames, start, is_main, ranges);
+        verify::compare(frames, path_hash, start, is_main, ranges);
     }
     if max_frames == 0 || frames.len() <= max_frames {
         return node;
@@ -318,11 +327,10 @@ fn take_over(kept: &mut Kept, index: usize, fresh: &mut usize, fresh_words: &mut
         let frame = *kept.frame(index);
         let start = if index == 0 { 0 } else { kept.frame(index - 1).words_end };
         let count = frame.words_end.wrapping_sub(start) as usize;
-        core::ptr::copy_nonoverlapping(
-            kept.words.add(start as usize),
-            kept.fresh_words.add(*fresh_words),
-            count,
-        );
+        // One to three words: a loop is faster than a call of memcpy.
+        for offset in 0..count {
+            *kept.fresh_words.add(*fresh_words + offset) = *kept.words.add(start as usize + offset);
+        }
         *kept.fresh.add(*fresh) = Frame { words_end: count as u32, ..frame };
         *fresh_words += count;
     }
@@ -340,9 +348,7 @@ fn step(
     is_exact: bool,
     fresh_words: &mut usize,
 ) -> Outcome {
-    let (is_main, ranges) = (scope.state().is_main, scope.state().ranges);
-    let kept = &mut scope.level().kept;
-    let words = kept.fresh_words;
+    let words = scope.level().kept.fresh_words;
     let mut count = *fresh_words;
     let limit = count.wrapping_add(WORDS_PER_FRAME);
     let stepped = rule.step(state.pc, state.sp, state.bp, is_exact, |address| {
@@ -363,14 +369,21 @@ fn step(
             Outcome::Caller { pc, sp, bp }
         }
         Step::Root => Outcome::Root,
-        Step::Slow => {
-            kept.is_unprovable = true;
-            match verify::slow_step(state.pc, state.sp, is_main, ranges) {
-                Some((pc, sp, bp, _)) if sp > state.sp => Outcome::Caller { pc, sp, bp },
-                _ => Outcome::Cut,
-            }
-        }
+        Step::Slow => slowly(scope, state),
         Step::Caller { .. } | Step::Unreadable => Outcome::Cut,
+    }
+}
+
+/// Unwinds one frame whose rule needs more than its state.
+#[cold]
+#[inline(never)]
+fn slowly(scope: &mut Scope, state: Start) -> Outcome {
+    scope.level().kept.is_unprovable = true;
+    // (Copied, 264 bytes: for every frame that took a fifth of the agent's time on clang.)
+    let (is_main, ranges) = (scope.state().is_main, scope.state().ranges);
+    match verify::slow_step(state.pc, state.sp, is_main, ranges) {
+        Some((pc, sp, bp, _)) if sp > state.sp => Outcome::Caller { pc, sp, bp },
+        _ => Outcome::Cut,
     }
 }
 
@@ -384,6 +397,9 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
             AGENT.count(|slot| &slot.stacks_lost);
             return tree::ROOT;
         }
+    }
+    if kept.hashed < base {
+        kept.settle_hashes();
     }
     // SAFETY: base + fresh frames, each with at most WORDS_PER_FRAME words, fit the capacity.
     unsafe {
@@ -399,6 +415,7 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
             hash = tree::path_hash(hash, base.wrapping_add(number), frame.pc as u64, salt);
             frame.hash = hash;
         }
+        kept.path_hash = hash;
         // The frames are moved while the entry is on its way.
         path_node::soon(kept, hash);
         let mut source_end = fresh_words;
@@ -417,15 +434,9 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
             *kept.frame(base.wrapping_add(number)) = Frame { words_end, needs_bp, has_bp_word, ..frame };
         }
         kept.depth = base.wrapping_add(fresh);
+        kept.hashed = kept.depth;
     }
-    kept.node = match kept.depth {
-        0 => tree::ROOT,
-        depth => {
-            // SAFETY: below the depth.
-            let hash = unsafe { kept.frame(depth - 1).hash };
-            path_node::of(kept, hash)
-        }
-    };
+    kept.node = if kept.depth == 0 { tree::ROOT } else { path_node::of(kept) };
     if kept.node == tree::ROOT {
         // The next such stack is counted as lost again.
         kept.depth = 0;

@@ -89,6 +89,17 @@ impl Scope {
         Some(Self::begin(state, 0, sp))
     }
 
+    /// The same for a thread that is known and in no other hook: nearly always. `None`: [`Scope::enter`] may say otherwise.
+    #[inline(always)]
+    pub(crate) fn enter_plainly(sp: usize) -> Option<Self> {
+        let state = NonNull::new(thread_pointer::current())?;
+        // SAFETY: the slot holds null or this thread's state, which is never unmapped.
+        if unsafe { (*state.as_ptr()).depth } != 0 {
+            return None;
+        }
+        Some(Self::begin(state, 0, sp))
+    }
+
     /// Takes a level below [`LEVELS`]. A signal handler changes `depth` only for its own duration.
     #[inline(always)]
     fn begin(state: NonNull<ThreadState>, depth: usize, sp: usize) -> Self {

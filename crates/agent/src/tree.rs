@@ -17,12 +17,11 @@
 
 use core::sync::atomic::Ordering::*;
 
-use heapr_ring::{Pool, writer};
+use heapr_ring::{Pool, prefetch, writer};
 use heapr_wire::NODE_ADDRESS_MASK;
 
 use crate::node_table::NodeTable;
 use crate::process::{AGENT, ForkLocal, NODE_BLOCKS_MAX};
-use crate::x86_64::prefetch;
 
 /// The unknown node, also the root.
 pub(crate) const ROOT: u32 = 0;
@@ -30,10 +29,16 @@ pub(crate) const ROOT: u32 = 0;
 /// The empty path's hash.
 pub(crate) const ROOT_HASH: u64 = 0;
 
-/// Hash of a path: of the caller's path, how many frames that has, and the frame's return address. `salt`: modules that have been at
-/// the same addresses one after the other are told apart.
+/// Hash of a path: of the caller's path, how many frames that has, and the frame's return address.
 #[inline(always)]
 pub(crate) fn path_hash(caller: u64, caller_depth: usize, return_address: u64, salt: u64) -> u64 {
+    caller.wrapping_add(part_hash(caller_depth, return_address, salt))
+}
+
+/// What a frame gives to the hash of each path that it is on. `salt`: modules that have been at the same addresses one after the other are
+/// told apart.
+#[inline(always)]
+pub(crate) fn part_hash(caller_depth: usize, return_address: u64, salt: u64) -> u64 {
     let frame = (return_address & NODE_ADDRESS_MASK) | salt << 56;
     // Addresses of one module differ in few bits: they are spread before they meet the place's factor.
     let spread = frame.wrapping_add(1).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -41,7 +46,7 @@ pub(crate) fn path_hash(caller: u64, caller_depth: usize, return_address: u64, s
     let place = (caller_depth as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let product = u128::from(spread) * u128::from(place);
     // Of the folded product each bit depends on all bits of both factors.
-    caller.wrapping_add((product >> 64) as u64 ^ product as u64)
+    (product >> 64) as u64 ^ product as u64
 }
 
 /// The current table, if there is one yet.

@@ -4,6 +4,7 @@ use crate::bounds::KnownRanges;
 use crate::kept_stack::{Frame, Start};
 use crate::modules;
 use crate::process::AGENT;
+use crate::tree;
 use crate::x86_64::full::{FullStep, Registers};
 
 /// Frames of the agent itself between here and the program.
@@ -53,9 +54,15 @@ impl Unwind {
     }
 }
 
-/// Compares a captured stack (outermost frame first) with a full unwind and counts the result.
+/// Compares a captured stack (outermost frame first) with a full unwind, and its path's hash, and counts the result.
 #[inline(never)]
-pub(crate) fn compare(frames: &[Frame], start: Start, is_main: bool, ranges: KnownRanges) {
+pub(crate) fn compare(
+    frames: &[Frame],
+    path_hash: Option<u64>,
+    start: Start,
+    is_main: bool,
+    ranges: KnownRanges,
+) {
     let mut unwind = Unwind::from_here(is_main, ranges);
     let mut is_equal = unwind.leave_agent(start);
     let mut left = frames;
@@ -71,6 +78,10 @@ pub(crate) fn compare(frames: &[Frame], start: Start, is_main: bool, ranges: Kno
             break;
         }
     }
+    let hash = |hash, (depth, frame): (usize, &Frame)| {
+        tree::path_hash(hash, depth, frame.pc as u64, modules::salt())
+    };
+    is_equal &= path_hash.is_none_or(|kept| kept == frames.iter().enumerate().fold(tree::ROOT_HASH, hash));
     AGENT.count(|slot| &slot.verify_count);
     if !is_equal {
         AGENT.count(|slot| &slot.verify_mismatch_count);

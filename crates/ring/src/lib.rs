@@ -19,3 +19,5 @@ pub mod writer;
 mod x86_64;
 
 pub use pool::{Pool, PoolError, PoolProperties};
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::prefetch;

@@ -4,7 +4,7 @@ use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
 /// Begins to pull a cache line; any address will do, and nothing is read.
 #[inline(always)]
-pub(crate) fn prefetch(address: *const i8) {
+pub fn prefetch(address: *const i8) {
     // SAFETY: an instruction that every x86-64 has, and that neither faults nor changes anything.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
 }
