@@ -144,11 +144,10 @@ enum Outcome {
     Cut,
 }
 
-/// Unwinds until the kept stack is met again, or to the end.
+/// Takes a recent stack's way, or unwinds.
 #[inline(never)]
-fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32 {
+fn capture_anew(scope: &mut Scope, start: Start, range: StackRange) -> u32 {
     let epoch = AGENT.code_epoch.load(Relaxed);
-    let mut range = first_range;
     {
         let kept = &mut scope.level().kept;
         if kept.capacity == 0 && !kept.grow(0, 0) {
@@ -167,11 +166,17 @@ fn capture_anew(scope: &mut Scope, start: Start, first_range: StackRange) -> u32
             }
         }
     }
-    let comes_again = match recent_way::take(scope, start, first_range) {
-        Recent::Node(node) => return node,
-        Recent::ComesAgain => true,
-        Recent::Unknown => false,
-    };
+    match recent_way::take(scope, start, range) {
+        Recent::Node(node) => node,
+        Recent::ComesAgain => unwind(scope, start, range, true),
+        Recent::Unknown => unwind(scope, start, range, false),
+    }
+}
+
+/// Unwinds until the kept stack is met again, or to the end. `comes_again`: its way is known.
+#[inline(never)]
+fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, comes_again: bool) -> u32 {
+    let mut range = first_range;
     // Frames kept so far that may still be met: `base` of them.
     let mut base = scope.level().kept.depth;
     let mut fresh = 0_usize;
