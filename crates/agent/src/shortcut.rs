@@ -47,7 +47,7 @@ impl Shortcuts {
     #[inline(always)]
     pub(crate) fn node_soon(&self, hash: u64) {
         if let Some(known) = self.nodes.get((hash >> 32) as usize % NODES) {
-            prefetch(core::ptr::from_ref(known).cast());
+            prefetch(core::ptr::from_ref(known).addr());
         }
     }
 

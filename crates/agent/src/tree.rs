@@ -60,7 +60,7 @@ fn table(local: &ForkLocal) -> Option<&'static NodeTable> {
 #[inline(always)]
 pub(crate) fn soon(hash: u64) {
     if let Some(table) = AGENT.fork_local().and_then(table) {
-        prefetch(table.home(hash).cast());
+        prefetch(table.home(hash).addr());
     }
 }
 

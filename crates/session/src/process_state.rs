@@ -249,7 +249,7 @@ impl ProcessState {
     /// The file's index of a stack node is asked for soon. (Any number will do.)
     #[inline(always)]
     pub(crate) fn stack_soon(&self, node: u32) {
-        prefetch(self.stacks.as_ptr().wrapping_add(node as usize).cast());
+        prefetch(self.stacks.as_ptr().wrapping_add(node as usize).addr());
     }
 
     /// The file's stack for an agent's node; nodes that have none yet are given one by `add`, callers first. `Err`: the
