@@ -8,9 +8,11 @@ mod block_record;
 mod block_table;
 mod cut;
 mod group;
+mod heap_totals;
 mod ledger;
 mod runs;
 mod short_lives;
+mod stack_state;
 mod summary_builder;
 
 pub use ledger::{Cause, Death, Ledger, Observer};
