@@ -41,6 +41,8 @@ const PART_COUNT: usize = 1 << PART_BITS;
 /// Numbers of records and regions are below these: more would take 100 GB.
 const RECORDS_MAX: usize = u32::MAX as usize;
 const REGIONS_MAX: usize = 1 << 26;
+/// No record's number.
+const NO_RECORD: u32 = u32::MAX;
 
 /// A place of the directory: half a cache line.
 #[derive(Debug, Clone, Copy)]
@@ -74,9 +76,14 @@ impl Hint {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// Address / 512 in the upper bits, address % 16 in the lower four: blocks of other alignments have groups of their own.
+/// Bits of an address that tell its group's slots apart, and those that tell its region's groups apart.
+const SLOT_BITS: u64 = 0x1f << 4;
+const GROUP_BITS: u64 = 0x3f << 9;
+
+/// An address without its slot: which 512 bytes, and address % 16, as blocks of other alignments have groups of their own. (Nothing is
+/// shifted: a mask each makes of an address its group's key and its region's.)
 fn key(address: u64) -> u64 {
-    address >> 9 << 4 | address & 15
+    address & !SLOT_BITS
 }
 
 fn slot(address: u64) -> usize {
@@ -85,15 +92,15 @@ fn slot(address: u64) -> usize {
 
 /// The part of its region that a group with this key is.
 fn part(key: u64) -> usize {
-    (key >> 4) as usize % PART_COUNT
+    (key >> 9) as usize % PART_COUNT
 }
 
 fn region_key(key: u64) -> u64 {
-    key & !(0x3f << 4)
+    key & !GROUP_BITS
 }
 
 fn address(key: u64, slot: usize) -> u64 {
-    key >> 4 << 9 | (slot as u64) << 4 | key & 15
+    key | (slot as u64) << 4
 }
 
 /// Live blocks.
@@ -111,7 +118,9 @@ pub(crate) struct BlockTable {
     /// And rooms.
     sweep_at_rooms: usize,
     records: Vec<BlockRecord>,
-    free_records: Vec<u32>,
+    /// The last freed record; each names the one before it.
+    free_record: u32,
+    free_record_count: usize,
     cut: Cut,
 }
 
@@ -128,13 +137,14 @@ impl BlockTable {
             sweep_at: SWEPT_MIN,
             sweep_at_rooms: SWEPT_ROOMS_MIN,
             records: Vec::new(),
-            free_records: Vec::new(),
+            free_record: NO_RECORD,
+            free_record_count: 0,
             cut: Cut::default(),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.records.len() - self.free_records.len()
+        self.records.len() - self.free_record_count
     }
 
     /// Whether all of it lies in the second-level cache anyway (1 MiB and more on today's processors): there is nothing to gain
@@ -281,7 +291,7 @@ impl BlockTable {
     /// Whose a group is, and its key.
     fn home(&self, group: &Group) -> (u32, u64) {
         let region = self.regions[(group.home >> PART_BITS) as usize];
-        (region.owner, region.key | u64::from(group.home % PART_COUNT as u32) << 4)
+        (region.owner, region.key | u64::from(group.home % PART_COUNT as u32) << 9)
     }
 
     /// Puts a block in; gives back the one that was live at its address.
@@ -301,17 +311,17 @@ impl BlockTable {
             let old = std::mem::replace(&mut self.records[number as usize], record);
             return Some(old.block(owner, block.address_avma));
         }
-        let number = match self.free_records.pop() {
-            Some(free) => {
-                self.records[free as usize] = record;
-                free
-            }
-            None if self.records.len() >= RECORDS_MAX => return None,
-            None => {
-                self.records.push(record);
-                (self.records.len() - 1) as u32
-            }
-        };
+        let mut number = self.free_record;
+        if let Some(free) = self.records.get_mut(number as usize) {
+            self.free_record = free.next_free();
+            self.free_record_count -= 1;
+            *free = record;
+        } else if self.records.len() >= RECORDS_MAX {
+            return None;
+        } else {
+            number = self.records.len() as u32;
+            self.records.push(record);
+        }
         self.rooms.insert(group, slot(block.address_avma), number);
         None
     }
@@ -330,9 +340,13 @@ impl BlockTable {
         if self.cut.watches(group) {
             self.put_aside(group, slot(address));
         }
-        let record = self.rooms.remove(&mut self.groups[group], slot(address))?;
-        self.free_records.push(record);
-        Some(self.records[record as usize].block(owner, address))
+        let number = self.rooms.remove(&mut self.groups[group], slot(address))?;
+        let record = self.records.get_mut(number as usize)?;
+        let block = record.block(owner, address);
+        record.set_free(self.free_record);
+        self.free_record = number;
+        self.free_record_count += 1;
+        Some(block)
     }
 
     /// Keeps what a slot holds for the cut, before it changes.
@@ -442,7 +456,11 @@ impl BlockTable {
         for group in &mut self.groups {
             // (A free group may be of any region; it has no blocks.)
             if is_of(self.regions[(group.home >> PART_BITS) as usize].owner, process) {
-                self.free_records.extend(self.rooms.entries(*group).map(|(_, number)| number));
+                for (_, number) in self.rooms.entries(*group) {
+                    self.records[number as usize].set_free(self.free_record);
+                    self.free_record = number;
+                    self.free_record_count += 1;
+                }
                 self.rooms.clear(group);
             }
         }
