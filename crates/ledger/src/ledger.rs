@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, ProcessOrigin, StackIndex, ThreadIndex};
 
 use crate::block_table::{BlockTable, Hint};
-use crate::short_lives::{Part, ShortLives, WINDOW};
+use crate::short_lives::{ShortLives, WINDOW};
 
 /// Why a block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,9 @@ pub struct Ledger {
 
 /// Events whose blocks are looked up together: some ten loads are on their way at once, so more gains nothing.
 const LOOKED_UP: usize = 64;
+
+/// For [`Ledger::apply_hinted`]: the table knows of all blocks.
+const TABLE_ONLY: (fn() -> bool, fn() -> Option<Block>) = (|| false, || None);
 
 /// No address.
 const NONE: u64 = u64::MAX;
@@ -152,7 +155,7 @@ impl Ledger {
     #[inline]
     pub fn apply(&mut self, event: &Event, process: ProcessIndex, observer: &mut impl Observer) {
         self.blocks.tidy_up();
-        self.apply_hinted(event, process, Hint::NONE, observer);
+        self.apply_hinted(event, process, Hint::NONE, TABLE_ONLY, observer);
     }
 
     /// Applies the next events: what [`Ledger::apply`] does for each, faster.
@@ -163,11 +166,23 @@ impl Ledger {
                 self.apply_to_small(window, observer);
                 continue;
             }
-            let mut lives = ShortLives::among(window);
-            let mut begin = 0;
-            while begin < window.len() {
-                begin = self.apply_from(begin, window, &mut lives, observer);
-            }
+            self.apply_to_large(window, observer);
+        }
+    }
+
+    /// Applies the events of a window to a table that does not lie in the caches.
+    fn apply_to_large(&mut self, window: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
+        let mut lives = ShortLives::among(window);
+        let (asked, asked_count) = lives.asked(window.len());
+        let mut asked = &asked[..asked_count];
+        // By event: those that are not asked about have none.
+        let mut hints = [Hint::NONE; WINDOW];
+        let mut begin = 0;
+        while begin < window.len() {
+            let (together, later) = asked.split_at(LOOKED_UP.min(asked.len()));
+            let end = later.first().map_or(window.len(), |&number| usize::from(number));
+            self.apply_from((begin, end), together, window, (&mut lives, &mut hints), observer);
+            (begin, asked) = (end, later);
         }
     }
 
@@ -179,33 +194,25 @@ impl Ledger {
         // The loads must happen; what they load is of no interest yet.
         std::hint::black_box(stacks.fold(0, |touched, stack| touched ^ stack));
         for (event, process) in window {
-            self.apply_hinted(event, *process, Hint::NONE, observer);
+            self.apply_hinted(event, *process, Hint::NONE, TABLE_ONLY, observer);
         }
     }
 
-    /// Applies the events of a window from `begin` on, as many as can be looked up together. Returns where the next begin.
+    /// Applies the events of a window from `begin` to `end`, of which the table is asked about those that are `asked`.
     #[inline(always)]
     fn apply_from(
         &mut self,
-        begin: usize,
+        (begin, end): (usize, usize),
+        asked: &[u8],
         window: &[(Event, ProcessIndex)],
-        lives: &mut ShortLives,
+        (lives, hints): (&mut ShortLives, &mut [Hint; WINDOW]),
         observer: &mut impl Observer,
-    ) -> usize {
-        // Those about which the table must be asked.
-        let mut asked = [0_u16; LOOKED_UP];
-        let (mut count, mut end) = (0, begin);
-        while end < window.len() && count < LOOKED_UP {
-            asked[count] = end as u16;
-            count += usize::from(lives.is_asked(end));
-            end += 1;
-        }
-        let asked = &asked[..count];
-        let mut hints = [Hint::NONE; LOOKED_UP];
+    ) {
         self.blocks.tidy_up();
-        let stacks = window[begin..end].iter().map(|(event, _)| observer.soon(own_stack(event)));
+        let Some(applied) = window.get(begin..end) else { return };
+        let stacks = applied.iter().map(|(event, _)| observer.soon(own_stack(event)));
         let mut touched = stacks.fold(0, |touched, stack| touched ^ stack);
-        let event = |number: u16| &window[usize::from(number) % WINDOW];
+        let event = |number: u8| &window[usize::from(number)];
         let mut numbers = [0; LOOKED_UP];
         // One short loop for each level of the table: the fewer instructions lie between two loads that do not wait for
         // each other, the more of them are on their way at once.
@@ -213,68 +220,54 @@ impl Ledger {
             let (event, process) = event(number);
             *place = self.blocks.place(*process, event.heap, first_address(event));
         }
-        for ((&number, &place), hint) in asked.iter().zip(&numbers).zip(&mut hints) {
-            *hint = self.blocks.hint_in(place, first_address(&event(number).0));
+        for (&number, &place) in asked.iter().zip(&numbers) {
+            hints[usize::from(number)] = self.blocks.hint_in(place, first_address(&event(number).0));
         }
-        touched ^=
-            hints[..count].iter().fold(0, |touched, &hint| touched ^ u64::from(self.blocks.touch(hint)));
-        for ((&number, &hint), record) in asked.iter().zip(&hints).zip(&mut numbers) {
-            *record = self.blocks.soon(hint, first_address(&event(number).0));
+        for &number in asked {
+            touched ^= u64::from(self.blocks.touch(hints[usize::from(number)]));
         }
-        for &record in &numbers[..count] {
+        for (&number, record) in asked.iter().zip(&mut numbers) {
+            *record = self.blocks.soon(hints[usize::from(number)], first_address(&event(number).0));
+        }
+        for (&number, &record) in asked.iter().zip(&numbers) {
+            lives.settle(number, record != 0);
             touched ^= observer.soon(self.blocks.stack_of(record));
         }
         // The loads must happen; what they load is of no interest yet.
         std::hint::black_box(touched);
-        let mut found = hints.iter().zip(&numbers);
-        for number in begin..end {
-            let (event, process) = &window[number];
-            let mut part = lives.part(number);
-            let mut hint = Hint::NONE;
-            if let Part::Any | Part::AskedBirth = part
-                && let Some((&known, &record)) = found.next()
-            {
-                hint = known;
-                if part == Part::AskedBirth {
-                    // Nothing else of the window was at its address before: what was found is still so.
-                    lives.settle(number, record != 0);
-                    part = lives.part(number);
-                }
-            }
-            let birth = match part {
-                Part::End(birth) if lives.part(birth) == Part::Birth => birth,
-                Part::Birth => number,
-                _ => {
-                    self.apply_hinted(event, *process, hint, observer);
-                    continue;
-                }
-            };
-            let Some(block) = window.get(birth).and_then(allocated) else { continue };
-            match event.action {
-                Action::Free { stack, is_moved_realloc, .. } => {
-                    let cause = if is_moved_realloc { Cause::Realloc } else { Cause::Free };
-                    self.died(event, &block, stack, cause, observer);
-                }
-                _ => self.born(event, &block, observer),
-            }
+        for (number, (event, process)) in (begin..end).zip(applied) {
+            let hint = hints[number % WINDOW];
+            let birth = || lives.birth_of(number).and_then(|birth| window.get(birth)).and_then(allocated);
+            let is_birth = || lives.is_birth(number);
+            self.apply_hinted(event, *process, hint, (is_birth, birth), observer);
         }
-        end
     }
 
+    /// `is_birth` tells of an allocation whether the table need not know of it, and `birth` of a free the block, if it does not.
     #[inline(always)]
     fn apply_hinted(
         &mut self,
         event: &Event,
         process: ProcessIndex,
         hint: Hint,
+        (is_birth, birth): (impl FnOnce() -> bool, impl FnOnce() -> Option<Block>),
         observer: &mut impl Observer,
     ) {
         if let Action::Free { address_avma, stack, is_moved_realloc } = event.action {
             let cause = if is_moved_realloc { Cause::Realloc } else { Cause::Free };
-            self.end(event, process, (address_avma, hint), stack, cause, observer);
+            let known = birth().or_else(|| self.blocks.remove(process, event.heap, address_avma, hint));
+            match known {
+                Some(block) => self.died(event, &block, stack, cause, observer),
+                None => self.unmatched(event, process, observer),
+            }
         } else if let Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc } = event.action {
             let block = block_of(event, process, address_avma, size_bytes, stack, is_moved_realloc);
-            self.begin(event, block, hint, observer);
+            if !is_birth()
+                && let Some(old) = self.blocks.insert(&block, hint)
+            {
+                implied(event, old, observer);
+            }
+            self.born(event, &block, observer);
         } else {
             self.apply_seldom(event, process, hint, observer);
         }
@@ -293,11 +286,17 @@ impl Ledger {
     ) {
         match event.action {
             Action::Realloc { old_address_avma, address_avma, size_bytes, stack } => {
-                self.end(event, process, (old_address_avma, hint), stack, Cause::Realloc, observer);
+                match self.blocks.remove(process, event.heap, old_address_avma, hint) {
+                    Some(old) => self.died(event, &old, stack, Cause::Realloc, observer),
+                    None => self.unmatched(event, process, observer),
+                }
                 // The hint is the old block's.
                 let hint = if address_avma == old_address_avma { hint } else { Hint::NONE };
                 let block = block_of(event, process, address_avma, size_bytes, stack, true);
-                self.begin(event, block, hint, observer);
+                if let Some(old) = self.blocks.insert(&block, hint) {
+                    implied(event, old, observer);
+                }
+                self.born(event, &block, observer);
             }
             Action::Failed { size_bytes, stack } => observer.failed(event, process, size_bytes, stack),
             Action::Alloc { .. } | Action::Free { .. } => {}
@@ -319,14 +318,6 @@ impl Ledger {
         self.last_alloc.resize(number + 1, NONE);
     }
 
-    #[inline(always)]
-    fn begin(&mut self, event: &Event, block: Block, hint: Hint, observer: &mut impl Observer) {
-        if let Some(old) = self.blocks.insert(&block, hint) {
-            implied(event, old, observer);
-        }
-        self.born(event, &block, observer);
-    }
-
     /// What is to be noted of a block that is live now.
     #[inline(always)]
     fn born(&mut self, event: &Event, block: &Block, observer: &mut impl Observer) {
@@ -336,21 +327,11 @@ impl Ledger {
         observer.born(block);
     }
 
-    #[inline(always)]
-    fn end(
-        &mut self,
-        event: &Event,
-        process: ProcessIndex,
-        (address_avma, hint): (u64, Hint),
-        stack: StackIndex,
-        cause: Cause,
-        observer: &mut impl Observer,
-    ) {
-        let Some(block) = self.blocks.remove(process, event.heap, address_avma, hint) else {
-            observer.unmatched_free(event, process, self.forked.contains(&process));
-            return;
-        };
-        self.died(event, &block, stack, cause, observer);
+    /// Something was freed that was never seen allocated.
+    #[cold]
+    #[inline(never)]
+    fn unmatched(&mut self, event: &Event, process: ProcessIndex, observer: &mut impl Observer) {
+        observer.unmatched_free(event, process, self.forked.contains(&process));
     }
 
     /// What is to be noted of a block that is no longer live.
@@ -431,7 +412,7 @@ fn own_stack(event: &Event) -> StackIndex {
         | Action::Failed { stack, .. } => stack,
     };
     let has_own = !matches!(event.action, Action::Free { .. } | Action::Failed { .. });
-    StackIndex(stack.0 & u32::from(has_own).wrapping_neg())
+    std::hint::select_unpredictable(has_own, stack, StackIndex::EMPTY)
 }
 
 /// The address that an event looks at first; anything for a failed call, which has none.

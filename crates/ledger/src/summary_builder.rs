@@ -25,7 +25,7 @@ pub struct SummaryBuilder {
     /// Stacks of the malloc heap, in the order in which they first allocate; the empty stack and other heaps are in `others`. (Of the
     /// stack tree's nodes one in four to thirteen allocates: laid out by the nodes' numbers they took so many times the caches.)
     stacks: Vec<StackState>,
-    /// By stack: its place in `stacks` plus one, or 0.
+    /// By stack: its place in `stacks`; 0 for none: there is one that no block has, so that to look at it needs no question.
     stack_places: Vec<u32>,
     others: Vec<(ProcessIndex, HeapId, StackIndex, StackState)>,
     /// Places in `others`.
@@ -61,8 +61,8 @@ impl SummaryBuilder {
     fn stack(&mut self, block: &Block) -> &mut StackState {
         // (No place is the empty stack's.)
         let place = self.stack_places.get(block.stack.0 as usize).copied().unwrap_or_default();
-        let place = (place as usize).wrapping_sub(1);
-        if block.heap == HeapId::MALLOC && place < self.stacks.len() {
+        let place = place as usize;
+        if block.heap == HeapId::MALLOC && place != 0 && place < self.stacks.len() {
             let state = &mut self.stacks[place];
             state.process = block.process;
             return state;
@@ -75,17 +75,19 @@ impl SummaryBuilder {
     #[inline(never)]
     fn seldom_stack(&mut self, process: ProcessIndex, heap: HeapId, stack: StackIndex) -> &mut StackState {
         if heap == HeapId::MALLOC && stack != StackIndex::EMPTY {
-            let place = self.new_stack(process, stack) as usize - 1;
+            let place = self.new_stack(process, stack) as usize;
             return &mut self.stacks[place];
         }
         self.other_stack(process, heap, stack)
     }
 
-    /// Makes room for a stack; its place plus one.
+    /// Makes room for a stack; its place.
     fn new_stack(&mut self, process: ProcessIndex, stack: StackIndex) -> u32 {
-        let state = StackState::new(process, stack);
-        self.stacks.push(state);
+        if self.stacks.is_empty() {
+            self.stacks.push(StackState::default());
+        }
         let (number, place) = (stack.0 as usize, self.stacks.len() as u32);
+        self.stacks.push(StackState::new(process, stack));
         if number >= self.stack_places.len() {
             self.stack_places.resize((number + 1).max(self.stack_places.len() * 3 / 2), 0);
         }
@@ -126,7 +128,7 @@ impl Observer for SummaryBuilder {
     #[inline(always)]
     fn soon(&self, stack: StackIndex) -> u64 {
         let place = self.stack_places.get(stack.0 as usize).copied().unwrap_or_default() as usize;
-        self.stacks.get(place.wrapping_sub(1)).map_or(0, StackState::touch)
+        self.stacks.get(place).map_or(0, StackState::touch)
     }
 
     #[inline(always)]
