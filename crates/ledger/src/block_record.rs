@@ -26,18 +26,6 @@ impl BlockRecord {
         }
     }
 
-    /// Makes it one that no block has: it names the next such one, so that to free and to take it touches nothing else.
-    #[inline(always)]
-    pub(crate) fn set_free(&mut self, next: u32) {
-        self.stack = next;
-    }
-
-    /// Of one that no block has.
-    #[inline(always)]
-    pub(crate) fn next_free(&self) -> u32 {
-        self.stack
-    }
-
     #[inline(always)]
     pub(crate) fn block(&self, owner: u32, address_avma: u64) -> Block {
         Block {

@@ -41,8 +41,6 @@ const PART_COUNT: usize = 1 << PART_BITS;
 /// Numbers of records and regions are below these: more would take 100 GB.
 const RECORDS_MAX: usize = u32::MAX as usize;
 const REGIONS_MAX: usize = 1 << 26;
-/// No record's number.
-const NO_RECORD: u32 = u32::MAX;
 
 /// A place of the directory: half a cache line.
 #[derive(Debug, Clone, Copy)]
@@ -120,9 +118,9 @@ pub(crate) struct BlockTable {
     /// And rooms.
     sweep_at_rooms: usize,
     records: Vec<BlockRecord>,
-    /// The last freed record; each names the one before it.
-    free_record: u32,
-    free_record_count: usize,
+    /// (Not a list through the records themselves: where many are taken that were freed long ago it waits for one cache miss after
+    /// the other.)
+    free_records: Vec<u32>,
     cut: Cut,
 }
 
@@ -140,14 +138,13 @@ impl BlockTable {
             sweep_at: SWEPT_MIN,
             sweep_at_rooms: SWEPT_ROOMS_MIN,
             records: Vec::new(),
-            free_record: NO_RECORD,
-            free_record_count: 0,
+            free_records: Vec::new(),
             cut: Cut::default(),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.records.len() - self.free_record_count
+        self.records.len() - self.free_records.len()
     }
 
     /// Whether all of it lies in the second-level cache anyway (1 MiB and more on today's processors): there is nothing to gain
@@ -314,17 +311,17 @@ impl BlockTable {
             let old = std::mem::replace(&mut self.records[number as usize], record);
             return Some(old.block(owner, block.address_avma));
         }
-        let mut number = self.free_record;
-        if let Some(free) = self.records.get_mut(number as usize) {
-            self.free_record = free.next_free();
-            self.free_record_count -= 1;
-            *free = record;
-        } else if self.records.len() >= RECORDS_MAX {
-            return None;
-        } else {
-            number = self.records.len() as u32;
-            self.records.push(record);
-        }
+        let number = match self.free_records.pop() {
+            Some(free) => {
+                self.records[free as usize] = record;
+                free
+            }
+            None if self.records.len() >= RECORDS_MAX => return None,
+            None => {
+                self.records.push(record);
+                (self.records.len() - 1) as u32
+            }
+        };
         self.rooms.insert(group, slot(block.address_avma), number);
         None
     }
@@ -344,12 +341,8 @@ impl BlockTable {
             self.put_aside(group, slot(address));
         }
         let number = self.rooms.remove(&mut self.groups[group], slot(address))?;
-        let record = self.records.get_mut(number as usize)?;
-        let block = record.block(owner, address);
-        record.set_free(self.free_record);
-        self.free_record = number;
-        self.free_record_count += 1;
-        Some(block)
+        self.free_records.push(number);
+        Some(self.records[number as usize].block(owner, address))
     }
 
     /// Keeps what a slot holds for the cut, before it changes.
@@ -460,11 +453,7 @@ impl BlockTable {
         for group in &mut self.groups {
             // (A free group may be of any region; it has no blocks.)
             if is_of(self.regions[(group.home >> PART_BITS) as usize].owner, process) {
-                for (_, number) in self.rooms.entries(*group) {
-                    self.records[number as usize].set_free(self.free_record);
-                    self.free_record = number;
-                    self.free_record_count += 1;
-                }
+                self.free_records.extend(self.rooms.entries(*group).map(|(_, number)| number));
                 self.rooms.clear(group);
             }
         }
