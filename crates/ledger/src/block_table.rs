@@ -25,6 +25,7 @@ use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex};
 use crate::block_record::{BlockRecord, is_of, owner};
 use crate::cut::Cut;
 use crate::group::{Group, Rooms, SLOT_COUNT};
+use crate::recent_groups::RecentGroups;
 use crate::runs::{Run, Runs, places};
 
 /// Smallest directory.
@@ -104,6 +105,9 @@ fn address(key: u64, slot: usize) -> u64 {
 /// Live blocks.
 #[derive(Debug)]
 pub(crate) struct BlockTable {
+    recent: RecentGroups,
+    /// How often a group was not among those.
+    far_count: u32,
     directory: Vec<Place>,
     /// 64 without the bits of a place's number.
     directory_shift: u32,
@@ -127,6 +131,8 @@ pub(crate) struct BlockTable {
 impl BlockTable {
     pub(crate) fn new() -> Self {
         Self {
+            recent: RecentGroups::new(),
+            far_count: 0,
             directory: vec![NO_PLACE; FIRST_CAPACITY],
             directory_shift: 64 - FIRST_CAPACITY.trailing_zeros(),
             regions: Vec::new(),
@@ -152,6 +158,12 @@ impl BlockTable {
     pub(crate) fn is_small(&self) -> bool {
         const RECORDS: usize = 1 << 13;
         self.records.len() < RECORDS
+    }
+
+    /// How many blocks were looked for, without a hint, that were not near those looked for last. Goes round.
+    #[inline(always)]
+    pub(crate) fn far_count(&self) -> u32 {
+        self.far_count
     }
 
     /// The place of a region, or the one where it belongs.
@@ -182,8 +194,17 @@ impl BlockTable {
     }
 
     #[inline(always)]
-    fn hinted_group(&self, owner: u32, key: u64, hint: Hint) -> Option<usize> {
-        if hint == Hint::NONE { self.group(owner, key) } else { Some(hint.0 as usize) }
+    fn hinted_group(&mut self, owner: u32, key: u64, hint: Hint) -> Option<usize> {
+        if hint != Hint::NONE {
+            return Some(hint.0 as usize);
+        }
+        if let Some(group) = self.recent.get(owner, key) {
+            return Some(group as usize);
+        }
+        self.far_count = self.far_count.wrapping_add(1);
+        let group = self.group(owner, key)?;
+        self.recent.put(owner, key, group as u32);
+        Some(group)
     }
 
     /// The place of an address's region, for [`Self::hint_in`].
@@ -300,7 +321,11 @@ impl BlockTable {
         let (owner, key) = (owner(block.process, block.heap), key(block.address_avma));
         let group = match self.hinted_group(owner, key, hint) {
             Some(group) => group,
-            None => self.add_group(owner, key)?,
+            None => {
+                let group = self.add_group(owner, key)?;
+                self.recent.put(owner, key, group as u32);
+                group
+            }
         };
         if self.cut.watches(group) {
             self.put_aside(group, slot(block.address_avma));
@@ -407,6 +432,7 @@ impl BlockTable {
     /// Gives back groups without blocks, regions without groups, and rooms for more than there is.
     #[cold]
     fn sweep(&mut self) {
+        self.recent = RecentGroups::new();
         let mut kept = Vec::with_capacity(self.regions.len() - self.free_regions.len());
         for place in self.directory.iter_mut().filter(|place| place.owner != 0) {
             for part in places(place.groups.taken) {

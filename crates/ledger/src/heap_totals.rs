@@ -194,3 +194,6 @@ impl HeapTotals {
         sum
     }
 }
+
+#[cfg(test)]
+mod tests;

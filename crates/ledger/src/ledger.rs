@@ -61,10 +61,22 @@ pub struct Ledger {
     /// By thread: the block that it allocated last, if it has not allocated or freed it since.
     last_alloc: Vec<u64>,
     forked: HashSet<ProcessIndex>,
+    /// Windows whose blocks are looked up together before it is tried again without, and those of them that are still to come.
+    ahead: u32,
+    ahead_left: u32,
 }
 
 /// Events whose blocks are looked up together: some ten loads are on their way at once, so more gains nothing.
 const LOOKED_UP: usize = 64;
+
+/// Blocks are looked up together where more than one of so many is far from those that were looked for last: then the table waits for memory.
+/// (Else that takes longer than it saves: of Node's events 20 ns in place of 13, of jq's, with a million and a half live blocks, 24 in
+/// place of 17. Blocks that come and go at random among a million take 52 ns so, and 150 one by one.)
+const FAR_ONE_OF: usize = if cfg!(test) { WINDOW } else { 2 };
+
+/// Windows whose blocks are looked up together before it is tried again without: at first, and when that has been in vain for long.
+const AHEAD: u32 = if cfg!(test) { 1 } else { 15 };
+const AHEAD_MAX: u32 = if cfg!(test) { 1 } else { 255 };
 
 /// For [`Ledger::apply_hinted`]: the table knows of all blocks.
 const TABLE_ONLY: (fn() -> bool, fn() -> Option<Block>) = (|| false, || None);
@@ -82,7 +94,13 @@ impl Ledger {
     /// Empty heaps.
     #[must_use]
     pub fn new() -> Self {
-        Self { blocks: BlockTable::new(), last_alloc: Vec::new(), forked: HashSet::new() }
+        Self {
+            blocks: BlockTable::new(),
+            last_alloc: Vec::new(),
+            forked: HashSet::new(),
+            ahead: 0,
+            ahead_left: 0,
+        }
     }
 
     /// Makes a process known: frees of unknown blocks in a forked one are inherited, not unmatched.
@@ -162,16 +180,22 @@ impl Ledger {
     #[inline]
     pub fn apply_all(&mut self, events: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
         for window in events.chunks(WINDOW) {
-            if self.blocks.is_small() {
-                self.apply_to_small(window, observer);
+            if self.ahead_left > 0 && !self.blocks.is_small() {
+                self.ahead_left -= 1;
+                self.apply_ahead(window, observer);
                 continue;
             }
-            self.apply_to_large(window, observer);
+            let far_count = self.blocks.far_count();
+            self.apply_at_once(window, observer);
+            let far_count = self.blocks.far_count().wrapping_sub(far_count) as usize;
+            let is_far = far_count * FAR_ONE_OF > window.len();
+            self.ahead = if is_far { (self.ahead * 2).clamp(AHEAD, AHEAD_MAX) } else { 0 };
+            self.ahead_left = self.ahead;
         }
     }
 
-    /// Applies the events of a window to a table that does not lie in the caches.
-    fn apply_to_large(&mut self, window: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
+    /// Applies the events of a window to a table that does not lie in the caches: what it needs of it is loaded before.
+    fn apply_ahead(&mut self, window: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
         let mut lives = ShortLives::among(window);
         let (asked, asked_count) = lives.asked(window.len());
         let mut asked = &asked[..asked_count];
@@ -186,9 +210,9 @@ impl Ledger {
         }
     }
 
-    /// Applies the events of a window to a table that lies in the caches: to look for short lives would take longer.
+    /// Applies the events of a window to a table of which what they need lies in the caches: to look for short lives would take longer.
     #[inline(always)]
-    fn apply_to_small(&mut self, window: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
+    fn apply_at_once(&mut self, window: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
         self.blocks.tidy_up();
         let stacks = window.iter().map(|(event, _)| observer.soon(own_stack(event)));
         // The loads must happen; what they load is of no interest yet.

@@ -10,6 +10,7 @@ mod cut;
 mod group;
 mod heap_totals;
 mod ledger;
+mod recent_groups;
 mod runs;
 mod short_lives;
 mod stack_state;
