@@ -78,9 +78,6 @@ const FAR_ONE_OF: usize = if cfg!(test) { WINDOW } else { 2 };
 const AHEAD: u32 = if cfg!(test) { 1 } else { 15 };
 const AHEAD_MAX: u32 = if cfg!(test) { 1 } else { 255 };
 
-/// For [`Ledger::apply_hinted`]: the table knows of all blocks.
-const TABLE_ONLY: (fn() -> bool, fn() -> Option<Block>) = (|| false, || None);
-
 /// No address.
 const NONE: u64 = u64::MAX;
 
@@ -173,7 +170,7 @@ impl Ledger {
     #[inline]
     pub fn apply(&mut self, event: &Event, process: ProcessIndex, observer: &mut impl Observer) {
         self.blocks.tidy_up();
-        self.apply_hinted(event, process, Hint::NONE, TABLE_ONLY, observer);
+        self.apply_hinted(event, process, Hint::NONE, (|| false, || None), observer);
     }
 
     /// Applies the next events: what [`Ledger::apply`] does for each, faster.
@@ -218,7 +215,7 @@ impl Ledger {
         // The loads must happen; what they load is of no interest yet.
         std::hint::black_box(stacks.fold(0, |touched, stack| touched ^ stack));
         for (event, process) in window {
-            self.apply_hinted(event, *process, Hint::NONE, TABLE_ONLY, observer);
+            self.apply_hinted(event, *process, Hint::NONE, (|| false, || None), observer);
         }
     }
 
