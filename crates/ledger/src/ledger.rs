@@ -40,6 +40,11 @@ pub trait Observer {
     fn soon(&self, _stack: StackIndex) -> u64 {
         0
     }
+    /// Whether what is kept of stacks is too much for the second-level cache: only then it is worth the while to read it before
+    /// it is needed, if the blocks are near at hand.
+    fn is_large(&self) -> bool {
+        false
+    }
     /// A block begins.
     fn born(&mut self, _block: &Block) {}
     /// A block ends.
@@ -211,9 +216,11 @@ impl Ledger {
     #[inline(always)]
     fn apply_at_once(&mut self, window: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
         self.blocks.tidy_up();
-        let stacks = window.iter().map(|(event, _)| observer.soon(own_stack(event)));
-        // The loads must happen; what they load is of no interest yet.
-        std::hint::black_box(stacks.fold(0, |touched, stack| touched ^ stack));
+        if observer.is_large() {
+            let stacks = window.iter().map(|(event, _)| observer.soon(stack_of(event)));
+            // The loads must happen; what they load is of no interest yet.
+            std::hint::black_box(stacks.fold(0, |touched, stack| touched ^ stack));
+        }
         for (event, process) in window {
             self.apply_hinted(event, *process, Hint::NONE, (|| false, || None), observer);
         }
@@ -231,7 +238,7 @@ impl Ledger {
     ) {
         self.blocks.tidy_up();
         let Some(applied) = window.get(begin..end) else { return };
-        let stacks = applied.iter().map(|(event, _)| observer.soon(own_stack(event)));
+        let stacks = applied.iter().map(|(event, _)| observer.soon(stack_of(event)));
         let mut touched = stacks.fold(0, |touched, stack| touched ^ stack);
         let event = |number: u8| &window[usize::from(number)];
         let mut numbers = [0; LOOKED_UP];
@@ -421,19 +428,17 @@ fn allocated((event, process): &(Event, ProcessIndex)) -> Option<Block> {
     Some(block_of(event, *process, address_avma, size_bytes, stack, is_moved_realloc))
 }
 
-/// The stack that a block will begin with.
+/// The stack of an event. (Of an allocation it is the one that its block will begin with; that of a free, if it has one, is of no interest, but
+/// to ask which of them it is costs more than to look at it.)
 #[inline(always)]
-fn own_stack(event: &Event) -> StackIndex {
-    // All variants have their stack at the same place, so that this is a load and a choice, where two arms would be a jump that
-    // no processor can predict.
-    let stack = match event.action {
+fn stack_of(event: &Event) -> StackIndex {
+    // All variants have their stack at the same place: a load, without a jump.
+    match event.action {
         Action::Alloc { stack, .. }
         | Action::Realloc { stack, .. }
         | Action::Free { stack, .. }
         | Action::Failed { stack, .. } => stack,
-    };
-    let has_own = !matches!(event.action, Action::Free { .. } | Action::Failed { .. });
-    std::hint::select_unpredictable(has_own, stack, StackIndex::EMPTY)
+    }
 }
 
 /// The address that an event looks at first; anything for a failed call, which has none.
