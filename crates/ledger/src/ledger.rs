@@ -80,7 +80,7 @@ const LOOKED_UP: usize = 64;
 const FAR_ONE_OF: usize = if cfg!(test) { WINDOW } else { 2 };
 
 /// Windows whose blocks are looked up together before it is tried again without: at first, and when that has been in vain for long.
-const AHEAD: u32 = if cfg!(test) { 1 } else { 15 };
+const AHEAD: u32 = if cfg!(test) { 1 } else { 2 };
 const AHEAD_MAX: u32 = if cfg!(test) { 1 } else { 255 };
 
 /// No address.
