@@ -17,7 +17,8 @@
 //! Empty groups, and rooms that are too large for what is left in them, stay until there are twice as many groups, or rooms, as after the last sweep;
 //! then they and their regions are given back ([`BlockTable::tidy_up`], between events that are looked up together).
 //!
-//! What still misses the caches is looked up for many events at once ([`BlockTable::hint_in`], [`BlockTable::soon`]): the processor waits
+//! The groups that were looked for last are remembered (`recent_groups`): most blocks lie in one of them. What misses the caches all the
+//! same is looked up for many events at once ([`BlockTable::hint_in`], [`BlockTable::soon`]): the processor waits
 //! for all of those loads together instead of for one after the other.
 
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex};
