@@ -39,11 +39,6 @@ pub trait Observer {
     fn soon(&self, _stack: StackIndex) -> u64 {
         0
     }
-    /// Whether what is kept of stacks is too much for the second-level cache: only then it is worth the while to read it before
-    /// it is needed, if the blocks are near at hand.
-    fn is_large(&self) -> bool {
-        false
-    }
     /// A block begins.
     fn born(&mut self, _block: &Block) {}
     /// A block ends.

@@ -131,12 +131,6 @@ impl Observer for SummaryBuilder {
         self.stacks.get(place).map_or(0, StackState::touch)
     }
 
-    fn is_large(&self) -> bool {
-        /// They take 1 MiB.
-        const STACKS: usize = 1 << 14;
-        self.stacks.len() >= STACKS
-    }
-
     #[inline(always)]
     fn born(&mut self, block: &Block) {
         let epoch = self.heaps.epoch();

@@ -58,15 +58,11 @@ impl Ledger {
         }
     }
 
-    /// Applies the events of a window to a table of which what they need lies in the caches: to look for short lives would take longer.
+    /// Applies the events of a window to a table of which what they need lies in the caches: to look for short lives would take longer. (So
+    /// does it to tell the observer of the stacks that come: 2 to 4 ns an event, unless not even the last cache holds them.)
     #[inline(always)]
     fn apply_at_once(&mut self, window: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
         self.blocks.tidy_up();
-        if observer.is_large() {
-            let stacks = window.iter().map(|(event, _)| observer.soon(stack_of(event)));
-            // The loads must happen; what they load is of no interest yet.
-            std::hint::black_box(stacks.fold(0, |touched, stack| touched ^ stack));
-        }
         for (event, process) in window {
             self.apply_hinted(event, *process, Hint::NONE, (|| false, || None), observer);
         }
