@@ -17,7 +17,8 @@
 //! Empty groups, and rooms that are too large for what is left in them, stay until there are twice as many groups, or rooms, as after the last sweep;
 //! then they and their regions are given back ([`BlockTable::tidy_up`], between events that are looked up together).
 //!
-//! What still misses the caches is looked up for many events at once ([`BlockTable::hint_in`], [`BlockTable::soon`]): the processor waits
+//! The groups that were looked for last are remembered (`recent_groups`): most blocks lie in one of them. What misses the caches all the
+//! same is looked up for many events at once ([`BlockTable::hint_in`], [`BlockTable::soon`]): the processor waits
 //! for all of those loads together instead of for one after the other.
 
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex};
@@ -25,6 +26,7 @@ use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex};
 use crate::block_record::{BlockRecord, is_of, owner};
 use crate::cut::Cut;
 use crate::group::{Group, Rooms, SLOT_COUNT};
+use crate::recent_groups::RecentGroups;
 use crate::runs::{Run, Runs, places};
 
 /// Smallest directory.
@@ -74,9 +76,14 @@ impl Hint {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// Address / 512 in the upper bits, address % 16 in the lower four: blocks of other alignments have groups of their own.
+/// Bits of an address that tell its group's slots apart, and those that tell its region's groups apart.
+const SLOT_BITS: u64 = 0x1f << 4;
+const GROUP_BITS: u64 = 0x3f << 9;
+
+/// An address without its slot: which 512 bytes, and address % 16, as blocks of other alignments have groups of their own. (Nothing is
+/// shifted: a mask each makes of an address its group's key and its region's.)
 fn key(address: u64) -> u64 {
-    address >> 9 << 4 | address & 15
+    address & !SLOT_BITS
 }
 
 fn slot(address: u64) -> usize {
@@ -85,21 +92,26 @@ fn slot(address: u64) -> usize {
 
 /// The part of its region that a group with this key is.
 fn part(key: u64) -> usize {
-    (key >> 4) as usize % PART_COUNT
+    (key >> 9) as usize % PART_COUNT
 }
 
 fn region_key(key: u64) -> u64 {
-    key & !(0x3f << 4)
+    key & !GROUP_BITS
 }
 
 fn address(key: u64, slot: usize) -> u64 {
-    key >> 4 << 9 | (slot as u64) << 4 | key & 15
+    key | (slot as u64) << 4
 }
 
 /// Live blocks.
 #[derive(Debug)]
 pub(crate) struct BlockTable {
+    recent: RecentGroups,
+    /// How often a group was not among those.
+    far_count: u32,
     directory: Vec<Place>,
+    /// 64 without the bits of a place's number.
+    directory_shift: u32,
     regions: Vec<Region>,
     region_runs: Runs,
     free_regions: Vec<u32>,
@@ -111,6 +123,8 @@ pub(crate) struct BlockTable {
     /// And rooms.
     sweep_at_rooms: usize,
     records: Vec<BlockRecord>,
+    /// (Not a list through the records themselves: where many are taken that were freed long ago it waits for one cache miss after
+    /// the other.)
     free_records: Vec<u32>,
     cut: Cut,
 }
@@ -118,7 +132,10 @@ pub(crate) struct BlockTable {
 impl BlockTable {
     pub(crate) fn new() -> Self {
         Self {
+            recent: RecentGroups::new(),
+            far_count: 0,
             directory: vec![NO_PLACE; FIRST_CAPACITY],
+            directory_shift: 64 - FIRST_CAPACITY.trailing_zeros(),
             regions: Vec::new(),
             region_runs: Runs::default(),
             free_regions: Vec::new(),
@@ -144,14 +161,20 @@ impl BlockTable {
         self.records.len() < RECORDS
     }
 
+    /// How many blocks were looked for, without a hint, that were not near those looked for last. Goes round.
+    #[inline(always)]
+    pub(crate) fn far_count(&self) -> u32 {
+        self.far_count
+    }
+
     /// The place of a region, or the one where it belongs.
     #[inline(always)]
     fn find(&self, owner: u32, key: u64) -> Result<usize, usize> {
         let key = region_key(key);
         let mask = self.directory.len() - 1;
-        // Folding the product's halves makes its low bits depend on the whole key.
-        let product = u128::from(key ^ u64::from(owner) << 40) * 0x9e37_79b9_7f4a_7c15;
-        let mut place = ((product >> 64) as u64 ^ product as u64) as usize & mask;
+        // The golden ratio: of neighbours, which most regions are, hardly two meet. (Without the 15 bits by which they lie apart.)
+        let product = (key ^ u64::from(owner) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15 >> 15);
+        let mut place = (product >> (self.directory_shift & 63)) as usize & mask;
         loop {
             let found = &self.directory[place];
             if found.owner == 0 {
@@ -172,8 +195,17 @@ impl BlockTable {
     }
 
     #[inline(always)]
-    fn hinted_group(&self, owner: u32, key: u64, hint: Hint) -> Option<usize> {
-        if hint == Hint::NONE { self.group(owner, key) } else { Some(hint.0 as usize) }
+    fn hinted_group(&mut self, owner: u32, key: u64, hint: Hint) -> Option<usize> {
+        if hint != Hint::NONE {
+            return Some(hint.0 as usize);
+        }
+        if let Some(group) = self.recent.get(owner, key) {
+            return Some(group as usize);
+        }
+        self.far_count = self.far_count.wrapping_add(1);
+        let group = self.group(owner, key)?;
+        self.recent.put(owner, key, group as u32);
+        Some(group)
     }
 
     /// The place of an address's region, for [`Self::hint_in`].
@@ -281,7 +313,7 @@ impl BlockTable {
     /// Whose a group is, and its key.
     fn home(&self, group: &Group) -> (u32, u64) {
         let region = self.regions[(group.home >> PART_BITS) as usize];
-        (region.owner, region.key | u64::from(group.home % PART_COUNT as u32) << 4)
+        (region.owner, region.key | u64::from(group.home % PART_COUNT as u32) << 9)
     }
 
     /// Puts a block in; gives back the one that was live at its address.
@@ -290,7 +322,11 @@ impl BlockTable {
         let (owner, key) = (owner(block.process, block.heap), key(block.address_avma));
         let group = match self.hinted_group(owner, key, hint) {
             Some(group) => group,
-            None => self.add_group(owner, key)?,
+            None => {
+                let group = self.add_group(owner, key)?;
+                self.recent.put(owner, key, group as u32);
+                group
+            }
         };
         if self.cut.watches(group) {
             self.put_aside(group, slot(block.address_avma));
@@ -330,9 +366,9 @@ impl BlockTable {
         if self.cut.watches(group) {
             self.put_aside(group, slot(address));
         }
-        let record = self.rooms.remove(&mut self.groups[group], slot(address))?;
-        self.free_records.push(record);
-        Some(self.records[record as usize].block(owner, address))
+        let number = self.rooms.remove(&mut self.groups[group], slot(address))?;
+        self.free_records.push(number);
+        Some(self.records[number as usize].block(owner, address))
     }
 
     /// Keeps what a slot holds for the cut, before it changes.
@@ -397,6 +433,7 @@ impl BlockTable {
     /// Gives back groups without blocks, regions without groups, and rooms for more than there is.
     #[cold]
     fn sweep(&mut self) {
+        self.recent = RecentGroups::new();
         let mut kept = Vec::with_capacity(self.regions.len() - self.free_regions.len());
         for place in self.directory.iter_mut().filter(|place| place.owner != 0) {
             for part in places(place.groups.taken) {
@@ -423,6 +460,7 @@ impl BlockTable {
     /// Makes the directory anew.
     fn lay(&mut self, places: &[Place], capacity: usize) {
         self.directory = vec![NO_PLACE; capacity];
+        self.directory_shift = 64 - capacity.trailing_zeros();
         for place in places {
             if let Err(free) = self.find(place.owner, place.key) {
                 self.directory[free] = *place;

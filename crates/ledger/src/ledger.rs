@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use heapr_trace::{Action, Block, Event, HeapId, ProcessIndex, ProcessOrigin, StackIndex, ThreadIndex};
 
 use crate::block_table::{BlockTable, Hint};
-use crate::short_lives::{Part, ShortLives, WINDOW};
 
 /// Why a block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,10 +60,10 @@ pub struct Ledger {
     /// By thread: the block that it allocated last, if it has not allocated or freed it since.
     last_alloc: Vec<u64>,
     forked: HashSet<ProcessIndex>,
+    /// Windows whose blocks are looked up together before it is tried again without, and those of them that are still to come.
+    ahead: u32,
+    ahead_left: u32,
 }
-
-/// Events whose blocks are looked up together: some ten loads are on their way at once, so more gains nothing.
-const LOOKED_UP: usize = 64;
 
 /// No address.
 const NONE: u64 = u64::MAX;
@@ -79,7 +78,13 @@ impl Ledger {
     /// Empty heaps.
     #[must_use]
     pub fn new() -> Self {
-        Self { blocks: BlockTable::new(), last_alloc: Vec::new(), forked: HashSet::new() }
+        Self {
+            blocks: BlockTable::new(),
+            last_alloc: Vec::new(),
+            forked: HashSet::new(),
+            ahead: 0,
+            ahead_left: 0,
+        }
     }
 
     /// Makes a process known: frees of unknown blocks in a forked one are inherited, not unmatched.
@@ -152,117 +157,44 @@ impl Ledger {
     #[inline]
     pub fn apply(&mut self, event: &Event, process: ProcessIndex, observer: &mut impl Observer) {
         self.blocks.tidy_up();
-        self.apply_hinted(event, process, Hint::NONE, observer);
+        self.apply_hinted(event, process, Hint::NONE, (|| false, || None), observer);
     }
 
-    /// Applies the next events: what [`Ledger::apply`] does for each, faster.
-    #[inline]
-    pub fn apply_all(&mut self, events: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
-        for window in events.chunks(WINDOW) {
-            if self.blocks.is_small() {
-                self.apply_to_small(window, observer);
-                continue;
-            }
-            let mut lives = ShortLives::among(window);
-            let mut begin = 0;
-            while begin < window.len() {
-                begin = self.apply_from(begin, window, &mut lives, observer);
-            }
-        }
-    }
-
-    /// Applies the events of a window to a table that lies in the caches: to look for short lives would take longer.
-    #[inline(always)]
-    fn apply_to_small(&mut self, window: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
-        self.blocks.tidy_up();
-        let stacks = window.iter().map(|(event, _)| observer.soon(own_stack(event)));
-        // The loads must happen; what they load is of no interest yet.
-        std::hint::black_box(stacks.fold(0, |touched, stack| touched ^ stack));
-        for (event, process) in window {
-            self.apply_hinted(event, *process, Hint::NONE, observer);
-        }
-    }
-
-    /// Applies the events of a window from `begin` on, as many as can be looked up together. Returns where the next begin.
-    #[inline(always)]
-    fn apply_from(
-        &mut self,
-        begin: usize,
-        window: &[(Event, ProcessIndex)],
-        lives: &mut ShortLives,
-        observer: &mut impl Observer,
-    ) -> usize {
-        // Those about which the table must be asked.
-        let mut asked = [0_u16; LOOKED_UP];
-        let (mut count, mut end) = (0, begin);
-        while end < window.len() && count < LOOKED_UP {
-            asked[count] = end as u16;
-            count += usize::from(lives.is_asked(end));
-            end += 1;
-        }
-        let asked = &asked[..count];
-        let mut hints = [Hint::NONE; LOOKED_UP];
-        self.blocks.tidy_up();
-        let stacks = window[begin..end].iter().map(|(event, _)| observer.soon(own_stack(event)));
-        let mut touched = stacks.fold(0, |touched, stack| touched ^ stack);
-        let event = |number: u16| &window[usize::from(number) % WINDOW];
-        let mut numbers = [0; LOOKED_UP];
-        // One short loop for each level of the table: the fewer instructions lie between two loads that do not wait for
-        // each other, the more of them are on their way at once.
-        for (&number, place) in asked.iter().zip(&mut numbers) {
-            let (event, process) = event(number);
-            *place = self.blocks.place(*process, event.heap, first_address(event));
-        }
-        for ((&number, &place), hint) in asked.iter().zip(&numbers).zip(&mut hints) {
-            *hint = self.blocks.hint_in(place, first_address(&event(number).0));
-        }
-        touched ^=
-            hints[..count].iter().fold(0, |touched, &hint| touched ^ u64::from(self.blocks.touch(hint)));
-        for ((&number, &hint), record) in asked.iter().zip(&hints).zip(&mut numbers) {
-            *record = self.blocks.soon(hint, first_address(&event(number).0));
-        }
-        for &record in &numbers[..count] {
-            touched ^= observer.soon(self.blocks.stack_of(record));
-        }
-        // The loads must happen; what they load is of no interest yet.
-        std::hint::black_box(touched);
-        let mut found = hints.iter().zip(&numbers);
-        for number in begin..end {
-            let (event, process) = &window[number];
-            let mut part = lives.part(number);
-            let mut hint = Hint::NONE;
-            if let Part::Any | Part::AskedBirth = part
-                && let Some((&known, &record)) = found.next()
-            {
-                hint = known;
-                if part == Part::AskedBirth {
-                    // Nothing else of the window was at its address before: what was found is still so.
-                    lives.settle(number, record != 0);
-                    part = lives.part(number);
-                }
-            }
-            let birth = match part {
-                Part::End(birth) if lives.part(birth) == Part::Birth => birth,
-                Part::Birth => number,
-                _ => {
-                    self.apply_hinted(event, *process, hint, observer);
-                    continue;
-                }
-            };
-            let Some(block) = window.get(birth).and_then(allocated) else { continue };
-            match event.action {
-                Action::Free { stack, is_moved_realloc, .. } => {
-                    let cause = if is_moved_realloc { Cause::Realloc } else { Cause::Free };
-                    self.died(event, &block, stack, cause, observer);
-                }
-                _ => self.born(event, &block, observer),
-            }
-        }
-        end
-    }
-
+    /// `is_birth` tells of an allocation whether the table need not know of it, and `birth` of a free the block, if it does not.
     #[inline(always)]
     fn apply_hinted(
+        &mut self,
+        event: &Event,
+        process: ProcessIndex,
+        hint: Hint,
+        (is_birth, birth): (impl FnOnce() -> bool, impl FnOnce() -> Option<Block>),
+        observer: &mut impl Observer,
+    ) {
+        if let Action::Free { address_avma, stack, is_moved_realloc } = event.action {
+            let cause = if is_moved_realloc { Cause::Realloc } else { Cause::Free };
+            let known = birth().or_else(|| self.blocks.remove(process, event.heap, address_avma, hint));
+            match known {
+                Some(block) => self.died(event, &block, stack, cause, observer),
+                None => self.unmatched(event, process, observer),
+            }
+        } else if let Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc } = event.action {
+            let block = block_of(event, process, address_avma, size_bytes, stack, is_moved_realloc);
+            if !is_birth()
+                && let Some(old) = self.blocks.insert(&block, hint)
+            {
+                implied(event, old, observer);
+            }
+            self.born(event, &block, observer);
+        } else {
+            self.apply_seldom(event, process, hint, observer);
+        }
+    }
+
+    /// Applies what is neither an allocation nor a free: one of a hundred events, which would take half of the instructions if
+    /// they stood among the others.
+    #[cold]
+    #[inline(never)]
+    fn apply_seldom(
         &mut self,
         event: &Event,
         process: ProcessIndex,
@@ -270,22 +202,21 @@ impl Ledger {
         observer: &mut impl Observer,
     ) {
         match event.action {
-            Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc } => {
-                let block = block_of(event, process, address_avma, size_bytes, stack, is_moved_realloc);
-                self.begin(event, block, hint, observer);
-            }
-            Action::Free { address_avma, stack, is_moved_realloc } => {
-                let cause = if is_moved_realloc { Cause::Realloc } else { Cause::Free };
-                self.end(event, process, (address_avma, hint), stack, cause, observer);
-            }
             Action::Realloc { old_address_avma, address_avma, size_bytes, stack } => {
-                self.end(event, process, (old_address_avma, hint), stack, Cause::Realloc, observer);
+                match self.blocks.remove(process, event.heap, old_address_avma, hint) {
+                    Some(old) => self.died(event, &old, stack, Cause::Realloc, observer),
+                    None => self.unmatched(event, process, observer),
+                }
                 // The hint is the old block's.
                 let hint = if address_avma == old_address_avma { hint } else { Hint::NONE };
                 let block = block_of(event, process, address_avma, size_bytes, stack, true);
-                self.begin(event, block, hint, observer);
+                if let Some(old) = self.blocks.insert(&block, hint) {
+                    implied(event, old, observer);
+                }
+                self.born(event, &block, observer);
             }
             Action::Failed { size_bytes, stack } => observer.failed(event, process, size_bytes, stack),
+            Action::Alloc { .. } | Action::Free { .. } => {}
         }
     }
 
@@ -293,24 +224,15 @@ impl Ledger {
     fn last_alloc_of(&mut self, thread: ThreadIndex) -> &mut u64 {
         let number = thread.0 as usize;
         if number >= self.last_alloc.len() {
-            self.last_alloc.resize(number + 1, NONE);
+            self.add_thread(number);
         }
         &mut self.last_alloc[number]
     }
 
-    #[inline(always)]
-    fn begin(&mut self, event: &Event, block: Block, hint: Hint, observer: &mut impl Observer) {
-        if let Some(old) = self.blocks.insert(&block, hint) {
-            let death = Death {
-                time_ns: event.time_ns,
-                thread: event.thread,
-                stack: StackIndex::EMPTY,
-                is_temporary: false,
-                cause: Cause::Implied,
-            };
-            observer.died(&old, &death);
-        }
-        self.born(event, &block, observer);
+    #[cold]
+    #[inline(never)]
+    fn add_thread(&mut self, number: usize) {
+        self.last_alloc.resize(number + 1, NONE);
     }
 
     /// What is to be noted of a block that is live now.
@@ -322,21 +244,11 @@ impl Ledger {
         observer.born(block);
     }
 
-    #[inline(always)]
-    fn end(
-        &mut self,
-        event: &Event,
-        process: ProcessIndex,
-        (address_avma, hint): (u64, Hint),
-        stack: StackIndex,
-        cause: Cause,
-        observer: &mut impl Observer,
-    ) {
-        let Some(block) = self.blocks.remove(process, event.heap, address_avma, hint) else {
-            observer.unmatched_free(event, process, self.forked.contains(&process));
-            return;
-        };
-        self.died(event, &block, stack, cause, observer);
+    /// Something was freed that was never seen allocated.
+    #[cold]
+    #[inline(never)]
+    fn unmatched(&mut self, event: &Event, process: ProcessIndex, observer: &mut impl Observer) {
+        observer.unmatched_free(event, process, self.forked.contains(&process));
     }
 
     /// What is to be noted of a block that is no longer live.
@@ -350,15 +262,28 @@ impl Ledger {
         observer: &mut impl Observer,
     ) {
         let last = self.last_alloc_of(event.thread);
-        // A block that is resized goes on in another form: only a free makes it temporary.
+        // A block that is resized goes on in another form: only a free makes it temporary. (Half of the blocks of some programs are, in
+        // no pattern: no jump depends on it.)
         let is_temporary =
-            *last == block.address_avma && block.thread == event.thread && cause == Cause::Free;
-        if is_temporary {
-            *last = NONE;
-        }
+            (*last == block.address_avma) & (block.thread == event.thread) & (cause == Cause::Free);
+        *last |= u64::from(is_temporary).wrapping_neg();
         let death = Death { time_ns: event.time_ns, thread: event.thread, stack, is_temporary, cause };
         observer.died(block, &death);
     }
+}
+
+/// A block has ended unseen before another began with this event.
+#[cold]
+#[inline(never)]
+fn implied(event: &Event, old: Block, observer: &mut impl Observer) {
+    let death = Death {
+        time_ns: event.time_ns,
+        thread: event.thread,
+        stack: StackIndex::EMPTY,
+        is_temporary: false,
+        cause: Cause::Implied,
+    };
+    observer.died(&old, &death);
 }
 
 /// A block that begins with an event.
@@ -383,33 +308,6 @@ fn block_of(
     }
 }
 
-/// The block that begins with an allocation.
-#[inline(always)]
-fn allocated((event, process): &(Event, ProcessIndex)) -> Option<Block> {
-    let Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc } = event.action else {
-        return None;
-    };
-    Some(block_of(event, *process, address_avma, size_bytes, stack, is_moved_realloc))
-}
-
-/// The stack that a block will begin with.
-#[inline(always)]
-fn own_stack(event: &Event) -> StackIndex {
-    match event.action {
-        Action::Alloc { stack, .. } | Action::Realloc { stack, .. } => stack,
-        Action::Free { .. } | Action::Failed { .. } => StackIndex::EMPTY,
-    }
-}
-
-/// The address that an event looks at first; 0 for a failed call, which has none.
-#[inline(always)]
-fn first_address(event: &Event) -> u64 {
-    match event.action {
-        Action::Alloc { address_avma, .. } | Action::Free { address_avma, .. } => address_avma,
-        Action::Realloc { old_address_avma, .. } => old_address_avma,
-        Action::Failed { .. } => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests;
+mod windows;

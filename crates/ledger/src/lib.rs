@@ -8,9 +8,12 @@ mod block_record;
 mod block_table;
 mod cut;
 mod group;
+mod heap_totals;
 mod ledger;
+mod recent_groups;
 mod runs;
 mod short_lives;
+mod stack_state;
 mod summary_builder;
 
 pub use ledger::{Cause, Death, Ledger, Observer};

@@ -158,7 +158,7 @@ impl Recorder {
     pub(crate) fn process_statuses(&self, most: usize) -> Vec<ProcessStatus> {
         let mut live: HashMap<ProcessIndex, (u64, u64)> = HashMap::new();
         for (process, _, totals) in self.sink.summary.by_heap() {
-            let (count, bytes) = live.entry(*process).or_default();
+            let (count, bytes) = live.entry(process).or_default();
             *count += totals.outstanding_count;
             *bytes = bytes.saturating_add(totals.outstanding_bytes);
         }

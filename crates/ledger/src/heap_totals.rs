@@ -1,0 +1,199 @@
+//! Totals by process and heap, and what a peak over all of them needs.
+//!
+//! Most events are of the same heap as the one before. What is counted of that one, the *current* heap, lies in one place, and only what
+//! cannot be derived from the rest changes with an event; of the others the live blocks are known as a sum, which changes when
+//! another becomes the current one:
+//!
+//! ```text
+//! all heaps   |  current: made, freed, live bytes  |  the rest: live bytes and count  |
+//!                 every event                         when the heap changes
+//! ```
+
+use std::collections::HashMap;
+
+use heapr_trace::{Block, HeapId, ProcessIndex, Totals};
+
+use crate::ledger::{Cause, Death};
+
+/// Whose a heap is, and which.
+fn key(process: ProcessIndex, heap: HeapId) -> u64 {
+    u64::from(process.0) << 8 | u64::from(heap.0)
+}
+
+/// No heap's key: nothing has happened yet.
+const NO_KEY: u64 = u64::MAX;
+
+/// Totals of all heaps.
+#[derive(Debug)]
+pub(crate) struct HeapTotals {
+    current_key: u64,
+    /// Of the current heap; what `outstanding_count` would say follows from the others.
+    current: Totals,
+    /// Live in the other heaps.
+    rest_bytes: u64,
+    rest_count: u64,
+    /// The peak over all heaps.
+    peak_bytes: u64,
+    peak_count: u64,
+    peak_time_ns: u64,
+    /// Another one after each peak.
+    epoch: u32,
+    current_place: u32,
+    /// By place; the current heap's are of when it became that.
+    by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
+    places: HashMap<u64, u32>,
+}
+
+impl Default for HeapTotals {
+    fn default() -> Self {
+        Self {
+            current_key: NO_KEY,
+            current: Totals::default(),
+            rest_bytes: 0,
+            rest_count: 0,
+            peak_bytes: 0,
+            peak_count: 0,
+            peak_time_ns: 0,
+            epoch: 1,
+            current_place: 0,
+            by_heap: Vec::new(),
+            places: HashMap::new(),
+        }
+    }
+}
+
+impl HeapTotals {
+    /// Changes with each peak over all heaps.
+    #[inline(always)]
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Makes a heap the one that is counted.
+    #[inline(always)]
+    pub(crate) fn of(&mut self, process: ProcessIndex, heap: HeapId) -> &mut Self {
+        if self.current_key != key(process, heap) {
+            self.change(process, heap);
+        }
+        self
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change(&mut self, process: ProcessIndex, heap: HeapId) {
+        let old = self.settled();
+        if let Some((_, _, totals)) = self.by_heap.get_mut(self.current_place as usize) {
+            *totals = old;
+        }
+        let next = self.by_heap.len() as u32;
+        let place = *self.places.entry(key(process, heap)).or_insert(next);
+        if place == next {
+            self.by_heap.push((process, heap, Totals::default()));
+        }
+        let new = self.by_heap.get(place as usize).map_or_else(Totals::default, |(_, _, totals)| *totals);
+        self.rest_bytes =
+            self.rest_bytes.wrapping_add(old.outstanding_bytes).wrapping_sub(new.outstanding_bytes);
+        self.rest_count =
+            self.rest_count.wrapping_add(old.outstanding_count).wrapping_sub(new.outstanding_count);
+        (self.current_key, self.current_place, self.current) = (key(process, heap), place, new);
+    }
+
+    /// Blocks of the current heap that are live: those that were made without those that ended.
+    #[inline(always)]
+    fn current_count(&self) -> u64 {
+        let Totals { alloc_count, free_count, unmatched_frees, inherited_frees, implied_frees, .. } =
+            self.current;
+        let without_block = unmatched_frees + inherited_frees;
+        alloc_count.wrapping_sub(free_count).wrapping_add(without_block).wrapping_sub(implied_frees)
+    }
+
+    /// The totals of the current heap.
+    fn settled(&self) -> Totals {
+        Totals { outstanding_count: self.current_count(), ..self.current }
+    }
+
+    /// A block of the current heap begins.
+    #[inline(always)]
+    pub(crate) fn born(&mut self, block: &Block) {
+        let current = &mut self.current;
+        current.alloc_count += 1;
+        current.alloc_bytes = current.alloc_bytes.wrapping_add(block.size_bytes);
+        if block.is_realloc {
+            current.realloc_count += 1;
+        }
+        let live_bytes = current.outstanding_bytes.wrapping_add(block.size_bytes);
+        current.outstanding_bytes = live_bytes;
+        let all_bytes = live_bytes.wrapping_add(self.rest_bytes);
+        if live_bytes > current.peak_bytes {
+            self.current.peak_bytes = live_bytes;
+            self.current.peak_count = self.current_count();
+            self.current.peak_time_ns = block.alloc_ns;
+        }
+        if all_bytes > self.peak_bytes {
+            self.peak_bytes = all_bytes;
+            self.peak_count = self.current_count().wrapping_add(self.rest_count);
+            self.peak_time_ns = block.alloc_ns;
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+    }
+
+    /// A block of the current heap ends.
+    #[inline(always)]
+    pub(crate) fn died(&mut self, block: &Block, death: &Death) {
+        let totals = &mut self.current;
+        if death.cause == Cause::Implied {
+            totals.implied_frees += 1;
+        } else {
+            totals.free_count += 1;
+        }
+        totals.temporary_count += u64::from(death.is_temporary);
+        totals.outstanding_bytes = totals.outstanding_bytes.wrapping_sub(block.size_bytes);
+    }
+
+    /// A call for a block of the current heap failed.
+    pub(crate) fn failed(&mut self) {
+        self.current.failed_count += 1;
+    }
+
+    /// Something of the current heap was freed that was never seen allocated.
+    pub(crate) fn unmatched_free(&mut self, is_inherited: bool) {
+        self.current.free_count += 1;
+        self.current.unmatched_frees += u64::from(!is_inherited);
+        self.current.inherited_frees += u64::from(is_inherited);
+    }
+
+    /// By process and heap, in the order in which they were first heard of.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ProcessIndex, HeapId, Totals)> + '_ {
+        self.by_heap.iter().map(|&(process, heap, totals)| {
+            let is_current = key(process, heap) == self.current_key;
+            (process, heap, if is_current { self.settled() } else { totals })
+        })
+    }
+
+    /// Over all heaps.
+    pub(crate) fn sum(&self) -> Totals {
+        let mut sum = Totals {
+            outstanding_count: self.current_count().wrapping_add(self.rest_count),
+            outstanding_bytes: self.current.outstanding_bytes.wrapping_add(self.rest_bytes),
+            peak_bytes: self.peak_bytes,
+            peak_count: self.peak_count,
+            peak_time_ns: self.peak_time_ns,
+            ..Totals::default()
+        };
+        for (_, _, totals) in self.iter() {
+            sum.alloc_count += totals.alloc_count;
+            sum.alloc_bytes = sum.alloc_bytes.wrapping_add(totals.alloc_bytes);
+            sum.free_count += totals.free_count;
+            sum.realloc_count += totals.realloc_count;
+            sum.failed_count += totals.failed_count;
+            sum.temporary_count += totals.temporary_count;
+            sum.unmatched_frees += totals.unmatched_frees;
+            sum.inherited_frees += totals.inherited_frees;
+            sum.implied_frees += totals.implied_frees;
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests;

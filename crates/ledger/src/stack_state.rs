@@ -1,0 +1,99 @@
+//! What is counted of one stack.
+
+use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex, StackTotals};
+
+/// Blocks made and blocks freed, and how many of them were live at the last peak. What is live is the difference of the two: an
+/// event changes one of them only. One cache line.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
+pub(crate) struct StackState {
+    total_bytes: u64,
+    freed_bytes: u64,
+    total_count: u64,
+    peak_bytes: u64,
+    /// (The ledger can hold 2^32 blocks: what is live is right, whatever overflows.)
+    freed_count: u32,
+    peak_count: u32,
+    /// Of the last peak that it has seen.
+    epoch: u32,
+    realloc_count: u32,
+    temporary_count: u32,
+    pub(crate) process: ProcessIndex,
+    pub(crate) stack: StackIndex,
+}
+
+const _: () = assert!(size_of::<StackState>() == 64);
+
+impl StackState {
+    /// Nothing counted.
+    pub(crate) fn new(process: ProcessIndex, stack: StackIndex) -> Self {
+        Self { process, stack, ..Self::default() }
+    }
+
+    fn live_bytes(&self) -> u64 {
+        self.total_bytes.wrapping_sub(self.freed_bytes)
+    }
+
+    fn live_count(&self) -> u32 {
+        (self.total_count as u32).wrapping_sub(self.freed_count)
+    }
+
+    /// Whether a block was made here.
+    pub(crate) fn has_allocated(&self) -> bool {
+        self.total_count != 0
+    }
+
+    /// Reads something of it, to have it in the caches.
+    #[inline(always)]
+    pub(crate) fn touch(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// Keeps what is live now as what was at the last peak, if that was after its last change.
+    #[inline(always)]
+    fn settle(&mut self, epoch: u32) {
+        if self.epoch != epoch {
+            self.peak_bytes = self.live_bytes();
+            self.peak_count = self.live_count();
+            self.epoch = epoch;
+        }
+    }
+
+    /// A block is made.
+    #[inline(always)]
+    pub(crate) fn born(&mut self, block: &Block, epoch: u32) {
+        self.settle(epoch);
+        self.total_bytes = self.total_bytes.wrapping_add(block.size_bytes);
+        self.total_count += 1;
+        if block.is_realloc {
+            self.realloc_count = self.realloc_count.saturating_add(1);
+        }
+    }
+
+    /// A block that was made here is no longer live.
+    #[inline(always)]
+    pub(crate) fn died(&mut self, block: &Block, is_temporary: bool, epoch: u32) {
+        self.settle(epoch);
+        self.freed_bytes = self.freed_bytes.wrapping_add(block.size_bytes);
+        self.freed_count = self.freed_count.wrapping_add(1);
+        self.temporary_count = self.temporary_count.saturating_add(u32::from(is_temporary));
+    }
+
+    /// What the summary says of it.
+    pub(crate) fn totals(mut self, stack: StackIndex, heap: HeapId, epoch: u32) -> StackTotals {
+        self.settle(epoch);
+        StackTotals {
+            stack,
+            process: self.process,
+            heap,
+            total_count: self.total_count,
+            total_bytes: self.total_bytes,
+            realloc_count: u64::from(self.realloc_count),
+            temporary_count: u64::from(self.temporary_count),
+            outstanding_count: u64::from(self.live_count()),
+            outstanding_bytes: self.live_bytes(),
+            peak_count: u64::from(self.peak_count),
+            peak_bytes: self.peak_bytes,
+        }
+    }
+}
