@@ -27,6 +27,8 @@ const PACK_BYTES_MIN: usize = 48;
 /// Shortest repetition in a column of events, and bits of a place in the search's table. The level's are 6 and 13 for most. Tokens and sites, which
 /// are nearly all that is searched, take a tenth less time, and up to a tenth fewer bytes.
 const EVENT_SEARCH: (u32, u32) = (7, 13);
+/// Larger room is not kept: half as much again as a chunk of events needs.
+const ROOM_BYTES_MAX: usize = 1 << 20;
 /// What stands for the level's own.
 const LEVELS_SEARCH: (u32, u32) = (0, 0);
 
@@ -34,6 +36,8 @@ const LEVELS_SEARCH: (u32, u32) = (0, 0);
 pub(crate) struct Packer {
     with_search: Option<Compressor>,
     without_search: Option<Compressor>,
+    /// What was given back, for the next payload.
+    room: Vec<u8>,
 }
 
 type Compressor = zstd::bulk::Compressor<'static>;
@@ -71,10 +75,28 @@ fn packed(compressor: &mut Compressor, stream: &[u8], payload: &mut Vec<u8>) -> 
 impl Packer {
     /// A packer. Where zstd has no memory, streams are stored as they are.
     pub(crate) fn new() -> Self {
-        Self { with_search: Compressor::new(LEVEL).ok(), without_search: without_search().ok() }
+        Self {
+            with_search: Compressor::new(LEVEL).ok(),
+            without_search: without_search().ok(),
+            room: Vec::new(),
+        }
     }
 
-    /// The payload of `streams`, and its unpacked size.
+    /// Takes back the room of a payload that was written: another one would be given by the system, page by page.
+    pub(crate) fn give_back(&mut self, payload: Vec<u8>) {
+        if payload.capacity() <= ROOM_BYTES_MAX {
+            self.room = payload;
+        }
+    }
+
+    /// A payload that is kept for a while, without the room behind it.
+    pub(crate) fn to_keep(&mut self, payload: Vec<u8>) -> Vec<u8> {
+        let exact = payload.as_slice().to_vec();
+        self.give_back(payload);
+        exact
+    }
+
+    /// The payload of `streams`, with room behind it, and its unpacked size.
     pub(crate) fn pack(&mut self, streams: &[&[u8]]) -> (Vec<u8>, u32) {
         self.pack_each(streams.iter().map(|&stream| (stream, Search::Sampled)), LEVELS_SEARCH)
     }
@@ -95,8 +117,10 @@ impl Packer {
     ) -> (Vec<u8>, u32) {
         let (count, directory_bytes) = (streams.len(), 1 + streams.len() * 8);
         let raw_bytes = directory_bytes + streams.clone().map(|(stream, _)| stream.len()).sum::<usize>();
-        // The room that the last stream is packed into is longer than what it becomes.
-        let mut payload = Vec::with_capacity(zstd::zstd_safe::compress_bound(raw_bytes));
+        let mut payload = std::mem::take(&mut self.room);
+        payload.clear();
+        // Enough for all streams but the last bytes of one that does not become smaller.
+        payload.reserve(zstd::zstd_safe::compress_bound(raw_bytes));
         payload.push(count as u8);
         payload.resize(directory_bytes, 0);
         for (number, (stream, search)) in streams.enumerate() {
@@ -108,8 +132,6 @@ impl Packer {
             payload[at..at + 4].copy_from_slice(&(stream.len() as u32).to_le_bytes());
             payload[at + 4..at + 8].copy_from_slice(&(stored_bytes as u32).to_le_bytes());
         }
-        // Some payloads are kept for long.
-        payload.shrink_to_fit();
         (payload, raw_bytes as u32)
     }
 

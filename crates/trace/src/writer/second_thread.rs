@@ -86,7 +86,7 @@ impl ChunkPacker {
         columns.push_all(&mut emptied.iter(), EVENTS_PER_CHUNK);
         emptied.clear();
         let (header, payload) = packed_events(columns, packer);
-        Packed { header, payload, emptied }
+        Packed { header, payload: packer.to_keep(payload), emptied }
     }
 }
 
