@@ -243,7 +243,7 @@ impl<W: Write> TraceWriter<W> {
             self.events.last_ns = self.events.last_ns.max(event.time_ns);
             return if later.push(event) { self.write_events() } else { Ok(()) };
         }
-        self.events.push_all(&mut std::iter::once(event), 1);
+        self.events.push_all(std::iter::once(event), 1);
         if self.events.count >= EVENTS_PER_CHUNK { self.write_events() } else { Ok(()) }
     }
 

@@ -120,39 +120,43 @@ impl EventColumns {
         self.streams.iter_mut().for_each(Stream::clear);
     }
 
-    /// Appends events, as many as there are, but no more than `room`. Times must not decrease: an earlier one is taken for
-    /// the last.
+    /// Appends events, as many as there are, but no more than `room`; gives those that are left. Times must not decrease: an
+    /// earlier one is taken for the last.
     #[inline]
-    pub(crate) fn push_all<'a>(
+    pub(crate) fn push_all<'a, I: ExactSizeIterator<Item = &'a Event>>(
         &mut self,
-        events: &mut impl ExactSizeIterator<Item = &'a Event>,
+        mut events: I,
         room: usize,
-    ) {
+    ) -> I {
         let mut left = events.len().min(room);
         while left > 0 {
-            let before_ns = self.last_ns;
-            let counts = if self.is_varied {
-                self.take_apart::<true>(events, left.min(BLOCK))
+            let (before_ns, together) = (self.last_ns, left.min(BLOCK));
+            let counts;
+            (counts, events) = if self.is_varied {
+                self.take_apart::<true, _>(events, together)
             } else {
-                self.take_apart::<false>(events, left.min(BLOCK))
+                self.take_apart::<false, _>(events, together)
             };
             self.is_varied = counts.are_varied();
             self.append(&counts, before_ns);
-            left -= left.min(BLOCK);
+            left -= together;
         }
+        events
     }
 
-    /// Takes at most `count` events apart; the bytes do not depend on `IS_VARIED`.
+    /// Takes at most `count` events apart, and gives the others back: handed on like this, where the next one is stays in a register. The
+    /// bytes do not depend on `IS_VARIED`.
     #[inline]
-    fn take_apart<'a, const IS_VARIED: bool>(
+    fn take_apart<'a, const IS_VARIED: bool, I: Iterator<Item = &'a Event>>(
         &mut self,
-        events: &mut impl Iterator<Item = &'a Event>,
+        mut events: I,
         count: usize,
-    ) -> Counts {
+    ) -> (Counts, I) {
         let tables = &mut *self.tables;
         let mut counts = Counts::default();
         let (mut last_ns, mut thread) = (self.last_ns, self.thread);
-        for event in events.take(count) {
+        while counts.events < count {
+            let Some(event) = events.next() else { break };
             let at = counts.events % LIST;
             let time_ns = event.time_ns.max(last_ns);
             tables.lists.times[at] = time_ns - last_ns;
@@ -194,7 +198,7 @@ impl EventColumns {
         }
         self.last_ns = last_ns;
         self.thread = thread;
-        counts
+        (counts, events)
     }
 
     /// Appends the lists of a block, before which `before_ns` was the time, to the streams.
@@ -332,7 +336,7 @@ impl EventColumns {
         let mut events = events.iter();
         while events.len() > 0 {
             let before_ns = self.last_ns;
-            let counts = self.take_apart::<IS_VARIED>(&mut events, BLOCK);
+            let counts = self.take_apart::<IS_VARIED, _>(&mut events, BLOCK).0;
             self.append(&counts, before_ns);
         }
     }

@@ -46,7 +46,7 @@ impl<W: Write> TraceWriter<W> {
                 }
                 None => {
                     let room = EVENTS_PER_CHUNK.saturating_sub(self.events.count);
-                    self.events.push_all(&mut events, room);
+                    events = self.events.push_all(events, room);
                     self.events.count >= EVENTS_PER_CHUNK
                 }
             };
