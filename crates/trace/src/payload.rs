@@ -90,7 +90,7 @@ impl Packer {
     }
 
     /// A payload that is kept for a while, without the room behind it.
-    pub(crate) fn to_keep(&mut self, payload: Vec<u8>) -> Vec<u8> {
+    pub(crate) fn without_room(&mut self, payload: Vec<u8>) -> Vec<u8> {
         let exact = payload.as_slice().to_vec();
         self.give_back(payload);
         exact

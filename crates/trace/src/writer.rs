@@ -317,7 +317,7 @@ impl<W: Write> TraceWriter<W> {
         let header = chunk_header(ChunkKind::Checkpoint, &payload, raw_bytes, count, time_ns, time_ns);
         match &mut self.window {
             Some(window) => {
-                window.push(header, self.packer.to_keep(payload), Some(part));
+                window.push(header, self.packer.without_room(payload), Some(part));
                 Ok(())
             }
             None => self.write_chunk(header, payload),
@@ -431,7 +431,7 @@ impl<W: Write> TraceWriter<W> {
             let (header, payload) = packed_events(&mut self.events, &mut self.packer);
             match &mut self.window {
                 Some(window) => {
-                    window.push(header, self.packer.to_keep(payload), None);
+                    window.push(header, self.packer.without_room(payload), None);
                     window.trim();
                 }
                 None => self.write_chunk(header, payload)?,

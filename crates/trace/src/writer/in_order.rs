@@ -96,7 +96,7 @@ impl<W: Write> TraceWriter<W> {
             self.packer.give_back(payload);
             return Ok(());
         }
-        let payload = self.packer.to_keep(payload);
+        let payload = self.packer.without_room(payload);
         self.waiting.push_back(Waiting::Ready(header, payload));
         self.write_waiting(self.waiting.len() > WAITING_MAX)
     }

@@ -86,7 +86,7 @@ impl ChunkPacker {
         let _ = columns.push_all(emptied.iter(), EVENTS_PER_CHUNK);
         emptied.clear();
         let (header, payload) = packed_events(columns, packer);
-        Packed { header, payload: packer.to_keep(payload), emptied }
+        Packed { header, payload: packer.without_room(payload), emptied }
     }
 }
 
