@@ -39,7 +39,7 @@ const NO_THREAD: ThreadIndex = ThreadIndex(u32::MAX);
 pub(crate) const EVENT_STREAMS: usize = 7;
 /// Which of them are searched for repetitions: sites come again in the same order in every program.
 pub(crate) const EVENT_SEARCHES: [Search; EVENT_STREAMS] = [
-    Search::UnlessMixed,
+    Search::SampledIfMixed,
     Search::Sampled,
     Search::Sampled,
     Search::Sampled,
