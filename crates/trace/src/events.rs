@@ -25,6 +25,7 @@ mod tests;
 pub(crate) use self::encoder::EventColumns;
 use crate::bytes::{Take, unzigzag};
 use crate::error::Malformed;
+use crate::payload::Search;
 use crate::{Action, Event, HeapId, StackIndex, ThreadIndex};
 
 /// Events per chunk: large enough for the models and the compressor to learn, small enough that a chunk is read in a
@@ -36,6 +37,16 @@ pub(crate) const THREADS_MAX: u32 = 1 << 24;
 const NO_THREAD: ThreadIndex = ThreadIndex(u32::MAX);
 /// Streams of an event chunk.
 pub(crate) const EVENT_STREAMS: usize = 7;
+/// Which of them are searched for repetitions: sites come again in the same order in every program.
+pub(crate) const EVENT_SEARCHES: [Search; EVENT_STREAMS] = [
+    Search::SampledIfMixed,
+    Search::Sampled,
+    Search::Sampled,
+    Search::Sampled,
+    Search::Sampled,
+    Search::Always,
+    Search::Sampled,
+];
 
 const ALLOC: u8 = 0;
 const FREE: u8 = 1;

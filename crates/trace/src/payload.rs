@@ -5,34 +5,39 @@
 //! ```
 //! A stream whose two sizes are equal is stored as it is; otherwise it is one zstd frame.
 
+mod search;
+
 use std::cell::RefCell;
+use std::io::Cursor;
 
 use zstd::zstd_safe::{CParameter, ParamSwitch};
 
+use self::search::Sample;
+pub(crate) use self::search::Search;
 use crate::bytes::Take;
 use crate::chunk::CHUNK_BYTES_MAX;
 use crate::error::Malformed;
 
-/// zstd level of streams that repeat themselves. Level 3 saves 4 to 8 % on real traces and takes twice the time.
+/// zstd level of streams that are searched for repetitions. Level 3 saves 4 to 8 % on real traces and takes twice the time.
 const LEVEL: i32 = 1;
 /// zstd level of the others: it hardly looks for repetitions, and codes bytes by their frequency.
 const LEVEL_WITHOUT_SEARCH: i32 = -1000;
 /// Streams shorter than this are stored as they are: zstd's frame would eat the gain.
 const PACK_BYTES_MIN: usize = 48;
-/// So much from the middle of a stream is packed both ways to see whether a search pays.
-const SAMPLE_BYTES: usize = 4096;
-/// It pays if what it leaves is less than this part of what is left without it. The search takes most of the packing time, and times in ns
-/// (nearly all the bytes that a search cannot find) fall by a third by their frequencies alone. Nanoseconds and bytes an event with the search
-/// everywhere, and chosen: stress 19.0 and 3.10, 10.8 and 3.20; jq 11.5 and 1.17, 7.0 and 1.29; Python 7.5 and 0.98, 4.3 and 1.05; redis 7.4 and 1.24, 6.1
-/// and 1.34; Node 9.6 and 2.78, 7.9 and 2.96; clang++ 2.83 and 2.93 bytes in the same time. (Samples of 2,048 and 8,192, and 0.8 and 0.9 here, differ by 1 ns
-/// and 3 %.)
-const SEARCH_PAYS: (usize, usize) = (85, 100);
+/// Shortest repetition and bits of a place in the search's table, for streams that repeat themselves at length. The level's are 6 and 13 for most. Tokens
+/// and sites of events take a tenth less time, and up to a tenth fewer bytes; times and addresses have 3 to 10 % more bytes.
+const LONG_SEARCH: (u32, u32) = (7, 13);
+/// Larger room is not kept: half as much again as a chunk of events needs.
+const ROOM_BYTES_MAX: usize = 1 << 20;
+/// What stands for the level's own, for all other streams and for samples: these are too short for long repetitions.
+const LEVELS_SEARCH: (u32, u32) = (0, 0);
 
 /// Packs and unpacks streams.
 pub(crate) struct Packer {
     with_search: Option<Compressor>,
     without_search: Option<Compressor>,
-    scratch: Vec<u8>,
+    /// What was given back, for the next payload.
+    room: Vec<u8>,
 }
 
 type Compressor = zstd::bulk::Compressor<'static>;
@@ -51,14 +56,20 @@ fn without_search() -> std::io::Result<Compressor> {
     Ok(compressor)
 }
 
-/// The packed size of `stream` in `scratch`; `None` if it is not smaller.
-fn packed(compressor: &mut Compressor, stream: &[u8], scratch: &mut Vec<u8>) -> Option<usize> {
-    let bound = zstd::zstd_safe::compress_bound(stream.len());
-    if scratch.len() < bound {
-        scratch.resize(bound, 0);
+/// Appends `stream` packed to `payload`, if that is smaller; tells by how many bytes.
+fn packed(compressor: &mut Compressor, stream: &[u8], payload: &mut Vec<u8>) -> Option<usize> {
+    let end = payload.len();
+    payload.reserve(zstd::zstd_safe::compress_bound(stream.len()));
+    let mut room = Cursor::new(payload);
+    room.set_position(end as u64);
+    let outcome = compressor.compress_to_buffer(stream, &mut room);
+    let payload = room.into_inner();
+    let bytes = payload.len().saturating_sub(end);
+    if outcome.is_ok() && bytes < stream.len() {
+        return Some(bytes);
     }
-    let bytes = compressor.compress_to_buffer(stream, &mut scratch[..]).ok()?;
-    (bytes < stream.len()).then_some(bytes)
+    payload.truncate(end);
+    None
 }
 
 impl Packer {
@@ -67,50 +78,99 @@ impl Packer {
         Self {
             with_search: Compressor::new(LEVEL).ok(),
             without_search: without_search().ok(),
-            scratch: Vec::new(),
+            room: Vec::new(),
         }
     }
 
-    /// The payload of `streams`, and its unpacked size.
+    /// Takes back the room of a payload that was written: another one would be given by the system, page by page.
+    pub(crate) fn give_back(&mut self, payload: Vec<u8>) {
+        if payload.capacity() <= ROOM_BYTES_MAX {
+            self.room = payload;
+        }
+    }
+
+    /// A payload that is kept for a while, without the room behind it.
+    pub(crate) fn without_room(&mut self, payload: Vec<u8>) -> Vec<u8> {
+        let exact = payload.as_slice().to_vec();
+        self.give_back(payload);
+        exact
+    }
+
+    /// The payload of `streams`, with room behind it, and its unpacked size.
     pub(crate) fn pack(&mut self, streams: &[&[u8]]) -> (Vec<u8>, u32) {
-        let mut payload = vec![streams.len() as u8];
-        payload.resize(1 + streams.len() * 8, 0);
-        let mut raw_bytes = payload.len();
-        for (number, stream) in streams.iter().enumerate() {
-            let stored = match self.packed(stream) {
-                Some(bytes) => &self.scratch[..bytes],
-                None => stream,
-            };
-            payload.extend_from_slice(stored);
+        self.pack_each(streams.iter().map(|&stream| (stream, Search::Sampled)))
+    }
+
+    /// The payload of the columns of events, and its unpacked size.
+    pub(crate) fn pack_events<const N: usize>(
+        &mut self,
+        streams: [&[u8]; N],
+        searches: [Search; N],
+    ) -> (Vec<u8>, u32) {
+        self.pack_each(streams.into_iter().zip(searches))
+    }
+
+    fn pack_each<'a>(
+        &mut self,
+        streams: impl ExactSizeIterator<Item = (&'a [u8], Search)> + Clone,
+    ) -> (Vec<u8>, u32) {
+        let (count, directory_bytes) = (streams.len(), 1 + streams.len() * 8);
+        let raw_bytes = directory_bytes + streams.clone().map(|(stream, _)| stream.len()).sum::<usize>();
+        let mut payload = std::mem::take(&mut self.room);
+        payload.clear();
+        // Enough for all streams but the last bytes of one that does not become smaller.
+        payload.reserve(zstd::zstd_safe::compress_bound(raw_bytes));
+        payload.push(count as u8);
+        payload.resize(directory_bytes, 0);
+        for (number, (stream, search)) in streams.enumerate() {
+            let stored_bytes = self.packed(stream, search, &mut payload).unwrap_or_else(|| {
+                payload.extend_from_slice(stream);
+                stream.len()
+            });
             let at = 1 + number * 8;
             payload[at..at + 4].copy_from_slice(&(stream.len() as u32).to_le_bytes());
-            payload[at + 4..at + 8].copy_from_slice(&(stored.len() as u32).to_le_bytes());
-            raw_bytes += stream.len();
+            payload[at + 4..at + 8].copy_from_slice(&(stored_bytes as u32).to_le_bytes());
         }
         (payload, raw_bytes as u32)
     }
 
-    fn packed(&mut self, stream: &[u8]) -> Option<usize> {
+    fn packed(&mut self, stream: &[u8], search: Search, payload: &mut Vec<u8>) -> Option<usize> {
         if stream.len() < PACK_BYTES_MIN {
             return None;
         }
-        let pays = self.search_pays(stream).unwrap_or(true);
+        let pays = match search.sample(stream) {
+            Ok(pays) => pays,
+            Err(sample) => self.sample_pays(&sample, payload).unwrap_or(true),
+        };
         let compressor = if pays { &mut self.with_search } else { &mut self.without_search };
-        packed(compressor.as_mut()?, stream, &mut self.scratch)
+        let compressor = compressor.as_mut()?;
+        if pays {
+            set_search(compressor, if search == Search::Sampled { LEVELS_SEARCH } else { LONG_SEARCH })?;
+        }
+        packed(compressor, stream, payload)
     }
 
-    /// Whether a search for repetitions makes a stream much smaller; `None` for a short one, which takes no time.
-    fn search_pays(&mut self, stream: &[u8]) -> Option<bool> {
-        if stream.len() < 2 * SAMPLE_BYTES {
-            return None;
-        }
-        let sample = stream.get((stream.len() - SAMPLE_BYTES) / 2..)?.get(..SAMPLE_BYTES)?;
-        let mut left = |compressor: &mut Option<Compressor>| {
-            Some(packed(compressor.as_mut()?, sample, &mut self.scratch).unwrap_or(SAMPLE_BYTES))
-        };
-        let (with, without) = (left(&mut self.with_search)?, left(&mut self.without_search)?);
-        Some(with * SEARCH_PAYS.1 < without * SEARCH_PAYS.0)
+    /// Whether a search for repetitions makes a sample much smaller. Uses the room behind the payload.
+    fn sample_pays(&mut self, sample: &Sample<'_>, payload: &mut Vec<u8>) -> Option<bool> {
+        let compressor = self.with_search.as_mut()?;
+        set_search(compressor, LEVELS_SEARCH)?;
+        let end = payload.len();
+        let left_bytes = packed(compressor, sample.bytes, payload).unwrap_or(sample.bytes.len());
+        payload.truncate(end);
+        Some(sample.pays(left_bytes))
     }
+
+    /// `None` for a stream that is not sampled.
+    #[cfg(test)]
+    fn search_pays(&mut self, stream: &[u8]) -> Option<bool> {
+        let sample = Search::Sampled.sample(stream).err()?;
+        self.sample_pays(&sample, &mut Vec::new())
+    }
+}
+
+fn set_search(compressor: &mut Compressor, (repetition_bytes, place_bits): (u32, u32)) -> Option<()> {
+    compressor.set_parameter(CParameter::MinMatch(repetition_bytes)).ok()?;
+    compressor.set_parameter(CParameter::HashLog(place_bits)).ok()
 }
 
 thread_local! {

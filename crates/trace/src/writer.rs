@@ -243,7 +243,7 @@ impl<W: Write> TraceWriter<W> {
             self.events.last_ns = self.events.last_ns.max(event.time_ns);
             return if later.push(event) { self.write_events() } else { Ok(()) };
         }
-        self.events.push_all(&mut std::iter::once(event), 1);
+        self.events.push_all(std::iter::once(event), 1);
         if self.events.count >= EVENTS_PER_CHUNK { self.write_events() } else { Ok(()) }
     }
 
@@ -317,7 +317,7 @@ impl<W: Write> TraceWriter<W> {
         let header = chunk_header(ChunkKind::Checkpoint, &payload, raw_bytes, count, time_ns, time_ns);
         match &mut self.window {
             Some(window) => {
-                window.push(header, payload, Some(part));
+                window.push(header, self.packer.without_room(payload), Some(part));
                 Ok(())
             }
             None => self.write_chunk(header, payload),
@@ -431,7 +431,7 @@ impl<W: Write> TraceWriter<W> {
             let (header, payload) = packed_events(&mut self.events, &mut self.packer);
             match &mut self.window {
                 Some(window) => {
-                    window.push(header, payload, None);
+                    window.push(header, self.packer.without_room(payload), None);
                     window.trim();
                 }
                 None => self.write_chunk(header, payload)?,

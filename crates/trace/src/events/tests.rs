@@ -92,6 +92,25 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn both_ways_to_take_events_apart_make_the_same_bytes(events in proptest::collection::vec(event(), 1..900)) {
+        let (mut guessing, mut waiting) = (EventColumns::new(), EventColumns::new());
+        // The second chunk begins in tables that were used.
+        for _ in 0..2 {
+            guessing.clear();
+            waiting.clear();
+            guessing.push_all_in_way::<false>(&events);
+            waiting.push_all_in_way::<true>(&events);
+            prop_assert_eq!(guessing.streams(), waiting.streams());
+            let is_same = |(read, event): (&Event, &Event)| read.action == event.action && read.thread == event.thread;
+            prop_assert!(decoded(&waiting).iter().zip(&events).all(is_same));
+        }
+    }
+}
+
 fn alloc(address_avma: u64, size_bytes: u64, stack: u32) -> Event {
     let stack = StackIndex(stack);
     let action = Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: false };

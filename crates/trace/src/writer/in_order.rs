@@ -46,7 +46,7 @@ impl<W: Write> TraceWriter<W> {
                 }
                 None => {
                     let room = EVENTS_PER_CHUNK.saturating_sub(self.events.count);
-                    self.events.push_all(&mut events, room);
+                    events = self.events.push_all(events, room);
                     self.events.count >= EVENTS_PER_CHUNK
                 }
             };
@@ -92,8 +92,11 @@ impl<W: Write> TraceWriter<W> {
     /// Writes a chunk behind those that wait.
     pub(super) fn write_chunk(&mut self, header: ChunkHeader, payload: Vec<u8>) -> Result<()> {
         if self.waiting.is_empty() {
-            return self.write_now(&header, &payload);
+            self.write_now(&header, &payload)?;
+            self.packer.give_back(payload);
+            return Ok(());
         }
+        let payload = self.packer.without_room(payload);
         self.waiting.push_back(Waiting::Ready(header, payload));
         self.write_waiting(self.waiting.len() > WAITING_MAX)
     }

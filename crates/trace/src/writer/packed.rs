@@ -1,12 +1,12 @@
 //! Packed chunks: the header that belongs to a payload.
 
 use crate::chunk::{ChunkHeader, ChunkKind};
-use crate::events::EventColumns;
+use crate::events::{EVENT_SEARCHES, EventColumns};
 use crate::payload::Packer;
 
 /// Packs the events of a chunk, and clears their columns for the next.
 pub(super) fn packed_events(columns: &mut EventColumns, packer: &mut Packer) -> (ChunkHeader, Vec<u8>) {
-    let (payload, raw_bytes) = packer.pack(&columns.streams());
+    let (payload, raw_bytes) = packer.pack_events(columns.streams(), EVENT_SEARCHES);
     let (count, first_ns, last_ns) = (columns.count as u32, columns.first_ns, columns.last_ns);
     columns.clear();
     (chunk_header(ChunkKind::Events, &payload, raw_bytes, count, first_ns, last_ns), payload)

@@ -83,10 +83,10 @@ impl ChunkPacker {
         let LaterChunk { events: mut emptied, last_ns } = chunk;
         let Self { columns, packer } = self;
         columns.last_ns = last_ns;
-        columns.push_all(&mut emptied.iter(), EVENTS_PER_CHUNK);
+        let _ = columns.push_all(emptied.iter(), EVENTS_PER_CHUNK);
         emptied.clear();
         let (header, payload) = packed_events(columns, packer);
-        Packed { header, payload, emptied }
+        Packed { header, payload: packer.without_room(payload), emptied }
     }
 }
 
