@@ -1,11 +1,12 @@
 //! What a thread remembers of its recent stacks: their ways ([`crate::way`]), their nodes and their frames' rules.
 
-use heapr_ring::{prefetch, sys};
+use heapr_ring::sys;
 
 use crate::kept_stack::Kept;
 use crate::known_rules::KnownRules;
 use crate::tree;
 use crate::way_table::WayTable;
+use crate::x86_64::prefetch;
 
 /// Stacks whose nodes a thread remembers: 64 KiB, which stay in the second-level cache where the tree's table does not
 /// (clang: 146,000 stacks all over 32 MiB, 70 ns a lookup).

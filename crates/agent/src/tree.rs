@@ -17,11 +17,12 @@
 
 use core::sync::atomic::Ordering::*;
 
-use heapr_ring::{Pool, prefetch, writer};
+use heapr_ring::{Pool, writer};
 use heapr_wire::NODE_ADDRESS_MASK;
 
 use crate::node_table::NodeTable;
 use crate::process::{AGENT, ForkLocal, NODE_BLOCKS_MAX};
+use crate::x86_64::prefetch;
 
 /// The unknown node, also the root.
 pub(crate) const ROOT: u32 = 0;

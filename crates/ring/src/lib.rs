@@ -19,5 +19,3 @@ pub mod writer;
 mod x86_64;
 
 pub use pool::{Pool, PoolError, PoolProperties};
-#[cfg(target_arch = "x86_64")]
-pub use x86_64::prefetch;

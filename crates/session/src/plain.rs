@@ -30,10 +30,6 @@ const SHORT_WORDS: usize = RecordKind::ShortFree.words();
 const _: () = assert!(RecordKind::Alloc.words() == FREE_WORDS + 1);
 const _: () = assert!(RecordKind::ShortAlloc.words() == SHORT_WORDS + 1);
 
-/// Words between a record that is taken and those of which the stacks are pulled into the caches: some twenty records, a microsecond's work.
-/// (Of the merge of stress, with 168,000 nodes, two fifths was waiting for them.)
-const WORDS_AHEAD: usize = 32;
-
 /// A stream's records, from the next one to the end of what its buffer shows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
@@ -102,19 +98,6 @@ impl<'a> Source<'a> {
         Some((event, words + usize::from(is_alloc)))
     }
 
-    /// Pulls into the caches what is known of the stacks of records that come soon. Which words these are is not known yet: both of two words
-    /// are taken for an allocation's second, and of all others' low halves nothing comes but a cache line for nothing.
-    #[inline(always)]
-    fn look_ahead(&self) {
-        let ahead = self.taken + WORDS_AHEAD;
-        for word in self.words.get(ahead..ahead + 2).unwrap_or_default() {
-            let word = word.load(Relaxed);
-            if word & SHORT == 0 {
-                self.process.stack_soon(word as u32);
-            }
-        }
-    }
-
     #[inline(always)]
     fn process(&self) -> ProcessIndex {
         self.process.index
@@ -129,7 +112,6 @@ impl<'a> Source<'a> {
         self.word0 = next.load(Relaxed);
         self.ticks = record_ticks(self.word0, self.last_ticks);
         self.order = order(self.word0, self.ticks);
-        self.look_ahead();
         true
     }
 }

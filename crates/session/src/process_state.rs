@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content, RawNode};
-use heapr_ring::{Pool, prefetch};
 use heapr_trace::{ProcessIndex, StackIndex, ThreadIndex};
 
 use crate::own_heaps::OwnHeaps;
@@ -244,12 +244,6 @@ impl ProcessState {
     #[inline(always)]
     pub(crate) fn known_stack(&self, node: u32) -> Option<StackIndex> {
         self.stacks.get(node as usize).copied().filter(|&stack| stack != NO_STACK)
-    }
-
-    /// The file's index of a stack node is asked for soon. (Any number will do.)
-    #[inline(always)]
-    pub(crate) fn stack_soon(&self, node: u32) {
-        prefetch(self.stacks.as_ptr().wrapping_add(node as usize).addr());
     }
 
     /// The file's stack for an agent's node; nodes that have none yet are given one by `add`, callers first. `Err`: the

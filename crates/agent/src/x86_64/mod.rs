@@ -7,6 +7,7 @@ mod exec_lists;
 mod expression;
 pub(crate) mod full;
 mod ordered_time;
+mod prefetch;
 mod rule;
 mod signal_return;
 #[cfg(test)]
@@ -19,4 +20,5 @@ pub use byte_reader::SEGMENTS_MAX;
 pub use call_frame::EhFrameHdr;
 pub(crate) use equal_words::equal_words;
 pub(crate) use ordered_time::{load_after, wait_for_loads};
+pub(crate) use prefetch::prefetch;
 pub use rule::{Rule, Step, rule_for};

@@ -2,10 +2,6 @@
 
 use core::arch::asm;
 
-mod prefetch;
-
-pub use prefetch::prefetch;
-
 /// Makes a system call with up to six arguments and returns the kernel's raw answer (`-errno` on failure). errno, the
 /// C library's variable, is not touched.
 ///
