@@ -384,7 +384,7 @@ fn step(
 #[inline(never)]
 fn slowly(scope: &mut Scope, state: Start) -> Outcome {
     scope.level().kept.is_unprovable = true;
-    // (Copied, 264 bytes: for every frame that took a fifth of the agent's time on clang.)
+    // (264 bytes: copied for every frame they took a hundredth of clang's time.)
     let (is_main, ranges) = (scope.state().is_main, scope.state().ranges);
     match verify::slow_step(state.pc, state.sp, is_main, ranges) {
         Some((pc, sp, bp, _)) if sp > state.sp => Outcome::Caller { pc, sp, bp },
