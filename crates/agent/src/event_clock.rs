@@ -1,326 +1,361 @@
-//! The time of an event, and which thread may read it the cheap way.
+//! The time of an event, and when a thread may read it the cheap way.
 //!
 //! Sorted by time, the events of any address must be in the order in which it changed hands. So an event's time must not be read before
 //! the loads that led to it are done: those of the program (which got the block from another thread), and those of the allocator
 //! (which took over what another thread had freed). `rdtscp` waits for them, `rdtsc` does not, and takes half the time (20 and 10 ns), or
-//! none beside other work. In many programs with several threads one of them allocates nearly all, as in Node.
+//! none beside other work.
 //!
-//! One thread may be the clock's *owner*. It reads the unordered time and looks then whether it still is the owner:
+//! Most blocks never change hands: allocators give each thread memory of its own. So each *region* of addresses has an owner, the thread
+//! that recorded there last. The owner reads `rdtsc`, and looks then whether it still is the owner:
 //!
 //! ```text
-//!  word = 0, shared: all read rdtscp
-//!     |  ^
-//!     |  | an event of another thread, before it takes its time
-//!     v  |
-//!  word = owner's number : it reads rdtsc        (tried by a thread when it takes its next buffer)
+//!                 claimed
+//!  nobody's  ----------------->  one thread's  ---+
+//!  all read  <-----------------  it reads         |  claimed by another
+//!  rdtscp        given up        rdtsc         <--+
 //! ```
 //!
-//! Each thread compares the word with what it expects *after* it has read the time (the load's address depends on the time), and takes
-//! the time anew if the word is another. Why the order holds (loads are done in program order on x86-64, and so are stores):
+//! A thread that records an event where it is not the owner claims the region or gives it up for its owner (`Claims` says which): it writes the
+//! word first, for all to see, and reads `rdtscp` then.
 //!
-//! * The owner still found itself named. So all loads before, its allocator's too, come before the store of the thread that ends its
-//!   ownership, and have seen nothing of what that thread or others did under times that they read after that store.
-//! * A thread found the word shared. So it read its time before any later owner's number could be seen, and that owner reads its first
-//!   time after its number could be.
-//! * What the owner does after it has read a time (freeing the block; handing out the new one) is a store, which nobody sees before the
-//!   time was read. Others read theirs after the load that saw it.
+//! Each thread looks at the word *after* it has read the time (the load's address depends on the time), and takes the time anew if
+//! that is not as it should be. Why the order holds (loads are done in program order on x86-64, and so are stores): let a thread A record
+//! an event of a block and let go of it, and then thread B get it and record the next.
+//!
+//! * What A does after it has read its time (freeing the block; handing out the new one) is a store, which nobody sees before the
+//!   time was read. If B reads the ordered time, after the load that saw that store, B's time is the later one.
+//! * If B reads the unordered time, it has found itself the region's owner after that load. A had found that the region was its own or nobody's,
+//!   after its time was read and before it let go. So B's number was written after A looked, and thus after A's time; and between the two
+//!   B read an ordered time, behind which B's later times lie.
+//! * Numbers are the kernel's, and may be given again: a thread begins after all that another of its number has done.
 
-use core::sync::atomic::{AtomicU8, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::*};
 
 use heapr_ring::sys;
 use heapr_wire::TICKS_MASK;
 
-use crate::x86_64::{load_after, wait_for_loads};
+use crate::claims::{Claims, NOBODY};
+use crate::x86_64::{Late, wait_for_loads};
 
 /// Clock choice: the time stamp counter. (3 and 4 are [`heapr_wire::CLOCK_STOPPED`] and [`heapr_wire::CLOCK_ENDED`].)
 const TSC: u8 = 0;
 /// Clock choice: CLOCK_MONOTONIC.
 const MONOTONIC: u8 = 2;
 
-/// The word of a time stamp counter without an owner.
-const SHARED: u64 = TSC as u64;
-/// The owner's number begins here; the clock choice lies below.
-const OWNER_SHIFT: u32 = 8;
-
-/// Buffers for which a thread does not try to own the clock, at most, after others have ended its ownership again and again.
-/// Each try costs every thread that allocates a few cache misses: with this less than one in a hundred thousand events.
-const WAIT_MAX: u8 = 63;
+/// A region has 64 KiB of addresses. An allocator's memory for one thread seldom is smaller, and blocks that one thread allocates and another
+/// frees (as in Node, by the thousand) lie together: with pages of 4 KiB it changed hands with 16 % of Node's events, with these with 8 %.
+const REGION_SHIFT: u32 = 16;
+/// Words for regions; several may share one. From 2^8 on none of the programs of `bench overhead` does better; those with much larger heaps
+/// do.
+const REGION_WORDS: usize = 1 << REGION_WORDS_LOG;
+const REGION_WORDS_LOG: u32 = 11;
 
 /// The process's clock.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct EventClock {
-    /// Clock choice in the lowest byte, owner's number above it.
-    word: AtomicU64,
-    /// What `load_after` would read if a time had its highest bit set.
-    _after_word: u64,
+    /// The clock choice; behind it what is read by a time with its highest bit set.
+    choice: [AtomicU8; 2],
+    /// Number of the thread that owns each region.
+    regions: Regions,
 }
 
-/// What a level of a thread knows of the clock. All zero: nothing, and it reads the ordered time.
+/// On cache lines of their own: what else the process's threads read all the time is not to move with a claim.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Regions([AtomicU32; REGION_WORDS + 1]);
+
+/// The place of a block's region among the words.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Region(usize);
+
+impl Region {
+    #[inline(always)]
+    pub(crate) fn of(address: u64) -> Self {
+        // Fibonacci hashing: neighbours lie apart, and so do the heaps of glibc's arenas, 64 MiB each.
+        let hash = (address >> REGION_SHIFT).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self((hash >> (u64::BITS - REGION_WORDS_LOG)) as usize)
+    }
+}
+
+/// What a level of a thread must know to read the clock.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct View {
-    /// The clock's word as it should be.
-    expected: u64,
-    /// The word that names this thread; 0: it has no number yet.
-    own: u64,
     /// Ticks at the session's start.
     start_ticks: u64,
-    /// Buffers until the next try to become the owner, and how many it was at the last.
-    wait: u8,
-    last_wait: u8,
+    /// The thread's number, not 0.
+    thread_id: u32,
+    claims: Claims,
 }
 
 impl View {
-    /// Of a thread with this number (not 0).
-    pub(crate) fn begin(&mut self, clock: &EventClock, thread_id: u32, start_ticks: u64) {
-        *self = Self {
-            // Whoever owns the clock is driven out; where it is no time stamp counter, that is not read even once.
-            expected: clock.word.load(Relaxed) & u64::from(u8::MAX),
-            own: u64::from(thread_id) << OWNER_SHIFT,
-            start_ticks,
-            wait: 0,
-            last_wait: 0,
-        };
+    pub(crate) const fn new(thread_id: u32, start_ticks: u64) -> Self {
+        Self { start_ticks, thread_id, claims: Claims::new() }
+    }
+
+    /// The thread begins its next buffer.
+    pub(crate) fn next_buffer(&mut self) {
+        self.claims.next_buffer();
+    }
+
+    #[inline(always)]
+    fn since_start(&self, ticks: u64) -> u64 {
+        ticks.wrapping_sub(self.start_ticks) & TICKS_MASK
     }
 }
 
 impl EventClock {
     pub(crate) const fn new() -> Self {
-        Self { word: AtomicU64::new(SHARED), _after_word: 0 }
+        Self {
+            choice: [AtomicU8::new(TSC), AtomicU8::new(heapr_wire::CLOCK_STOPPED)],
+            regions: Regions([const { AtomicU32::new(NOBODY) }; REGION_WORDS + 1]),
+        }
+    }
+
+    #[inline(always)]
+    fn choice(&self) -> u8 {
+        let [choice, _] = &self.choice;
+        choice.load(Relaxed)
     }
 
     /// The byte that says which clock is read, for the injector.
-    pub(crate) const fn choice(&'static self) -> *const AtomicU8 {
-        // The lowest byte comes first.
-        (&raw const self.word).cast()
+    pub(crate) const fn choice_place(&'static self) -> *const AtomicU8 {
+        (&raw const self.choice).cast()
     }
 
     /// Turns to CLOCK_MONOTONIC: the time stamp counter is no clock here. Called before the first event.
     pub(crate) fn use_monotonic(&self) {
-        self.word.store(u64::from(MONOTONIC), Relaxed);
+        let [choice, _] = &self.choice;
+        choice.store(MONOTONIC, Relaxed);
     }
 
     /// Whether each time is a system call.
     pub(crate) fn is_asked_of_kernel(&self) -> bool {
-        self.word.load(Relaxed) as u8 == MONOTONIC
+        self.choice() == MONOTONIC
     }
 
     /// Whether the injector has ended the recording for good.
     pub(crate) fn is_ended(&self) -> bool {
-        self.word.load(Relaxed) as u8 == heapr_wire::CLOCK_ENDED
+        self.choice() == heapr_wire::CLOCK_ENDED
     }
 
-    /// The time for an event, if the clock is a time stamp counter and is owned as the thread knows it; else nothing was changed.
+    /// The time for an event in a region, if the clock is a time stamp counter, and the region this thread's or left to nobody; else nothing
+    /// was changed.
     #[inline(always)]
-    pub(crate) fn expected_ticks(&self, view: &View) -> Option<u64> {
-        let expected = view.expected;
-        let ticks = if expected > u64::from(u8::MAX) {
+    pub(crate) fn expected_ticks(&self, view: &View, region: Region) -> Option<u64> {
+        // SAFETY: `late` is 0 or 1, and both arrays have one place more than is asked for.
+        let look = |late: usize| unsafe {
+            let owner = self.regions.0.get_unchecked(region.0.wrapping_add(late));
+            let choice = self.choice.get_unchecked(late);
+            (owner.load(Relaxed), choice.load(Relaxed))
+        };
+        let (owner, choice) = look(0);
+        if choice != TSC {
+            // The program may have forbidden itself to read it.
+            return None;
+        }
+        let ticks = if owner == view.thread_id {
             sys::ticks_unordered()
-        } else if expected == SHARED {
+        } else if owner == view.claims.left {
             sys::ticks_ordered()
         } else {
             return None;
         };
-        let is_as_expected = load_after(&self.word, ticks) == expected;
-        is_as_expected.then(|| ticks.wrapping_sub(view.start_ticks) & TICKS_MASK)
+        (look(Late::than(ticks).none()) == (owner, TSC)).then(|| view.since_start(ticks))
     }
 
-    /// The time for an event, in ticks since the session's start. `None`: a detach is under way, and some calls go unseen already.
-    /// What is recorded of the others would contradict the rest.
+    /// The time for an event that is to be written at `position` of the buffer, in ticks since the session's start; without a region: one
+    /// that is not of a block alone. `None`: a detach is under way, and some calls go unseen already. What is recorded of the others would
+    /// contradict the rest.
     #[inline(always)]
-    pub(crate) fn event_ticks(&self, view: &mut View) -> Option<u64> {
-        match self.expected_ticks(view) {
+    pub(crate) fn event_ticks(&self, view: &mut View, region: Option<Region>, position: u32) -> Option<u64> {
+        match region.and_then(|region| self.expected_ticks(view, region)) {
             Some(ticks) => Some(ticks),
-            None => self.look_again(view),
+            None => self.ordered_ticks(view, region, position),
         }
     }
 
-    /// The clock is not as expected: ends another thread's ownership, and takes the time anew.
+    /// As [`EventClock::event_ticks`], waiting for the loads before; the region is the thread's or nobody's after that.
     #[cold]
     #[inline(never)]
-    fn look_again(&self, view: &mut View) -> Option<u64> {
+    fn ordered_ticks(&self, view: &mut View, region: Option<Region>, position: u32) -> Option<u64> {
+        let owner = region.and_then(|region| self.regions.0.get(region.0));
+        let fitting = if view.claims.left == NOBODY { NOBODY } else { view.thread_id };
         loop {
-            let word = self.word.load(Relaxed);
-            let ticks = match word as u8 {
-                TSC => {
-                    let is_ours = word == SHARED || word == view.own;
-                    // Acquire and Release: this thread's stores that follow are seen after this one.
-                    if !is_ours && self.word.compare_exchange(word, SHARED, AcqRel, Relaxed).is_err() {
-                        continue;
-                    }
-                    view.expected = if is_ours { word } else { SHARED };
-                    let ticks = sys::ticks_ordered();
-                    wait_for_loads();
-                    if self.word.load(Relaxed) != view.expected {
-                        continue;
-                    }
-                    ticks
-                }
-                MONOTONIC => {
-                    view.expected = word;
-                    sys::monotonic_ns()
-                }
+            match self.choice() {
+                TSC => {}
+                MONOTONIC => return Some(view.since_start(sys::monotonic_ns())),
                 _ => return None,
-            };
-            return Some(ticks.wrapping_sub(view.start_ticks) & TICKS_MASK);
+            }
+            if let Some(owner) = owner
+                && owner.load(Relaxed) != fitting
+            {
+                // Done for all to see before the time is read.
+                owner.swap(fitting, SeqCst);
+            }
+            let ticks = sys::ticks_ordered();
+            // Neither the looks that follow nor a later time is read before this one.
+            wait_for_loads();
+            let is_still_so = owner.is_none_or(|owner| owner.load(Relaxed) == fitting);
+            if is_still_so && self.choice() == TSC {
+                if owner.is_some() && fitting != NOBODY {
+                    view.claims.claimed(position, ticks);
+                }
+                return Some(view.since_start(ticks));
+            }
         }
     }
 
     /// The time for anything that is not an event.
     pub(crate) fn now_ticks(&self, start_ticks: u64) -> u64 {
-        let ticks = match self.word.load(Relaxed) as u8 {
+        let ticks = match self.choice() {
             TSC => sys::ticks_ordered(),
             MONOTONIC => sys::monotonic_ns(),
             _ => return 0,
         };
         ticks.wrapping_sub(start_ticks) & TICKS_MASK
     }
-
-    /// A thread begins its next buffer: it becomes the owner if nobody is and it is worth a try.
-    pub(crate) fn try_to_own(&self, view: &mut View) {
-        if view.expected != SHARED {
-            view.last_wait = 0;
-            return;
-        }
-        if let Some(left) = view.wait.checked_sub(1) {
-            view.wait = left;
-            return;
-        }
-        view.wait = view.last_wait;
-        view.last_wait = view.last_wait.wrapping_mul(2).wrapping_add(1).min(WAIT_MAX);
-        if view.own != 0 && self.word.compare_exchange(SHARED, view.own, AcqRel, Relaxed).is_ok() {
-            // No time is read before the others can see whose it is.
-            wait_for_loads();
-            view.expected = view.own;
-        }
-    }
-
-    /// No thread is the owner any more: the one that was may be of another process (a fork).
-    pub(crate) fn disown(&self) {
-        let word = self.word.load(Relaxed);
-        if word as u8 == TSC {
-            // Should it fail, another thread has ended it, or the injector has ended all.
-            let _ = self.word.compare_exchange(word, SHARED, AcqRel, Relaxed);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, AtomicUsize};
+
     use super::*;
 
-    fn view(clock: &EventClock, thread_id: u32) -> View {
-        let mut view = View { expected: 0, own: 0, start_ticks: 0, wait: 0, last_wait: 0 };
-        view.begin(clock, thread_id, 0);
-        view
+    /// An address of the region with this number.
+    fn in_region(number: u64) -> Option<Region> {
+        Some(Region::of(0x7f00_0000_0000 + (number << REGION_SHIFT)))
+    }
+
+    fn owner(clock: &EventClock, region: Option<Region>) -> u32 {
+        clock.regions.0[region.unwrap().0].load(Relaxed)
     }
 
     #[test]
-    fn another_threads_event_ends_an_ownership() {
+    fn a_region_goes_to_the_thread_that_records_there() {
         let clock = EventClock::new();
-        let (mut one, mut other) = (view(&clock, 1), view(&clock, 2));
-        clock.try_to_own(&mut one);
-        assert_eq!(one.expected, one.own);
-        let first = clock.event_ticks(&mut one).unwrap();
-        assert_eq!(one.expected, one.own, "its own events do not");
-        let second = clock.event_ticks(&mut other).unwrap();
-        assert_eq!(clock.word.load(Relaxed), SHARED);
-        let third = clock.event_ticks(&mut one).unwrap();
-        assert_eq!(one.expected, SHARED);
-        assert!(first < second && second < third, "{first} {second} {third}");
-        clock.try_to_own(&mut other);
-        assert_eq!(other.expected, other.own);
-        clock.try_to_own(&mut one);
-        assert_eq!(one.expected, SHARED, "while another owns it nobody becomes the owner");
+        let (mut one, mut other) = (View::new(1, 0), View::new(2, 0));
+        let (here, there) = (in_region(0), in_region(1));
+        assert!(clock.expected_ticks(&one, here.unwrap()).is_none(), "nobody's");
+        let first = clock.event_ticks(&mut one, here, 0).unwrap();
+        assert_eq!((owner(&clock, here), owner(&clock, there)), (1, NOBODY));
+        let second = clock.expected_ticks(&one, here.unwrap()).unwrap();
+        let elsewhere = clock.event_ticks(&mut other, there, 0).unwrap();
+        assert!(
+            clock.expected_ticks(&one, here.unwrap()).is_some(),
+            "another region's event changes nothing"
+        );
+        let third = clock.event_ticks(&mut other, here, 1).unwrap();
+        assert_eq!(owner(&clock, here), 2);
+        assert!(clock.expected_ticks(&one, here.unwrap()).is_none());
+        assert!(first <= second && second <= elsewhere && elsewhere < third);
+        let without = clock.event_ticks(&mut one, None, 2).unwrap();
+        assert!(without > third && owner(&clock, here) == 2, "an event without a block owns nothing");
     }
 
     #[test]
-    fn whoever_is_driven_out_again_and_again_tries_less_often() {
+    fn blocks_of_one_region_have_one_word() {
+        let of = |address| Region::of(address).0;
+        assert_eq!(of(0x7f12_3456_0000), of(0x7f12_3456_fff8));
+        assert!((0..1 << 20).all(|number| of(number << REGION_SHIFT) < REGION_WORDS));
+        // glibc's arenas and neighbours lie apart.
+        assert!((1..64).all(|number| of(number << 26) != of(0) && of(number << REGION_SHIFT) != of(0)));
+    }
+
+    #[test]
+    fn what_is_left_to_nobody_is_read_in_order_and_not_claimed() {
         let clock = EventClock::new();
-        let (mut one, mut other) = (view(&clock, 1), view(&clock, 2));
-        let mut tries = 0;
-        for _ in 0..1_000 {
-            clock.try_to_own(&mut one);
-            clock.event_ticks(&mut one).unwrap();
-            tries += usize::from(one.expected == one.own);
-            clock.event_ticks(&mut other).unwrap();
-            clock.event_ticks(&mut one).unwrap();
-        }
-        assert!((15..30).contains(&tries), "{tries}");
-        // Alone again, it owns the clock within so many buffers, and starts anew.
-        for _ in 0..=2 * usize::from(WAIT_MAX) {
-            clock.try_to_own(&mut one);
-        }
-        assert_eq!((one.expected, one.last_wait), (one.own, 0));
+        let (mut one, mut other) = (View::new(1, 0), View::new(2, 0));
+        let here = in_region(0);
+        clock.event_ticks(&mut one, here, 0).unwrap();
+        other.claims.left = NOBODY;
+        let first = clock.event_ticks(&mut other, here, 0).unwrap();
+        assert_eq!(owner(&clock, here), NOBODY);
+        let second = clock.expected_ticks(&other, here.unwrap()).unwrap();
+        assert!(first < second && owner(&clock, here) == NOBODY);
+        let third = clock.event_ticks(&mut one, here, 0).unwrap();
+        assert!(second < third && owner(&clock, here) == 1, "the other thread still claims");
     }
 
     #[test]
     fn what_the_injector_writes_ends_all_times() {
         for word in [heapr_wire::CLOCK_STOPPED, heapr_wire::CLOCK_ENDED] {
             let clock = EventClock::new();
-            let (mut one, mut other) = (view(&clock, 1), view(&clock, 2));
-            clock.try_to_own(&mut one);
-            // As the injector does: the lowest byte alone.
-            clock.word.store(clock.word.load(Relaxed) & !0xff | u64::from(word), Relaxed);
-            assert_eq!((clock.event_ticks(&mut one), clock.event_ticks(&mut other)), (None, None));
-            clock.disown();
-            assert_eq!(clock.event_ticks(&mut one), None);
+            let (mut one, mut other) = (View::new(1, 0), View::new(2, 0));
+            let (here, there) = (in_region(0), in_region(1));
+            clock.event_ticks(&mut one, here, 0).unwrap();
+            clock.choice[0].store(word, Relaxed);
+            assert_eq!(clock.event_ticks(&mut one, here, 0), None);
+            assert_eq!(clock.event_ticks(&mut one, None, 0), None);
+            assert_eq!(clock.event_ticks(&mut other, there, 0), None);
             assert_eq!(clock.is_ended(), word == heapr_wire::CLOCK_ENDED);
         }
     }
 
     #[test]
-    fn the_monotonic_clock_has_no_owner() {
+    fn the_monotonic_clock_has_no_owners() {
         let clock = EventClock::new();
         clock.use_monotonic();
-        let mut one = view(&clock, 1);
-        assert_eq!(one.expected, u64::from(MONOTONIC));
+        let mut one = View::new(1, 0);
         let before = sys::monotonic_ns();
         for _ in 0..3 {
-            clock.try_to_own(&mut one);
-            let now = clock.event_ticks(&mut one).unwrap();
+            assert!(clock.expected_ticks(&one, in_region(0).unwrap()).is_none(), "the counter is not read");
+            let now = clock.event_ticks(&mut one, in_region(0), 0).unwrap();
             assert!(now >= before && now <= sys::monotonic_ns());
         }
     }
 
-    /// Two threads hand a block to and fro; each notes a time before it lets go and one after it has taken over.
+    /// Threads hand blocks round, each in a region that others have blocks in, too; each notes a time before it lets go and one after it has
+    /// taken over.
     #[test]
     fn times_follow_what_changes_hands() {
-        use std::sync::atomic::AtomicUsize;
+        const THREADS: usize = 3;
+        const BLOCKS: usize = 8;
         const ROUNDS: usize = 100_000;
+        struct Block {
+            turn: AtomicUsize,
+            let_go_ticks: AtomicU64,
+        }
         static CLOCK: EventClock = EventClock::new();
-        static TURN: AtomicUsize = AtomicUsize::new(0);
-        static LET_GO_TICKS: AtomicU64 = AtomicU64::new(0);
-        let threads = [0, 1].map(|number| {
+        static TABLE: [Block; BLOCKS] =
+            [const { Block { turn: AtomicUsize::new(0), let_go_ticks: AtomicU64::new(0) } }; BLOCKS];
+        let threads = [0, 1, 2].map(|number| {
             std::thread::spawn(move || {
-                let mut view = view(&CLOCK, number as u32 + 1);
-                let mut owned = 0_usize;
-                for round in (number..ROUNDS).step_by(2) {
-                    let mut looks = 0_u32;
-                    while TURN.load(Acquire) != round {
-                        looks += 1;
-                        // The other thread may have no processor.
-                        if looks.is_multiple_of(1 << 10) {
-                            std::thread::yield_now();
+                let mut view = View::new(number as u32 + 1, 0);
+                let (mut owned, mut position, mut looks) = (0_usize, 0, 0_u32);
+                while TABLE.iter().any(|block| block.turn.load(Relaxed) < ROUNDS) {
+                    for (index, block) in TABLE.iter().enumerate() {
+                        let turn = block.turn.load(Acquire);
+                        // A block stays with a thread for four rounds.
+                        if turn >= ROUNDS || turn / 4 % THREADS != number {
+                            looks += 1;
+                            // The other threads may have no processor.
+                            if looks.is_multiple_of(1 << 12) {
+                                std::thread::yield_now();
+                            }
+                            continue;
                         }
+                        let region = in_region(index as u64 / 2);
+                        let let_go = block.let_go_ticks.load(Relaxed);
+                        owned += usize::from(owner(&CLOCK, region) == view.thread_id);
+                        let taken = CLOCK.event_ticks(&mut view, region, position).unwrap();
+                        assert!(taken >= let_go, "block {index}: {taken} before {let_go}");
+                        let ticks = CLOCK.event_ticks(&mut view, region, position + 1).unwrap();
+                        assert!(ticks >= taken);
+                        position = (position + 2) % 4096;
+                        if position == 0 {
+                            view.next_buffer();
+                        }
+                        block.let_go_ticks.store(ticks, Relaxed);
+                        block.turn.store(turn + 1, Release);
                     }
-                    if round % 16 < 2 {
-                        view.wait = 0;
-                        CLOCK.try_to_own(&mut view);
-                    }
-                    let let_go = LET_GO_TICKS.load(Relaxed);
-                    let taken = CLOCK.event_ticks(&mut view).unwrap();
-                    assert!(taken >= let_go, "round {round}: {taken} before {let_go}");
-                    owned += usize::from(view.expected == view.own);
-                    let ticks = CLOCK.event_ticks(&mut view).unwrap();
-                    LET_GO_TICKS.store(ticks, Relaxed);
-                    TURN.store(round + 1, Release);
                 }
                 owned
             })
         });
         let owned: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-        assert!(owned > ROUNDS / 32, "the clock was owned {owned} times");
+        assert!(owned > ROUNDS / 8, "a region was the thread's {owned} times");
     }
 }

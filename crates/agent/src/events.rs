@@ -20,6 +20,7 @@ use heapr_wire::{
     SHORT_ALLOC, address_word, short_word0, word0,
 };
 
+use crate::event_clock::Region;
 use crate::modules::{self, Module, ModuleSink};
 use crate::process::AGENT;
 use crate::start;
@@ -86,7 +87,7 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
         writer::let_go(pool);
     }
     level.last_ticks = NO_RECORD_BEFORE;
-    AGENT.clock.try_to_own(&mut level.clock);
+    level.clock.next_buffer();
     if is_new && depth == 0 {
         // A forked child has its parent's modules, and the recorder must know that.
         modules::announce_all(&mut Records { scope });
@@ -104,12 +105,12 @@ pub(crate) fn add(counter: &AtomicU64, amount: u64) {
 /// Publishes a record, for which there is room: `fill` gets the place of its first word, its time and that of the record before, and
 /// gives the number of words that it has written.
 #[inline(always)]
-fn publish(level: &mut Level, fill: impl FnOnce(*const AtomicU64, u64, u64) -> u32) {
+fn publish(level: &mut Level, region: Option<Region>, fill: impl FnOnce(*const AtomicU64, u64, u64) -> u32) {
     // SAFETY: a header of the pool, which is never unmapped, of the buffer that this thread fills; the cursor lies in it.
     let (header, first) = unsafe { (&*level.header, level.words.add(level.cursor as usize)) };
     header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
     core::sync::atomic::compiler_fence(SeqCst);
-    let Some(ticks) = AGENT.event_ticks(&mut level.clock) else {
+    let Some(ticks) = AGENT.event_ticks(&mut level.clock, region, level.cursor) else {
         header.published.store(level.cursor * 8, Release);
         return;
     };
@@ -134,8 +135,8 @@ unsafe fn put<const N: usize>(place: *const AtomicU64, words: [u64; N]) {
 
 /// Writes a record of `N` words behind the first (which is made from `kind` and the time), for which there is room.
 #[inline(always)]
-fn write<const N: usize>(level: &mut Level, kind: RecordKind, rest: [u64; N]) {
-    publish(level, |first, ticks, _| {
+fn write<const N: usize>(level: &mut Level, kind: RecordKind, region: Option<Region>, rest: [u64; N]) {
+    publish(level, region, |first, ticks, _| {
         // SAFETY: `ensure_room` has seen that N + 1 words fit between cursor and limit.
         unsafe {
             put(first, [word0(kind, ticks)]);
@@ -145,12 +146,18 @@ fn write<const N: usize>(level: &mut Level, kind: RecordKind, rest: [u64; N]) {
     });
 }
 
+/// The region of a block of the main heap. (Heaps of other kinds are unmapped in parts, and destroyed with all their blocks.)
+#[inline(always)]
+fn region_of(heap: u8, address: usize) -> Option<Region> {
+    (heap == HEAP_MALLOC).then(|| Region::of(address as u64))
+}
+
 /// Writes an allocation (with size and node) or a free of the main heap, short if it fits; there is room for the long record.
 #[inline(always)]
 fn write_plain<const N: usize>(level: &mut Level, address: usize, packed: [u64; N]) {
     let (kind, alloc_bit) = if N == 0 { (RecordKind::Free, 0) } else { (RecordKind::Alloc, SHORT_ALLOC) };
     let address = address as u64;
-    publish(level, |first, ticks, ticks_before| {
+    publish(level, Some(Region::of(address)), |first, ticks, ticks_before| {
         // SAFETY: `ensure_room` has seen that N + 2 words fit between cursor and limit.
         unsafe {
             let begin = match short_word0(alloc_bit, address, ticks, ticks_before) {
@@ -184,7 +191,7 @@ pub(crate) fn write_short<const N: usize>(level: &mut Level, address: usize, pac
     let (header, first) = unsafe { (&*level.header, level.words.add(level.cursor as usize)) };
     header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
     core::sync::atomic::compiler_fence(SeqCst);
-    let found = AGENT.clock.expected_ticks(&level.clock);
+    let found = AGENT.clock.expected_ticks(&level.clock, Region::of(address as u64));
     let found = found
         .and_then(|ticks| Some((ticks, short_word0(alloc_bit, address as u64, ticks, level.last_ticks)?)));
     let Some((ticks, word0)) = found else {
@@ -227,11 +234,11 @@ pub(crate) fn alloc(scope: &mut Scope, heap: u8, address: usize, size: usize, no
     let place = address_word(heap, address as u64);
     let packed = (size as u64) << 32 | u64::from(node);
     if size > u32::MAX as usize {
-        write(level, RecordKind::AllocBig, [place, size as u64, u64::from(node)]);
+        write(level, RecordKind::AllocBig, region_of(heap, address), [place, size as u64, u64::from(node)]);
     } else if heap == HEAP_MALLOC {
         write_plain(level, address, [packed]);
     } else {
-        write(level, RecordKind::Alloc, [place, packed]);
+        write(level, RecordKind::Alloc, region_of(heap, address), [place, packed]);
     }
 }
 
@@ -244,14 +251,24 @@ pub(crate) fn free(scope: &mut Scope, heap: u8, address: usize) {
     if heap == HEAP_MALLOC {
         write_plain(scope.level(), address, []);
     } else {
-        write(scope.level(), RecordKind::Free, [address_word(heap, address as u64)]);
+        write(
+            scope.level(),
+            RecordKind::Free,
+            region_of(heap, address),
+            [address_word(heap, address as u64)],
+        );
     }
 }
 
 /// A block about to be freed, with the stack of the call.
 pub(crate) fn free_with_stack(scope: &mut Scope, heap: u8, address: usize, node: u32) {
     if ensure_room(scope, 3) {
-        write(scope.level(), RecordKind::FreeStack, [address_word(heap, address as u64), u64::from(node)]);
+        write(
+            scope.level(),
+            RecordKind::FreeStack,
+            region_of(heap, address),
+            [address_word(heap, address as u64), u64::from(node)],
+        );
     }
 }
 
@@ -260,7 +277,12 @@ pub(crate) fn free_with_stack(scope: &mut Scope, heap: u8, address: usize, node:
 pub(crate) fn realloc_prepare(scope: &mut Scope, heap: u8, address: usize) -> bool {
     let is_room = ensure_room(scope, 2);
     if is_room {
-        write(scope.level(), RecordKind::ReallocPrepare, [address_word(heap, address as u64)]);
+        write(
+            scope.level(),
+            RecordKind::ReallocPrepare,
+            region_of(heap, address),
+            [address_word(heap, address as u64)],
+        );
     }
     is_room
 }
@@ -272,7 +294,12 @@ pub(crate) fn realloc_commit(scope: &mut Scope, heap: u8, address: usize, size: 
         let level = scope.level();
         level.last_address = address;
         let place = address_word(heap, address as u64);
-        write(level, RecordKind::ReallocCommit, [place, size as u64, u64::from(node) << 32]);
+        write(
+            level,
+            RecordKind::ReallocCommit,
+            region_of(heap, address),
+            [place, size as u64, u64::from(node) << 32],
+        );
     }
 }
 
@@ -280,14 +307,19 @@ pub(crate) fn realloc_commit(scope: &mut Scope, heap: u8, address: usize, size: 
 #[cold]
 pub(crate) fn realloc_abort(scope: &mut Scope, heap: u8, address: usize, size: usize) {
     if ensure_room(scope, 3) {
-        write(scope.level(), RecordKind::ReallocAbort, [address_word(heap, address as u64), size as u64]);
+        write(
+            scope.level(),
+            RecordKind::ReallocAbort,
+            region_of(heap, address),
+            [address_word(heap, address as u64), size as u64],
+        );
     }
 }
 
 /// A range about to be unmapped.
 pub(crate) fn unmap(scope: &mut Scope, heap: u8, address: usize, size: usize) {
     if ensure_room(scope, 3) {
-        write(scope.level(), RecordKind::Unmap, [address_word(heap, address as u64), size as u64]);
+        write(scope.level(), RecordKind::Unmap, None, [address_word(heap, address as u64), size as u64]);
     }
 }
 
@@ -307,10 +339,10 @@ pub(crate) fn heap_created(scope: &mut Scope, heap: u8, name: &[u8], handle: u64
             *word = u64::from_le_bytes(padded);
         }
         let [first, second] = words;
-        write(scope.level(), RecordKind::HeapName, [address_word(heap, part as u64), first, second]);
+        write(scope.level(), RecordKind::HeapName, None, [address_word(heap, part as u64), first, second]);
     }
     if ensure_room(scope, 3) {
-        write(scope.level(), RecordKind::HeapCreate, [address_word(heap, handle), u64::from(node)]);
+        write(scope.level(), RecordKind::HeapCreate, None, [address_word(heap, handle), u64::from(node)]);
     }
 }
 
@@ -318,7 +350,7 @@ pub(crate) fn heap_created(scope: &mut Scope, heap: u8, name: &[u8], handle: u64
 #[cold]
 pub(crate) fn heap_destroyed(scope: &mut Scope, heap: u8, handle: u64, node: u32) {
     if ensure_room(scope, 3) {
-        write(scope.level(), RecordKind::HeapDestroy, [address_word(heap, handle), u64::from(node)]);
+        write(scope.level(), RecordKind::HeapDestroy, None, [address_word(heap, handle), u64::from(node)]);
     }
 }
 
@@ -326,7 +358,7 @@ pub(crate) fn heap_destroyed(scope: &mut Scope, heap: u8, handle: u64, node: u32
 #[cold]
 pub(crate) fn failed(scope: &mut Scope, size: usize, node: u32) {
     if ensure_room(scope, 3) {
-        write(scope.level(), RecordKind::AllocFailed, [size as u64, u64::from(node)]);
+        write(scope.level(), RecordKind::AllocFailed, None, [size as u64, u64::from(node)]);
     }
 }
 
@@ -378,7 +410,7 @@ impl ModuleSink for Records<'_> {
                 (*next).store(word, Relaxed);
             }
         }
-        publish(level, |first, ticks, _| {
+        publish(level, None, |first, ticks, _| {
             // SAFETY: as above.
             unsafe { put(first, [word0(RecordKind::Module, ticks)]) };
             words as u32

@@ -76,7 +76,7 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     foreign_count: foreign::INJECTED.0.len(),
     mappings: (&raw const mappings::MAPPINGS).cast(),
     mapping_count: mappings::MAPPINGS_MAX,
-    clock: AGENT.clock.choice(),
+    clock: AGENT.clock.choice_place(),
 });
 
 /// Starts the agent. Called by the injector on a stack of its own, before any function is hooked.

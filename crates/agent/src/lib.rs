@@ -23,6 +23,7 @@
 #![allow(clippy::missing_safety_doc, reason = "the hooks' contracts are the C functions'")]
 
 mod bounds;
+mod claims;
 mod control_block;
 mod event_clock;
 mod events;

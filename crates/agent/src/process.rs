@@ -16,7 +16,7 @@ use heapr_wire::{
 };
 use writer::{ProcessClaim, SlotClaim, WaitOutcome};
 
-use crate::event_clock::{EventClock, View};
+use crate::event_clock::{EventClock, Region, View};
 use crate::{hooks, link_map, start};
 
 /// No hook has run yet.
@@ -132,8 +132,8 @@ impl Agent {
 
     /// The time for an event; see [`EventClock::event_ticks`].
     #[inline(always)]
-    pub(crate) fn event_ticks(&self, view: &mut View) -> Option<u64> {
-        let ticks = self.clock.event_ticks(view);
+    pub(crate) fn event_ticks(&self, view: &mut View, region: Option<Region>, position: u32) -> Option<u64> {
+        let ticks = self.clock.event_ticks(view, region, position);
         if ticks.is_none() {
             self.take_leave();
         }

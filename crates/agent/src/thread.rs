@@ -232,7 +232,7 @@ fn make_ready(state: *mut ThreadState, known_ids: Option<(u32, u32)>) {
     state.is_ready = 1;
     let start_ticks = AGENT.start_ticks.load(Relaxed);
     for level in &mut state.levels {
-        level.clock.begin(&AGENT.clock, thread_id, start_ticks);
+        level.clock = View::new(thread_id, start_ticks);
     }
 }
 
@@ -242,7 +242,6 @@ impl ThreadState {
     pub(crate) fn revive(&mut self) {
         if self.is_ready == 0 {
             make_ready(self, None);
-            AGENT.clock.disown();
         }
     }
 }

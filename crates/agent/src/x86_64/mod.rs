@@ -19,6 +19,6 @@ pub(crate) mod weak_symbols;
 pub use byte_reader::SEGMENTS_MAX;
 pub use call_frame::EhFrameHdr;
 pub(crate) use equal_words::equal_words;
-pub(crate) use ordered_time::{load_after, wait_for_loads};
+pub(crate) use ordered_time::{Late, wait_for_loads};
 pub(crate) use prefetch::prefetch;
 pub use rule::{Rule, Step, rule_for};

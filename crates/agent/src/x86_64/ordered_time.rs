@@ -1,27 +1,29 @@
 //! Memory accesses in an order with reading the time, which the processor does not keep by itself.
 
 use core::arch::asm;
-use core::sync::atomic::AtomicU64;
 
-/// Loads a word after `ticks` was read: its address depends on them, by nothing (the highest bit of a time is 0).
-///
-/// A time with that bit set (a century after the counter's start) loads the eight bytes behind the word instead.
-#[inline(always)]
-pub(crate) fn load_after(word: &AtomicU64, ticks: u64) -> u64 {
-    let value: u64;
-    // SAFETY: reads the word, or the one behind it, which the caller keeps there (`EventClock`); an aligned load of eight bytes is
-    // atomic, and loads keep their order on x86-64. Flags are changed, as is allowed without `preserves_flags`.
-    unsafe {
-        asm!(
-            "shr {index}, 63",
-            "mov {value}, qword ptr [{word} + {index} * 8]",
-            word = in(reg) core::ptr::from_ref(word),
-            index = inout(reg) ticks => _,
-            value = lateout(reg) value,
-            options(nostack, readonly),
-        );
+/// Nothing, known only once a time was read: an address to which it is added is loaded from after that.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Late(usize);
+
+impl Late {
+    /// After `ticks` was read.
+    #[inline(always)]
+    pub(crate) fn than(ticks: u64) -> Self {
+        let highest_bit;
+        // SAFETY: shifts a register. The compiler must not know what becomes of it, or it would leave it out. Flags are changed, as is allowed
+        // without `preserves_flags`.
+        unsafe {
+            asm!("shr {bit}, 63", bit = inout(reg) ticks => highest_bit, options(pure, nomem, nostack));
+        }
+        Self(highest_bit)
     }
-    value
+
+    /// 0 as long as a time has its highest bit clear (for a century after the counter's start), and 1 after that; nothing else.
+    #[inline(always)]
+    pub(crate) fn none(self) -> usize {
+        self.0
+    }
 }
 
 /// Goes on when all loads before, and atomic exchanges, are done.
