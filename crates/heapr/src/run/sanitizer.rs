@@ -49,7 +49,9 @@ pub(super) fn obstacle(program: &File) -> Option<String> {
         }
     }
     // Only who brings an allocator is searched for the rest: that may take a while in a large program.
-    sections.defined(SHT_DYNSYM, &["malloc"])?;
+    if !sections.exports("malloc") {
+        return None;
+    }
     let inits = SANITIZERS.map(|(_, init, _)| init);
     let number = sections.defined(SHT_DYNSYM, &inits).or_else(|| sections.defined(SHT_SYMTAB, &inits))?;
     let (.., name) = SANITIZERS[number];
@@ -69,6 +71,14 @@ fn may_come_second(options: &str) -> bool {
 const SHT_SYMTAB: u32 = 2;
 const SHT_DYNAMIC: u32 = 6;
 const SHT_DYNSYM: u32 = 11;
+const SHT_GNU_HASH: u32 = 0x6fff_fff6;
+
+/// Longest name of a library that is looked at.
+const NAME_BYTES_MAX: u64 = 256;
+/// Symbols of a bucket that are looked at: linkers put two or three into one.
+const BUCKET_SYMBOLS_MAX: usize = 10_000;
+/// Bytes of a symbol's entry.
+const SYMBOL_BYTES: u64 = 24;
 
 /// `Elf64_Shdr`, what is needed of it.
 #[derive(Debug, Clone, Copy)]
@@ -106,32 +116,84 @@ impl<'file> Sections<'file> {
         Some(Self { file, all })
     }
 
-    /// The first of a kind, and the strings that it names.
-    fn with_strings(&self, kind: u32) -> Option<(Vec<u8>, Vec<u8>)> {
-        let section = self.all.iter().find(|section| section.kind == kind)?;
-        let strings = self.all.get(usize::try_from(section.link).ok()?)?;
-        Some((
-            read(self.file, section.offset, section.bytes)?,
-            read(self.file, strings.offset, strings.bytes)?,
-        ))
+    /// The first of a kind, and the one of the strings that it names.
+    fn linked(&self, kind: u32) -> Option<(Section, Section)> {
+        let section = *self.all.iter().find(|section| section.kind == kind)?;
+        Some((section, *self.all.get(usize::try_from(section.link).ok()?)?))
+    }
+
+    fn contents(&self, section: Section) -> Option<Vec<u8>> {
+        read(self.file, section.offset, section.bytes)
     }
 
     /// The libraries that the program names.
     fn needed(&self) -> Vec<String> {
         const DT_NEEDED: u64 = 1;
-        let Some((dynamic, strings)) = self.with_strings(SHT_DYNAMIC) else { return Vec::new() };
+        let Some((dynamic, strings)) = self.linked(SHT_DYNAMIC) else { return Vec::new() };
+        let dynamic = self.contents(dynamic).unwrap_or_default();
         let entries = dynamic.chunks_exact(16).filter(|entry| word(entry, 0) == Some(DT_NEEDED));
+        // One by one: the strings of a large program take milliseconds.
         let name = |entry| {
-            let text = strings.get(usize::try_from(word(entry, 8)?).ok()?..)?;
+            let at = word(entry, 8)?;
+            let bytes = strings.bytes.checked_sub(at)?.min(NAME_BYTES_MAX);
+            let text = read(self.file, strings.offset.checked_add(at)?, bytes)?;
             let text = text.split(|&byte| byte == 0).next()?;
             Some(String::from_utf8_lossy(text).into_owned())
         };
         entries.filter_map(name).collect()
     }
 
+    /// Whether others could find a function of this name in the program.
+    fn exports(&self, name: &str) -> bool {
+        match self.linked(SHT_GNU_HASH) {
+            Some((table, _)) => self.is_hashed(table, name).unwrap_or(false),
+            None => self.defined(SHT_DYNSYM, &[name]).is_some(),
+        }
+    }
+
+    /// Looks a symbol up as the loader does: in a table of its names' hashes.
+    ///
+    /// ```text
+    /// buckets:u32 first:u32 filter_words:u32 shift:u32   filter: u64[filter_words]   bucket: u32[buckets]   hash: u32[symbols - first]
+    /// ```
+    /// A bucket holds the number of its first symbol (0: none); the last one's hash has its lowest bit set. `None`: it is not there, or the table
+    /// makes no sense.
+    fn is_hashed(&self, table: Section, name: &str) -> Option<bool> {
+        let header = read(self.file, table.offset, 16)?;
+        let [buckets, first, filter_words] = [0, 4, 8].map(|at| int(&header, at).unwrap_or(0));
+        let hash =
+            name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
+        let place = |at: u64| int(&read(self.file, table.offset.checked_add(at)?, 4)?, 0);
+        let bucket_at = 16 + u64::from(filter_words) * 8;
+        let mut number = place(bucket_at + u64::from(hash.checked_rem(buckets)?) * 4)?;
+        let (symbols, strings) = self.linked(SHT_DYNSYM)?;
+        let hashes_at = bucket_at + u64::from(buckets) * 4;
+        for _ in 0..BUCKET_SYMBOLS_MAX {
+            if number == 0 {
+                break;
+            }
+            let found = place(hashes_at + u64::from(number.checked_sub(first)?) * 4)?;
+            if found | 1 == hash | 1 {
+                let at = symbols.offset.checked_add(u64::from(number) * SYMBOL_BYTES)?;
+                let symbol = read(self.file, at, SYMBOL_BYTES)?;
+                let text_at = strings.offset.checked_add(u64::from(int(&symbol, 0)?))?;
+                let text = read(self.file, text_at, name.len() as u64 + 1)?;
+                if half(&symbol, 6)? != 0 && text.strip_prefix(name.as_bytes()) == Some(&[0]) {
+                    return Some(true);
+                }
+            }
+            if found & 1 != 0 {
+                break;
+            }
+            number = number.checked_add(1)?;
+        }
+        Some(false)
+    }
+
     /// Which of the names is that of one of the section's symbols that are not another module's.
     fn defined(&self, kind: u32, names: &[&str]) -> Option<usize> {
-        let (symbols, strings) = self.with_strings(kind)?;
+        let (symbols, strings) = self.linked(kind)?;
+        let (symbols, strings) = (self.contents(symbols)?, self.contents(strings)?);
         symbols.chunks_exact(24).filter(|symbol| half(symbol, 6) != Some(0)).find_map(|symbol| {
             let text = strings.get(usize::try_from(int(symbol, 0)?).ok()?..)?;
             names.iter().position(|name| {
@@ -173,6 +235,20 @@ mod tests {
         assert!(may_come_second("detect_leaks=0:verify_asan_link_order=1,verify_asan_link_order=false"));
         for options in ["", "verify_asan_link_order", "verify_asan_link_order=0:verify_asan_link_order=1"] {
             assert!(!may_come_second(options), "{options}");
+        }
+    }
+
+    #[test]
+    fn a_function_is_found_where_a_file_exports_it() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let library =
+            maps.lines().find_map(|line| line.find("/libc.so").and(line.split(' ').next_back())).unwrap();
+        let file = File::open(library).unwrap();
+        let sections = Sections::read(&file).unwrap();
+        for name in ["malloc", "free", "strlen", "mallo", "mallocs", "__asan_init", ""] {
+            let is_there = sections.defined(SHT_DYNSYM, &[name]).is_some();
+            assert_eq!(sections.exports(name), is_there, "{name}");
+            assert_eq!(is_there, ["malloc", "free", "strlen"].contains(&name), "{name}");
         }
     }
 
