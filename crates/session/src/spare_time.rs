@@ -179,6 +179,8 @@ mod tests {
 
     #[test]
     fn the_kernel_tells_how_a_thread_was_let_run() {
+        // What it has run is counted when it is put aside.
+        std::thread::sleep(Duration::from_millis(1));
         let scheduling = Scheduling::of_this_thread().expect("the kernel has schedstat");
         assert!(scheduling.slice_count > 0 && scheduling.run > Duration::ZERO, "{scheduling:?}");
     }
