@@ -212,8 +212,10 @@ impl Recorder {
         if self.is_wanted_now() {
             return self.round_while(SLICE_EVENTS, |_| true).event_count;
         }
-        let let_others_run = |_: &Self| {
-            std::thread::yield_now();
+        let let_others_run = |recorder: &Self| {
+            if !recorder.is_wanted_now() {
+                std::thread::yield_now();
+            }
             true
         };
         self.round_while(POLITE_SLICE_EVENTS, let_others_run).event_count
