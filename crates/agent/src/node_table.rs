@@ -1,15 +1,15 @@
 //! The table from a path's hash to its node: eight bytes an entry.
 //!
 //! ```text
-//!  63    59 58                      k k-1          0
+//!  63    58 57                      k k-1          0
 //! +--------+-------------------------+--------------+
-//! | away   | the hash's bits k to 58 | node         |      one of 2^k entries; 0: free
+//! | away   | the hash's bits k to 57 | node         |      one of 2^k entries; 0: free
 //! +--------+-------------------------+--------------+
 //! ```
 //!
 //! The hash's low k bits name the place where an entry belongs, and `away` is how many places behind that it stands. So an entry and its place
-//! tell 59 bits of the hash, and from them it finds its place in a table of twice the size. Two of a million paths have those bits in
-//! common with a probability of one in a million.
+//! tell 58 bits of the hash, and from them it finds its place in a table of twice the size. Two of a million paths have those bits in
+//! common with a probability of two in a million.
 //!
 //! Open addressing, insert-only, lock-free: an entry is one word, which is complete or not there. (With the whole hash and 16 bytes an
 //! entry a table of clang's 920,000 nodes took 32 MiB in place of 16, and with the smaller ones before it twice that. It asked for huge
@@ -24,8 +24,9 @@ const FIRST_CAPACITY: usize = 4096;
 /// Smallest page of the processor.
 const PAGE_BYTES: usize = 4096;
 /// Where `away` begins.
-const AWAY_SHIFT: u32 = 59;
-/// Places that are looked at for a hash. (Of a million random ones in a table that becomes half full one or two find none, when it nearly is.)
+const AWAY_SHIFT: u32 = 58;
+/// Places that are looked at for a hash. (With half as many, one or two of a million hashes find none when the table is nearly half full. Then it
+/// was doubled: in some runs of clang, whose 920,000 nodes fit, to 32 MiB, for 8,000 page faults.)
 const PLACES: u64 = 1 << (64 - AWAY_SHIFT);
 /// The bits of a hash that an entry and its place tell.
 const HASH_MASK: u64 = (1 << AWAY_SHIFT) - 1;
@@ -180,7 +181,7 @@ mod tests {
             let hash = hash_of(node);
             assert_eq!(table.find(hash), None);
             if !table.insert(hash, node) {
-                // One or two of a million, when the table is nearly half full.
+                // Of random ones as good as never.
                 table = NodeTable::larger(Some(table)).unwrap();
                 assert!(table.insert(hash, node), "{node}");
             }
