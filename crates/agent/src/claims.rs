@@ -3,7 +3,7 @@
 //! A claim costs some 100 ns: cache misses of its own, and of the thread that owned the region. Each event in an owned region saves 8 ns, and
 //! more where threads wait for each other. So a thread claims on credit, which it pays back by the words that it records and by the time that passes
 //! until the next claim. Threads that share all their memory, and do little but allocate, run out of it. They leave all regions to nobody for
-//! a buffer, and for twice as many each time that they find it so again.
+//! a few buffers, and for four times as many each time that they find it so again.
 
 /// A region's word that names no thread.
 pub(crate) const NOBODY: u32 = 0;
