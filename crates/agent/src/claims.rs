@@ -69,6 +69,7 @@ impl Claims {
         }
     }
 
+    /// The thread begins its next buffer, after which it may claim regions again.
     pub(crate) fn next_buffer(&mut self) {
         if self.left != NOBODY {
             self.last_wait = 0;

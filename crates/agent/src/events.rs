@@ -238,7 +238,7 @@ pub(crate) fn alloc(scope: &mut Scope, heap: u8, address: usize, size: usize, no
     } else if heap == HEAP_MALLOC {
         write_plain(level, address, [packed]);
     } else {
-        write(level, RecordKind::Alloc, region_of(heap, address), [place, packed]);
+        write(level, RecordKind::Alloc, None, [place, packed]);
     }
 }
 
@@ -251,12 +251,7 @@ pub(crate) fn free(scope: &mut Scope, heap: u8, address: usize) {
     if heap == HEAP_MALLOC {
         write_plain(scope.level(), address, []);
     } else {
-        write(
-            scope.level(),
-            RecordKind::Free,
-            region_of(heap, address),
-            [address_word(heap, address as u64)],
-        );
+        write(scope.level(), RecordKind::Free, None, [address_word(heap, address as u64)]);
     }
 }
 

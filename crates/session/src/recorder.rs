@@ -209,16 +209,14 @@ impl Recorder {
             let began = Instant::now();
             return self.round_while(SHARED_SLICE_EVENTS, |_| began.elapsed() < snapshots::SLICE).event_count;
         }
-        if self.is_wanted_now() {
-            return self.round_while(SLICE_EVENTS, |_| true).event_count;
-        }
+        let slice_events = if self.is_wanted_now() { SLICE_EVENTS } else { POLITE_SLICE_EVENTS };
         let let_others_run = |recorder: &Self| {
             if !recorder.is_wanted_now() {
                 std::thread::yield_now();
             }
             true
         };
-        self.round_while(POLITE_SLICE_EVENTS, let_others_run).event_count
+        self.round_while(slice_events, let_others_run).event_count
     }
 
     /// A round in slices of some `slice_events`, ended early when `goes_on` says so after one: the next takes up what is left.

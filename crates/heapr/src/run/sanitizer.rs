@@ -145,10 +145,8 @@ impl<'file> Sections<'file> {
 
     /// Whether others could find a function of this name in the program.
     fn exports(&self, name: &str) -> bool {
-        match self.linked(SHT_GNU_HASH) {
-            Some((table, _)) => self.is_hashed(table, name).unwrap_or(false),
-            None => self.defined(SHT_DYNSYM, &[name]).is_some(),
-        }
+        let hashed = self.linked(SHT_GNU_HASH).and_then(|(table, _)| self.is_hashed(table, name));
+        hashed.unwrap_or_else(|| self.defined(SHT_DYNSYM, &[name]).is_some())
     }
 
     /// Looks a symbol up as the loader does: in a table of its names' hashes.
@@ -156,8 +154,8 @@ impl<'file> Sections<'file> {
     /// ```text
     /// buckets:u32 first:u32 filter_words:u32 shift:u32   filter: u64[filter_words]   bucket: u32[buckets]   hash: u32[symbols - first]
     /// ```
-    /// A bucket holds the number of its first symbol (0: none); the last one's hash has its lowest bit set. `None`: it is not there, or the table
-    /// makes no sense.
+    /// A bucket holds the number of its first symbol (0: none); the last one's hash has its lowest bit set. `None`: the table makes no
+    /// sense.
     fn is_hashed(&self, table: Section, name: &str) -> Option<bool> {
         let header = read(self.file, table.offset, 16)?;
         let [buckets, first, filter_words] = [0, 4, 8].map(|at| int(&header, at).unwrap_or(0));
@@ -168,8 +166,9 @@ impl<'file> Sections<'file> {
         let mut number = place(bucket_at + u64::from(hash.checked_rem(buckets)?) * 4)?;
         let (symbols, strings) = self.linked(SHT_DYNSYM)?;
         let hashes_at = bucket_at + u64::from(buckets) * 4;
+        let mut is_last = false;
         for _ in 0..BUCKET_SYMBOLS_MAX {
-            if number == 0 {
+            if number == 0 || is_last {
                 break;
             }
             let found = place(hashes_at + u64::from(number.checked_sub(first)?) * 4)?;
@@ -182,24 +181,24 @@ impl<'file> Sections<'file> {
                     return Some(true);
                 }
             }
-            if found & 1 != 0 {
-                break;
-            }
+            is_last = found & 1 != 0;
             number = number.checked_add(1)?;
         }
-        Some(false)
+        (number == 0 || is_last).then_some(false)
     }
 
     /// Which of the names is that of one of the section's symbols that are not another module's.
     fn defined(&self, kind: u32, names: &[&str]) -> Option<usize> {
         let (symbols, strings) = self.linked(kind)?;
         let (symbols, strings) = (self.contents(symbols)?, self.contents(strings)?);
-        symbols.chunks_exact(24).filter(|symbol| half(symbol, 6) != Some(0)).find_map(|symbol| {
-            let text = strings.get(usize::try_from(int(symbol, 0)?).ok()?..)?;
-            names.iter().position(|name| {
-                text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
-            })
-        })
+        symbols.chunks_exact(SYMBOL_BYTES as usize).filter(|symbol| half(symbol, 6) != Some(0)).find_map(
+            |symbol| {
+                let text = strings.get(usize::try_from(int(symbol, 0)?).ok()?..)?;
+                names.iter().position(|name| {
+                    text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+                })
+            },
+        )
     }
 }
 
