@@ -182,30 +182,31 @@ impl Kept {
     }
 
     /// Index plus one of the innermost word of `words[..count]` that no longer has its value; 0 if all have.
+    ///
+    /// Four at a time, of which the outermost four may have some in common with those before: how many words there are is never the same, and
+    /// a loop over what is left over would be guessed wrong each time.
     #[inline(always)]
     pub(crate) unsafe fn first_change(&self, count: usize) -> usize {
-        let mut left = count;
+        let mut end = count;
         // SAFETY: `count` words are kept; their addresses were readable when they were read, and lie on a stack on
         // which the current stack pointer lies deeper (checked by the caller), so they still are.
         unsafe {
-            while left >= 4 {
-                let words = self.words.add(left - 4);
-                let [a, b, c, d] = [*words, *words.add(1), *words.add(2), *words.add(3)];
-                let differs = (read(a.address) ^ a.value)
-                    | (read(b.address) ^ b.value)
-                    | (read(c.address) ^ c.value)
-                    | (read(d.address) ^ d.value);
-                if differs != 0 {
-                    break;
+            while let Some(first) = end.checked_sub(4).or((count >= 4 && end != 0).then_some(0)) {
+                let words = self.words.add(first);
+                let [a, b, c, d] = [*words, *words.add(1), *words.add(2), *words.add(3)]
+                    .map(|word| read(word.address) ^ word.value);
+                if a | b | c | d != 0 {
+                    let changed = [a, b, c, d].iter().rposition(|&difference| difference != 0);
+                    return first.wrapping_add(changed.unwrap_or(0)).wrapping_add(1);
                 }
-                left -= 4;
+                end = first;
             }
-            while left > 0 {
-                let word = *self.words.add(left - 1);
+            while end > 0 {
+                let word = *self.words.add(end - 1);
                 if read(word.address) != word.value {
-                    return left;
+                    return end;
                 }
-                left -= 1;
+                end -= 1;
             }
         }
         0

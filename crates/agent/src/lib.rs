@@ -39,6 +39,7 @@ mod link_map;
 mod modules;
 mod node_table;
 mod path_node;
+mod plain_frames;
 mod process;
 mod real;
 mod recent_way;

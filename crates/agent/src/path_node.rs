@@ -13,33 +13,39 @@ pub(crate) fn soon(kept: &Kept, hash: u64) {
     }
 }
 
-/// The node of the kept stack.
+/// The node of the kept stack, of which the outer `shared` frames have nodes.
 #[inline(always)]
-pub(crate) fn of(kept: &mut Kept) -> u32 {
+pub(crate) fn of(kept: &mut Kept, shared: usize) -> u32 {
     let hash = kept.path_hash;
     // SAFETY: null, or a table of this level alone, which is never unmapped.
     let known = match unsafe { kept.shortcuts.as_mut() } {
         Some(shortcuts) => shortcuts.node(hash),
         None => tree::find(hash),
     };
-    known.unwrap_or_else(|| add_nodes(kept))
+    known.unwrap_or_else(|| add_nodes(kept, shared))
 }
 
-/// Makes the nodes of the kept stack that do not exist yet, and gives the innermost one's.
+/// Makes the nodes of the kept stack that do not exist yet, and gives the innermost one's. A node's ancestors are there wherever it is itself, so
+/// that those which the stack shares with the one before are not looked up, but for the innermost of them.
 #[cold]
 #[inline(never)]
-fn add_nodes(kept: &mut Kept) -> u32 {
+fn add_nodes(kept: &mut Kept, shared: usize) -> u32 {
     kept.settle_hashes();
-    let mut first_new = kept.depth;
-    let mut node = tree::ROOT;
-    while let Some(index) = first_new.checked_sub(1) {
-        // SAFETY: below the depth.
-        if let Some(known) = tree::find(unsafe { kept.frame(index).hash }) {
-            node = known;
-            break;
-        }
-        first_new = index;
+    // SAFETY: below the depth.
+    let hash_of = |index: usize| unsafe { kept.frame(index).hash };
+    let known = shared.checked_sub(1).and_then(|index| tree::find(hash_of(index)));
+    let (mut node, mut first_new) = match known {
+        Some(node) => (node, shared),
+        None => (tree::ROOT, 0),
+    };
+    // The innermost is known to be new.
+    while first_new.wrapping_add(1) < kept.depth
+        && let Some(known) = tree::find(hash_of(first_new))
+    {
+        node = known;
+        first_new = first_new.wrapping_add(1);
     }
+    (first_new..kept.depth).for_each(|index| tree::soon(hash_of(index)));
     for index in first_new..kept.depth {
         // SAFETY: below the depth.
         let (pc, hash) = unsafe { (kept.frame(index).pc, kept.frame(index).hash) };

@@ -224,5 +224,6 @@ unsafe fn commit(kept: &mut Kept, work: &Work) {
             unsafe { *kept.words.add(repaired.first_word.wrapping_add(offset)) = word.assume_init() };
         }
     }
-    kept.node = path_node::of(kept);
+    let shared = work.all().last().map_or(0, |outermost| outermost.index);
+    kept.node = path_node::of(kept, shared);
 }

@@ -39,7 +39,7 @@ use crate::process::AGENT;
 use crate::recent_way::Recent;
 use crate::thread::Scope;
 use crate::x86_64::{Rule, Step};
-use crate::{modules, path_node, recent_way, repair, rules, tree, verify};
+use crate::{modules, path_node, plain_frames, recent_way, repair, rules, tree, verify};
 
 /// Frames unwound anew in one capture before it is cut. Deeper stacks are cut at the outer end.
 const FRESH_FRAMES_MAX: usize = 1 << 17;
@@ -166,10 +166,14 @@ fn capture_anew(scope: &mut Scope, start: Start, range: StackRange) -> u32 {
             }
         }
     }
-    match recent_way::take(scope, start, range) {
-        Recent::Node(node) => node,
-        Recent::ComesAgain => unwind(scope, start, range, true),
-        Recent::Unknown => unwind(scope, start, range, false),
+    let comes_again = match recent_way::take(scope, start, range) {
+        Recent::Node(node) => return node,
+        Recent::ComesAgain => true,
+        Recent::Unknown => false,
+    };
+    match plain_frames::unwind(scope, start, range, comes_again) {
+        Some(node) => node,
+        None => unwind(scope, start, range, comes_again),
     }
 }
 
@@ -441,7 +445,7 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
         kept.depth = base.wrapping_add(fresh);
         kept.hashed = kept.depth;
     }
-    kept.node = if kept.depth == 0 { tree::ROOT } else { path_node::of(kept) };
+    kept.node = if kept.depth == 0 { tree::ROOT } else { path_node::of(kept, base) };
     if kept.node == tree::ROOT {
         // The next such stack is counted as lost again.
         kept.depth = 0;

@@ -141,6 +141,13 @@ impl Rule {
         self.is_one_of(&[SP_BP, BP_BP, DEREF_BP, SIGNAL, GUESS, ROOT])
     }
 
+    /// For a frame that needs its stack pointer alone: how far above it the caller's lies, below which the return address is.
+    #[inline(always)]
+    #[must_use]
+    pub fn plain_frame_bytes(self) -> Option<usize> {
+        self.is_one_of(&[SP, SP_BP]).then(|| self.a())
+    }
+
     /// More than (pc, sp, bp) is needed.
     #[must_use]
     pub fn is_slow(self) -> bool {
