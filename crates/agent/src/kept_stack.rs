@@ -94,6 +94,10 @@ pub(crate) struct Kept {
     pub(crate) last_way: *const Way,
     pub(crate) last_way_count: u32,
     pub(crate) last_way_capture: u32,
+    /// Where the last stack began whose way was asked for, and how far above that frame its caller lies; 0: the frame is no plain one, or
+    /// not known. Only a hash is made from it.
+    pub(crate) start_pc: usize,
+    pub(crate) start_frame_bytes: usize,
     pub(crate) code_epoch: u32,
     pub(crate) capture_count: u32,
     /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.

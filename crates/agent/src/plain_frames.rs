@@ -15,20 +15,21 @@
 use crate::bounds::StackRange;
 use crate::kept_stack::{Frame, Kept, Start, Word, read};
 use crate::thread::Scope;
+use crate::way_table::Tag;
 use crate::{events, modules, path_node, recent_way, stack, tree};
 
 /// Frames that are passed at most, for which the first arrays of a thread have room.
 const PASSED_MAX: usize = 64;
 
 /// The node of the stack that begins at `start`, if all its frames down to one of the kept stack are plain; it is the kept stack then.
-/// `comes_again`: its way is known.
+/// `new`: its way is not known, and to be kept.
 #[inline(never)]
-pub(crate) fn unwind(scope: &mut Scope, start: Start, range: StackRange, comes_again: bool) -> Option<u32> {
+pub(crate) fn unwind(scope: &mut Scope, start: Start, range: StackRange, new: Option<Tag>) -> Option<u32> {
     let kept = &mut scope.level().kept;
     let (base, passed) = pass(kept, start, range)?;
     enter(kept, base, passed, start.bp)?;
-    if !comes_again {
-        recent_way::keep(scope, start, base, passed);
+    if let Some(tag) = new {
+        recent_way::keep(scope, tag, start, base, passed);
     }
     let level = scope.level();
     // SAFETY: null, or a slot of the pool, which is never unmapped.

@@ -7,13 +7,14 @@
 //! ```
 
 use crate::bounds::StackRange;
-use crate::kept_stack::{Frame, Start};
+use crate::kept_stack::{Frame, Kept, Start, read};
 use crate::process::AGENT;
 use crate::shortcut::Shortcuts;
-use crate::stack::{finish_specially, is_special};
+use crate::stack::{self, finish_specially, is_special};
 use crate::thread::Scope;
 use crate::way::{Unwound, Way};
-use crate::way_table::KeptFrames;
+use crate::way_table::{KeptFrames, Tag};
+use crate::x86_64::Rule;
 
 /// What is known of a stack by the recent ones.
 pub(crate) enum Recent {
@@ -28,20 +29,34 @@ pub(crate) enum Recent {
 /// A stack whose way was taken so often in a row is unwound the next time, and kept. (At once: 57,000 times on clang, 2 to 3 % of the agent.)
 const REPEATS: u32 = 4;
 
+/// What the way of the stack that begins at `start` is found by: with it where the innermost frame returns to, if that is a plain one.
+#[inline(always)]
+pub(crate) fn tag(kept: &mut Kept, start: Start, range: StackRange) -> Tag {
+    if kept.start_pc != start.pc {
+        let rule = stack::cached_rule(kept, start.pc);
+        kept.start_pc = start.pc;
+        kept.start_frame_bytes = rule.and_then(Rule::plain_frame_bytes).unwrap_or(0);
+    }
+    let address = start.sp.wrapping_add(kept.start_frame_bytes).wrapping_sub(8);
+    // SAFETY: inside the mapped stack, checked before.
+    let returns = if range.may_read(address, start.sp, false) { unsafe { read(address) } } else { 0 };
+    Tag::of(start, returns)
+}
+
 /// The node of the stack that begins at `start`, if a recent stack went from there to a frame of the kept one.
 ///
 /// The kept stack stays as it is where two or more take turns: each is found without moving a frame. One that comes again and again is kept in
 /// its stead. (The agent's samples over those of the program's own code, in turn: Python 0.328 with each one kept, 0.283 so; jq 0.129 and
 /// 0.110; Node 0.278 and 0.262.)
 #[inline(always)]
-pub(crate) fn take(scope: &mut Scope, start: Start, range: StackRange) -> Recent {
+pub(crate) fn take(scope: &mut Scope, tag: Tag, start: Start, range: StackRange) -> Recent {
     let kept = &mut scope.level().kept;
     // SAFETY: null, or a table of this level alone, which is never unmapped.
     let Some(shortcuts) = (unsafe { kept.shortcuts.as_ref() }) else { return Recent::Unknown };
     kept.settle_hashes();
     let frames = KeptFrames { frames: kept.frames, depth: kept.depth, code_epoch: kept.code_epoch };
     // SAFETY: the stack pointer lies in `range` (an empty one has no upper end, and nothing is found); `depth` frames are kept.
-    let found = unsafe { shortcuts.ways.find(start, range.high, frames) };
+    let found = unsafe { shortcuts.ways.find(tag, start, range.high, frames) };
     let Some(way) = found else { return Recent::Unknown };
     // SAFETY: the base was found among the kept frames.
     let words_end = unsafe { kept.frame(way.base_index as usize).words_end };
@@ -86,7 +101,7 @@ fn take_specially(scope: &mut Scope, start: Start, way: &Way) -> Recent {
 
 /// Keeps the way that the stack took over `fresh` frames down to the `base` kept ones, if it is a short one.
 #[inline(always)]
-pub(crate) fn keep(scope: &mut Scope, start: Start, base: usize, fresh: usize) {
+pub(crate) fn keep(scope: &mut Scope, tag: Tag, start: Start, base: usize, fresh: usize) {
     let is_outermost_level = scope.depth() == 0;
     let kept = &mut scope.level().kept;
     if base == 0
@@ -110,6 +125,6 @@ pub(crate) fn keep(scope: &mut Scope, start: Start, base: usize, fresh: usize) {
             frames: core::slice::from_raw_parts(kept.frames.add(base), fresh),
             words: kept.words,
         };
-        (*kept.shortcuts).ways.keep(&unwound, &process.grown_ways_bytes);
+        (*kept.shortcuts).ways.keep(tag, &unwound, &process.grown_ways_bytes);
     }
 }

@@ -38,6 +38,7 @@ use crate::kept_stack::{CUT_MEMO, Frame, Kept, Start, WORDS_PER_FRAME, Word, is_
 use crate::process::AGENT;
 use crate::recent_way::Recent;
 use crate::thread::Scope;
+use crate::way_table::Tag;
 use crate::x86_64::{Rule, Step};
 use crate::{modules, path_node, plain_frames, recent_way, repair, rules, tree, verify};
 
@@ -166,20 +167,21 @@ fn capture_anew(scope: &mut Scope, start: Start, range: StackRange) -> u32 {
             }
         }
     }
-    let comes_again = match recent_way::take(scope, start, range) {
+    let tag = recent_way::tag(&mut scope.level().kept, start, range);
+    let new = match recent_way::take(scope, tag, start, range) {
         Recent::Node(node) => return node,
-        Recent::ComesAgain => true,
-        Recent::Unknown => false,
+        Recent::ComesAgain => None,
+        Recent::Unknown => Some(tag),
     };
-    match plain_frames::unwind(scope, start, range, comes_again) {
+    match plain_frames::unwind(scope, start, range, new) {
         Some(node) => node,
-        None => unwind(scope, start, range, comes_again),
+        None => unwind(scope, start, range, new),
     }
 }
 
-/// Unwinds until the kept stack is met again, or to the end. `comes_again`: its way is known.
+/// Unwinds until the kept stack is met again, or to the end. `new`: its way is not known, and to be kept.
 #[inline(never)]
-fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, comes_again: bool) -> u32 {
+fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, new: Option<Tag>) -> u32 {
     let mut range = first_range;
     // Frames kept so far that may still be met: `base` of them.
     let mut base = scope.level().kept.depth;
@@ -297,8 +299,11 @@ fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, comes_again:
         }
     }
     let node = enter_fresh(scope, base, fresh, fresh_words);
-    if !is_cut && !has_signal && !comes_again {
-        recent_way::keep(scope, start, base, fresh);
+    if !is_cut
+        && !has_signal
+        && let Some(tag) = new
+    {
+        recent_way::keep(scope, tag, start, base, fresh);
     }
     if let Some(slot) = slot(scope) {
         events::add(&slot.stack_count, 1);

@@ -196,7 +196,9 @@ impl Way {
         let blocks = self.words.as_chunks::<BLOCK>().0.iter().take(block_count);
         // SAFETY: (1); no word lies above the highest, which was seen to lie below `high`.
         let stands = |word: &WayWord| unsafe { word.is_unchanged(start.sp) };
-        blocks.fold(true, |all_stand, block| all_stand & block.iter().fold(true, |all, word| all & stands(word)))
+        blocks.fold(true, |all_stand, block| {
+            all_stand & block.iter().fold(true, |all, word| all & stands(word))
+        })
     }
 
     /// The frames' return addresses, outermost first.

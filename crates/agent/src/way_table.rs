@@ -52,13 +52,20 @@ fn bytes_for(set_count: usize) -> usize {
     set_count.wrapping_mul(size_of::<Set>() + size_of::<Tags>() + 1)
 }
 
-#[inline(always)]
-fn tag_of(start: Start) -> u32 {
-    // Without bp: in most code it is just another register, and another one each time.
-    let (pc, sp) = (start.pc as u64, start.sp as u64);
-    let product = u128::from(pc ^ 0x9e37_79b9_7f4a_7c15) * u128::from(sp ^ 0xd6e8_feb8_6659_fd93);
-    // Of the folded product each bit depends on all bits of both.
-    (((product >> 64) as u64 ^ product as u64) as u32).max(1)
+/// What a way is found by: a hash of where it starts, and of where the innermost frames return to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tag(u32);
+
+impl Tag {
+    /// `returns`: something of the return addresses further out, the same for the same ones.
+    #[inline(always)]
+    pub(crate) fn of(start: Start, returns: usize) -> Self {
+        // Without bp: in most code it is just another register, and another one each time.
+        let (pc, sp) = ((start.pc ^ returns.rotate_left(24)) as u64, start.sp as u64);
+        let product = u128::from(pc ^ 0x9e37_79b9_7f4a_7c15) * u128::from(sp ^ 0xd6e8_feb8_6659_fd93);
+        // Of the folded product each bit depends on all bits of both.
+        Self((((product >> 64) as u64 ^ product as u64) as u32).max(1))
+    }
 }
 
 /// The kept stack, to a frame of which a way must lead.
@@ -72,8 +79,8 @@ pub(crate) struct KeptFrames {
 impl WayTable {
     /// The number of the set for a tag. There are sets.
     #[inline(always)]
-    fn set_of(&self, tag: u32) -> usize {
-        tag as usize & self.set_count.wrapping_sub(1)
+    fn set_of(&self, tag: Tag) -> usize {
+        tag.0 as usize & self.set_count.wrapping_sub(1)
     }
 
     /// A way from `start` whose words all have their values and that ends at a frame of the kept stack.
@@ -82,14 +89,13 @@ impl WayTable {
     /// 1. `start.sp` lies on a mapped stack that is readable up to `high`.
     /// 2. `kept` has as many frames as it says.
     #[inline(always)]
-    pub(crate) unsafe fn find(&self, start: Start, high: usize, kept: KeptFrames) -> Option<&Way> {
+    pub(crate) unsafe fn find(&self, tag: Tag, start: Start, high: usize, kept: KeptFrames) -> Option<&Way> {
         if self.set_count == 0 {
             return None;
         }
-        let tag = tag_of(start);
         let set = self.set_of(tag);
         // SAFETY: the number of a set.
-        let mut equal = unsafe { equal_words(*self.tags.add(set), tag) };
+        let mut equal = unsafe { equal_words(*self.tags.add(set), tag.0) };
         while equal != 0 {
             // SAFETY: the number of a set, and of a way in it; (1), (2).
             unsafe {
@@ -108,11 +114,10 @@ impl WayTable {
     /// # Safety
     /// 1. `unwound.words` holds as many words as its frames say.
     #[inline(always)]
-    pub(crate) unsafe fn keep(&mut self, unwound: &Unwound<'_>, grown_bytes: &AtomicUsize) {
+    pub(crate) unsafe fn keep(&mut self, tag: Tag, unwound: &Unwound<'_>, grown_bytes: &AtomicUsize) {
         if !unwound.is_short() || (self.is_to_grow() && !self.grow(grown_bytes)) {
             return;
         }
-        let tag = tag_of(unwound.start);
         let set = self.set_of(tag);
         self.kept_count = self.kept_count.wrapping_add(1);
         // SAFETY: the number of a set, and of a way in it; (1).
@@ -128,7 +133,7 @@ impl WayTable {
             let is_set = way.set(unwound);
             compiler_fence(SeqCst);
             if is_set {
-                *place = tag;
+                *place = tag.0;
             }
         }
     }
@@ -243,7 +248,7 @@ mod tests {
             let kept =
                 KeptFrames { frames: self.frames.as_ptr(), depth: self.frames.len() - 1, code_epoch: 0 };
             // SAFETY: the stack's memory up to its end, and its frames but the innermost.
-            unsafe { table.find(start, high, kept) }
+            unsafe { table.find(Tag::of(start, 0), start, high, kept) }
         }
     }
 
@@ -257,7 +262,7 @@ mod tests {
 
     fn keep(table: &mut WayTable, unwound: &Unwound<'_>) {
         // SAFETY: the words are those of the stack.
-        unsafe { table.keep(unwound, &AtomicUsize::new(0)) };
+        unsafe { table.keep(Tag::of(unwound.start, 0), unwound, &AtomicUsize::new(0)) };
     }
 
     #[test]
@@ -345,7 +350,7 @@ mod tests {
         for table in &mut tables {
             for stack in stacks.iter().cycle().take(2 * SETS_MAX * WAYS * REPLACED) {
                 // SAFETY: the words are those of the stack.
-                unsafe { table.keep(&stack.unwound(1, 7), &grown_bytes) };
+                unsafe { table.keep(Tag::of(stack.start(), 0), &stack.unwound(1, 7), &grown_bytes) };
                 assert!(stack.find(table, stack.start()).is_some());
             }
         }
