@@ -244,3 +244,52 @@ pub(crate) fn is_within(kept: &Kept, range: StackRange) -> bool {
 
 /// An outermost word further than this from the current range is on another stack than the current one.
 const RANGE_SPAN: usize = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kept stack of `count` words, which lie in `memory`.
+    fn kept(memory: &[usize], words: &mut Vec<Word>) -> Kept {
+        *words = memory
+            .iter()
+            .map(|place| Word { address: core::ptr::from_ref(place).expose_provenance(), value: *place })
+            .collect();
+        // SAFETY: all zero: nothing kept.
+        let mut kept: Kept = unsafe { core::mem::zeroed() };
+        kept.words = words.as_mut_ptr();
+        kept
+    }
+
+    #[test]
+    fn the_innermost_change_is_found_among_any_number_of_words() {
+        for count in 0..23_usize {
+            let mut memory: Vec<usize> = (0..count).map(|number| number * 7 + 1).collect();
+            let mut words = Vec::new();
+            let kept = kept(&memory, &mut words);
+            // One changed word, and another one further out.
+            for inner in 0..=count {
+                for outer in 0..=inner {
+                    let changed = [inner, outer].map(|number| number.checked_sub(1));
+                    for place in changed.into_iter().flatten() {
+                        memory[place] = !(place * 7 + 1);
+                    }
+                    for asked in 0..=count {
+                        let expected = changed
+                            .into_iter()
+                            .flatten()
+                            .filter(|&place| place < asked)
+                            .max()
+                            .map_or(0, |place| place + 1);
+                        // SAFETY: `count` words are kept.
+                        let found = unsafe { kept.first_change(asked) };
+                        assert_eq!(found, expected, "{asked} of {count}: {changed:?}");
+                    }
+                    for place in changed.into_iter().flatten() {
+                        memory[place] = place * 7 + 1;
+                    }
+                }
+            }
+        }
+    }
+}
