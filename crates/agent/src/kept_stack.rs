@@ -13,6 +13,8 @@ const FIRST_CAPACITY: usize = 256;
 pub(crate) const WORDS_PER_FRAME: usize = 3;
 /// Entries of the memo from a whole stack to the one cut to `--max-frames`.
 pub(crate) const CUT_MEMO: usize = 64;
+/// Frames that call the allocator of which something is remembered.
+pub(crate) const INNERMOST: usize = 16;
 
 /// Where a stack begins: the state right after the hooked function will have returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +65,15 @@ impl Frame {
     }
 }
 
+/// What is remembered of a frame that calls the allocator: only a hash is made from it. All zero: nothing.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Innermost {
+    pub(crate) pc: usize,
+    /// How far above it its caller lies; 0: it is no plain frame, or was not known when it was asked for.
+    pub(crate) frame_bytes: usize,
+}
+
 /// A stack word that a rule has read.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -94,10 +105,9 @@ pub(crate) struct Kept {
     pub(crate) last_way: *const Way,
     pub(crate) last_way_count: u32,
     pub(crate) last_way_capture: u32,
-    /// Where the last stack began whose way was asked for, and how far above that frame its caller lies; 0: the frame is no plain one, or
-    /// not known. Only a hash is made from it.
-    pub(crate) start_pc: usize,
-    pub(crate) start_frame_bytes: usize,
+    /// Ways that were asked for and not found, less those that were found.
+    pub(crate) way_misses: u32,
+    pub(crate) innermost: [Innermost; INNERMOST],
     pub(crate) code_epoch: u32,
     pub(crate) capture_count: u32,
     /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.
@@ -186,31 +196,30 @@ impl Kept {
     }
 
     /// Index plus one of the innermost word of `words[..count]` that no longer has its value; 0 if all have.
-    ///
-    /// Four at a time, of which the outermost four may have some in common with those before: how many words there are is never the same, and
-    /// a loop over what is left over would be guessed wrong each time.
     #[inline(always)]
     pub(crate) unsafe fn first_change(&self, count: usize) -> usize {
-        let mut end = count;
+        let mut left = count;
         // SAFETY: `count` words are kept; their addresses were readable when they were read, and lie on a stack on
         // which the current stack pointer lies deeper (checked by the caller), so they still are.
         unsafe {
-            while let Some(first) = end.checked_sub(4).or((count >= 4 && end != 0).then_some(0)) {
-                let words = self.words.add(first);
-                let [a, b, c, d] = [*words, *words.add(1), *words.add(2), *words.add(3)]
-                    .map(|word| read(word.address) ^ word.value);
-                if a | b | c | d != 0 {
-                    let changed = [a, b, c, d].iter().rposition(|&difference| difference != 0);
-                    return first.wrapping_add(changed.unwrap_or(0)).wrapping_add(1);
+            while left >= 4 {
+                let words = self.words.add(left - 4);
+                let [a, b, c, d] = [*words, *words.add(1), *words.add(2), *words.add(3)];
+                let differs = (read(a.address) ^ a.value)
+                    | (read(b.address) ^ b.value)
+                    | (read(c.address) ^ c.value)
+                    | (read(d.address) ^ d.value);
+                if differs != 0 {
+                    break;
                 }
-                end = first;
+                left -= 4;
             }
-            while end > 0 {
-                let word = *self.words.add(end - 1);
+            while left > 0 {
+                let word = *self.words.add(left - 1);
                 if read(word.address) != word.value {
-                    return end;
+                    return left;
                 }
-                end -= 1;
+                left -= 1;
             }
         }
         0

@@ -37,6 +37,7 @@ use crate::events::{self, Records};
 use crate::kept_stack::{CUT_MEMO, Frame, Kept, Start, WORDS_PER_FRAME, Word, is_within, read};
 use crate::process::AGENT;
 use crate::recent_way::Recent;
+use crate::shortcut::Shortcuts;
 use crate::thread::Scope;
 use crate::way_table::Tag;
 use crate::x86_64::{Rule, Step};
@@ -318,8 +319,14 @@ fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, new: Option<
 /// The rule for a frame that returns to `pc`, if it is known. The kept stack's epoch is the present one.
 #[inline(always)]
 pub(crate) fn cached_rule(kept: &Kept, pc: usize) -> Option<Rule> {
+    cached_rule_of(kept.shortcuts, pc)
+}
+
+/// The same, by what the level remembers.
+#[inline(always)]
+pub(crate) fn cached_rule_of(shortcuts: *mut Shortcuts, pc: usize) -> Option<Rule> {
     // SAFETY: null, or a table of this level alone, which is never unmapped.
-    match unsafe { kept.shortcuts.as_mut() } {
+    match unsafe { shortcuts.as_mut() } {
         Some(shortcuts) => shortcuts.rules.cached(pc as u64),
         None => rules::cached(pc as u64),
     }

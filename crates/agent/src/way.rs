@@ -14,9 +14,6 @@ use crate::kept_stack::{Frame, Start, Word, read};
 /// Words of a way: a return address for each frame, and some frame pointers.
 const WORDS_MAX: usize = 24;
 
-/// Words are compared so many at a time: how many a way has is never the same, and a loop over them one by one would be guessed wrong each time.
-const BLOCK: usize = 4;
-
 /// A word that a way's rules have read.
 ///
 /// ```text
@@ -81,11 +78,11 @@ pub(crate) struct Way {
     word_count: u8,
     /// The program's frame pointer register matters at the start (see [`Frame::needs_bp`]).
     needs_bp: bool,
-    /// Outermost frame's first. What is left of the last block is filled up with the first word.
+    /// Outermost frame's first.
     words: [WayWord; WORDS_MAX],
 }
 
-const _: () = assert!(size_of::<Way>() == 256 && WORDS_MAX.is_multiple_of(BLOCK));
+const _: () = assert!(size_of::<Way>() == 256);
 
 /// What a way is made from.
 #[derive(Clone, Copy)]
@@ -143,11 +140,6 @@ impl Way {
                 number = number.wrapping_add(1);
             }
         }
-        let [first, ..] = self.words;
-        let filled = unwound.words_until(top).next_multiple_of(BLOCK);
-        for place in self.words.iter_mut().take(filled).skip(unwound.words_until(top)) {
-            *place = first;
-        }
         self.start = start;
         self.base_hash = base.hash;
         self.base_sp = base.sp;
@@ -192,13 +184,9 @@ impl Way {
         {
             return false;
         }
-        let block_count = usize::from(self.word_count).div_ceil(BLOCK);
-        let blocks = self.words.as_chunks::<BLOCK>().0.iter().take(block_count);
+        let words = self.words.iter().take(usize::from(self.word_count));
         // SAFETY: (1); no word lies above the highest, which was seen to lie below `high`.
-        let stands = |word: &WayWord| unsafe { word.is_unchanged(start.sp) };
-        blocks.fold(true, |all_stand, block| {
-            all_stand & block.iter().fold(true, |all, word| all & stands(word))
-        })
+        words.fold(true, |stands, word| stands & unsafe { word.is_unchanged(start.sp) })
     }
 
     /// The frames' return addresses, outermost first.
