@@ -105,8 +105,9 @@ pub(crate) struct Kept {
     pub(crate) last_way: *const Way,
     pub(crate) last_way_count: u32,
     pub(crate) last_way_capture: u32,
-    /// Ways that were asked for and not found, less those that were found.
+    /// Ways that were asked for lately and not found, less those that were found; and what follows from it.
     pub(crate) way_misses: u32,
+    pub(crate) finds_by_return: bool,
     pub(crate) innermost: [Innermost; INNERMOST],
     pub(crate) code_epoch: u32,
     pub(crate) capture_count: u32,
