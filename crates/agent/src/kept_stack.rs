@@ -8,7 +8,7 @@ use crate::way::Way;
 use crate::{modules, tree};
 
 /// Frames for which a thread's first arrays have room.
-const FIRST_CAPACITY: usize = 256;
+pub(crate) const FIRST_CAPACITY: usize = 256;
 /// Words per frame for which there is room: no rule reads more than three, nearly all one or two.
 pub(crate) const WORDS_PER_FRAME: usize = 3;
 /// Entries of the memo from a whole stack to the one cut to `--max-frames`.

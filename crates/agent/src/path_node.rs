@@ -1,7 +1,7 @@
 //! The node of the kept stack: found by the hash of its path, made with those outwards of it if it is new.
 
 use crate::kept_stack::Kept;
-use crate::tree;
+use crate::{modules, tree};
 
 /// The node of the path with this hash is looked up soon, among those that the thread remembers. (To prefetch the large table's entry too
 /// took clang as much time as waiting for it does where it is needed: what it misses is the translation of the address.)
@@ -13,9 +13,46 @@ pub(crate) fn soon(kept: &Kept, hash: u64) {
     }
 }
 
+/// Gives the fresh frames, which lie innermost first, the hashes of their paths, as those that follow the `base` kept ones, and the kept
+/// stack the innermost one's.
+///
+/// # Safety
+/// 1. `base` frames are kept and `fresh` ones unwound.
+#[inline(always)]
+pub(crate) unsafe fn hash_fresh(kept: &mut Kept, base: usize, fresh: usize) {
+    let salt = modules::salt();
+    if kept.hashed < base {
+        kept.settle_hashes();
+    }
+    let mut hash = match base.checked_sub(1) {
+        // SAFETY: (1).
+        Some(top) => unsafe { kept.frame(top).hash },
+        None => tree::ROOT_HASH,
+    };
+    for number in 0..fresh {
+        // SAFETY: (1).
+        let frame = unsafe { &mut *kept.fresh.add(fresh - 1 - number) };
+        hash = tree::path_hash(hash, base.wrapping_add(number), frame.pc as u64, salt);
+        frame.hash = hash;
+    }
+    kept.path_hash = hash;
+    // The frames are moved while the entry is on its way.
+    soon(kept, hash);
+}
+
+/// Numbers the kept stack, of which the outer `shared` frames have nodes. One that gets none is no longer kept, so that the next such stack is counted
+/// as lost again.
+#[inline(always)]
+pub(crate) fn enter(kept: &mut Kept, shared: usize) {
+    kept.node = if kept.depth == 0 { tree::ROOT } else { of(kept, shared) };
+    if kept.node == tree::ROOT {
+        kept.depth = 0;
+    }
+}
+
 /// The node of the kept stack, of which the outer `shared` frames have nodes.
 #[inline(always)]
-pub(crate) fn of(kept: &mut Kept, shared: usize) -> u32 {
+fn of(kept: &mut Kept, shared: usize) -> u32 {
     let hash = kept.path_hash;
     // SAFETY: null, or a table of this level alone, which is never unmapped.
     let known = match unsafe { kept.shortcuts.as_mut() } {

@@ -13,13 +13,15 @@
 //! with 6.6 frames each.)
 
 use crate::bounds::StackRange;
-use crate::kept_stack::{Frame, Kept, Start, Word, read};
+use crate::kept_stack::{FIRST_CAPACITY, Frame, Kept, Start, Word, read};
 use crate::thread::Scope;
 use crate::way_table::Tag;
-use crate::{events, modules, path_node, recent_way, stack, tree};
+use crate::{events, path_node, recent_way, stack};
 
 /// Frames that are passed at most, for which the first arrays of a thread have room.
 const PASSED_MAX: usize = 64;
+
+const _: () = assert!(PASSED_MAX <= FIRST_CAPACITY);
 
 /// The node of the stack that begins at `start`, if all its frames down to one of the kept stack are plain; it is the kept stack then.
 /// `new`: its way is not known, and to be kept.
@@ -27,7 +29,7 @@ const PASSED_MAX: usize = 64;
 pub(crate) fn unwind(scope: &mut Scope, start: Start, range: StackRange, new: Option<Tag>) -> Option<u32> {
     let kept = &mut scope.level().kept;
     let (base, passed) = pass(kept, start, range)?;
-    enter(kept, base, passed, start.bp)?;
+    enter(kept, base, passed, start.bp);
     if let Some(tag) = new {
         recent_way::keep(scope, tag, start, base, passed);
     }
@@ -85,25 +87,13 @@ fn pass(kept: &Kept, start: Start, range: StackRange) -> Option<(usize, usize)> 
     }
 }
 
-/// Appends the frames that were passed to the `base` kept ones.
+/// Appends the frames that were passed to the `base` kept ones, of which there is at least one.
 #[inline(always)]
-fn enter(kept: &mut Kept, base: usize, passed: usize, bp: usize) -> Option<()> {
-    let salt = modules::salt();
-    if kept.hashed < base {
-        kept.settle_hashes();
-    }
+fn enter(kept: &mut Kept, base: usize, passed: usize, bp: usize) {
     // SAFETY: a frame was met; base + passed frames, each with a word, fit the capacity.
     unsafe {
-        let met = *kept.frame(base.checked_sub(1)?);
-        let mut hash = met.hash;
-        for number in 0..passed {
-            let frame = &mut *kept.fresh.add(passed - 1 - number);
-            hash = tree::path_hash(hash, base.wrapping_add(number), frame.pc as u64, salt);
-            frame.hash = hash;
-        }
-        kept.path_hash = hash;
-        // The frames are moved while the entry is on its way.
-        path_node::soon(kept, hash);
+        path_node::hash_fresh(kept, base, passed);
+        let met = *kept.frame(base.wrapping_sub(1));
         let mut caller = (met.pc, met.sp);
         let mut words_end = met.words_end;
         for number in 0..passed {
@@ -128,10 +118,5 @@ fn enter(kept: &mut Kept, base: usize, passed: usize, bp: usize) -> Option<()> {
     }
     kept.depth = base.wrapping_add(passed);
     kept.hashed = kept.depth;
-    kept.node = path_node::of(kept, base);
-    if kept.node == tree::ROOT {
-        // The next such stack is counted as lost again.
-        kept.depth = 0;
-    }
-    Some(())
+    path_node::enter(kept, base);
 }

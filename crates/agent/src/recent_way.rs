@@ -55,8 +55,8 @@ fn tag_with_return(kept: &mut Kept, start: Start, range: StackRange) -> Tag {
     }
     let address = start.sp.wrapping_add(innermost.frame_bytes).wrapping_sub(8);
     // SAFETY: inside the mapped stack, checked before.
-    let returns = if range.may_read(address, start.sp, false) { unsafe { read(address) } } else { 0 };
-    Tag::of(start, returns)
+    let return_address = if range.may_read(address, start.sp, false) { unsafe { read(address) } } else { 0 };
+    Tag::of(start, return_address)
 }
 
 /// The node of the stack that begins at `start`, if a recent stack went from there to a frame of the kept one.

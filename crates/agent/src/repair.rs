@@ -91,10 +91,6 @@ pub(crate) unsafe fn repair(scope: &mut Scope, range: StackRange, change: usize)
         events::add(&slot.stack_count, 1);
         events::add(&slot.frames_unwound, work.count as u64);
     }
-    if level.kept.node == tree::ROOT {
-        // The next such stack is counted as lost again.
-        level.kept.depth = 0;
-    }
     Some(level.kept.node)
 }
 
@@ -225,5 +221,5 @@ unsafe fn commit(kept: &mut Kept, work: &Work) {
         }
     }
     let shared = work.all().last().map_or(0, |outermost| outermost.index);
-    kept.node = path_node::of(kept, shared);
+    path_node::enter(kept, shared);
 }

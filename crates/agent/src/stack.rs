@@ -410,7 +410,6 @@ fn slowly(scope: &mut Scope, state: Start) -> Outcome {
 
 /// Appends the fresh frames, which lie innermost first, to the `base` kept ones, and numbers their nodes.
 fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize) -> u32 {
-    let salt = modules::salt();
     let kept = &mut scope.level().kept;
     while kept.capacity < base.wrapping_add(fresh) {
         if !kept.grow(fresh, fresh_words) {
@@ -419,26 +418,16 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
             return tree::ROOT;
         }
     }
-    if kept.hashed < base {
-        kept.settle_hashes();
-    }
     // SAFETY: base + fresh frames, each with at most WORDS_PER_FRAME words, fit the capacity.
     unsafe {
-        let (mut words_end, mut hash, mut needs_bp) = match base.checked_sub(1) {
+        path_node::hash_fresh(kept, base, fresh);
+        let (mut words_end, mut needs_bp) = match base.checked_sub(1) {
             Some(top) => {
                 let top = kept.frame(top);
-                (top.words_end, top.hash, top.needs_bp)
+                (top.words_end, top.needs_bp)
             }
-            None => (0, tree::ROOT_HASH, false),
+            None => (0, false),
         };
-        for number in 0..fresh {
-            let frame = &mut *kept.fresh.add(fresh - 1 - number);
-            hash = tree::path_hash(hash, base.wrapping_add(number), frame.pc as u64, salt);
-            frame.hash = hash;
-        }
-        kept.path_hash = hash;
-        // The frames are moved while the entry is on its way.
-        path_node::soon(kept, hash);
         let mut source_end = fresh_words;
         for number in 0..fresh {
             let frame = *kept.fresh.add(fresh - 1 - number);
@@ -457,10 +446,6 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
         kept.depth = base.wrapping_add(fresh);
         kept.hashed = kept.depth;
     }
-    kept.node = if kept.depth == 0 { tree::ROOT } else { path_node::of(kept, base) };
-    if kept.node == tree::ROOT {
-        // The next such stack is counted as lost again.
-        kept.depth = 0;
-    }
+    path_node::enter(kept, base);
     kept.node
 }

@@ -1,4 +1,5 @@
-//! The ways of a thread's recent stacks, found by where they start.
+//! The ways of a thread's recent stacks, found by where they start (and where many start at one place, by where they go first: see
+//! [`crate::recent_way::tag`]).
 //!
 //! ```text
 //! ways   [4 ways            ][4][4] ...        1 KiB a set
@@ -52,16 +53,16 @@ fn bytes_for(set_count: usize) -> usize {
     set_count.wrapping_mul(size_of::<Set>() + size_of::<Tags>() + 1)
 }
 
-/// What a way is found by: a hash of where it starts, and of where the innermost frames return to.
+/// What a way is found by: a hash of where it starts, and of where the innermost frame returns to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tag(u32);
 
 impl Tag {
-    /// `returns`: something of the return addresses further out, the same for the same ones.
+    /// `return_address`: where the innermost frame returns to; 0: that does not matter.
     #[inline(always)]
-    pub(crate) fn of(start: Start, returns: usize) -> Self {
+    pub(crate) fn of(start: Start, return_address: usize) -> Self {
         // Without bp: in most code it is just another register, and another one each time.
-        let (pc, sp) = ((start.pc ^ returns.rotate_left(24)) as u64, start.sp as u64);
+        let (pc, sp) = ((start.pc ^ return_address.rotate_left(24)) as u64, start.sp as u64);
         let product = u128::from(pc ^ 0x9e37_79b9_7f4a_7c15) * u128::from(sp ^ 0xd6e8_feb8_6659_fd93);
         // Of the folded product each bit depends on all bits of both.
         Self((((product >> 64) as u64 ^ product as u64) as u32).max(1))
