@@ -105,6 +105,9 @@ pub(crate) struct Kept {
     pub(crate) last_way: *const Way,
     pub(crate) last_way_count: u32,
     pub(crate) last_way_capture: u32,
+    /// How often its words were compared for a recent way since it is kept, and whether they are laid out in pairs.
+    pub(crate) compared_count: u32,
+    pub(crate) is_in_pairs: bool,
     /// Ways that were asked for lately and not found, less those that were found; and what follows from it.
     pub(crate) way_misses: u32,
     pub(crate) finds_by_return: bool,

@@ -54,6 +54,7 @@ mod tree;
 mod verify;
 mod way;
 mod way_table;
+mod word_pairs;
 pub mod x86_64;
 
 #[cfg(all(feature = "cdylib", not(test)))]

@@ -44,6 +44,7 @@ pub(crate) unsafe fn hash_fresh(kept: &mut Kept, base: usize, fresh: usize) {
 /// as lost again.
 #[inline(always)]
 pub(crate) fn enter(kept: &mut Kept, shared: usize) {
+    (kept.compared_count, kept.is_in_pairs) = (0, false);
     kept.node = if kept.depth == 0 { tree::ROOT } else { of(kept, shared) };
     if kept.node == tree::ROOT {
         kept.depth = 0;

@@ -15,6 +15,7 @@ use crate::stack::{self, finish_specially, is_special};
 use crate::thread::Scope;
 use crate::way::{Unwound, Way};
 use crate::way_table::{KeptFrames, Tag};
+use crate::word_pairs::WordPairs;
 use crate::x86_64::Rule;
 
 /// What is known of a stack by the recent ones.
@@ -35,6 +36,9 @@ const MISS: u32 = 16;
 /// At this count ways begin to be found by where the innermost frame returns to, too, and at 0 they end to be: some thousand in a row, so that
 /// the ways, which are not found by the other kind of tag, are seldom given up.
 const MISSES: u32 = 1 << 14;
+
+/// So often a kept stack's words are compared as they were read before they are laid out in pairs, which takes about as long as this.
+const COMPARED: u32 = 16;
 
 /// What the way of the stack that begins at `start` is found by: where many are not found, with it where the innermost frame returns to, if that is
 /// a plain one.
@@ -68,11 +72,13 @@ fn tag_with_return(kept: &mut Kept, start: Start, range: StackRange) -> Tag {
 pub(crate) fn take(scope: &mut Scope, tag: Tag, start: Start, range: StackRange) -> Recent {
     let kept = &mut scope.level().kept;
     // SAFETY: null, or a table of this level alone, which is never unmapped.
-    let Some(shortcuts) = (unsafe { kept.shortcuts.as_ref() }) else { return Recent::Unknown };
+    let Some(Shortcuts { ways, pairs, .. }) = (unsafe { kept.shortcuts.as_mut() }) else {
+        return Recent::Unknown;
+    };
     kept.settle_hashes();
     let frames = KeptFrames { frames: kept.frames, depth: kept.depth, code_epoch: kept.code_epoch };
     // SAFETY: the stack pointer lies in `range` (an empty one has no upper end, and nothing is found); `depth` frames are kept.
-    let found = unsafe { shortcuts.ways.find(tag, start, range.high, frames) };
+    let found = unsafe { ways.find(tag, start, range.high, frames) };
     let Some(way) = found else {
         kept.way_misses = kept.way_misses.saturating_add(MISS).min(MISSES);
         kept.finds_by_return |= kept.way_misses == MISSES;
@@ -80,10 +86,8 @@ pub(crate) fn take(scope: &mut Scope, tag: Tag, start: Start, range: StackRange)
     };
     kept.way_misses = kept.way_misses.saturating_sub(1);
     kept.finds_by_return &= kept.way_misses != 0;
-    // SAFETY: the base was found among the kept frames.
-    let words_end = unsafe { kept.frame(way.base_index as usize).words_end };
-    // SAFETY: the base lies on the current stack, and its words outwards of it.
-    if unsafe { kept.first_change(words_end as usize) } != 0 {
+    // SAFETY: the base was found among the kept frames, and lies on the current stack with its words outwards of it.
+    if !unsafe { words_stand(kept, pairs, way.base_index as usize) } {
         return Recent::Unknown;
     }
     let is_last = core::ptr::eq(kept.last_way, way);
@@ -95,6 +99,28 @@ pub(crate) fn take(scope: &mut Scope, tag: Tag, start: Start, range: StackRange)
         return Recent::ComesAgain;
     }
     if is_special() { take_specially(scope, start, way) } else { Recent::Node(way.node) }
+}
+
+/// Whether the words from a kept frame outwards are as they were.
+///
+/// # Safety
+/// 1. The frame is kept, and its words are readable.
+#[inline(always)]
+unsafe fn words_stand(kept: &mut Kept, pairs: &mut WordPairs, frame_index: usize) -> bool {
+    if kept.is_in_pairs {
+        // SAFETY: (1).
+        return unsafe { pairs.stand(frame_index) };
+    }
+    kept.compared_count = kept.compared_count.wrapping_add(1);
+    if kept.compared_count == COMPARED {
+        // SAFETY: `depth` frames are kept, with their words.
+        unsafe {
+            let frames = core::slice::from_raw_parts(kept.frames, kept.depth);
+            kept.is_in_pairs = pairs.lay_out(frames, kept.words);
+        }
+    }
+    // SAFETY: (1).
+    unsafe { kept.first_change(kept.frame(frame_index).words_end as usize) == 0 }
 }
 
 /// As for any stack, with its frames laid out.

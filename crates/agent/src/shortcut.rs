@@ -1,4 +1,5 @@
-//! What a thread remembers of its recent stacks: their ways ([`crate::way`]), their nodes and their frames' rules.
+//! What a thread remembers of its recent stacks: their ways ([`crate::way`]), their nodes and their frames' rules; and the kept one's
+//! words in pairs.
 
 use heapr_ring::sys;
 
@@ -6,6 +7,7 @@ use crate::kept_stack::Kept;
 use crate::known_rules::KnownRules;
 use crate::tree;
 use crate::way_table::WayTable;
+use crate::word_pairs::WordPairs;
 use crate::x86_64::prefetch;
 
 /// Stacks whose nodes a thread remembers: 64 KiB, which stay in the second-level cache where the tree's table does not
@@ -26,6 +28,8 @@ pub(crate) struct Shortcuts {
     pub(crate) ways: WayTable,
     nodes: [KnownNode; NODES],
     pub(crate) rules: KnownRules,
+    /// The kept stack's words, if it says so.
+    pub(crate) pairs: WordPairs,
 }
 
 impl Shortcuts {

@@ -10,6 +10,7 @@
 //! 3.3 to 4.1 such frames in each new stack, which took 60 ns.)
 
 use crate::kept_stack::{Frame, Start, Word, read};
+use crate::x86_64::{AllEqual, Pair};
 
 /// Words of a way: a return address for each frame, and some frame pointers.
 const WORDS_MAX: usize = 24;
@@ -60,6 +61,14 @@ impl WayWord {
 }
 
 /// One way, in four cache lines of which most use two. All zero: none.
+///
+/// ```text
+/// words   |s 0|s 1| ... |s n|                 |ret 1 .. |bp 1, ret 1|bp 0, ret 0|
+///          those that stand alone  -->         <--  those of frames that keep the frame pointer below the return address, compared
+///                                                   as one
+/// ```
+///
+/// In both the outermost frame's come first.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Way {
@@ -75,14 +84,16 @@ pub(crate) struct Way {
     code_epoch: u32,
     /// Offset of the highest word, in words.
     span: u16,
-    word_count: u8,
-    /// The program's frame pointer register matters at the start (see [`Frame::needs_bp`]).
-    needs_bp: bool,
-    /// Outermost frame's first.
+    /// Words that stand alone; with [`NEEDS_BP`].
+    singles: u8,
+    pairs: u8,
     words: [WayWord; WORDS_MAX],
 }
 
-const _: () = assert!(size_of::<Way>() == 256);
+/// The program's frame pointer register matters at the start (see [`Frame::needs_bp`]).
+const NEEDS_BP: u8 = 1 << 7;
+
+const _: () = assert!(size_of::<Way>() == 256 && core::mem::offset_of!(Way, words) % size_of::<Pair>() == 0);
 
 /// What a way is made from.
 #[derive(Clone, Copy)]
@@ -124,19 +135,38 @@ impl Way {
         let Some(top) = unwound.frames.last() else { return false };
         let (start, base) = (unwound.start, unwound.base);
         let (mut misfit, mut span) = (0, 0);
+        let mut packed = |word: Word, is_return: bool| {
+            let (packed, rest) = WayWord::new(word, start.sp, is_return);
+            misfit |= rest;
+            span = span.max(packed.0 & OFFSET_MASK);
+            packed
+        };
+        let (mut singles, mut pairs) = (0_u8, 0_u8);
         let mut number = base.words_end;
+        // From both ends: there is room for all, as it is short.
         let mut places = self.words.iter_mut();
         for frame in unwound.frames {
             // A frame's words: where its rule finds the stack pointer, if it must look; the return address; the frame pointer.
             let return_number = frame.words_end.wrapping_sub(1).wrapping_sub(u32::from(frame.has_bp_word));
+            // SAFETY: (1).
+            let word = |number: u32| unsafe { *unwound.words.add(number as usize) };
             while number < frame.words_end {
+                let is_return = number == return_number;
+                if is_return && frame.has_bp_word {
+                    let (of_return, of_bp) = (word(number), word(number.wrapping_add(1)));
+                    if of_bp.address.wrapping_add(8) == of_return.address {
+                        let (Some(upper), Some(lower)) = (places.next_back(), places.next_back()) else {
+                            return false;
+                        };
+                        (*lower, *upper) = (packed(of_bp, false), packed(of_return, true));
+                        pairs = pairs.wrapping_add(1);
+                        number = number.wrapping_add(2);
+                        continue;
+                    }
+                }
                 let Some(place) = places.next() else { return false };
-                // SAFETY: (1).
-                let word = unsafe { *unwound.words.add(number as usize) };
-                let (packed, rest) = WayWord::new(word, start.sp, number == return_number);
-                misfit |= rest;
-                span = span.max(packed.0 & OFFSET_MASK);
-                *place = packed;
+                *place = packed(word(number), is_return);
+                singles = singles.wrapping_add(1);
                 number = number.wrapping_add(1);
             }
         }
@@ -148,8 +178,8 @@ impl Way {
         self.base_index = unwound.base_index as u32;
         self.code_epoch = unwound.code_epoch;
         self.span = span as u16;
-        self.word_count = unwound.words_until(top) as u8;
-        self.needs_bp = top.needs_bp;
+        self.singles = singles | if top.needs_bp { NEEDS_BP } else { 0 };
+        self.pairs = pairs;
         misfit == 0
     }
 
@@ -169,7 +199,7 @@ impl Way {
     ) -> bool {
         if self.start.pc != start.pc
             || self.start.sp != start.sp
-            || (self.needs_bp && self.start.bp != start.bp)
+            || (self.singles & NEEDS_BP != 0 && self.start.bp != start.bp)
             || self.code_epoch != code_epoch
             || self.base_index as usize >= depth
             || start.sp.wrapping_add(usize::from(self.span) << 3) >= high
@@ -184,16 +214,43 @@ impl Way {
         {
             return false;
         }
-        let words = self.words.iter().take(usize::from(self.word_count));
         // SAFETY: (1); no word lies above the highest, which was seen to lie below `high`.
-        words.fold(true, |stands, word| stands & unsafe { word.is_unchanged(start.sp) })
+        let singles = self.singles().fold(true, |stand, word| stand & unsafe { word.is_unchanged(start.sp) });
+        if self.pairs == 0 {
+            return singles;
+        }
+        let pairs = self.pairs().fold(AllEqual::so_far(), |stand, pair| {
+            let [lower, _] = pair.0;
+            // SAFETY: as above; a pair's words lie side by side, the lower one first.
+            unsafe { stand.and_shifted((start.sp, WayWord(lower).offset_bytes()), pair) }
+        });
+        singles & pairs.holds()
+    }
+
+    #[inline(always)]
+    fn singles(&self) -> impl Iterator<Item = &WayWord> {
+        self.words.iter().take(usize::from(self.singles & !NEEDS_BP))
+    }
+
+    #[inline(always)]
+    fn pairs(&self) -> impl Iterator<Item = &Pair> {
+        let pairs = self.words.rchunks_exact(2).take(usize::from(self.pairs));
+        // SAFETY: two words, of which the first lies at a multiple of a pair's size in the way, which is aligned.
+        pairs.map(|pair| unsafe { &*pair.as_ptr().cast::<Pair>() })
     }
 
     /// The frames' return addresses, outermost first.
     pub(crate) fn return_addresses(&self) -> impl Iterator<Item = usize> {
-        let words = self.words.iter().take(usize::from(self.word_count));
+        let of_pairs = self.pairs().map(|&Pair([_, upper])| WayWord(upper));
+        let of_singles = self.singles().copied().filter(|word| word.0 & IS_RETURN != 0);
+        let (mut of_pairs, mut of_singles) = (of_pairs.peekable(), of_singles.peekable());
+        let outer_first = core::iter::from_fn(move || {
+            let offset = |word: &WayWord| word.offset_bytes();
+            // The one that lies higher is further out.
+            let is_pair = of_pairs.peek().map(offset) > of_singles.peek().map(offset);
+            if is_pair { of_pairs.next() } else { of_singles.next() }
+        });
         // The first is the base's own, the start's is in no word.
-        let inner = words.filter(|word| word.0 & IS_RETURN != 0).map(|word| word.value()).skip(1);
-        inner.chain([self.start.pc])
+        outer_first.map(WayWord::value).skip(1).chain([self.start.pc])
     }
 }

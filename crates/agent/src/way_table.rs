@@ -201,6 +201,11 @@ mod tests {
     impl Stack {
         /// `pcs` from the outermost on; the innermost lies at the lower end.
         fn new(pcs: &[usize]) -> Self {
+            Self::with_frame_pointers(pcs, |_| false)
+        }
+
+        /// The same; the frames that are named keep the frame pointer right below their return address.
+        fn with_frame_pointers(pcs: &[usize], keeps: impl Fn(usize) -> bool) -> Self {
             let mut memory = vec![0; pcs.len() * 4 + 4];
             let base = memory.as_ptr() as usize;
             let sp_of = |number: usize| base + (pcs.len() - number) * 32;
@@ -213,6 +218,12 @@ mod tests {
                     memory[(address - base) / 8] = pcs[number - 1];
                     words.push(Word { address, value: pcs[number - 1] });
                 }
+                let has_bp_word = number != 0 && keeps(number);
+                if has_bp_word {
+                    let address = sp_of(number - 1) - 16;
+                    memory[(address - base) / 8] = 0x7000 + number;
+                    words.push(Word { address, value: 0x7000 + number });
+                }
                 frames.push(Frame {
                     pc,
                     sp: sp_of(number),
@@ -222,7 +233,7 @@ mod tests {
                     is_exact: false,
                     needs_bp: false,
                     settles_bp: false,
-                    has_bp_word: false,
+                    has_bp_word,
                 });
             }
             Self { memory, frames, words }
@@ -296,6 +307,40 @@ mod tests {
         assert!(stack.find(&table, start).is_some());
         stack.frames[1].bp = 1;
         assert!(stack.find(&table, start).is_none());
+    }
+
+    #[test]
+    fn frame_pointers_are_words_of_a_way_too() {
+        let pcs: Vec<usize> = (1..=9).map(|number| number * 0x10).collect();
+        for kept in 0..1_usize << 7 {
+            // Frames 2 to 8 are the way's.
+            let keeps = |number: usize| number >= 2 && kept >> (number - 2) & 1 != 0;
+            let mut stack = Stack::with_frame_pointers(&pcs, keeps);
+            let mut table = NO_TABLE;
+            keep(&mut table, &stack.unwound(1, 7));
+            let start = stack.start();
+            let way = stack.find(&table, start).unwrap();
+            assert_eq!(way.return_addresses().collect::<Vec<_>>(), pcs[2..]);
+            for place in 0..stack.memory.len() {
+                let frame = 8 - (place / 4).min(8) + 1;
+                let is_the_ways =
+                    (2..9).contains(&frame) && (place % 4 == 3 || place % 4 == 2 && keeps(frame));
+                stack.memory[place] ^= 1;
+                assert_eq!(stack.find(&table, start).is_none(), is_the_ways, "{kept:#b}, word {place}");
+                stack.memory[place] ^= 1;
+            }
+        }
+        // Elsewhere than below the return address it is a word of its own.
+        let mut stack = Stack::with_frame_pointers(&pcs, |number| number == 5);
+        let number = stack.words.iter().position(|word| word.value == 0x7005).unwrap();
+        stack.words[number].address -= 8;
+        let place = (stack.words[number].address - stack.memory.as_ptr() as usize) / 8;
+        stack.memory[place] = 0x7005;
+        let mut table = NO_TABLE;
+        keep(&mut table, &stack.unwound(1, 7));
+        assert!(stack.find(&table, stack.start()).is_some());
+        stack.memory[place] ^= 1;
+        assert!(stack.find(&table, stack.start()).is_none());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod byte_reader;
 mod call_frame;
+mod equal_pairs;
 mod equal_words;
 mod exec_lists;
 mod expression;
@@ -18,6 +19,7 @@ pub(crate) mod weak_symbols;
 
 pub use byte_reader::SEGMENTS_MAX;
 pub use call_frame::EhFrameHdr;
+pub(crate) use equal_pairs::{AllEqual, Pair};
 pub(crate) use equal_words::equal_words;
 pub(crate) use ordered_time::{Late, wait_for_loads};
 pub(crate) use prefetch::prefetch;
