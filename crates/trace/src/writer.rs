@@ -2,14 +2,12 @@
 
 mod circular;
 mod in_order;
+mod new_file;
 mod packed;
 mod second_thread;
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::io::{self, Write};
 
 use crate::blocks::block_columns;
 use crate::chunk::{
@@ -88,25 +86,6 @@ impl<T: Entry> Pending<T> {
     fn add(&mut self, entry: &T) {
         entry.put(&mut self.bytes);
         self.count += 1;
-    }
-}
-
-impl TraceWriter<BufWriter<File>> {
-    /// Makes a file of mode 0600 and begins it. An existing one is an error unless `overwrite`; a symbolic link is one always.
-    ///
-    /// # Errors
-    /// The operating system's, for making or writing the file.
-    pub fn create(path: &Path, overwrite: bool) -> Result<Self> {
-        const O_NOFOLLOW: i32 = 0o400_000;
-        let mut options = OpenOptions::new();
-        options.write(true).mode(0o600).custom_flags(O_NOFOLLOW);
-        if overwrite {
-            options.create(true).truncate(true);
-        } else {
-            options.create_new(true);
-        }
-        let file = options.open(path).map_err(|source| Error::Io { action: "making the file", source })?;
-        Self::new(BufWriter::with_capacity(1 << 18, file))
     }
 }
 

@@ -1,9 +1,10 @@
 //! The program under heapr is the program without it: name, place, arguments, output, status.
 
-use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::fs::{self, Permissions};
+use std::io::Read as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use heapr_trace::ProcessOrigin;
@@ -156,9 +157,30 @@ fn an_output_that_cannot_be_written_stops_before_the_program_starts() {
     }
     assert_eq!(fs::read_to_string(folder.path().join("there.heapr")).unwrap(), "mine");
     assert!(!folder.path().join("elsewhere").exists());
+}
+
+#[test]
+fn a_file_that_is_overwritten_gives_way_to_a_private_one_and_stays_for_who_reads_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path().join("there.heapr");
+    fs::write(&there, "mine").unwrap();
+    fs::set_permissions(&there, Permissions::from_mode(0o644)).unwrap();
+    let mut reader = fs::File::open(&there).unwrap();
     let outcome = heapr(folder.path(), &["run", "--quiet", "-f", "-o", "there.heapr", "--", "true"]);
     assert_eq!(outcome.status, 0, "{}", outcome.stderr);
-    assert!(fs::metadata(folder.path().join("there.heapr")).unwrap().len() > 4);
+    let made = fs::metadata(&there).unwrap();
+    assert!(made.len() > 4 && made.permissions().mode() & 0o777 == 0o600, "{made:?}");
+    let mut read = String::new();
+    reader.read_to_string(&mut read).unwrap();
+    assert_eq!(read, "mine");
+    // What is no regular file is written to.
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let end = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().unwrap();
+    let outcome = heapr(folder.path(), &["run", "--quiet", "-f", "-o", "pipe", "--", "true"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
+    let came = end.wait_with_output().unwrap().stdout;
+    assert!(came.starts_with(b"HEAPRTRC") && fs::metadata(&pipe).unwrap().file_type().is_fifo());
 }
 
 #[test]
