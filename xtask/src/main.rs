@@ -29,6 +29,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   soak snapshot [MINUTES]  a session in snapshot mode on a server at work: the recorder's memory
   bench overhead [--rounds N] [--only PROGRAM,…]
                          time added by heapr and by heaptrack, bytes per event
+  bench disabled [--rounds N] [--only PROGRAM,…]
+                         the agent loaded but switched off, against no agent
   bench attach           speed of programs after a detach, and attached to against started
   bench scaling          the agent's time per event with one thread and with four
   bench report           heapr report against heaptrack_print on the same run

@@ -2,6 +2,7 @@
 
 mod attach;
 mod billion;
+mod disabled;
 mod inputs;
 mod live_blocks;
 mod measured_run;
@@ -9,6 +10,7 @@ mod overhead;
 mod reports;
 mod scaling;
 mod snapshots;
+mod spread;
 mod table;
 mod view;
 
@@ -20,6 +22,7 @@ pub(crate) use measured_run::measure;
 pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
     match what {
         ["overhead", options @ ..] => print(&overhead::run(&overhead::Options::parse(options)?)?),
+        ["disabled", options @ ..] => print(&disabled::run(&overhead::Options::parse(options)?)?),
         ["attach", only @ ..] => print(&attach::run(only)?),
         ["scaling"] => print(&scaling::run()?),
         ["report"] => print(&reports::run()?),
@@ -47,6 +50,7 @@ fn write_all() -> anyhow::Result<()> {
     let parts = [
         machine()?,
         overhead::run(&overhead::Options::default())?,
+        disabled::run(&overhead::Options::default())?,
         scaling::run()?,
         reports::run()?,
         snapshots::run()?,
