@@ -47,7 +47,7 @@ pub(crate) fn tag(kept: &mut Kept, start: Start, range: StackRange) -> Tag {
     if kept.finds_by_return { tag_with_return(kept, start, range) } else { Tag::of(start, 0) }
 }
 
-#[inline(always)]
+#[inline(never)]
 fn tag_with_return(kept: &mut Kept, start: Start, range: StackRange) -> Tag {
     let Some(innermost) = kept.innermost.get_mut(rules::hash(start.pc as u64) % INNERMOST) else {
         return Tag::of(start, 0);
