@@ -61,6 +61,7 @@ victims! {
     fork_children: "fork_children.c",
     fork_threads: "fork_threads.c",
     frame_pointer_reused: "frame_pointer_reused.c",
+    take_turns: "take_turns.c",
     frame_shapes: "frame_shapes.c",
     frames_of_one_size: "frames_of_one_size.c",
     grows: "grows.c",
