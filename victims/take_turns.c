@@ -1,4 +1,4 @@
-// Four stacks take turns, again and again, in a function that is reached by one of three ways which differ in a single return address: what is
+// Four stacks of other sizes take turns, again and again, in a function that is reached by one of three ways which differ in a single return address: what is
 // remembered of one must not be believed of the next. With frame pointers and without.
 // variant: -O2 -fno-omit-frame-pointer
 // variant: -O2 -fomit-frame-pointer
@@ -17,31 +17,40 @@ VICTIM static void victim_leaf(int size) {
     free(block);
     sink++;
 }
-VICTIM static void victim_a(void) { victim_leaf(261); sink++; }
-VICTIM static void victim_b(void) { victim_leaf(262); sink++; }
-VICTIM static void victim_c(void) { victim_leaf(263); sink++; }
-VICTIM static void victim_d(void) { victim_leaf(264); sink++; }
-VICTIM static void victim_turns(int count) {
-    for (volatile int turn = 0; turn < count; turn++) {
-        victim_a();
-        victim_b();
-        victim_c();
-        victim_d();
+// Frames of other sizes: else the one is repaired into the other.
+#define TAKES_TURN(name, words)            \
+    VICTIM static void name(int size) {    \
+        volatile long room[words];         \
+        room[size % (words)] = size;       \
+        victim_leaf(size);                 \
+        sink += (int)room[size % (words)]; \
     }
+TAKES_TURN(victim_a, 2)
+TAKES_TURN(victim_b, 8)
+TAKES_TURN(victim_c, 16)
+TAKES_TURN(victim_d, 32)
+VICTIM static void victim_turns(int count, int first) {
+    for (volatile int turn = 0; turn < count * 4; turn++)
+        switch ((turn + first) % 4) {
+        case 0: victim_a(261); break;
+        case 1: victim_b(262); break;
+        case 2: victim_c(263); break;
+        default: victim_d(264);
+        }
 }
-VICTIM static void victim_middle(int count) { victim_turns(count); sink++; }
-VICTIM static void victim_left(int count) { victim_middle(count); sink++; }
-VICTIM static void victim_right(int count) { victim_middle(count); sink++; }
-VICTIM static void victim_straight(int count) { victim_middle(count); sink++; }
+VICTIM static void victim_middle(int count, int first) { victim_turns(count, first); sink++; }
+VICTIM static void victim_left(int count, int first) { victim_middle(count, first); sink++; }
+VICTIM static void victim_right(int count, int first) { victim_middle(count, first); sink++; }
+VICTIM static void victim_straight(int count, int first) { victim_middle(count, first); sink++; }
 VICTIM static void victim_outer(int round) {
-    // Of each length, so that the next way comes in any state of what is remembered.
-    int count = 1 + round / 3 % 79;
+    // Of each length, and each of the four at first, so that the next way comes in any state of what is remembered.
+    int count = 1 + round / 3 % 79, first = round / 5;
     if (round % 3 == 0)
-        victim_left(count);
+        victim_left(count, first);
     else if (round % 3 == 1)
-        victim_right(count);
+        victim_right(count, first);
     else
-        victim_straight(count);
+        victim_straight(count, first);
     sink++;
 }
 
