@@ -28,11 +28,35 @@ const FRAMES_MAX: usize = 128;
 pub(crate) struct WordPairs {
     /// Address that the offsets are counted from.
     anchor: usize,
-    pairs: [Pair; PAIRS_MAX],
-    pair_offsets: [u32; PAIRS_MAX],
-    singles: [usize; SINGLES_MAX],
-    single_offsets: [u32; SINGLES_MAX],
+    pairs: Laid<Pair, PAIRS_MAX>,
+    singles: Laid<usize, SINGLES_MAX>,
     ends: [Ends; FRAMES_MAX],
+}
+
+/// Values, and how many bytes above the anchor each lies.
+#[derive(Debug)]
+#[repr(C)]
+struct Laid<T, const MAX: usize> {
+    values: [T; MAX],
+    offsets_bytes: [u32; MAX],
+}
+
+impl<T, const MAX: usize> Laid<T, MAX> {
+    /// Adds one to the first `count`. `None`: there is no place for it, or it lies too far away.
+    fn put(&mut self, count: &mut u8, value: T, offset_bytes: usize) -> Option<()> {
+        let number = usize::from(*count);
+        *self.offsets_bytes.get_mut(number)? = u32::try_from(offset_bytes).ok()?;
+        *self.values.get_mut(number)? = value;
+        *count = count.checked_add(1)?;
+        Some(())
+    }
+
+    /// The first `count`, with their offsets.
+    #[inline(always)]
+    fn first(&self, count: u8) -> impl Iterator<Item = (&T, usize)> {
+        let offsets_bytes = self.offsets_bytes.iter().map(|&offset_bytes| offset_bytes as usize);
+        self.values.iter().zip(offsets_bytes).take(usize::from(count))
+    }
 }
 
 /// How many pairs and singles there are up to the end of a frame's words.
@@ -50,49 +74,35 @@ impl WordPairs {
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn lay_out(&mut self, frames: &[Frame], words: *const Word) -> bool {
-        let Some(top) = frames.last() else { return false };
-        self.anchor = top.sp;
-        let offset = |address: usize| u32::try_from(address.wrapping_sub(top.sp));
+        // SAFETY: (1).
+        unsafe { self.lay(frames, words) }.is_some_and(|ends| ends.pairs >= ends.singles)
+    }
+
+    /// How many there are of the whole stack.
+    unsafe fn lay(&mut self, frames: &[Frame], words: *const Word) -> Option<Ends> {
+        self.anchor = frames.last()?.sp;
+        let above = |anchor: usize, word: Word| word.address.wrapping_sub(anchor);
         let (mut first, mut ends) = (0_usize, Ends::default());
-        for (number, frame) in frames.iter().enumerate() {
+        for (frame, place) in frames.iter().zip(&mut self.ends) {
             let end = frame.words_end as usize;
             while first < end {
-                // SAFETY: (1).
+                // SAFETY: (1) of `lay_out`.
                 let word = unsafe { *words.add(first) };
-                let next = first.wrapping_add(1);
-                // SAFETY: (1).
-                let below = (next < end).then(|| unsafe { *words.add(next) });
-                let neighbour = below.filter(|below| below.address.wrapping_add(8) == word.address);
-                if let Some(below) = neighbour {
-                    let places = (
-                        self.pairs.get_mut(usize::from(ends.pairs)),
-                        self.pair_offsets.get_mut(usize::from(ends.pairs)),
-                    );
-                    let ((Some(pair), Some(place)), Ok(offset)) = (places, offset(below.address)) else {
-                        return false;
-                    };
-                    *pair = Pair([below.value as u64, word.value as u64]);
-                    *place = offset;
-                    ends.pairs = ends.pairs.wrapping_add(1);
-                    first = next.wrapping_add(1);
-                } else {
-                    let places = (
-                        self.singles.get_mut(usize::from(ends.singles)),
-                        self.single_offsets.get_mut(usize::from(ends.singles)),
-                    );
-                    let ((Some(single), Some(place)), Ok(offset)) = (places, offset(word.address)) else {
-                        return false;
-                    };
-                    *single = word.value;
-                    *place = offset;
-                    ends.singles = ends.singles.wrapping_add(1);
-                    first = next;
+                first = first.wrapping_add(1);
+                // SAFETY: as above.
+                let next = (first < end).then(|| unsafe { *words.add(first) });
+                match next.filter(|next| next.address.wrapping_add(8) == word.address) {
+                    Some(below) => {
+                        let pair = Pair([below.value as u64, word.value as u64]);
+                        self.pairs.put(&mut ends.pairs, pair, above(self.anchor, below))?;
+                        first = first.wrapping_add(1);
+                    }
+                    None => self.singles.put(&mut ends.singles, word.value, above(self.anchor, word))?,
                 }
             }
-            let Some(place) = self.ends.get_mut(number) else { return false };
             *place = ends;
         }
-        ends.pairs >= ends.singles
+        (frames.len() <= FRAMES_MAX).then_some(ends)
     }
 
     /// Whether the words from a frame outwards are as they were, its number counted from the outer end.
@@ -103,15 +113,14 @@ impl WordPairs {
     #[inline(always)]
     pub(crate) unsafe fn stand(&self, frame_index: usize) -> bool {
         let Some(&ends) = self.ends.get(frame_index) else { return false };
-        let pairs = self.pairs.iter().zip(&self.pair_offsets).take(usize::from(ends.pairs));
         // SAFETY: (1), (2): both words of a pair were read.
-        let of_pairs = pairs.fold(AllEqual::so_far(), |so_far, (pair, &offset)| unsafe {
-            so_far.and((self.anchor, offset as usize), pair)
-        });
-        let singles = self.singles.iter().zip(&self.single_offsets).take(usize::from(ends.singles));
-        let differing = singles.fold(0, |differing, (&single, &offset)| {
+        let of_pairs =
+            self.pairs.first(ends.pairs).fold(AllEqual::so_far(), |so_far, (pair, offset_bytes)| unsafe {
+                so_far.and((self.anchor, offset_bytes), pair)
+            });
+        let differing = self.singles.first(ends.singles).fold(0, |differing, (&single, offset_bytes)| {
             // SAFETY: (1), (2).
-            differing | (unsafe { read(self.anchor.wrapping_add(offset as usize)) } ^ single)
+            differing | (unsafe { read(self.anchor.wrapping_add(offset_bytes)) } ^ single)
         });
         of_pairs.holds() && differing == 0
     }

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 
+use super::spread::Spread;
+
 /// Names in the environment what is preloaded into the command, and not into the process that measures it. (By `env` it would be one program
 /// more, a millisecond of the shortest program's thirty.)
 pub(crate) const MEASURED_PRELOAD: &str = "MEASURED_PRELOAD";
@@ -93,11 +95,7 @@ impl MeasuredRun {
 
 /// The median of each number.
 pub(crate) fn median(costs: &[Cost]) -> Cost {
-    let middle = |number: fn(&Cost) -> f64| {
-        let mut numbers: Vec<f64> = costs.iter().map(number).collect();
-        numbers.sort_by(f64::total_cmp);
-        numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)
-    };
+    let middle = |number: fn(&Cost) -> f64| Spread::of(costs.iter().map(number)).median;
     Cost {
         wall_s: middle(|cost| cost.wall_s),
         cpu_s: middle(|cost| cost.cpu_s),

@@ -122,6 +122,7 @@ fn trace_path(folder: &Path, program: &Program) -> String {
     folder.join(format!("{}.heapr", program.name)).display().to_string()
 }
 
+/// The command of a program in a mode, and its environment. `heapr` is asked for in its own mode alone.
 pub(super) fn under(
     mode: Mode,
     program: &Program,
