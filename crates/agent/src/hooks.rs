@@ -460,6 +460,20 @@ macro_rules! slots {
             )*
             bypass_mappings();
         }
+
+        /// Calls `visit` with the name of every trampoline that [`bypass`] has pointed at the real function.
+        pub(crate) fn for_each_bypassed(visit: &mut dyn FnMut(&[u8])) {
+            $(
+                if REAL.$name.address() != 0 {
+                    visit(REAL.$name.name);
+                }
+            )*
+            for (real, names) in [(&MMAP, &[&b"mmap"[..], b"mmap64"][..]), (&MREMAP, &[b"mremap"])] {
+                if real.address() != 0 {
+                    names.iter().for_each(|name| visit(name));
+                }
+            }
+        }
     };
 }
 

@@ -49,6 +49,7 @@ mod sandbox;
 mod shortcut;
 mod stack;
 mod start;
+mod step_aside;
 mod thread;
 mod tree;
 mod verify;

@@ -101,8 +101,8 @@ pub(crate) struct Symbol {
     name: u32,
     info: u8,
     other: u8,
-    section: u16,
-    value: usize,
+    pub(crate) section: u16,
+    pub(crate) value: usize,
     size: u64,
 }
 
@@ -151,7 +151,13 @@ impl Dynamic {
 
     /// Address of the function or object that the module defines under this name; 0 if it does not.
     pub(crate) fn find(&self, name: &[u8]) -> usize {
-        let symbol = if self.gnu_hash != 0 {
+        // SAFETY: an entry of the module's table of symbols.
+        self.find_entry(name).map_or(0, |entry| self.address_of(unsafe { entry.read() }))
+    }
+
+    /// Where the table of symbols defines this name.
+    pub(crate) fn find_entry(&self, name: &[u8]) -> Option<*const Symbol> {
+        let index = if self.gnu_hash != 0 {
             // SAFETY: the loader has resolved symbols through this table itself.
             unsafe { self.find_gnu(name) }
         } else if self.hash != 0 {
@@ -160,7 +166,7 @@ impl Dynamic {
         } else {
             None
         };
-        symbol.map_or(0, |symbol| self.address_of(symbol))
+        index.map(|index| (self.symbols as *const Symbol).wrapping_add(index as usize))
     }
 
     fn address_of(&self, symbol: Symbol) -> usize {
@@ -197,11 +203,11 @@ impl Dynamic {
 
     /// # Safety
     /// 1. As [`Self::symbol`].
-    unsafe fn defines(&self, index: u32, name: &[u8]) -> Option<Symbol> {
+    unsafe fn defines(&self, index: u32, name: &[u8]) -> bool {
         // SAFETY: (1).
         let symbol = unsafe { self.symbol(index) };
         // SAFETY: (1).
-        (symbol.section != 0 && symbol.value != 0 && unsafe { self.is_named(symbol, name) }).then_some(symbol)
+        symbol.section != 0 && symbol.value != 0 && unsafe { self.is_named(symbol, name) }
     }
 
     /// Compared here, without the C library's functions: see [`find_after_agent_uncalled`].
@@ -222,7 +228,7 @@ impl Dynamic {
 
     /// # Safety
     /// 1. `gnu_hash` is the module's DT_GNU_HASH table.
-    unsafe fn find_gnu(&self, name: &[u8]) -> Option<Symbol> {
+    unsafe fn find_gnu(&self, name: &[u8]) -> Option<u32> {
         let hash =
             name.iter().fold(5381_u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
         let table = self.gnu_hash as *const u32;
@@ -240,10 +246,8 @@ impl Dynamic {
             let chains = buckets.add(bucket_count as usize);
             loop {
                 let chain = *chains.add((index - first_symbol) as usize);
-                if chain | 1 == hash | 1
-                    && let Some(symbol) = self.defines(index, name)
-                {
-                    return Some(symbol);
+                if chain | 1 == hash | 1 && self.defines(index, name) {
+                    return Some(index);
                 }
                 if chain & 1 != 0 {
                     return None;
@@ -255,7 +259,7 @@ impl Dynamic {
 
     /// # Safety
     /// 1. `hash` is the module's DT_HASH table.
-    unsafe fn find_sysv(&self, name: &[u8]) -> Option<Symbol> {
+    unsafe fn find_sysv(&self, name: &[u8]) -> Option<u32> {
         let hash = name.iter().fold(0_u32, |hash, &byte| {
             let hash = (hash << 4).wrapping_add(u32::from(byte));
             let high = hash & 0xf000_0000;
@@ -270,8 +274,8 @@ impl Dynamic {
             }
             let mut index = *table.add(2 + (hash % bucket_count) as usize);
             while index != 0 && index < chain_count {
-                if let Some(symbol) = self.defines(index, name) {
-                    return Some(symbol);
+                if self.defines(index, name) {
+                    return Some(index);
                 }
                 index = *table.add(2 + bucket_count as usize + index as usize);
             }
@@ -317,6 +321,20 @@ pub(crate) fn find_after_agent(name: &[u8]) -> usize {
             found = info.dynamic().map_or(0, |dynamic| dynamic.find(name));
         }
         found != 0
+    });
+    found
+}
+
+/// The dynamic section of the agent itself.
+pub(crate) fn agent() -> Option<Dynamic> {
+    let own = agent as *const () as usize;
+    let mut found = None;
+    for_each_module(&mut |info| {
+        let is_agent = info.contains(own);
+        if is_agent {
+            found = info.dynamic();
+        }
+        is_agent
     });
     found
 }

@@ -14,7 +14,7 @@ use crate::bounds;
 use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
 use crate::real::REAL;
 use crate::x86_64::weak_symbols;
-use crate::{exec, flagged, foreign, hooks, link_map, modules, thread};
+use crate::{exec, flagged, foreign, hooks, link_map, modules, step_aside, thread};
 
 /// Environment variable with `pid:descriptor` of the recorder's pool.
 const SESSION_VARIABLE: &[u8] = b"HEAPR_SESSION=";
@@ -40,7 +40,10 @@ pub(crate) fn start() {
     match outcome {
         // Release: pairs with nothing but the thread creation that follows; the table above is complete.
         Ok(()) => AGENT.state.store(ACTIVE, Release),
-        Err(reason) => AGENT.disable(reason),
+        Err(reason) => {
+            AGENT.disable(reason);
+            step_aside::step_aside();
+        }
     }
 }
 

@@ -96,6 +96,7 @@ victims! {
     stack_overflow: "stack_overflow.c",
     static_program: "static_program.c",
     strict_seccomp: "strict_seccomp.c",
+    switched_off: "switched_off.c",
     threads_at_exit: "threads_at_exit.c",
     threads_idle: "threads_idle.c",
     threads_thousands: "threads_thousands.c",
