@@ -49,14 +49,14 @@ impl WayWord {
         ((self.0 & OFFSET_MASK) << 3) as usize
     }
 
-    /// Whether the word has the value that was read.
+    /// The bits in which the word is not what was read: 0 if it is.
     ///
     /// # Safety
     /// 1. The word is readable.
     #[inline(always)]
-    unsafe fn is_unchanged(self, start_sp: usize) -> bool {
+    unsafe fn changes(self, start_sp: usize) -> usize {
         // SAFETY: (1).
-        unsafe { read(start_sp.wrapping_add(self.offset_bytes())) == self.value() }
+        unsafe { read(start_sp.wrapping_add(self.offset_bytes())) ^ self.value() }
     }
 }
 
@@ -215,7 +215,8 @@ impl Way {
             return false;
         }
         // SAFETY: (1); no word lies above the highest, which was seen to lie below `high`.
-        let singles = self.singles().fold(true, |stand, word| stand & unsafe { word.is_unchanged(start.sp) });
+        let singles =
+            self.singles().fold(0, |changes, word| changes | unsafe { word.changes(start.sp) }) == 0;
         if self.pairs == 0 {
             return singles;
         }
