@@ -24,7 +24,7 @@ use crate::event_clock::Region;
 use crate::modules::{self, Module, ModuleSink};
 use crate::process::AGENT;
 use crate::start;
-use crate::thread::{Level, Scope};
+use crate::thread::{Lent, Level, Scope};
 
 /// Makes sure that a record of `words` fits into the level's buffer. `false`: it is lost (and counted).
 #[inline(always)]
@@ -188,44 +188,52 @@ pub(crate) fn write_short<const N: usize>(level: &mut Level, address: usize, pac
     }
     let alloc_bit = if N == 0 { 0 } else { SHORT_ALLOC };
     // SAFETY: as in `publish`.
-    let (header, first) = unsafe { (&*level.header, level.words.add(level.cursor as usize)) };
-    header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
+    let place = |level: &Level| unsafe { (&*level.header, level.words, level.cursor) };
+    // A free, which would have to save them, has no registers for what can be read again.
+    let held = place(level);
+    let place = |level: &Level| if N == 0 { place(level) } else { held };
+    let (header, _, cursor) = held;
+    header.published.store((cursor * 8) | PUBLISHED_BUSY, Relaxed);
     core::sync::atomic::compiler_fence(SeqCst);
     let found = AGENT.clock.expected_ticks(&level.clock, Region::of(address as u64));
     let found = found
         .and_then(|ticks| Some((ticks, short_word0(alloc_bit, address as u64, ticks, level.last_ticks)?)));
+    let (header, words, cursor) = place(level);
     let Some((ticks, word0)) = found else {
-        header.published.store(level.cursor * 8, Release);
+        header.published.store(cursor * 8, Release);
         return false;
     };
     // SAFETY: N + 1 words fit between cursor and limit.
     unsafe {
+        let first = words.add(cursor as usize);
         put(first, [word0]);
         put(first.add(1), packed);
     }
     level.last_ticks = ticks;
-    level.cursor = level.cursor.wrapping_add(N as u32 + 1);
+    let cursor = cursor.wrapping_add(N as u32 + 1);
+    level.cursor = cursor;
     // Release: pairs with the recorder's Acquire of `published`.
-    header.published.store((level.cursor * 8) | level.closing, Release);
+    header.published.store((cursor * 8) | level.closing, Release);
     true
 }
 
 /// A new block of the program's main heap.
 #[inline(always)]
-pub(crate) fn alloc_of_malloc(scope: &mut Scope, address: usize, size: usize, node: u32) {
+pub(crate) fn alloc_of_malloc(scope: &mut Scope, address: usize, size: u32, node: u32) {
     let level = scope.level();
-    let packed = (size as u64) << 32 | u64::from(node);
-    if size <= u32::MAX as usize && write_short(level, address, [packed]) {
+    let packed = u64::from(size) << 32 | u64::from(node);
+    if write_short(level, address, [packed]) {
         level.last_address = address;
     } else {
-        alloc(scope, HEAP_MALLOC, address, size, node);
+        alloc(scope.lend(), HEAP_MALLOC, address, size as usize, node);
     }
 }
 
 /// A new block.
 #[cold]
 #[inline(never)]
-pub(crate) fn alloc(scope: &mut Scope, heap: u8, address: usize, size: usize, node: u32) {
+pub(crate) fn alloc(lent: Lent, heap: u8, address: usize, size: usize, node: u32) {
+    let scope = &mut *lent.scope();
     if !ensure_room(scope, 4) {
         return;
     }

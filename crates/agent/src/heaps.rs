@@ -139,7 +139,7 @@ pub(crate) unsafe extern "C" fn alloc(
     }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     let node = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
-    events::alloc(&mut scope, number, block as usize, size, node);
+    events::alloc(scope.lend(), number, block as usize, size, node);
 }
 
 /// `heapr_heap_free`.

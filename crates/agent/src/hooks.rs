@@ -9,7 +9,9 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-use heapr_wire::{FLAG_STACK_ALLOC, FLAG_STACK_FREE, FLAG_STACK_REALLOC, HEAP_MALLOC, HEAP_MMAP};
+use heapr_wire::{
+    FLAG_STACK_ALLOC, FLAG_STACK_FREE, FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL, HEAP_MALLOC, HEAP_MMAP,
+};
 
 use crate::events;
 use crate::kept_stack::Start;
@@ -62,12 +64,38 @@ pub(crate) fn stack_for(scope: &mut Scope, caller: Caller, flag: u32) -> u32 {
 /// Records a new block, or a failed call.
 #[inline(always)]
 pub(crate) fn allocated(block: Pointer, size: usize, caller: Caller) {
+    if !allocated_plainly(block, size, caller) {
+        allocated_in_general(block, size, caller.entry_sp, caller.bp);
+    }
+}
+
+/// Records a new block, if nothing about it is special. `false`: it was not recorded.
+#[inline(always)]
+fn allocated_plainly(block: Pointer, size: usize, caller: Caller) -> bool {
+    let Some(mut scope) = Scope::enter_plainly(caller.sp()) else { return false };
+    let Some(pool) = AGENT.pool() else { return false };
+    let flags = pool.control().flags.load(Relaxed);
+    if flags & (FLAG_STACK_ALLOC | FLAG_STACK_SPECIAL) != FLAG_STACK_ALLOC
+        || block.is_null()
+        || size > u32::MAX as usize
+    {
+        return false;
+    }
+    let node = stack::capture_plainly(&mut scope, caller.start());
+    events::alloc_of_malloc(&mut scope, block as usize, size as u32, node);
+    true
+}
+
+#[cold]
+#[inline(never)]
+extern "C" fn allocated_in_general(block: Pointer, size: usize, entry_sp: *const usize, bp: usize) {
+    let caller = Caller::new(entry_sp, bp);
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     let node = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
     if block.is_null() {
         events::failed(&mut scope, size, node);
     } else {
-        events::alloc_of_malloc(&mut scope, block as usize, size, node);
+        events::alloc(scope.lend(), HEAP_MALLOC, block as usize, size, node);
     }
 }
 
@@ -369,7 +397,7 @@ pub(crate) unsafe extern "C" fn after_mmap(mapping: usize, size: usize, entry_sp
     if mapping == MAP_FAILED {
         events::failed(&mut scope, size, node);
     } else {
-        events::alloc(&mut scope, HEAP_MMAP, mapping, size, node);
+        events::alloc(scope.lend(), HEAP_MMAP, mapping, size, node);
     }
 }
 

@@ -101,18 +101,19 @@ pub(crate) struct Kept {
     pub(crate) node: u32,
     /// Null at first, and at the levels of signal handlers.
     pub(crate) shortcuts: *mut Shortcuts,
-    /// The way that was found last (it is only compared), how often in a row, and at which capture.
+    /// The way of the last stack, if it went a recent one's (it is only compared), and the capture since which all stacks went it.
     pub(crate) last_way: *const Way,
-    pub(crate) last_way_count: u32,
     pub(crate) last_way_capture: u32,
-    /// How often its words were compared for a recent way since it is kept, and whether they are laid out in pairs.
-    pub(crate) compared_count: u32,
-    pub(crate) is_in_pairs: bool,
+    /// How its words are compared for a recent way: see [`crate::recent_way`].
+    pub(crate) comparing: u32,
     /// Ways that were asked for lately and not found, less those that were found; and what follows from it.
     pub(crate) way_misses: u32,
     pub(crate) finds_by_return: bool,
     pub(crate) innermost: [Innermost; INNERMOST],
+    /// The epoch of the rules and ways that the level remembers.
     pub(crate) code_epoch: u32,
+    /// The same if a stack is kept, and can be proven; else 0.
+    pub(crate) proof_epoch: u32,
     pub(crate) capture_count: u32,
     /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.
     pub(crate) is_unprovable: bool,
@@ -125,15 +126,12 @@ impl Kept {
         if self.capacity == 0 {
             self.grow(0, 0);
         }
-        if Shortcuts::is_there(self) {
-            // SAFETY: a table of this level alone, which is never unmapped.
-            unsafe { (*self.shortcuts).ways.prepare() };
-        }
+        let _ = Shortcuts::is_there(self);
     }
 
     /// Drops the kept stack.
     pub(crate) fn forget(&mut self) {
-        self.depth = 0;
+        (self.depth, self.proof_epoch) = (0, 0);
     }
 
     /// Gives each kept frame the hash of its path.
@@ -199,6 +197,39 @@ impl Kept {
         true
     }
 
+    /// Whether any of `words[..count]` no longer has its value.
+    ///
+    /// # Safety
+    /// 1. `count` words are kept.
+    /// 2. They are readable.
+    #[inline(always)]
+    pub(crate) unsafe fn is_any_changed(&self, count: usize) -> bool {
+        let mut differing = 0;
+        // SAFETY: (1), (2).
+        unsafe {
+            let mut word = self.words;
+            let mut left = count;
+            while left >= 4 {
+                let [a, b, c, d] = [*word, *word.add(1), *word.add(2), *word.add(3)];
+                differing |= (read(a.address) ^ a.value)
+                    | (read(b.address) ^ b.value)
+                    | (read(c.address) ^ c.value)
+                    | (read(d.address) ^ d.value);
+                word = word.add(4);
+                left -= 4;
+            }
+            if left & 2 != 0 {
+                let [a, b] = [*word, *word.add(1)];
+                differing |= (read(a.address) ^ a.value) | (read(b.address) ^ b.value);
+                word = word.add(2);
+            }
+            if left & 1 != 0 {
+                differing |= read((*word).address) ^ (*word).value;
+            }
+        }
+        differing != 0
+    }
+
     /// Index plus one of the innermost word of `words[..count]` that no longer has its value; 0 if all have.
     #[inline(always)]
     pub(crate) unsafe fn first_change(&self, count: usize) -> usize {
@@ -250,9 +281,13 @@ pub(crate) unsafe fn read(address: usize) -> usize {
 pub(crate) fn is_within(kept: &Kept, range: StackRange) -> bool {
     // SAFETY: only asked with a kept stack; a frame without words has no first one and reads nothing.
     let outermost = unsafe { *kept.words };
-    kept.depth == 1
-        || outermost.address < range.high
-        || outermost.address.wrapping_sub(range.low) > RANGE_SPAN
+    outermost.address < range.high || is_without_words_or_elsewhere(kept.depth, outermost.address, range.low)
+}
+
+#[cold]
+#[inline(never)]
+fn is_without_words_or_elsewhere(depth: usize, outermost_avma: usize, low: usize) -> bool {
+    depth == 1 || outermost_avma.wrapping_sub(low) > RANGE_SPAN
 }
 
 /// An outermost word further than this from the current range is on another stack than the current one.
@@ -297,6 +332,8 @@ mod tests {
                         // SAFETY: `count` words are kept.
                         let found = unsafe { kept.first_change(asked) };
                         assert_eq!(found, expected, "{asked} of {count}: {changed:?}");
+                        // SAFETY: as above.
+                        assert_eq!(unsafe { kept.is_any_changed(asked) }, expected != 0);
                     }
                     for place in changed.into_iter().flatten() {
                         memory[place] = place * 7 + 1;

@@ -374,7 +374,9 @@ pub(crate) fn forget_unloaded(sink: &mut dyn ModuleSink) {
 /// Code addresses may have changed their meaning: kept stacks and rules are void.
 fn forget_code() {
     rules::forget_all();
-    AGENT.code_epoch.fetch_add(1, Relaxed);
+    // 0 is no epoch: see `Kept::proof_epoch`.
+    let next = |epoch: u32| Some(epoch.wrapping_add(1).max(1));
+    let _ = AGENT.code_epoch.fetch_update(Relaxed, Relaxed, next);
 }
 
 impl Module {

@@ -44,11 +44,12 @@ pub(crate) unsafe fn hash_fresh(kept: &mut Kept, base: usize, fresh: usize) {
 /// as lost again.
 #[inline(always)]
 pub(crate) fn enter(kept: &mut Kept, shared: usize) {
-    (kept.compared_count, kept.is_in_pairs) = (0, false);
+    (kept.comparing, kept.last_way) = (0, core::ptr::null());
     kept.node = if kept.depth == 0 { tree::ROOT } else { of(kept, shared) };
     if kept.node == tree::ROOT {
         kept.depth = 0;
     }
+    kept.proof_epoch = if kept.depth == 0 || kept.is_unprovable { 0 } else { kept.code_epoch };
 }
 
 /// The node of the kept stack, of which the outer `shared` frames have nodes.

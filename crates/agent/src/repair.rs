@@ -24,7 +24,7 @@ use crate::events;
 use crate::kept_stack::{Frame, Kept, Start, Word, read};
 use crate::modules;
 use crate::shortcut::Shortcuts;
-use crate::thread::Scope;
+use crate::thread::Lent;
 use crate::x86_64::{Rule, Step};
 use crate::{path_node, stack, tree};
 
@@ -73,7 +73,8 @@ impl Work {
 /// 1. A stack is kept, and its words lie in `range` or outwards of it, where the thread's stack goes on.
 /// 2. `change` is at least 1 and not above the number of its words.
 #[inline(never)]
-pub(crate) unsafe fn repair(scope: &mut Scope, range: StackRange, change: usize) -> Option<u32> {
+pub(crate) unsafe fn repair(lent: Lent, range: StackRange, change: usize) -> Option<u32> {
+    let mut scope = lent.scope();
     let is_outermost_level = scope.depth() == 0;
     let level = scope.level();
     let kept = &mut level.kept;

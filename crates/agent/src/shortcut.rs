@@ -45,7 +45,15 @@ impl Shortcuts {
     #[cold]
     #[inline(never)]
     fn allocate() -> *mut Self {
-        sys::map_anonymous(size_of::<Self>(), false).map_or(core::ptr::null_mut(), <*mut u8>::cast)
+        let Ok(memory) = sys::map_anonymous(size_of::<Self>(), false) else { return core::ptr::null_mut() };
+        let shortcuts = memory.cast::<Self>();
+        // SAFETY: a mapping of this size, all zero: valid, and of this level alone.
+        if unsafe { (*shortcuts).ways.prepare() } {
+            return shortcuts;
+        }
+        // SAFETY: the mapping made above, to which nothing refers.
+        unsafe { sys::unmap(memory, size_of::<Self>()) };
+        core::ptr::null_mut()
     }
 
     /// The node of the path with this hash is asked for soon: its entry is pulled into the caches.

@@ -31,6 +31,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use heapr_ring::Pool;
+use heapr_wire::FLAG_STACK_SPECIAL;
 
 use crate::bounds::StackRange;
 use crate::events::{self, Records};
@@ -38,7 +39,8 @@ use crate::kept_stack::{CUT_MEMO, Frame, Kept, Start, WORDS_PER_FRAME, Word, is_
 use crate::process::AGENT;
 use crate::recent_way::Recent;
 use crate::shortcut::Shortcuts;
-use crate::thread::Scope;
+use crate::thread::{Lent, Scope};
+use crate::way::Way;
 use crate::way_table::Tag;
 use crate::x86_64::{Rule, Step};
 use crate::{modules, path_node, plain_frames, recent_way, repair, rules, tree, verify};
@@ -47,29 +49,43 @@ use crate::{modules, path_node, plain_frames, recent_way, repair, rules, tree, v
 const FRESH_FRAMES_MAX: usize = 1 << 17;
 
 /// The node of the stack that begins at `start`.
-#[inline(always)]
+#[inline(never)]
 pub(crate) fn capture(scope: &mut Scope, start: Start) -> u32 {
+    if is_special() { capture_as::<true>(scope, start) } else { capture_as::<false>(scope, start) }
+}
+
+/// The same, if it is seen that [`is_special`] says no.
+#[inline(always)]
+pub(crate) fn capture_plainly(scope: &mut Scope, start: Start) -> u32 {
+    capture_as::<false>(scope, start)
+}
+
+#[inline(always)]
+fn capture_as<const IS_SPECIAL: bool>(scope: &mut Scope, start: Start) -> u32 {
     let is_main = scope.state().is_main;
     let range = scope.state().ranges.find(start.sp, is_main);
     let kept = &mut scope.level().kept;
     kept.capture_count = kept.capture_count.wrapping_add(1);
-    if kept.depth != 0 && kept.code_epoch == AGENT.code_epoch.load(Relaxed) && !kept.is_unprovable {
-        // SAFETY: depth is at most the capacity.
-        let top = unsafe { *kept.frame(kept.depth - 1) };
-        if top.is_at(start) && is_within(kept, range) {
-            // SAFETY: the words lie on the current stack, outwards of its stack pointer.
-            let change = unsafe { kept.first_change(top.words_end as usize) };
-            if change == 0 {
-                let node = kept.node;
-                return finish(scope, node, start);
-            }
-            // SAFETY: a stack is kept, and `change` is one of its words.
-            if let Some(node) = unsafe { repair::repair(scope, range, change) } {
-                return finish(scope, node, start);
-            }
+    if kept.proof_epoch != AGENT.code_epoch.load(Relaxed) || !is_within(kept, range) {
+        return capture_anew(scope.lend(), start.pc, start.sp, start.bp);
+    }
+    // SAFETY: a stack is kept, of as many frames as the depth says, and that is at most the capacity.
+    let top = unsafe { *kept.frame(kept.depth.wrapping_sub(1)) };
+    if top.is_at(start) {
+        // SAFETY: the words lie on the current stack, outwards of its stack pointer.
+        let change = unsafe { kept.first_change(top.words_end as usize) };
+        // SAFETY: a stack is kept, and `change` is one of its words.
+        let node = if change == 0 {
+            Some(kept.node)
+        } else {
+            unsafe { repair::repair(scope.lend(), range, change) }
+        };
+        if let Some(node) = node {
+            scope.level().kept.last_way = core::ptr::null();
+            return if IS_SPECIAL { finish(scope, node, start) } else { node };
         }
     }
-    capture_anew(scope, start, range)
+    capture_by_way::<IS_SPECIAL>(scope.lend(), start.pc, start.sp, start.bp, range.high)
 }
 
 /// The node to give for the kept stack.
@@ -90,10 +106,7 @@ pub(crate) fn finish(scope: &mut Scope, node: u32, start: Start) -> u32 {
 /// Whether more is to be done with a stack than to find its node.
 #[inline(always)]
 pub(crate) fn is_special() -> bool {
-    AGENT.pool().is_some_and(|pool| {
-        let control = pool.control();
-        control.verify_every.load(Relaxed) | control.max_frames.load(Relaxed) != 0
-    })
+    AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_STACK_SPECIAL != 0)
 }
 
 /// Compares `frames` with a full unwind (and with the hash by which their node was found, where it is kept), or cuts them, as the session says.
@@ -146,38 +159,72 @@ enum Outcome {
     Cut,
 }
 
-/// Takes a recent stack's way, or unwinds.
+/// Takes a recent stack's way, or unwinds. A stack is kept, and its words may be read; the present one is readable up to `high`.
 #[inline(never)]
-fn capture_anew(scope: &mut Scope, start: Start, range: StackRange) -> u32 {
-    let epoch = AGENT.code_epoch.load(Relaxed);
-    {
-        let kept = &mut scope.level().kept;
-        if kept.capacity == 0 && !kept.grow(0, 0) {
-            AGENT.count(|slot| &slot.stacks_lost);
-            return tree::ROOT;
+fn capture_by_way<const IS_SPECIAL: bool>(lent: Lent, pc: usize, sp: usize, bp: usize, high: usize) -> u32 {
+    let start = Start { pc, sp, bp };
+    let mut scope = lent.scope();
+    let kept = &mut scope.level().kept;
+    let tag = recent_way::tag(kept, start, high);
+    match recent_way::take(kept, tag, start, high) {
+        Recent::Way(way) if !IS_SPECIAL => way.node,
+        Recent::Way(way) => {
+            let way: *const Way = way;
+            // SAFETY: a way of this level's, which keeps it until one is kept in its place.
+            let node = recent_way::take_specially(&mut scope, start, unsafe { &*way });
+            node.unwrap_or_else(|| unwind_again(lent, pc, sp, bp))
         }
-        if kept.code_epoch != epoch || kept.is_unprovable || (kept.depth != 0 && !is_within(kept, range)) {
-            kept.depth = 0;
-            kept.is_unprovable = false;
-        }
-        if kept.code_epoch != epoch {
-            kept.code_epoch = epoch;
-            // SAFETY: null, or a table of this level alone, which is never unmapped.
-            if let Some(shortcuts) = unsafe { kept.shortcuts.as_mut() } {
-                shortcuts.rules.forget();
-            }
-        }
+        Recent::ComesAgain => unwind_again(lent, pc, sp, bp),
+        Recent::Unknown => unwind_onto_kept(lent, pc, sp, bp, true),
     }
-    let tag = recent_way::tag(&mut scope.level().kept, start, range);
-    let new = match recent_way::take(scope, tag, start, range) {
-        Recent::Node(node) => return node,
-        Recent::ComesAgain => None,
-        Recent::Unknown => Some(tag),
-    };
-    match plain_frames::unwind(scope, start, range, new) {
+}
+
+/// Unwinds a stack whose way is known, so that it is kept.
+#[cold]
+#[inline(never)]
+fn unwind_again(lent: Lent, pc: usize, sp: usize, bp: usize) -> u32 {
+    unwind_onto_kept(lent, pc, sp, bp, false)
+}
+
+/// Unwinds down to the kept stack. `is_new`: the way is not known, and to be kept.
+#[inline(never)]
+fn unwind_onto_kept(lent: Lent, pc: usize, sp: usize, bp: usize, is_new: bool) -> u32 {
+    let start = Start { pc, sp, bp };
+    let mut scope = lent.scope();
+    let is_main = scope.state().is_main;
+    let range = scope.state().ranges.find(sp, is_main);
+    let new = is_new.then(|| recent_way::tag(&mut scope.level().kept, start, range.high));
+    match plain_frames::unwind(&mut scope, start, range, new) {
         Some(node) => node,
-        None => unwind(scope, start, range, new),
+        None => unwind(&mut scope, start, range, new),
     }
+}
+
+/// Unwinds to the end: nothing is kept that proves anything.
+#[cold]
+#[inline(never)]
+fn capture_anew(lent: Lent, pc: usize, sp: usize, bp: usize) -> u32 {
+    let start = Start { pc, sp, bp };
+    let mut scope = lent.scope();
+    let epoch = AGENT.code_epoch.load(Relaxed);
+    let kept = &mut scope.level().kept;
+    if kept.capacity == 0 && !kept.grow(0, 0) {
+        AGENT.count(|slot| &slot.stacks_lost);
+        return tree::ROOT;
+    }
+    kept.forget();
+    kept.is_unprovable = false;
+    if kept.code_epoch != epoch {
+        kept.code_epoch = epoch;
+        // SAFETY: null, or a table of this level alone, which is never unmapped.
+        if let Some(shortcuts) = unsafe { kept.shortcuts.as_mut() } {
+            shortcuts.rules.forget();
+            shortcuts.ways.forget();
+        }
+    }
+    let is_main = scope.state().is_main;
+    let range = scope.state().ranges.find(sp, is_main);
+    unwind(&mut scope, start, range, None)
 }
 
 /// Unwinds until the kept stack is met again, or to the end. `new`: its way is not known, and to be kept.
@@ -413,7 +460,7 @@ fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize)
     let kept = &mut scope.level().kept;
     while kept.capacity < base.wrapping_add(fresh) {
         if !kept.grow(fresh, fresh_words) {
-            kept.depth = 0;
+            kept.forget();
             AGENT.count(|slot| &slot.stacks_lost);
             return tree::ROOT;
         }

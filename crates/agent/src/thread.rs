@@ -8,6 +8,7 @@
 //! event beyond them is counted as lost.
 
 use core::ffi::c_void;
+use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
 
@@ -73,6 +74,21 @@ pub(crate) struct ThreadState {
 pub(crate) struct Scope {
     state: NonNull<ThreadState>,
     level: NonNull<Level>,
+}
+
+/// A scope for functions that are called with it in registers: one that is lent by its address must lie in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Lent {
+    state: NonNull<ThreadState>,
+    level: NonNull<Level>,
+}
+
+impl Lent {
+    /// The scope, which goes on when this ends. Only its owner's callee has it meanwhile.
+    #[inline(always)]
+    pub(crate) fn scope(self) -> ManuallyDrop<Scope> {
+        ManuallyDrop::new(Scope { state: self.state, level: self.level })
+    }
 }
 
 impl Scope {
@@ -155,6 +171,12 @@ impl Scope {
             return None;
         }
         Some(Self::begin(state, depth, sp))
+    }
+
+    /// For the time of one call.
+    #[inline(always)]
+    pub(crate) fn lend(&mut self) -> Lent {
+        Lent { state: self.state, level: self.level }
     }
 
     /// The thread's state. Only this hook's level may be changed through it.

@@ -18,24 +18,23 @@ const WORDS_MAX: usize = 24;
 /// A word that a way's rules have read.
 ///
 /// ```text
-///  63                             16  15  14           0
-/// +---------------------------------+----+--------------+
-/// | value                           | r  | offset       |    r: a return address; offset: words above the start's stack pointer
-/// +---------------------------------+----+--------------+
+///  63                             16  15                0
+/// +---------------------------------+------------------+
+/// | value                           | offset           |    offset: words above the start's stack pointer
+/// +---------------------------------+------------------+
 /// ```
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
 struct WayWord(u64);
 
-const IS_RETURN: u64 = 1 << 15;
-const OFFSET_MASK: u64 = IS_RETURN - 1;
+const OFFSET_MASK: u64 = (1 << 16) - 1;
 
 impl WayWord {
     /// The word, and what of it does not fit (0: all does).
     #[inline(always)]
-    fn new(word: Word, start_sp: usize, is_return: bool) -> (Self, u64) {
+    fn new(word: Word, start_sp: usize) -> (Self, u64) {
         let (value, offset_bytes) = (word.value as u64, word.address.wrapping_sub(start_sp) as u64);
-        let packed = value << 16 | u64::from(is_return) << 15 | (offset_bytes >> 3 & OFFSET_MASK);
+        let packed = value << 16 | (offset_bytes >> 3 & OFFSET_MASK);
         (Self(packed), value >> 48 | offset_bytes & !(OFFSET_MASK << 3))
     }
 
@@ -68,7 +67,7 @@ impl WayWord {
 ///                                                   as one
 /// ```
 ///
-/// In both the outermost frame's come first.
+/// In both the outermost frame's come first. Those that stand alone are compared two at a time: of an odd number the last one is there twice.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Way {
@@ -79,13 +78,15 @@ pub(crate) struct Way {
     base_bp: usize,
     /// Of the whole stack.
     pub(crate) node: u32,
-    /// Number of the base frame from the outer end.
-    pub(crate) base_index: u32,
-    code_epoch: u32,
+    /// How far the base frame lies behind the outermost one, where those are kept.
+    base_offset_bytes: u32,
+    /// Which of the words that stand alone are return addresses, by their numbers.
+    returns: u32,
     /// Offset of the highest word, in words.
     span: u16,
-    /// Words that stand alone; with [`NEEDS_BP`].
+    /// Words that stand alone, an even number.
     singles: u8,
+    /// Pairs; with [`NEEDS_BP`].
     pairs: u8,
     words: [WayWord; WORDS_MAX],
 }
@@ -99,7 +100,6 @@ const _: () = assert!(size_of::<Way>() == 256 && core::mem::offset_of!(Way, word
 #[derive(Clone, Copy)]
 pub(crate) struct Unwound<'a> {
     pub(crate) start: Start,
-    pub(crate) code_epoch: u32,
     /// The whole stack's node.
     pub(crate) node: u32,
     /// The frame that the way leads to, and its number from the outer end.
@@ -135,13 +135,14 @@ impl Way {
         let Some(top) = unwound.frames.last() else { return false };
         let (start, base) = (unwound.start, unwound.base);
         let (mut misfit, mut span) = (0, 0);
-        let mut packed = |word: Word, is_return: bool| {
-            let (packed, rest) = WayWord::new(word, start.sp, is_return);
+        let mut packed = |word: Word| {
+            let (packed, rest) = WayWord::new(word, start.sp);
             misfit |= rest;
             span = span.max(packed.0 & OFFSET_MASK);
             packed
         };
-        let (mut singles, mut pairs) = (0_u8, 0_u8);
+        let (mut singles, mut pairs, mut returns) = (0_u8, 0_u8, 0_u32);
+        let mut last_single = WayWord(0);
         let mut number = base.words_end;
         // From both ends: there is room for all, as it is short.
         let mut places = self.words.iter_mut();
@@ -158,84 +159,115 @@ impl Way {
                         let (Some(upper), Some(lower)) = (places.next_back(), places.next_back()) else {
                             return false;
                         };
-                        (*lower, *upper) = (packed(of_bp, false), packed(of_return, true));
+                        (*lower, *upper) = (packed(of_bp), packed(of_return));
                         pairs = pairs.wrapping_add(1);
                         number = number.wrapping_add(2);
                         continue;
                     }
                 }
                 let Some(place) = places.next() else { return false };
-                *place = packed(word(number), is_return);
+                last_single = packed(word(number));
+                *place = last_single;
+                returns |= u32::from(is_return) << singles;
                 singles = singles.wrapping_add(1);
                 number = number.wrapping_add(1);
             }
+        }
+        if singles % 2 != 0 {
+            // There is a place: those that are left are of an odd number, too.
+            let Some(place) = places.next() else { return false };
+            *place = last_single;
+            singles = singles.wrapping_add(1);
         }
         self.start = start;
         self.base_hash = base.hash;
         self.base_sp = base.sp;
         self.base_bp = base.bp;
         self.node = unwound.node;
-        self.base_index = unwound.base_index as u32;
-        self.code_epoch = unwound.code_epoch;
+        let Ok(base_offset_bytes) = u32::try_from(unwound.base_index.wrapping_mul(size_of::<Frame>())) else {
+            return false;
+        };
+        self.base_offset_bytes = base_offset_bytes;
+        self.returns = returns;
         self.span = span as u16;
-        self.singles = singles | if top.needs_bp { NEEDS_BP } else { 0 };
-        self.pairs = pairs;
+        self.singles = singles;
+        self.pairs = pairs | if top.needs_bp { NEEDS_BP } else { 0 };
         misfit == 0
     }
 
-    /// Whether a stack that begins at `start` goes this way, to a frame of the `depth` kept ones.
+    /// Number of the base frame from the outer end.
+    #[inline(always)]
+    pub(crate) fn base_index(&self) -> usize {
+        self.base_offset_bytes as usize / size_of::<Frame>()
+    }
+
+    /// Whether the base frame is one of the first `depth`.
+    #[inline(always)]
+    pub(crate) fn is_among(&self, depth: usize) -> bool {
+        (self.base_offset_bytes as usize) < depth.wrapping_mul(size_of::<Frame>())
+    }
+
+    /// The frame among the first of `frames` to which a stack that begins at `start` goes this way, if it is still kept: whether it is one of those
+    /// that are kept is left to the caller.
     ///
     /// # Safety
     /// 1. `start.sp` lies on a mapped stack that is readable up to `high`.
-    /// 2. `kept` holds `depth` frames.
+    /// 2. The frames have been kept at `frames` when the way was, or were moved there.
     #[inline(always)]
     pub(crate) unsafe fn leads_from(
         &self,
         start: Start,
-        code_epoch: u32,
         high: usize,
-        kept: *const Frame,
-        depth: usize,
-    ) -> bool {
-        if self.start.pc != start.pc
-            || self.start.sp != start.sp
-            || (self.singles & NEEDS_BP != 0 && self.start.bp != start.bp)
-            || self.code_epoch != code_epoch
-            || self.base_index as usize >= depth
+        frames: *const Frame,
+    ) -> Option<&Frame> {
+        if self.start.pc != start.pc || self.start.sp != start.sp {
+            return None;
+        }
+        // SAFETY: (2); room for frames is never given back. The offset is that of a frame.
+        let base = unsafe { &*frames.wrapping_byte_add(self.base_offset_bytes as usize) };
+        if base.hash != self.base_hash
+            || (base.needs_bp && base.bp != self.base_bp)
             || start.sp.wrapping_add(usize::from(self.span) << 3) >= high
         {
-            return false;
+            return None;
         }
-        // SAFETY: (2), below the depth.
-        let base = unsafe { &*kept.add(self.base_index as usize) };
-        if base.hash != self.base_hash
-            || base.sp != self.base_sp
-            || (base.needs_bp && base.bp != self.base_bp)
-        {
-            return false;
+        let mut differing = base.sp ^ self.base_sp;
+        // SAFETY: (1); no word lies above the highest, which was seen to lie below `high`. The words that stand alone are counted, and of an
+        // even number.
+        unsafe {
+            let mut word = self.words.as_ptr();
+            let end = word.add(usize::from(self.singles));
+            while word != end {
+                differing |= (*word).changes(start.sp) | (*word.add(1)).changes(start.sp);
+                word = word.add(2);
+            }
         }
-        // SAFETY: (1); no word lies above the highest, which was seen to lie below `high`.
-        let singles =
-            self.singles().fold(0, |changes, word| changes | unsafe { word.changes(start.sp) }) == 0;
-        if self.pairs == 0 {
-            return singles;
-        }
-        let pairs = self.pairs().fold(AllEqual::so_far(), |stand, pair| {
-            let [lower, _] = pair.0;
-            // SAFETY: as above; a pair's words lie side by side, the lower one first.
-            unsafe { stand.and_shifted((start.sp, WayWord(lower).offset_bytes()), pair) }
-        });
-        singles & pairs.holds()
+        // SAFETY: (1).
+        let leads_there =
+            differing == 0 && (self.pairs == 0 || unsafe { self.pairs_lead_from(start.sp, start.bp) });
+        leads_there.then_some(base)
     }
 
-    #[inline(always)]
-    fn singles(&self) -> impl Iterator<Item = &WayWord> {
-        self.words.iter().take(usize::from(self.singles & !NEEDS_BP))
+    /// The rest of [`Way::leads_from`]: what most ways do not have.
+    ///
+    /// # Safety
+    /// 1. As there; the highest word was seen to lie below `high`.
+    #[inline(never)]
+    unsafe fn pairs_lead_from(&self, sp: usize, bp: usize) -> bool {
+        if self.pairs & NEEDS_BP != 0 && self.start.bp != bp {
+            return false;
+        }
+        let stand = self.pairs().fold(AllEqual::so_far(), |stand, pair| {
+            let [lower, _] = pair.0;
+            // SAFETY: (1); a pair's words lie side by side, the lower one first.
+            unsafe { stand.and_shifted((sp, WayWord(lower).offset_bytes()), pair) }
+        });
+        stand.holds()
     }
 
     #[inline(always)]
     fn pairs(&self) -> impl Iterator<Item = &Pair> {
-        let pairs = self.words.rchunks_exact(2).take(usize::from(self.pairs));
+        let pairs = self.words.rchunks_exact(2).take(usize::from(self.pairs & !NEEDS_BP));
         // SAFETY: two words, of which the first lies at a multiple of a pair's size in the way, which is aligned.
         pairs.map(|pair| unsafe { &*pair.as_ptr().cast::<Pair>() })
     }
@@ -243,7 +275,9 @@ impl Way {
     /// The frames' return addresses, outermost first.
     pub(crate) fn return_addresses(&self) -> impl Iterator<Item = usize> {
         let of_pairs = self.pairs().map(|&Pair([_, upper])| WayWord(upper));
-        let of_singles = self.singles().copied().filter(|word| word.0 & IS_RETURN != 0);
+        let of_singles = self.words.iter().enumerate().take(usize::from(self.singles));
+        let of_singles =
+            of_singles.filter(|(number, _)| self.returns >> number & 1 != 0).map(|(_, word)| *word);
         let (mut of_pairs, mut of_singles) = (of_pairs.peekable(), of_singles.peekable());
         let outer_first = core::iter::from_fn(move || {
             let offset = |word: &WayWord| word.offset_bytes();

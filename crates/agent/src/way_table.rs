@@ -64,8 +64,8 @@ impl Tag {
         // Without bp: in most code it is just another register, and another one each time.
         let (pc, sp) = ((start.pc ^ return_address.rotate_left(24)) as u64, start.sp as u64);
         let product = u128::from(pc ^ 0x9e37_79b9_7f4a_7c15) * u128::from(sp ^ 0xd6e8_feb8_6659_fd93);
-        // Of the folded product each bit depends on all bits of both.
-        Self((((product >> 64) as u64 ^ product as u64) as u32).max(1))
+        // Of the folded product each bit depends on all bits of both. (0 is an unused way's, too, which leads from nowhere.)
+        Self(((product >> 64) as u64 ^ product as u64) as u32)
     }
 }
 
@@ -74,7 +74,6 @@ impl Tag {
 pub(crate) struct KeptFrames {
     pub(crate) frames: *const Frame,
     pub(crate) depth: usize,
-    pub(crate) code_epoch: u32,
 }
 
 impl WayTable {
@@ -88,21 +87,27 @@ impl WayTable {
     ///
     /// # Safety
     /// 1. `start.sp` lies on a mapped stack that is readable up to `high`.
-    /// 2. `kept` has as many frames as it says.
+    /// 2. `kept` has as many frames as it says; the ways are those of stacks that were kept there.
+    /// 3. There is a table (see [`WayTable::prepare`]).
     #[inline(always)]
-    pub(crate) unsafe fn find(&self, tag: Tag, start: Start, high: usize, kept: KeptFrames) -> Option<&Way> {
-        if self.set_count == 0 {
-            return None;
-        }
+    pub(crate) unsafe fn find(
+        &self,
+        tag: Tag,
+        start: Start,
+        high: usize,
+        kept: KeptFrames,
+    ) -> Option<(&Way, &Frame)> {
         let set = self.set_of(tag);
-        // SAFETY: the number of a set.
+        // SAFETY: the number of a set, by (3).
         let mut equal = unsafe { equal_words(*self.tags.add(set), tag.0) };
         while equal != 0 {
             // SAFETY: the number of a set, and of a way in it; (1), (2).
             unsafe {
                 let way = &*self.sets.add(set).cast::<Way>().add(equal.trailing_zeros() as usize);
-                if way.leads_from(start, kept.code_epoch, high, kept.frames, kept.depth) {
-                    return Some(way);
+                if let Some(base) = way.leads_from(start, high, kept.frames)
+                    && way.is_among(kept.depth)
+                {
+                    return Some((way, base));
                 }
             }
             equal &= equal.wrapping_sub(1);
@@ -139,11 +144,19 @@ impl WayTable {
         }
     }
 
-    /// Makes the first table, if there is memory for it.
-    pub(crate) fn prepare(&mut self) {
-        if self.set_count == 0 {
-            // (A first table is not counted.)
-            self.grow(&AtomicUsize::new(0));
+    /// Makes the first table unless there is one. `false`: there is no memory for it.
+    pub(crate) fn prepare(&mut self) -> bool {
+        // (A first table is not counted.)
+        self.set_count != 0 || self.grow(&AtomicUsize::new(0))
+    }
+
+    /// Forgets all ways: code was unloaded or replaced.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn forget(&mut self) {
+        for set in 0..self.set_count {
+            // SAFETY: the number of a set.
+            unsafe { *self.tags.add(set) = [0; WAYS] };
         }
     }
 
@@ -246,7 +259,6 @@ mod tests {
         fn unwound(&self, base_index: usize, node: u32) -> Unwound<'_> {
             Unwound {
                 start: self.start(),
-                code_epoch: 0,
                 node,
                 base: self.frames[base_index],
                 base_index,
@@ -257,20 +269,22 @@ mod tests {
 
         fn find<'t>(&self, table: &'t WayTable, start: Start) -> Option<&'t Way> {
             let high = self.memory.as_ptr_range().end as usize;
-            let kept =
-                KeptFrames { frames: self.frames.as_ptr(), depth: self.frames.len() - 1, code_epoch: 0 };
-            // SAFETY: the stack's memory up to its end, and its frames but the innermost.
-            unsafe { table.find(Tag::of(start, 0), start, high, kept) }
+            let kept = KeptFrames { frames: self.frames.as_ptr(), depth: self.frames.len() - 1 };
+            // SAFETY: the stack's memory up to its end, and its frames but the innermost; the ways are those of stacks of as many frames.
+            let found = unsafe { table.find(Tag::of(start, 0), start, high, kept) };
+            found.map(|(way, base)| {
+                assert!(core::ptr::eq(base, &raw const self.frames[way.base_index()]));
+                way
+            })
         }
     }
 
-    const NO_TABLE: WayTable = WayTable {
-        sets: core::ptr::null_mut(),
-        tags: core::ptr::null_mut(),
-        next: core::ptr::null_mut(),
-        set_count: 0,
-        kept_count: 0,
-    };
+    fn table() -> WayTable {
+        let (sets, tags, next) = (core::ptr::null_mut(), core::ptr::null_mut(), core::ptr::null_mut());
+        let mut table = WayTable { sets, tags, next, set_count: 0, kept_count: 0 };
+        assert!(table.prepare() && table.prepare());
+        table
+    }
 
     fn keep(table: &mut WayTable, unwound: &Unwound<'_>) {
         // SAFETY: the words are those of the stack.
@@ -280,12 +294,12 @@ mod tests {
     #[test]
     fn a_way_is_found_while_its_words_and_its_base_stand() {
         let mut stack = Stack::new(&[0x10, 0x20, 0x30, 0x40, 0x50]);
-        let mut table = NO_TABLE;
+        let mut table = table();
         assert!(stack.find(&table, stack.start()).is_none());
         keep(&mut table, &stack.unwound(1, 7));
         let start = stack.start();
         let way = stack.find(&table, start).unwrap();
-        assert_eq!((way.node, way.base_index), (7, 1));
+        assert_eq!((way.node, way.base_index()), (7, 1));
         assert_eq!(way.return_addresses().collect::<Vec<_>>(), [0x30, 0x40, 0x50]);
         for other in [Start { pc: 0x51, ..start }, Start { sp: start.sp - 32, ..start }] {
             assert!(stack.find(&table, other).is_none());
@@ -316,7 +330,7 @@ mod tests {
             // Frames 2 to 8 are the way's.
             let keeps = |number: usize| number >= 2 && kept >> (number - 2) & 1 != 0;
             let mut stack = Stack::with_frame_pointers(&pcs, keeps);
-            let mut table = NO_TABLE;
+            let mut table = table();
             keep(&mut table, &stack.unwound(1, 7));
             let start = stack.start();
             let way = stack.find(&table, start).unwrap();
@@ -336,7 +350,7 @@ mod tests {
         stack.words[number].address -= 8;
         let place = (stack.words[number].address - stack.memory.as_ptr() as usize) / 8;
         stack.memory[place] = 0x7005;
-        let mut table = NO_TABLE;
+        let mut table = table();
         keep(&mut table, &stack.unwound(1, 7));
         assert!(stack.find(&table, stack.start()).is_some());
         stack.memory[place] ^= 1;
@@ -345,7 +359,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_no_way() {
-        let mut table = NO_TABLE;
+        let mut table = table();
         let long: Vec<usize> = (1..40).collect();
         let stack = Stack::new(&long);
         keep(&mut table, &stack.unwound(1, 7));
@@ -369,7 +383,7 @@ mod tests {
 
     #[test]
     fn the_table_grows_where_ways_are_replaced_and_keeps_the_latest() {
-        let mut table = NO_TABLE;
+        let mut table = table();
         let stacks: Vec<Stack> =
             (0..12 * FIRST_SETS * WAYS).map(|number| Stack::new(&[0x10, 0x20, 0x1000 + number])).collect();
         let mut found = Vec::new();
@@ -392,7 +406,7 @@ mod tests {
         let stacks: Vec<Stack> =
             (0..12 * FIRST_SETS * WAYS).map(|number| Stack::new(&[0x10, 0x20, 0x1000 + number])).collect();
         let mut tables: Vec<WayTable> =
-            (0..GROWN_BYTES_MAX / bytes_for(SETS_MAX) + 4).map(|_| NO_TABLE).collect();
+            (0..GROWN_BYTES_MAX / bytes_for(SETS_MAX) + 4).map(|_| table()).collect();
         for table in &mut tables {
             for stack in stacks.iter().cycle().take(2 * SETS_MAX * WAYS * REPLACED) {
                 // SAFETY: the words are those of the stack.

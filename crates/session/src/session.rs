@@ -8,7 +8,7 @@ use heapr_ring::{Pool, PoolProperties, reader, sys};
 use heapr_trace::Summary;
 use heapr_wire::{
     FLAG_CLOCK_TSC, FLAG_DROP_ON_FULL, FLAG_HOOK_MMAP, FLAG_NO_FOLLOW, FLAG_STACK_ALLOC, FLAG_STACK_CREATE,
-    FLAG_STACK_DESTROY, FLAG_STACK_FREE, FLAG_STACK_REALLOC, SESSION_RECORDING,
+    FLAG_STACK_DESTROY, FLAG_STACK_FREE, FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL, SESSION_RECORDING,
 };
 
 use crate::agent_file::{agent_file, preload_with};
@@ -378,7 +378,8 @@ fn open_pool(pool: &Pool, clock: &Clock, source: ClockSource, properties: &Sessi
         (!properties.follow, FLAG_NO_FOLLOW),
     ];
     let flags = flags.into_iter().filter(|&(is_on, _)| is_on).fold(0, |all, (_, flag)| all | flag);
-    let flags = flags | stack_flags(properties.stacks);
+    let is_special = properties.max_frames | properties.verify_every != 0;
+    let flags = flags | stack_flags(properties.stacks) | if is_special { FLAG_STACK_SPECIAL } else { 0 };
     let control = pool.control();
     control.flags.store(flags, Relaxed);
     control.max_frames.store(properties.max_frames, Relaxed);

@@ -61,6 +61,8 @@ pub const FLAG_STACK_FREE: u32 = 1 << 10;
 pub const FLAG_STACK_CREATE: u32 = 1 << 11;
 /// [`Control::flags`]: the destruction of a heap carries a stack.
 pub const FLAG_STACK_DESTROY: u32 = 1 << 12;
+/// [`Control::flags`]: [`Control::max_frames`] or [`Control::verify_every`] is not 0. (A stack's way through the agent asks one question for both.)
+pub const FLAG_STACK_SPECIAL: u32 = 1 << 13;
 
 /// The control page. Written by the recorder unless a field says otherwise.
 #[derive(Debug)]
