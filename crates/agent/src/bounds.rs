@@ -86,9 +86,15 @@ impl KnownRanges {
     /// The range that holds `sp`; `EMPTY` if it cannot be told. `is_main`: the calling thread is the main one.
     #[inline(always)]
     pub(crate) fn find(&mut self, sp: usize, is_main: bool) -> StackRange {
+        let own = self.own();
+        if own.contains(sp) { own } else { self.find_other(sp, is_main) }
+    }
+
+    /// The thread's own stack, if it is known.
+    #[inline(always)]
+    pub(crate) fn own(&self) -> StackRange {
         let [own, ..] = self.ranges;
-        // (One comparison, as in `contains`, takes two subtractions.)
-        if sp < own.high && sp >= own.low { own } else { self.find_other(sp, is_main) }
+        own
     }
 
     #[cold]

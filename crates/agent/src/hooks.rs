@@ -19,8 +19,7 @@ use crate::process::AGENT;
 use crate::real::{MMAP, MREMAP, REAL};
 use crate::stack;
 use crate::thread::Scope;
-use crate::x86_64::trampolines;
-use crate::{modules, tree};
+use crate::{mapping_hooks, modules, tree};
 
 type Pointer = *mut c_void;
 
@@ -386,85 +385,6 @@ pub(crate) unsafe extern "C" fn munmap(
     REAL.munmap(address, size)
 }
 
-/// What mmap and mremap answer when they fail.
-const MAP_FAILED: usize = usize::MAX;
-
-/// After mmap: called by its trampoline.
-pub(crate) unsafe extern "C" fn after_mmap(mapping: usize, size: usize, entry_sp: *const usize, bp: usize) {
-    let caller = Caller::new(entry_sp, bp);
-    let Some(mut scope) = Scope::enter(caller.sp()) else { return };
-    let node = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
-    if mapping == MAP_FAILED {
-        events::failed(&mut scope, size, node);
-    } else {
-        events::alloc(scope.lend(), HEAP_MMAP, mapping, size, node);
-    }
-}
-
-/// Before mremap.
-pub(crate) unsafe extern "C" fn before_mremap(old: usize, entry_sp: *const usize) {
-    if let Some(mut scope) = Scope::enter(entry_sp as usize) {
-        events::realloc_prepare(&mut scope, HEAP_MMAP, old);
-    }
-}
-
-/// After mremap.
-pub(crate) unsafe extern "C" fn after_mremap(
-    mapping: usize,
-    old: usize,
-    size: usize,
-    entry_sp: *const usize,
-    bp: usize,
-) {
-    let caller = Caller::new(entry_sp, bp);
-    let Some(mut scope) = Scope::enter(caller.sp()) else { return };
-    if mapping == MAP_FAILED {
-        events::realloc_abort(&mut scope, HEAP_MMAP, old, size);
-    } else {
-        let node = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
-        events::realloc_commit(&mut scope, HEAP_MMAP, mapping, size, node);
-    }
-}
-
-/// Chooses what mmap and its kin do once the session is known.
-pub(crate) fn arm_mappings(is_hooked: bool) {
-    if is_hooked {
-        MAPPING_SLOTS.mmap.store(trampolines::MMAP_HOOK as *mut (), Relaxed);
-        MAPPING_SLOTS.mremap.store(trampolines::MREMAP_HOOK as *mut (), Relaxed);
-    } else {
-        bypass_mappings();
-    }
-}
-
-fn bypass_mappings() {
-    let pairs = [
-        (Some(&MAPPING_SLOTS.mmap), MMAP.address()),
-        (Some(&MAPPING_SLOTS.mremap), MREMAP.address()),
-        (SLOTS.get(SlotIndex::munmap as usize), REAL.munmap.address()),
-    ];
-    for (slot, address) in pairs {
-        if address != 0
-            && let Some(slot) = slot
-        {
-            slot.store(address as *mut (), Relaxed);
-        }
-    }
-}
-
-/// The slots of mmap and mremap; until the agent has started they lead to it.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct MappingSlots {
-    pub(crate) mmap: AtomicPtr<()>,
-    pub(crate) mremap: AtomicPtr<()>,
-}
-
-/// See [`MappingSlots`].
-pub(crate) static MAPPING_SLOTS: MappingSlots = MappingSlots {
-    mmap: AtomicPtr::new(trampolines::MMAP_FIRST as *mut ()),
-    mremap: AtomicPtr::new(trampolines::MREMAP_FIRST as *mut ()),
-};
-
 macro_rules! slots {
     ($($name:ident)*) => {
         /// Number of each trampoline's slot.
@@ -486,7 +406,7 @@ macro_rules! slots {
                     slot.store(address as *mut (), Relaxed);
                 }
             )*
-            bypass_mappings();
+            mapping_hooks::bypass();
         }
 
         /// Calls `visit` with the name of every trampoline that [`bypass`] has pointed at the real function.

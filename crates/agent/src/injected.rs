@@ -17,7 +17,7 @@ use heapr_wire::{
 use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
 use crate::real::{MMAP, MREMAP, REAL, Real, SYSCALL};
 use crate::x86_64::trampolines;
-use crate::{bounds, exec, foreign, hooks, modules, sandbox, start, thread};
+use crate::{bounds, exec, foreign, mapping_hooks, modules, sandbox, start, thread};
 
 /// A constant with pointers to statics and functions in it.
 #[repr(transparent)]
@@ -120,7 +120,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     }
     bounds::start_with(parameters.stack_end_avma as usize);
     modules::start_with(parameters.find_object_avma as usize);
-    hooks::arm_mappings(flags & FLAG_HOOK_MMAP != 0);
+    mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
     thread::end_of_thread_by(parameters.end_key, parameters.set_specific_avma as usize);
     AGENT.state.store(ACTIVE, Release);
     let Some((claim, _)) = AGENT.process() else { return Err(DisableReason::NoProcessSlot) };

@@ -277,17 +277,19 @@ pub(crate) unsafe fn read(address: usize) -> usize {
 
 /// Whether the kept words may be read from the stack `range`: the outermost one lies in it. (A stack that spans two
 /// ranges, a signal handler's, has its outermost word on the interrupted thread's own stack, which stays mapped.)
-#[inline(always)]
 pub(crate) fn is_within(kept: &Kept, range: StackRange) -> bool {
     // SAFETY: only asked with a kept stack; a frame without words has no first one and reads nothing.
     let outermost = unsafe { *kept.words };
-    outermost.address < range.high || is_without_words_or_elsewhere(kept.depth, outermost.address, range.low)
+    kept.depth == 1
+        || outermost.address < range.high
+        || outermost.address.wrapping_sub(range.low) > RANGE_SPAN
 }
 
-#[cold]
-#[inline(never)]
-fn is_without_words_or_elsewhere(depth: usize, outermost_avma: usize, low: usize) -> bool {
-    depth == 1 || outermost_avma.wrapping_sub(low) > RANGE_SPAN
+/// The same, where it is seen at once: a stack that ends at `high`.
+#[inline(always)]
+pub(crate) fn is_surely_within(kept: &Kept, high: usize) -> bool {
+    // SAFETY: as above.
+    unsafe { (*kept.words).address < high }
 }
 
 /// An outermost word further than this from the current range is on another stack than the current one.

@@ -22,6 +22,7 @@
 )]
 #![allow(clippy::missing_safety_doc, reason = "the hooks' contracts are the C functions'")]
 
+mod any_frames;
 mod bounds;
 mod claims;
 mod control_block;
@@ -36,6 +37,7 @@ mod injected;
 mod kept_stack;
 mod known_rules;
 mod link_map;
+mod mapping_hooks;
 mod modules;
 mod node_table;
 mod path_node;

@@ -130,17 +130,15 @@ unsafe fn words_stand(kept: &mut Kept, frame_index: usize, words_end: usize) -> 
 #[inline(never)]
 fn compared_again(kept: &mut Kept) {
     kept.comparing = kept.comparing.wrapping_add(1);
-    // SAFETY: null, or a table of this level alone, which is never unmapped.
-    if kept.comparing == COMPARED
-        && let Some(shortcuts) = unsafe { kept.shortcuts.as_mut() }
-    {
-        // SAFETY: `depth` frames are kept, with their words.
-        let is_laid_out = unsafe {
-            let frames = core::slice::from_raw_parts(kept.frames, kept.depth);
-            shortcuts.pairs.lay_out(frames, kept.words)
-        };
-        kept.comparing = if is_laid_out { IN_PAIRS } else { AS_READ };
+    if kept.comparing != COMPARED {
+        return;
     }
+    // SAFETY: null, or a table of this level alone, which is never unmapped; `depth` frames are kept, with their words.
+    let is_laid_out = unsafe {
+        let frames = core::slice::from_raw_parts(kept.frames, kept.depth);
+        kept.shortcuts.as_mut().is_some_and(|shortcuts| shortcuts.pairs.lay_out(frames, kept.words))
+    };
+    kept.comparing = if is_laid_out { IN_PAIRS } else { AS_READ };
 }
 
 /// The node of a stack that went a way, with all that is to be done with its frames. `None`: there is no room for them.

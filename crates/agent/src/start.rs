@@ -14,7 +14,7 @@ use crate::bounds;
 use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
 use crate::real::REAL;
 use crate::x86_64::weak_symbols;
-use crate::{exec, flagged, foreign, hooks, link_map, modules, step_aside, thread};
+use crate::{exec, flagged, foreign, link_map, mapping_hooks, modules, step_aside, thread};
 
 /// Environment variable with `pid:descriptor` of the recorder's pool.
 const SESSION_VARIABLE: &[u8] = b"HEAPR_SESSION=";
@@ -66,7 +66,7 @@ pub(crate) unsafe extern "C" fn start_for_mapping() {
     start();
     if AGENT.state.load(Relaxed) == STARTING {
         // Called from within the start itself.
-        hooks::arm_mappings(false);
+        mapping_hooks::arm(false);
     }
 }
 
@@ -130,7 +130,7 @@ fn join(path: &PoolPath) -> Result<(), DisableReason> {
     exec::start(path.value.get(..path.value_bytes).unwrap_or_default());
     bounds::start();
     modules::start();
-    hooks::arm_mappings(flags & FLAG_HOOK_MMAP != 0);
+    mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
     foreign::start();
     Ok(())
 }

@@ -10,7 +10,8 @@
 
 use core::arch::naked_asm;
 
-use crate::hooks::{self, MAPPING_SLOTS, SLOTS, SlotIndex};
+use crate::hooks::{SLOTS, SlotIndex};
+use crate::mapping_hooks::{self, MAPPING_SLOTS};
 use crate::real::{MMAP, MREMAP, SYSCALL};
 use crate::sandbox;
 
@@ -45,7 +46,7 @@ unsafe extern "C" fn mmap_hook() {
         "ret",
         ".cfi_endproc",
         real = sym MMAP,
-        after = sym hooks::after_mmap,
+        after = sym mapping_hooks::after_mmap,
     );
 }
 
@@ -82,8 +83,8 @@ unsafe extern "C" fn mremap_hook() {
         "ret",
         ".cfi_endproc",
         real = sym MREMAP,
-        before = sym hooks::before_mremap,
-        after = sym hooks::after_mremap,
+        before = sym mapping_hooks::before_mremap,
+        after = sym mapping_hooks::after_mremap,
     );
 }
 
