@@ -64,8 +64,8 @@ impl Tag {
         // Without bp: in most code it is just another register, and another one each time.
         let (pc, sp) = ((start.pc ^ return_address.rotate_left(24)) as u64, start.sp as u64);
         let product = u128::from(pc ^ 0x9e37_79b9_7f4a_7c15) * u128::from(sp ^ 0xd6e8_feb8_6659_fd93);
-        // Of the folded product each bit depends on all bits of both. (0 is an unused way's, too, which leads from nowhere.)
-        Self(((product >> 64) as u64 ^ product as u64) as u32)
+        // Of the folded product each bit depends on all bits of both. 0 is that of a way that may be half written, or forgotten.
+        Self((((product >> 64) as u64 ^ product as u64) as u32).max(1))
     }
 }
 
@@ -320,6 +320,17 @@ mod tests {
         stack.frames[1].needs_bp = true;
         assert!(stack.find(&table, start).is_some());
         stack.frames[1].bp = 1;
+        assert!(stack.find(&table, start).is_none());
+        stack.frames[1].bp = 0;
+        // The base's place is there, but it is not kept any more.
+        for depth in 0..3 {
+            let kept = KeptFrames { frames: stack.frames.as_ptr(), depth };
+            let high = stack.memory.as_ptr_range().end as usize;
+            // SAFETY: the stack's memory up to its end, and its frames.
+            let found = unsafe { table.find(Tag::of(start, 0), start, high, kept) };
+            assert_eq!(found.is_some(), depth > 1);
+        }
+        table.forget();
         assert!(stack.find(&table, start).is_none());
     }
 

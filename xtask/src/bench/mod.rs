@@ -4,6 +4,7 @@ mod attach;
 mod billion;
 mod disabled;
 mod inputs;
+mod instructions;
 mod live_blocks;
 mod measured_run;
 mod overhead;
@@ -24,6 +25,7 @@ pub(crate) fn run(what: &[&str]) -> anyhow::Result<()> {
         ["overhead", options @ ..] => print(&overhead::run(&overhead::Options::parse(options)?)?),
         ["disabled", options @ ..] => print(&disabled::run(&overhead::Options::parse(options)?)?),
         ["attach", only @ ..] => print(&attach::run(only)?),
+        ["instructions"] => print(&instructions::run()?),
         ["scaling"] => print(&scaling::run()?),
         ["report"] => print(&reports::run()?),
         ["billion"] => print(&billion::run(None)?),

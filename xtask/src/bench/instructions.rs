@@ -1,0 +1,208 @@
+//! How many instructions the agent takes for an event: the same number each time, whatever else the machine does.
+//!
+//! Each program runs under Valgrind's callgrind, with the agent in it, once with less work and once with more; what start and end take is in both,
+//! and not in the difference.
+//!
+//! Callgrind's file, as far as it is read here:
+//!
+//! ```text
+//! ob=(3) /var/cache/heapr/heapr-agent-….so     the object of what follows; later `ob=(3)` alone
+//! fn=(12) heapr_agent::hooks::malloc
+//! 0 12345                                      a position and a cost
+//! calls=7 0                                    a call: the cost in the next line is the callee's
+//! 0 6789
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use super::inputs::{self, Program};
+use super::overhead::cost_of;
+use super::table::markdown;
+
+/// Builds nested lists, dictionaries and JSON, as often as it is told.
+const PYTHON: &str = "
+import json, sys
+def tree(depth):
+    return [tree(depth - 1), {str(depth): depth * 1.5}] if depth else (1,)
+for _ in range(int(sys.argv[1])):
+    text = json.dumps({str(k): [k, str(k), {'a': k}] for k in range(1500)})
+    kept = (json.loads(text), tree(9))
+    for part in sorted(text.split(',')):
+        part.upper().replace('A', 'b').split('\"')
+";
+
+/// Measures and returns the table.
+pub(crate) fn run() -> anyhow::Result<String> {
+    crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", "heapr"]))?;
+    let heapr = crate::check_agent::target_folder()?.join("release/heapr").display().to_string();
+    let folder = inputs::folder()?;
+    let mut rows = Vec::new();
+    for [less, more] in cases()? {
+        let (before, after) = (counted(&less, &heapr, &folder)?, counted(&more, &heapr, &folder)?);
+        let events = after.events.saturating_sub(before.events) as f64;
+        let per_event = |instructions: u64, base: u64| instructions.saturating_sub(base) as f64 / events;
+        let mut functions: Vec<(&str, f64)> = after
+            .functions
+            .iter()
+            .map(|(name, &count)| {
+                (name.as_str(), per_event(count, before.functions.get(name).copied().unwrap_or(0)))
+            })
+            .collect();
+        functions.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        let total: f64 = functions.iter().map(|(_, count)| count).sum();
+        let largest: Vec<String> =
+            functions.iter().take(5).map(|(name, count)| format!("{} {count:.0}", short(name))).collect();
+        eprintln!("{}: {total:.1}", more.name);
+        rows.push(vec![more.name.into(), format!("{events}"), format!("{total:.1}"), largest.join(", ")]);
+    }
+    Ok(format!(
+        "## Instructions of the agent\n\nBy callgrind, in the program's own threads: what more work takes, over what more events it records.\n\n{}",
+        markdown(&["program", "events", "instructions per event", "of which in"], &rows)
+    ))
+}
+
+/// The programs, each with less work and with more.
+fn cases() -> anyhow::Result<Vec<[Program; 2]>> {
+    let programs = inputs::programs()?;
+    let named = |name: &str| {
+        programs.iter().find(|program| program.name == name).cloned().context("a program of the table")
+    };
+    let with = |program: &Program, change: &dyn Fn(&mut Program, u32), sizes: [u32; 2]| {
+        sizes.map(|size| {
+            let mut program = program.clone();
+            change(&mut program, size);
+            program
+        })
+    };
+    let replace_from = |words: &mut Vec<String>, at: usize, new: &[&str]| {
+        words.truncate(at);
+        words.extend(new.iter().map(|&word| word.to_owned()));
+    };
+    let jq = |program: &mut Program, size: u32| {
+        let filter =
+            format!("[range({size}) | {{id: ., name: \"n\\(.)\"}}] | group_by(.id % 7) | map(length) | add");
+        replace_from(&mut program.command, 1, &["-n", &filter]);
+    };
+    let python = |program: &mut Program, size: u32| {
+        replace_from(&mut program.command, 1, &["-c", PYTHON, &size.to_string()]);
+    };
+    let stress = |program: &mut Program, size: u32| {
+        replace_from(&mut program.command, 1, &[&size.to_string(), "2"]);
+    };
+    let redis = |program: &mut Program, size: u32| {
+        if let Some(client) = &mut program.client
+            && let Some(number) = client.work.iter().position(|word| word == "-n")
+        {
+            client.work[number + 1] = size.to_string();
+        }
+    };
+    Ok(vec![
+        with(&named("jq")?, &jq, [5_000, 50_000]),
+        with(&named("python")?, &python, [2, 8]),
+        with(&named("stress")?, &stress, [2_000, 20_000]),
+        with(&named("redis")?, &redis, [4_000, 30_000]),
+    ])
+}
+
+/// What one run took.
+struct Counted {
+    /// Events of the whole file.
+    events: u64,
+    /// Instructions of each of the agent's functions.
+    functions: BTreeMap<String, u64>,
+}
+
+fn counted(program: &Program, heapr: &str, folder: &Path) -> anyhow::Result<Counted> {
+    let (trace, counts) = (folder.join("instructions.heapr"), folder.join("instructions.callgrind"));
+    let prefix = [
+        heapr,
+        "run",
+        "--quiet",
+        "-f",
+        "-o",
+        &trace.display().to_string(),
+        "--",
+        "valgrind",
+        "--quiet",
+        "--tool=callgrind",
+        &format!("--callgrind-out-file={}", counts.display()),
+    ]
+    .map(str::to_owned);
+    let command = [prefix.to_vec(), program.command.clone()].concat();
+    cost_of(&command, &program.environment, program.client.as_ref(), &folder.join("log"))
+        .with_context(|| program.name)?;
+    let mut info = std::process::Command::new(heapr);
+    let info = crate::output_of(info.args(["info", "--format", "json"]).arg(&trace))?;
+    let info: serde_json::Value = serde_json::from_str(&info)?;
+    let events = info["event_count"].as_u64().context("the number of events")?;
+    let text = std::fs::read_to_string(&counts).with_context(|| counts.display().to_string())?;
+    Ok(Counted { events, functions: agent_functions(&text) })
+}
+
+/// The cost of each of the agent's functions, without what they call.
+fn agent_functions(text: &str) -> BTreeMap<String, u64> {
+    let mut names: BTreeMap<(bool, &str), &str> = BTreeMap::new();
+    let mut functions = BTreeMap::new();
+    let (mut object, mut function, mut is_callees) = ("", "", false);
+    for line in text.lines() {
+        let (key, value) = line.split_once('=').unwrap_or(("", line));
+        match key {
+            "ob" => object = named(&mut names, true, value),
+            "cob" => {
+                named(&mut names, true, value);
+            }
+            "fn" => function = named(&mut names, false, value),
+            "cfn" => {
+                named(&mut names, false, value);
+            }
+            "calls" => is_callees = true,
+            "" => {
+                let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<u64>().ok());
+                let is_cost = line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first));
+                if let Some(cost) = cost.filter(|_| is_cost)
+                    && !std::mem::take(&mut is_callees)
+                    && object.contains("heapr-agent")
+                {
+                    *functions.entry(function.to_owned()).or_default() += cost;
+                }
+            }
+            _ => {}
+        }
+    }
+    functions
+}
+
+/// The name in `(number) name`, or the one that the number was given before.
+fn named<'t>(names: &mut BTreeMap<(bool, &'t str), &'t str>, is_object: bool, value: &'t str) -> &'t str {
+    match value.split_once(' ') {
+        Some((number, name)) => {
+            names.insert((is_object, number), name);
+            name
+        }
+        None => names.get(&(is_object, value)).copied().unwrap_or(value),
+    }
+}
+
+/// A function's name without the crate's.
+fn short(name: &str) -> &str {
+    name.strip_prefix("heapr_agent::").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agents_own_costs_are_summed_without_those_of_what_it_calls() {
+        let text = "events: Ir\nob=(1) /x/heapr-agent-12.so\nfl=(1) ???\nfn=(1) heapr_agent::hooks::malloc\n0 100\n\
+                    cob=(2) /lib/libc.so.6\ncfn=(2) malloc\ncalls=10 0\n0 5000\n0 7\n\nob=(2)\nfn=(2)\n0 4000\n\
+                    cob=(1)\ncfn=(3) heapr_agent::hooks::free\ncalls=1 0\n0 9\n\nob=(1)\nfn=(3)\n0 9\n\nfn=(1)\n+1 3\n* 2\n";
+        let functions = agent_functions(text);
+        let expected = [("heapr_agent::hooks::free", 9), ("heapr_agent::hooks::malloc", 112)];
+        assert_eq!(functions, expected.map(|(name, cost)| (name.to_owned(), cost)).into());
+        assert_eq!(short("heapr_agent::hooks::free"), "hooks::free");
+    }
+}
