@@ -24,7 +24,7 @@ static int is_agent_loaded(void) { return dlsym(RTLD_DEFAULT, "heapr_heap_alloc"
 static int is_under_heapr(void) { return getenv("HEAPR_SESSION") != NULL; }
 
 static const char *const names[] = {
-    "malloc", "calloc", "realloc", "free", "posix_memalign", "memalign", "valloc", "mmap", "munmap", "mremap",
+    "malloc", "calloc", "realloc", "free", "posix_memalign", "memalign", "valloc", "mmap", "mmap64", "munmap", "mremap",
 };
 
 VICTIM static void victim_recorded(void) {

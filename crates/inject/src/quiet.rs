@@ -4,6 +4,8 @@
 //! the allocator, whose functions have small frames and call nothing but the C library and the kernel; all of it (up to a
 //! bound) for code that goes away, where a mistake would be a crash.
 
+use std::os::unix::fs::FileTypeExt as _;
+
 use crate::gate::Gate;
 use crate::maps::{self, Mapping};
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
@@ -19,6 +21,7 @@ const STACK_BYTES_MAX: u64 = 1 << 20;
 /// System calls that an allocator makes: mmap, mprotect, munmap, brk, sched_yield, mremap, madvise, futex.
 const ALLOCATOR_CALLS: [u64; 8] = [9, 10, 11, 12, 24, 25, 28, 202];
 const FUTEX: u64 = 202;
+const READ: u64 = 0;
 
 /// Where the allocators' code lies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -192,9 +195,26 @@ fn waits_for_others(code: &AllocatorCode, thread: &StoppedThread) -> bool {
                     .private_lock_range
                     .is_some_and(|(start, end)| !(start..end).contains(&thread.registers.rip))
         }
+        Some(READ) => reads_from_others(thread),
         Some(call) => WAITS.contains(&call),
         None => false,
     }
+}
+
+/// Whether a thread that is in read waits for another program or for a person. (Allocators read files: settings, and what the kernel tells of
+/// memory.)
+fn reads_from_others(thread: &StoppedThread) -> bool {
+    const TERMINALS: [&str; 3] = ["/dev/pts/", "/dev/tty", "/dev/console"];
+    let place = format!("/proc/{}/fd/{}", thread.tid, thread.registers.rdi as u32);
+    let is_stream = std::fs::metadata(&place).is_ok_and(|file| {
+        let kind = file.file_type();
+        kind.is_fifo() || kind.is_socket()
+    });
+    let is_terminal = || {
+        let path = std::fs::read_link(&place).unwrap_or_default();
+        TERMINALS.iter().any(|terminal| path.as_os_str().as_encoded_bytes().starts_with(terminal.as_bytes()))
+    };
+    is_stream || is_terminal()
 }
 
 /// Whether a thread that is in futex waits there. Who gives up a lock is in futex, too, to wake others, and from an allocator's lock it
