@@ -32,7 +32,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench disabled [--rounds N] [--only PROGRAM,…]
                          the agent loaded but switched off, against no agent
   bench attach           speed of programs after a detach, and attached to against started
-  bench instructions     the agent's instructions per event, counted by Valgrind: the same on any machine
+  bench instructions     the agent's instructions per event, counted by Valgrind: hardly any noise
   bench scaling          the agent's time per event with one thread and with four
   bench report           heapr report against heaptrack_print on the same run
   bench view [large] [server]
