@@ -85,6 +85,7 @@ fn allocated_plainly(block: Pointer, size: usize, caller: Caller) -> bool {
     true
 }
 
+/// Records a new block, or a failed call, whatever is special about it.
 #[cold]
 #[inline(never)]
 extern "C" fn allocated_in_general(block: Pointer, size: usize, entry_sp: *const usize, bp: usize) {

@@ -1,5 +1,5 @@
-//! The hooks of mmap and mremap, whose trampolines call the kernel themselves: what is done before and after. (munmap is hooked as any function
-//! of the C library.)
+//! The hooks of mmap and mremap, whose trampolines call the real functions themselves: what is done before and after. (munmap is hooked as any
+//! other function.)
 
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
