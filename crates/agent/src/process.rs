@@ -33,6 +33,10 @@ pub(crate) const NODE_BLOCKS_MAX: usize = 65_536;
 /// So long a process waits for one of the buffers that are left for nodes: the recorder gives back full ones, and those of ended processes, within
 /// some milliseconds.
 const NODES_WAIT_NS: u64 = 500_000_000;
+/// And until the recorder has looked so often which processes have ended: one look may have been under way, the next finds those that have, the
+/// third comes when their last events are too new to be taken, and the fourth gives back what they held. A recorder that was not let run has
+/// given back nothing yet.
+const NODES_WAIT_LOOKS: u32 = 4;
 
 /// What must not survive a fork: lies in memory that the kernel zeroes in the child, so that no hook of the child can
 /// write into the parent's buffers whatever way it was forked (fork, _Fork, raw clone).
@@ -70,7 +74,6 @@ pub(crate) struct Agent {
     /// Slot that this process, or the one it was forked from, had.
     last_slot: AtomicU32,
     /// 1: the last buffer for nodes that was asked for was refused.
-    nodes_refused: AtomicU32,
     /// Registrations so far in this image: the second and later are forks.
     registration_count: AtomicU32,
     /// Incremented when addresses of code may have changed their meaning.
@@ -89,7 +92,6 @@ pub(crate) static AGENT: Agent = Agent {
     clock: EventClock::new(),
     start_ticks: AtomicU64::new(0),
     last_slot: AtomicU32::new(NO_SLOT),
-    nodes_refused: AtomicU32::new(0),
     registration_count: AtomicU32::new(0),
     code_epoch: AtomicU32::new(1),
     thread_count: AtomicU32::new(0),
@@ -242,6 +244,12 @@ impl Agent {
         purpose: writer::BufferUse,
         waited: &mut u64,
     ) -> Option<u32> {
+        let is_for_nodes = matches!(purpose, writer::BufferUse::Nodes { .. });
+        // What is left is for events, for as long as the owners of the others live: that is waited for once, and not long.
+        let is_refused = || is_for_nodes && !writer::may_hold_nodes(pool);
+        if is_refused() && writer::was_waited_in_vain(pool) {
+            return None;
+        }
         let ticks = self.now_ticks();
         if let Some(index) = writer::claim_buffer(pool, purpose, ticks) {
             return Some(index);
@@ -249,25 +257,26 @@ impl Agent {
         if pool.control().flags.load(Relaxed) & FLAG_DROP_ON_FULL != 0 || !forbidden::may_wait() {
             return None;
         }
-        let is_for_nodes = matches!(purpose, writer::BufferUse::Nodes { .. });
+        let looks_before = writer::ends_looked_for(pool);
         let outcome = writer::wait_for(pool, |waited_ns| {
             *waited = waited_ns;
             let ticks = self.now_ticks();
             if let Some(index) = writer::claim_buffer(pool, purpose, ticks) {
                 return Some(Some(index));
             }
-            // What is left is for events, for as long as the owners of the others live: that is waited for once, and not long.
-            let is_refused = is_for_nodes && !writer::may_hold_nodes(pool);
-            let is_over = self.nodes_refused.load(Relaxed) != 0 || waited_ns > NODES_WAIT_NS;
-            (is_refused && is_over).then_some(None)
+            let looks = writer::ends_looked_for(pool).wrapping_sub(looks_before);
+            let is_in_vain = looks >= NODES_WAIT_LOOKS && waited_ns > NODES_WAIT_NS;
+            let is_over = is_in_vain || writer::was_waited_in_vain(pool);
+            if !is_over || !is_refused() {
+                return None;
+            }
+            if is_in_vain {
+                writer::note_waited_in_vain(pool);
+            }
+            Some(None)
         });
         match outcome {
-            Ok(claimed) => {
-                if is_for_nodes {
-                    self.nodes_refused.store(u32::from(claimed.is_none()), Relaxed);
-                }
-                claimed
-            }
+            Ok(claimed) => claimed,
             Err(WaitOutcome::Dead) => {
                 self.disable(DisableReason::RecorderDied);
                 None

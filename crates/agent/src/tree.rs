@@ -109,9 +109,7 @@ fn write_node(local: &ForkLocal, pool: &'static Pool, parent: u32, return_addres
     if buffer == 0 {
         let mut waited = 0;
         let purpose = writer::BufferUse::Nodes { process, block };
-        let claimed =
-            if writer::may_hold_nodes(pool) { AGENT.claim_buffer(pool, purpose, &mut waited) } else { None };
-        let Some(claimed) = claimed else {
+        let Some(claimed) = AGENT.claim_buffer(pool, purpose, &mut waited) else {
             // Numbers that run ahead of the blocks would be believed by nobody.
             let _ = local.node_count.compare_exchange(number.wrapping_add(1), number, Relaxed, Relaxed);
             return None;

@@ -128,6 +128,12 @@ pub fn free_buffer(pool: &Pool, index: u32) {
     header.owner.store(0, Release);
 }
 
+/// Makes a buffer free that was held: of nodes, or of events and not closed. The caller has read all of it.
+pub fn free_held_buffer(pool: &Pool, index: u32) {
+    pool.control().buffers_held.fetch_sub(1, Relaxed);
+    free_buffer(pool, index);
+}
+
 /// Sets how many buffers are claimed, as a scan has counted them. (Agents add theirs as they claim them.)
 pub fn note_claimed(pool: &Pool, claimed_count: u32) {
     pool.control().buffers_claimed.store(claimed_count, Relaxed);
@@ -156,6 +162,12 @@ pub fn finish_slice(pool: &Pool, freed_count: u32) {
             sys::futex_wake(&control.freed_generation, i32::MAX as u32);
         }
     }
+}
+
+/// Tells waiting agents that it was looked which processes have ended.
+pub fn note_ends_looked_for(pool: &Pool) {
+    // Release: after what was freed then has been taken off the count of those that are held.
+    pool.control().ends_looked_for.fetch_add(1, Release);
 }
 
 /// Sleeps until an agent wakes the recorder or the time is up.

@@ -283,18 +283,25 @@ pub fn process_exists(process_id: u32) -> bool {
     answer(raw) != Err(ESRCH)
 }
 
-/// Lets the calling thread run only in time that nobody else wants (`SCHED_IDLE`). Only who may raise priorities can take that back.
+/// When a thread is let run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precedence {
+    /// As any other (`SCHED_OTHER`).
+    Ordinary = 0,
+    /// Only in time that nobody else wants (`SCHED_IDLE`).
+    Last = 5,
+}
+
+/// Sets when a thread of this process is let run; thread 0 is the calling one. Only who may raise priorities can let one run as any other that
+/// ran last.
 ///
 /// # Errors
-/// The kernel's error number: EPERM for a thread of a real-time policy in some containers.
-pub fn yield_to_all() -> Result<(), i32> {
-    const SCHED_IDLE: usize = 5;
+/// The kernel's error number: EPERM for that, and for a thread of a real-time policy in some containers; ESRCH: it has ended.
+pub fn set_precedence(thread_id: u32, precedence: Precedence) -> Result<(), i32> {
     let parameters = [0_i32; 1];
-    // SAFETY: 0: the calling thread; the kernel reads one sched_param of one int.
-    answer(unsafe {
-        permitted_syscall(number::SCHED_SETSCHEDULER, [0, SCHED_IDLE, parameters.as_ptr() as usize, 0, 0, 0])
-    })
-    .map(|_| ())
+    let arguments = [thread_id as usize, precedence as usize, parameters.as_ptr() as usize, 0, 0, 0];
+    // SAFETY: the kernel reads one sched_param of one int.
+    answer(unsafe { permitted_syscall(number::SCHED_SETSCHEDULER, arguments) }).map(|_| ())
 }
 
 /// The calling thread's name (16 bytes, zero padded).

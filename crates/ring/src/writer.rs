@@ -249,6 +249,27 @@ pub fn may_hold_nodes(pool: &Pool) -> bool {
     leaves_some(pool, pool.control().buffers_held.load(Relaxed).wrapping_add(1))
 }
 
+/// How often the recorder has looked which processes have ended.
+#[must_use]
+pub fn ends_looked_for(pool: &Pool) -> u32 {
+    // Acquire: pairs with the Release in the recorder; what it has freed is not counted as held any more.
+    pool.control().ends_looked_for.load(Acquire)
+}
+
+/// Whether somebody has lately waited in vain for a buffer for nodes, so that the others need not: owners that live and do nothing may go on so for
+/// long. Lately: within a hundred looks of the recorder, which are ten seconds, or one where somebody waits.
+#[must_use]
+pub fn was_waited_in_vain(pool: &Pool) -> bool {
+    const LATELY_LOOKS: u32 = 100;
+    let given_up = pool.control().nodes_waited_in_vain.load(Relaxed);
+    given_up != 0 && ends_looked_for(pool).wrapping_sub(given_up) < LATELY_LOOKS
+}
+
+/// Tells the others of a wait in vain for a buffer for nodes.
+pub fn note_waited_in_vain(pool: &Pool) {
+    pool.control().nodes_waited_in_vain.store(ends_looked_for(pool), Relaxed);
+}
+
 fn leaves_some(pool: &Pool, held: u32) -> bool {
     count_of(held) + (pool.buffer_count() / 16).max(1) <= pool.buffer_count()
 }

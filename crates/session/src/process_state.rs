@@ -172,19 +172,21 @@ impl ProcessState {
         self.node_blocks.retain(|&buffer, block| {
             let is_read = block.read_count >= pool.nodes_per_block();
             if is_read {
-                reader::free_buffer(pool, buffer);
+                reader::free_held_buffer(pool, buffer);
             }
             !is_read
         });
         (before - self.node_blocks.len()) as u32
     }
 
-    /// Frees all node blocks: the process has ended.
-    pub(crate) fn free_all_blocks(&mut self, pool: &Pool) {
+    /// Frees all node blocks: the process has ended. Returns how many there were.
+    pub(crate) fn free_all_blocks(&mut self, pool: &Pool) -> u32 {
         for &buffer in self.node_blocks.keys() {
-            reader::free_buffer(pool, buffer);
+            reader::free_held_buffer(pool, buffer);
         }
+        let freed_count = self.node_blocks.len() as u32;
         self.node_blocks.clear();
+        freed_count
     }
 
     /// Gives back the memory that only a live process needs.

@@ -254,7 +254,9 @@ impl Recorder {
         let early_ns = if has_waiters { HOUSEKEEPING_NS - HOUSEKEEPING_IN_NEED_NS } else { 0 };
         if now_ns + early_ns >= self.next_housekeeping_ns {
             self.next_housekeeping_ns = now_ns + HOUSEKEEPING_NS;
-            self.keep_house(now_ns);
+            let freed_count = self.keep_house(now_ns);
+            reader::note_ends_looked_for(&self.pool);
+            reader::finish_slice(&self.pool, freed_count);
         }
         Round { event_count: self.sink.event_count - before, is_whole }
     }

@@ -121,6 +121,11 @@ pub struct Control {
     /// Buffers that are claimed and may stay so for as long as their owners do nothing: of events and not closed, or of nodes. Written by
     /// both; recomputed by the recorder.
     pub buffers_held: AtomicU32,
+    /// Incremented by the recorder each time that it has looked which processes have ended, whose buffers it takes back then: so that a waiting
+    /// agent can tell buffers whose owners live from those that nobody has looked at yet.
+    pub ends_looked_for: AtomicU32,
+    /// What `ends_looked_for` was when an agent gave up to wait for a buffer for stack nodes; 0: none did. Written by agents.
+    pub nodes_waited_in_vain: AtomicU32,
 }
 
 /// [`ProcessSlot::state`]: nobody's.
@@ -365,7 +370,7 @@ impl DisableReason {
 }
 
 const _: () = assert!(size_of::<Control>() <= PROCESS_SLOTS_OFFSET);
-const _: () = assert!(size_of::<Control>() == 128);
+const _: () = assert!(size_of::<Control>() == 192);
 const _: () = assert!(size_of::<ProcessSlot>() == 128);
 const _: () = assert!(size_of::<ThreadSlot>() == 128);
 const _: () = assert!(size_of::<BufferHeader>() == 64);

@@ -84,6 +84,7 @@ victims! {
     profiled: "profiled.c",
     realloc_forms: "realloc_forms.c",
     realloc_race: "realloc_race.c",
+    recorder_stopped: "recorder_stopped.c",
     rust_program: "rust_program.rs",
     sandboxed: "sandboxed.c",
     sandboxed_children: "sandboxed_children.c",
@@ -107,7 +108,16 @@ victims! {
 /// A program whose filter forbids the clock waits for buffers all the same, and loses nothing.
 #[test]
 fn sandboxed_waits_for_buffers() {
-    let file = "sandboxed.c";
+    check_with_few_buffers("sandboxed.c");
+}
+
+/// Processes that find all buffers with others that have ended wait until the recorder has looked at these, however long it is not let run.
+#[test]
+fn recorder_stopped_with_few_buffers() {
+    check_with_few_buffers("recorder_stopped.c");
+}
+
+fn check_with_few_buffers(file: &str) {
     let header = Header::read(&sources().join(file));
     let program = build(file, &header, &["-O1".to_owned()]);
     let settings = Settings {

@@ -64,15 +64,16 @@ impl Recorder {
         }
     }
 
-    /// What need not be done in every round.
-    pub(super) fn keep_house(&mut self, now_ns: u64) {
+    /// What need not be done in every round. Returns how many buffers it has freed.
+    pub(super) fn keep_house(&mut self, now_ns: u64) -> u32 {
+        let mut freed_count = 0;
         for place in 0..self.processes.len() {
             if self.processes[place].is_done {
                 continue;
             }
             self.note_notices(place, now_ns);
             if self.processes[place].has_ended {
-                self.end_process(place, now_ns);
+                freed_count += self.end_process(place, now_ns);
                 continue;
             }
             let pid = self.processes[place].pid;
@@ -93,6 +94,7 @@ impl Recorder {
         }
         self.look_at_threads(now_ns);
         self.look_at_sizes();
+        freed_count
     }
 
     /// Says in the file if the agent of a process has ended recording by itself, or does not see its allocator.
@@ -177,19 +179,20 @@ impl Recorder {
         }
     }
 
-    pub(super) fn end_process(&mut self, place: usize, now_ns: u64) {
+    /// Returns how many buffers were freed.
+    pub(super) fn end_process(&mut self, place: usize, now_ns: u64) -> u32 {
         if self.processes[place].is_done || !(self.processes[place].had_ended_at_scan || self.is_final) {
-            return;
+            return 0;
         }
         let has_buffers =
             self.streams.iter().any(|stream| stream.process == place && !stream.buffers.is_empty());
         if has_buffers && !self.is_final {
-            return;
+            return 0;
         }
         self.note_notices(place, now_ns);
         let process = &mut self.processes[place];
         process.is_done = true;
-        process.free_all_blocks(&self.pool);
+        let freed_count = process.free_all_blocks(&self.pool);
         if let Some(entry) = &mut process.entry {
             entry.end_ns.get_or_insert(now_ns);
             let outcome = self.sink.writer.update_process(process.index, entry);
@@ -219,6 +222,7 @@ impl Recorder {
         self.process_by_slot.remove(&(process.slot, process.generation));
         process.forget();
         self.snapshot_at_end_of(place);
+        freed_count
     }
 
     /// Adds a thread's counters to the totals, and its loss to the file.

@@ -169,7 +169,11 @@ impl Recorder {
                 {
                     break;
                 }
-                reader::free_buffer(&self.pool, front.index);
+                if front.is_closed {
+                    reader::free_buffer(&self.pool, front.index);
+                } else {
+                    reader::free_held_buffer(&self.pool, front.index);
+                }
                 stream.buffers.pop_front();
                 self.statistics.buffers_written += 1;
                 freed_count += 1;

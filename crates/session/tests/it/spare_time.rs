@@ -1,6 +1,11 @@
-//! The recorder is lent to a thread that runs when nobody else wants to, and nothing of what is recorded shows it.
+//! The recorder is lent to a thread that runs when nobody else wants to, and nothing of what is recorded shows it. Nor does anybody wait for it where
+//! somebody else always wants to.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use heapr_trace::Action;
+use rustix::thread::{CapabilitySet, CpuSet};
 
 use crate::producer::{Producer, join, live_tid};
 use crate::recording::{start, stop};
@@ -9,8 +14,19 @@ use crate::recording::{start, stop};
 const PER_TURN: u64 = 12_000;
 const TURNS: u64 = 12;
 
-/// Two threads allocate in turn; how often the recorder was lent, and all addresses in the order of the file.
-fn record(max_buffers: usize) -> (u64, Vec<u64>) {
+/// What a recording was like.
+struct Recorded {
+    /// How often the recorder was lent.
+    spare_turns: u64,
+    /// How long the longest turn took, lent or not.
+    longest_turn: Duration,
+    /// All addresses in the order of the file.
+    addresses: Vec<u64>,
+}
+
+/// Two threads allocate in turn.
+fn record(max_buffers: usize) -> Recorded {
+    let mut longest_turn = Duration::ZERO;
     let (mut session, directory) = start(|properties| {
         properties.buffer_bytes = 64 << 10;
         properties.max_buffers = max_buffers;
@@ -26,7 +42,9 @@ fn record(max_buffers: usize) -> (u64, Vec<u64>) {
                 assert!(thread.alloc(0x10_0000 + (number * 2 + place as u64) * 16, 8, node));
             }
         }
+        let began = Instant::now();
         session.step();
+        longest_turn = longest_turn.max(began.elapsed());
     }
     let recorded = stop(session, directory);
     assert_eq!(recorded.summary.statistics.loss, heapr_trace::Loss::default());
@@ -34,7 +52,8 @@ fn record(max_buffers: usize) -> (u64, Vec<u64>) {
         Action::Alloc { address_avma, .. } => address_avma,
         _ => unreachable!("only allocations were written"),
     });
-    (recorded.summary.statistics.spare_turns, addresses.collect())
+    let spare_turns = recorded.summary.statistics.spare_turns;
+    Recorded { spare_turns, longest_turn, addresses: addresses.collect() }
 }
 
 fn expected() -> Vec<u64> {
@@ -43,7 +62,7 @@ fn expected() -> Vec<u64> {
 
 #[test]
 fn while_there_is_room_the_recorder_is_lent_and_nothing_is_lost_or_out_of_order() {
-    let (spare_turns, addresses) = record(1024);
+    let Recorded { spare_turns, addresses, .. } = record(1024);
     assert!(spare_turns > 0);
     assert!(addresses == expected(), "{} allocations, in another order", addresses.len());
 }
@@ -51,7 +70,51 @@ fn while_there_is_room_the_recorder_is_lent_and_nothing_is_lost_or_out_of_order(
 #[test]
 fn when_buffers_run_short_it_is_not_lent() {
     // What comes between two turns fills nine buffers of 64 KiB.
-    let (spare_turns, addresses) = record(16);
+    let Recorded { spare_turns, addresses, .. } = record(16);
     assert_eq!(spare_turns, 0);
     assert!(addresses == expected(), "{} allocations, in another order", addresses.len());
+}
+
+/// What `record` gives where two threads that only calculate have the same one processor.
+fn record_on_a_busy_processor(may_raise_priorities: bool) -> Recorded {
+    // Processor and rights are the thread's: the tests beside this one keep theirs.
+    let record = move || {
+        let mut one = CpuSet::new();
+        one.set(rustix::thread::sched_getcpu());
+        rustix::thread::sched_setaffinity(None, &one).unwrap();
+        if !may_raise_priorities {
+            let mut rights = rustix::thread::capabilities(None).unwrap();
+            rights.effective.remove(CapabilitySet::SYS_NICE);
+            rights.permitted.remove(CapabilitySet::SYS_NICE);
+            rights.inheritable.remove(CapabilitySet::SYS_NICE);
+            rustix::thread::set_capabilities(None, rights).unwrap();
+        }
+        let (is_over, began) = (AtomicBool::new(false), Instant::now());
+        // (Not for ever, should what is tested panic.)
+        let calculate = || {
+            while !is_over.load(Relaxed) && began.elapsed() < Duration::from_secs(60) {
+                std::hint::spin_loop();
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(calculate);
+            }
+            let recorded = record(1024);
+            is_over.store(true, Relaxed);
+            recorded
+        })
+    };
+    std::thread::spawn(record).join().unwrap()
+}
+
+/// (A thread that runs last, and stays so, takes 7 s for such a turn, built for debugging.)
+#[test]
+fn where_no_processor_is_ever_idle_a_turn_does_not_take_long() {
+    for may_raise_priorities in [true, false] {
+        let recorded = record_on_a_busy_processor(may_raise_priorities);
+        assert!(recorded.spare_turns > 0);
+        assert!(recorded.longest_turn < Duration::from_secs(2), "{:?}", recorded.longest_turn);
+        assert!(recorded.addresses == expected());
+    }
 }
