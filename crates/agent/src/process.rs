@@ -73,7 +73,6 @@ pub(crate) struct Agent {
     pub(crate) start_ticks: AtomicU64,
     /// Slot that this process, or the one it was forked from, had.
     last_slot: AtomicU32,
-    /// 1: the last buffer for nodes that was asked for was refused.
     /// Registrations so far in this image: the second and later are forks.
     registration_count: AtomicU32,
     /// Incremented when addresses of code may have changed their meaning.
