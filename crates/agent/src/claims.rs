@@ -1,9 +1,9 @@
 //! Whether a thread claims the regions of addresses that it meets (see `event_clock`).
 //!
-//! A claim costs some 100 ns: cache misses of its own, and of the thread that owned the region. Each event in an owned region saves 8 ns, and
-//! more where threads wait for each other. So a thread claims on credit, which it pays back by the words that it records and by the time that passes
-//! until the next claim. Threads that share all their memory, and do little but allocate, run out of it. They leave all regions to nobody for
-//! a few buffers, and for four times as many each time that they find it so again.
+//! A claim costs cache misses: the thread's own, and that of the thread that owned the region (20 to 50 ns a claim where nobody did, 100 to
+//! 400 ns where another processor's thread did, by the machine). Each event in an owned region saves 9 ns. So each claim is timed, and a thread
+//! claims on credit, which it pays back by the words that it records until the next claim. Threads that share all their memory run out of it. They
+//! leave all regions to nobody for a few buffers, and for four times as many each time that they find it so again.
 
 /// A region's word that names no thread.
 pub(crate) const NOBODY: u32 = 0;
@@ -15,53 +15,42 @@ const NO_THREAD: u32 = u32::MAX;
 pub(crate) struct Claims {
     /// Owner of the regions that the thread leaves as they are: nobody, or while it claims all, [`NO_THREAD`].
     pub(crate) left: u32,
-    credit_words: u32,
-    credit_ticks: u64,
-    /// Where the buffer stood at the last claim, and when that was.
+    credit_ticks: u32,
+    /// Where the buffer stood at the last claim.
     position: u32,
-    ticks: u64,
     /// Buffers until the thread claims regions again, and how many it was at the last time.
     wait: u8,
     last_wait: u8,
 }
 
-/// Words that pay for a claim: two frees, or an allocation.
-const CLAIM_WORDS: u32 = 2;
-/// Ticks that pay for a claim: 1.6 µs at 2.6 GHz, so that claims take less than a sixteenth of a thread's time. Node's threads do with one in 3 to
-/// 5 µs and gain by it. Two threads that do nothing but allocate from one arena would make one in 0.3 µs, and lose by it.
-const CLAIM_TICKS: u64 = 1 << 12;
-/// Claims that a thread makes although nothing follows them: it takes that many to see through the bursts in which Node's threads work.
-const CREDIT_CLAIMS: u16 = 256;
+/// What each word that is recorded in an owned region saves: `rdtscp` takes 9 ns more than `rdtsc`, an allocation has two words and a free one.
+const WORD_TICKS: u32 = 16;
+/// What a claim costs over what the thread itself waits for it: the owner waits, too, until it has found out.
+const OWNERS_PART: u32 = 2;
+/// A claim is taken to cost no more than this (1.6 µs at 2.6 GHz): else the thread lost its processor meanwhile.
+const CLAIM_TICKS_MAX: u32 = 1 << 12;
+/// What a thread may spend on claims although nothing follows them: some hundred of them, which it takes to see through the bursts in which
+/// Node's threads work.
+const CREDIT_TICKS: u32 = 1 << 17;
 /// Buffers for which a thread claims no region, at most. With this, threads that have no use for it spend a hundredth of their time on claims.
 const WAIT_MAX: u8 = 63;
 
 impl Claims {
-    const CREDIT_WORDS: u32 = CREDIT_CLAIMS as u32 * CLAIM_WORDS;
-    const CREDIT_TICKS: u64 = CREDIT_CLAIMS as u64 * CLAIM_TICKS;
-
     pub(crate) const fn new() -> Self {
-        Self {
-            left: NO_THREAD,
-            credit_words: Self::CREDIT_WORDS,
-            credit_ticks: Self::CREDIT_TICKS,
-            position: 0,
-            ticks: 0,
-            wait: 0,
-            last_wait: 0,
-        }
+        Self { left: NO_THREAD, credit_ticks: CREDIT_TICKS, position: 0, wait: 0, last_wait: 0 }
     }
 
-    /// A region was claimed at this time, for an event that is to be written at `position` of the buffer.
-    pub(crate) fn claimed(&mut self, position: u32, ticks: u64) {
+    /// A region was claimed for an event that is to be written at `position` of the buffer, which took some ticks.
+    pub(crate) fn claimed(&mut self, position: u32, took_ticks: u64) {
         // In the next buffer the difference is a large number.
-        let words = position.wrapping_sub(self.position).min(Self::CREDIT_WORDS);
-        let passed_ticks = ticks.wrapping_sub(self.ticks).min(Self::CREDIT_TICKS);
-        (self.position, self.ticks) = (position, ticks);
-        let words = self.credit_words.wrapping_add(words).min(Self::CREDIT_WORDS);
-        let passed_ticks = self.credit_ticks.wrapping_add(passed_ticks).min(Self::CREDIT_TICKS);
-        match (words.checked_sub(CLAIM_WORDS), passed_ticks.checked_sub(CLAIM_TICKS)) {
-            (Some(words), Some(ticks)) => (self.credit_words, self.credit_ticks) = (words, ticks),
-            _ => {
+        let words = position.wrapping_sub(self.position);
+        self.position = position;
+        let saved_ticks = words.saturating_mul(WORD_TICKS);
+        let took_ticks = u32::try_from(took_ticks).unwrap_or(u32::MAX).min(CLAIM_TICKS_MAX);
+        let credit_ticks = self.credit_ticks.saturating_add(saved_ticks).min(CREDIT_TICKS);
+        match credit_ticks.checked_sub(took_ticks.wrapping_mul(OWNERS_PART)) {
+            Some(credit_ticks) => self.credit_ticks = credit_ticks,
+            None => {
                 self.left = NOBODY;
                 self.last_wait = self.last_wait.wrapping_mul(4).wrapping_add(3).min(WAIT_MAX);
                 self.wait = self.last_wait;

@@ -188,9 +188,11 @@ impl EventClock {
                 MONOTONIC => return Some(view.since_start(sys::monotonic_ns())),
                 _ => return None,
             }
+            let mut before_ticks = None;
             if let Some(owner) = owner
                 && owner.load(Relaxed) != fitting
             {
+                before_ticks = Some(sys::ticks_ordered());
                 // Done for all to see before the time is read.
                 owner.swap(fitting, SeqCst);
             }
@@ -199,8 +201,10 @@ impl EventClock {
             wait_for_loads();
             let is_still_so = owner.is_none_or(|owner| owner.load(Relaxed) == fitting);
             if is_still_so && self.choice() == TSC {
-                if owner.is_some() && fitting != NOBODY {
-                    view.claims.claimed(position, ticks);
+                if let Some(before_ticks) = before_ticks
+                    && fitting != NOBODY
+                {
+                    view.claims.claimed(position, ticks.wrapping_sub(before_ticks));
                 }
                 return Some(view.since_start(ticks));
             }
