@@ -74,18 +74,18 @@ impl Claims {
 mod tests {
     use super::*;
 
-    /// Claims of a thread whose every event meets another thread's region, within a thousand buffers: `words` and `ticks` from event to event.
-    fn claims(words: u32, ticks: u64) -> (usize, usize) {
+    /// Claims of a thread whose every event meets another thread's region, within a thousand buffers: `words` from event to event, and what
+    /// each claim takes by its number.
+    fn claims(words: u32, took_ticks: impl Fn(usize) -> u64) -> (usize, usize) {
         const BUFFER_WORDS: u32 = 8192;
-        let (mut claims, mut now_ticks) = (Claims::new(), 0);
+        let mut claims = Claims::new();
         let (mut made, mut events) = (0, 0);
         for _ in 0..1_000 {
             claims.next_buffer();
             for position in (0..BUFFER_WORDS).step_by(words as usize) {
-                now_ticks += ticks;
                 events += 1;
                 if claims.left == NO_THREAD {
-                    claims.claimed(position, now_ticks);
+                    claims.claimed(position, took_ticks(made));
                     made += 1;
                 }
             }
@@ -95,14 +95,23 @@ mod tests {
 
     #[test]
     fn whoever_claims_in_vain_claims_less_often() {
-        let (made, events) = claims(1, 10_000);
-        assert!(
-            made > 2_000 && made < events / 100,
-            "{made} of {events}: too little is recorded between claims"
-        );
-        let (made, events) = claims(8, 700);
-        assert!(made > 2_000 && made < events / 100, "{made} of {events}: they are too close together");
-        let (made, events) = claims(8, 5_000);
+        for (words, took_ticks) in [(1, 50), (1, 1_000), (8, 250), (32, 1_000)] {
+            let (made, events) = claims(words, |_| took_ticks);
+            assert!(
+                made > 1_000 && made < events / 10,
+                "{made} of {events}, with {words} words from one to the next: each took {took_ticks} ticks"
+            );
+        }
+    }
+
+    #[test]
+    fn whose_claims_pay_claims_always() {
+        for (words, took_ticks) in [(1, 8), (8, 60), (32, 250), (128, 1_000)] {
+            let (made, events) = claims(words, |_| took_ticks);
+            assert_eq!(made, events, "with {words} words from one to the next: each took {took_ticks} ticks");
+        }
+        // One that lost its processor meanwhile, or whose clock went back, tells nothing of the others.
+        let (made, events) = claims(8, |number| if number % 1_000 == 0 { u64::MAX } else { 50 });
         assert_eq!(made, events);
     }
 }
