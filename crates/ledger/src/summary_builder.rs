@@ -100,7 +100,8 @@ impl SummaryBuilder {
 
     fn other_stack(&mut self, process: ProcessIndex, heap: HeapId, stack: StackIndex) -> &mut StackState {
         let key = (process, heap, stack);
-        let is_last = self.others.get(self.last_other).is_some_and(|other| (other.0, other.1, other.2) == key);
+        let is_last =
+            self.others.get(self.last_other).is_some_and(|other| (other.0, other.1, other.2) == key);
         if !is_last {
             let next = self.others.len() as u32;
             self.last_other = *self.other_places.entry(key).or_insert(next) as usize;
