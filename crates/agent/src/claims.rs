@@ -3,7 +3,8 @@
 //! A claim costs cache misses: the thread's own, and that of the thread that owned the region (20 to 50 ns a claim where nobody did, 100 to
 //! 400 ns where another processor's thread did, by the machine). Each event in an owned region saves 9 ns. So each claim is timed, and a thread
 //! claims on credit, which it pays back by the words that it records until the next claim. Threads that share all their memory run out of it. They
-//! leave all regions to nobody for a few buffers, and for four times as many each time that they find it so again.
+//! leave all regions to nobody for a few buffers, and for four times as many each time that they find it so again, until they end a buffer with
+//! nearly all of it paid back.
 
 /// A region's word that names no thread.
 pub(crate) const NOBODY: u32 = 0;
@@ -61,7 +62,10 @@ impl Claims {
     /// The thread begins its next buffer, after which it may claim regions again.
     pub(crate) fn next_buffer(&mut self) {
         if self.left != NOBODY {
-            self.last_wait = 0;
+            // Who pays nearly all back has use for claims again; who only runs out of credit slowly has not.
+            if self.credit_ticks >= CREDIT_TICKS / 8 * 7 {
+                self.last_wait = 0;
+            }
         } else if let Some(wait) = self.wait.checked_sub(1) {
             self.wait = wait;
         } else {
