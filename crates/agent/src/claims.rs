@@ -1,7 +1,7 @@
 //! Whether a thread claims the regions of addresses that it meets (see `event_clock`).
 //!
-//! A claim costs cache misses: the thread's own, and that of the thread that owned the region (20 to 50 ns a claim where nobody did, 100 to
-//! 400 ns where another processor's thread did, by the machine). Each event in an owned region saves 9 ns. So each claim is timed, and a thread
+//! A claim costs cache misses: the thread's own, and that of the thread that owned the region (110 ns on one machine, 410 on another). Each
+//! event in an owned region saves 9 ns. So each claim is timed, and a thread
 //! claims on credit, which it pays back by the words that it records until the next claim. Threads that share all their memory run out of it. They
 //! leave all regions to nobody for a few buffers, and for four times as many each time that they find it so again, until they end a buffer with
 //! nearly all of it paid back.
@@ -24,9 +24,11 @@ pub(crate) struct Claims {
     last_wait: u8,
 }
 
-/// What each word that is recorded in an owned region saves: `rdtscp` takes 9 ns more than `rdtsc`, an allocation has two words and a free one.
+/// What each word that is recorded in an owned region saves: `rdtscp` takes 9 ns more than `rdtsc`, 23 ticks at 2.6 GHz; an allocation has two words
+/// and a free one.
 const WORD_TICKS: u32 = 16;
-/// What a claim costs over what the thread itself waits for it: the owner waits, too, until it has found out.
+/// How many times what the thread itself waits for it a claim costs: the owner waits, too, until it has found out. (Once in place of twice is no better
+/// for Node.)
 const OWNERS_PART: u32 = 2;
 /// A claim is taken to cost no more than this (1.6 µs at 2.6 GHz): else the thread lost its processor meanwhile.
 const CLAIM_TICKS_MAX: u32 = 1 << 12;

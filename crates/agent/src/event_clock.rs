@@ -188,11 +188,12 @@ impl EventClock {
                 MONOTONIC => return Some(view.since_start(sys::monotonic_ns())),
                 _ => return None,
             }
+            // Before a claim.
             let mut before_ticks = None;
             if let Some(owner) = owner
                 && owner.load(Relaxed) != fitting
             {
-                before_ticks = Some(sys::ticks_ordered());
+                before_ticks = (fitting != NOBODY).then(sys::ticks_ordered);
                 // Done for all to see before the time is read.
                 owner.swap(fitting, SeqCst);
             }
@@ -201,9 +202,7 @@ impl EventClock {
             wait_for_loads();
             let is_still_so = owner.is_none_or(|owner| owner.load(Relaxed) == fitting);
             if is_still_so && self.choice() == TSC {
-                if let Some(before_ticks) = before_ticks
-                    && fitting != NOBODY
-                {
+                if let Some(before_ticks) = before_ticks {
                     view.claims.claimed(position, ticks.wrapping_sub(before_ticks));
                 }
                 return Some(view.since_start(ticks));

@@ -31,7 +31,7 @@ pub struct SummaryBuilder {
     /// Places in `others`.
     other_places: HashMap<(ProcessIndex, HeapId, StackIndex), u32>,
     /// The place that was asked for last: where events carry no stacks, a process's malloc heap has all of them there. (To hash it each time took a
-    /// quarter of the recorder's time.)
+    /// third of the recorder's time.)
     last_other: usize,
 }
 
