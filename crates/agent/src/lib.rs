@@ -22,42 +22,12 @@
 )]
 #![allow(clippy::missing_safety_doc, reason = "the hooks' contracts are the C functions'")]
 
-mod any_frames;
-mod bounds;
-mod claims;
-mod control_block;
-mod event_clock;
-mod events;
-mod exec;
-mod flagged;
-mod foreign;
-mod heaps;
 mod hooks;
-mod injected;
-mod kept_stack;
-mod known_rules;
-mod link_map;
-mod mapping_hooks;
 mod modules;
-mod node_table;
-mod path_node;
-mod plain_frames;
 mod process;
-mod real;
-mod recent_way;
-mod repair;
-mod rules;
-mod sandbox;
-mod shortcut;
+mod record;
 mod stack;
-mod start;
-mod step_aside;
-mod thread;
 mod tree;
-mod verify;
-mod way;
-mod way_table;
-mod word_pairs;
 pub mod x86_64;
 
 #[cfg(all(feature = "cdylib", not(test)))]
@@ -65,7 +35,7 @@ mod shared_object {
     /// Runs `start::construct` when the loader has loaded the agent.
     #[used]
     #[unsafe(link_section = ".init_array")]
-    static CONSTRUCTOR: extern "C" fn() = crate::start::construct;
+    static CONSTRUCTOR: extern "C" fn() = crate::process::start::construct;
 
     /// No code of the agent panics (the build checks that none of core's panic machinery is linked); the language wants
     /// a handler all the same.

@@ -15,8 +15,8 @@ use core::ffi::{c_char, c_int};
 
 use heapr_ring::sys;
 
-use crate::exec::{Completed, own_environment};
-use crate::real::REAL;
+use crate::hooks::real::REAL;
+use crate::process::exec::{Completed, own_environment};
 
 type Strings = *const *const c_char;
 

@@ -6,7 +6,7 @@
 
 use core::arch::{asm, global_asm};
 
-use crate::thread::ThreadState;
+use crate::record::thread::ThreadState;
 
 global_asm!(
     ".section .tbss.heapr_thread,\"awT\",@nobits",

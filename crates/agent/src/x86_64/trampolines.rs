@@ -10,10 +10,10 @@
 
 use core::arch::naked_asm;
 
+use crate::hooks::mapping_hooks::{self, MAPPING_SLOTS};
+use crate::hooks::real::{MMAP, MREMAP, SYSCALL};
 use crate::hooks::{SLOTS, SlotIndex};
-use crate::mapping_hooks::{self, MAPPING_SLOTS};
-use crate::real::{MMAP, MREMAP, SYSCALL};
-use crate::sandbox;
+use crate::process::sandbox;
 
 type Trampoline = unsafe extern "C" fn();
 
@@ -114,7 +114,7 @@ macro_rules! mapping_trampolines {
                 ".cfi_adjust_cfa_offset -56",
                 concat!("jmp qword ptr [rip + {slots} + ", $offset, "]"),
                 ".cfi_endproc",
-                start = sym crate::start::start_for_mapping,
+                start = sym crate::process::start::start_for_mapping,
                 slots = sym MAPPING_SLOTS,
             );
         }
@@ -221,7 +221,7 @@ unsafe extern "C" fn syscall_first() {
         "3:",
         "ret",
         ".cfi_endproc",
-        start = sym crate::start::start_for_call,
+        start = sym crate::process::start::start_for_call,
         real = sym SYSCALL,
     );
 }
@@ -248,11 +248,11 @@ macro_rules! heap_trampolines {
 }
 
 heap_trampolines! {
-    heapr_heap_create, crate::heaps::create, "rsi", "rdx";
-    heapr_heap_destroy, crate::heaps::destroy, "rsi", "rdx";
-    heapr_heap_alloc, crate::heaps::alloc, "rcx", "r8";
-    heapr_heap_free, crate::heaps::free, "rdx", "rcx";
-    heapr_heap_resize, crate::heaps::resize, "r8", "r9";
+    heapr_heap_create, crate::hooks::heaps::create, "rsi", "rdx";
+    heapr_heap_destroy, crate::hooks::heaps::destroy, "rsi", "rdx";
+    heapr_heap_alloc, crate::hooks::heaps::alloc, "rcx", "r8";
+    heapr_heap_free, crate::hooks::heaps::free, "rdx", "rcx";
+    heapr_heap_resize, crate::hooks::heaps::resize, "r8", "r9";
 }
 
 macro_rules! trampolines {

@@ -1,0 +1,471 @@
+//! Entry points that an allocator brings of its own: operator new and delete where the allocator replaces them, and the interfaces
+//! of jemalloc, tcmalloc and mimalloc.
+//!
+//! They cannot simply be exported like malloc: a program that asks at run time whether `mallocx` exists would then
+//! believe that it runs on jemalloc. So only when a loaded module has them, the slots through which the other modules
+//! call them are pointed at the hooks. operator new is hooked only where it comes from a module that has its own malloc; the C++
+//! library's calls malloc, which is hooked anyway.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+
+use heapr_ring::sys;
+use heapr_wire::{HOOK_FOREIGN, HOOK_OPERATOR, InjectedHook};
+
+use crate::hooks::injected::Shared;
+use crate::hooks::{self, Caller, Mark};
+use crate::modules::link_map::{self, DlPhdrInfo, Dynamic, Relocation};
+use crate::process::AGENT;
+
+type Pointer = *mut c_void;
+
+/// One entry point: its name, the trampoline that replaces it, and the real one once it is found.
+pub(crate) struct Foreign {
+    name: &'static [u8],
+    trampoline: unsafe extern "C" fn(),
+    real: &'static AtomicUsize,
+    /// Only where the module that has it also has a malloc of its own.
+    is_operator: bool,
+}
+
+const fn hook_of(name: &'static str, trampoline: *const (), real: &'static AtomicUsize) -> InjectedHook {
+    let is_operator = matches!(name.as_bytes(), [b'_', b'Z', ..]);
+    InjectedHook {
+        name: name.as_ptr(),
+        name_bytes: name.len(),
+        trampoline,
+        real,
+        group: if is_operator { HOOK_OPERATOR } else { HOOK_FOREIGN },
+    }
+}
+
+/// Looks for entry points and call slots that were not there before: at the start, and when a module turns up.
+#[cold]
+pub(crate) fn start() {
+    if AGENT.is_injected.load(Relaxed) != 0 {
+        return;
+    }
+    static BUSY: AtomicU32 = AtomicU32::new(0);
+    if BUSY.swap(1, Acquire) != 0 {
+        return;
+    }
+    if find_providers() {
+        link_map::for_each_module(&mut |info| {
+            if !info.contains(start as *const () as usize) {
+                patch(info);
+            }
+            false
+        });
+    }
+    BUSY.store(0, Release);
+}
+
+/// Fills in the real functions; whether there are any.
+fn find_providers() -> bool {
+    let mut is_any = false;
+    link_map::for_each_module(&mut |info| {
+        if info.contains(start as *const () as usize) || info.headers().is_empty() {
+            return false;
+        }
+        let Some(dynamic) = info.dynamic() else { return false };
+        // All three allocators export one of these besides their malloc; other modules are done with four look-ups.
+        let has_malloc = dynamic.find(b"malloc") != 0;
+        let probes: [&[u8]; 4] = [b"mallocx", b"je_malloc", b"tc_malloc", b"mi_malloc"];
+        let has_interface = probes.iter().any(|name| dynamic.find(name) != 0);
+        let has_operators = has_malloc && dynamic.find(b"_Znwm") != 0;
+        if !has_interface && !has_operators {
+            return false;
+        }
+        for foreign in all() {
+            if foreign.real.load(Relaxed) == 0 && (has_malloc || !foreign.is_operator) {
+                foreign.real.store(dynamic.find(foreign.name), Release);
+            }
+            is_any |= foreign.real.load(Relaxed) != 0;
+        }
+        false
+    });
+    is_any
+}
+
+/// Points the slots of a module's calls at the hooks. Slots that hold anything but what the loader puts there are left.
+fn patch(info: &DlPhdrInfo) {
+    let Some(dynamic) = info.dynamic() else { return };
+    if is_provider(info) {
+        return;
+    }
+    for (table, bytes) in dynamic.relocations {
+        if table == 0 {
+            continue;
+        }
+        for index in 0..bytes / size_of::<Relocation>() {
+            // SAFETY: the loader has worked through this table itself.
+            let relocation = unsafe { *(table as *const Relocation).add(index) };
+            patch_slot(info, &dynamic, relocation);
+        }
+    }
+}
+
+/// Whether a module is one of the allocators: its calls among its own functions are not the program's.
+fn is_provider(info: &DlPhdrInfo) -> bool {
+    all().any(|foreign| {
+        let real = foreign.real.load(Relaxed);
+        real != 0 && info.contains(real)
+    })
+}
+
+fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) {
+    const R_X86_64_64: u32 = 1;
+    const R_X86_64_GLOB_DAT: u32 = 6;
+    const R_X86_64_JUMP_SLOT: u32 = 7;
+    const PT_GNU_RELRO: u32 = 0x6474_e552;
+    let kind = relocation.info as u32;
+    let symbol = (relocation.info >> 32) as u32;
+    if symbol == 0
+        || !matches!(kind, R_X86_64_64 | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT)
+        || relocation.addend != 0
+    {
+        return;
+    }
+    // SAFETY: the relocation's symbol is one of the module's dynamic symbols.
+    let name = unsafe { dynamic.symbol_name(symbol) };
+    let may_match = name.starts_with(b"_Z")
+        || name.starts_with(b"mi_")
+        || name.starts_with(b"tc_")
+        || name.starts_with(b"je_")
+        || name.ends_with(b"allocx");
+    if !may_match {
+        return;
+    }
+    let Some(foreign) = all().find(|foreign| foreign.name == name && foreign.real.load(Relaxed) != 0) else {
+        return;
+    };
+    let slot = info.bias.wrapping_add(relocation.offset_svma);
+    if slot & 7 != 0 || !info.contains(slot) {
+        return;
+    }
+    // SAFETY: an aligned word of the module's data that the loader has written.
+    let place = unsafe { &*(slot as *const AtomicUsize) };
+    let trampoline = foreign.trampoline as *const () as usize;
+    let now = place.load(Relaxed);
+    // The loader has put the real function there, or the address in the module's own table where a lazy call begins.
+    // Anything else (a copy that the program defines itself) is not ours to change.
+    if now == trampoline || (now != foreign.real.load(Relaxed) && !info.contains(now)) {
+        return;
+    }
+    let relro = info.headers().iter().find(|header| header.kind == PT_GNU_RELRO);
+    let is_read_only = relro.is_some_and(|header| {
+        slot.wrapping_sub(info.bias.wrapping_add(header.address_svma)) < header.memory_bytes
+    });
+    let page = slot & !4095;
+    if is_read_only {
+        // SAFETY: a page of the module's own data, made writable for one store and closed again.
+        if unsafe { sys::protect(page, 4096, 3) }.is_err() {
+            return;
+        }
+    }
+    place.store(trampoline, Release);
+    if is_read_only {
+        // SAFETY: as above.
+        let _ = unsafe { sys::protect(page, 4096, 1) };
+    }
+}
+
+/// Place in the event stream before the real function runs; kept on the trampoline's stack.
+unsafe extern "C" fn before_new(entry_sp: *const usize) -> u64 {
+    hooks::mark(Caller::new(entry_sp, 0)).map_or(u64::MAX, Mark::pack)
+}
+
+unsafe extern "C" fn after_new(block: Pointer, size: usize, entry_sp: *const usize, bp: usize, mark: u64) {
+    let caller = Caller::new(entry_sp, bp);
+    match Mark::unpack(mark) {
+        Some(before) => hooks::allocated_once(before, block, size, caller),
+        None => hooks::allocated(block, size, caller),
+    }
+}
+
+/// Calls the real function: up to four words of arguments cover every one in the table.
+#[inline(always)]
+fn call(real: &AtomicUsize, [a, b, c, d]: [usize; 4]) -> usize {
+    // SAFETY: the function of this name in the allocator; it takes at most these four words and ignores the rest, and
+    // was called by the program with them.
+    unsafe {
+        let function: unsafe extern "C" fn(usize, usize, usize, usize) -> usize =
+            core::mem::transmute(real.load(Relaxed));
+        function(a, b, c, d)
+    }
+}
+
+fn run_alloc(real: &AtomicUsize, arguments: [usize; 4], size: usize, caller: Caller) -> usize {
+    let before = hooks::mark(caller);
+    let block = call(real, arguments);
+    match before {
+        Some(before) => hooks::allocated_once(before, block as Pointer, size, caller),
+        None => hooks::allocated(block as Pointer, size, caller),
+    }
+    block
+}
+
+fn run_free(real: &AtomicUsize, arguments: [usize; 4], block: usize, caller: Caller) -> usize {
+    hooks::about_to_free_once(block as Pointer, caller);
+    let answer = call(real, arguments);
+    hooks::freed(caller);
+    answer
+}
+
+fn run_realloc(
+    real: &AtomicUsize,
+    arguments: [usize; 4],
+    block: usize,
+    size: usize,
+    caller: Caller,
+) -> usize {
+    hooks::reallocated(block as Pointer, size, caller, || call(real, arguments) as Pointer) as usize
+}
+
+/// In-place resize: `is_done` tells from the answer whether the block has the new size.
+fn run_resize(
+    real: &AtomicUsize,
+    arguments: [usize; 4],
+    size: usize,
+    caller: Caller,
+    is_done: impl FnOnce(usize) -> bool,
+) -> usize {
+    let [block, ..] = arguments;
+    let mut answer = 0;
+    hooks::reallocated(block as Pointer, size.max(1), caller, || {
+        answer = call(real, arguments);
+        if is_done(answer) { block as Pointer } else { core::ptr::null_mut() }
+    });
+    answer
+}
+
+fn run_posix(real: &AtomicUsize, arguments: [usize; 4], caller: Caller) -> usize {
+    let [answer, _, size, _] = arguments;
+    let before = hooks::mark(caller);
+    let status = call(real, arguments);
+    let block = if status as u32 == 0 {
+        // SAFETY: on success the function has stored a block through the program's pointer.
+        unsafe { *(answer as *const Pointer) }
+    } else {
+        core::ptr::null_mut()
+    };
+    match before {
+        Some(before) => hooks::allocated_once(before, block, size, caller),
+        None => hooks::allocated(block, size, caller),
+    }
+    status
+}
+
+/// Bytes of a zero-terminated string with its end; 0 for null.
+fn string_bytes(string: usize) -> usize {
+    if string == 0 {
+        return 0;
+    }
+    // SAFETY: the answer of a function that returns a zero-terminated string.
+    unsafe { core::ffi::CStr::from_ptr(string as *const core::ffi::c_char) }.to_bytes_with_nul().len()
+}
+
+fn run_string(real: &AtomicUsize, arguments: [usize; 4], caller: Caller) -> usize {
+    let before = hooks::mark(caller);
+    let block = call(real, arguments);
+    let size = string_bytes(block);
+    match before {
+        Some(before) => hooks::allocated_once(before, block as Pointer, size, caller),
+        None => hooks::allocated(block as Pointer, size, caller),
+    }
+    block
+}
+
+macro_rules! foreign {
+    (
+        new { $($new:ident)* }
+        call { $($name:ident |$a:pat_param, $b:pat_param, $c:pat_param, $d:pat_param, $real:pat_param, $all:pat_param, $caller:pat_param| $body:expr;)* }
+    ) => {
+        #[allow(non_upper_case_globals, reason = "named as the C functions")]
+        mod real {
+            use core::sync::atomic::AtomicUsize;
+            $(pub(super) static $new: AtomicUsize = AtomicUsize::new(0);)*
+            $(pub(super) static $name: AtomicUsize = AtomicUsize::new(0);)*
+        }
+
+        #[allow(non_snake_case, reason = "named as the C functions")]
+        mod hook {
+            use super::*;
+            $(pub(super) unsafe extern "C" fn $name(
+                a: usize, b: usize, c: usize, d: usize, entry_sp: *const usize, bp: usize,
+            ) -> usize {
+                let ($a, $b, $c, $d, $real, $all, $caller) =
+                    (a, b, c, d, &super::real::$name, [a, b, c, d], Caller::new(entry_sp, bp));
+                $body
+            })*
+        }
+
+        #[allow(non_snake_case, reason = "named as the C functions")]
+        mod trampoline {
+            use core::arch::naked_asm;
+            // operator new throws: the frame between the program and the allocator is assembly with exact unwind
+            // information, and no Rust code is on the stack while the real function runs.
+            $(#[unsafe(naked)]
+            pub(super) unsafe extern "C" fn $new() {
+                naked_asm!(
+                    ".cfi_startproc",
+                    "sub rsp, 40",
+                    ".cfi_adjust_cfa_offset 40",
+                    "mov [rsp], rdi",
+                    "mov [rsp + 8], rsi",
+                    "mov [rsp + 16], rdx",
+                    "lea rdi, [rsp + 40]",
+                    "call {before}",
+                    "mov [rsp + 24], rax",
+                    "mov rdi, [rsp]",
+                    "mov rsi, [rsp + 8]",
+                    "mov rdx, [rsp + 16]",
+                    "call qword ptr [rip + {real}]",
+                    "mov [rsp + 16], rax",
+                    "mov rdi, rax",
+                    "mov rsi, [rsp]",
+                    "lea rdx, [rsp + 40]",
+                    "mov rcx, rbp",
+                    "mov r8, [rsp + 24]",
+                    "call {after}",
+                    "mov rax, [rsp + 16]",
+                    "add rsp, 40",
+                    ".cfi_adjust_cfa_offset -40",
+                    "ret",
+                    ".cfi_endproc",
+                    before = sym super::before_new,
+                    after = sym super::after_new,
+                    real = sym super::real::$new,
+                );
+            })*
+            $(#[unsafe(naked)]
+            pub(super) unsafe extern "C" fn $name() {
+                naked_asm!(".cfi_startproc", "mov r8, rsp", "mov r9, rbp", "jmp {}", ".cfi_endproc", sym super::hook::$name);
+            })*
+        }
+
+        /// The same entry points, for an injector.
+        pub(crate) static INJECTED: Shared<[InjectedHook; [$(stringify!($new),)* $(stringify!($name),)*].len()]> = Shared([
+            $(hook_of(stringify!($new), trampoline::$new as *const (), &real::$new),)*
+            $(hook_of(stringify!($name), trampoline::$name as *const (), &real::$name),)*
+        ]);
+
+        /// Every entry point that can be hooked.
+        fn all() -> impl Iterator<Item = Foreign> {
+            const NAMES: [(&str, unsafe extern "C" fn(), &AtomicUsize); [$(stringify!($new),)* $(stringify!($name),)*].len()] = [
+                $((stringify!($new), trampoline::$new as unsafe extern "C" fn(), &real::$new),)*
+                $((stringify!($name), trampoline::$name as unsafe extern "C" fn(), &real::$name),)*
+            ];
+            NAMES.into_iter().map(|(name, trampoline, real)| Foreign {
+                name: name.as_bytes(),
+                trampoline,
+                real,
+                is_operator: name.starts_with("_Z"),
+            })
+        }
+    };
+}
+
+foreign! {
+    new {
+        _Znwm _Znam _ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t
+        _ZnwmSt11align_val_t _ZnamSt11align_val_t
+        _ZnwmSt11align_val_tRKSt9nothrow_t _ZnamSt11align_val_tRKSt9nothrow_t
+        tc_new tc_new_nothrow tc_newarray tc_newarray_nothrow
+        tc_new_aligned tc_new_aligned_nothrow tc_newarray_aligned tc_newarray_aligned_nothrow
+        mi_new mi_new_nothrow mi_new_aligned mi_new_aligned_nothrow
+    }
+    call {
+        _ZdlPv |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        _ZdaPv |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        _ZdlPvm |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        _ZdaPvm |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        _ZdlPvRKSt9nothrow_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        _ZdaPvRKSt9nothrow_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        _ZdlPvSt11align_val_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        _ZdaPvSt11align_val_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        _ZdlPvmSt11align_val_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        _ZdaPvmSt11align_val_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        _ZdlPvSt11align_val_tRKSt9nothrow_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        _ZdaPvSt11align_val_tRKSt9nothrow_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+
+        mallocx |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        rallocx |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
+        xallocx |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |done| done >= size);
+        sdallocx |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        dallocx |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        je_malloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        je_calloc |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
+        je_realloc |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
+        je_free |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        je_memalign |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        je_aligned_alloc |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        je_posix_memalign |_, _, _, _, real, all, caller| run_posix(real, all, caller);
+        je_mallocx |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        je_rallocx |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
+        je_xallocx |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |done| done >= size);
+        je_sdallocx |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        je_dallocx |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+
+        tc_malloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        tc_malloc_skip_new_handler |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        tc_free |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        tc_free_sized |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        tc_cfree |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        tc_realloc |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
+        tc_calloc |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
+        tc_memalign |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        tc_posix_memalign |_, _, _, _, real, all, caller| run_posix(real, all, caller);
+        tc_valloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        tc_pvalloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        tc_delete |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        tc_deletearray |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        tc_delete_nothrow |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        tc_deletearray_nothrow |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        tc_delete_sized |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        tc_deletearray_sized |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        tc_delete_aligned |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        tc_deletearray_aligned |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        tc_delete_sized_aligned |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        tc_deletearray_sized_aligned |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+
+        mi_malloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_malloc_small |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_zalloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_zalloc_small |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_calloc |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
+        mi_mallocn |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
+        mi_malloc_aligned |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_malloc_aligned_at |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_zalloc_aligned |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_zalloc_aligned_at |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_calloc_aligned |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
+        mi_memalign |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_aligned_alloc |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_posix_memalign |_, _, _, _, real, all, caller| run_posix(real, all, caller);
+        mi_valloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_pvalloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_new_n |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
+        mi_strdup |_, _, _, _, real, all, caller| run_string(real, all, caller);
+        mi_strndup |_, _, _, _, real, all, caller| run_string(real, all, caller);
+        mi_realloc |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
+        mi_rezalloc |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
+        mi_reallocn |p, n, size, _, real, all, caller| run_realloc(real, all, p, n.saturating_mul(size), caller);
+        mi_recalloc |p, n, size, _, real, all, caller| run_realloc(real, all, p, n.saturating_mul(size), caller);
+        mi_reallocarray |p, n, size, _, real, all, caller| run_realloc(real, all, p, n.saturating_mul(size), caller);
+        mi_realloc_aligned |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
+        mi_rezalloc_aligned |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
+        mi_expand |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |block| block != 0);
+        mi_free |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        mi_free_size |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        mi_free_size_aligned |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        mi_free_aligned |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        mi_cfree |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
+        mi_heap_malloc |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_heap_zalloc |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_heap_calloc |_, n, size, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
+        mi_heap_realloc |_, p, size, _, real, all, caller| run_realloc(real, all, p, size, caller);
+        mi_heap_malloc_aligned |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
+        mi_heap_strdup |_, _, _, _, real, all, caller| run_string(real, all, caller);
+    }
+}

@@ -1,0 +1,138 @@
+//! The agent in a process that was running already: what the injector must know of it, and how it starts there.
+//!
+//! The injector maps and relocates the agent without the target's loader, so that nothing here may need the loader: the real
+//! functions' addresses are filled in from outside, and what `dl_iterate_phdr` would be asked for is handed over. All
+//! threads of the target stand still while [`attach`] runs: it takes no lock and waits for nothing.
+
+use core::ffi::c_char;
+use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+
+use heapr_ring::{Pool, mappings, sys};
+use heapr_wire::{
+    ATTACH_DONE, ATTACH_REFUSED, AttachParameters, BUILD_ID, DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP,
+    HOOK_ALLOCATOR, HOOK_EXEC, HOOK_LOADER, HOOK_MAPPING, INJECTION_MAGIC, InjectedHook, Injection,
+    SESSION_RECORDING,
+};
+
+use crate::hooks::foreign;
+use crate::hooks::mapping_hooks;
+use crate::hooks::real::{MMAP, MREMAP, REAL, Real, SYSCALL};
+use crate::modules;
+use crate::process::exec;
+use crate::process::sandbox;
+use crate::process::start;
+use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
+use crate::record::thread;
+use crate::stack::bounds;
+use crate::x86_64::trampolines;
+
+/// A constant with pointers to statics and functions in it.
+#[repr(transparent)]
+pub(crate) struct Shared<T>(pub(crate) T);
+
+// SAFETY: never written; the pointers in it lead to statics and functions, which any thread may name.
+unsafe impl<T> Sync for Shared<T> {}
+
+const fn hook(real: &'static Real, trampoline: *const (), group: u64) -> InjectedHook {
+    InjectedHook {
+        name: real.name.as_ptr(),
+        name_bytes: real.name.len(),
+        trampoline,
+        real: real.place(),
+        group,
+    }
+}
+
+macro_rules! hooks {
+    ($count:literal: $($group:ident { $($name:ident)* })*) => {
+        static HOOKS: Shared<[InjectedHook; $count]> = Shared([
+            $($(hook(&REAL.$name, trampolines::$name as *const (), $group),)*)*
+            hook(&REAL.munmap, trampolines::munmap as *const (), HOOK_MAPPING),
+            hook(&MMAP, trampolines::mmap as *const (), HOOK_MAPPING),
+            hook(&MREMAP, trampolines::mremap as *const (), HOOK_MAPPING),
+            hook(&REAL.execve, exec::execve as *const (), HOOK_EXEC),
+            hook(&REAL.execveat, exec::execveat as *const (), HOOK_EXEC),
+            hook(&REAL.fexecve, exec::fexecve as *const (), HOOK_EXEC),
+            hook(&REAL.prctl, sandbox::prctl as *const (), HOOK_EXEC),
+            hook(&SYSCALL, trampolines::syscall as *const (), HOOK_EXEC),
+        ]);
+    };
+}
+
+// execv, execvp, posix_spawn and their kin end in these three within the C library.
+hooks! { 22:
+    HOOK_ALLOCATOR {
+        malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
+        free_aligned_sized
+    }
+    HOOK_LOADER { dlclose }
+}
+
+/// See [`Injection`].
+#[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+#[allow(non_upper_case_globals, reason = "exported under this name")]
+#[used]
+pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
+    magic: INJECTION_MAGIC,
+    build_id: BUILD_ID,
+    attach: attach as *const (),
+    end_of_thread: thread::end_of_thread as *const (),
+    hooks: (&raw const HOOKS).cast(),
+    hook_count: HOOKS.0.len(),
+    foreign: (&raw const foreign::INJECTED).cast(),
+    foreign_count: foreign::INJECTED.0.len(),
+    mappings: (&raw const mappings::MAPPINGS).cast(),
+    mapping_count: mappings::MAPPINGS_MAX,
+    clock: AGENT.clock.choice_place(),
+});
+
+/// Starts the agent. Called by the injector on a stack of its own, before any function is hooked.
+///
+/// # Safety
+/// 1. `parameters` points to parameters that stay where they are (children are told of the path in them), and the table
+///    of real functions is filled.
+pub(crate) unsafe extern "C" fn attach(parameters: *mut AttachParameters) {
+    // SAFETY: (1).
+    let parameters = unsafe { &mut *parameters };
+    let outcome = join(parameters);
+    parameters.outcome = match outcome {
+        Ok(()) => ATTACH_DONE,
+        Err(reason) => ATTACH_REFUSED.wrapping_add(reason as u32),
+    };
+}
+
+fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
+    let descriptor = sys::Descriptor::from_number(parameters.pool_descriptor);
+    if AGENT.state.compare_exchange(UNSTARTED, STARTING, AcqRel, Relaxed).is_err() {
+        return Err(DisableReason::BadPool);
+    }
+    AGENT.is_injected.store(1, Relaxed);
+    let pool = Pool::open(&descriptor).map_err(|_| DisableReason::BadPool)?;
+    drop(descriptor);
+    let control = pool.control();
+    let flags = control.flags.load(Relaxed);
+    if control.state.load(Relaxed) != SESSION_RECORDING {
+        return Err(DisableReason::SessionClosed);
+    }
+    AGENT.start_ticks.store(control.start_ticks.load(Relaxed), Relaxed);
+    if flags & FLAG_CLOCK_TSC == 0 {
+        AGENT.clock.use_monotonic();
+    }
+    start::read_executable();
+    AGENT.attach(pool)?;
+    let session = parameters.session.get(..parameters.session_bytes as usize).unwrap_or_default();
+    let [first, ..] = parameters.agent_path;
+    if first != 0 {
+        exec::start_with(session, (&raw const parameters.agent_path).cast::<c_char>());
+    }
+    bounds::start_with(parameters.stack_end_avma as usize);
+    modules::start_with(parameters.find_object_avma as usize);
+    mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
+    thread::end_of_thread_by(parameters.end_key, parameters.set_specific_avma as usize);
+    AGENT.state.store(ACTIVE, Release);
+    let Some((claim, _)) = AGENT.process() else { return Err(DisableReason::NoProcessSlot) };
+    parameters.process_slot = claim.index;
+    parameters.process_generation = claim.generation;
+    parameters.inner_pid = sys::process_id();
+    Ok(())
+}

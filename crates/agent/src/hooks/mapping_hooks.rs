@@ -1,0 +1,92 @@
+//! The hooks of mmap and mremap, whose trampolines call the real functions themselves: what is done before and after. (munmap is hooked as any
+//! other function.)
+
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+use heapr_wire::{FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, HEAP_MMAP};
+
+use crate::hooks::real::{MMAP, MREMAP, REAL};
+use crate::hooks::{Caller, SLOTS, SlotIndex, stack_for};
+use crate::record::events;
+use crate::record::thread::Scope;
+use crate::x86_64::trampolines;
+
+/// What mmap and mremap answer when they fail.
+const MAP_FAILED: usize = usize::MAX;
+
+/// After mmap: called by its trampoline.
+pub(crate) unsafe extern "C" fn after_mmap(mapping: usize, size: usize, entry_sp: *const usize, bp: usize) {
+    let caller = Caller::new(entry_sp, bp);
+    let Some(mut scope) = Scope::enter(caller.sp()) else { return };
+    let node = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
+    if mapping == MAP_FAILED {
+        events::failed(&mut scope, size, node);
+    } else {
+        events::alloc(scope.lend(), HEAP_MMAP, mapping, size, node);
+    }
+}
+
+/// Before mremap.
+pub(crate) unsafe extern "C" fn before_mremap(old: usize, entry_sp: *const usize) {
+    if let Some(mut scope) = Scope::enter(entry_sp as usize) {
+        events::realloc_prepare(&mut scope, HEAP_MMAP, old);
+    }
+}
+
+/// After mremap.
+pub(crate) unsafe extern "C" fn after_mremap(
+    mapping: usize,
+    old: usize,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) {
+    let caller = Caller::new(entry_sp, bp);
+    let Some(mut scope) = Scope::enter(caller.sp()) else { return };
+    if mapping == MAP_FAILED {
+        events::realloc_abort(&mut scope, HEAP_MMAP, old, size);
+    } else {
+        let node = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
+        events::realloc_commit(&mut scope, HEAP_MMAP, mapping, size, node);
+    }
+}
+
+/// Chooses what mmap and its kin do once the session is known.
+pub(crate) fn arm(is_hooked: bool) {
+    if is_hooked {
+        MAPPING_SLOTS.mmap.store(trampolines::MMAP_HOOK as *mut (), Relaxed);
+        MAPPING_SLOTS.mremap.store(trampolines::MREMAP_HOOK as *mut (), Relaxed);
+    } else {
+        bypass();
+    }
+}
+
+/// Points the trampolines of all that maps memory at the real functions.
+pub(crate) fn bypass() {
+    let pairs = [
+        (Some(&MAPPING_SLOTS.mmap), MMAP.address()),
+        (Some(&MAPPING_SLOTS.mremap), MREMAP.address()),
+        (SLOTS.get(SlotIndex::munmap as usize), REAL.munmap.address()),
+    ];
+    for (slot, address) in pairs {
+        if address != 0
+            && let Some(slot) = slot
+        {
+            slot.store(address as *mut (), Relaxed);
+        }
+    }
+}
+
+/// The slots of mmap and mremap; until the agent has started they lead to it.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct MappingSlots {
+    pub(crate) mmap: AtomicPtr<()>,
+    pub(crate) mremap: AtomicPtr<()>,
+}
+
+/// See [`MappingSlots`].
+pub(crate) static MAPPING_SLOTS: MappingSlots = MappingSlots {
+    mmap: AtomicPtr::new(trampolines::MMAP_FIRST as *mut ()),
+    mremap: AtomicPtr::new(trampolines::MREMAP_FIRST as *mut ()),
+};

@@ -1,0 +1,175 @@
+//! The allocator's own functions, which the hooks forward to.
+//!
+//! Until the agent has started each entry points to a starter: it starts the agent (which fills the table) and then
+//! makes the call. The table is written once, before a second thread can exist, and only read after.
+
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::modules::link_map;
+use crate::process::start;
+
+type Pointer = *mut c_void;
+type Strings = *const *const c_char;
+
+/// One forwarded function: its C name, and its address once known.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Real {
+    /// First, so that assembly finds it at the symbol itself.
+    address: AtomicUsize,
+    /// Zero-free C name.
+    pub(crate) name: &'static [u8],
+}
+
+impl Real {
+    const fn new(name: &'static [u8]) -> Self {
+        Self { name, address: AtomicUsize::new(0) }
+    }
+
+    /// Where the address is kept, for who fills it in from outside.
+    pub(crate) const fn place(&'static self) -> *const AtomicUsize {
+        &raw const self.address
+    }
+
+    fn resolve_by(&self, find: fn(&[u8]) -> usize) {
+        self.address.store(find(self.name), Relaxed);
+    }
+
+    /// Address of the real function; 0 if there is none.
+    #[inline(always)]
+    pub(crate) fn address(&self) -> usize {
+        self.address.load(Relaxed)
+    }
+
+    /// The function as one that takes a block and answers nothing, if its address is known.
+    #[inline(always)]
+    pub(crate) fn known_free(&self) -> Option<unsafe extern "C" fn(Pointer)> {
+        let address = self.address();
+        // SAFETY: null, or the address of a function that was found under a C name whose interface is this one (asked of `free` only).
+        unsafe { core::mem::transmute::<usize, Option<unsafe extern "C" fn(Pointer)>>(address) }
+    }
+
+    /// The address, after starting the agent if this is the first call of all.
+    #[inline(always)]
+    fn started(&self) -> usize {
+        let address = self.address();
+        if address != 0 { address } else { self.start() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn start(&self) -> usize {
+        start::start();
+        self.address()
+    }
+}
+
+macro_rules! real_functions {
+    ($($field:ident $name:literal fn($($argument:ident: $kind:ty),*) $(-> $answer:ty)? = $absent:expr;)*) => {
+        /// All forwarded functions of the C library's interface.
+        #[derive(Debug)]
+        pub(crate) struct RealFunctions { $(pub(crate) $field: Real,)* }
+
+        /// The table.
+        pub(crate) static REAL: RealFunctions = RealFunctions { $($field: Real::new($name),)* };
+
+        impl RealFunctions {
+            /// Finds each function in the first module after the agent, in the loader's search order, that has it.
+            pub(crate) fn resolve(&self) {
+                self.resolve_by(link_map::find_after_agent);
+            }
+
+            /// The same without calling a function that is not the agent's.
+            pub(crate) fn resolve_uncalled(&self) {
+                self.resolve_by(link_map::find_after_agent_uncalled);
+            }
+
+            // One by one: a table of them would be copied, by the program's memcpy.
+            fn resolve_by(&self, find: fn(&[u8]) -> usize) {
+                $(self.$field.resolve_by(find);)*
+                MMAP.resolve_by(find);
+                MREMAP.resolve_by(find);
+                SYSCALL.resolve_by(find);
+            }
+
+            $(
+                /// Calls the real function; what an absent one does stands in the table below.
+                #[inline(always)]
+                pub(crate) fn $field(&self, $($argument: $kind),*) $(-> $answer)? {
+                    let address = self.$field.started();
+                    if address == 0 {
+                        return $absent;
+                    }
+                    // SAFETY: the address was found under this C name in the program's allocator, whose interface
+                    // the C standard, POSIX or the C library's manual fixes to this signature.
+                    unsafe {
+                        let function: unsafe extern "C" fn($($kind),*) $(-> $answer)? = core::mem::transmute(address);
+                        function($($argument),*)
+                    }
+                }
+            )*
+        }
+    };
+}
+
+/// `mmap`, called from assembly: its six arguments leave no register for ours.
+pub(crate) static MMAP: Real = Real::new(b"mmap");
+/// `mremap`, likewise.
+pub(crate) static MREMAP: Real = Real::new(b"mremap");
+/// `syscall`, which assembly jumps to with all its seven arguments.
+pub(crate) static SYSCALL: Real = Real::new(b"syscall");
+
+/// Calls the real `syscall` with five arguments.
+pub(crate) fn syscall(number: usize, arguments: [usize; 5]) -> isize {
+    let address = SYSCALL.started();
+    if address == 0 {
+        return -1;
+    }
+    let [first, second, third, fourth, fifth] = arguments;
+    // SAFETY: found under this name in the C library, which takes as many words as the call has.
+    unsafe {
+        let function: unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> isize =
+            core::mem::transmute(address);
+        function(number, first, second, third, fourth, fifth)
+    }
+}
+
+/// What an absent function without an answer does.
+fn nothing() {}
+
+const NULL: Pointer = core::ptr::null_mut();
+const ENOMEM: c_int = 12;
+const ENOSYS: c_int = 38;
+
+real_functions! {
+    malloc b"malloc" fn(size: usize) -> Pointer = NULL;
+    free b"free" fn(block: Pointer) = nothing();
+    calloc b"calloc" fn(count: usize, size: usize) -> Pointer = NULL;
+    realloc b"realloc" fn(block: Pointer, size: usize) -> Pointer = NULL;
+    reallocarray b"reallocarray" fn(block: Pointer, count: usize, size: usize) -> Pointer
+        = match count.checked_mul(size) { Some(bytes) => REAL.realloc(block, bytes), None => NULL };
+    posix_memalign b"posix_memalign" fn(answer: *mut Pointer, alignment: usize, size: usize) -> c_int = ENOMEM;
+    aligned_alloc b"aligned_alloc" fn(alignment: usize, size: usize) -> Pointer = REAL.memalign(alignment, size);
+    memalign b"memalign" fn(alignment: usize, size: usize) -> Pointer = NULL;
+    valloc b"valloc" fn(size: usize) -> Pointer = REAL.memalign(4096, size);
+    pvalloc b"pvalloc" fn(size: usize) -> Pointer
+        = match size.checked_next_multiple_of(4096) { Some(bytes) => REAL.memalign(4096, bytes), None => NULL };
+    cfree b"cfree" fn(block: Pointer) = REAL.free(block);
+    free_sized b"free_sized" fn(block: Pointer, size: usize) = REAL.free(block);
+    free_aligned_sized b"free_aligned_sized" fn(block: Pointer, alignment: usize, size: usize) = REAL.free(block);
+    munmap b"munmap" fn(address: Pointer, size: usize) -> c_int = -1;
+    execve b"execve" fn(path: *const c_char, arguments: Strings, environment: Strings) -> c_int = -1;
+    execvpe b"execvpe" fn(file: *const c_char, arguments: Strings, environment: Strings) -> c_int = -1;
+    fexecve b"fexecve" fn(descriptor: c_int, arguments: Strings, environment: Strings) -> c_int = -1;
+    execveat b"execveat"
+        fn(directory: c_int, path: *const c_char, arguments: Strings, environment: Strings, flags: c_int) -> c_int = -1;
+    posix_spawn b"posix_spawn" fn(
+        process: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void,
+        arguments: Strings, environment: Strings) -> c_int = ENOSYS;
+    posix_spawnp b"posix_spawnp" fn(
+        process: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void,
+        arguments: Strings, environment: Strings) -> c_int = ENOSYS;
+    dlclose b"dlclose" fn(handle: Pointer) -> c_int = -1;
+    prctl b"prctl" fn(option: c_int, value: usize, third: usize, fourth: usize, fifth: usize) -> c_int = -1;
+}

@@ -1,0 +1,266 @@
+//! Following programs that are started with an environment of their own making.
+//!
+//! A child finds the session through two environment variables. A program that starts another with a fresh environment
+//! (`env -i`, a language's `spawn(…, env={})`) would lose it, so the functions that take an environment add the two
+//! where they are missing. Everything is built on the stack: the caller may be a vfork child, which shares its parent's
+//! memory and never returns.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use heapr_wire::{Control, FLAG_NO_FOLLOW, SESSION_RECORDING};
+
+use crate::hooks::real::REAL;
+use crate::modules::link_map;
+use crate::process::AGENT;
+use crate::process::sandbox;
+
+type Strings = *const *const c_char;
+
+/// Entries of an environment that can be completed; the functions pass on a longer one as it is.
+const ENTRIES_MAX: usize = 1024;
+/// Bytes of a completed LD_PRELOAD.
+const PRELOAD_BYTES_MAX: usize = 2048;
+/// Bytes of the session variable with its name and end.
+const SESSION_BYTES_MAX: usize = 80;
+
+const PRELOAD_NAME: &[u8] = b"LD_PRELOAD=";
+const SESSION_NAME: &[u8] = b"HEAPR_SESSION=";
+const FLAGGED_NAME: &[u8] = b"HEAPR_FLAGGED=";
+/// An agent that finds this does nothing.
+const DISABLED: &CStr = c"HEAPR_DISABLE=1";
+
+/// `HEAPR_SESSION=…` with its end, as this process was given it. Written once at the start.
+static SESSION: [AtomicUsize; SESSION_BYTES_MAX / 8] = [const { AtomicUsize::new(0) }; SESSION_BYTES_MAX / 8];
+/// Path of the agent, as the loader has it.
+static AGENT_PATH: AtomicUsize = AtomicUsize::new(0);
+
+/// Keeps what a child needs. `session`: the variable's value.
+pub(crate) fn start(session: &[u8]) {
+    if !keep_session(session) {
+        return;
+    }
+    link_map::for_each_module(&mut |info| {
+        let is_agent = info.contains(start as *const () as usize);
+        if is_agent {
+            AGENT_PATH.store(info.name as usize, Release);
+        }
+        is_agent
+    });
+}
+
+/// As [`start`], with the agent's path: zero-terminated, in memory that stays.
+pub(crate) fn start_with(session: &[u8], agent_path: *const c_char) {
+    if keep_session(session) {
+        AGENT_PATH.store(agent_path as usize, Release);
+    }
+}
+
+fn keep_session(session: &[u8]) -> bool {
+    if SESSION_NAME.len().saturating_add(session.len()) >= SESSION_BYTES_MAX {
+        return false;
+    }
+    let mut text = SESSION_NAME.iter().chain(session).copied();
+    for place in &SESSION {
+        let mut word = [0_u8; 8];
+        for (byte, source) in word.iter_mut().zip(&mut text) {
+            *byte = source;
+        }
+        place.store(usize::from_ne_bytes(word), Relaxed);
+    }
+    true
+}
+
+/// The session, if it records children too.
+fn followed() -> Option<&'static Control> {
+    let control = AGENT.pool()?.control();
+    let is_recording = control.state.load(Relaxed) == SESSION_RECORDING;
+    (is_recording && control.flags.load(Relaxed) & FLAG_NO_FOLLOW == 0).then_some(control)
+}
+
+/// Room for a completed environment.
+pub(crate) struct Completed {
+    entries: [*const c_char; ENTRIES_MAX + 3],
+    preload: [u8; PRELOAD_BYTES_MAX],
+    /// The next image was counted as one that is not recorded.
+    is_refused: bool,
+}
+
+impl Completed {
+    pub(crate) fn new() -> Self {
+        Self {
+            entries: [core::ptr::null(); ENTRIES_MAX + 3],
+            preload: [0; PRELOAD_BYTES_MAX],
+            is_refused: false,
+        }
+    }
+
+    /// `environment`, or a copy of it that leads to the session, or away from it where the next image must not start the agent. It
+    /// borrows from both.
+    pub(crate) fn complete(&mut self, environment: Strings) -> Strings {
+        if sandbox::forbids_start() {
+            return self.without_session(environment);
+        }
+        let path = AGENT_PATH.load(Acquire) as *const c_char;
+        let is_followed = AGENT.is_active() && followed().is_some();
+        if path.is_null() || environment.is_null() || !is_followed {
+            return environment;
+        }
+        // SAFETY: the loader's string for the agent, which is never unloaded.
+        let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+        let mut preload = None;
+        let mut has_session = false;
+        let copied = self.copy(environment, |number, text| {
+            if let Some(value) = text.strip_prefix(PRELOAD_NAME) {
+                preload = Some((number, value));
+            }
+            has_session |= text.starts_with(SESSION_NAME);
+        });
+        let Some(mut count) = copied else { return environment };
+        let is_preloaded = preload.is_some_and(|(_, value)| {
+            value.split(|&byte| byte == b':' || byte == b' ').any(|part| part == path)
+        });
+        if is_preloaded && has_session {
+            return environment;
+        }
+        if !is_preloaded {
+            let value = preload.map_or(&b""[..], |(_, value)| value);
+            let separator: &[u8] = if value.is_empty() { b"" } else { b":" };
+            if PRELOAD_NAME.len() + path.len() + value.len() + 2 > PRELOAD_BYTES_MAX {
+                return environment;
+            }
+            let text = PRELOAD_NAME.iter().chain(path).chain(separator).chain(value);
+            for (place, &byte) in self.preload.iter_mut().zip(text) {
+                *place = byte;
+            }
+            let index = preload.map_or(count, |(index, _)| index);
+            if let Some(place) = self.entries.get_mut(index) {
+                *place = self.preload.as_ptr().cast();
+            }
+            count = count.max(index.wrapping_add(1));
+        }
+        if !has_session && let Some(place) = self.entries.get_mut(count) {
+            *place = SESSION.as_ptr().cast();
+            count = count.wrapping_add(1);
+        }
+        if let Some(place) = self.entries.get_mut(count) {
+            *place = core::ptr::null();
+        }
+        self.entries.as_ptr()
+    }
+
+    /// `environment`, with the word that an agent does nothing if one would be started.
+    fn without_session(&mut self, environment: Strings) -> Strings {
+        if environment.is_null() {
+            return environment;
+        }
+        let mut has_session = false;
+        let copied = self.copy(environment, |_, text| {
+            has_session |= text.starts_with(SESSION_NAME) || text.starts_with(FLAGGED_NAME);
+        });
+        let Some(count) = copied.filter(|_| has_session) else { return environment };
+        if let Some(control) = followed() {
+            self.is_refused = true;
+            control.processes_refused.fetch_add(1, Relaxed);
+        }
+        for (number, entry) in [(count, DISABLED.as_ptr()), (count.wrapping_add(1), core::ptr::null())] {
+            if let Some(place) = self.entries.get_mut(number) {
+                *place = entry;
+            }
+        }
+        self.entries.as_ptr()
+    }
+
+    /// The call has come back with this answer; 0: a child runs what was to be run.
+    pub(crate) fn came_back(&self, answer: c_int) -> c_int {
+        if answer != 0
+            && self.is_refused
+            && let Some(control) = followed()
+        {
+            control.processes_refused.fetch_sub(1, Relaxed);
+        }
+        answer
+    }
+
+    /// Copies an environment, without its end; how many entries it has. `look`: sees each with its number. `None`: they are too many.
+    fn copy<'a>(&mut self, environment: Strings, mut look: impl FnMut(usize, &'a [u8])) -> Option<usize> {
+        for (number, place) in self.entries.iter_mut().take(ENTRIES_MAX).enumerate() {
+            // SAFETY: an environment is an array of strings that ends with a null pointer; the caller passes one to exec.
+            let entry = unsafe { *environment.add(number) };
+            if entry.is_null() {
+                return Some(number);
+            }
+            *place = entry;
+            // SAFETY: as above; the strings stay for as long as the caller's array.
+            look(number, unsafe { CStr::from_ptr(entry) }.to_bytes());
+        }
+        None
+    }
+}
+
+/// The program's `environ`; an empty environment if it has none.
+pub(crate) fn own_environment() -> Strings {
+    static EMPTY: [AtomicUsize; 1] = [AtomicUsize::new(0)];
+    let variable = link_map::find_anywhere(b"environ") as *const Strings;
+    if variable.is_null() {
+        return EMPTY.as_ptr().cast();
+    }
+    // SAFETY: the C library's variable of this name (or the program's copy of it, which comes first in search order).
+    let environment = unsafe { variable.read_volatile() };
+    if environment.is_null() { EMPTY.as_ptr().cast() } else { environment }
+}
+
+/// The C function: execve with the program's own environment, which may have lost the two variables.
+///
+/// # Safety
+/// As the C library documents it.
+#[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+pub(crate) unsafe extern "C" fn execv(path: *const c_char, arguments: Strings) -> c_int {
+    let mut completed = Completed::new();
+    let answer = REAL.execve(path, arguments, completed.complete(own_environment()));
+    completed.came_back(answer)
+}
+
+/// The C function: execvpe with the program's own environment.
+///
+/// # Safety
+/// As the C library documents it.
+#[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+pub(crate) unsafe extern "C" fn execvp(file: *const c_char, arguments: Strings) -> c_int {
+    let mut completed = Completed::new();
+    let answer = REAL.execvpe(file, arguments, completed.complete(own_environment()));
+    completed.came_back(answer)
+}
+
+macro_rules! exec_functions {
+    ($($name:ident($($argument:ident: $kind:ty),*; environment $(; $after:ident: $after_kind:ty)?);)*) => {$(
+        /// The C function of this name, with the environment completed.
+        ///
+        /// # Safety
+        /// As the C library documents it.
+        #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+        pub(crate) unsafe extern "C" fn $name(
+            $($argument: $kind,)* environment: Strings $(, $after: $after_kind)?
+        ) -> c_int {
+            let mut completed = Completed::new();
+            let environment = completed.complete(environment);
+            let answer = REAL.$name($($argument,)* environment $(, $after)?);
+            completed.came_back(answer)
+        }
+    )*};
+}
+
+exec_functions! {
+    execve(path: *const c_char, arguments: Strings; environment);
+    execvpe(file: *const c_char, arguments: Strings; environment);
+    fexecve(descriptor: c_int, arguments: Strings; environment);
+    execveat(directory: c_int, path: *const c_char, arguments: Strings; environment; flags: c_int);
+    posix_spawn(
+        process: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Strings;
+        environment
+    );
+    posix_spawnp(
+        process: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Strings;
+        environment
+    );
+}

@@ -1,0 +1,334 @@
+//! Starting the agent in a process: the environment, the pool, the real functions.
+//!
+//! Runs at the first call of any hook (which may be a constructor of another library, before ours) or from our own
+//! constructor, on the only thread that exists then.
+
+use core::ffi::{CStr, c_char, c_void};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
+
+use heapr_ring::{Pool, sys};
+use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDING};
+
+use crate::hooks::foreign;
+use crate::hooks::mapping_hooks;
+use crate::hooks::real::REAL;
+use crate::hooks::step_aside;
+use crate::modules;
+use crate::modules::link_map;
+use crate::process::exec;
+use crate::process::flagged;
+use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
+use crate::record::thread;
+use crate::stack::bounds;
+use crate::x86_64::weak_symbols;
+
+/// Environment variable with `pid:descriptor` of the recorder's pool.
+const SESSION_VARIABLE: &[u8] = b"HEAPR_SESSION=";
+/// Environment variable that loads the agent without recording: for measuring what its presence costs.
+const DISABLE_VARIABLE: &[u8] = b"HEAPR_DISABLE=";
+
+/// Starts the agent unless that was done.
+#[cold]
+pub(crate) fn start() {
+    if AGENT.state.compare_exchange(UNSTARTED, STARTING, AcqRel, Relaxed).is_err() {
+        return;
+    }
+    if bypass_thread_sanitizer() {
+        return;
+    }
+    REAL.resolve();
+    let (session, is_disabled) = read_environment();
+    let outcome = match session {
+        _ if REAL.malloc.address() == 0 || REAL.free.address() == 0 => Err(DisableReason::NoAllocator),
+        Some(session) if !is_disabled => join(&session),
+        _ => Err(DisableReason::SessionClosed),
+    };
+    match outcome {
+        // Release: pairs with nothing but the thread creation that follows; the table above is complete.
+        Ok(()) => AGENT.state.store(ACTIVE, Release),
+        Err(reason) => {
+            AGENT.disable(reason);
+            step_aside::step_aside();
+        }
+    }
+}
+
+/// ThreadSanitizer's runtime comes to the agent while it starts, and stands itself before `dl_iterate_phdr`, `memcmp` and more,
+/// which cannot be called until it has started. Such a program runs untraced; whether it is one.
+fn bypass_thread_sanitizer() -> bool {
+    if weak_symbols::thread_sanitizer() == 0 {
+        return false;
+    }
+    REAL.resolve_uncalled();
+    let is_resolved = REAL.malloc.address() != 0;
+    if is_resolved {
+        AGENT.disable(DisableReason::SessionClosed);
+    }
+    is_resolved
+}
+
+/// As [`start`], for the trampolines of mmap and mremap, whose slots lead here until one of them has been chosen.
+pub(crate) unsafe extern "C" fn start_for_mapping() {
+    start();
+    if AGENT.state.load(Relaxed) == STARTING {
+        // Called from within the start itself.
+        mapping_hooks::arm(false);
+    }
+}
+
+/// As [`start`], for a trampoline.
+pub(crate) unsafe extern "C" fn start_for_call() {
+    start();
+}
+
+/// Bytes of the program's path that are kept.
+const EXECUTABLE_BYTES_MAX: usize = 1024;
+
+/// Path of the program, read at the start: later it may have forbidden itself to ask.
+static EXECUTABLE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+static EXECUTABLE_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Path of the program; empty if it is not known.
+pub(crate) fn executable() -> &'static [u8] {
+    let start = EXECUTABLE.load(Acquire);
+    if start.is_null() {
+        return &[];
+    }
+    // SAFETY: a mapping that is never unmapped and holds as many bytes, written before the pointer was stored.
+    unsafe { core::slice::from_raw_parts(start, EXECUTABLE_BYTES.load(Relaxed)) }
+}
+
+pub(crate) fn read_executable() {
+    let Ok(memory) = sys::map_anonymous(EXECUTABLE_BYTES_MAX, false) else { return };
+    // SAFETY: a fresh mapping of that size, written here only, before it is published.
+    let buffer = unsafe { core::slice::from_raw_parts_mut(memory, EXECUTABLE_BYTES_MAX) };
+    if let Ok(path) = sys::read_link(b"/proc/self/exe\0", buffer) {
+        EXECUTABLE_BYTES.store(path.len(), Relaxed);
+        // Release: pairs with the Acquire in `executable`.
+        EXECUTABLE.store(memory, Release);
+    }
+}
+
+/// What the session variable says.
+struct PoolPath {
+    /// `/proc/PID/fd/N` and a zero byte.
+    bytes: [u8; 48],
+    /// The variable's value, for children.
+    value: [u8; 64],
+    value_bytes: usize,
+}
+
+fn join(path: &PoolPath) -> Result<(), DisableReason> {
+    let descriptor = sys::open(&path.bytes, true).map_err(|_| DisableReason::RecorderDied)?;
+    let pool = Pool::open(&descriptor).map_err(|_| DisableReason::BadPool)?;
+    let control = pool.control();
+    let flags = control.flags.load(Relaxed);
+    let is_recording = control.state.load(Relaxed) == SESSION_RECORDING;
+    AGENT.start_ticks.store(control.start_ticks.load(Relaxed), Relaxed);
+    if flags & FLAG_CLOCK_TSC == 0 {
+        AGENT.clock.use_monotonic();
+    }
+    if !is_recording {
+        return Err(DisableReason::SessionClosed);
+    }
+    read_executable();
+    AGENT.attach(pool)?;
+    exec::start(path.value.get(..path.value_bytes).unwrap_or_default());
+    bounds::start();
+    modules::start();
+    mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
+    foreign::start();
+    Ok(())
+}
+
+/// Constructor: what needs the C library to be ready.
+pub(crate) extern "C" fn construct() {
+    start();
+    if !AGENT.is_active() {
+        return;
+    }
+    thread::register_end_of_thread();
+    register_fork_handler();
+    // Registers process and main thread now, so that a program that allocates nothing is seen too.
+    thread::announce();
+    foreign::start();
+}
+
+/// After a fork the child's first event registers it anyway; doing so at once, in the C library's fork handler, is
+/// for programs that then forbid themselves system calls (seccomp).
+fn register_fork_handler() {
+    extern "C" fn before() {
+        if let Some(pool) = AGENT.pool().filter(|_| AGENT.is_active()) {
+            pool.control().forks_begun.fetch_add(1, Relaxed);
+        }
+    }
+    extern "C" fn in_child() {
+        if AGENT.is_active() {
+            thread::announce();
+        }
+    }
+    let address = link_map::find_anywhere(b"__register_atfork");
+    if address == 0 {
+        return;
+    }
+    type Handler = Option<extern "C" fn()>;
+    // SAFETY: glibc's function behind pthread_atfork, with this signature since 2.3.
+    unsafe {
+        let register: unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> i32 =
+            core::mem::transmute(address);
+        register(Some(before), None, Some(in_child), core::ptr::null_mut());
+    }
+}
+
+/// Environment variable of one user's own programs; see [`flagged`].
+const FLAGGED_VARIABLE: &[u8] = b"HEAPR_FLAGGED=";
+
+/// What the variables say, line by line.
+struct Variables {
+    session: Option<PoolPath>,
+    is_disabled: bool,
+    /// Where sessions say which programs they want.
+    flagged: [u8; flagged::PATH_BYTES_MAX],
+    flagged_bytes: usize,
+    /// The path by which the program was started.
+    started_as: &'static [u8],
+}
+
+impl Variables {
+    fn take(&mut self, line: &[u8]) {
+        if let Some(value) = line.strip_prefix(SESSION_VARIABLE) {
+            self.session = parse_session(value);
+        } else if line.strip_prefix(DISABLE_VARIABLE).is_some_and(|value| value != b"0") {
+            self.is_disabled = true;
+        } else if let Some(value) = line.strip_prefix(FLAGGED_VARIABLE)
+            && let Some(place) = self.flagged.get_mut(..value.len())
+        {
+            place.copy_from_slice(value);
+            self.flagged_bytes = value.len();
+        }
+    }
+}
+
+/// Reads the variables from the environment that the program was started with (not from `environ`, which is not
+/// set up yet when the first hook runs).
+fn read_environment() -> (Option<PoolPath>, bool) {
+    let mut variables = Variables {
+        session: None,
+        is_disabled: false,
+        flagged: [0; flagged::PATH_BYTES_MAX],
+        flagged_bytes: 0,
+        started_as: &[],
+    };
+    read_start_block(&mut variables);
+    if variables.session.is_none() && variables.flagged_bytes == 0 {
+        read_environment_file(&mut variables);
+    }
+    if variables.session.is_none() && variables.flagged_bytes != 0 {
+        let path = variables.flagged.get(..variables.flagged_bytes).unwrap_or_default();
+        let session = &mut variables.session;
+        flagged::find_session(path, variables.started_as, &mut |value| *session = parse_session(value));
+    }
+    (variables.session, variables.is_disabled)
+}
+
+/// The block at the end of the stack, which a session with flagged programs has written into: the kernel's file of the
+/// environment does not show that.
+fn read_start_block(variables: &mut Variables) {
+    const ARGUMENTS_MAX: usize = 1 << 20;
+    const ENTRIES_MAX: usize = 1 << 16;
+    let variable = link_map::find_anywhere(b"__libc_stack_end") as *const *const usize;
+    if variable.is_null() {
+        return;
+    }
+    // SAFETY: glibc's loader exports this variable and has set it before it calls anybody.
+    let block = unsafe { variable.read() };
+    if block.is_null() {
+        return;
+    }
+    // SAFETY: it points to the number of arguments, as the kernel has put it there.
+    let argument_count = unsafe { block.read() };
+    if argument_count > ARGUMENTS_MAX {
+        return;
+    }
+    if argument_count != 0 {
+        // SAFETY: the first argument, which stands behind the number.
+        let first = unsafe { block.wrapping_add(1).cast::<*const c_char>().read() };
+        if !first.is_null() {
+            // SAFETY: a string with an end, on the stack that the kernel has made; it stays.
+            variables.started_as = unsafe { CStr::from_ptr(first) }.to_bytes();
+        }
+    }
+    for number in 0..ENTRIES_MAX {
+        // Behind the count: the arguments, a null, then the variables up to a null.
+        let place = block.wrapping_add(argument_count.wrapping_add(2).wrapping_add(number));
+        // SAFETY: in the block, as no null was met yet.
+        let entry = unsafe { place.cast::<*const c_char>().read() };
+        if entry.is_null() {
+            return;
+        }
+        // SAFETY: a string with an end, by the rules of exec, that nobody changes while the program starts.
+        variables.take(unsafe { CStr::from_ptr(entry) }.to_bytes());
+    }
+}
+
+/// The same from the kernel, for C libraries that do not tell where the block is.
+fn read_environment_file(variables: &mut Variables) {
+    let Ok(file) = sys::open(b"/proc/self/environ\0", false) else { return };
+    let mut line = [0_u8; 64 + flagged::PATH_BYTES_MAX];
+    let mut line_bytes = 0_usize;
+    let mut chunk = [0_u8; 512];
+    loop {
+        let count = match sys::read(&file, &mut chunk) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(sys::EINTR) => continue,
+            Err(_) => break,
+        };
+        for &byte in chunk.get(..count).unwrap_or_default() {
+            if byte != 0 {
+                // A longer line is none of ours: it is cut, and its beginning cannot match in full.
+                if let Some(place) = line.get_mut(line_bytes) {
+                    *place = byte;
+                }
+                line_bytes = line_bytes.saturating_add(1);
+                continue;
+            }
+            variables.take(line.get(..line_bytes).unwrap_or_default());
+            line_bytes = 0;
+        }
+    }
+}
+
+/// The process that the session variable names as one to be recorded for its own sake; 0: none.
+static NAMED_ROOT: AtomicU32 = AtomicU32::new(0);
+
+/// Whether this process is recorded for its own sake, not as somebody's child.
+pub(crate) fn is_named_root(process_id: u32) -> bool {
+    process_id != 0 && NAMED_ROOT.load(Relaxed) == process_id
+}
+
+/// `PID:FD` or `PID:FD:ROOT` to `/proc/PID/fd/FD`.
+fn parse_session(value: &[u8]) -> Option<PoolPath> {
+    let mut parts = value.split(|&byte| byte == b':');
+    let process = parts.next()?;
+    let descriptor = parts.next()?;
+    let is_number = |part: &[u8]| !part.is_empty() && part.len() <= 10 && part.iter().all(u8::is_ascii_digit);
+    if !is_number(process) || !is_number(descriptor) {
+        return None;
+    }
+    let root = parts.next().filter(|root| is_number(root)).unwrap_or_default();
+    let root = root.iter().fold(0_u32, |number, &digit| {
+        number.wrapping_mul(10).wrapping_add(u32::from(digit.wrapping_sub(b'0')))
+    });
+    NAMED_ROOT.store(root, Relaxed);
+    let mut bytes = [0; 48];
+    let parts: [&[u8]; 4] = [b"/proc/", process, b"/fd/", descriptor];
+    let text = parts.iter().flat_map(|part| part.iter());
+    for (place, &byte) in bytes.iter_mut().zip(text) {
+        *place = byte;
+    }
+    let mut copy = [0; 64];
+    copy.get_mut(..value.len())?.copy_from_slice(value);
+    Some(PoolPath { bytes, value: copy, value_bytes: value.len() })
+}

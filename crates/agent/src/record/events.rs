@@ -1,0 +1,422 @@
+//! Writing event records into the thread's buffer.
+//!
+//! ```text
+//! published = cursor | BUSY      the recorder holds later events of other threads back
+//! time stamp
+//! words of the record            (fewer, if it can be a short one)
+//! published = new cursor         (release) the record exists, whatever happens to the process now
+//! ```
+//!
+//! The part between the two stores is a dozen instructions and never waits.
+//!
+//! A thread holds its buffer until that is full, however long that takes. Where so many are held that few are left, a buffer is closed with its first
+//! record, in the same store that publishes it: thousands of threads that do nothing must not keep the others waiting.
+
+use core::sync::atomic::{AtomicU64, Ordering::*};
+
+use heapr_ring::writer;
+use heapr_wire::{
+    HEAP_MALLOC, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PUBLISHED_BUSY, PUBLISHED_CLOSED, RecordKind,
+    SHORT_ALLOC, address_word, short_word0, word0,
+};
+
+use crate::modules::{self, Module, ModuleSink};
+use crate::process::AGENT;
+use crate::process::start;
+use crate::record::event_clock::Region;
+use crate::record::thread::{Lent, Level, Scope};
+
+/// Makes sure that a record of `words` fits into the level's buffer. `false`: it is lost (and counted).
+#[inline(always)]
+pub(crate) fn ensure_room(scope: &mut Scope, words: u32) -> bool {
+    let level = scope.level();
+    // Behind a record that was to be the last of its buffer the limit lies before the cursor.
+    let room = level.limit.wrapping_sub(level.cursor).cast_signed();
+    if room >= words.cast_signed() { true } else { refill(scope, words) }
+}
+
+/// Takes the next buffer.
+#[cold]
+#[inline(never)]
+fn refill(scope: &mut Scope, words: u32) -> bool {
+    let Some(pool) = AGENT.pool() else { return false };
+    if !AGENT.is_active() {
+        return false;
+    }
+    scope.state().revive();
+    let Some((process, is_new)) = AGENT.process() else { return false };
+    let thread_id = scope.state().thread_id;
+    let depth = scope.depth();
+    let level = scope.level();
+    if level.slot.is_null() {
+        let Some(claim) = writer::claim_thread(pool, process, thread_id, depth) else {
+            AGENT.count(|slot| &slot.events_lost);
+            return false;
+        };
+        let Some(slot) = pool.thread_slot(claim.index) else { return false };
+        level.claim = claim;
+        level.slot = slot;
+        level.sequence = 0;
+    }
+    // SAFETY: a slot of the pool, which is never unmapped.
+    let slot = unsafe { &*level.slot };
+    level.close_buffer();
+    let purpose = writer::BufferUse::Events { thread: level.claim, sequence: level.sequence };
+    let mut waited_ns = 0;
+    let claimed = AGENT.claim_buffer(pool, purpose, &mut waited_ns);
+    if waited_ns != 0 {
+        add(&slot.wait_count, 1);
+        add(&slot.wait_ns, waited_ns);
+    }
+    let parts = claimed.and_then(|index| Some((pool.buffer_words(index)?, pool.buffer_header(index)?)));
+    let Some((buffer, header)) = parts else {
+        // If the session was closed meanwhile nothing is lost: the event's time would have been after its end.
+        if AGENT.is_active() {
+            add(&slot.events_lost, 1);
+        }
+        return false;
+    };
+    level.sequence = level.sequence.wrapping_add(1);
+    level.words = buffer.as_ptr();
+    level.header = header;
+    level.cursor = 0;
+    level.limit = buffer.len() as u32;
+    if writer::is_to_pass_on(pool) {
+        level.closing = PUBLISHED_CLOSED;
+        level.limit = 0;
+        writer::let_go(pool);
+    }
+    level.last_ticks = NO_RECORD_BEFORE;
+    level.clock.next_buffer();
+    if is_new && depth == 0 {
+        // A forked child has its parent's modules, and the recorder must know that.
+        modules::announce_all(&mut Records { scope });
+        return ensure_room(scope, words);
+    }
+    words as usize <= buffer.len()
+}
+
+/// Adds to a counter that only this thread writes.
+#[inline(always)]
+pub(crate) fn add(counter: &AtomicU64, amount: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(amount), Relaxed);
+}
+
+/// Publishes a record, for which there is room: `fill` gets the place of its first word, its time and that of the record before, and
+/// gives the number of words that it has written.
+#[inline(always)]
+fn publish(level: &mut Level, region: Option<Region>, fill: impl FnOnce(*const AtomicU64, u64, u64) -> u32) {
+    // SAFETY: a header of the pool, which is never unmapped, of the buffer that this thread fills; the cursor lies in it.
+    let (header, first) = unsafe { (&*level.header, level.words.add(level.cursor as usize)) };
+    header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
+    core::sync::atomic::compiler_fence(SeqCst);
+    let Some(ticks) = AGENT.event_ticks(&mut level.clock, region, level.cursor) else {
+        header.published.store(level.cursor * 8, Release);
+        return;
+    };
+    let words = fill(first, ticks, level.last_ticks);
+    level.last_ticks = ticks;
+    level.cursor = level.cursor.wrapping_add(words);
+    // Release: pairs with the recorder's Acquire of `published`.
+    header.published.store((level.cursor * 8) | level.closing, Release);
+}
+
+/// Writes words from `place` on.
+///
+/// # Safety
+/// 1. The words fit into the buffer that `place` lies in.
+#[inline(always)]
+unsafe fn put<const N: usize>(place: *const AtomicU64, words: [u64; N]) {
+    for (offset, word) in words.into_iter().enumerate() {
+        // SAFETY: (1).
+        unsafe { (*place.add(offset)).store(word, Relaxed) };
+    }
+}
+
+/// Writes a record of `N` words behind the first (which is made from `kind` and the time), for which there is room.
+#[inline(always)]
+fn write<const N: usize>(level: &mut Level, kind: RecordKind, region: Option<Region>, rest: [u64; N]) {
+    publish(level, region, |first, ticks, _| {
+        // SAFETY: `ensure_room` has seen that N + 1 words fit between cursor and limit.
+        unsafe {
+            put(first, [word0(kind, ticks)]);
+            put(first.add(1), rest);
+        }
+        N as u32 + 1
+    });
+}
+
+/// The region of a block of the main heap. (Heaps of other kinds are unmapped in parts, and destroyed with all their blocks.)
+#[inline(always)]
+fn region_of(heap: u8, address: usize) -> Option<Region> {
+    (heap == HEAP_MALLOC).then(|| Region::of(address as u64))
+}
+
+/// Writes an allocation (with size and node) or a free of the main heap, short if it fits; there is room for the long record.
+#[inline(always)]
+fn write_plain<const N: usize>(level: &mut Level, address: usize, packed: [u64; N]) {
+    let (kind, alloc_bit) = if N == 0 { (RecordKind::Free, 0) } else { (RecordKind::Alloc, SHORT_ALLOC) };
+    let address = address as u64;
+    publish(level, Some(Region::of(address)), |first, ticks, ticks_before| {
+        // SAFETY: `ensure_room` has seen that N + 2 words fit between cursor and limit.
+        unsafe {
+            let begin = match short_word0(alloc_bit, address, ticks, ticks_before) {
+                Some(word0) => {
+                    put(first, [word0]);
+                    1
+                }
+                None => {
+                    put(first, [word0(kind, ticks), address_word(HEAP_MALLOC, address)]);
+                    2
+                }
+            };
+            put(first.add(begin), packed);
+            (begin + N) as u32
+        }
+    });
+}
+
+/// Writes a record of the main heap if there is room, it can be a short one and its time is as expected: nearly always. `false`: nothing was
+/// written, and [`free`] or [`alloc`] is for it.
+///
+/// It calls nothing, so that a hook that does no more needs no registers saved.
+#[inline(always)]
+pub(crate) fn write_short<const N: usize>(level: &mut Level, address: usize, packed: [u64; N]) -> bool {
+    let room = level.limit.wrapping_sub(level.cursor).cast_signed();
+    if room <= N as i32 {
+        return false;
+    }
+    let alloc_bit = if N == 0 { 0 } else { SHORT_ALLOC };
+    // SAFETY: as in `publish`.
+    let place = |level: &Level| unsafe { (&*level.header, level.words, level.cursor) };
+    // A free, which would have to save them, has no registers for what can be read again.
+    let held = place(level);
+    let place = |level: &Level| if N == 0 { place(level) } else { held };
+    let (header, _, cursor) = held;
+    header.published.store((cursor * 8) | PUBLISHED_BUSY, Relaxed);
+    core::sync::atomic::compiler_fence(SeqCst);
+    let found = AGENT.clock.expected_ticks(&level.clock, Region::of(address as u64));
+    let found = found
+        .and_then(|ticks| Some((ticks, short_word0(alloc_bit, address as u64, ticks, level.last_ticks)?)));
+    let (header, words, cursor) = place(level);
+    let Some((ticks, word0)) = found else {
+        header.published.store(cursor * 8, Release);
+        return false;
+    };
+    // SAFETY: N + 1 words fit between cursor and limit.
+    unsafe {
+        let first = words.add(cursor as usize);
+        put(first, [word0]);
+        put(first.add(1), packed);
+    }
+    level.last_ticks = ticks;
+    let cursor = cursor.wrapping_add(N as u32 + 1);
+    level.cursor = cursor;
+    // Release: pairs with the recorder's Acquire of `published`.
+    header.published.store((cursor * 8) | level.closing, Release);
+    true
+}
+
+/// A new block of the program's main heap.
+#[inline(always)]
+pub(crate) fn alloc_of_malloc(scope: &mut Scope, address: usize, size: u32, node: u32) {
+    let level = scope.level();
+    let packed = u64::from(size) << 32 | u64::from(node);
+    if write_short(level, address, [packed]) {
+        level.last_address = address;
+    } else {
+        alloc(scope.lend(), HEAP_MALLOC, address, size as usize, node);
+    }
+}
+
+/// A new block.
+#[cold]
+#[inline(never)]
+pub(crate) fn alloc(lent: Lent, heap: u8, address: usize, size: usize, node: u32) {
+    let scope = &mut *lent.scope();
+    if !ensure_room(scope, 4) {
+        return;
+    }
+    let level = scope.level();
+    level.last_address = address;
+    let place = address_word(heap, address as u64);
+    let packed = (size as u64) << 32 | u64::from(node);
+    if size > u32::MAX as usize {
+        write(level, RecordKind::AllocBig, region_of(heap, address), [place, size as u64, u64::from(node)]);
+    } else if heap == HEAP_MALLOC {
+        write_plain(level, address, [packed]);
+    } else {
+        write(level, RecordKind::Alloc, None, [place, packed]);
+    }
+}
+
+/// A block about to be freed.
+#[inline(always)]
+pub(crate) fn free(scope: &mut Scope, heap: u8, address: usize) {
+    if !ensure_room(scope, 2) {
+        return;
+    }
+    if heap == HEAP_MALLOC {
+        write_plain(scope.level(), address, []);
+    } else {
+        write(scope.level(), RecordKind::Free, None, [address_word(heap, address as u64)]);
+    }
+}
+
+/// A block about to be freed, with the stack of the call.
+pub(crate) fn free_with_stack(scope: &mut Scope, heap: u8, address: usize, node: u32) {
+    if ensure_room(scope, 3) {
+        write(
+            scope.level(),
+            RecordKind::FreeStack,
+            region_of(heap, address),
+            [address_word(heap, address as u64), u64::from(node)],
+        );
+    }
+}
+
+/// A block about to be reallocated.
+#[inline(always)]
+pub(crate) fn realloc_prepare(scope: &mut Scope, heap: u8, address: usize) -> bool {
+    let is_room = ensure_room(scope, 2);
+    if is_room {
+        write(
+            scope.level(),
+            RecordKind::ReallocPrepare,
+            region_of(heap, address),
+            [address_word(heap, address as u64)],
+        );
+    }
+    is_room
+}
+
+/// A reallocation that succeeded (address 0, size 0: it freed the block).
+#[inline(always)]
+pub(crate) fn realloc_commit(scope: &mut Scope, heap: u8, address: usize, size: usize, node: u32) {
+    if ensure_room(scope, 4) {
+        let level = scope.level();
+        level.last_address = address;
+        let place = address_word(heap, address as u64);
+        write(
+            level,
+            RecordKind::ReallocCommit,
+            region_of(heap, address),
+            [place, size as u64, u64::from(node) << 32],
+        );
+    }
+}
+
+/// A reallocation that failed: the old block lives on.
+#[cold]
+pub(crate) fn realloc_abort(scope: &mut Scope, heap: u8, address: usize, size: usize) {
+    if ensure_room(scope, 3) {
+        write(
+            scope.level(),
+            RecordKind::ReallocAbort,
+            region_of(heap, address),
+            [address_word(heap, address as u64), size as u64],
+        );
+    }
+}
+
+/// A range about to be unmapped.
+pub(crate) fn unmap(scope: &mut Scope, heap: u8, address: usize, size: usize) {
+    if ensure_room(scope, 3) {
+        write(scope.level(), RecordKind::Unmap, None, [address_word(heap, address as u64), size as u64]);
+    }
+}
+
+/// A heap of the program's own that now exists: its name in parts, then the heap.
+#[cold]
+pub(crate) fn heap_created(scope: &mut Scope, heap: u8, name: &[u8], handle: u64, node: u32) {
+    for (part, bytes) in name.chunks(16).enumerate() {
+        if !ensure_room(scope, 4) {
+            return;
+        }
+        let mut words = [0_u64; 2];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks(8)) {
+            let mut padded = [0; 8];
+            for (place, &byte) in padded.iter_mut().zip(bytes) {
+                *place = byte;
+            }
+            *word = u64::from_le_bytes(padded);
+        }
+        let [first, second] = words;
+        write(scope.level(), RecordKind::HeapName, None, [address_word(heap, part as u64), first, second]);
+    }
+    if ensure_room(scope, 3) {
+        write(scope.level(), RecordKind::HeapCreate, None, [address_word(heap, handle), u64::from(node)]);
+    }
+}
+
+/// A heap of the program's own that is about to be gone, with all its blocks.
+#[cold]
+pub(crate) fn heap_destroyed(scope: &mut Scope, heap: u8, handle: u64, node: u32) {
+    if ensure_room(scope, 3) {
+        write(scope.level(), RecordKind::HeapDestroy, None, [address_word(heap, handle), u64::from(node)]);
+    }
+}
+
+/// A call that failed.
+#[cold]
+pub(crate) fn failed(scope: &mut Scope, size: usize, node: u32) {
+    if ensure_room(scope, 3) {
+        write(scope.level(), RecordKind::AllocFailed, None, [size as u64, u64::from(node)]);
+    }
+}
+
+/// Writes module records through a hook in progress.
+pub(crate) struct Records<'a> {
+    pub(crate) scope: &'a mut Scope,
+}
+
+impl ModuleSink for Records<'_> {
+    fn module(&mut self, module: &Module, flags: u64) {
+        let mut path = module.path();
+        if flags & MODULE_MAIN != 0 {
+            // The link map does not name the main program, and the recorder may look when it has ended already.
+            path = start::executable();
+        }
+        // The end of a path tells more than its beginning.
+        let cut = path.len().saturating_sub(ModuleRecord::PATH_BYTES_MAX);
+        let path = path.get(cut..).unwrap_or_default();
+        let build_id = module.build_id();
+        let words_of = |bytes: &[u8]| bytes.len().div_ceil(8);
+        let words = ModuleRecord::FIXED_WORDS + words_of(build_id) + words_of(path);
+        if !ensure_room(self.scope, words as u32) {
+            return;
+        }
+        let level = self.scope.level();
+        let fixed = [
+            (words * 8) as u64,
+            module.bias.load(Relaxed) as u64,
+            module.start.load(Relaxed) as u64,
+            module.end.load(Relaxed) as u64,
+            (build_id.len() as u64) << 32 | path.len() as u64,
+            flags,
+            0,
+        ];
+        let texts = build_id.chunks(8).chain(path.chunks(8)).map(|bytes| {
+            let mut word = [0; 8];
+            for (place, &byte) in word.iter_mut().zip(bytes) {
+                *place = byte;
+            }
+            u64::from_le_bytes(word)
+        });
+        // All but the first word is there before the time is read.
+        // SAFETY: `ensure_room` has seen that `words` fit between cursor and limit of this thread's buffer.
+        let mut next = unsafe { level.words.add(level.cursor as usize) };
+        for word in fixed.into_iter().chain(texts) {
+            // SAFETY: as above.
+            unsafe {
+                next = next.add(1);
+                (*next).store(word, Relaxed);
+            }
+        }
+        publish(level, None, |first, ticks, _| {
+            // SAFETY: as above.
+            unsafe { put(first, [word0(RecordKind::Module, ticks)]) };
+            words as u32
+        });
+    }
+}

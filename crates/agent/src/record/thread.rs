@@ -1,0 +1,414 @@
+//! What the agent keeps per thread, and how a thread is registered and ends.
+//!
+//! A thread's state lies in memory that is zero in a forked child: a zero state is a valid one that owns nothing, so the
+//! child's first event finds no buffer, takes the slow path and registers anew.
+//!
+//! **Levels.** A signal handler may interrupt a hook and allocate itself. Its events go through the thread's next level, which
+//! has a buffer and a kept stack of its own, so that the interrupted level's state is never touched. Three levels exist; an
+//! event beyond them is counted as lost.
+
+use core::ffi::c_void;
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
+
+use heapr_ring::{sys, writer};
+use heapr_wire::{BufferHeader, NO_RECORD_BEFORE, ProcessSlot, THREAD_ENDED, ThreadSlot};
+
+use crate::modules::link_map;
+use crate::process::AGENT;
+use crate::record::control_block;
+use crate::record::event_clock::View;
+use crate::record::events;
+use crate::stack::bounds::KnownRanges;
+use crate::stack::kept_stack::Kept;
+use crate::x86_64::thread_pointer;
+
+/// The thread itself and two nested signal handlers.
+pub(crate) const LEVELS: usize = 3;
+
+/// One level's buffer and kept stack.
+#[repr(C, align(64))]
+pub(crate) struct Level {
+    /// First word of the current buffer; null without one.
+    pub(crate) words: *const AtomicU64,
+    /// Its header.
+    pub(crate) header: *const BufferHeader,
+    /// Words written.
+    pub(crate) cursor: u32,
+    /// Words that fit.
+    pub(crate) limit: u32,
+    /// Goes with each record that is published: 0, or that the buffer is closed with it.
+    pub(crate) closing: u32,
+    /// Time of the last record in the buffer.
+    pub(crate) last_ticks: u64,
+    pub(crate) clock: View,
+    /// Address of the last allocation recorded here: an entry point that calls another one inside must count once.
+    pub(crate) last_address: usize,
+    /// Block whose free was recorded by an outer entry point that is now calling an inner one.
+    pub(crate) pending_free: usize,
+    /// The thread's slot; null without one.
+    pub(crate) slot: *const ThreadSlot,
+    pub(crate) claim: writer::SlotClaim,
+    /// Number of the next buffer.
+    pub(crate) sequence: u64,
+    /// The last captured stack.
+    pub(crate) kept: Kept,
+}
+
+/// A thread's state. See the module.
+#[repr(C, align(64))]
+pub(crate) struct ThreadState {
+    /// Levels in use now.
+    depth: u32,
+    /// 1 once the fields below are set; 0 in a forked child.
+    is_ready: u32,
+    /// Stack pointers of the hooks in progress, by level.
+    hook_sp: [usize; LEVELS],
+    pub(crate) thread_id: u32,
+    pub(crate) is_main: bool,
+    pub(crate) ranges: KnownRanges,
+    pub(crate) levels: [Level; LEVELS],
+    next_free: AtomicUsize,
+}
+
+/// A hook in progress on a level; ends when dropped. Two words, so that it lives in registers.
+pub(crate) struct Scope {
+    state: NonNull<ThreadState>,
+    level: NonNull<Level>,
+}
+
+/// A scope for functions that are called with it in registers: one that is lent by its address must lie in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Lent {
+    state: NonNull<ThreadState>,
+    level: NonNull<Level>,
+}
+
+impl Lent {
+    /// The scope, which goes on when this ends. Only its owner's callee has it meanwhile.
+    #[inline(always)]
+    pub(crate) fn scope(self) -> ManuallyDrop<Scope> {
+        ManuallyDrop::new(Scope { state: self.state, level: self.level })
+    }
+}
+
+impl Scope {
+    /// Begins a hook whose caller's stack pointer is `sp`. `None`: not recorded (the agent is off, or too deeply nested).
+    #[inline(always)]
+    pub(crate) fn enter(sp: usize) -> Option<Self> {
+        let Some(state) = NonNull::new(thread_pointer::current()) else {
+            return Self::enter_first(sp);
+        };
+        // SAFETY: the slot holds null or this thread's state, which is never unmapped.
+        if unsafe { (*state.as_ptr()).depth } != 0 {
+            return Self::enter_nested(state, sp);
+        }
+        Some(Self::begin(state, 0, sp))
+    }
+
+    /// The same for a thread that is known and in no other hook: nearly always. `None`: [`Scope::enter`] may say otherwise.
+    #[inline(always)]
+    pub(crate) fn enter_plainly(sp: usize) -> Option<Self> {
+        let state = NonNull::new(thread_pointer::current())?;
+        // SAFETY: the slot holds null or this thread's state, which is never unmapped.
+        if unsafe { (*state.as_ptr()).depth } != 0 {
+            return None;
+        }
+        Some(Self::begin(state, 0, sp))
+    }
+
+    /// Takes a level below [`LEVELS`]. A signal handler changes `depth` only for its own duration.
+    #[inline(always)]
+    fn begin(state: NonNull<ThreadState>, depth: usize, sp: usize) -> Self {
+        let pointer = state.as_ptr();
+        // SAFETY: this thread's state; both arrays have LEVELS entries.
+        let level = unsafe {
+            (&raw mut (*pointer).hook_sp).cast::<usize>().add(depth).write(sp);
+            (*pointer).depth = depth as u32 + 1;
+            NonNull::new_unchecked((&raw mut (*pointer).levels).cast::<Level>().add(depth))
+        };
+        compiler_fence(SeqCst);
+        Self { state, level }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_first(sp: usize) -> Option<Self> {
+        if !AGENT.is_active() {
+            return None;
+        }
+        let Some(state) = register().and_then(NonNull::new) else {
+            // No memory for the thread's state. (A realloc, which asks twice, counts for two.)
+            AGENT.count(|slot: &ProcessSlot| &slot.events_lost);
+            return None;
+        };
+        Some(Self::begin(state, 0, sp))
+    }
+
+    /// A hook while another is in progress on this thread: a signal handler interrupted it, or left it by longjmp.
+    #[cold]
+    #[inline(never)]
+    fn enter_nested(mut state: NonNull<ThreadState>, sp: usize) -> Option<Self> {
+        // SAFETY: as in `enter`.
+        let state_ref = unsafe { state.as_mut() };
+        let mut depth = state_ref.depth as usize;
+        let here = state_ref.ranges.find(sp, state_ref.is_main);
+        // A hook whose frame lies below the current stack pointer of the same stack is gone: somebody jumped out of
+        // the signal handler that had interrupted it.
+        while let Some(&hook_sp) = depth.checked_sub(1).and_then(|top| state_ref.hook_sp.get(top)) {
+            if !here.contains(hook_sp) || hook_sp > sp {
+                break;
+            }
+            depth = depth.wrapping_sub(1);
+            if let Some(level) = state_ref.levels.get_mut(depth) {
+                level.kept.forget();
+                level.pending_free = 0;
+                // It was left in the middle of a record, perhaps, and may hold that one's time.
+                level.last_ticks = NO_RECORD_BEFORE;
+            }
+        }
+        if depth >= LEVELS {
+            AGENT.count(|slot: &ProcessSlot| &slot.events_lost);
+            return None;
+        }
+        Some(Self::begin(state, depth, sp))
+    }
+
+    /// For the time of one call.
+    #[inline(always)]
+    pub(crate) fn lend(&mut self) -> Lent {
+        Lent { state: self.state, level: self.level }
+    }
+
+    /// The thread's state. Only this hook's level may be changed through it.
+    #[inline(always)]
+    pub(crate) fn state(&mut self) -> &mut ThreadState {
+        // SAFETY: this thread's own state; a nested signal handler uses another level and leaves `depth` as it was.
+        unsafe { self.state.as_mut() }
+    }
+
+    /// This hook's level.
+    #[inline(always)]
+    pub(crate) fn level(&mut self) -> &mut Level {
+        // SAFETY: a level of this thread's own state, used by this hook alone.
+        unsafe { self.level.as_mut() }
+    }
+
+    /// Number of this hook's level.
+    #[inline(always)]
+    pub(crate) fn depth(&self) -> u32 {
+        // SAFETY: the state outlives the scope; only its address is taken.
+        let first = unsafe { (&raw mut (*self.state.as_ptr()).levels).cast::<Level>() };
+        if self.level.as_ptr() == first { 0 } else { self.nested_depth(first) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn nested_depth(&self, first: *mut Level) -> u32 {
+        ((self.level.as_ptr() as usize).wrapping_sub(first as usize) / size_of::<Level>()) as u32
+    }
+}
+
+impl Drop for Scope {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let depth = self.depth();
+        compiler_fence(SeqCst);
+        // SAFETY: as in `enter`.
+        unsafe { (*self.state.as_ptr()).depth = depth };
+    }
+}
+
+/// Head of the list of states of ended threads: address, with a count in the upper 16 bits against ABA.
+static FREE_STATES: AtomicU64 = AtomicU64::new(0);
+/// Key of the end-of-thread handler plus one; 0 without one.
+static END_KEY: AtomicU32 = AtomicU32::new(0);
+/// `pthread_setspecific`; 0 without one.
+static SET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
+
+const ADDRESS_BITS: u64 = (1 << 48) - 1;
+
+#[cold]
+fn register() -> Option<*mut ThreadState> {
+    let state = match reuse_state() {
+        Some(state) => state,
+        None => sys::map_anonymous(size_of::<ThreadState>(), true).ok()?.cast::<ThreadState>(),
+    };
+    make_ready(state, control_block::ids());
+    thread_pointer::set_current(state);
+    AGENT.thread_count.fetch_add(1, Relaxed);
+    arm_end_of_thread(state);
+    Some(state)
+}
+
+/// `known_ids`: of the thread and its process; `None`: the kernel is asked.
+fn make_ready(state: *mut ThreadState, known_ids: Option<(u32, u32)>) {
+    // SAFETY: a mapped state of this thread alone.
+    let state = unsafe { &mut *state };
+    let (thread_id, process_id) = known_ids.unwrap_or_else(|| {
+        let ids = (sys::thread_id(), sys::process_id());
+        control_block::learn(ids.0, ids.1);
+        ids
+    });
+    state.thread_id = thread_id;
+    state.is_main = thread_id == process_id;
+    state.is_ready = 1;
+    let start_ticks = AGENT.start_ticks.load(Relaxed);
+    for level in &mut state.levels {
+        level.clock = View::new(thread_id, start_ticks);
+    }
+}
+
+impl ThreadState {
+    /// Fills in what a fork has wiped.
+    #[cold]
+    pub(crate) fn revive(&mut self) {
+        if self.is_ready == 0 {
+            make_ready(self, None);
+        }
+    }
+}
+
+fn reuse_state() -> Option<*mut ThreadState> {
+    loop {
+        let head = FREE_STATES.load(Acquire);
+        let state = (head & ADDRESS_BITS) as *mut ThreadState;
+        if state.is_null() {
+            return None;
+        }
+        // SAFETY: states are never unmapped; a stale one's link is thrown away by the failing exchange.
+        let next = unsafe { (*state).next_free.load(Relaxed) } as u64;
+        let tag = (head >> 48).wrapping_add(1) << 48;
+        if FREE_STATES.compare_exchange(head, tag | next, AcqRel, Relaxed).is_ok() {
+            return Some(state);
+        }
+    }
+}
+
+/// Registers process and thread with the recorder although there is no event yet.
+pub(crate) fn announce() {
+    let marker = 0_usize;
+    let Some(mut scope) = Scope::enter((&raw const marker) as usize) else { return };
+    events::ensure_room(&mut scope, 1);
+    // Memory for what is kept of stacks, too.
+    scope.level().kept.prepare();
+    // One that is to be closed with its first record must not wait for that.
+    if scope.level().closing != 0 {
+        scope.level().close_buffer();
+    }
+    // Finds the stack's bounds by system calls, which the program may soon forbid itself.
+    let is_main = scope.state().is_main;
+    scope.state().ranges.find((&raw const marker) as usize, is_main);
+}
+
+/// Asks for a key whose destructor tells the end of each thread.
+pub(crate) fn register_end_of_thread() {
+    /// Keys below this are stored in the thread's own descriptor: setting them does not allocate (glibc
+    /// PTHREAD_KEY_2NDLEVEL_SIZE; musl stores all so).
+    const INLINE_KEYS: u32 = 32;
+    let create = link_map::find_anywhere(b"pthread_key_create");
+    let set = link_map::find_anywhere(b"pthread_setspecific");
+    if create == 0 || set == 0 {
+        return;
+    }
+    let mut key = 0_u32;
+    // SAFETY: the POSIX function of this signature.
+    let status = unsafe {
+        let create: unsafe extern "C" fn(*mut u32, Option<extern "C" fn(*mut c_void)>) -> i32 =
+            core::mem::transmute(create);
+        create(&raw mut key, Some(end_of_thread))
+    };
+    if status == 0 && key < INLINE_KEYS {
+        SET_SPECIFIC.store(set, Relaxed);
+        END_KEY.store(key.wrapping_add(1), Release);
+        // The thread that starts the agent was registered before the key existed.
+        let state = thread_pointer::current();
+        if !state.is_null() {
+            arm_end_of_thread(state);
+        }
+    }
+}
+
+/// As [`register_end_of_thread`], with a key (plus one; 0: none) that somebody else has asked for.
+pub(crate) fn end_of_thread_by(key: u32, set_specific_avma: usize) {
+    SET_SPECIFIC.store(set_specific_avma, Relaxed);
+    END_KEY.store(key, Release);
+}
+
+fn arm_end_of_thread(state: *mut ThreadState) {
+    let key = END_KEY.load(Acquire);
+    let set = SET_SPECIFIC.load(Relaxed);
+    if key == 0 || set == 0 {
+        return;
+    }
+    // SAFETY: the POSIX function of this signature; the key is ours and below the inline limit, so nothing allocates.
+    unsafe {
+        let set: unsafe extern "C" fn(u32, *const c_void) -> i32 = core::mem::transmute(set);
+        set(key.wrapping_sub(1), state.cast());
+    }
+}
+
+/// Runs among the thread's destructors. One that runs later and allocates registers the thread again.
+pub(crate) extern "C" fn end_of_thread(state: *mut c_void) {
+    let state = state.cast::<ThreadState>();
+    // An injected agent's slot is the key's own value, which is null by now.
+    let current = thread_pointer::current();
+    if state.is_null() || (current != state && !current.is_null()) {
+        return;
+    }
+    thread_pointer::set_current(core::ptr::null_mut());
+    // SAFETY: this thread's state, no longer reachable through the slot.
+    let state_ref = unsafe { &mut *state };
+    for level in &mut state_ref.levels {
+        close(level);
+    }
+    state_ref.is_ready = 0;
+    state_ref.depth = 0;
+    state_ref.ranges = KnownRanges::EMPTY;
+    loop {
+        let head = FREE_STATES.load(Relaxed);
+        state_ref.next_free.store((head & ADDRESS_BITS) as usize, Relaxed);
+        let tag = (head >> 48).wrapping_add(1) << 48;
+        if FREE_STATES.compare_exchange(head, tag | state as u64, AcqRel, Relaxed).is_ok() {
+            return;
+        }
+    }
+}
+
+impl Level {
+    /// Gives the buffer back to the recorder, if there is one.
+    pub(crate) fn close_buffer(&mut self) {
+        // One that was closed with its first record may be another's by now; without a record it is still this thread's.
+        let is_ours = self.closing == 0 || self.cursor == 0;
+        if !self.header.is_null() && is_ours {
+            // SAFETY: the header of a buffer that this thread owns.
+            let header = unsafe { &*self.header };
+            match AGENT.pool() {
+                Some(pool) if self.closing == 0 => writer::close_buffer(pool, header),
+                // Release: after the last record.
+                _ => header.closed.store(1, Release),
+            }
+        }
+        self.header = core::ptr::null();
+        self.closing = 0;
+        self.cursor = 0;
+        self.limit = 0;
+    }
+}
+
+/// Gives a level's buffer and slot back to the recorder.
+fn close(level: &mut Level) {
+    level.close_buffer();
+    if !level.slot.is_null() {
+        // SAFETY: the slot that this thread owns. Release: pairs with the recorder's Acquire; nothing comes after.
+        unsafe { (*level.slot).state.store(THREAD_ENDED, Release) };
+    }
+    level.words = core::ptr::null();
+    level.slot = core::ptr::null();
+    level.claim = writer::NO_CLAIM;
+    level.sequence = 0;
+    level.last_address = 0;
+    level.pending_free = 0;
+    level.kept.forget();
+}

@@ -1,0 +1,205 @@
+//! Which stack an address lies on, and up to where that stack may be read.
+//!
+//! Unwinding reads only between the stack pointer and the upper end of the mapping that holds it, so that wrong unwind
+//! information can end a stack early but cannot fault.
+
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use heapr_ring::sys;
+
+use crate::modules::link_map;
+use crate::record::control_block;
+use crate::x86_64::thread_pointer;
+
+/// A readable range of stack, `low..high`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StackRange {
+    pub(crate) low: usize,
+    pub(crate) high: usize,
+}
+
+impl StackRange {
+    /// Holds no address.
+    pub(crate) const EMPTY: Self = Self { low: 0, high: 0 };
+
+    /// Whether a frame with stack pointer `sp` on this stack may read the word at `address`: between the stack pointer and
+    /// the upper end. A function that a signal interrupted (`is_exact`) may have popped a register already that its table
+    /// still names: the word is there yet, in the red zone of 128 bytes (read only within the page that `sp` is on).
+    #[inline(always)]
+    pub(crate) fn may_read(self, address: usize, sp: usize, is_exact: bool) -> bool {
+        const RED_ZONE_BYTES: usize = 128;
+        let is_above = address >= sp;
+        let is_in_red_zone =
+            is_exact && sp.wrapping_sub(address) <= RED_ZONE_BYTES && address >> 12 == sp >> 12;
+        (is_above || is_in_red_zone)
+            && address & 7 == 0
+            && self.high > 8
+            && address <= self.high.wrapping_sub(8)
+    }
+
+    #[inline(always)]
+    pub(crate) fn contains(self, address: usize) -> bool {
+        address.wrapping_sub(self.low) < self.high.wrapping_sub(self.low)
+    }
+}
+
+/// Ranges that a thread knows: its own stack first, then those found since (signal stacks, fibers), oldest replaced.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct KnownRanges {
+    ranges: [StackRange; KNOWN_MAX],
+    next: usize,
+}
+
+/// A thread that runs more fibers than this asks the kernel anew at each switch (3 µs).
+const KNOWN_MAX: usize = 16;
+
+/// Upper end of the main thread's stack: `__libc_stack_end`; 0 if the C library does not tell.
+static MAIN_HIGH: AtomicUsize = AtomicUsize::new(0);
+
+/// The kernel leaves at least this much below the main stack free of other mappings (`mmap_base`: gap of 128 MiB or the
+/// stack limit, whichever is more), so that an address in it can only be the stack's.
+const MAIN_GAP_BYTES: usize = 128 << 20;
+
+/// Learns where the main thread's stack ends.
+pub(crate) fn start() {
+    start_with(link_map::find_anywhere(b"__libc_stack_end"));
+}
+
+/// As [`start`], with the address of `__libc_stack_end`; 0 if it is not known.
+pub(crate) fn start_with(variable_avma: usize) {
+    let variable = variable_avma as *const usize;
+    if !variable.is_null() {
+        // SAFETY: glibc's loader exports this variable, a pointer to the program's argument block.
+        MAIN_HIGH.store(unsafe { *variable }, Relaxed);
+    }
+}
+
+/// Whether the C library is glibc: no other tells where the main stack ends.
+pub(crate) fn is_of_glibc() -> bool {
+    MAIN_HIGH.load(Relaxed) != 0
+}
+
+impl KnownRanges {
+    /// Knows nothing yet.
+    pub(crate) const EMPTY: Self = Self { ranges: [StackRange::EMPTY; KNOWN_MAX], next: 0 };
+
+    /// The range that holds `sp`; `EMPTY` if it cannot be told. `is_main`: the calling thread is the main one.
+    #[inline(always)]
+    pub(crate) fn find(&mut self, sp: usize, is_main: bool) -> StackRange {
+        let own = self.own();
+        if own.contains(sp) { own } else { self.find_other(sp, is_main) }
+    }
+
+    /// The thread's own stack, if it is known.
+    #[inline(always)]
+    pub(crate) fn own(&self) -> StackRange {
+        let [own, ..] = self.ranges;
+        own
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_other(&mut self, sp: usize, is_main: bool) -> StackRange {
+        if let Some(&known) = self.ranges.iter().find(|range| range.contains(sp)) {
+            return known;
+        }
+        let [own, ..] = self.ranges;
+        let found = discover(sp, is_main);
+        if own == StackRange::EMPTY {
+            if let Some(first) = self.ranges.first_mut() {
+                *first = found;
+            }
+            return found;
+        }
+        self.next = if self.next.wrapping_add(1) >= KNOWN_MAX { 1 } else { self.next.wrapping_add(1) };
+        if let Some(place) = self.ranges.get_mut(self.next) {
+            *place = found;
+        }
+        found
+    }
+}
+
+fn discover(sp: usize, is_main: bool) -> StackRange {
+    let main_high = MAIN_HIGH.load(Relaxed);
+    if is_main && main_high != 0 {
+        let limit = sys::stack_limit_bytes();
+        let gap = if limit == usize::MAX { MAIN_GAP_BYTES } else { limit.max(MAIN_GAP_BYTES) };
+        let main = StackRange { low: main_high.saturating_sub(gap), high: main_high };
+        if main.contains(sp) {
+            return main;
+        }
+    }
+    if let Some(own) = control_block::own_stack(sp) {
+        return own;
+    }
+    if let Some((low, bytes)) = sys::alternate_stack() {
+        let alternate = StackRange { low, high: low.saturating_add(bytes) };
+        if alternate.contains(sp) {
+            return alternate;
+        }
+    }
+    let mapping = mapping_of(sp);
+    // A thread's control block lies at the top of its own stack; what is above it is no frame.
+    let control_block = thread_pointer::thread_pointer();
+    if mapping.contains(control_block) && control_block > sp {
+        return StackRange { low: mapping.low, high: control_block };
+    }
+    mapping
+}
+
+/// The mapping that holds `address`, from the kernel.
+fn mapping_of(address: usize) -> StackRange {
+    let Ok(maps) = sys::open(b"/proc/self/maps\0", false) else { return StackRange::EMPTY };
+    match sys::query_mapping(&maps, address) {
+        Ok((low, high)) => StackRange { low, high },
+        Err(ENOTTY) => search_maps(&maps, address),
+        Err(_) => StackRange::EMPTY,
+    }
+}
+
+const ENOTTY: i32 = 25;
+
+/// Reads `low-high perms …` lines until one holds `address`.
+fn search_maps(maps: &sys::Descriptor, address: usize) -> StackRange {
+    let mut chunk = [0_u8; 512];
+    let mut numbers = [0_usize; 2];
+    // Which of the two numbers is being read; 2: the permissions' first letter comes next; 3: rest of the line.
+    let mut field = 0_usize;
+    loop {
+        let count = match sys::read(maps, &mut chunk) {
+            Ok(0) => return StackRange::EMPTY,
+            Ok(count) => count,
+            Err(sys::EINTR) => continue,
+            Err(_) => return StackRange::EMPTY,
+        };
+        for &byte in chunk.get(..count).unwrap_or_default() {
+            match (field, byte) {
+                (_, b'\n') => {
+                    field = 0;
+                    numbers = [0; 2];
+                }
+                (0, b'-') => field = 1,
+                (1, b' ') => field = 2,
+                (0 | 1, digit) => {
+                    let value = match digit {
+                        b'0'..=b'9' => digit.wrapping_sub(b'0'),
+                        _ => digit.wrapping_sub(b'a').wrapping_add(10),
+                    };
+                    if let Some(number) = numbers.get_mut(field) {
+                        *number = number.wrapping_shl(4) | usize::from(value & 15);
+                    }
+                }
+                (2, permission) => {
+                    let [low, high] = numbers;
+                    let range = StackRange { low, high };
+                    if permission == b'r' && range.contains(address) {
+                        return range;
+                    }
+                    field = 3;
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! The last captured stack of a thread's level, as proof of what has not changed since: see [`crate::stack`].
+
+use heapr_ring::sys;
+
+use crate::modules;
+use crate::stack::bounds::StackRange;
+use crate::stack::shortcut::Shortcuts;
+use crate::stack::way::Way;
+use crate::tree;
+
+/// Frames for which a thread's first arrays have room.
+pub(crate) const FIRST_CAPACITY: usize = 256;
+/// Words per frame for which there is room: no rule reads more than three, nearly all one or two.
+pub(crate) const WORDS_PER_FRAME: usize = 3;
+/// Entries of the memo from a whole stack to the one cut to `--max-frames`.
+pub(crate) const CUT_MEMO: usize = 64;
+/// Frames that call the allocator of which something is remembered.
+pub(crate) const INNERMOST: usize = 16;
+
+/// Where a stack begins: the state right after the hooked function will have returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Start {
+    /// Return address of the hooked call.
+    pub(crate) pc: usize,
+    /// Stack pointer after the return.
+    pub(crate) sp: usize,
+    /// Frame pointer register of the caller.
+    pub(crate) bp: usize,
+}
+
+/// A kept frame: 40 bytes.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Frame {
+    /// Return address into the frame's function; for a frame interrupted by a signal its address plus one.
+    pub(crate) pc: usize,
+    pub(crate) sp: usize,
+    pub(crate) bp: usize,
+    /// [`crate::tree::path_hash`] of the path to it, if it is one of the first [`Kept::hashed`] frames.
+    pub(crate) hash: u64,
+    pub(crate) words_end: u32,
+    /// It was interrupted by a signal at `pc - 1`.
+    pub(crate) is_exact: bool,
+    /// Its rule, or one further out that is reached before the frame pointer register is restored, reads that register.
+    /// Else `bp` is whatever the program had in it, and proves nothing.
+    pub(crate) needs_bp: bool,
+    /// Whether `needs_bp` does not depend on the frames further out: its own rule reads or restores the register.
+    pub(crate) settles_bp: bool,
+    /// Its last word is the caller's `bp`.
+    pub(crate) has_bp_word: bool,
+}
+
+const _: () = assert!(size_of::<Frame>() == 40);
+
+impl Frame {
+    #[inline(always)]
+    pub(crate) fn state(&self) -> Start {
+        Start { pc: self.pc, sp: self.sp, bp: self.bp }
+    }
+
+    /// Whether unwinding from `state` is unwinding from this frame, as long as the words outwards are the same.
+    #[inline(always)]
+    pub(crate) fn is_at(&self, state: Start) -> bool {
+        self.pc == state.pc && self.sp == state.sp && (self.bp == state.bp || !self.needs_bp)
+    }
+}
+
+/// What is remembered of a frame that calls the allocator: only a hash is made from it. All zero: nothing.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Innermost {
+    pub(crate) pc: usize,
+    /// How far above it its caller lies; 0: it is no plain frame, or was not known when it was asked for.
+    pub(crate) frame_bytes: usize,
+}
+
+/// A stack word that a rule has read.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Word {
+    pub(crate) address: usize,
+    pub(crate) value: usize,
+}
+
+/// The kept stack of a level, and room for the frames being unwound. All zero: nothing kept.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Kept {
+    pub(crate) frames: *mut Frame,
+    pub(crate) words: *mut Word,
+    pub(crate) fresh: *mut Frame,
+    pub(crate) fresh_words: *mut Word,
+    pub(crate) capacity: usize,
+    pub(crate) depth: usize,
+    /// Hash of the kept stack's path.
+    pub(crate) path_hash: u64,
+    /// How many frames, from the outer end, have the hash of their path. A repair of the stack leaves those further in for when they are
+    /// asked for ([`Kept::settle_hashes`]).
+    pub(crate) hashed: usize,
+    /// The node of the kept stack.
+    pub(crate) node: u32,
+    /// Null at first, and at the levels of signal handlers.
+    pub(crate) shortcuts: *mut Shortcuts,
+    /// The way of the last stack, if it went a recent one's (it is only compared), and the capture since which all stacks went it.
+    pub(crate) last_way: *const Way,
+    pub(crate) last_way_capture: u32,
+    /// How its words are compared for a recent way: see [`crate::stack::recent_way`].
+    pub(crate) comparing: u32,
+    /// Ways that were asked for lately and not found, less those that were found; and what follows from it.
+    pub(crate) way_misses: u32,
+    pub(crate) finds_by_return: bool,
+    pub(crate) innermost: [Innermost; INNERMOST],
+    /// The epoch of the rules and ways that the level remembers.
+    pub(crate) code_epoch: u32,
+    /// The same if a stack is kept, and can be proven; else 0.
+    pub(crate) proof_epoch: u32,
+    pub(crate) capture_count: u32,
+    /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.
+    pub(crate) is_unprovable: bool,
+    pub(crate) cut_memo: [(u32, u32); CUT_MEMO],
+}
+
+impl Kept {
+    /// Maps all that the first stacks need.
+    pub(crate) fn prepare(&mut self) {
+        if self.capacity == 0 {
+            self.grow(0, 0);
+        }
+        let _ = Shortcuts::is_there(self);
+    }
+
+    /// Drops the kept stack.
+    pub(crate) fn forget(&mut self) {
+        (self.depth, self.proof_epoch) = (0, 0);
+    }
+
+    /// Gives each kept frame the hash of its path.
+    #[inline(always)]
+    pub(crate) fn settle_hashes(&mut self) {
+        if self.hashed < self.depth {
+            self.settle_hashes_from(self.hashed);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_hashes_from(&mut self, first: usize) {
+        let salt = modules::salt();
+        let mut hash = match first.checked_sub(1) {
+            // SAFETY: below the depth.
+            Some(outer) => unsafe { self.frame(outer).hash },
+            None => tree::ROOT_HASH,
+        };
+        for index in first..self.depth {
+            // SAFETY: below the depth.
+            let frame = unsafe { self.frame(index) };
+            hash = tree::path_hash(hash, index, frame.pc as u64, salt);
+            frame.hash = hash;
+        }
+        self.hashed = self.depth;
+    }
+
+    /// The frame at `index` from the outer end.
+    #[inline(always)]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the arrays are mappings of their own, used by one hook at a time"
+    )]
+    pub(crate) unsafe fn frame(&self, index: usize) -> &mut Frame {
+        // SAFETY: the callers' indices are below `capacity`, for which the array was mapped.
+        unsafe { &mut *self.frames.add(index) }
+    }
+
+    /// Doubles the arrays (or makes the first). `false`: no memory.
+    #[cold]
+    pub(crate) fn grow(&mut self, fresh_count: usize, fresh_words: usize) -> bool {
+        let capacity = if self.capacity == 0 { FIRST_CAPACITY } else { self.capacity.wrapping_mul(2) };
+        let Ok(memory) = sys::map_anonymous(bytes_for(capacity), false) else { return false };
+        let old = (self.frames, self.words, self.fresh, self.fresh_words, self.capacity);
+        let frames = memory.cast::<Frame>();
+        // SAFETY: the mapping has room for 2 × capacity frames and 2 × WORDS_PER_FRAME × capacity words; the old
+        // arrays hold the counts that are copied.
+        unsafe {
+            self.frames = frames;
+            self.fresh = frames.add(capacity);
+            self.words = frames.add(capacity.wrapping_mul(2)).cast::<Word>();
+            self.fresh_words = self.words.add(capacity.wrapping_mul(WORDS_PER_FRAME));
+            if old.4 != 0 {
+                let words = if self.depth == 0 { 0 } else { (*old.0.add(self.depth - 1)).words_end as usize };
+                core::ptr::copy_nonoverlapping(old.0, self.frames, self.depth);
+                core::ptr::copy_nonoverlapping(old.1, self.words, words);
+                core::ptr::copy_nonoverlapping(old.2, self.fresh, fresh_count);
+                core::ptr::copy_nonoverlapping(old.3, self.fresh_words, fresh_words);
+                sys::unmap(old.0.cast(), bytes_for(old.4));
+            }
+        }
+        self.capacity = capacity;
+        true
+    }
+
+    /// Whether any of `words[..count]` no longer has its value.
+    ///
+    /// # Safety
+    /// 1. `count` words are kept.
+    /// 2. They are readable.
+    #[inline(always)]
+    pub(crate) unsafe fn is_any_changed(&self, count: usize) -> bool {
+        let mut differing = 0;
+        // SAFETY: (1), (2).
+        unsafe {
+            let mut word = self.words;
+            let mut left = count;
+            while left >= 4 {
+                let [a, b, c, d] = [*word, *word.add(1), *word.add(2), *word.add(3)];
+                differing |= (read(a.address) ^ a.value)
+                    | (read(b.address) ^ b.value)
+                    | (read(c.address) ^ c.value)
+                    | (read(d.address) ^ d.value);
+                word = word.add(4);
+                left -= 4;
+            }
+            if left & 2 != 0 {
+                let [a, b] = [*word, *word.add(1)];
+                differing |= (read(a.address) ^ a.value) | (read(b.address) ^ b.value);
+                word = word.add(2);
+            }
+            if left & 1 != 0 {
+                differing |= read((*word).address) ^ (*word).value;
+            }
+        }
+        differing != 0
+    }
+
+    /// Index plus one of the innermost word of `words[..count]` that no longer has its value; 0 if all have.
+    #[inline(always)]
+    pub(crate) unsafe fn first_change(&self, count: usize) -> usize {
+        let mut left = count;
+        // SAFETY: `count` words are kept; their addresses were readable when they were read, and lie on a stack on
+        // which the current stack pointer lies deeper (checked by the caller), so they still are.
+        unsafe {
+            while left >= 4 {
+                let words = self.words.add(left - 4);
+                let [a, b, c, d] = [*words, *words.add(1), *words.add(2), *words.add(3)];
+                let differs = (read(a.address) ^ a.value)
+                    | (read(b.address) ^ b.value)
+                    | (read(c.address) ^ c.value)
+                    | (read(d.address) ^ d.value);
+                if differs != 0 {
+                    break;
+                }
+                left -= 4;
+            }
+            while left > 0 {
+                let word = *self.words.add(left - 1);
+                if read(word.address) != word.value {
+                    return left;
+                }
+                left -= 1;
+            }
+        }
+        0
+    }
+}
+
+fn bytes_for(capacity: usize) -> usize {
+    capacity.wrapping_mul(2 * size_of::<Frame>() + 2 * WORDS_PER_FRAME * size_of::<Word>())
+}
+
+/// Reads a stack word.
+///
+/// # Safety
+/// 1. The address is readable.
+#[inline(always)]
+pub(crate) unsafe fn read(address: usize) -> usize {
+    // SAFETY: (1). Volatile: the word belongs to the program's running functions.
+    unsafe { (address as *const usize).read_volatile() }
+}
+
+/// Whether the kept words may be read from the stack `range`: the outermost one lies in it. (A stack that spans two
+/// ranges, a signal handler's, has its outermost word on the interrupted thread's own stack, which stays mapped.)
+pub(crate) fn is_within(kept: &Kept, range: StackRange) -> bool {
+    // SAFETY: only asked with a kept stack; a frame without words has no first one and reads nothing.
+    let outermost = unsafe { *kept.words };
+    kept.depth == 1
+        || outermost.address < range.high
+        || outermost.address.wrapping_sub(range.low) > RANGE_SPAN
+}
+
+/// The same, where it is seen at once: a stack that ends at `high`.
+#[inline(always)]
+pub(crate) fn is_surely_within(kept: &Kept, high: usize) -> bool {
+    // SAFETY: as above.
+    unsafe { (*kept.words).address < high }
+}
+
+/// An outermost word further than this from the current range is on another stack than the current one.
+const RANGE_SPAN: usize = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kept stack of `count` words, which lie in `memory`.
+    fn kept(memory: &[usize], words: &mut Vec<Word>) -> Kept {
+        *words = memory
+            .iter()
+            .map(|place| Word { address: core::ptr::from_ref(place).expose_provenance(), value: *place })
+            .collect();
+        // SAFETY: all zero: nothing kept.
+        let mut kept: Kept = unsafe { core::mem::zeroed() };
+        kept.words = words.as_mut_ptr();
+        kept
+    }
+
+    #[test]
+    fn the_innermost_change_is_found_among_any_number_of_words() {
+        for count in 0..23_usize {
+            let mut memory: Vec<usize> = (0..count).map(|number| number * 7 + 1).collect();
+            let mut words = Vec::new();
+            let kept = kept(&memory, &mut words);
+            // One changed word, and another one further out.
+            for inner in 0..=count {
+                for outer in 0..=inner {
+                    let changed = [inner, outer].map(|number| number.checked_sub(1));
+                    for place in changed.into_iter().flatten() {
+                        memory[place] = !(place * 7 + 1);
+                    }
+                    for asked in 0..=count {
+                        let expected = changed
+                            .into_iter()
+                            .flatten()
+                            .filter(|&place| place < asked)
+                            .max()
+                            .map_or(0, |place| place + 1);
+                        // SAFETY: `count` words are kept.
+                        let found = unsafe { kept.first_change(asked) };
+                        assert_eq!(found, expected, "{asked} of {count}: {changed:?}");
+                        // SAFETY: as above.
+                        assert_eq!(unsafe { kept.is_any_changed(asked) }, expected != 0);
+                    }
+                    for place in changed.into_iter().flatten() {
+                        memory[place] = place * 7 + 1;
+                    }
+                }
+            }
+        }
+    }
+}

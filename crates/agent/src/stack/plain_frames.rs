@@ -1,0 +1,125 @@
+//! Unwinding plain frames: those whose rules need the stack pointer alone.
+//!
+//! In code compiled without frame pointers nearly all are: the caller's stack pointer lies a fixed number of bytes above, and the
+//! return address right below it. Such a frame is passed with one lookup and one read; what [`crate::stack`] must find out of any
+//! other (whether the frame pointer is needed, what words to keep, which stack it is on) is known of these beforehand:
+//!
+//! ```text
+//! kept   [main] [loop] [base] [f] [g]            base needs no frame pointer, and so does none of x, y, z
+//! now    [main] [loop] [base] [x] [y] [z]        x, y, z: one word each, the return address, below the caller's stack pointer
+//! ```
+//!
+//! What is not plain is left to the general way, and nothing has been changed then. (Of 640,000 unwound stacks of clang 607,000 are plain,
+//! with 6.6 frames each.)
+
+use crate::record::events;
+use crate::record::thread::Scope;
+use crate::stack;
+use crate::stack::bounds::StackRange;
+use crate::stack::kept_stack::{FIRST_CAPACITY, Frame, Kept, Start, Word, read};
+use crate::stack::recent_way;
+use crate::stack::way_table::Tag;
+use crate::tree::path_node;
+
+/// Frames that are passed at most, for which the first arrays of a thread have room.
+const PASSED_MAX: usize = 64;
+
+const _: () = assert!(PASSED_MAX <= FIRST_CAPACITY);
+
+/// The node of the stack that begins at `start`, if all its frames down to one of the kept stack are plain; it is the kept stack then.
+/// `new`: its way is not known, and to be kept.
+#[inline(never)]
+pub(crate) fn unwind(scope: &mut Scope, start: Start, range: StackRange, new: Option<Tag>) -> Option<u32> {
+    let kept = &mut scope.level().kept;
+    let (base, passed) = pass(kept, start, range)?;
+    enter(kept, base, passed, start.bp);
+    if let Some(tag) = new {
+        recent_way::keep(scope, tag, start, base, passed);
+    }
+    let level = scope.level();
+    // SAFETY: null, or a slot of the pool, which is never unmapped.
+    if let Some(slot) = unsafe { level.slot.as_ref() } {
+        events::add(&slot.stack_count, 1);
+        events::add(&slot.frames_unwound, passed as u64);
+    }
+    let node = level.kept.node;
+    Some(stack::finish(scope, node, start))
+}
+
+/// Passes the frames down to one that is kept, and leaves each one's state among the fresh ones, innermost first. How many kept frames stand,
+/// and how many were passed.
+#[inline(always)]
+fn pass(kept: &Kept, start: Start, range: StackRange) -> Option<(usize, usize)> {
+    let mut base = kept.depth;
+    let mut passed = 0_usize;
+    let (mut pc, mut sp) = (start.pc, start.sp);
+    loop {
+        let met = loop {
+            // SAFETY: base is at most the depth, and not 0.
+            let met = unsafe { kept.frame(base.checked_sub(1)?) };
+            if met.sp >= sp {
+                break met;
+            }
+            base = base.wrapping_sub(1);
+        };
+        if met.sp == sp && met.pc == pc {
+            // SAFETY: the frame met lies on the stack that is being unwound, and its words outwards of it.
+            let stands = !met.needs_bp && unsafe { kept.first_change(met.words_end as usize) } == 0;
+            return (stands && base.wrapping_add(passed) <= kept.capacity).then_some((base, passed));
+        }
+        let rule = stack::cached_rule(kept, pc)?;
+        let caller_sp = sp.wrapping_add(rule.plain_frame_bytes()?);
+        let address = caller_sp.wrapping_sub(8);
+        if passed >= PASSED_MAX || caller_sp <= sp || !range.may_read(address, sp, false) {
+            return None;
+        }
+        // SAFETY: there is room for the first capacity of frames at least.
+        unsafe {
+            let frame = kept.fresh.add(passed);
+            (*frame).pc = pc;
+            (*frame).sp = sp;
+            (*frame).settles_bp = rule.restores_bp();
+        }
+        passed = passed.wrapping_add(1);
+        // SAFETY: inside the mapped stack, checked above.
+        pc = unsafe { read(address) };
+        sp = caller_sp;
+        if pc == 0 {
+            return None;
+        }
+    }
+}
+
+/// Appends the frames that were passed to the `base` kept ones, of which there is at least one.
+#[inline(always)]
+fn enter(kept: &mut Kept, base: usize, passed: usize, bp: usize) {
+    // SAFETY: a frame was met; base + passed frames, each with a word, fit the capacity.
+    unsafe {
+        path_node::hash_fresh(kept, base, passed);
+        let met = *kept.frame(base.wrapping_sub(1));
+        let mut caller = (met.pc, met.sp);
+        let mut words_end = met.words_end;
+        for number in 0..passed {
+            let frame = &*kept.fresh.add(passed - 1 - number);
+            let (pc, sp) = (frame.pc, frame.sp);
+            *kept.words.add(words_end as usize) = Word { address: caller.1.wrapping_sub(8), value: caller.0 };
+            words_end = words_end.wrapping_add(1);
+            *kept.frame(base.wrapping_add(number)) = Frame {
+                pc,
+                sp,
+                // Nobody needs it.
+                bp,
+                hash: frame.hash,
+                words_end,
+                is_exact: false,
+                needs_bp: false,
+                settles_bp: frame.settles_bp,
+                has_bp_word: false,
+            };
+            caller = (pc, sp);
+        }
+    }
+    kept.depth = base.wrapping_add(passed);
+    kept.hashed = kept.depth;
+    path_node::enter(kept, base);
+}

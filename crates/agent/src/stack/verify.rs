@@ -1,0 +1,112 @@
+//! The full unwind in use: for rules that need all registers, and to check the verified stacks (`HEAPR_VERIFY`).
+
+use crate::modules;
+use crate::process::AGENT;
+use crate::stack::bounds::KnownRanges;
+use crate::stack::kept_stack::{Frame, Start};
+use crate::tree;
+use crate::x86_64::full::{FullStep, Registers};
+
+/// Frames of the agent itself between here and the program.
+const OWN_FRAMES_MAX: usize = 64;
+
+/// A full unwind in progress, with a copy of what the thread knows of its stacks' bounds.
+struct Unwind {
+    registers: Registers,
+    ranges: KnownRanges,
+    is_main: bool,
+}
+
+impl Unwind {
+    #[inline(always)]
+    fn from_here(is_main: bool, ranges: KnownRanges) -> Self {
+        Self { registers: Registers::here(), ranges, is_main }
+    }
+
+    fn step(&mut self) -> FullStep {
+        let range = self.ranges.find(self.registers.sp(), self.is_main);
+        let low = self.registers.sp();
+        let hdr = modules::unwind_tables(self.registers.pc().wrapping_sub(1));
+        let is_exact = self.registers.is_exact;
+        let outcome = self.registers.step(hdr.as_ref(), &mut |address| {
+            // SAFETY: within the mapped stack.
+            range
+                .may_read(address, low, is_exact)
+                .then(|| unsafe { (address as *const usize).read_volatile() })
+        });
+        if outcome == FullStep::Caller && self.registers.sp() <= low && !self.registers.is_exact {
+            return FullStep::Stop;
+        }
+        outcome
+    }
+
+    /// Unwinds out of the agent, to the frame that called it.
+    fn leave_agent(&mut self, start: Start) -> bool {
+        for _ in 0..OWN_FRAMES_MAX {
+            if self.registers.pc() == start.pc && self.registers.sp() == start.sp {
+                return true;
+            }
+            if self.step() != FullStep::Caller {
+                return false;
+            }
+        }
+        false
+    }
+}
+
+/// Compares a captured stack (outermost frame first) with a full unwind, and its path's hash, and counts the result.
+#[inline(never)]
+pub(crate) fn compare(
+    frames: &[Frame],
+    path_hash: Option<u64>,
+    start: Start,
+    is_main: bool,
+    ranges: KnownRanges,
+) {
+    let mut unwind = Unwind::from_here(is_main, ranges);
+    let mut is_equal = unwind.leave_agent(start);
+    let mut left = frames;
+    while is_equal {
+        let Some((innermost, rest)) = left.split_last() else {
+            is_equal = false;
+            break;
+        };
+        is_equal = innermost.pc == unwind.registers.pc();
+        left = rest;
+        if unwind.step() != FullStep::Caller {
+            is_equal &= left.is_empty();
+            break;
+        }
+    }
+    let hash = |hash, (depth, frame): (usize, &Frame)| {
+        tree::path_hash(hash, depth, frame.pc as u64, modules::salt())
+    };
+    is_equal &= path_hash.is_none_or(|kept| kept == frames.iter().enumerate().fold(tree::ROOT_HASH, hash));
+    AGENT.count(|slot| &slot.verify_count);
+    if !is_equal {
+        AGENT.count(|slot| &slot.verify_mismatch_count);
+    }
+}
+
+/// The caller's (pc, sp, bp, is exact) of the frame that returns to `pc` with stack pointer `sp`, by a full unwind from
+/// here.
+#[cold]
+#[inline(never)]
+pub(crate) fn slow_step(
+    pc: usize,
+    sp: usize,
+    is_main: bool,
+    ranges: KnownRanges,
+) -> Option<(usize, usize, usize, bool)> {
+    let mut unwind = Unwind::from_here(is_main, ranges);
+    loop {
+        let is_there = unwind.registers.pc() == pc && unwind.registers.sp() == sp;
+        if unwind.step() != FullStep::Caller {
+            return None;
+        }
+        let registers = &unwind.registers;
+        if is_there {
+            return Some((registers.pc(), registers.sp(), registers.bp(), registers.is_exact));
+        }
+    }
+}
