@@ -21,6 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("query", &["trace", "ledger", "symbols"]),
     ("graph", &[]),
     ("v8", &["graph"]),
+    ("inspector", &[]),
     ("server", &["query", "graph", "v8", "symbols", "trace", "session"]),
 ];
 /// Crates that must not need the standard library.

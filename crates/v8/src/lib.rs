@@ -1,10 +1,8 @@
-//! V8 heap snapshots: the format, what Chrome DevTools makes of it, what a programmer asks of it, and how to take one
-//! from a running process.
+//! V8 heap snapshots: the format, what Chrome DevTools makes of it, and what a programmer asks of it.
 #![forbid(unsafe_code)]
 
 pub mod analysis;
 mod call_tree;
-pub mod capture;
 pub mod devtools;
 mod error;
 mod format;

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use heapr_v8::capture::{Process, Runtime};
+use heapr_inspector::{Process, Runtime};
 
 pub(crate) use summary::{snapshot_json, why};
 

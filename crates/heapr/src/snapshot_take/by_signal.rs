@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
-use heapr_v8::capture::{HeapUsage, Process, SignalFile, SnapshotSignal, anonymous_bytes};
+use heapr_inspector::{HeapUsage, Process, SignalFile, SnapshotSignal, anonymous_bytes};
 
 use super::file_name::Destination;
 use super::output_file::OutputFile;

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use heapr_v8::capture::{
+use heapr_inspector::{
     Closing, Estimate, Inspector, OpenOptions, Process, Runtime, SnapshotOptions, SnapshotProgress,
     TakenSnapshot, Worker, resident_bytes,
 };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use heapr_v8::capture::Process;
+use heapr_inspector::Process;
 
 use super::capture::CaptureArguments;
 use super::file_name::Destination;

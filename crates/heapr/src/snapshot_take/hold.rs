@@ -7,7 +7,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use heapr_v8::capture::Inspector;
+use heapr_inspector::Inspector;
 
 use super::capture::{CaptureArguments, Captured, capture, close, open};
 use super::file_name::Destination;

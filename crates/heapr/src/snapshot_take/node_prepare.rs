@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use heapr_v8::capture::SnapshotSignal;
+use heapr_inspector::SnapshotSignal;
 
 use super::capture::{OpenArguments, close, open};
 use super::node_run::parse_signal;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
-use heapr_v8::capture::SnapshotSignal;
+use heapr_inspector::SnapshotSignal;
 
 /// Arguments of `heapr node -- PROGRAM`.
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use heapr_v8::capture::SamplingOptions;
+use heapr_inspector::SamplingOptions;
 
 use super::capture::{OpenArguments, close, open};
 use super::file_name::Destination;

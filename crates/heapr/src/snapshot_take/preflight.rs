@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::bail;
-use heapr_v8::capture::{
+use heapr_inspector::{
     Danger, Estimate, HeapUsage, MemoryLimit, dangers, estimate, memory_room, resident_bytes,
 };
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use heapr_v8::capture::{Process, SnapshotSignal};
+use heapr_inspector::{Process, SnapshotSignal};
 
 use super::node_run::state_directory;
 use super::output_file::OutputFile;

@@ -45,7 +45,7 @@ fn a_process_in_a_container_is_reached_through_its_own_network() {
         let path = container.folder.path().join(outcome.stdout.trim_end());
         assert_eq!(ids_of(&path, "Thing").len(), 500);
     }
-    let process = heapr_v8::capture::Process::examine(pid.parse().unwrap()).unwrap();
+    let process = heapr_inspector::Process::examine(pid.parse().unwrap()).unwrap();
     assert!(process.is_in_other_network && process.inner_pid != process.pid);
     assert_eq!(process.listeners().unwrap().len(), 1);
 }

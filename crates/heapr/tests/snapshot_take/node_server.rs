@@ -89,7 +89,7 @@ impl Program {
 
     /// The ports that it really listens on.
     pub(crate) fn listening(&self) -> Vec<u16> {
-        let examined = heapr_v8::capture::Process::examine(self.pid());
+        let examined = heapr_inspector::Process::examine(self.pid());
         let process = examined.unwrap_or_else(|error| panic!("{error}; {}\n{}", self.fate(), self.output()));
         process.listeners().unwrap().iter().map(|listener| listener.bound_to.port()).collect()
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use heapr_v8::capture::{Inspector, OpenOptions, Process, SnapshotOptions};
+use heapr_inspector::{Inspector, OpenOptions, Process, SnapshotOptions};
 
 /// Takes a snapshot of the main thread, or of the page whose address has `target` in it.
 pub(crate) fn take(pid: u32, target: Option<&str>, file: &Path) {

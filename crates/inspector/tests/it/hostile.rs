@@ -4,19 +4,19 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use heapr_v8::capture::{Closing, Error, Inspector, OpenOptions, Process, SnapshotOptions, TakenSnapshot};
+use heapr_inspector::{Closing, Error, Inspector, OpenOptions, Process, SnapshotOptions, TakenSnapshot};
 
 use crate::fake_inspector::{Answer, ok, send, start};
 
 const ONE: &str =
     r#"[{"id":"a","type":"node","url":"file:///a.js","webSocketDebuggerUrl":"ws://evil.example:1/a"}]"#;
 
-fn open(process: &Process) -> heapr_v8::capture::Result<Inspector> {
+fn open(process: &Process) -> heapr_inspector::Result<Inspector> {
     let options = OpenOptions { wait: Duration::from_secs(1), ..OpenOptions::default() };
     Inspector::open(process, &options, &AtomicBool::new(false))
 }
 
-fn take(answer: Answer) -> (heapr_v8::capture::Result<TakenSnapshot>, Vec<u8>) {
+fn take(answer: Answer) -> (heapr_inspector::Result<TakenSnapshot>, Vec<u8>) {
     let process = start(ONE, answer);
     let mut inspector = open(&process).unwrap();
     let mut out = Vec::new();

@@ -19,6 +19,7 @@
 //! Invariants: no signal is sent to a process that does not catch it; a socket is only spoken to if `/proc` says that
 //! the process itself listens on it; the socket is drained as fast as it can be, because V8 keeps in the target's memory
 //! what we do not read; an inspector that was open before stays open.
+#![forbid(unsafe_code)]
 
 mod connection;
 mod cost;

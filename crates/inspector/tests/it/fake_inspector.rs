@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use heapr_v8::capture::Process;
+use heapr_inspector::Process;
 use tungstenite::{Message, WebSocket};
 
 /// What a test does with the connection: the request's number, its method, and the socket to answer on.
