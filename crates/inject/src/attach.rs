@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result};
 use crate::exec_stop::HeldExec;
 use crate::install::{Installed, install};
-use crate::maps::{self, Mapping};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::own_thread::in_own_thread;
 use crate::plan::Plan;
@@ -27,6 +26,8 @@ use crate::remote::Borrowed;
 use crate::report::{AttachReport, PauseParts, Stopwatch};
 use crate::stop::{Settled, Stopped, StoppedThread};
 use crate::{detach, quiet, seccomp, target};
+use heapr_proc::Mapping;
+use heapr_proc::mappings;
 
 /// What to attach, and how.
 #[derive(Debug, Clone, Copy)]
@@ -286,7 +287,7 @@ pub(crate) fn choose_thread<'a>(
     let has_room = |thread: &&StoppedThread| {
         let low = thread.registers.rsp.saturating_sub(Borrowed::STACK_BYTES) & !(PAGE - 1);
         thread.registers.is_64_bit()
-            && maps::find(mappings, low)
+            && mappings::find(mappings, low)
                 .is_some_and(|mapping| mapping.contains(thread.registers.rsp) && mapping.is_writable)
             && memory.read_u64(low).is_ok()
     };

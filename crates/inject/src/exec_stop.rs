@@ -15,12 +15,12 @@ use std::io;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use crate::maps;
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::ptrace::{self, Event};
 use crate::start_block::{AT_BASE, AT_EXECFN, AT_SECURE, StartBlock};
 use crate::{seccomp, target};
+use heapr_proc::mappings;
 
 /// A process that has been seized while it waits in exec. It is let go when this is dropped.
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl HeldExec {
         let (rsp_avma, bytes) = block.with_variables(&[("LD_PRELOAD", &preload), variable]);
         let mappings = memory.mappings()?;
         let mut registers = ptrace::registers(self.pid)?;
-        let has_room = maps::find(&mappings, registers.rsp)
+        let has_room = mappings::find(&mappings, registers.rsp)
             .is_some_and(|stack| stack.contains(rsp_avma) && stack.is_writable);
         if !has_room || memory.write(rsp_avma, &bytes).is_err() {
             return Ok(Preparation::NoRoom);

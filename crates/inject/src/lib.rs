@@ -5,9 +5,8 @@
 //!
 //! A process is killed by nobody here, and this process may be killed at any moment: see `remote` for how a borrowed thread
 //! finds home by itself.
-//!
-//! [`rundown`] walks glibc's heap of a stopped process and lists the blocks that were allocated before anybody watched.
 
+mod address_room;
 mod attach;
 mod detach;
 mod error;
@@ -19,7 +18,6 @@ mod given_start;
 mod image;
 mod install;
 mod loaded_agent;
-mod maps;
 mod memory;
 mod modules;
 mod own_thread;
@@ -31,10 +29,10 @@ mod record;
 mod recorder_life;
 mod remote;
 mod report;
-pub mod rundown;
 mod seccomp;
 mod start_block;
 mod stop;
+mod stopped_process;
 mod target;
 mod urgency;
 #[cfg(target_arch = "x86_64")]
@@ -47,8 +45,8 @@ pub use exec_argument::{ExecArgument, exec_argument};
 pub use exec_stop::{HeldExec, Preparation};
 pub use exec_watch::{ExecWatch, Started};
 pub use given_start::start_as_given;
-pub use maps::{Mapping, find as find_mapping, read as read_mappings};
 pub use memory::{ProcessMemory, TargetMemory, Unreachable};
 pub use recorder_life::start_time;
 pub use report::{AttachReport, DetachReport, PauseParts};
+pub use stopped_process::StoppedProcess;
 pub use target::inner_pid;

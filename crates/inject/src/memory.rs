@@ -3,7 +3,8 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 
-use crate::maps::{self, Mapping};
+use heapr_proc::Mapping;
+use heapr_proc::mappings;
 
 /// A part of the target's memory that could not be read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -165,6 +166,27 @@ impl TargetMemory for ProcessMemory {
     }
 
     fn mappings(&self) -> std::io::Result<Vec<Mapping>> {
-        maps::read(self.pid)
+        mappings::read(self.pid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_sees_its_own_memory() {
+        let memory = ProcessMemory::open(std::process::id()).unwrap();
+        let (first, second) = (0x1122_3344_5566_7788_u64, *b"a string\0");
+        assert_eq!(memory.read_u64(&raw const first as u64), Ok(first));
+        assert_eq!(memory.read_string(second.as_ptr() as u64, 100), Ok(b"a string".to_vec()));
+        let (mut one, mut two) = ([0; 8], [0; 4]);
+        let mut pieces = [(&raw const first as u64, &mut one[..]), (second.as_ptr() as u64, &mut two[..])];
+        memory.read_batch(&mut pieces).unwrap();
+        assert_eq!((u64::from_le_bytes(one), &two), (first, b"a st"));
+        assert!(memory.read_u64(8).is_err());
+        let mappings = memory.mappings().unwrap();
+        let here = mappings::find(&mappings, this_process_sees_its_own_memory as *const () as u64).unwrap();
+        assert!(here.is_executable);
     }
 }

@@ -9,12 +9,13 @@ use heapr_wire::{
 
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::maps::{self, Mapping};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::{Module, Modules, Symbol};
 use crate::quiet::AllocatorCode;
 use crate::remote::Gadgets;
 use crate::x86_64::Prologue;
+use heapr_proc::Mapping;
+use heapr_proc::mappings;
 
 /// One function to be hooked.
 #[derive(Debug)]
@@ -254,7 +255,7 @@ fn code_of(mappings: &[Mapping], module: &Module, memory: &ProcessMemory, name: 
 }
 
 fn code_around(mappings: &[Mapping], address_avma: u64) -> Option<(u64, u64)> {
-    let mapping = maps::find(mappings, address_avma).filter(|mapping| mapping.is_executable)?;
+    let mapping = mappings::find(mappings, address_avma).filter(|mapping| mapping.is_executable)?;
     // A page that was written to, or made writable for a while, is a mapping of its own.
     let same = |other: &&Mapping| other.inode == mapping.inode && other.is_executable && mapping.inode != 0;
     let start =

@@ -7,10 +7,11 @@
 use std::os::unix::fs::FileTypeExt as _;
 
 use crate::gate::Gate;
-use crate::maps::{self, Mapping};
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
 use crate::plan::Plan;
 use crate::stop::StoppedThread;
+use heapr_proc::Mapping;
+use heapr_proc::mappings;
 
 /// Bytes above the stack pointer in which an allocator's return address must lie.
 const ALLOCATOR_STACK_BYTES: u64 = 512;
@@ -48,8 +49,8 @@ pub(crate) fn stack_words(
     const PAGE: u64 = 4096;
     let start = sp_avma & !7;
     // The stack of a thread that was made since the list was read: as far as something is mapped.
-    let end =
-        maps::find(mappings, start).map_or(start.saturating_add(STACK_BYTES_MAX), |mapping| mapping.end_avma);
+    let end = mappings::find(mappings, start)
+        .map_or(start.saturating_add(STACK_BYTES_MAX), |mapping| mapping.end_avma);
     let bytes = end.saturating_sub(start).min(bytes_max);
     let bytes = memory.read_vec(start, bytes as usize).or_else(|_| {
         // The list is not of this moment: what is still there of it, page by page.

@@ -171,7 +171,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::maps::Mapping;
+    use heapr_proc::Mapping;
 
     /// A stack that ends at `END`.
     struct Stack(Vec<u8>);

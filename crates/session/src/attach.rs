@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
-use heapr_inject::rundown::{self, Error as RundownError, Rundown, StoppedProcess};
+use heapr_glibc_heap::{Error as RundownError, Rundown};
+use heapr_inject::StoppedProcess;
 use heapr_inject::{AttachReport, AttachRequest, DetachReport, HeldExec, inner_pid};
 use heapr_wire::FLAG_HOOK_MMAP;
 
@@ -62,31 +63,30 @@ pub(crate) fn attach_target(
         // There is one good moment only.
         let Some(room) = room.take() else { return };
         found = Some(match &heap_plan {
-            Ok(plan) => {
-                rundown::read(plan, &heap, &stopped.thread_pointers, room).map_err(|error| error.to_string())
-            }
+            Ok(plan) => heapr_glibc_heap::read(plan, &heap, &stopped.thread_pointers, room)
+                .map_err(|error| error.to_string()),
             // It changed under our eyes each time: now it stands still.
-            Err(RundownError::NoMainArena { .. }) => rundown::Plan::make(&heap)
-                .and_then(|plan| rundown::read(&plan, &heap, &stopped.thread_pointers, room))
+            Err(RundownError::NoMainArena { .. }) => heapr_glibc_heap::Plan::make(&heap)
+                .and_then(|plan| heapr_glibc_heap::read(&plan, &heap, &stopped.thread_pointers, room))
                 .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         });
     })?;
     // The target runs again.
-    let found = found.map(|found| found.map(rundown::Reading::finish));
+    let found = found.map(|found| found.map(heapr_glibc_heap::Reading::finish));
     Ok(AttachOutcome { report, found })
 }
 
 /// Finds the heap of a process that runs: where it is just being changed it does not look like one.
-fn find_heap(heap: &StoppedProcess) -> Result<rundown::Plan, RundownError> {
+fn find_heap(heap: &StoppedProcess) -> Result<heapr_glibc_heap::Plan, RundownError> {
     const TRIES: u32 = 4;
     for _ in 1..TRIES {
-        match rundown::Plan::make(heap) {
+        match heapr_glibc_heap::Plan::make(heap) {
             Err(RundownError::NoMainArena { .. }) => {}
             found => return found,
         }
     }
-    rundown::Plan::make(heap)
+    heapr_glibc_heap::Plan::make(heap)
 }
 
 impl Session {

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use heapr_glibc_heap::{Error, Plan, Version, walk};
 use heapr_inject::ExecWatch;
-use heapr_inject::rundown::{Error, Plan, StoppedProcess, Version, walk};
+use heapr_inject::StoppedProcess;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use rustix::thread::CapabilitySet;
 

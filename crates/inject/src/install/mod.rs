@@ -11,11 +11,11 @@ mod thread_key;
 
 pub(crate) use hooks::gate_avma;
 
+use crate::address_room;
 use crate::attach::AttachRequest;
 use crate::detach;
 use crate::error::{Error, Result};
 use crate::gate::Gate;
-use crate::maps::{self, Mapping};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::plan::Plan;
 use crate::record::{RECORD_BYTES, Record, STUB_OFFSET};
@@ -23,6 +23,7 @@ use crate::remote::Borrowed;
 use crate::report::AttachReport;
 use crate::stop::{Stopped, StoppedThread};
 use crate::x86_64::FRAME_BYTES_MAX;
+use heapr_proc::Mapping;
 
 const PAGE: u64 = 4096;
 const STACK_BYTES: u64 = 64 << 10;
@@ -177,7 +178,7 @@ impl Install<'_> {
         // What was mapped since the list was read makes the kernel refuse; then the list is read again.
         let mut mappings = self.mappings.to_vec();
         for _ in 0..4 {
-            let Some(hint) = maps::room_near(&mappings, near_avma, bytes, distance) else {
+            let Some(hint) = address_room::room_near(&mappings, near_avma, bytes, distance) else {
                 return Err(no_room);
             };
             let arguments = [hint, bytes, PROT_READ_WRITE, MAP_FLAGS, u64::MAX, 0];

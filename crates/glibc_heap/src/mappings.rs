@@ -1,6 +1,6 @@
 //! What the walk asks of a mapping.
 
-use crate::maps::Mapping;
+use heapr_proc::Mapping;
 
 /// Whether it is private memory without a file that the program may write.
 pub(super) fn is_private_anonymous(mapping: &Mapping) -> bool {

@@ -13,7 +13,7 @@ use super::read_store::{Pieces, ReadOnce, Slabs};
 use super::resync::{self, Before};
 use super::segment::Segment;
 use super::thread_caches::CacheCandidates;
-use crate::maps::Mapping;
+use heapr_proc::Mapping;
 
 /// What was found in some pieces.
 #[derive(Debug)]

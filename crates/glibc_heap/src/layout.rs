@@ -29,8 +29,8 @@ pub(super) const ALIGNMENT_BYTES: u64 = 16;
 pub(super) const MIN_CHUNK_BYTES: u64 = 32;
 /// A chunk of this size is not a chunk but marks the end of a piece of heap.
 pub(super) const FENCE_BYTES: u64 = 16;
-/// Pages of x86-64.
-pub(super) const PAGE_BYTES: u64 = 4096;
+/// A page of x86-64.
+pub const PAGE_BYTES: u64 = 4096;
 /// No user address lies above (five-level tables are used only on request; 57 bits then).
 pub(super) const ADDRESS_LIMIT: u64 = 1 << 56;
 

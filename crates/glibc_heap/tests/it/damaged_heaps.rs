@@ -3,8 +3,9 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use heapr_inject::rundown::{Error, Plan, Rundown, StoppedProcess, walk};
-use heapr_inject::{ProcessMemory, read_mappings};
+use heapr_glibc_heap::{Error, Plan, Rundown, walk};
+use heapr_inject::{ProcessMemory, StoppedProcess};
+use heapr_proc::mappings;
 
 use crate::account::{Holder, Shape};
 
@@ -27,7 +28,7 @@ fn an_overwritten_header_is_named_and_the_rest_is_listed() {
     {
         let holder = Holder::start(Shape { seed: round as u64 + 1, ..Shape::default() });
         let memory = ProcessMemory::open(holder.pid()).unwrap();
-        let heap = read_mappings(holder.pid()).unwrap();
+        let heap = mappings::read(holder.pid()).unwrap();
         let heap = heap.iter().find(|mapping| mapping.name == "[heap]").unwrap();
         let mut live: Vec<u64> =
             holder.account.live.keys().copied().filter(|address| heap.contains(*address)).collect();

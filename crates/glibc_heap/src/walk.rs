@@ -16,7 +16,7 @@ use super::parameters::Parameters;
 use super::piece_walk::{Found, Heaps, PieceWalk, other_arenas};
 use super::read_store::{Known, Nothing, Pieces, ReadOnce, ReadStore, Slabs};
 use super::thread_caches::CacheCandidates;
-use crate::maps::{self, Mapping};
+use heapr_proc::Mapping;
 
 /// Walks the heap of the stopped target, and finishes at once what [`read`] has begun.
 ///
@@ -194,7 +194,8 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
             let piece = Piece { start_avma, end_avma, top_avma, is_main: true, begins_arena: true };
             self.walk.piece(piece, number);
         }
-        let is_top_in_brk = maps::find(self.mappings, arena.top_avma).is_some_and(|mapping| is_brk(&mapping));
+        let is_top_in_brk =
+            heapr_proc::mappings::find(self.mappings, arena.top_avma).is_some_and(|mapping| is_brk(&mapping));
         if !arena.is_contiguous || !is_top_in_brk {
             self.main_pieces.push(MainPieces { arena: number, top_avma: arena.top_avma });
         }

@@ -24,6 +24,7 @@
 //!
 //! Invariants: memory and time are bounded by the target's mappings, whatever its heap holds; no list is followed twice
 //! round; damage becomes a [`Finding`], with address and value, and the walk goes on behind it where that is possible.
+#![forbid(unsafe_code)]
 
 mod allocator;
 mod arena;
@@ -50,8 +51,8 @@ mod walk;
 
 pub use error::Error;
 pub use finding::Finding;
-pub use heap_memory::{HeapMemory, StoppedProcess};
-pub use layout::Version;
+pub use heap_memory::HeapMemory;
+pub use layout::{PAGE_BYTES, Version};
 pub use live_blocks::{BlockKind, LiveBlock, Rundown, Totals};
 pub use locate::Plan;
 pub use read_store::ReadStore;

@@ -9,7 +9,7 @@ use object::{Endianness, ReadCache, StringTable};
 use super::error::Error;
 use super::heap_memory::HeapMemory;
 use super::mappings;
-use crate::maps::Mapping;
+use heapr_proc::Mapping;
 
 /// Refuses processes where a module other than libc and the loader defines `malloc`.
 pub(super) fn check_is_glibc(memory: &impl HeapMemory, mappings: &[Mapping]) -> Result<(), Error> {

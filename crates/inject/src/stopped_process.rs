@@ -1,49 +1,11 @@
-//! Reading the target: what the walk asks of it, and the answer by `process_vm_readv`.
+//! The heap of a process that stands still, read with `process_vm_readv`.
 
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use super::error::Error;
-use crate::maps::{self, Mapping};
-
-/// Reads another process. The walk trusts nothing that comes out of it.
-pub trait HeapMemory {
-    /// Reads from `address_avma` on into `into` and returns how much could be read, up to the first unreadable page.
-    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize;
-
-    /// Reads as [`Self::read`] does, into memory that is kept; nothing where there is none.
-    fn read_kept(&self, address_avma: u64, most_bytes: usize) -> Option<&[u8]> {
-        let _ = (address_avma, most_bytes);
-        None
-    }
-
-    /// A word that was read before; nothing where it would have to be read.
-    fn word_at_hand(&self, address_avma: u64) -> Option<u64> {
-        let _ = address_avma;
-        None
-    }
-
-    /// Reads the words at `places` into `words`, as many; nothing for those that cannot be read. Allocates nothing: the heap that is
-    /// looked at may be the own one.
-    fn read_words(&self, places: &[u64], words: &mut [Option<u64>]) {
-        for (place, found) in places.iter().zip(words) {
-            let mut word = [0; 8];
-            *found = (self.read(*place, &mut word) == word.len()).then(|| u64::from_le_bytes(word));
-        }
-    }
-
-    /// The mappings as they are now.
-    fn mappings(&self) -> Result<Vec<Mapping>, Error>;
-
-    /// For each page from `start_avma` on, whether it was ever touched; nothing where that cannot be known.
-    fn touched_pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<bool>> {
-        let _ = (start_avma, page_count);
-        None
-    }
-
-    /// Opens the file that `path` means for the target (its mount namespace may be another).
-    fn open(&self, path: &str) -> io::Result<std::fs::File>;
-}
+use heapr_glibc_heap::{Error, HeapMemory, PAGE_BYTES};
+use heapr_proc::Mapping;
+use heapr_proc::mappings;
 
 /// A process of this machine, read with `process_vm_readv`; it should be at rest.
 #[derive(Debug)]
@@ -99,7 +61,7 @@ impl HeapMemory for StoppedProcess {
 
     fn mappings(&self) -> Result<Vec<Mapping>, Error> {
         let path = format!("/proc/{}/maps", self.pid);
-        maps::read(self.pid).map_err(|source| Error::Mappings { path, source })
+        mappings::read(self.pid).map_err(|source| Error::Mappings { path, source })
     }
 
     fn touched_pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<bool>> {
@@ -107,8 +69,8 @@ impl HeapMemory for StoppedProcess {
         const PRESENT_OR_SWAPPED: u64 = 0b11 << 62;
         let mut entries = vec![0; page_count * 8];
         let file = self.page_map.as_ref()?;
-        file.read_exact_at(&mut entries, start_avma / super::layout::PAGE_BYTES * 8).ok()?;
-        let entries = entries.chunks_exact(8).map(|entry| super::layout::word(entry, 0));
+        file.read_exact_at(&mut entries, start_avma / PAGE_BYTES * 8).ok()?;
+        let entries = entries.as_chunks::<8>().0.iter().map(|entry| u64::from_le_bytes(*entry));
         Some(entries.map(|entry| entry & PRESENT_OR_SWAPPED != 0).collect())
     }
 

@@ -1,6 +1,7 @@
 //! The rundown against the account that a program keeps of its own heap: every live block, none that is free.
 
-use heapr_inject::rundown::{BlockKind, Plan, Rundown, StoppedProcess, walk};
+use heapr_glibc_heap::{BlockKind, Plan, Rundown, walk};
+use heapr_inject::StoppedProcess;
 
 use crate::account::{Holder, Shape};
 

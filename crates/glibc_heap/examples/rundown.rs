@@ -1,6 +1,7 @@
 //! Prints the rundown of a process that is at rest: `cargo run --example rundown -- PID`.
 
-use heapr_inject::rundown::{Plan, StoppedProcess, walk};
+use heapr_glibc_heap::{Plan, walk};
+use heapr_inject::StoppedProcess;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pid = std::env::args().nth(1).ok_or("usage: rundown PID")?.parse()?;

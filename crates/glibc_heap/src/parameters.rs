@@ -3,7 +3,7 @@
 use super::heap_memory::HeapMemory;
 use super::layout::{ALIGNMENT_BYTES, CacheLayout, Layout, MIN_CHUNK_BYTES, PAGE_BYTES, half, word};
 use super::mappings;
-use crate::maps::Mapping;
+use heapr_proc::Mapping;
 
 /// What the walk takes from `mp_`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::error::Error;
 use super::heap_memory::HeapMemory;
-use crate::maps::Mapping;
+use heapr_proc::Mapping;
 
 /// Room for what is read of one heap.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@
 
 use super::heap_memory::HeapMemory;
 use super::layout::{HEADER_BYTES, PAGE_BYTES, word};
-use crate::maps::Mapping;
+use heapr_proc::Mapping;
 
 /// Memory that is looked through; some seconds' worth. Asked for only where the heap has holes.
 const MOST_BYTES: u64 = 4 << 30;

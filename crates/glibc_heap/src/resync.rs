@@ -20,7 +20,7 @@ use super::known_paths::best_known;
 use super::layout::{ALIGNMENT_BYTES, FENCE_BYTES, FLAGS, PREV_INUSE, word};
 use super::page_cache::PageCache;
 use super::references::referenced;
-use crate::maps::Mapping;
+use heapr_proc::Mapping;
 
 /// What lies before the chunks that are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

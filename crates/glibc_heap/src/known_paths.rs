@@ -16,7 +16,7 @@ use super::layout::{ALIGNMENT_BYTES, FLAGS};
 use super::page_cache::PageCache;
 use super::references::referenced;
 use super::resync::is_free_by_both_ends;
-use crate::maps::Mapping;
+use heapr_proc::Mapping;
 
 /// Chunks of a run that are compared. Runs meet after a few, or nothing is known.
 const MOST_STEPS: usize = 512;

@@ -11,7 +11,7 @@ use super::layout::{Layout, Version};
 use super::mappings;
 use super::parameters;
 use super::read_store::ReadStore;
-use crate::maps::Mapping;
+use heapr_proc::Mapping;
 
 /// What a walk needs to know beforehand; stays true as long as the process runs the same program.
 #[derive(Debug, Clone)]

@@ -1,0 +1,45 @@
+//! Reading the target: what the walk asks of it.
+
+use std::io;
+
+use super::error::Error;
+use heapr_proc::Mapping;
+
+/// Reads another process. The walk trusts nothing that comes out of it.
+pub trait HeapMemory {
+    /// Reads from `address_avma` on into `into` and returns how much could be read, up to the first unreadable page.
+    fn read(&self, address_avma: u64, into: &mut [u8]) -> usize;
+
+    /// Reads as [`Self::read`] does, into memory that is kept; nothing where there is none.
+    fn read_kept(&self, address_avma: u64, most_bytes: usize) -> Option<&[u8]> {
+        let _ = (address_avma, most_bytes);
+        None
+    }
+
+    /// A word that was read before; nothing where it would have to be read.
+    fn word_at_hand(&self, address_avma: u64) -> Option<u64> {
+        let _ = address_avma;
+        None
+    }
+
+    /// Reads the words at `places` into `words`, as many; nothing for those that cannot be read. Allocates nothing: the heap that is
+    /// looked at may be the own one.
+    fn read_words(&self, places: &[u64], words: &mut [Option<u64>]) {
+        for (place, found) in places.iter().zip(words) {
+            let mut word = [0; 8];
+            *found = (self.read(*place, &mut word) == word.len()).then(|| u64::from_le_bytes(word));
+        }
+    }
+
+    /// The mappings as they are now.
+    fn mappings(&self) -> Result<Vec<Mapping>, Error>;
+
+    /// For each page from `start_avma` on, whether it was ever touched; nothing where that cannot be known.
+    fn touched_pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<bool>> {
+        let _ = (start_avma, page_count);
+        None
+    }
+
+    /// Opens the file that `path` means for the target (its mount namespace may be another).
+    fn open(&self, path: &str) -> io::Result<std::fs::File>;
+}
