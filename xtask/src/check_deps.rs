@@ -21,10 +21,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("capi", &["session"]),
     ("symbols", &[]),
     ("query", &["trace", "ledger", "symbols"]),
+    ("explore", &["query", "trace", "ledger", "symbols"]),
     ("graph", &[]),
     ("v8", &["graph"]),
     ("inspector", &["proc"]),
-    ("server", &["query", "graph", "v8", "symbols", "trace", "session"]),
+    ("server", &["query", "explore", "graph", "v8", "symbols", "trace", "session"]),
 ];
 /// Crates that must not need the standard library.
 const NO_STD: &[&str] = &["wire", "ring", "agent"];

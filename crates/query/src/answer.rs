@@ -20,7 +20,7 @@ const LEFT_OUT: NamedStack = NamedStack::MAX;
 
 /// Rows with their stacks after culling: what all actions of a query share.
 #[derive(Debug)]
-pub(crate) struct Culled<'a, 't> {
+pub struct Culled<'a, 't> {
     rows: &'a RowSource<'t>,
     tree: &'a SymbolTree,
     /// By row.
@@ -45,18 +45,14 @@ impl<'a, 't> Culled<'a, 't> {
     }
 
     /// As [`Culled::new`] of all rows; `left`: by stack what culling leaves of it.
-    pub(crate) fn with_left(
-        rows: &'a RowSource<'t>,
-        tree: &'a SymbolTree,
-        left: &[NamedStack],
-    ) -> Result<Self> {
+    pub fn with_left(rows: &'a RowSource<'t>, tree: &'a SymbolTree, left: &[NamedStack]) -> Result<Self> {
         let mut stacks = Vec::new();
         rows.for_each(|row| stacks.push(left[tree.named(row.stack) as usize]))?;
         Ok(Self { rows, tree, stacks })
     }
 
     /// Shows all counted rows with their culled stacks.
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(&StackTotals, NamedStack)) -> Result<()> {
+    pub fn for_each(&self, mut visit: impl FnMut(&StackTotals, NamedStack)) -> Result<()> {
         let mut stacks = self.stacks.iter();
         self.rows.for_each(|row| {
             if let Some(&stack) = stacks.next().filter(|&&stack| stack != LEFT_OUT) {
@@ -78,7 +74,8 @@ impl<'a, 't> Culled<'a, 't> {
         })
     }
 
-    pub(crate) fn ranking(&self, by: GroupBy, sort: SortKey, top: usize) -> Result<Ranking> {
+    /// Ranks the rows in groups.
+    pub fn ranking(&self, by: GroupBy, sort: SortKey, top: usize) -> Result<Ranking> {
         let (group_of, keys) = match by {
             GroupBy::Stacks => {
                 let mut numbering = Numbering::new(self.tree.len());
@@ -135,7 +132,7 @@ impl<'a, 't> Culled<'a, 't> {
         let mut keys: Vec<GroupKey> = Vec::new();
         let mut numbers = hashbrown::HashMap::new();
         let group_of = |stack: NamedStack| {
-            let module = self.tree.frame(stack).and_then(|frame| self.tree.frames.key(frame).module);
+            let module = self.tree.frame(stack).and_then(|frame| self.tree.frames.module_name(frame));
             *numbers.entry(module).or_insert_with(|| {
                 keys.push(GroupKey::Image(module));
                 keys.len() as u32 - 1

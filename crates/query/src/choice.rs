@@ -9,17 +9,20 @@ use crate::glob::Glob;
 
 /// A filter's pids, heaps and threads, looked up in a trace, and its sizes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub struct Choice {
     /// By process; `None`: all.
     processes: Option<Vec<bool>>,
     heaps: Option<Vec<HeapId>>,
     /// By thread; `None`: all.
     threads: Option<Vec<bool>>,
-    pub(crate) size: Option<Span>,
+    /// Sizes.
+    pub size: Option<Span>,
 }
 
 impl Choice {
-    pub(crate) fn new(filter: &Filter, processes: &[Process], threads: &[Thread]) -> Result<Self> {
+    /// # Errors
+    /// No process or thread of the trace is as the filter says.
+    pub fn new(filter: &Filter, processes: &[Process], threads: &[Thread]) -> Result<Self> {
         for &pid in &filter.pids {
             if !processes.iter().any(|process| process.pid == pid) {
                 return Err(Error::NoSuchProcess { pid, present: present_pids(processes) });
@@ -35,12 +38,13 @@ impl Choice {
         })
     }
 
-    pub(crate) fn is_everything(&self) -> bool {
+    /// Whether all blocks are chosen.
+    pub fn is_everything(&self) -> bool {
         self.is_every_origin() && self.size.is_none()
     }
 
     /// Whether blocks of all processes, heaps and threads are chosen, though perhaps not of all sizes.
-    pub(crate) fn is_every_origin(&self) -> bool {
+    pub fn is_every_origin(&self) -> bool {
         self.processes.is_none() && self.heaps.is_none() && self.threads.is_none()
     }
 
@@ -53,17 +57,19 @@ impl Choice {
     }
 
     /// Whether what this thread does to this heap is chosen.
-    pub(crate) fn has_origin(&self, process: ProcessIndex, heap: HeapId, thread: ThreadIndex) -> bool {
+    pub fn has_origin(&self, process: ProcessIndex, heap: HeapId, thread: ThreadIndex) -> bool {
         self.has_process(process)
             && self.heaps.as_ref().is_none_or(|heaps| heaps.contains(&heap))
             && self.has_thread(thread)
     }
 
-    pub(crate) fn has_size(&self, size_bytes: u64) -> bool {
+    /// Whether a size is chosen.
+    pub fn has_size(&self, size_bytes: u64) -> bool {
         self.size.is_none_or(|size| size.contains(size_bytes))
     }
 
-    pub(crate) fn has(&self, block: &Block) -> bool {
+    /// Whether a block is chosen.
+    pub fn has(&self, block: &Block) -> bool {
         self.has_size(block.size_bytes) && self.has_origin(block.process, block.heap, block.thread)
     }
 }

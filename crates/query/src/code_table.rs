@@ -35,7 +35,8 @@ struct RunningAddress {
 }
 
 #[derive(Debug, Default, Clone)]
-pub(crate) struct CodeTable {
+/// See the module.
+pub struct CodeTable {
     running: HashTable<RunningAddress>,
     numbers: HashMap<Place, CodeId>,
     places: Vec<Place>,
@@ -47,7 +48,8 @@ pub(crate) struct CodeTable {
 }
 
 impl CodeTable {
-    pub(crate) fn new(mappings: &[Mapping]) -> Self {
+    /// Of a trace with these mappings.
+    pub fn new(mappings: &[Mapping]) -> Self {
         Self { shared_ranges: shared_ranges(mappings), ..Self::default() }
     }
 

@@ -36,11 +36,15 @@ pub(crate) struct Death {
 
 /// Calls that belong to no counted block, and counted blocks whose end was no free.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Oddities {
-    pub(crate) unmatched: u64,
-    pub(crate) inherited: u64,
-    pub(crate) implied: u64,
-    pub(crate) failed: u64,
+pub struct Oddities {
+    /// Frees of blocks that were never seen.
+    pub unmatched: u64,
+    /// Frees of blocks that a process had from its parent.
+    pub inherited: u64,
+    /// Ends without a free.
+    pub implied: u64,
+    /// Calls that failed.
+    pub failed: u64,
 }
 
 /// Live bytes and their greatest sum.
@@ -105,11 +109,15 @@ pub(crate) struct Collector<'a> {
 
 /// What a collector found.
 #[derive(Debug, Default)]
-pub(crate) struct Collected {
-    pub(crate) rows: Rows,
-    pub(crate) totals: Totals,
-    pub(crate) by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
-    pub(crate) histograms: Vec<HistogramCounter>,
+pub struct Collected {
+    /// By stack.
+    pub rows: Rows,
+    /// Of all rows.
+    pub totals: Totals,
+    /// The same by process and heap.
+    pub by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
+    /// Those that were asked for.
+    pub histograms: Vec<HistogramCounter>,
 }
 
 impl Collected {
@@ -349,20 +357,22 @@ fn block_key(block: &Block) -> BlockKey {
 
 /// Sums of rows: over all, and by process and heap in that order.
 #[derive(Debug, Default)]
-pub(crate) struct RowSums {
-    pub(crate) totals: Totals,
-    pub(crate) by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
+pub struct RowSums {
+    /// Over all.
+    pub totals: Totals,
+    /// By process and heap.
+    pub by_heap: Vec<(ProcessIndex, HeapId, Totals)>,
 }
 
 impl RowSums {
     /// Adds a row.
-    pub(crate) fn add(&mut self, row: &StackTotals) {
+    pub fn add(&mut self, row: &StackTotals) {
         add_row(&mut self.totals, row);
         add_row(self.heap(row.process, row.heap), row);
     }
 
     /// Adds what no row has: then frees are those that the program made, as in a file's summary.
-    pub(crate) fn add_oddities(&mut self, by_heap: &BTreeMap<(ProcessIndex, HeapId), Oddities>) {
+    pub fn add_oddities(&mut self, by_heap: &BTreeMap<(ProcessIndex, HeapId), Oddities>) {
         for (&(process, heap), oddities) in by_heap {
             add_odd(&mut self.totals, oddities);
             add_odd(self.heap(process, heap), oddities);
@@ -381,7 +391,7 @@ impl RowSums {
     }
 
     /// Sets the time of all peaks.
-    pub(crate) fn set_peak_time(&mut self, peak_time_ns: u64) {
+    pub fn set_peak_time(&mut self, peak_time_ns: u64) {
         self.totals.peak_time_ns = peak_time_ns;
         self.by_heap.iter_mut().for_each(|(_, _, totals)| totals.peak_time_ns = peak_time_ns);
     }

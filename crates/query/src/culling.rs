@@ -5,7 +5,8 @@ use crate::frames::FrameId;
 use crate::symbol_tree::{NamedStack, SymbolTree};
 
 #[derive(Debug)]
-pub(crate) struct Culling<'a> {
+/// See the module.
+pub struct Culling<'a> {
     tree: &'a SymbolTree,
     list: &'a CullList,
     /// By frame, once it was asked for.
@@ -13,7 +14,8 @@ pub(crate) struct Culling<'a> {
 }
 
 impl<'a> Culling<'a> {
-    pub(crate) fn new(tree: &'a SymbolTree, list: &'a CullList) -> Self {
+    /// Nothing is decided yet.
+    pub fn new(tree: &'a SymbolTree, list: &'a CullList) -> Self {
         Self { tree, list, decided: vec![None; tree.frames.len()] }
     }
 
@@ -34,7 +36,7 @@ impl<'a> Culling<'a> {
     }
 
     /// By stack what culling leaves of it.
-    pub(crate) fn all(&mut self) -> Vec<NamedStack> {
+    pub fn all(&mut self) -> Vec<NamedStack> {
         let mut left: Vec<NamedStack> = (0..self.tree.len() as NamedStack).collect();
         if self.list.is_empty() {
             return left;

@@ -121,7 +121,8 @@ impl Filter {
 
     /// Whether frees of blocks that were never seen allocated count: nothing is asked of the blocks themselves, and no block was
     /// allocated before what is looked at.
-    pub(crate) fn counts_unknown_frees(&self) -> bool {
+    #[must_use]
+    pub fn counts_unknown_frees(&self) -> bool {
         self.is_known_at_birth() && self.size.is_none() && self.range.is_none_or(|range| range.from == 0)
     }
 

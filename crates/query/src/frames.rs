@@ -7,7 +7,7 @@ use crate::name_table::{Name, NameTable};
 
 /// A distinct frame: module and symbol, or module and offset where symbols are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct FrameId(pub(crate) u32);
+pub struct FrameId(pub u32);
 
 /// What makes two frames equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct FrameView<'a> {
 
 /// All distinct frames of a query.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct FrameTable {
+pub struct FrameTable {
     pub(crate) names: NameTable,
     keys: Vec<FrameKey>,
     numbers: HashTable<u32>,
@@ -78,20 +78,28 @@ impl FrameTable {
         self.keys[frame.0 as usize]
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Frames in all.
+    pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    pub(crate) fn module(&self, frame: FrameId) -> Option<&str> {
+    /// Number of the path of a frame's module: equal for frames of one module.
+    pub fn module_name(&self, frame: FrameId) -> Option<Name> {
+        self.key(frame).module
+    }
+
+    /// Path of a frame's module.
+    pub fn module(&self, frame: FrameId) -> Option<&str> {
         self.key(frame).module.map(|name| self.names.get(name))
     }
 
-    pub(crate) fn symbol(&self, frame: FrameId) -> Option<&str> {
+    /// A frame's symbol.
+    pub fn symbol(&self, frame: FrameId) -> Option<&str> {
         self.key(frame).symbol.map(|name| self.names.get(name))
     }
 
     /// The frame without a place: what an aggregation by frames shows if nothing better is known.
-    pub(crate) fn view(&self, frame: FrameId) -> FrameView<'_> {
+    pub fn view(&self, frame: FrameId) -> FrameView<'_> {
         FrameView {
             module: self.module(frame),
             symbol: self.symbol(frame),

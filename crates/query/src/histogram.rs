@@ -37,17 +37,19 @@ pub struct Histogram {
 
 /// Counts allocations by the number of bits of a value.
 #[derive(Debug, Clone)]
-pub(crate) struct HistogramCounter {
+pub struct HistogramCounter {
     of: HistogramOf,
     buckets: Box<[Bucket; 65]>,
 }
 
 impl HistogramCounter {
-    pub(crate) fn new(of: HistogramOf) -> Self {
+    /// Nothing is counted yet.
+    pub fn new(of: HistogramOf) -> Self {
         Self { of, buckets: Box::new([Bucket::default(); 65]) }
     }
 
-    pub(crate) fn add(&mut self, size_bytes: u64, lifetime_ns: u64, is_outstanding: bool) {
+    /// Adds an allocation.
+    pub fn add(&mut self, size_bytes: u64, lifetime_ns: u64, is_outstanding: bool) {
         let value = match self.of {
             HistogramOf::Size => size_bytes,
             HistogramOf::Lifetime => lifetime_ns,
@@ -57,7 +59,7 @@ impl HistogramCounter {
 
     /// Adds an allocation whose value has so many bits.
     #[inline(always)]
-    pub(crate) fn add_to(&mut self, bits: u32, size_bytes: u64, is_outstanding: bool) {
+    pub fn add_to(&mut self, bits: u32, size_bytes: u64, is_outstanding: bool) {
         let bucket = &mut self.buckets[bits as usize];
         bucket.total_count += 1;
         bucket.total_bytes = bucket.total_bytes.saturating_add(size_bytes);
@@ -68,7 +70,7 @@ impl HistogramCounter {
     }
 
     /// Adds what another one has counted.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         for (sum, bucket) in self.buckets.iter_mut().zip(other.buckets.iter()) {
             sum.total_count += bucket.total_count;
             sum.total_bytes = sum.total_bytes.saturating_add(bucket.total_bytes);
@@ -78,7 +80,7 @@ impl HistogramCounter {
     }
 
     /// Takes away what another one has counted, all of which this one has.
-    pub(crate) fn subtract(&mut self, other: &Self) {
+    pub fn subtract(&mut self, other: &Self) {
         for (sum, bucket) in self.buckets.iter_mut().zip(other.buckets.iter()) {
             sum.total_count -= bucket.total_count;
             sum.total_bytes -= bucket.total_bytes;
@@ -87,7 +89,8 @@ impl HistogramCounter {
         }
     }
 
-    pub(crate) fn finish(self) -> Histogram {
+    /// The histogram.
+    pub fn finish(self) -> Histogram {
         let mut buckets = *self.buckets;
         for (bits, bucket) in buckets.iter_mut().enumerate() {
             bucket.from = if bits == 0 { 0 } else { 1 << (bits - 1) };

@@ -11,7 +11,7 @@
 //!                                   └─> groups ── sort, top ──> report
 //! ```
 //!
-//! Invariants: no input or output, no clock, no threads but those that a caller lends ([`Spread`]); nothing here knows how a report is printed.
+//! Invariants: no input or output, no clock, no threads; nothing here knows how a report is printed.
 #![forbid(unsafe_code)]
 
 mod aggregate;
@@ -24,7 +24,6 @@ mod collector;
 mod cull_list;
 mod culling;
 mod error;
-mod explore;
 mod filter;
 mod frame_pattern;
 mod frames;
@@ -53,7 +52,6 @@ mod trend;
 pub use call_tree::{CallNode, CallTree};
 pub use cull_list::CullList;
 pub use error::{Error, Result};
-pub use explore::*;
 pub use filter::{AllocationType, Filter, Moment, Span, ThreadChoice};
 pub use frame_pattern::{FramePattern, file_name};
 pub use frames::FrameView;
@@ -73,3 +71,21 @@ pub use snapshot_series::{
 pub use stack_groups::StackGroups;
 pub use symbol_source::{FrameSink, NoSymbols, SourceFrame, SymbolSource};
 pub use trend::Trend;
+
+/// The parts that answers are made of, for `heapr-explore`: it finds the same rows in another way.
+pub mod engine {
+    pub use crate::answer::Culled;
+    pub use crate::choice::Choice;
+    pub use crate::code_table::CodeTable;
+    pub use crate::collector::{Collected, Oddities, RowSums};
+    pub use crate::culling::Culling;
+    pub use crate::frames::{FrameId, FrameTable};
+    pub use crate::histogram::HistogramCounter;
+    pub use crate::name_table::Name;
+    pub use crate::replay::Replay;
+    pub use crate::report::{GroupKey, frames_of_group};
+    pub use crate::row_table::{RowKey, RowSource, RowTable, Rows};
+    pub use crate::run::is_without_events;
+    pub use crate::stack_source::StackSource;
+    pub use crate::symbol_tree::{NamedStack, SymbolTree};
+}

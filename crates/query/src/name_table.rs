@@ -6,7 +6,7 @@ use hashbrown::HashTable;
 
 /// A text of a [`NameTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Name(pub(crate) u32);
+pub struct Name(pub u32);
 
 #[derive(Debug, Default, Clone)]
 pub(crate) struct NameTable {

@@ -26,11 +26,19 @@ const ALWAYS: Span = Span { from: 0, to: u64::MAX };
 pub type Progress<'a> = dyn FnMut(usize, usize) + 'a;
 
 /// Replays events of one trace.
-pub(crate) struct Replay<'a, 't> {
-    pub(crate) trace: &'t Trace,
-    pub(crate) progress: &'a mut Progress<'a>,
+pub struct Replay<'a, 't> {
+    /// Whose.
+    pub trace: &'t Trace,
+    /// Is told how far it has come.
+    pub progress: &'a mut Progress<'a>,
     /// Chunks of events that could not be used.
-    pub(crate) damage: Vec<Damage>,
+    pub damage: Vec<Damage>,
+}
+
+impl std::fmt::Debug for Replay<'_, '_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Replay").field("damage", &self.damage).finish_non_exhaustive()
+    }
 }
 
 /// The peak of what was chosen.
@@ -42,7 +50,7 @@ struct Peak {
 
 impl Replay<'_, '_> {
     /// The summary that a file without one would have had.
-    pub(crate) fn summary(&mut self) -> Result<Summary> {
+    pub fn summary(&mut self) -> Result<Summary> {
         let mut builder = SummaryBuilder::new();
         let mut ledger = self.new_ledger();
         self.feed(self.trace.events(0, u64::MAX), &mut ledger, &mut builder, |_| false)?;
@@ -53,7 +61,7 @@ impl Replay<'_, '_> {
     }
 
     /// Adds up what a query counts. `has_required`: by stack, whether the required frames are there.
-    pub(crate) fn collect(
+    pub fn collect(
         &mut self,
         query: &Query,
         choice: &Choice,

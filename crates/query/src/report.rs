@@ -24,11 +24,14 @@ pub struct HeapRow {
 
 /// What a group is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GroupKey {
+pub enum GroupKey {
+    /// A stack after culling.
     Stack(NamedStack),
-    /// `None`: no stack was taken.
+    /// A frame, in a stack of which it is the innermost; `None`: no stack was taken.
     Frame(Option<(NamedStack, FrameId)>),
+    /// A module by its path.
     Image(Option<Name>),
+    /// A thread.
     Thread(ThreadIndex),
 }
 
@@ -37,8 +40,10 @@ pub(crate) enum GroupKey {
 pub struct Group {
     /// The amounts.
     pub metrics: Metrics,
-    pub(crate) key: GroupKey,
-    pub(crate) representative: StackIndex,
+    /// Of what.
+    pub key: GroupKey,
+    /// A stack of the file that stands for it.
+    pub representative: StackIndex,
 }
 
 impl Group {
@@ -128,7 +133,7 @@ impl Report<'_> {
 }
 
 /// See [`Report::frames`].
-pub(crate) fn frames_of_group<'a>(
+pub fn frames_of_group<'a>(
     tree: &'a SymbolTree,
     stacks: &dyn StackSource,
     group: &Group,

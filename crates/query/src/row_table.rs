@@ -9,23 +9,26 @@ const NONE: u32 = u32::MAX;
 
 /// Rows in order of their stacks, and the threads that allocated them if they were told apart.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
-    pub(crate) totals: Vec<StackTotals>,
+pub struct Rows {
+    /// In order of their stacks.
+    pub totals: Vec<StackTotals>,
     /// By row; empty if threads were not told apart.
-    pub(crate) threads: Vec<ThreadIndex>,
+    pub threads: Vec<ThreadIndex>,
 }
 
 /// Where rows are: in memory after a replay, or in the file's summary, which is read again for each pass (146,000 rows
 /// take 3 ms, and would take 12 MB).
 #[derive(Debug)]
-pub(crate) enum RowSource<'t> {
+pub enum RowSource<'t> {
+    /// Of a replay.
     Memory(Rows),
+    /// Of a file.
     Summary(&'t Trace),
 }
 
 impl RowSource<'_> {
     /// Shows all rows, in order of their stacks.
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(&StackTotals)) -> Result<()> {
+    pub fn for_each(&self, mut visit: impl FnMut(&StackTotals)) -> Result<()> {
         match self {
             Self::Memory(rows) => rows.totals.iter().for_each(visit),
             Self::Summary(trace) => trace.for_each_stack_totals(|row| visit(&row))?,
@@ -58,16 +61,20 @@ impl RowSource<'_> {
 
 /// What a row is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RowKey {
-    pub(crate) stack: StackIndex,
-    pub(crate) process: ProcessIndex,
-    pub(crate) heap: HeapId,
-    pub(crate) thread: ThreadIndex,
+pub struct RowKey {
+    /// Of whom.
+    pub stack: StackIndex,
+    /// Where.
+    pub process: ProcessIndex,
+    /// In which heap.
+    pub heap: HeapId,
+    /// By whom.
+    pub thread: ThreadIndex,
 }
 
 /// Finds rows: by stack a short chain of rows, in most traces of one.
 #[derive(Debug)]
-pub(crate) struct RowTable {
+pub struct RowTable {
     rows: Rows,
     is_by_thread: bool,
     /// First row of a stack.
@@ -79,7 +86,8 @@ pub(crate) struct RowTable {
 }
 
 impl RowTable {
-    pub(crate) fn new(is_by_thread: bool) -> Self {
+    /// Nothing is in it yet.
+    pub fn new(is_by_thread: bool) -> Self {
         Self {
             rows: Rows::default(),
             is_by_thread,
@@ -90,7 +98,7 @@ impl RowTable {
     }
 
     /// Number of the row for `key`; made if there is none.
-    pub(crate) fn row(&mut self, key: RowKey) -> usize {
+    pub fn row(&mut self, key: RowKey) -> usize {
         let stack = key.stack.0 as usize;
         if stack >= self.first.len() {
             self.first.resize(stack + 1, NONE);
@@ -120,7 +128,8 @@ impl RowTable {
         number
     }
 
-    pub(crate) fn totals_mut(&mut self, row: usize) -> &mut StackTotals {
+    /// Amounts of a row.
+    pub fn totals_mut(&mut self, row: usize) -> &mut StackTotals {
         &mut self.rows.totals[row]
     }
 
@@ -137,7 +146,7 @@ impl RowTable {
     }
 
     /// The rows; `epoch` is the number of the last peak.
-    pub(crate) fn finish(mut self, epoch: u32) -> Rows {
+    pub fn finish(mut self, epoch: u32) -> Rows {
         for (totals, &seen) in self.rows.totals.iter_mut().zip(&self.peak_epochs) {
             if seen != epoch {
                 totals.peak_count = 0;

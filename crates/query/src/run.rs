@@ -145,7 +145,7 @@ fn summary_suffices(query: &Query, choice: &Choice) -> bool {
 }
 
 /// Whether there is something to count, but no event that shows it: a replay would find nothing, and say so in zeros.
-pub(crate) fn is_without_events(trace: &Trace) -> bool {
+pub fn is_without_events(trace: &Trace) -> bool {
     let is_counted = || match trace.summary_totals() {
         Ok(Some(summary)) => summary.totals.alloc_count > 0,
         Ok(None) => trace.snapshots().iter().any(|snapshot| snapshot.block_count > 0),

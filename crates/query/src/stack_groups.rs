@@ -83,7 +83,7 @@ impl<'t> StackGroups<'t> {
     }
 
     /// As [`StackGroups::new`], with names that are known.
-    pub(crate) fn with_names(
+    pub fn with_names(
         trace: &'t Trace,
         tree: &'t SymbolTree,
         stacks: impl IntoIterator<Item = StackIndex>,

@@ -3,7 +3,7 @@
 use heapr_trace::{ModuleIndex, ProcessIndex, StackIndex, StackNode};
 
 /// Stack nodes and modules.
-pub(crate) trait StackSource {
+pub trait StackSource {
     /// Number of nodes, the empty one included.
     fn node_count(&self) -> u32;
     /// A node; `stack` is neither empty nor beyond the end.

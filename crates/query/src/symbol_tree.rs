@@ -14,7 +14,7 @@ use crate::stack_source::StackSource;
 use crate::symbol_source::SymbolSource;
 
 /// A stack by names: number of its innermost frame's node; 0 is the empty stack.
-pub(crate) type NamedStack = u32;
+pub type NamedStack = u32;
 
 /// In the place of a stack that is not to be named.
 const NOT_WANTED: u32 = u32::MAX;
@@ -26,8 +26,10 @@ struct Node {
 }
 
 #[derive(Debug)]
-pub(crate) struct SymbolTree {
-    pub(crate) frames: FrameTable,
+/// See the module.
+pub struct SymbolTree {
+    /// All frames of its stacks.
+    pub frames: FrameTable,
     codes: CodeTable,
     nodes: Vec<Node>,
     /// By `StackIndex`; 0 for stacks that were not wanted.
@@ -36,7 +38,7 @@ pub(crate) struct SymbolTree {
 
 impl SymbolTree {
     /// Names the stacks for which `is_wanted` (by `StackIndex`) is set; their callers must be set too.
-    pub(crate) fn build(
+    pub fn build(
         stacks: &(impl StackSource + ?Sized),
         codes: CodeTable,
         symbols: &mut dyn SymbolSource,
@@ -53,7 +55,7 @@ impl SymbolTree {
     }
 
     /// The tree of stacks that have grown since `self` was built of all of them: only what was added is named.
-    pub(crate) fn grown(&self, stacks: &(impl StackSource + ?Sized), symbols: &mut dyn SymbolSource) -> Self {
+    pub fn grown(&self, stacks: &(impl StackSource + ?Sized), symbols: &mut dyn SymbolSource) -> Self {
         let mut tree = Self {
             frames: self.frames.clone(),
             codes: self.codes.clone(),
@@ -129,25 +131,27 @@ impl SymbolTree {
     }
 
     /// The stack by names.
-    pub(crate) fn named(&self, stack: StackIndex) -> NamedStack {
+    pub fn named(&self, stack: StackIndex) -> NamedStack {
         self.named.get(stack.0 as usize).copied().unwrap_or(0)
     }
 
-    pub(crate) fn parent(&self, stack: NamedStack) -> NamedStack {
+    /// The stack without its innermost frame.
+    pub fn parent(&self, stack: NamedStack) -> NamedStack {
         self.nodes[stack as usize].parent
     }
 
     /// The innermost frame; there is none in the empty stack.
-    pub(crate) fn frame(&self, stack: NamedStack) -> Option<FrameId> {
+    pub fn frame(&self, stack: NamedStack) -> Option<FrameId> {
         (stack != 0).then(|| self.nodes[stack as usize].frame)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Stacks in all, the empty one among them.
+    pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
     /// Frames of a stack, innermost first.
-    pub(crate) fn frames_of(&self, stack: NamedStack) -> impl Iterator<Item = FrameId> + '_ {
+    pub fn frames_of(&self, stack: NamedStack) -> impl Iterator<Item = FrameId> + '_ {
         let mut next = stack;
         std::iter::from_fn(move || {
             let frame = self.frame(next)?;
@@ -157,7 +161,7 @@ impl SymbolTree {
     }
 
     /// For each frame, whether one of the patterns matches it.
-    pub(crate) fn matching_frames(&self, patterns: &[FramePattern]) -> Vec<bool> {
+    pub fn matching_frames(&self, patterns: &[FramePattern]) -> Vec<bool> {
         let matches = |frame: FrameId| {
             let (module, symbol) = (self.frames.module(frame), self.frames.symbol(frame));
             patterns.iter().any(|pattern| pattern.matches(module, symbol))
@@ -166,7 +170,7 @@ impl SymbolTree {
     }
 
     /// For each stack, whether one of its frames is set in `is_set` (by frame).
-    pub(crate) fn stacks_with(&self, is_set: &[bool]) -> Vec<bool> {
+    pub fn stacks_with(&self, is_set: &[bool]) -> Vec<bool> {
         let mut has = vec![false; self.nodes.len()];
         for (number, node) in self.nodes.iter().enumerate().skip(1) {
             has[number] = has[node.parent as usize] || is_set[node.frame.0 as usize];
@@ -176,7 +180,7 @@ impl SymbolTree {
 
     /// The frames of a file's stack with their places, innermost first, as far as they belong to `culled`, the stack
     /// by names that culling left of it.
-    pub(crate) fn views<'a>(
+    pub fn views<'a>(
         &'a self,
         stacks: &(impl StackSource + ?Sized),
         stack: StackIndex,

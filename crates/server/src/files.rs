@@ -4,7 +4,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use heapr_query::{FrameUnion, SnapshotSeries, TableLimit};
+use heapr_explore::{FrameUnion, TableLimit};
+use heapr_query::SnapshotSeries;
 use heapr_session::SessionName;
 use heapr_trace::Trace;
 use heapr_v8::devtools::Comparison;

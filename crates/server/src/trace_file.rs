@@ -6,10 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use heapr_query::{
-    CullList, Explorer, Filter, Found, Group, GroupBy, GrowingTable, Metrics, Selection, SortKey, Spread,
-    TableLimit,
-};
+use heapr_explore::{Explorer, Found, GrowingTable, Selection, Spread, TableLimit};
+use heapr_query::{CullList, Filter, Group, GroupBy, Metrics, SortKey};
 use heapr_trace::{Loss, Trace};
 
 use crate::cancel::Cancel;

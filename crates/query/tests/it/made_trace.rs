@@ -45,6 +45,9 @@ pub(crate) struct Step {
     pub(crate) call: Call,
 }
 
+/// An address that is freed and was never handed out.
+pub(crate) const UNKNOWN: u64 = 0xdead_0000;
+
 /// Process ids.
 pub(crate) const PIDS: [u32; 2] = [100, 200];
 

@@ -1,8 +1,8 @@
 //! Queries on whole traces, against a model that is obviously right.
 
 mod against_model;
-mod explored;
 mod made_trace;
 mod meanings;
 mod model;
+mod random_steps;
 mod snapshots;

@@ -6,10 +6,7 @@ use std::collections::BTreeMap;
 use heapr_query::{AllocationType, Filter, GroupBy, Metrics, Moment, Span, ThreadChoice};
 use heapr_trace::{HeapId, ProcessIndex};
 
-use crate::made_trace::{Call, FUNCTIONS, MODULES, PIDS, Path, Step, inlined_at, process_of};
-
-/// An address that is freed and was never handed out.
-pub(crate) const UNKNOWN: u64 = 0xdead_0000;
+use crate::made_trace::{Call, FUNCTIONS, MODULES, PIDS, Path, Step, UNKNOWN, inlined_at, process_of};
 
 /// An allocation and its end.
 #[derive(Debug, Clone)]

@@ -9,8 +9,8 @@ use heapr_query::{
 use heapr_trace::Trace;
 use proptest::prelude::*;
 
-use crate::against_model::steps;
 use crate::made_trace::{Names, trace_of};
+use crate::random_steps::steps;
 
 /// Groups by the names of their frames.
 fn groups(trace: &Trace, by: GroupBy, filter: &Filter) -> BTreeMap<Vec<String>, (u64, u64)> {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use heapr_query::{DifferenceGroup, Found, FrameUnion, GroupBy, Selection, Side, SortKey};
+use heapr_explore::{DifferenceGroup, Found, FrameUnion, Selection, Side};
+use heapr_query::{GroupBy, SortKey};
 use serde::{Deserialize, Serialize};
 
 use super::ids::sort_key;

@@ -1,6 +1,7 @@
 //! A flame graph of two sides.
 
-use heapr_query::{FlameQuery, FrameNumber, FramePattern, FrameUnion};
+use heapr_explore::{FlameQuery, FrameNumber, FrameUnion};
+use heapr_query::FramePattern;
 use serde::{Deserialize, Serialize};
 
 use super::diff::{OpenSide, SideRequest, diff_command, union};

@@ -1,6 +1,6 @@
 //! Flame graphs.
 
-use heapr_query::{FlameQuery, Found};
+use heapr_explore::{FlameQuery, Found};
 use serde::{Deserialize, Serialize};
 
 use super::flame_json::{FlameFrame, FrameColumns, NodeColumns, node_columns};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use heapr_query::{Explorer, FlameTree, FrameNumber};
+use heapr_explore::{Explorer, FlameTree, FrameNumber};
 use serde::Serialize;
 
 use super::ids::{frame_id, node_id};

@@ -1,6 +1,7 @@
 //! A frame with its callers and callees.
 
-use heapr_query::{Explorer, Found, FrameNumber, Metrics};
+use heapr_explore::{Explorer, Found, FrameNumber};
+use heapr_query::Metrics;
 use serde::{Deserialize, Serialize};
 
 use super::ids::{frame_id, sort_key};

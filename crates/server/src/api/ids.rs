@@ -1,6 +1,7 @@
 //! The ids of answers: a letter and numbers; who sends one back that is none gets an error.
 
-use heapr_query::{Explorer, FrameNumber, FramePattern, SortKey, Value};
+use heapr_explore::{Explorer, FrameNumber, Value};
+use heapr_query::{FramePattern, SortKey};
 
 use crate::error::{Error, Result};
 

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use heapr_query::{Age, Group, GroupBy, Metrics, SortKey, Span};
+use heapr_explore::Age;
+use heapr_query::{Group, GroupBy, Metrics, SortKey, Span};
 use serde::{Deserialize, Serialize};
 
 use super::report::{GroupJson, ROWS_MAX, group_json, matching, page, report_command, yes};

@@ -1,6 +1,7 @@
 //! Histograms, and allocation types against the range.
 
-use heapr_query::{AllocationType, Found};
+use heapr_explore::Found;
+use heapr_query::AllocationType;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

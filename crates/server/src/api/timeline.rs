@@ -1,6 +1,7 @@
 //! Memory over time.
 
-use heapr_query::{CourseBy, CourseOf, CourseQuery, SeriesKey, Span, file_name};
+use heapr_explore::{CourseBy, CourseOf, CourseQuery, SeriesKey};
+use heapr_query::{Span, file_name};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

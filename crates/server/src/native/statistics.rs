@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use heapr_query::{Found, GroupBy, HistogramOf, SortKey};
+use heapr_explore::Found;
+use heapr_query::{GroupBy, HistogramOf, SortKey};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

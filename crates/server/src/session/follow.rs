@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use heapr_query::TableLimit;
+use heapr_explore::TableLimit;
 use heapr_session::{ClientError, Request, SessionStatus, Update};
 use heapr_trace::Trace;
 

@@ -1,0 +1,204 @@
+//! The allocations that pass a filter, one by one: for what no kept sum answers.
+
+use std::ops::Range;
+
+use heapr_query::{Error, Filter, Result};
+
+use crate::kept_sums::Kept;
+use crate::lifetime_column::{LifetimeColumn, LifetimeTest, bits_of_class, class_of};
+use crate::passing::Passing;
+use crate::site_sums::SiteSums;
+
+/// Allocations between two questions whether the scan was given up.
+pub(crate) const CANCEL_INTERVAL: usize = 1 << 20;
+
+/// An allocation that passes the filter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counted {
+    pub(crate) site: usize,
+    pub(crate) size_bytes: u64,
+    pub(crate) birth: u32,
+    pub(crate) end: u32,
+    pub(crate) is_ended: bool,
+    pub(crate) is_temporary: bool,
+    /// Bits of its lifetime; 0 if nobody asks for it.
+    pub(crate) lifetime_bits: u32,
+}
+
+/// Which allocations are looked at, and when they count as freed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
+    /// Numbers of the allocations.
+    pub(crate) first: usize,
+    pub(crate) last: usize,
+    /// Only ends before this are seen.
+    pub(crate) end: u32,
+    /// Only allocations that live on at this: of what was born before the range.
+    pub(crate) alive_at: u32,
+    /// The first allocation that the replay would see.
+    pub(crate) replayed_from: usize,
+    /// What becomes of those that do not end: they are looked at until then.
+    pub(crate) end_ns: u64,
+    /// Only those that end (or do not end) in the window.
+    pub(crate) wants_ended: Option<bool>,
+    pub(crate) is_born_inside: bool,
+}
+
+impl Window {
+    /// A part of it.
+    pub(crate) fn part(&self, allocations: Range<usize>) -> Self {
+        Self { first: allocations.start, last: allocations.end, ..*self }
+    }
+}
+
+/// When what is counted is live at the peak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtPeak {
+    Never,
+    Always,
+    /// Behind this move.
+    Behind(u32),
+}
+
+impl AtPeak {
+    #[inline(always)]
+    fn has(self, birth: u32, end: u32) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Always => true,
+            Self::Behind(peak) => birth <= peak && end > peak,
+        }
+    }
+}
+
+/// What of an allocation decides.
+pub(crate) struct Counting<'a> {
+    pub(crate) kept: Kept<'a>,
+    pub(crate) filter: &'a Filter,
+    /// By site whether the filter lets it pass; `None`: all.
+    pub(crate) sites: Option<&'a [bool]>,
+    /// Which allocations pass the filter, where that depends on no time: then nothing of the filter is looked at again.
+    pub(crate) passing: Option<&'a Passing>,
+    /// There if lifetimes are asked for.
+    pub(crate) lifetimes: Option<&'a LifetimeColumn>,
+    pub(crate) wants_lifetimes: bool,
+}
+
+impl Counting<'_> {
+    /// Shows the allocations of a window that pass the filter.
+    #[inline(always)]
+    pub(crate) fn for_each(&self, window: &Window, mut visit: impl FnMut(Counted)) -> Result<()> {
+        let table = self.kept.table;
+        // What is known to pass is not tested again.
+        let whole = Filter::default();
+        let filter = if self.passing.is_some() { &whole } else { self.filter };
+        let sites = self.sites.filter(|_| self.passing.is_none());
+        let needs_lifetime = self.wants_lifetimes || filter.lifetime.is_some();
+        let test = filter.lifetime.map(LifetimeTest::new);
+        let mut look = |allocation: usize| {
+            if self.passing.is_some_and(|passing| !passing.has(allocation)) {
+                return;
+            }
+            let end = table.ends[allocation].sequence();
+            let site = table.site_of[allocation] as usize;
+            let is_ended = end < window.end;
+            if sites.is_some_and(|sites| !sites[site])
+                || window.wants_ended.is_some_and(|wanted| wanted != is_ended)
+            {
+                return;
+            }
+            let size_bytes = table.size_bytes(allocation);
+            let is_temporary =
+                is_ended && window.is_born_inside && table.is_temporary(allocation, window.replayed_from);
+            if filter.size.is_some_and(|size| !size.contains(size_bytes))
+                || (filter.is_temporary_only && !is_temporary)
+            {
+                return;
+            }
+            let birth = table.births[allocation];
+            let mut lifetime_bits = 0;
+            if needs_lifetime {
+                let exact = || match is_ended {
+                    true => table.lifetime_ns(allocation, end),
+                    false => window.end_ns.saturating_sub(table.times.get(birth)),
+                };
+                let class = match self.lifetimes {
+                    Some(known) if is_ended => known.class(allocation),
+                    _ => class_of(exact()),
+                };
+                if test.as_ref().is_some_and(|test| !test.passes(class, exact)) {
+                    return;
+                }
+                lifetime_bits = bits_of_class(class);
+            }
+            visit(Counted { site, size_bytes, birth, end, is_ended, is_temporary, lifetime_bits });
+        };
+        // Of what was born before a range, or is asked for as outstanding, most is gone.
+        let alive_at = if window.wants_ended == Some(false) { window.end } else { 0 }.max(window.alive_at);
+        let is_cancelled = self.kept.is_cancelled;
+        if alive_at > 0 {
+            let last_ends = self.kept.last_ends()?;
+            return last_ends.for_each_alive(table, window.first..window.last, alive_at, is_cancelled, look);
+        }
+        for start in (window.first..window.last).step_by(CANCEL_INTERVAL) {
+            if is_cancelled() {
+                return Err(Error::GivenUp);
+            }
+            (start..(start + CANCEL_INTERVAL).min(window.last)).for_each(&mut look);
+        }
+        Ok(())
+    }
+
+    /// Adds those up that are known to pass, of a whole trace, in a loop with nothing else in it.
+    #[inline(never)]
+    pub(crate) fn add_passing(
+        &self,
+        passing: &Passing,
+        part: Range<usize>,
+        window_end: u32,
+        at_peak: AtPeak,
+        all: &mut [SiteSums],
+    ) -> Result<()> {
+        let table = self.kept.table;
+        for start in part.clone().step_by(CANCEL_INTERVAL) {
+            if (self.kept.is_cancelled)() {
+                return Err(Error::GivenUp);
+            }
+            passing.for_each(start..(start + CANCEL_INTERVAL).min(part.end), |allocation| {
+                let end = table.ends[allocation].sequence();
+                let is_ended = end < window_end;
+                all[table.site_of[allocation] as usize].count(
+                    table.size_bytes(allocation),
+                    is_ended,
+                    is_ended && table.is_temporary(allocation, 0),
+                    at_peak.has(table.births[allocation], end),
+                );
+            });
+        }
+        Ok(())
+    }
+}
+
+impl SiteSums {
+    #[inline(always)]
+    fn count(&mut self, size_bytes: u64, is_ended: bool, is_temporary: bool, is_at_peak: bool) {
+        self.total_count += 1;
+        self.total_bytes = self.total_bytes.saturating_add(size_bytes);
+        self.temporary_count += u64::from(is_temporary);
+        if !is_ended {
+            self.outstanding_count += 1;
+            self.outstanding_bytes = self.outstanding_bytes.saturating_add(size_bytes);
+        }
+        if is_at_peak {
+            self.peak_count += 1;
+            self.peak_bytes = self.peak_bytes.saturating_add(size_bytes);
+        }
+    }
+
+    /// Counts an allocation.
+    #[inline(always)]
+    pub(crate) fn count_one(&mut self, counted: &Counted, at_peak: AtPeak) {
+        let is_at_peak = at_peak.has(counted.birth, counted.end);
+        self.count(counted.size_bytes, counted.is_ended, counted.is_temporary, is_at_peak);
+    }
+}

@@ -1,0 +1,274 @@
+//! Draws courses: the moves in parts, each from zero, put together in order.
+//!
+//! ```text
+//!  alive at the start ──> base ─┬─> part 0 (bins 0..k) ──> its end, added to the base ─┬─> part 1 ──> …
+//!                               └── levels of part 0 = base + what the part counts     └── and so on
+//! ```
+
+use std::ops::Range;
+
+use heapr_query::{Error, Result};
+
+use crate::course::{Course, CourseOf};
+use crate::event_table::EventTable;
+use crate::gathered::{Gathered, TOGETHER};
+use crate::last_ends::LastEnds;
+use crate::move_columns::MoveColumns;
+use crate::passing::Passing;
+use crate::spread::Spread;
+
+/// A pass over the moves that are drawn.
+pub(crate) struct Pen<'a> {
+    pub(crate) table: &'a EventTable,
+    pub(crate) passing: &'a Passing,
+    pub(crate) last_ends: &'a LastEnds,
+    /// If they were made.
+    pub(crate) columns: Option<&'a MoveColumns>,
+    /// By site: number of its group.
+    pub(crate) group_of: &'a [u32],
+    /// Sequence numbers at which the bins begin, and the end of the last.
+    pub(crate) borders: &'a [u32],
+    pub(crate) of: CourseOf,
+    /// Groups in all, those that the filter leaves nothing of among them.
+    pub(crate) group_count: usize,
+    pub(crate) spread: Spread,
+    pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Live bytes and blocks, or what is added to them. Wide enough for whatever a file claims.
+#[derive(Debug, Clone, Copy, Default)]
+struct Level {
+    bytes: i128,
+    count: i64,
+}
+
+impl Level {
+    fn plus(self, other: Self) -> Self {
+        Self { bytes: self.bytes + other.bytes, count: self.count + other.count }
+    }
+}
+
+/// What some bins add to what was live before them.
+#[derive(Debug, Default)]
+struct Part {
+    /// At the end of each bin.
+    levels: Vec<Level>,
+    /// The most in each bin.
+    most_bytes: Vec<i128>,
+    alloc_bytes: Vec<u64>,
+    alloc_count: Vec<u64>,
+    free_count: Vec<u64>,
+    /// By wanted group and bin.
+    values: Vec<Vec<i128>>,
+    /// The first of the highest points behind a birth, with its sequence number.
+    highest: Option<(Level, u32)>,
+    /// By group: at the end.
+    amounts: Vec<i128>,
+    /// By group: the most at the end of a bin; `None`: it did not grow.
+    most: Vec<Option<i128>>,
+}
+
+impl Pen<'_> {
+    /// The whole course, and the values of some groups by bin.
+    pub(crate) fn draw(&self, wanted: &[u32]) -> Result<(Course, Vec<Vec<u64>>)> {
+        let (course, values, _) = self.pass(wanted, false)?;
+        Ok((course, values))
+    }
+
+    /// By group its greatest value at the end of a bin.
+    pub(crate) fn greatest(&self) -> Result<Vec<u64>> {
+        Ok(self.pass(&[], true)?.2)
+    }
+
+    fn pass(&self, wanted: &[u32], wants_most: bool) -> Result<(Course, Vec<Vec<u64>>, Vec<u64>)> {
+        let table = self.table;
+        let has_groups = wants_most || !wanted.is_empty();
+        let (mut level, mut base) = self.start(has_groups)?;
+        let first = self.borders[0] as usize;
+        let last = self.borders[self.borders.len() - 1] as usize;
+        let bins = self.borders.len() - 1;
+        // A part begins with the bin that begins in it; bins without moves go where their border lies.
+        let bin_at =
+            |sequence: usize| self.borders.partition_point(|&border| (border as usize) < sequence).min(bins);
+        let parts = self.spread.map(first..last, |part| {
+            let from = if part.start == first { 0 } else { bin_at(part.start) };
+            let to = if part.end == last { bins } else { bin_at(part.end) };
+            self.part(from..to.max(from), wanted, wants_most)
+        })?;
+        let unsigned = |value: i128| u64::try_from(value.max(0)).unwrap_or(u64::MAX);
+        let counted = |value: i64| u64::try_from(value).unwrap_or(0);
+        let mut course =
+            Course { peak: (0, unsigned(level.bytes), counted(level.count)), ..Course::default() };
+        let mut highest = level.bytes;
+        let mut peak_sequence = None;
+        let mut values = vec![Vec::with_capacity(bins); wanted.len()];
+        let mut most: Vec<u64> =
+            if wants_most { base.iter().map(|&amount| unsigned(amount)).collect() } else { Vec::new() };
+        for part in parts {
+            for (at, most_bytes) in part.levels.iter().zip(&part.most_bytes) {
+                let end = level.plus(*at);
+                course.live_bytes.push(unsigned(end.bytes));
+                course.live_count.push(counted(end.count));
+                course.most_bytes.push(unsigned(level.bytes + most_bytes));
+            }
+            course.alloc_bytes.extend(part.alloc_bytes);
+            course.alloc_count.extend(part.alloc_count);
+            course.free_count.extend(part.free_count);
+            if let Some((high, sequence)) = part.highest
+                && level.bytes + high.bytes > highest
+            {
+                highest = level.bytes + high.bytes;
+                course.peak = (0, unsigned(highest), counted(level.count + high.count));
+                peak_sequence = Some(sequence);
+            }
+            for ((all, part), &group) in values.iter_mut().zip(part.values).zip(wanted) {
+                let base = base[group as usize];
+                all.extend(part.into_iter().map(|value| unsigned(base + value)));
+            }
+            for ((most, grown), base) in most.iter_mut().zip(part.most).zip(&base) {
+                *most = (*most).max(grown.map_or(0, |grown| unsigned(base + grown)));
+            }
+            level = level.plus(part.levels.last().copied().unwrap_or_default());
+            if self.is_level() {
+                base.iter_mut().zip(part.amounts).for_each(|(base, amount)| *base += amount);
+            }
+        }
+        course.peak.0 = match (peak_sequence, self.borders[0]) {
+            (Some(sequence), _) => table.times.get(sequence),
+            (None, 0) => 0,
+            (None, first) => table.times.get(first - 1),
+        };
+        Ok((course, values, most))
+    }
+
+    fn is_level(&self) -> bool {
+        matches!(self.of, CourseOf::LiveBytes | CourseOf::LiveCount)
+    }
+
+    /// Group of an allocation.
+    #[inline(always)]
+    fn group(&self, allocation: usize) -> usize {
+        self.group_of[self.table.site_of[allocation] as usize] as usize
+    }
+
+    /// What an allocation is in a group's amount.
+    fn unit(&self, size_bytes: u64) -> i128 {
+        let is_bytes = matches!(self.of, CourseOf::LiveBytes | CourseOf::AllocBytes);
+        if is_bytes { i128::from(size_bytes) } else { 1 }
+    }
+
+    /// What is alive where the course begins: all, and by group.
+    fn start(&self, has_groups: bool) -> Result<(Level, Vec<i128>)> {
+        let table = self.table;
+        let first = self.borders[0];
+        let is_level = self.is_level();
+        let older = table.born_in(0, first);
+        let parts = self.spread.map(older, |part| {
+            let mut level = Level::default();
+            let mut amounts = vec![0_i128; if has_groups { self.group_count } else { 0 }];
+            self.last_ends.for_each_alive(table, part, first, self.is_cancelled, |allocation| {
+                if !self.passing.has(allocation) {
+                    return;
+                }
+                let size_bytes = table.size_bytes(allocation);
+                level.bytes += i128::from(size_bytes);
+                level.count += 1;
+                if is_level && has_groups {
+                    amounts[self.group(allocation)] += self.unit(size_bytes);
+                }
+            })?;
+            Ok((level, amounts))
+        })?;
+        let mut parts = parts.into_iter();
+        let Some((mut level, mut amounts)) = parts.next() else { return Ok(Default::default()) };
+        for (more, more_amounts) in parts {
+            level = level.plus(more);
+            amounts.iter_mut().zip(more_amounts).for_each(|(amount, more)| *amount += more);
+        }
+        Ok((level, amounts))
+    }
+
+    fn part(&self, bins: Range<usize>, wanted: &[u32], wants_most: bool) -> Result<Part> {
+        let table = self.table;
+        let is_level = self.is_level();
+        let has_groups = wants_most || !wanted.is_empty();
+        let group_count = if has_groups { self.group_count } else { 0 };
+        let mut part = Part {
+            values: vec![Vec::with_capacity(bins.len()); wanted.len()],
+            amounts: vec![0; group_count],
+            most: vec![None; if wants_most { group_count } else { 0 }],
+            ..Part::default()
+        };
+        let mut level = Level::default();
+        let mut highest_bytes = i128::MIN;
+        let mut touched: Vec<u32> = Vec::new();
+        let mut gathered = Gathered::new();
+        let group_of = has_groups.then_some(self.group_of);
+        for bin in bins {
+            if (self.is_cancelled)() {
+                return Err(Error::GivenUp);
+            }
+            let (mut alloc_bytes, mut alloc_count, mut free_count) = (0_u64, 0, 0);
+            let mut most_bytes = level.bytes;
+            if !is_level {
+                touched.drain(..).for_each(|group| part.amounts[group as usize] = 0);
+            }
+            let mut first = self.borders[bin];
+            let moves = &table.moves[first as usize..self.borders[bin + 1] as usize];
+            for moves in moves.chunks(TOGETHER) {
+                gathered.fetch((table, self.columns), self.passing, group_of, (first as usize, moves));
+                let mut counted = gathered.counted;
+                while counted != 0 {
+                    let place = counted.trailing_zeros() as usize;
+                    counted &= counted - 1;
+                    let (size_bytes, group) = (gathered.sizes[place], gathered.groups[place]);
+                    if moves[place].is_end() {
+                        level.bytes -= i128::from(size_bytes);
+                        level.count -= 1;
+                        free_count += 1;
+                        if is_level && has_groups {
+                            part.amounts[group as usize] -= self.unit(size_bytes);
+                        }
+                        continue;
+                    }
+                    level.bytes += i128::from(size_bytes);
+                    level.count += 1;
+                    alloc_bytes = alloc_bytes.saturating_add(size_bytes);
+                    alloc_count += 1;
+                    most_bytes = most_bytes.max(level.bytes);
+                    if level.bytes > highest_bytes {
+                        highest_bytes = level.bytes;
+                        part.highest = Some((level, first + place as u32));
+                    }
+                    if has_groups {
+                        part.amounts[group as usize] += self.unit(size_bytes);
+                        if !is_level || wants_most {
+                            touched.push(group);
+                        }
+                    }
+                }
+                first += moves.len() as u32;
+            }
+            if wants_most {
+                // Only what grew in the bin can have grown beyond its greatest.
+                for &group in &touched {
+                    let amount = part.amounts[group as usize];
+                    let known = &mut part.most[group as usize];
+                    *known = Some(known.map_or(amount, |known| known.max(amount)));
+                }
+            }
+            if is_level {
+                touched.clear();
+            }
+            for (series, &group) in part.values.iter_mut().zip(wanted) {
+                series.push(part.amounts[group as usize]);
+            }
+            part.levels.push(level);
+            part.most_bytes.push(most_bytes);
+            part.alloc_bytes.push(alloc_bytes);
+            part.alloc_count.push(alloc_count);
+            part.free_count.push(free_count);
+        }
+        Ok(part)
+    }
+}

@@ -1,0 +1,316 @@
+//! Two selections compared: of two traces, or of one at two moments.
+//!
+//! The stacks of both are put into one tree by the file names of their modules and their symbols: what is the same in both,
+//! whatever the addresses and builds. (A frame without a symbol is told by its module alone.)
+
+use hashbrown::HashMap;
+
+use heapr_query::engine::FrameId;
+use heapr_query::{CullList, FramePattern, GroupBy, Metrics, Result, SortKey, file_name};
+
+use crate::explorer::Explorer;
+use crate::flame::{FlameQuery, FrameTree, OUTSIDE};
+use crate::inverted_flame::{Place, inverted};
+use crate::selection::Selection;
+
+/// No frame.
+const NONE: u32 = u32::MAX;
+
+/// The common tree of two explorers.
+#[derive(Debug, Default)]
+pub struct FrameUnion {
+    parents: Vec<u32>,
+    /// By node: number of its frame's names.
+    frames: Vec<u32>,
+    /// File name of the module, and the symbol.
+    names: Vec<(String, Option<String>)>,
+    /// By frame: the first with the same module.
+    module_of: Vec<u32>,
+    /// By side and node of its symbol tree.
+    node_of: [Vec<u32>; 2],
+}
+
+/// One side of a comparison.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// Its trace.
+    pub explorer: &'a Explorer,
+    /// What counts of it.
+    pub selection: &'a Selection,
+    /// What culling removes.
+    pub cull: &'a CullList,
+}
+
+/// What has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DifferenceGroup {
+    key: u32,
+    /// Amounts on the first side.
+    pub before: Metrics,
+    /// Amounts on the second side.
+    pub after: Metrics,
+}
+
+/// A node of a [`DifferenceTree`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DifferenceNode {
+    /// For [`FlameQuery::root`].
+    pub key: (u32, u32),
+    /// Index of the node above.
+    pub parent: Option<usize>,
+    /// Its frame, for [`FrameUnion::name`].
+    pub frame: Option<u32>,
+    /// Amount on the first side.
+    pub before: u64,
+    /// Amount on the second side.
+    pub after: u64,
+}
+
+/// Nodes, each after the one above it, siblings by the greater of their amounts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DifferenceTree {
+    /// The nodes; the first is the whole or the root.
+    pub nodes: Vec<DifferenceNode>,
+    /// Nodes in all.
+    pub node_count: usize,
+}
+
+impl FrameUnion {
+    /// Puts the stacks of two traces together.
+    #[must_use]
+    pub fn new(before: &Explorer, after: &Explorer) -> Self {
+        let mut union = Self { parents: vec![0], frames: vec![NONE], ..Self::default() };
+        let mut name_numbers: HashMap<(String, Option<String>), u32> = HashMap::new();
+        let mut modules: HashMap<String, u32> = HashMap::new();
+        let mut children: HashMap<(u32, u32), u32> = HashMap::new();
+        for (side, explorer) in [before, after].into_iter().enumerate() {
+            let tree = explorer.tree();
+            let numbers: Vec<u32> = (0..tree.frames.len() as u32)
+                .map(|frame| {
+                    let module = file_name(tree.frames.module(FrameId(frame)).unwrap_or("?")).to_owned();
+                    let symbol = tree.frames.symbol(FrameId(frame)).map(str::to_owned);
+                    let names = &mut union.names;
+                    let module_of = &mut union.module_of;
+                    *name_numbers.entry((module.clone(), symbol.clone())).or_insert_with(|| {
+                        let number = names.len() as u32;
+                        module_of.push(*modules.entry(module.clone()).or_insert(number));
+                        names.push((module, symbol));
+                        number
+                    })
+                })
+                .collect();
+            let mut node_of = vec![0_u32; tree.len()];
+            for node in 1..tree.len() as u32 {
+                let above = node_of[tree.parent(node) as usize];
+                let frame = tree.frame(node).map_or(NONE, |frame| numbers[frame.0 as usize]);
+                let (parents, frames) = (&mut union.parents, &mut union.frames);
+                node_of[node as usize] = *children.entry((above, frame)).or_insert_with(|| {
+                    parents.push(above);
+                    frames.push(frame);
+                    frames.len() as u32 - 1
+                });
+            }
+            union.node_of[side] = node_of;
+        }
+        union
+    }
+
+    /// `module!symbol`, `module!?` without a symbol.
+    #[must_use]
+    pub fn name(&self, frame: u32) -> String {
+        self.names.get(frame as usize).map_or_else(String::new, |(module, symbol)| {
+            format!("{module}!{}", symbol.as_deref().unwrap_or("?"))
+        })
+    }
+
+    /// File name of the module and symbol of a frame.
+    #[must_use]
+    pub fn parts(&self, frame: u32) -> (&str, Option<&str>) {
+        self.names.get(frame as usize).map_or(("", None), |(module, symbol)| (module, symbol.as_deref()))
+    }
+
+    /// The names of a group: a stack's frames, innermost first; one frame; one module.
+    #[must_use]
+    pub fn group_names(&self, group: &DifferenceGroup, by: GroupBy) -> Vec<String> {
+        match by {
+            GroupBy::Stacks => {
+                let mut names = Vec::new();
+                let mut node = group.key;
+                while node != 0 {
+                    names.push(self.name(self.frames[node as usize]));
+                    node = self.parents[node as usize];
+                }
+                names
+            }
+            _ if group.key == NONE => Vec::new(),
+            GroupBy::Images => vec![self.parts(group.key).0.to_owned()],
+            _ => vec![self.name(group.key)],
+        }
+    }
+
+    /// All groups that differ, those with the greatest difference first; and the sums of both sides.
+    ///
+    /// # Errors
+    /// Never for what [`Explorer::select`] made.
+    pub fn groups(
+        &self,
+        sides: [Side<'_>; 2],
+        by: GroupBy,
+        sort: SortKey,
+    ) -> Result<(Vec<DifferenceGroup>, [Metrics; 2])> {
+        let mut amounts: HashMap<u32, [Metrics; 2]> = HashMap::new();
+        let mut whole = [Metrics::default(); 2];
+        for (number, side) in sides.into_iter().enumerate() {
+            let node_of = &self.node_of[number];
+            side.explorer.culled(side.selection, side.cull, GroupBy::Stacks)?.for_each(|row, stack| {
+                let node = node_of[stack as usize];
+                let frame = self.frames[node as usize];
+                let key = match by {
+                    GroupBy::Stacks => node,
+                    GroupBy::Images if frame != NONE => self.module_of[frame as usize],
+                    _ => frame,
+                };
+                let metrics = Metrics::of(row);
+                amounts.entry(key).or_default()[number].add(&metrics);
+                whole[number].add(&metrics);
+            })?;
+        }
+        let mut groups: Vec<DifferenceGroup> = amounts
+            .into_iter()
+            .map(|(key, [before, after])| DifferenceGroup { key, before, after })
+            .filter(|group| group.before != group.after)
+            .collect();
+        groups.sort_unstable_by_key(|group| {
+            (std::cmp::Reverse(sort.of(&group.after).abs_diff(sort.of(&group.before))), group.key)
+        });
+        Ok((groups, whole))
+    }
+
+    /// The first frame that a pattern matches, by the file name of its module.
+    #[must_use]
+    pub fn frame_matching(&self, pattern: &FramePattern) -> Option<u32> {
+        let matches =
+            |(module, symbol): &(String, Option<String>)| pattern.matches(Some(module), symbol.as_deref());
+        self.names.iter().position(matches).map(|number| number as u32)
+    }
+
+    /// A flame graph of both sides; its focus is the number of one of the union's frames.
+    ///
+    /// # Errors
+    /// Never for what [`Explorer::select`] made.
+    pub fn flame(&self, sides: [Side<'_>; 2], query: &FlameQuery) -> Result<DifferenceTree> {
+        let focus = query.focus.map(|focus| focus.0);
+        let tree = self.tree(query.collapses_recursion, focus.filter(|_| !query.is_bottom_up));
+        // From the focus up: its innermost occurrence, looked for before culling.
+        let nearest = focus.filter(|_| query.is_bottom_up).map(|focus| tree.nearest(focus));
+        let uncut = CullList::empty();
+        let mut own = vec![[0_u64; 2]; tree.parents.len()];
+        for (number, side) in sides.into_iter().enumerate() {
+            let node_of = &self.node_of[number];
+            let cull = if nearest.is_some() { &uncut } else { side.cull };
+            side.explorer.culled(side.selection, cull, GroupBy::Stacks)?.for_each(|row, stack| {
+                let node = tree.node_of[node_of[stack as usize] as usize];
+                let node = nearest.as_ref().map_or(node, |nearest| nearest[node as usize]);
+                if node == OUTSIDE {
+                    return;
+                }
+                let amount = &mut own[node as usize][number];
+                *amount = amount.saturating_add(query.value.of(&Metrics::of(row)));
+            })?;
+        }
+        if !query.is_bottom_up {
+            return Ok(top_down(&tree, own, query));
+        }
+        let places = (0_u32..)
+            .zip(&own)
+            .filter(|(_, amounts)| **amounts != [0, 0])
+            .map(|(node, &amounts)| Place { node, start: node, amounts });
+        let (found, amounts) = inverted(&tree, places.collect(), query);
+        let nodes = found.nodes.iter().zip(amounts).map(|(node, [before, after])| DifferenceNode {
+            key: node.key,
+            parent: node.parent,
+            frame: node.frame.map(|frame| frame.0),
+            before,
+            after,
+        });
+        Ok(DifferenceTree { nodes: nodes.collect(), node_count: found.node_count })
+    }
+
+    /// The common tree, with or without frames that call themselves; with a focus what lies below its outermost occurrences, put
+    /// together.
+    fn tree(&self, collapses_recursion: bool, focus: Option<u32>) -> FrameTree {
+        if !collapses_recursion && focus.is_none() {
+            let node_of = (0..self.parents.len() as u32).collect();
+            return FrameTree { parents: self.parents.clone(), frames: self.frames.clone(), node_of };
+        }
+        let first_frame = focus.unwrap_or(NONE);
+        let outside = if focus.is_some() { OUTSIDE } else { 0 };
+        let mut tree = FrameTree { parents: vec![0], frames: vec![first_frame], node_of: vec![outside] };
+        let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
+        for node in 1..self.parents.len() {
+            let above = tree.node_of[self.parents[node] as usize];
+            let frame = self.frames[node];
+            let number = if above == OUTSIDE {
+                if frame == first_frame { 0 } else { OUTSIDE }
+            } else if collapses_recursion && tree.frames[above as usize] == frame {
+                above
+            } else {
+                let (parents, frames) = (&mut tree.parents, &mut tree.frames);
+                *numbers.entry((above, frame)).or_insert_with(|| {
+                    parents.push(above);
+                    frames.push(frame);
+                    frames.len() as u32 - 1
+                })
+            };
+            tree.node_of.push(number);
+        }
+        tree
+    }
+}
+
+/// The graph of amounts that end in nodes.
+fn top_down(tree: &FrameTree, mut whole: Vec<[u64; 2]>, query: &FlameQuery) -> DifferenceTree {
+    for node in (1..whole.len()).rev() {
+        let [before, after] = whole[node];
+        let above = &mut whole[tree.parents[node] as usize];
+        *above = [above[0].saturating_add(before), above[1].saturating_add(after)];
+    }
+    let root = query.root.map_or(0, |(node, _)| node);
+    if root as usize >= whole.len() {
+        return DifferenceTree::default();
+    }
+    let width = |node: u32| whole[node as usize][0].max(whole[node as usize][1]);
+    let mut is_inside = vec![false; whole.len()];
+    is_inside[root as usize] = true;
+    let least = ((width(root) as f64 * query.least_share) as u64).max(1);
+    let mut kept = Vec::new();
+    let mut node_count = 1;
+    for node in root + 1..whole.len() as u32 {
+        is_inside[node as usize] = is_inside[tree.parents[node as usize] as usize] && width(node) > 0;
+        if is_inside[node as usize] {
+            node_count += 1;
+            if width(node) >= least {
+                kept.push(node);
+            }
+        }
+    }
+    kept.sort_unstable_by_key(|&node| (std::cmp::Reverse(width(node)), node));
+    // A node is at most as wide as the one above it: what is left is a tree.
+    kept.truncate(query.nodes_max.saturating_sub(1));
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for &node in kept.iter().rev() {
+        children.entry(tree.parents[node as usize]).or_default().push(node);
+    }
+    let mut nodes = Vec::with_capacity(kept.len() + 1);
+    let mut pending = vec![(root, None)];
+    while let Some((node, parent)) = pending.pop() {
+        let at = nodes.len();
+        let frame = tree.frames[node as usize];
+        let [before, after] = whole[node as usize];
+        let frame = (frame != NONE).then_some(frame);
+        nodes.push(DifferenceNode { key: (node, 0), parent, frame, before, after });
+        let below = children.remove(&node).unwrap_or_default();
+        pending.extend(below.into_iter().map(|child| (child, Some(at))));
+    }
+    DifferenceTree { nodes, node_count }
+}

@@ -1,0 +1,238 @@
+//! All allocations of a trace and their ends, in columns: what a replay finds out, kept.
+//!
+//! ```text
+//! moves  (by sequence number)   time ns | allocation << 1 | is its end
+//! allocations (in order of birth)  site | size | sequence number of birth | of end << 1 | temporary
+//! sites                          stack, process, heap, thread, by realloc
+//! ```
+//! A move is a birth or an end; a realloc is an end and then a birth of the same time. 8 bytes a move and 16 an allocation, and
+//! 4 to 6 more a move for what is found out after the reading: six million events take some 130 MB, a hundred million 2.0 GB. Beyond
+//! a limit no table is made and queries replay.
+
+use heapr_trace::{Damage, HeapId, ProcessIndex, ThreadIndex};
+
+use crate::site_table::Site;
+use crate::time_column::TimeColumn;
+
+/// The largest sequence number: one bit is a flag.
+pub(crate) const SEQUENCE_MAX: u32 = (1 << 31) - 1;
+/// An end that did not come.
+pub(crate) const NEVER: u32 = SEQUENCE_MAX;
+/// A size that does not fit its column: see `large_sizes`.
+const LARGE: u32 = u32::MAX;
+/// Bytes of memory for an event, at most: a free is a move, an allocation a move and an allocation, a realloc both.
+const BYTES_PER_EVENT_MAX: u64 = 48;
+
+/// How much memory a table may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableLimit {
+    /// In bytes.
+    pub memory_bytes: u64,
+}
+
+impl TableLimit {
+    /// Whether a trace of this many events fits for sure.
+    #[must_use]
+    pub fn allows(self, event_count: u64) -> bool {
+        event_count.saturating_mul(BYTES_PER_EVENT_MAX) <= self.memory_bytes
+            && event_count.saturating_mul(2) < u64::from(SEQUENCE_MAX)
+    }
+}
+
+/// An allocation's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct End(u32);
+
+impl End {
+    pub(crate) const NEVER: Self = Self(NEVER << 1);
+
+    pub(crate) fn new(sequence: u32, is_temporary: bool) -> Self {
+        Self(sequence << 1 | u32::from(is_temporary))
+    }
+
+    /// [`NEVER`] if it did not end.
+    #[inline(always)]
+    pub(crate) fn sequence(self) -> u32 {
+        self.0 >> 1
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_temporary(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
+/// A birth or an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Move(u32);
+
+impl Move {
+    pub(crate) fn birth(allocation: u32) -> Self {
+        Self(allocation << 1)
+    }
+
+    pub(crate) fn end(allocation: u32) -> Self {
+        Self(allocation << 1 | 1)
+    }
+
+    #[inline(always)]
+    pub(crate) fn allocation(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_end(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
+/// When, by whom and in which heap a call was made that is about no known block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stray {
+    pub(crate) time_ns: u64,
+    pub(crate) process: ProcessIndex,
+    pub(crate) heap: HeapId,
+    pub(crate) thread: ThreadIndex,
+}
+
+/// A failed call: it only counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failure {
+    pub(crate) call: Stray,
+    pub(crate) size_bytes: u64,
+}
+
+/// A free of an unknown address.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UnknownFree {
+    pub(crate) call: Stray,
+    pub(crate) is_inherited: bool,
+}
+
+/// See the module.
+#[derive(Debug, Default, Clone)]
+pub struct EventTable {
+    pub(crate) times: TimeColumn,
+    pub(crate) moves: Vec<Move>,
+    pub(crate) site_of: Vec<u32>,
+    sizes: Vec<u32>,
+    /// Sizes of 4 GiB and more, in order of their allocations.
+    large_sizes: Vec<(u32, u64)>,
+    /// Sequence numbers of births, ascending.
+    pub(crate) births: Vec<u32>,
+    pub(crate) ends: Vec<End>,
+    pub(crate) sites: Vec<Site>,
+    /// Temporary blocks of other heaps than malloc: since which allocation they count as such, in order.
+    pub(crate) temporary_since: Vec<(u32, u32)>,
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) unknown_frees: Vec<UnknownFree>,
+    /// Allocations whose end is implied: few.
+    pub(crate) implied_ends: Vec<u32>,
+    pub(crate) damage: Vec<Damage>,
+}
+
+impl EventTable {
+    /// Makes room, so that the columns are not copied as they grow: half of the events are allocations as a rule. What is not
+    /// used is never touched, and given back in the end; without memory for it they grow as they need.
+    pub(crate) fn reserve(&mut self, event_count: u64) {
+        let events = usize::try_from(event_count).unwrap_or(0);
+        let allocations = events / 2 + events / 16;
+        let _ = self.moves.try_reserve(events);
+        self.times.reserve(events);
+        for column in [&mut self.site_of, &mut self.sizes, &mut self.births] {
+            let _ = column.try_reserve(allocations);
+        }
+        let _ = self.ends.try_reserve(allocations);
+    }
+
+    /// Appends an allocation, whose birth is the next move.
+    pub(crate) fn push_allocation(&mut self, site: u32, size_bytes: u64) {
+        let allocation = self.site_of.len() as u32;
+        self.births.push(self.moves.len() as u32);
+        self.moves.push(Move::birth(allocation));
+        self.site_of.push(site);
+        self.ends.push(End::NEVER);
+        let stored = u32::try_from(size_bytes).unwrap_or(LARGE);
+        if stored == LARGE {
+            self.large_sizes.push((allocation, size_bytes));
+        }
+        self.sizes.push(stored);
+    }
+
+    /// To be called after the last allocation.
+    pub(crate) fn finish(&mut self) {
+        self.temporary_since.sort_unstable();
+        self.times.shrink_to_fit();
+        self.moves.shrink_to_fit();
+        self.site_of.shrink_to_fit();
+        self.sizes.shrink_to_fit();
+        self.births.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+
+    /// Whether an allocation counts as temporary in a replay that begins with allocation `first`.
+    #[inline(always)]
+    pub(crate) fn is_temporary(&self, allocation: usize, first: usize) -> bool {
+        self.ends[allocation].is_temporary()
+            && (self.temporary_since.is_empty() || self.is_temporary_since(allocation, first))
+    }
+
+    #[cold]
+    fn is_temporary_since(&self, allocation: usize, first: usize) -> bool {
+        let place = self.temporary_since.binary_search_by_key(&(allocation as u32), |&(number, _)| number);
+        place.map_or(true, |place| self.temporary_since[place].1 as usize >= first)
+    }
+
+    /// Size of an allocation.
+    #[inline(always)]
+    pub(crate) fn size_bytes(&self, allocation: usize) -> u64 {
+        let stored = self.sizes[allocation];
+        if stored == LARGE { self.large_size(allocation) } else { u64::from(stored) }
+    }
+
+    #[cold]
+    fn large_size(&self, allocation: usize) -> u64 {
+        let place = self.large_sizes.binary_search_by_key(&(allocation as u32), |&(number, _)| number);
+        place.map_or(u64::from(LARGE), |place| self.large_sizes[place].1)
+    }
+
+    /// How long an allocation lived that ended at the move `end`.
+    #[inline(always)]
+    pub(crate) fn lifetime_ns(&self, allocation: usize, end: u32) -> u64 {
+        self.times.get(end).saturating_sub(self.times.get(self.births[allocation]))
+    }
+
+    /// Number of moves.
+    pub(crate) fn move_count(&self) -> u32 {
+        self.moves.len() as u32
+    }
+
+    /// The allocations that are born in moves `from..to`.
+    pub(crate) fn born_in(&self, from: u32, to: u32) -> std::ops::Range<usize> {
+        let place = |sequence| self.births.partition_point(|&birth| birth < sequence);
+        place(from)..place(to).max(place(from))
+    }
+
+    /// The sizes of all allocations together.
+    pub(crate) fn total_bytes(&self) -> u128 {
+        let small =
+            self.sizes.iter().filter(|&&size| size != LARGE).map(|&size| u64::from(size)).sum::<u64>();
+        let large = self.large_sizes.iter().map(|&(_, size_bytes)| u128::from(size_bytes)).sum::<u128>();
+        u128::from(small) + large
+    }
+
+    /// Number of allocations.
+    #[must_use]
+    pub fn allocation_count(&self) -> usize {
+        self.site_of.len()
+    }
+
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.times.memory_bytes()
+            + (self.moves.capacity() + self.site_of.capacity() + self.sizes.capacity()) * 4
+            + (self.births.capacity() + self.ends.capacity()) * 4
+            + self.sites.capacity() * size_of::<Site>()
+    }
+}

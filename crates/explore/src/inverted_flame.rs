@@ -1,0 +1,193 @@
+//! Flame graphs from the allocating frame up to its callers.
+//!
+//! A node is a set of places in the frame tree whose inner frames are alike. It is split by the next caller; places that
+//! meet in the same caller become one. The greatest node is split first, and those below the limit never are: the whole tree
+//! has as many nodes as all stacks have frames together.
+
+use std::collections::BinaryHeap;
+
+use heapr_query::{CullList, GroupBy, Metrics, Result};
+
+use crate::explorer::{Explorer, FrameNumber};
+use crate::flame::{FlameNode, FlameQuery, FlameTree, FrameTree, OUTSIDE};
+use crate::selection::Selection;
+
+/// A place in the frame tree: the next frame of some stacks that are alike up to there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) node: u32,
+    /// Where one of the stacks begins: with the number of frames it names the node of the graph.
+    pub(crate) start: u32,
+    pub(crate) amounts: Amounts,
+}
+
+/// Of the selection; of two sides of a comparison.
+pub(crate) type Amounts = [u64; 2];
+
+pub(crate) type Places = Vec<Place>;
+
+/// A node that has not been split yet; ordered by value.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    value: u64,
+    /// Of nodes with the same value the first.
+    number: std::cmp::Reverse<usize>,
+    places: Places,
+}
+
+impl Explorer {
+    pub(crate) fn inverted_flame(
+        &self,
+        selection: &Selection,
+        cull: &CullList,
+        query: &FlameQuery,
+    ) -> Result<FlameTree> {
+        let tree = FrameTree::new(self.tree(), query.collapses_recursion, None);
+        // The innermost occurrence of the focus in each stack, as `report --callers` has it: looked for before culling.
+        let nearest = query.focus.map(|focus| tree.nearest(focus.0));
+        let mut places: Places = Vec::new();
+        let list = if nearest.is_some() { &CullList::empty() } else { cull };
+        self.culled(selection, list, GroupBy::Stacks)?.for_each(|row, stack| {
+            let node = tree.node_of[stack as usize];
+            let node = nearest.as_ref().map_or(node, |nearest| nearest[node as usize]);
+            let amount = query.value.of(&Metrics::of(row));
+            if node != OUTSIDE && amount > 0 {
+                places.push(Place { node, start: node, amounts: [amount, 0] });
+            }
+        })?;
+        Ok(inverted(&tree, places, query).0)
+    }
+}
+
+impl FrameTree {
+    /// By node its innermost occurrence of a frame, or [`OUTSIDE`].
+    pub(crate) fn nearest(&self, frame: u32) -> Vec<u32> {
+        let mut nearest = vec![OUTSIDE; self.frames.len()];
+        for node in 1..nearest.len() {
+            let is_it = self.frames[node] == frame;
+            nearest[node] = if is_it { node as u32 } else { nearest[self.parents[node] as usize] };
+        }
+        nearest
+    }
+}
+
+/// The graph, and by node the amounts of both sides: a node is as wide as the greater of them. With a focus all places have its
+/// frame.
+pub(crate) fn inverted(
+    tree: &FrameTree,
+    mut places: Places,
+    query: &FlameQuery,
+) -> (FlameTree, Vec<Amounts>) {
+    let mut depth = 0;
+    let mut frame = None;
+    if let Some(focus) = query.focus {
+        frame = Some(focus);
+        depth = 1;
+        step_up(tree, &mut places);
+    }
+    if let Some((node, root_depth)) = query.root {
+        // The frames that the root's places have in common are those of the place that named it.
+        let mut common = node;
+        for level in 0..root_depth {
+            if common == 0 || common as usize >= tree.frames.len() {
+                return (FlameTree::default(), Vec::new());
+            }
+            let wanted = tree.frames[common as usize];
+            frame = Some(FrameNumber(wanted));
+            common = tree.parents[common as usize];
+            if level < depth {
+                continue;
+            }
+            places.retain(|place| place.node != 0 && tree.frames[place.node as usize] == wanted);
+            step_up(tree, &mut places);
+        }
+        depth = depth.max(root_depth);
+    }
+    let value = sum(&places);
+    let least = ((value as f64 * query.least_share) as u64).max(1);
+    let key = query.root.unwrap_or((0, 0));
+    let mut nodes = vec![FlameNode { key, parent: None, frame, value, self_value: 0, left_out: 0 }];
+    let mut sides = vec![both(&places)];
+    let mut depths = vec![depth];
+    let mut waiting = BinaryHeap::from([Waiting { value, number: std::cmp::Reverse(0), places }]);
+    let mut node_count = 1;
+    while let Some(Waiting { number: std::cmp::Reverse(number), mut places, .. }) = waiting.pop() {
+        places.sort_unstable_by_key(|place| (tree.frames[place.node as usize], place.node));
+        for alike in places.chunk_by(|a, b| tree.frames[a.node as usize] == tree.frames[b.node as usize]) {
+            let (value, place) = (sum(alike), alike[0]);
+            if place.node == 0 {
+                nodes[number].self_value = value;
+                continue;
+            }
+            node_count += 1;
+            if value < least || nodes.len() >= query.nodes_max {
+                nodes[number].left_out = nodes[number].left_out.saturating_add(value);
+                continue;
+            }
+            let mut above = alike.to_vec();
+            step_up(tree, &mut above);
+            waiting.push(Waiting { value, number: std::cmp::Reverse(nodes.len()), places: above });
+            nodes.push(FlameNode {
+                key: (place.start, depths[number] + 1),
+                parent: Some(number),
+                frame: Some(FrameNumber(tree.frames[place.node as usize])),
+                value,
+                self_value: 0,
+                left_out: 0,
+            });
+            depths.push(depths[number] + 1);
+            sides.push(both(alike));
+        }
+    }
+    in_order(nodes, &sides, node_count)
+}
+
+/// The amounts of both sides.
+fn both(places: &[Place]) -> Amounts {
+    places.iter().fold([0, 0], |[one, other], place| {
+        [one.saturating_add(place.amounts[0]), other.saturating_add(place.amounts[1])]
+    })
+}
+
+/// How wide they are together.
+fn sum(places: &[Place]) -> u64 {
+    let [one, other] = both(places);
+    one.max(other)
+}
+
+/// From each place to its caller; places that meet become one.
+fn step_up(tree: &FrameTree, places: &mut Places) {
+    for place in places.iter_mut() {
+        place.node = tree.parents[place.node as usize];
+    }
+    places.sort_unstable();
+    places.dedup_by(|next, kept| {
+        let meets = next.node == kept.node;
+        if meets {
+            kept.amounts = both(&[*kept, *next]);
+        }
+        meets
+    });
+}
+
+/// The nodes so that each is followed by what is below it, the greatest first.
+fn in_order(found: Vec<FlameNode>, sides: &[Amounts], node_count: usize) -> (FlameTree, Vec<Amounts>) {
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); found.len()];
+    for (number, node) in found.iter().enumerate() {
+        if let Some(parent) = node.parent {
+            children[parent].push(number);
+        }
+    }
+    let mut nodes = Vec::with_capacity(found.len());
+    let mut sides_in_order = Vec::with_capacity(found.len());
+    let mut pending = vec![(0, None)];
+    while let Some((number, parent)) = pending.pop() {
+        let at = nodes.len();
+        nodes.push(FlameNode { parent, ..found[number] });
+        sides_in_order.push(sides[number]);
+        let below = &mut children[number];
+        below.sort_by_key(|&child| (found[child].value, std::cmp::Reverse(found[child].frame)));
+        pending.extend(below.iter().map(|&child| (child, Some(at))));
+    }
+    (FlameTree { nodes, node_count }, sides_in_order)
+}

@@ -1,0 +1,91 @@
+//! What is found out once of a table, so that a query reads events only where its range begins and ends: last ends, sums by site,
+//! histograms, landmarks of live memory. All of it together takes less than a third of the table.
+
+use std::sync::Arc;
+
+use heapr_query::Result;
+use heapr_query::engine::Choice;
+
+use crate::bit_sums::BitSums;
+use crate::event_table::EventTable;
+use crate::landmarks::{Landmarks, PeakQuery};
+use crate::last_ends::LastEnds;
+use crate::lifetime_column::LifetimeColumn;
+use crate::move_columns::MoveColumns;
+use crate::once::Once;
+use crate::peak::{HeapPeaks, Peak};
+use crate::remembered::Remembered;
+use crate::site_sums::SitePrefixes;
+use crate::spread::Spread;
+
+/// See the module. Each part is made when it is first asked for.
+#[derive(Debug, Default)]
+pub(crate) struct KeptSums {
+    columns: Once<Option<MoveColumns>>,
+    last_ends: Once<LastEnds>,
+    prefixes: Once<Option<SitePrefixes>>,
+    lifetimes: Once<LifetimeColumn>,
+    bits: Once<BitSums>,
+    landmarks: Remembered<Choice, Landmarks>,
+    /// By range of moves and what is chosen: of the whole, and of the heaps.
+    peaks: Remembered<(u32, u32, Choice), (Peak, HeapPeaks)>,
+}
+
+/// What is kept of a table, as one query sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept<'a> {
+    pub(crate) sums: &'a KeptSums,
+    pub(crate) table: &'a EventTable,
+    pub(crate) spread: Spread,
+    pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl<'a> Kept<'a> {
+    /// Makes the columns in the order of the moves.
+    pub(crate) fn make_columns(&self) -> Result<()> {
+        let make = || MoveColumns::new(self.table, self.spread, self.is_cancelled);
+        self.sums.columns.try_get(make).map(|_| ())
+    }
+
+    /// The same, if they were made: nobody waits for them.
+    pub(crate) fn columns(&self) -> Option<&'a MoveColumns> {
+        self.sums.columns.get()?.as_ref()
+    }
+
+    pub(crate) fn last_ends(&self) -> Result<&'a LastEnds> {
+        self.sums.last_ends.try_get(|| LastEnds::new(self.table, self.spread))
+    }
+
+    /// Nothing where sums and differences are not the same: the sizes do not fit 64 bits.
+    pub(crate) fn prefixes(&self) -> Result<Option<&'a SitePrefixes>> {
+        let make = || SitePrefixes::new(self.table, self.spread, self.is_cancelled);
+        self.sums.prefixes.try_get(make).map(Option::as_ref)
+    }
+
+    pub(crate) fn lifetimes(&self) -> Result<&'a LifetimeColumn> {
+        self.sums.lifetimes.try_get(|| LifetimeColumn::new(self.table, self.spread))
+    }
+
+    /// Only where there are [`Kept::prefixes`].
+    pub(crate) fn bits(&self) -> Result<&'a BitSums> {
+        let lifetimes = self.lifetimes()?;
+        self.sums.bits.try_get(|| BitSums::new(self.table, lifetimes, self.spread, self.is_cancelled))
+    }
+
+    /// The peak of the chosen processes, heaps, threads and sizes in a range of moves, and those of the heaps.
+    pub(crate) fn peak(&self, from: u32, to: u32, choice: &Choice) -> Result<Arc<(Peak, HeapPeaks)>> {
+        let last_ends = self.last_ends()?;
+        self.sums.peaks.try_get(&(from, to, choice.clone()), || {
+            let columns = (self.table, self.columns());
+            let make = || Landmarks::new(columns, choice, self.spread, self.is_cancelled);
+            let landmarks = self.sums.landmarks.try_get(choice, make)?;
+            landmarks.peak(&PeakQuery {
+                table: self.table,
+                last_ends,
+                from,
+                to,
+                is_cancelled: self.is_cancelled,
+            })
+        })
+    }
+}

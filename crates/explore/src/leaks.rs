@@ -1,0 +1,138 @@
+//! What is not freed: how old it is, and how its stacks have grown.
+
+use hashbrown::HashMap;
+
+use heapr_query::engine::Choice;
+use heapr_query::{CullList, Error, Filter, Result, Span};
+
+use crate::explorer::Explorer;
+
+/// When the outstanding allocations of a stack were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Age {
+    /// The first.
+    pub oldest_ns: u64,
+    /// The last.
+    pub newest_ns: u64,
+    /// Sum of the times, for the mean.
+    pub sum_ns: u128,
+    /// How many.
+    pub count: u64,
+}
+
+/// No stack that is asked for.
+const NONE: u32 = u32::MAX;
+/// Allocations between two questions whether it was given up.
+const CANCEL_INTERVAL: usize = 1 << 20;
+
+impl Explorer {
+    /// Ages of what is outstanding at the end of the trace or range, by stack after culling (the second number of
+    /// [`Explorer::stack_key`]); nothing if there is no table of events.
+    ///
+    /// # Errors
+    /// As [`Explorer::select`].
+    pub fn ages(
+        &self,
+        filter: &Filter,
+        cull: &CullList,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<HashMap<u32, Age>> {
+        let mut ages = HashMap::new();
+        let Some(table) = self.table() else { return Ok(ages) };
+        let choice = Choice::new(filter, self.trace().processes(), self.trace().threads())?;
+        let has_required = self.has_required(filter);
+        let has_required = has_required.as_deref().map(Vec::as_slice);
+        let scan = self.timeless_scan(table, filter, &choice, has_required, is_cancelled)?;
+        let mut by_site: Vec<Age> = vec![Age::default(); table.sites.len()];
+        scan.for_each_outstanding(|site, _, alloc_ns| {
+            let age = &mut by_site[site];
+            // Births come in order.
+            age.oldest_ns = if age.count == 0 { alloc_ns } else { age.oldest_ns };
+            age.newest_ns = alloc_ns;
+            age.sum_ns += u128::from(alloc_ns);
+            age.count += 1;
+        })?;
+        let tree = self.tree();
+        let left = self.left(cull);
+        for (site, age) in table.sites.iter().zip(by_site).filter(|(_, age)| age.count > 0) {
+            let known = ages
+                .entry(left[tree.named(site.stack) as usize])
+                .or_insert(Age { oldest_ns: u64::MAX, ..Age::default() });
+            known.oldest_ns = known.oldest_ns.min(age.oldest_ns);
+            known.newest_ns = known.newest_ns.max(age.newest_ns);
+            known.sum_ns += age.sum_ns;
+            known.count += age.count;
+        }
+        Ok(ages)
+    }
+
+    /// Live bytes of stacks after culling at moments evenly spread over a time, the last at its end.
+    ///
+    /// # Errors
+    /// It was given up, or as [`Explorer::select`].
+    pub fn growth(
+        &self,
+        filter: &Filter,
+        cull: &CullList,
+        stacks: &[u32],
+        (time, moments): (Span, usize),
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Vec<u64>>> {
+        let Some(table) = self.table() else { return Ok(vec![Vec::new(); stacks.len()]) };
+        let choice = Choice::new(filter, self.trace().processes(), self.trace().threads())?;
+        let tree = self.tree();
+        let left = self.left(cull);
+        let places: HashMap<u32, u32> = stacks.iter().copied().zip(0..).collect();
+        let place_of: Vec<u32> = table
+            .sites
+            .iter()
+            .map(|site| {
+                let place = places.get(&left[tree.named(site.stack) as usize]);
+                place.copied().filter(|_| site.is_chosen(&choice)).unwrap_or(NONE)
+            })
+            .collect();
+        let width = u128::from(time.to.saturating_sub(time.from));
+        let borders: Vec<u32> = (1..=moments as u128)
+            .map(|moment| table.times.count_before(time.from + (width * moment / moments as u128) as u64))
+            .collect();
+        let moment_of = |sequence: u32| borders.partition_point(|&border| border <= sequence);
+        let parts = self.spread.map(0..table.allocation_count(), |part| {
+            let mut changes = vec![vec![0_i128; moments]; stacks.len()];
+            for number in part {
+                if number.is_multiple_of(CANCEL_INTERVAL) && is_cancelled() {
+                    return Err(Error::GivenUp);
+                }
+                let place = place_of[table.site_of[number] as usize];
+                let Some(changes) = changes.get_mut(place as usize) else { continue };
+                let size_bytes = table.size_bytes(number);
+                if filter.size.is_some_and(|size| !size.contains(size_bytes)) {
+                    continue;
+                }
+                if let Some(change) = changes.get_mut(moment_of(table.births[number])) {
+                    *change += i128::from(size_bytes);
+                }
+                if let Some(change) = changes.get_mut(moment_of(table.ends[number].sequence())) {
+                    *change -= i128::from(size_bytes);
+                }
+            }
+            Ok(changes)
+        })?;
+        let mut changes = vec![vec![0_i128; moments]; stacks.len()];
+        for part in parts {
+            for (change, more) in changes.iter_mut().flatten().zip(part.into_iter().flatten()) {
+                *change += more;
+            }
+        }
+        let levels = |changes: Vec<i128>| {
+            let mut level = 0;
+            changes
+                .into_iter()
+                .map(|change| {
+                    level += change;
+                    u64::try_from(level).unwrap_or(0)
+                })
+                .collect()
+        };
+        Ok(changes.into_iter().map(levels).collect())
+    }
+}

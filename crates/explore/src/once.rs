@@ -1,0 +1,52 @@
+//! A value that is made when it is first asked for: who asks meanwhile waits, and an attempt that was given up leaves nothing.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Once<T> {
+    value: OnceLock<T>,
+    making: Mutex<()>,
+}
+
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self { value: OnceLock::new(), making: Mutex::new(()) }
+    }
+}
+
+impl<T> Once<T> {
+    /// The value, if it was made.
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.value.get()
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub(crate) fn try_get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
+        if let Some(value) = self.value.get() {
+            return Ok(value);
+        }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = self.value.get() {
+            return Ok(value);
+        }
+        let made = make()?;
+        Ok(self.value.get_or_init(|| made))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_not_kept_and_a_value_is() {
+        let once = Once::default();
+        assert_eq!(once.try_get(|| Err("given up")), Err("given up"));
+        assert_eq!(once.try_get::<()>(|| Ok(5)), Ok(&5));
+        assert_eq!(once.try_get::<()>(|| Ok(6)), Ok(&5));
+    }
+}

@@ -1,0 +1,147 @@
+//! What scans of many filters have in common, found once and kept: the rows of the table's sites, the lifetimes, the peak, the
+//! stacks with required frames, the allocations that pass.
+
+use std::sync::Arc;
+
+use heapr_query::engine::Choice;
+use heapr_query::{CullList, Filter, Result};
+use heapr_trace::StackIndex;
+
+use crate::event_table::EventTable;
+use crate::explorer::Explorer;
+use crate::kept_sums::Kept;
+use crate::lifetime_column::LifetimeColumn;
+use crate::passing::{Passing, PassingQuery};
+use crate::row_plan::RowPlan;
+use crate::scan::Scan;
+use crate::site_table::Site;
+
+/// Whether a filter looks at allocations one by one, at no time in particular: then what passes is found once, for all views.
+pub(crate) fn needs_bits(filter: &Filter) -> bool {
+    let is_timeless = filter.range.is_none() && filter.at.is_none() && filter.allocation_type.is_none();
+    is_timeless && (filter.size.is_some() || filter.lifetime.is_some() || filter.is_temporary_only)
+}
+
+/// The lifetimes of a table's allocations, if a scan needs them.
+pub(crate) fn lifetimes_for<'a>(
+    kept: Kept<'a>,
+    filter: &Filter,
+    wants_histograms: bool,
+) -> Result<Option<&'a LifetimeColumn>> {
+    if !wants_histograms && filter.lifetime.is_none() {
+        return Ok(None);
+    }
+    kept.lifetimes().map(Some)
+}
+
+impl Explorer {
+    /// By stack of the file: whether one of the required frames is in it; `None`: none is required.
+    pub(crate) fn has_required(&self, filter: &Filter) -> Option<Arc<Vec<bool>>> {
+        if filter.required_frames.is_empty() {
+            return None;
+        }
+        Some(self.required.get(&filter.required_frames, || {
+            let tree = self.tree();
+            let has = tree.stacks_with(&tree.matching_frames(&filter.required_frames));
+            let stacks = 0..self.trace().stacks().len() as u32;
+            stacks.map(|stack| has[tree.named(StackIndex(stack)) as usize]).collect()
+        }))
+    }
+
+    /// What is kept of the table.
+    pub(crate) fn kept<'a>(
+        &'a self,
+        table: &'a EventTable,
+        is_cancelled: &'a (dyn Fn() -> bool + Sync),
+    ) -> Kept<'a> {
+        Kept { sums: &self.sums, table, spread: self.spread, is_cancelled }
+    }
+
+    /// A scan for what no peak belongs to.
+    pub(crate) fn timeless_scan<'a>(
+        &'a self,
+        table: &'a EventTable,
+        filter: &'a Filter,
+        choice: &'a Choice,
+        has_required: Option<&'a [bool]>,
+        is_cancelled: &'a (dyn Fn() -> bool + Sync),
+    ) -> Result<Scan<'a>> {
+        let kept = self.kept(table, is_cancelled);
+        Ok(Scan {
+            kept,
+            table,
+            filter,
+            choice,
+            has_required,
+            duration_ns: self.trace().duration_ns(),
+            file_peak: None,
+            wants_histograms: false,
+            lifetimes: lifetimes_for(kept, filter, false)?,
+            passing: None,
+        })
+    }
+
+    /// The allocations that pass a filter, whatever its range, moment and type.
+    pub(crate) fn passing(
+        &self,
+        table: &EventTable,
+        filter: &Filter,
+        choice: &Choice,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Arc<Passing>> {
+        let filter = Filter { range: None, at: None, allocation_type: None, ..filter.clone() };
+        self.passing.try_get(&filter, || {
+            let sites = self.passing_sites(table, &filter, choice);
+            let query = PassingQuery {
+                table,
+                filter: &filter,
+                sites: sites.as_deref(),
+                lifetimes: lifetimes_for(self.kept(table, is_cancelled), &filter, false)?,
+                duration_ns: self.trace().duration_ns(),
+                spread: self.spread,
+                is_cancelled,
+            };
+            query.run()
+        })
+    }
+
+    /// By site whether a filter lets it pass; nothing if all do.
+    fn passing_sites(&self, table: &EventTable, filter: &Filter, choice: &Choice) -> Option<Vec<bool>> {
+        let has_required = self.has_required(filter);
+        if has_required.is_none() && choice.is_every_origin() {
+            return None;
+        }
+        let passes = |site: &Site| {
+            let is_required = |has: &Arc<Vec<bool>>| has.get(site.stack.0 as usize).copied().unwrap_or(false);
+            site.is_chosen(choice) && has_required.as_ref().is_none_or(is_required)
+        };
+        Some(table.sites.iter().map(passes).collect())
+    }
+
+    /// Finds out what culling leaves of each stack, before the first table is asked for.
+    pub fn prepare_culling(&self, cull: &CullList) {
+        self.left(cull);
+    }
+
+    /// Finds out what nearly all queries need, before the first of them is asked for: the sums that are kept, the peak of the
+    /// whole, the rows of the table's sites. Nothing without a table.
+    ///
+    /// # Errors
+    /// It was given up.
+    pub fn prepare(&self, is_cancelled: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        let Some(table) = self.table() else { return Ok(()) };
+        let kept = self.kept(table, is_cancelled);
+        kept.make_columns()?;
+        kept.peak(0, table.move_count(), &Choice::default())?;
+        self.plans(table);
+        if kept.prefixes()?.is_some() {
+            kept.bits()?;
+        }
+        kept.lifetimes()?;
+        Ok(())
+    }
+
+    pub(crate) fn plans(&self, table: &EventTable) -> &[RowPlan; 2] {
+        self.plans.get_or_init(|| [RowPlan::new(table, false), RowPlan::new(table, true)])
+    }
+}

@@ -1,0 +1,146 @@
+//! A range's sums from the kept ones: what is born in it by differences of sums, and of it, one by one, only what is alive at the
+//! range's end and at its peak.
+
+use heapr_query::Result;
+
+use crate::bit_sums::Histograms;
+use crate::counted::{AtPeak, Window};
+use crate::kept_sums::Kept;
+use crate::lifetime_column::bits_of;
+use crate::site_sums::{SitePrefixes, SiteSums};
+
+/// Of the allocations of a site that are alive at some move.
+#[derive(Debug, Clone, Copy, Default)]
+struct Alive {
+    count: u64,
+    bytes: u64,
+    temporary: u64,
+}
+
+impl Alive {
+    #[inline(always)]
+    fn add(&mut self, size_bytes: u64, is_temporary: bool) {
+        self.count += 1;
+        self.bytes += size_bytes;
+        self.temporary += u64::from(is_temporary);
+    }
+}
+
+/// Sums of a window of allocations that are born inside, all of which are wanted, or only those that end in it.
+pub(crate) struct RangeSums<'a> {
+    pub(crate) kept: Kept<'a>,
+    pub(crate) prefixes: &'a SitePrefixes,
+    pub(crate) window: &'a Window,
+    pub(crate) at_peak: AtPeak,
+    pub(crate) wants_histograms: bool,
+}
+
+impl RangeSums<'_> {
+    /// By site, and the histograms of all sites if they are wanted.
+    pub(crate) fn find(&self) -> Result<(Vec<SiteSums>, Option<Histograms>)> {
+        let (kept, window) = (&self.kept, self.window);
+        let wants_outstanding = window.wants_ended.is_none();
+        let mut sums = self.prefixes.totals(kept.table, window.first..window.last);
+        // The two looks at what is alive do not need each other.
+        let mut looks = kept
+            .spread
+            .each()
+            .map(0..2, |looks| {
+                let look = |number| if number == 0 { self.alive_at_end() } else { self.alive_at_peak() };
+                looks.map(look).collect::<Result<Vec<_>>>()
+            })?
+            .into_iter()
+            .flatten();
+        let (alive, alive_bits) = looks.next().unwrap_or_default();
+        let (at_peak, _) = looks.next().unwrap_or_default();
+        for (sums, alive) in sums.iter_mut().zip(&alive) {
+            // What is freed after the range is not temporary in it.
+            sums.temporary_count -= alive.temporary;
+            if wants_outstanding {
+                sums.outstanding_count = alive.count;
+                sums.outstanding_bytes = alive.bytes;
+            } else {
+                sums.total_count -= alive.count;
+                sums.total_bytes -= alive.bytes;
+            }
+        }
+        for (sums, at_peak) in sums.iter_mut().zip(&at_peak) {
+            sums.peak_count = at_peak.count;
+            sums.peak_bytes = at_peak.bytes;
+        }
+        self.leave_out_unseen_reuse(&mut sums);
+        let histograms = match alive_bits {
+            Some([gone, added]) => {
+                let range = window.first..window.last;
+                let mut all = kept.bits()?.totals(kept.table, kept.lifetimes()?, range);
+                all.sizes.subtract(&gone.sizes);
+                all.lifetimes.subtract(&gone.lifetimes);
+                all.sizes.merge(&added.sizes);
+                all.lifetimes.merge(&added.lifetimes);
+                Some(all)
+            }
+            None => None,
+        };
+        Ok((sums, histograms))
+    }
+
+    /// By site what is not freed in the window; and of the histograms what was counted otherwise, and what it is here.
+    fn alive_at_end(&self) -> Result<(Vec<Alive>, Option<[Histograms; 2]>)> {
+        let (table, window) = (self.kept.table, self.window);
+        let mut alive = vec![Alive::default(); table.sites.len()];
+        let mut bits = self.wants_histograms.then(|| [Histograms::new(), Histograms::new()]);
+        let lifetimes = if self.wants_histograms { Some(self.kept.lifetimes()?) } else { None };
+        let visit = |allocation: usize| {
+            let size_bytes = table.size_bytes(allocation);
+            let end = table.ends[allocation];
+            alive[table.site_of[allocation] as usize].add(size_bytes, end.is_temporary());
+            let Some(([gone, added], lifetimes)) = bits.as_mut().zip(lifetimes) else { return };
+            gone.sizes.add_to(bits_of(size_bytes), size_bytes, false);
+            if end.sequence() < table.move_count() {
+                gone.lifetimes.add_to(lifetimes.bits(allocation), size_bytes, false);
+            }
+            if window.wants_ended.is_none() {
+                let lifetime_ns = window.end_ns.saturating_sub(table.times.get(table.births[allocation]));
+                added.sizes.add_to(bits_of(size_bytes), size_bytes, true);
+                added.lifetimes.add_to(bits_of(lifetime_ns), size_bytes, true);
+            }
+        };
+        let range = window.first..window.last;
+        let last_ends = self.kept.last_ends()?;
+        last_ends.for_each_alive(table, range, window.end, self.kept.is_cancelled, visit)?;
+        Ok((alive, bits))
+    }
+
+    /// By site what is alive at the peak.
+    fn alive_at_peak(&self) -> Result<(Vec<Alive>, Option<[Histograms; 2]>)> {
+        let (table, window) = (self.kept.table, self.window);
+        let AtPeak::Behind(peak) = self.at_peak else { return Ok(Default::default()) };
+        let mut alive = vec![Alive::default(); table.sites.len()];
+        let visit = |allocation: usize| {
+            let is_ended = table.ends[allocation].sequence() < window.end;
+            if window.wants_ended.is_none_or(|wanted| wanted == is_ended) {
+                let size_bytes = table.size_bytes(allocation);
+                alive[table.site_of[allocation] as usize].add(size_bytes, false);
+            }
+        };
+        let born = window.first..table.born_in(0, peak + 1).end.clamp(window.first, window.last);
+        let last_ends = self.kept.last_ends()?;
+        last_ends.for_each_alive(table, born, peak + 1, self.kept.is_cancelled, visit)?;
+        Ok((alive, None))
+    }
+
+    /// Temporary is what got the address that its thread had last: where that lies before the range, a replay of the range would
+    /// not see it.
+    fn leave_out_unseen_reuse(&self, sums: &mut [SiteSums]) {
+        let (table, window) = (self.kept.table, self.window);
+        let since = &table.temporary_since;
+        let place = |number: usize| since.partition_point(|&(allocation, _)| (allocation as usize) < number);
+        for &(allocation, seen_from) in &since[place(window.first)..place(window.last)] {
+            let allocation = allocation as usize;
+            let is_ended = table.ends[allocation].sequence() < window.end;
+            if is_ended && (seen_from as usize) < window.replayed_from {
+                sums[table.site_of[allocation] as usize].temporary_count -= 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Which rows the sites of a table belong to: found once, so that a selection is an addition by number.
+
+use heapr_query::engine::{RowKey, RowTable, Rows};
+use heapr_trace::StackTotals;
+
+use crate::event_table::EventTable;
+use crate::site_sums::FoundSums;
+
+/// Rows of all sites, empty, in their order.
+#[derive(Debug)]
+pub(crate) struct RowPlan {
+    rows: Rows,
+    row_of: Vec<u32>,
+}
+
+impl RowPlan {
+    /// The rows of a table's sites.
+    pub(crate) fn new(table: &EventTable, is_by_thread: bool) -> Self {
+        let mut found = RowTable::new(is_by_thread);
+        for site in &table.sites {
+            found.row(RowKey {
+                stack: site.stack,
+                process: site.process,
+                heap: site.heap,
+                thread: site.thread,
+            });
+        }
+        let mut rows = found.finish(0);
+        rows.totals.shrink_to_fit();
+        // The order of `finish`.
+        let key = |row: usize| {
+            let totals: &StackTotals = &rows.totals[row];
+            (totals.stack, totals.process, totals.heap, rows.threads.get(row).copied())
+        };
+        let mut order: Vec<u32> = (0..table.sites.len() as u32).collect();
+        let site_key = |site: u32| {
+            let site = &table.sites[site as usize];
+            (site.stack, site.process, site.heap, is_by_thread.then_some(site.thread))
+        };
+        order.sort_unstable_by_key(|&site| site_key(site));
+        let mut row_of = vec![0; table.sites.len()];
+        let mut row = 0;
+        for site in order {
+            while key(row) != site_key(site) {
+                row += 1;
+            }
+            row_of[site as usize] = row as u32;
+        }
+        Self { rows, row_of }
+    }
+
+    /// The rows that have something, with the sums of their sites.
+    pub(crate) fn rows(&self, table: &EventTable, sums: &FoundSums) -> Rows {
+        let mut totals = self.rows.totals.clone();
+        for (number, sums) in sums.each() {
+            let site = &table.sites[number];
+            let totals = &mut totals[self.row_of[number] as usize];
+            totals.total_count += sums.total_count;
+            totals.total_bytes = totals.total_bytes.saturating_add(sums.total_bytes);
+            totals.realloc_count += if site.is_realloc { sums.total_count } else { 0 };
+            totals.temporary_count += sums.temporary_count;
+            totals.outstanding_count += sums.outstanding_count;
+            totals.outstanding_bytes = totals.outstanding_bytes.saturating_add(sums.outstanding_bytes);
+            totals.peak_count += sums.peak_count;
+            totals.peak_bytes = totals.peak_bytes.saturating_add(sums.peak_bytes);
+        }
+        let threads = totals
+            .iter()
+            .zip(&self.rows.threads)
+            .filter(|(totals, _)| totals.total_count > 0)
+            .map(|(_, &thread)| thread)
+            .collect();
+        totals.retain(|totals| totals.total_count > 0);
+        // Of a short range there are few, and several selections are kept.
+        totals.shrink_to_fit();
+        Rows { totals, threads }
+    }
+}

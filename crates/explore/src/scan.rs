@@ -1,0 +1,365 @@
+//! What a filter chooses of an event table, added up by site: from kept sums where they answer, else by a pass over the
+//! allocations.
+//!
+//! It means what the query's replay and collector mean, without a replay: a block is known by its number, and
+//! "alive at" is a comparison of sequence numbers.
+
+use std::collections::BTreeMap;
+
+use heapr_query::engine::{Choice, HistogramCounter, Oddities};
+use heapr_query::{Error, Filter, Moment, Result, Span};
+use heapr_trace::{HeapId, ProcessIndex};
+
+use crate::bit_sums::Histograms;
+use crate::counted::{AtPeak, CANCEL_INTERVAL, Counting, Window};
+use crate::event_table::{EventTable, Stray};
+use crate::kept_sums::Kept;
+use crate::lifetime_column::{LifetimeColumn, bits_of};
+use crate::passing::Passing;
+use crate::peak::{HeapPeaks, Peak};
+use crate::range_sums::RangeSums;
+use crate::site_sums::SiteSums;
+use crate::site_table::Site;
+
+/// What is asked of a table.
+pub(crate) struct Scan<'a> {
+    pub(crate) kept: Kept<'a>,
+    pub(crate) table: &'a EventTable,
+    pub(crate) filter: &'a Filter,
+    pub(crate) choice: &'a Choice,
+    /// By stack: whether the required frames are there; `None`: no matter.
+    pub(crate) has_required: Option<&'a [bool]>,
+    pub(crate) duration_ns: u64,
+    /// Bytes and time of the file's peak, as its summary has them.
+    pub(crate) file_peak: Option<(u64, u64)>,
+    /// Histograms of size and of lifetime, in this order.
+    pub(crate) wants_histograms: bool,
+    /// There if histograms or lifetimes are asked for.
+    pub(crate) lifetimes: Option<&'a LifetimeColumn>,
+    /// Which allocations pass the filter, where that depends on no time.
+    pub(crate) passing: Option<&'a Passing>,
+}
+
+/// What a scan found.
+#[derive(Debug, Default)]
+pub(crate) struct Scanned {
+    /// By site.
+    pub(crate) sums: Vec<SiteSums>,
+    pub(crate) peak_time_ns: u64,
+    /// The heaps' own peaks, where they are the filter's: bytes, count, time.
+    pub(crate) heap_peaks: Option<HeapPeaks>,
+    /// By process and heap.
+    pub(crate) oddities: BTreeMap<(ProcessIndex, HeapId), Oddities>,
+    pub(crate) histograms: Vec<HistogramCounter>,
+}
+
+impl Scan<'_> {
+    /// Makes the scan.
+    pub(crate) fn run(&self) -> Result<Scanned> {
+        let (range, from, to) = self.range();
+        match self.filter.at {
+            Some(Moment::At { time_ns }) => self.live(from, to, time_ns, None),
+            Some(Moment::Peak) => {
+                let known = self.kept.peak(from, to, self.choice)?;
+                let (bytes, time_ns) = match self.file_peak {
+                    Some(peak) if self.choice.is_everything() && self.filter.range.is_none() => peak,
+                    _ => (known.0.bytes, known.0.time_ns),
+                };
+                self.live(from, to, time_ns, Some((bytes, known.0)))
+            }
+            Some(Moment::Snapshot { .. }) => Err(Error::Contradiction {
+                first: "a snapshot",
+                second: "a scan of events",
+                reason: "its blocks stand in chunks of their own",
+            }),
+            None => self.born(from, to, range),
+        }
+    }
+
+    /// The filter's range, and as sequence numbers.
+    fn range(&self) -> (Span, u32, u32) {
+        let range = self.filter.range.unwrap_or(Span { from: 0, to: u64::MAX });
+        let from = self.table.times.count_before(range.from);
+        (range, from, self.table.times.count_before(range.to).max(from))
+    }
+
+    fn born(&self, from: u32, to: u32, range: Span) -> Result<Scanned> {
+        let kind = self.filter.allocation_type;
+        let is_born_inside = kind.is_none_or(|kind| kind.is_allocated_inside());
+        let inside = self.table.born_in(from, to);
+        let window = Window {
+            first: if is_born_inside { inside.start } else { 0 },
+            last: if is_born_inside { inside.end } else { inside.start },
+            end: to,
+            alive_at: if is_born_inside { 0 } else { from },
+            replayed_from: inside.start,
+            end_ns: range.to.min(self.duration_ns),
+            wants_ended: kind.map(|kind| kind.is_freed_inside()),
+            is_born_inside,
+        };
+        let mut scanned = Scanned::default();
+        let at_peak = if is_born_inside {
+            // Of all that is asked of an allocation, its birth tells the size.
+            let is_whole = self.filter.lifetime.is_none()
+                && !self.filter.is_temporary_only
+                && self.has_required.is_none()
+                && kind.is_none();
+            let known = self.kept.peak(from, to, self.choice)?;
+            let (peak, heaps) = &*known;
+            scanned.peak_time_ns = peak.time_ns;
+            scanned.heap_peaks = is_whole.then(|| heaps.clone());
+            peak.sequence.map_or(AtPeak::Never, AtPeak::Behind)
+        } else if self.is_anything_alive(&window)? {
+            // All that was live at the start is live at its peak, as nothing that comes later counts.
+            scanned.peak_time_ns = range.from;
+            AtPeak::Always
+        } else {
+            AtPeak::Never
+        };
+        self.add_up(&window, &mut scanned, at_peak)?;
+        scanned.oddities = self.oddities(&window, range)?;
+        Ok(scanned)
+    }
+
+    /// Whether the filter looks at no allocation, only at where it comes from.
+    fn is_by_site(&self) -> bool {
+        self.filter.size.is_none() && self.filter.lifetime.is_none() && !self.filter.is_temporary_only
+    }
+
+    /// Whether anything of the chosen processes, heaps, threads and sizes is alive where a range begins.
+    fn is_anything_alive(&self, window: &Window) -> Result<bool> {
+        let mut is_any = false;
+        let visit = |allocation: usize| {
+            let size_bytes = self.table.size_bytes(allocation);
+            is_any |= size_bytes > 0
+                && self.choice.has_size(size_bytes)
+                && self.table.sites[self.table.site_of[allocation] as usize].is_chosen(self.choice);
+        };
+        let before = window.first..window.last;
+        self.kept.last_ends()?.for_each_alive(
+            self.table,
+            before,
+            window.alive_at,
+            self.kept.is_cancelled,
+            visit,
+        )?;
+        Ok(is_any)
+    }
+
+    /// What is live after the moves at `time_ns`; `until`: as soon as that many bytes are, with the peak that is known.
+    fn live(&self, from: u32, to: u32, time_ns: u64, until: Option<(u64, Peak)>) -> Result<Scanned> {
+        let end = self.table.times.count_before(time_ns.saturating_add(1)).min(to).max(from);
+        let end = match until {
+            Some((bytes, known)) => match known.sequence.filter(|_| known.bytes == bytes) {
+                // The peak is where it was reached first.
+                Some(sequence) => (sequence + 1).min(end),
+                None => self.reached(from, end, bytes)?,
+            },
+            None => end,
+        };
+        let window = self.outstanding_at(from, end, time_ns);
+        let mut scanned = Scanned { peak_time_ns: time_ns, ..Scanned::default() };
+        self.add_up(&window, &mut scanned, AtPeak::Always)?;
+        Ok(scanned)
+    }
+
+    /// What is born from the move `from` on and outstanding before the move `end`.
+    fn outstanding_at(&self, from: u32, end: u32, end_ns: u64) -> Window {
+        let inside = self.table.born_in(from, end);
+        Window {
+            first: inside.start,
+            last: inside.end,
+            end,
+            alive_at: 0,
+            replayed_from: inside.start,
+            end_ns,
+            wants_ended: Some(false),
+            is_born_inside: true,
+        }
+    }
+
+    /// The first sequence number from `from` on before which `bytes` are live, at most `to`: for a file that claims another peak
+    /// than its events have.
+    fn reached(&self, from: u32, to: u32, bytes: u64) -> Result<u32> {
+        let table = self.table;
+        let mut live_bytes = 0_u64;
+        let first = table.born_in(0, from).end;
+        for sequence in from..to {
+            if (sequence as usize).is_multiple_of(CANCEL_INTERVAL) && (self.kept.is_cancelled)() {
+                return Err(Error::GivenUp);
+            }
+            let one = table.moves[sequence as usize];
+            let allocation = one.allocation();
+            if bytes == 0 {
+                return Ok(from);
+            }
+            let site = &table.sites[table.site_of[allocation] as usize];
+            if allocation < first || !site.is_chosen(self.choice) {
+                continue;
+            }
+            let size_bytes = table.size_bytes(allocation);
+            if !self.choice.has_size(size_bytes) {
+                continue;
+            }
+            if one.is_end() {
+                live_bytes = live_bytes.saturating_sub(size_bytes);
+                continue;
+            }
+            live_bytes = live_bytes.saturating_add(size_bytes);
+            if live_bytes >= bytes {
+                return Ok(sequence + 1);
+            }
+        }
+        Ok(if bytes == 0 { from } else { to })
+    }
+
+    /// Adds the allocations of a window up.
+    fn add_up(&self, window: &Window, scanned: &mut Scanned, at_peak: AtPeak) -> Result<()> {
+        let sites = self.passing_sites();
+        let is_kept = self.is_by_site()
+            && window.is_born_inside
+            && window.wants_ended != Some(false)
+            && (sites.is_none() || !self.wants_histograms);
+        if let Some(prefixes) = self.kept.prefixes()?.filter(|_| is_kept) {
+            let (kept, wants_histograms) = (self.kept, self.wants_histograms);
+            let (mut sums, histograms) =
+                RangeSums { kept, prefixes, window, at_peak, wants_histograms }.find()?;
+            for (sums, _) in sums.iter_mut().zip(sites.iter().flatten()).filter(|(_, passes)| !**passes) {
+                *sums = SiteSums::default();
+            }
+            scanned.sums = sums;
+            scanned.histograms = histograms.map_or_else(Vec::new, |all| vec![all.sizes, all.lifetimes]);
+            return Ok(());
+        }
+        let counting = self.counting(sites.as_deref());
+        let parts = self.kept.spread.map(window.first..window.last, |part| {
+            let mut all = vec![SiteSums::default(); self.table.sites.len()];
+            let mut bits = Histograms::new();
+            if let Some(passing) = self.passing.filter(|_| !self.wants_histograms) {
+                counting.add_passing(passing, part, window.end, at_peak, &mut all)?;
+                return Ok((all, bits));
+            }
+            counting.for_each(&window.part(part), |counted| {
+                all[counted.site].count_one(&counted, at_peak);
+                if self.wants_histograms {
+                    let (size_bytes, is_outstanding) = (counted.size_bytes, !counted.is_ended);
+                    bits.sizes.add_to(bits_of(size_bytes), size_bytes, is_outstanding);
+                    bits.lifetimes.add_to(counted.lifetime_bits, size_bytes, is_outstanding);
+                }
+            })?;
+            Ok((all, bits))
+        })?;
+        let mut parts = parts.into_iter();
+        let Some((mut all, mut bits)) = parts.next() else { return Ok(()) };
+        for (sums, more) in parts {
+            all.iter_mut().zip(&sums).for_each(|(sum, more)| sum.add(more));
+            bits.merge(&more);
+        }
+        scanned.sums = all;
+        if self.wants_histograms {
+            scanned.histograms = vec![bits.sizes, bits.lifetimes];
+        }
+        Ok(())
+    }
+
+    fn counting<'b>(&'b self, sites: Option<&'b [bool]>) -> Counting<'b> {
+        Counting {
+            kept: self.kept,
+            filter: self.filter,
+            sites,
+            passing: self.passing,
+            lifetimes: self.lifetimes,
+            wants_lifetimes: self.wants_histograms,
+        }
+    }
+
+    /// What was born before the range and is alive at its start: freed in it, and not (number, bytes).
+    pub(crate) fn older(&self) -> Result<[(u64, u64); 2]> {
+        let (range, from, to) = self.range();
+        let window = Window {
+            first: 0,
+            last: self.table.born_in(from, to).start,
+            end: to,
+            alive_at: from,
+            replayed_from: 0,
+            end_ns: range.to.min(self.duration_ns),
+            wants_ended: None,
+            is_born_inside: false,
+        };
+        let sites = self.passing_sites();
+        let counting = self.counting(sites.as_deref());
+        let parts = self.kept.spread.map(window.first..window.last, |part| {
+            let mut sums = [(0_u64, 0_u64); 2];
+            counting.for_each(&window.part(part), |counted| {
+                let sum = &mut sums[usize::from(!counted.is_ended)];
+                sum.0 += 1;
+                sum.1 = sum.1.saturating_add(counted.size_bytes);
+            })?;
+            Ok(sums)
+        })?;
+        let add = |one: (u64, u64), other: (u64, u64)| (one.0 + other.0, one.1.saturating_add(other.1));
+        Ok(parts.iter().fold([(0, 0); 2], |sums, part| [add(sums[0], part[0]), add(sums[1], part[1])]))
+    }
+
+    /// By site whether the filter lets it pass; nothing if all do.
+    fn passing_sites(&self) -> Option<Vec<bool>> {
+        if self.choice.is_every_origin() && self.has_required.is_none() {
+            return None;
+        }
+        let has_required = |site: &Site| {
+            let has = |has: &[bool]| has.get(site.stack.0 as usize).copied().unwrap_or(false);
+            self.has_required.is_none_or(has)
+        };
+        let passes = |site: &Site| site.is_chosen(self.choice) && has_required(site);
+        Some(self.table.sites.iter().map(passes).collect())
+    }
+
+    /// Shows what is outstanding at the end of the range, with its site and time of birth.
+    pub(crate) fn for_each_outstanding(&self, mut visit: impl FnMut(usize, u64, u64)) -> Result<()> {
+        let (range, from, to) = self.range();
+        let window = self.outstanding_at(from, to, range.to.min(self.duration_ns));
+        let sites = self.passing_sites();
+        self.counting(sites.as_deref()).for_each(&window, |counted| {
+            visit(counted.site, counted.size_bytes, self.table.times.get(counted.birth));
+        })
+    }
+
+    /// What of the range belongs to no allocation, or ended without a free.
+    fn oddities(&self, window: &Window, range: Span) -> Result<BTreeMap<(ProcessIndex, HeapId), Oddities>> {
+        let (table, filter) = (self.table, self.filter);
+        let mut by_heap: BTreeMap<(ProcessIndex, HeapId), Oddities> = BTreeMap::new();
+        let is_chosen = |call: &Stray| {
+            range.contains(call.time_ns) && self.choice.has_origin(call.process, call.heap, call.thread)
+        };
+        for failure in table.failures.iter().filter(|_| filter.is_known_at_birth()) {
+            if is_chosen(&failure.call) && self.choice.has_size(failure.size_bytes) {
+                by_heap.entry((failure.call.process, failure.call.heap)).or_default().failed += 1;
+            }
+        }
+        for free in table.unknown_frees.iter().filter(|_| filter.counts_unknown_frees()) {
+            if is_chosen(&free.call) {
+                let oddities = by_heap.entry((free.call.process, free.call.heap)).or_default();
+                oddities.inherited += u64::from(free.is_inherited);
+                oddities.unmatched += u64::from(!free.is_inherited);
+            }
+        }
+        if table.implied_ends.is_empty() {
+            return Ok(by_heap);
+        }
+        let sites = self.passing_sites();
+        let counting = self.counting(sites.as_deref());
+        for &allocation in &table.implied_ends {
+            let allocation = allocation as usize;
+            if !(window.first..window.last).contains(&allocation) {
+                continue;
+            }
+            counting.for_each(&window.part(allocation..allocation + 1), |counted| {
+                if counted.is_ended {
+                    let Site { process, heap, .. } = table.sites[counted.site];
+                    by_heap.entry((process, heap)).or_default().implied += 1;
+                }
+            })?;
+        }
+        Ok(by_heap)
+    }
+}

@@ -1,0 +1,185 @@
+//! What each site has allocated up to regular places in the order of allocation: the sums of any range from two of them and what
+//! lies at its ends.
+//!
+//! ```text
+//! allocations   0 ········ 100k ········ 200k ········ 300k ···
+//! kept                      A             B             C          by site, from 0 on
+//! 130k..310k                   [───────────────────────────)
+//!                               scanned   +    C − B     + scanned
+//! ```
+//! The places lie the further apart the more sites there are: the sums take a part of what the table takes.
+
+use std::ops::Range;
+
+use heapr_query::{Error, Result};
+
+use crate::event_table::EventTable;
+use crate::spread::Spread;
+
+/// Amounts of a site: in one line of the cache, as a scan goes from site to site in no order.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
+pub(crate) struct SiteSums {
+    pub(crate) total_count: u64,
+    pub(crate) total_bytes: u64,
+    pub(crate) temporary_count: u64,
+    pub(crate) outstanding_count: u64,
+    pub(crate) outstanding_bytes: u64,
+    pub(crate) peak_count: u64,
+    pub(crate) peak_bytes: u64,
+}
+
+/// The sums of the sites of which something was found, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct FoundSums {
+    sites: Vec<u32>,
+    sums: Vec<SiteSums>,
+}
+
+impl FoundSums {
+    /// Of sums by site.
+    pub(crate) fn new(mut by_site: Vec<SiteSums>) -> Self {
+        let is_found = |sums: &SiteSums| sums.total_count > 0;
+        let sites = (0..).zip(&by_site).filter(|(_, sums)| is_found(sums)).map(|(site, _)| site).collect();
+        by_site.retain(is_found);
+        by_site.shrink_to_fit();
+        Self { sites, sums: by_site }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sites.is_empty()
+    }
+
+    /// Numbers of the sites, and their sums.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (usize, &SiteSums)> {
+        self.sites.iter().map(|&site| site as usize).zip(&self.sums)
+    }
+}
+
+impl SiteSums {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.total_count += other.total_count;
+        self.total_bytes = self.total_bytes.saturating_add(other.total_bytes);
+        self.temporary_count += other.temporary_count;
+        self.outstanding_count += other.outstanding_count;
+        self.outstanding_bytes = self.outstanding_bytes.saturating_add(other.outstanding_bytes);
+        self.peak_count += other.peak_count;
+        self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
+    }
+}
+
+/// Of a site. Allocations are numbered in 31 bits.
+#[derive(Debug, Clone, Copy, Default)]
+struct Amount {
+    bytes: u64,
+    count: u32,
+    /// Those that end before their thread allocates again, whenever.
+    temporary: u32,
+}
+
+impl Amount {
+    #[inline(always)]
+    fn count(&mut self, table: &EventTable, allocation: usize) {
+        self.bytes += table.size_bytes(allocation);
+        self.count += 1;
+        self.temporary += u32::from(table.ends[allocation].is_temporary());
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct SitePrefixes {
+    /// Allocations between two places.
+    every: usize,
+    site_count: usize,
+    /// By place (the first at `every`), then by site.
+    amounts: Vec<Amount>,
+}
+
+/// Sums take at most this part of what the table takes,
+const TABLE_PARTS: usize = 8;
+/// or this much, if it is more.
+const LEAST_BYTES: usize = 16 << 20;
+/// Most places.
+const PLACES_MAX: usize = 1 << 10;
+
+impl SitePrefixes {
+    /// Nothing if the sums of all sizes do not fit 64 bits, where sums and differences would not be the same.
+    pub(crate) fn new(
+        table: &EventTable,
+        spread: Spread,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Self>> {
+        if u64::try_from(table.total_bytes()).is_err() {
+            return Ok(None);
+        }
+        let (count, site_count) = (table.allocation_count(), table.sites.len());
+        let budget = (table.memory_bytes() / TABLE_PARTS).max(LEAST_BYTES);
+        let places_max = (budget / (site_count * size_of::<Amount>()).max(1)).min(PLACES_MAX);
+        let every = (count / (places_max + 1) + 1).max(spread.block);
+        let places = if places_max == 0 { 0 } else { count / every };
+        let parts = spread.each().map(0..places, |places| {
+            let mut amounts = vec![Amount::default(); places.len() * site_count];
+            for (place, amounts) in places.zip(amounts.chunks_mut(site_count.max(1))) {
+                if is_cancelled() {
+                    return Err(Error::GivenUp);
+                }
+                for allocation in place * every..(place + 1) * every {
+                    amounts[table.site_of[allocation] as usize].count(table, allocation);
+                }
+            }
+            Ok(amounts)
+        })?;
+        let mut amounts = parts.concat();
+        for at in site_count..amounts.len() {
+            let before = amounts[at - site_count];
+            let amount = &mut amounts[at];
+            amount.bytes += before.bytes;
+            amount.count += before.count;
+            amount.temporary += before.temporary;
+        }
+        Ok(Some(Self { every, site_count, amounts }))
+    }
+
+    /// The totals of a range of allocations, by site.
+    pub(crate) fn totals(&self, table: &EventTable, allocations: Range<usize>) -> Vec<SiteSums> {
+        let places = self.amounts.len() / self.site_count.max(1);
+        // The places inside the range: place `n` is behind allocation `(n + 1) * every`.
+        let first = allocations.start.div_ceil(self.every);
+        let last = (allocations.end / self.every).min(places);
+        let mut sums = vec![SiteSums::default(); self.site_count];
+        let mut scan = |allocations: Range<usize>| {
+            for allocation in allocations {
+                let mut one = Amount::default();
+                one.count(table, allocation);
+                sums[table.site_of[allocation] as usize].include(one);
+            }
+        };
+        if first >= last {
+            scan(allocations);
+            return sums;
+        }
+        scan(allocations.start..first * self.every);
+        scan(last * self.every..allocations.end);
+        let row = |place: usize| &self.amounts[(place - 1) * self.site_count..place * self.site_count];
+        let before = (first > 0).then(|| row(first));
+        for (site, (sums, end)) in sums.iter_mut().zip(row(last)).enumerate() {
+            let before = before.map_or_else(Amount::default, |before| before[site]);
+            sums.include(Amount {
+                bytes: end.bytes - before.bytes,
+                count: end.count - before.count,
+                temporary: end.temporary - before.temporary,
+            });
+        }
+        sums
+    }
+}
+
+impl SiteSums {
+    #[inline(always)]
+    fn include(&mut self, amount: Amount) {
+        self.total_count += u64::from(amount.count);
+        self.total_bytes += amount.bytes;
+        self.temporary_count += u64::from(amount.temporary);
+    }
+}

@@ -1,0 +1,99 @@
+//! Work on a row of things, spread over processors.
+
+use std::ops::Range;
+
+use heapr_query::Result;
+
+/// How work is spread: the caller says how many processors there are, as a query knows nothing of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spread {
+    /// Most threads at once.
+    pub threads: usize,
+    /// Fewest things for which a thread is worth its start (some ten microseconds).
+    pub least: usize,
+    /// Things that are summed up as one, where sums are kept: a block is looked at in some ten microseconds.
+    pub block: usize,
+}
+
+/// Events of a block: its columns fit the first two caches.
+const BLOCK: usize = 1 << 12;
+
+impl Default for Spread {
+    /// All on the caller's thread.
+    fn default() -> Self {
+        Self { threads: 1, least: usize::MAX, block: BLOCK }
+    }
+}
+
+impl Spread {
+    /// Over so many threads.
+    #[must_use]
+    pub fn over(threads: usize) -> Self {
+        Self { threads, least: 1 << 16, block: BLOCK }
+    }
+
+    /// The same for things each of which is worth a thread.
+    pub(crate) fn each(self) -> Self {
+        Self { least: 1, ..self }
+    }
+
+    /// The borders of the parts of a range.
+    fn parts(self, range: &Range<usize>) -> Vec<Range<usize>> {
+        let count = range.len();
+        let parts = (count / self.least.max(1)).clamp(1, self.threads.max(1));
+        // Part for part: the product would not fit 32 bits.
+        let border = |part: usize| range.start + (count as u128 * part as u128 / parts as u128) as usize;
+        (0..parts).map(|part| border(part)..border(part + 1)).collect()
+    }
+
+    /// Does `work` on each part of a range; the results are in the order of the parts.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub(crate) fn map<T: Send>(
+        self,
+        range: Range<usize>,
+        work: impl Fn(Range<usize>) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let mut parts = self.parts(&range);
+        let own = parts.pop().unwrap_or(range);
+        if parts.is_empty() {
+            return Ok(vec![work(own)?]);
+        }
+        std::thread::scope(|scope| {
+            let work = &work;
+            let others: Vec<_> = parts.into_iter().map(|part| scope.spawn(move || work(part))).collect();
+            let own = work(own);
+            let mut results = Vec::new();
+            for other in others {
+                // A panic in a part is one in the whole.
+                results.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+            }
+            results.push(own?);
+            Ok(results)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_are_the_whole_in_order() {
+        for (threads, least, count) in [(3, 1, 10), (4, 100, 10), (7, 2, 13), (2, 1, 0), (0, 0, 5)] {
+            let spread = Spread { threads, least, ..Spread::default() };
+            let parts = spread.map(5..5 + count, |part| Ok(part.collect::<Vec<_>>())).unwrap();
+            assert_eq!(parts.concat(), (5..5 + count).collect::<Vec<_>>(), "{spread:?}");
+            assert!(parts.len() <= threads.max(1));
+        }
+    }
+
+    #[test]
+    fn an_error_of_any_part_is_the_whole_s() {
+        let spread = Spread { threads: 4, least: 1, ..Spread::default() };
+        let outcome = spread
+            .map(0..8, |part| if part.contains(&3) { Err(heapr_query::Error::GivenUp) } else { Ok(()) });
+        assert!(outcome.is_err());
+    }
+}

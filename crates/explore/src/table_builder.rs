@@ -1,0 +1,246 @@
+//! One replay of all events into an [`EventTable`].
+//!
+//! The ledger tells of a block's end, but not which allocation it was. A block carries the time of its birth, which the
+//! ledger never looks at: here it carries the number of the allocation instead.
+
+use heapr_ledger::{Cause, Death, Ledger, Observer};
+use heapr_query::{Error, Progress, Result};
+use heapr_trace::{Action, Block, ChunkInfo, Event, HeapId, ProcessIndex, StackIndex, Trace};
+
+use crate::event_table::{End, EventTable, Failure, Move, Stray, TableLimit, UnknownFree};
+use crate::read_ahead::{Outcome, for_each_batch};
+use crate::site_table::SiteTable;
+use crate::spread::Spread;
+
+/// Marks the number of an event that is no allocation.
+const NO_ALLOCATION: u64 = 1 << 63;
+/// No allocation.
+const NONE: u32 = u32::MAX;
+
+impl EventTable {
+    /// Reads all events; nothing if there are more than the limit allows. `is_cancelled` is asked now and then.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or it was given up.
+    pub fn build(
+        trace: &Trace,
+        (limit, spread): (TableLimit, Spread),
+        progress: &mut Progress<'_>,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Self>> {
+        let mut growing = GrowingTable::default();
+        if !growing.grow(trace, (limit, spread), progress, is_cancelled)? {
+            return Ok(None);
+        }
+        let mut table = growing.builder.table;
+        table.sites = growing.builder.sites.into_sites();
+        table.finish();
+        Ok(Some(table))
+    }
+}
+
+/// The table of a file that is still written: each time only what was added is read.
+#[derive(Default)]
+pub struct GrowingTable {
+    ledger: Ledger,
+    /// Processes that the ledger knows.
+    process_count: usize,
+    builder: Builder,
+    /// The chunks that were read.
+    chunks: Vec<ChunkInfo>,
+    event_count: u64,
+}
+
+impl std::fmt::Debug for GrowingTable {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("GrowingTable").field("chunks", &self.chunks.len()).finish_non_exhaustive()
+    }
+}
+
+impl GrowingTable {
+    /// The table of a trace that has grown since the last call; if it is another one, all of it is read. What was read stays here
+    /// and is copied: that takes the memory of a second table, and some thirty times less time than the reading.
+    ///
+    /// # Errors
+    /// As [`EventTable::build`]; then the next call reads all of it.
+    pub fn read(
+        &mut self,
+        trace: &Trace,
+        (limit, spread): (TableLimit, Spread),
+        progress: &mut Progress<'_>,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<EventTable>> {
+        let both = TableLimit { memory_bytes: limit.memory_bytes / 2 };
+        if !both.allows(trace.event_count()) {
+            *self = Self::default();
+            return EventTable::build(trace, (limit, spread), progress, is_cancelled);
+        }
+        let is_whole = self.grow(trace, (limit, spread), progress, is_cancelled);
+        if !matches!(is_whole, Ok(true)) {
+            *self = Self::default();
+            return is_whole.map(|_| None);
+        }
+        let mut table = self.builder.table.clone();
+        table.sites = self.builder.sites.sites().to_vec();
+        table.finish();
+        Ok(Some(table))
+    }
+
+    /// Number of chunks of events that were read.
+    #[must_use]
+    pub fn chunk_count(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Whether a trace begins with what was read. What was damaged may be whole now.
+    fn is_begin_of(&self, trace: &Trace) -> bool {
+        self.builder.table.damage.is_empty()
+            && self.process_count <= trace.processes().len()
+            && self.chunks.iter().eq(trace.event_chunks().take(self.chunks.len()))
+    }
+
+    /// Reads what was not read yet. `false`: there is more than the limit allows.
+    fn grow(
+        &mut self,
+        trace: &Trace,
+        (limit, spread): (TableLimit, Spread),
+        progress: &mut Progress<'_>,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<bool> {
+        if !self.is_begin_of(trace) {
+            *self = Self::default();
+        }
+        let event_count = trace.event_count();
+        if !limit.allows(event_count) {
+            return Ok(false);
+        }
+        for (index, process) in trace.processes().iter().enumerate().skip(self.process_count) {
+            self.ledger.add_process(ProcessIndex(index as u32), process.origin);
+        }
+        self.process_count = trace.processes().len();
+        self.builder.table.reserve(event_count.saturating_sub(self.event_count));
+        let mut numbered = Vec::new();
+        let events = trace.events_behind(self.chunks.len());
+        let reads_ahead =
+            spread.threads > 1 && event_count.saturating_sub(self.event_count) > spread.least as u64;
+        let outcome = for_each_batch(events, reads_ahead, |batch, (read, all)| {
+            if is_cancelled() {
+                return Err(Error::GivenUp);
+            }
+            // A damaged index may claim fewer events than there are.
+            self.event_count += batch.len() as u64;
+            if !limit.allows(self.event_count) {
+                return Ok(false);
+            }
+            self.builder.number(batch, trace, &mut numbered);
+            self.ledger.apply_all(&numbered, &mut self.builder);
+            progress(read, all);
+            Ok(true)
+        })?;
+        let Outcome::Whole(damage) = outcome else { return Ok(false) };
+        self.chunks = trace.event_chunks().copied().collect();
+        self.builder.table.damage.extend(damage);
+        Ok(true)
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    table: EventTable,
+    sites: SiteTable,
+    /// Times of the batch's events that are no allocations.
+    other_times_ns: Vec<u64>,
+    /// Times of the batch's allocations.
+    alloc_times_ns: Vec<u64>,
+    /// Number of the batch's first allocation.
+    first_allocation: u64,
+    /// By thread: its last allocation from malloc.
+    last_malloc: Vec<u32>,
+}
+
+impl Builder {
+    /// The events with numbers in place of times.
+    fn number(&mut self, batch: &[Event], trace: &Trace, numbered: &mut Vec<(Event, ProcessIndex)>) {
+        numbered.clear();
+        self.other_times_ns.clear();
+        self.alloc_times_ns.clear();
+        self.first_allocation = self.table.allocation_count() as u64;
+        for event in batch {
+            let number = match event.action {
+                Action::Alloc { .. } | Action::Realloc { .. } => {
+                    self.alloc_times_ns.push(event.time_ns);
+                    self.first_allocation + self.alloc_times_ns.len() as u64 - 1
+                }
+                Action::Free { .. } | Action::Failed { .. } => {
+                    self.other_times_ns.push(event.time_ns);
+                    NO_ALLOCATION | (self.other_times_ns.len() as u64 - 1)
+                }
+            };
+            numbered.push((Event { time_ns: number, ..*event }, trace.process_of(event.thread)));
+        }
+    }
+
+    /// The time that a number stands for.
+    #[inline(always)]
+    fn time_ns(&self, number: u64) -> u64 {
+        if number & NO_ALLOCATION != 0 {
+            self.other_times_ns[(number & !NO_ALLOCATION) as usize]
+        } else {
+            self.alloc_times_ns[(number - self.first_allocation) as usize]
+        }
+    }
+
+    fn stray(&self, event: &Event, process: ProcessIndex) -> Stray {
+        Stray { time_ns: self.time_ns(event.time_ns), process, heap: event.heap, thread: event.thread }
+    }
+
+    fn last_malloc_of(&mut self, thread: u32) -> &mut u32 {
+        let thread = thread as usize;
+        if thread >= self.last_malloc.len() {
+            self.last_malloc.resize(thread + 1, NONE);
+        }
+        &mut self.last_malloc[thread]
+    }
+}
+
+impl Observer for Builder {
+    #[inline]
+    fn born(&mut self, block: &Block) {
+        let time_ns = self.time_ns(block.alloc_ns);
+        self.table.times.push(time_ns);
+        if block.heap == HeapId::MALLOC {
+            let allocation = self.table.allocation_count() as u32;
+            *self.last_malloc_of(block.thread.0) = allocation;
+        }
+        let site = self.sites.number(block);
+        self.table.push_allocation(site, block.size_bytes);
+    }
+
+    #[inline]
+    fn died(&mut self, block: &Block, death: &Death) {
+        let allocation = block.alloc_ns as u32;
+        let time_ns = self.time_ns(death.time_ns);
+        self.table.times.push(time_ns);
+        let sequence = self.table.move_count();
+        self.table.moves.push(Move::end(allocation));
+        self.table.ends[allocation as usize] = End::new(sequence, death.is_temporary);
+        if death.cause == Cause::Implied {
+            self.table.implied_ends.push(allocation);
+        }
+        if death.is_temporary && block.heap != HeapId::MALLOC {
+            // It got the address of what its thread had from malloc last: without that there is nothing to be seen.
+            let since = *self.last_malloc_of(death.thread.0);
+            self.table.temporary_since.push((allocation, since));
+        }
+    }
+
+    fn failed(&mut self, event: &Event, process: ProcessIndex, size_bytes: u64, _stack: StackIndex) {
+        let call = self.stray(event, process);
+        self.table.failures.push(Failure { call, size_bytes });
+    }
+
+    fn unmatched_free(&mut self, event: &Event, process: ProcessIndex, is_inherited: bool) {
+        let call = self.stray(event, process);
+        self.table.unknown_frees.push(UnknownFree { call, is_inherited });
+    }
+}
