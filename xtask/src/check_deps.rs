@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
+use crate::module_circles;
 use crate::sources::{code_of, rust_files};
 
 /// What each crate may depend on inside the workspace.
@@ -62,6 +63,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
     if !breaches.is_empty() {
         bail!("the architecture's rules are broken:\n  {}", breaches.join("\n  "));
     }
+    let mut circles = Vec::new();
+    check_circles(dependencies.keys().map(String::as_str), &mut circles)?;
+    circles.iter().for_each(|circle| println!("check-deps: to be untied: {circle}"));
     println!("check-deps: {} crates keep the rules", dependencies.len());
     Ok(())
 }
@@ -78,6 +82,18 @@ fn workspace_dependencies() -> anyhow::Result<BTreeMap<String, Vec<String>>> {
         found.insert(package["name"].as_str().context("name")?.to_owned(), needs);
     }
     Ok(found)
+}
+
+/// Modules of one crate that import one another.
+fn check_circles<'a>(names: impl Iterator<Item = &'a str>, breaches: &mut Vec<String>) -> anyhow::Result<()> {
+    for name in names {
+        let short = name.strip_prefix("heapr-").unwrap_or(name);
+        let folder = if short == "xtask" { "xtask/src".to_owned() } else { format!("crates/{short}/src") };
+        for circle in module_circles::circles(&crate::root().join(&folder))? {
+            breaches.push(format!("{folder}: modules import one another: {circle}"));
+        }
+    }
+    Ok(())
 }
 
 fn check_sources(short: &str, breaches: &mut Vec<String>) -> anyhow::Result<()> {

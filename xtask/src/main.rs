@@ -5,6 +5,7 @@ mod bench;
 mod check_agent;
 mod check_deps;
 mod header;
+mod module_circles;
 mod packages;
 mod soak_attach;
 mod soak_kills;
