@@ -72,9 +72,35 @@ fn main() -> ExitCode {
     }
 }
 
-/// All tests of the workspace, each with the output that `cargo test` gives.
+/// All tests of the workspace, each with the output that `cargo test` gives; then those that did not run.
 fn test(filter: &[&str]) -> anyhow::Result<()> {
-    run(cargo().args(["test", "--workspace", "--no-fail-fast", "--"]).args(filter))
+    let list = root().join("target/not-run.txt");
+    std::fs::create_dir_all(root().join("target")).context("target")?;
+    std::fs::write(&list, "").with_context(|| list.display().to_string())?;
+    let mut tests = cargo();
+    tests.args(["test", "--workspace", "--no-fail-fast", "--"]).args(filter).env("HEAPR_NOT_RUN", &list);
+    let outcome = run(&mut tests);
+    let missing =
+        report_not_run(&std::fs::read_to_string(&list).with_context(|| list.display().to_string())?);
+    outcome?;
+    if missing > 0 && std::env::var_os("HEAPR_TESTS_MUST_RUN").is_some() {
+        bail!("{missing} tests did not run for want of something that can be had here: see the list above");
+    }
+    Ok(())
+}
+
+/// Names the tests that did not run; counts those that lacked something which can be installed.
+fn report_not_run(list: &str) -> usize {
+    let mut lines: Vec<&str> = list.lines().collect();
+    lines.sort_unstable();
+    lines.dedup();
+    if !lines.is_empty() {
+        println!("did not run, whole or in part: {}", lines.len());
+    }
+    for line in &lines {
+        println!("  {}", line.replacen('\t', ": ", 2));
+    }
+    lines.iter().filter(|line| line.starts_with("missing")).count()
 }
 
 /// The repository's root.

@@ -94,7 +94,7 @@ fn other_allocators_are_named_and_no_rundown_is_made() {
     for library in ["libjemalloc.so.2", "libtcmalloc.so.4", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"] {
         let path = format!("/usr/lib/x86_64-linux-gnu/{library}");
         if std::fs::metadata(&path).is_err() {
-            eprintln!("not run: {path} is not installed");
+            heapr_testkit::not_run(format_args!("{path} is not installed"));
             continue;
         }
         let mut child =

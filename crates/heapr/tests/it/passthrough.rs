@@ -197,7 +197,7 @@ fn a_setuid_program_runs_and_is_named_as_untraceable() {
     victim_at(&program);
     let own = |owner: &str| Command::new("chown").arg(owner).arg(&program).status().unwrap().success();
     if !own("65534") {
-        println!("not run: changing the owner of a file needs root");
+        heapr_testkit::not_run("changing the owner of a file needs root");
         return;
     }
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
@@ -260,7 +260,7 @@ fn what_runs_in_a_process_namespace_without_a_proc_of_its_own_is_traced() {
     let scratch = tempfile::tempdir().unwrap();
     let outcome = bounded_run::run(command, scratch.path(), LIMIT);
     if outcome.stderr.contains("unshare") {
-        println!("not run: a process namespace needs root");
+        heapr_testkit::not_run("a process namespace needs root");
         return;
     }
     assert_eq!((outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str()), (3, "done\n", ""));
@@ -280,7 +280,7 @@ fn where_nothing_can_be_traced_it_is_said_and_the_program_runs() {
     let scratch = tempfile::tempdir().unwrap();
     let outcome = bounded_run::run(command, scratch.path(), LIMIT);
     if outcome.status == 77 || outcome.stderr.contains("unshare") {
-        println!("not run: mounting needs root");
+        heapr_testkit::not_run("mounting needs root");
         return;
     }
     assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "done\n"), "{}", outcome.stderr);
@@ -306,7 +306,7 @@ fn on_a_small_disk(size_kib: u32, rounds: u32, options: &str) -> Option<(String,
     let scratch = tempfile::tempdir().unwrap();
     let outcome = bounded_run::run(command, scratch.path(), LIMIT);
     if outcome.status == 77 || outcome.stderr.contains("unshare") {
-        println!("not run: mounting a small disk needs root");
+        heapr_testkit::not_run("mounting a small disk needs root");
         return None;
     }
     Some((outcome.stdout, outcome.stderr))
@@ -338,7 +338,7 @@ fn a_program_for_another_processor_runs_and_is_named_as_untraceable() {
     assert!(built.success());
     let bare = Command::new(folder.path().join("small")).status();
     if bare.ok().and_then(|status| status.code()) != Some(5) {
-        println!("not run: this kernel runs no 32-bit programs");
+        heapr_testkit::cannot_run_here("this kernel runs no 32-bit programs");
         return;
     }
     let outcome = heapr(folder.path(), &["run", "--quiet", "-o", "t.heapr", "--", "./small"]);
@@ -360,7 +360,7 @@ fn sanitized(folder: &Path, name: &str, compiler: &str, options: &[&str]) -> Opt
     let is_built = command.output().is_ok_and(|output| output.status.success());
     // Some runtimes do not start on some kernels.
     if !is_built || !Command::new(&program).output().is_ok_and(|output| output.status.success()) {
-        println!("not run: {compiler} {options:?} makes no program that runs here");
+        heapr_testkit::not_run(format_args!("{compiler} {options:?} makes no program that runs here"));
         return None;
     }
     Some(program)
@@ -460,7 +460,7 @@ fn a_program_that_goes_on_as_another_user_runs_untraced_in_silence() {
         .output()
         .is_ok_and(|output| output.status.success())
     {
-        println!("not run: becoming another user needs root, setpriv, and a folder that all may enter");
+        heapr_testkit::not_run("becoming another user needs root, setpriv, and a folder that all may enter");
         return;
     }
     let mut words = vec!["run", "--quiet", "-o", "t.heapr", "--"];

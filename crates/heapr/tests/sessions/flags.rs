@@ -40,7 +40,7 @@ impl Flagged {
         let method = status["flag_watch"].as_str().unwrap();
         let is_held = method.contains("each exec is held");
         if !is_held {
-            eprintln!("not run: {method}");
+            heapr_testkit::cannot_run_here(format_args!("{method}"));
         }
         is_held
     }
@@ -201,7 +201,7 @@ fn each_flagged_program_is_recorded_also_where_children_are_not() {
 #[test]
 fn control_groups_choose_programs() {
     let Some(group) = ControlGroup::new("heapr-test-unit.service") else {
-        return eprintln!("not run: no control group can be made");
+        return heapr_testkit::cannot_run_here("no control group can be made");
     };
     for target in [["--unit", "heapr-test-unit"], ["--cgroup", &group.path]] {
         let flagged = Flagged::new("grouped");
@@ -306,7 +306,7 @@ fn the_programs_of_a_users_shell_are_recorded_whole() {
     let folder = tempfile::Builder::new().prefix("heapr-shell").tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
     if std::os::unix::fs::chown(folder.path(), Some(NOBODY), Some(NOBODY)).is_err() {
-        return eprintln!("not run: only root can be another user");
+        return heapr_testkit::not_run("only root can be another user");
     }
     let program = folder.path().join("flagged-shell");
     build(&program);

@@ -98,7 +98,7 @@ fn another_user_is_not_heard() {
         facts.uid() == 0
     });
     if !is_root {
-        eprintln!("not run: only root can become another user");
+        heapr_testkit::not_run("only root can become another user");
         return;
     }
     let stage = Stage::new();

@@ -24,7 +24,9 @@ fn limited_group() -> Option<PathBuf> {
 
 #[test]
 fn a_program_that_is_killed_for_want_of_memory_leaves_a_snapshot_of_its_heap() {
-    let Some(group) = limited_group() else { return eprintln!("not run: no control group can limit memory") };
+    let Some(group) = limited_group() else {
+        return heapr_testkit::cannot_run_here("no control group can limit memory");
+    };
     let stage = Stage::new();
     let source = stage.path("eater.c");
     fs::write(

@@ -23,7 +23,7 @@ pub(crate) fn has_node() -> bool {
     let has =
         Command::new("node").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !has {
-        eprintln!("not run: there is no node in the path");
+        heapr_testkit::not_run("there is no node in the path");
     }
     has
 }

@@ -125,7 +125,7 @@ fn build(compiler: &str, options: &[&str], folder: &Path) -> Option<*mut c_void>
         .args(["-lgcc_s"])
         .output();
     let Ok(output) = built else {
-        println!("not run: no {compiler}");
+        heapr_testkit::not_run(format_args!("no {compiler}"));
         return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
