@@ -9,7 +9,7 @@ use heapr_inject::{AttachReport, AttachRequest, DetachReport, HeldExec, inner_pi
 use heapr_wire::FLAG_HOOK_MMAP;
 
 use crate::agent_file::AGENT;
-use crate::target_view::sees_file;
+use crate::recorder::target_view::sees_file;
 use crate::{Error, Session};
 
 /// What leads a target into the session.

@@ -12,14 +12,15 @@ use heapr_wire::{
 };
 
 use crate::agent_file::{agent_file, preload_with};
-use crate::clock::{Clock, ClockSource};
-use crate::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotTicket};
-use crate::native_snapshot_rules::SnapshotRule;
 use crate::recorder::Recorder;
-use crate::sink::Sink;
-use crate::spare_time::SpareTime;
-use crate::statistics::Statistics;
-use crate::{Error, OnFull, SessionProperties, StackEvents, process_facts, system_facts};
+use crate::recorder::clock::{Clock, ClockSource};
+use crate::recorder::sink::Sink;
+use crate::recorder::spare_time::SpareTime;
+use crate::recorder::statistics::Statistics;
+use crate::recorder::{process_facts, system_facts};
+use crate::snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotTicket};
+use crate::snapshots::native_snapshot_rules::SnapshotRule;
+use crate::{Error, OnFull, SessionProperties, StackEvents};
 
 /// Longest sleep between two rounds while events come. At 20 million events a second 20 ms are some 150 buffers of 64 KiB, and
 /// half of the pool being claimed wakes the recorder anyway. (5 ms took 15 % more of the recorder's processor time on redis

@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 
 use super::client::SessionClient;
 use super::protocol::Request;
-use crate::runtime_directory::RuntimeDirectory;
+use crate::control::runtime_directory::RuntimeDirectory;
 use crate::{Error, SessionName};
 
 /// The endings of a session's files.

@@ -11,7 +11,7 @@ use super::protocol::{
     ANSWER_BYTES_MAX, Answer, AnswerLine, Failure, FailureKind, PROTOCOL_VERSION, Request, RequestLine,
 };
 use crate::SessionName;
-use crate::runtime_directory::RuntimeDirectory;
+use crate::control::runtime_directory::RuntimeDirectory;
 
 /// A session's end may have to write a long file's summary; anything else is answered between two rounds.
 const STOP_PATIENCE: Duration = Duration::from_secs(600);

@@ -13,6 +13,12 @@
 //! The worker looks for orders between two rounds and never waits for anybody; a client that is slow, silent or hostile
 //! costs a thread until its time is up.
 
+pub(crate) mod background;
+pub(crate) mod runtime_directory;
+pub(crate) mod session_name;
+pub(crate) mod status;
+pub(crate) mod worker;
+
 pub(crate) mod claim;
 mod client;
 mod listener;

@@ -7,7 +7,7 @@ use heapr_trace::{Action, Event, HeapId, Mapping, Module, StackIndex, StackNode}
 use heapr_wire::{ADDRESS_MASK, ProcessSlot};
 
 use super::Recorder;
-use crate::process_state::BlocksBefore;
+use crate::recorder::process_state::BlocksBefore;
 
 /// Name of the module.
 const MODULE: &str = "allocated before attach";

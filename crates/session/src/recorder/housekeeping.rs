@@ -6,8 +6,8 @@ use heapr_trace::{Loss, Notice, ThreadIndex};
 use heapr_wire::{DisableReason, PROCESS_DISABLED, PROCESS_FREE, THREAD_ENDED, THREAD_FREE};
 
 use super::{Recorder, disable_text};
-use crate::process_facts;
-use crate::statistics::{ThreadCounters, add};
+use crate::recorder::process_facts;
+use crate::recorder::statistics::{ThreadCounters, add};
 
 /// Said of a program whose executable defines `malloc`.
 const OWN_MALLOC: &str = "it brings a malloc of its own, of which only what reaches the C library's is recorded (heapr start --pid attaches to it \

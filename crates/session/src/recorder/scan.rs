@@ -10,9 +10,9 @@ use heapr_wire::{
 };
 
 use super::{Recorder, ThreadState};
-use crate::merge::{Stream, StreamBuffer};
-use crate::process_facts;
-use crate::process_state::ProcessState;
+use crate::recorder::merge::{Stream, StreamBuffer};
+use crate::recorder::process_facts;
+use crate::recorder::process_state::ProcessState;
 
 /// In place of the id of a process in another process namespace that /proc does not show: it has ended.
 const NOT_SHOWN: u32 = 0;
@@ -36,7 +36,7 @@ struct Program {
 /// The program of a process image that is looked at for the first time.
 ///
 /// What /proc tells may be of another image: it had ended by then, or had gone on to another program by exec. A forked child is the program
-/// that its parent is; of others the agent tells the executable (see [`crate::translate`]).
+/// that its parent is; of others the agent tells the executable (see [`crate::recorder::translate`]).
 ///
 /// `told_name`: its file name as the process itself has told it, for one that /proc no longer shows and that allocates nothing.
 fn program_of(pid: u32, parent: Option<&ProcessState>, told_name: &str, has_gone_on: bool) -> Program {

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use heapr_trace::{ProcessIndex, SnapshotTrigger};
 
 use super::Recorder;
-use crate::native_snapshot::{
+use crate::Error;
+use crate::recorder::process_facts;
+use crate::recorder::process_state::{BlocksBefore, ProcessState};
+use crate::snapshots::native_snapshot::{
     ActiveSnapshot, SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket,
 };
-use crate::native_snapshot_rules::{Looked, RuleState, SnapshotRule};
-use crate::process_state::{BlocksBefore, ProcessState};
-use crate::{Error, process_facts};
+use crate::snapshots::native_snapshot_rules::{Looked, RuleState, SnapshotRule};
 
 /// Requests that wait; processes that end by the thousand each bring one.
 const WAITING_MAX: usize = 4096;

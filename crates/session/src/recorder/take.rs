@@ -4,9 +4,9 @@ use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content};
 
 use super::{Recorder, SLACK_NS};
-use crate::merge::{StreamBuffer, last_order_at, record_words};
-use crate::plain::{Source, take_one, take_two};
-use crate::translate::{Outcome, Record, translate};
+use crate::recorder::merge::{StreamBuffer, last_order_at, record_words};
+use crate::recorder::plain::{Source, take_one, take_two};
+use crate::recorder::translate::{Outcome, Record, translate};
 
 /// A thread that is in the middle of an event for longer is stopped or starved: the others no longer wait for it.
 const BUSY_MAX_NS: u64 = 200_000_000;

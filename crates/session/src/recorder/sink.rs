@@ -6,7 +6,7 @@ use std::io::BufWriter;
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_trace::{Event, ProcessIndex, Summary, TraceWriter};
 
-use crate::native_snapshot::{ActiveSnapshot, SnapshotReport};
+use crate::snapshots::native_snapshot::{ActiveSnapshot, SnapshotReport};
 use crate::{Error, LoggingMode, SessionProperties};
 
 /// A checkpoint is written when this many events have come since the last…

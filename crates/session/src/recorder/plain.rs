@@ -18,10 +18,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use heapr_trace::{Action, Event, HeapId, ProcessIndex, ThreadIndex};
 use heapr_wire::{RecordKind, SHORT, SHORT_ALLOC, record_ticks, short_address};
 
-use crate::clock::Clock;
-use crate::merge::{Head, order};
-use crate::process_state::ProcessState;
-use crate::sink::Sink;
+use crate::recorder::clock::Clock;
+use crate::recorder::merge::{Head, order};
+use crate::recorder::process_state::ProcessState;
+use crate::recorder::sink::Sink;
 
 const ALLOC: u64 = RecordKind::Alloc as u64;
 const FREE: u64 = RecordKind::Free as u64;

@@ -8,13 +8,21 @@
 //! system. It is written as a whole beside its place and renamed, mode 0600 (0644 for the system), and is not followed or
 //! read when it is a symbolic link or belongs to somebody else. A flag costs nothing while no session uses it.
 
+pub(crate) mod exec_guard;
+pub(crate) mod flag_cache;
+pub(crate) mod flag_target;
+pub(crate) mod flag_watch;
+pub(crate) mod flagged;
+pub(crate) mod shell_flags;
+pub(crate) mod watched_filesystems;
+
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::flag_target::{FlagTarget, ProcessFacts};
+use crate::flags::flag_target::{FlagTarget, ProcessFacts};
 
 /// What is done with a flagged process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

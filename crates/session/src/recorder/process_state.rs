@@ -6,7 +6,7 @@ use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content, RawNode};
 use heapr_trace::{ProcessIndex, StackIndex, ThreadIndex};
 
-use crate::own_heaps::OwnHeaps;
+use crate::recorder::own_heaps::OwnHeaps;
 
 /// Node numbers that one process can use: blocks of at most 65,536 nodes, 65,536 of them, but never more than this, so
 /// that a hostile number cannot make the recorder take memory.

@@ -9,9 +9,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::flag_cache::FlagCache;
-use crate::flag_target::ProcessFacts;
 use crate::flags::FlagKind;
+use crate::flags::flag_cache::FlagCache;
+use crate::flags::flag_target::ProcessFacts;
 
 /// Processes are looked at this often: some milliseconds of work for a thousand of them.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use heapr_trace::{ProcessIndex, SnapshotTrigger};
 use serde::{Deserialize, Serialize};
 
-use crate::native_snapshot::{SnapshotRequest, SnapshotScope};
+use crate::snapshots::native_snapshot::{SnapshotRequest, SnapshotScope};
 
 /// Shortest interval: one snapshot is written in that time even of ten million blocks.
 pub const SNAPSHOT_INTERVAL_MIN: Duration = Duration::from_millis(100);

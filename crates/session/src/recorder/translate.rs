@@ -10,11 +10,11 @@ use heapr_wire::{
     ADDRESS_MASK, HEAP_MMAP, MODULE_MAIN, MODULE_UNLOADED, ModuleRecord, RecordKind, short_address,
 };
 
-use crate::merge::Head;
-use crate::own_heaps::OwnHeaps;
-use crate::process_facts;
-use crate::process_state::{InMotion, ProcessState, Region};
-use crate::sink::Sink;
+use crate::recorder::merge::Head;
+use crate::recorder::own_heaps::OwnHeaps;
+use crate::recorder::process_facts;
+use crate::recorder::process_state::{InMotion, ProcessState, Region};
+use crate::recorder::sink::Sink;
 
 /// A record's words, read once.
 pub(crate) struct Record<'a> {

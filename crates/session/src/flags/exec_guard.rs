@@ -25,12 +25,12 @@ use std::time::{Duration, Instant};
 use heapr_inject::{ExecArgument, ExecWatch, HeldExec, Preparation, Started, inner_pid};
 
 use crate::attach::{AttachOutcome, Preload, attach_target};
-use crate::flag_cache::FlagCache;
-use crate::flag_target::{FlagTarget, ProcessFacts, control_group, start_ticks};
+use crate::flags::flag_cache::FlagCache;
+use crate::flags::flag_target::{FlagTarget, ProcessFacts, control_group, start_ticks};
+use crate::flags::watched_filesystems::{loaders, mount_points};
 use crate::flags::{FlagKind, Flags};
-use crate::system_facts::kernel_version;
-use crate::target_view::finds_session;
-use crate::watched_filesystems::{loaders, mount_points};
+use crate::recorder::system_facts::kernel_version;
+use crate::recorder::target_view::finds_session;
 
 /// A seize needs a lock of the process that waits. It is free, and only our own turn on a busy machine takes time; or (before
 /// [`LOCK_IS_FREE`]) it is not to be had until the exec goes on, and waiting is in vain.

@@ -4,7 +4,7 @@ use std::sync::mpsc::Sender;
 
 use super::{Purpose, Worker};
 use crate::control::{Answer, Failure, Update, UpdateReport};
-use crate::target_thread::Job;
+use crate::recorder::target_thread::Job;
 use crate::{Error, InjectError};
 
 /// An update that is not answered yet.

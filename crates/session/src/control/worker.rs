@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use heapr_inject::AttachReport;
 
-use crate::background::FlaggedTargets;
+use crate::control::background::FlaggedTargets;
 use crate::control::{Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport};
-use crate::flagged::Flagged;
-use crate::target_thread::{Done, Job, TargetThread};
+use crate::flags::flagged::Flagged;
+use crate::recorder::target_thread::{Done, Job, TargetThread};
 use crate::{
     Error, FlagKind, InjectError, LoggingMode, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus, SessionSummary,
     SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,

@@ -8,6 +8,20 @@
 //! free       buffers that are used up; wake agents that wait
 //! ```
 
+pub(crate) mod clock;
+pub(crate) mod merge;
+pub(crate) mod own_heaps;
+pub(crate) mod plain;
+pub(crate) mod process_facts;
+pub(crate) mod process_state;
+pub(crate) mod sink;
+pub(crate) mod spare_time;
+pub(crate) mod statistics;
+pub(crate) mod system_facts;
+pub(crate) mod target_thread;
+pub(crate) mod target_view;
+pub(crate) mod translate;
+
 mod before_attach;
 mod held;
 mod housekeeping;
@@ -27,11 +41,11 @@ use heapr_wire::DisableReason;
 use self::held::HeldProcesses;
 use self::snapshots::Snapshots;
 use crate::ProcessStatus;
-use crate::clock::Clock;
-use crate::merge::Stream;
-use crate::process_state::ProcessState;
-use crate::sink::Sink;
-use crate::statistics::{Statistics, ThreadCounters};
+use crate::recorder::clock::Clock;
+use crate::recorder::merge::Stream;
+use crate::recorder::process_state::ProcessState;
+use crate::recorder::sink::Sink;
+use crate::recorder::statistics::{Statistics, ThreadCounters};
 
 /// An event with an earlier time is published, or its thread was seen to be busy: stores reach other processors in far
 /// less (store buffers drain within a microsecond; 50 is a wide margin).

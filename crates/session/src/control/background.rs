@@ -9,8 +9,8 @@ use std::sync::mpsc::{self, Sender};
 use serde::{Deserialize, Serialize};
 
 use crate::control::claim::NameClaim;
+use crate::control::worker::{Ended, Worker};
 use crate::control::{Answer, Listener, Order};
-use crate::worker::{Ended, Worker};
 use crate::{Error, Session, SessionName, SessionProperties, SessionSummary, SnapshotRule};
 
 /// What a session is to begin with.

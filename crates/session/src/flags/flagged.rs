@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::attach::{AttachOutcome, Preload};
-use crate::background::FlaggedTargets;
-use crate::exec_guard::{ExecGuard, News};
-use crate::flag_watch::FlagWatch;
+use crate::control::background::FlaggedTargets;
 use crate::flags::FlagKind;
-use crate::shell_flags::{ShellFlags, is_told_by_shell};
+use crate::flags::exec_guard::{ExecGuard, News};
+use crate::flags::flag_watch::FlagWatch;
+use crate::flags::shell_flags::{ShellFlags, is_told_by_shell};
 
 /// A program that was prepared loads the agent before its own libraries, within milliseconds.
 const LOAD_LIMIT: Duration = Duration::from_secs(2);
@@ -128,7 +128,7 @@ impl Flagged {
                     .push(format!("process {pid} is flagged and traced from its first instruction"));
             }
             let is_overdue = prepared.since.elapsed() > LOAD_LIMIT;
-            if is_overdue && !is_recorded && crate::process_facts::is_alive(pid) {
+            if is_overdue && !is_recorded && crate::recorder::process_facts::is_alive(pid) {
                 started.push(pid);
             }
             !is_overdue

@@ -1,0 +1,4 @@
+//! Snapshots of the live native blocks: when one is due, and how it is cut and written in slices.
+
+pub(crate) mod native_snapshot;
+pub(crate) mod native_snapshot_rules;
