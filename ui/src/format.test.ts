@@ -33,19 +33,22 @@ describe('numbers', () => {
     assert.equal(formatDuration(8900), '8.90 µs');
     assert.equal(formatDuration(56_700_000), '56.7 ms');
     assert.equal(formatDuration(1_234_000_000), '1.234 s');
-    assert.equal(formatDuration(3723e9), '1 h 02 min 03 s');
+    assert.equal(formatDuration(65_004e6), '1 m 05.004 s');
+    assert.equal(formatDuration(3723e9), '1 h 02 m 03 s');
   });
 
   it('axis times tell neighbouring ticks apart', () => {
     assert.equal(formatAxisTime(1_000_001_000, 1_000), '1.000001 s');
     assert.equal(formatAxisTime(2e9, 1e9), '2 s');
+    assert.equal(formatAxisTime(5400e9, 600e9), '1 h 30 m');
     assert.equal(formatAxisTime(1_500_000, 500_000), '1.5 ms');
   });
 
   it('what is written as an argument reads back exactly', () => {
     for (const ns of [0, 1, 999, 1000, 1_500, 1_000_000, 123_456_789, 5e9]) assert.equal(parseTimeNs(timeArgument(ns)), ns);
     assert.equal(parseTimeNs('1500'), 1_500_000);
-    assert.equal(parseTimeNs('x'), null);
+    for (const [text, ns] of [['1h30m', 5400e9], ['1 h 02 m 03.5 s', 3723.5e9], ['2min', 120e9]] as const) assert.equal(parseTimeNs(text), ns);
+    for (const text of ['x', '30m 1h', '1m 2m', '1h 30', '5 minutes', '']) assert.equal(parseTimeNs(text), null, text);
     assert.equal(parseBytes('1.5K'), 1536);
     assert.equal(parseBytes('2 MiB'), 2 * 1024 * 1024);
     assert.equal(parseBytes('12q'), null);

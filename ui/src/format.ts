@@ -38,17 +38,21 @@ export function formatPercent(part: number, whole: number): string {
   return `${(whole === 0 ? 0 : (part * 100) / whole).toFixed(1)} %`;
 }
 
-/** `1.234 s`, `56.7 ms`, `8.90 µs`, `123 ns`. */
+/** `2 h 03 m 04 s`, `5 m 06.789 s`, `1.234 s`, `56.7 ms`, `8.90 µs`, `123 ns`. */
 export function formatDuration(durationNs: number): string {
   const ns = Math.round(durationNs);
   if (ns < 0) return `-${formatDuration(-ns)}`;
   if (ns < 1e3) return `${ns} ns`;
   if (ns < 1e6) return `${(ns / 1e3).toFixed(2)} µs`;
   if (ns < 1e9) return `${(ns / 1e6).toFixed(1)} ms`;
-  if (ns < 600e9) return `${(ns / 1e9).toFixed(3)} s`;
+  if (ns < 60e9) return `${(ns / 1e9).toFixed(3)} s`;
+  const two = (value: number | string) => String(value).padStart(2, '0');
+  if (ns < 3600e9) {
+    const milliseconds = Math.floor(ns / 1e6);
+    return `${Math.floor(milliseconds / 60_000)} m ${((milliseconds % 60_000) / 1000).toFixed(3).padStart(6, '0')} s`;
+  }
   const seconds = Math.floor(ns / 1e9);
-  const two = (value: number) => String(value).padStart(2, '0');
-  return `${Math.floor(seconds / 3600)} h ${two(Math.floor(seconds / 60) % 60)} min ${two(seconds % 60)} s`;
+  return `${Math.floor(seconds / 3600)} h ${two(Math.floor(seconds / 60) % 60)} m ${two(seconds % 60)} s`;
 }
 
 /** A time on an axis whose ticks are `stepNs` apart: as many digits as tell two ticks apart. */
@@ -56,6 +60,11 @@ export function formatAxisTime(timeNs: number, stepNs: number): string {
   const [unit, name]: [number, string] =
     timeNs === 0 ? [1, 's'] : timeNs >= 1e9 ? [1e9, 's'] : timeNs >= 1e6 ? [1e6, 'ms'] : timeNs >= 1e3 ? [1e3, 'µs'] : [1, 'ns'];
   if (timeNs === 0) return '0 s';
+  if (timeNs >= 60e9 && stepNs >= 1e9) {
+    const seconds = Math.round(timeNs / 1e9);
+    const parts: [number, string][] = [[Math.floor(seconds / 3600), 'h'], [Math.floor(seconds / 60) % 60, 'm'], [seconds % 60, 's']];
+    return parts.flatMap(([value, unit]) => (value > 0 ? [`${value} ${unit}`] : [])).join(' ');
+  }
   const decimals = Math.max(0, Math.min(9, Math.ceil(-Math.log10(stepNs / unit) - 1e-9)));
   return `${(timeNs / unit).toFixed(decimals)} ${name}`;
 }
@@ -84,12 +93,17 @@ export function timeArgument(timeNs: number): string {
   return `${ns}ns`;
 }
 
-/** Reads `1500`, `1.5ms`, `2 s`: microseconds without a unit. Null if it is no time. */
+const TIME_UNITS: Record<string, number> = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9, m: 60e9, min: 60e9, h: 3600e9 };
+
+/** Reads `1500`, `1.5ms`, `2 s`, `1h 30m`: microseconds without a unit. Null if it is no time. */
 export function parseTimeNs(text: string): number | null {
-  const match = /^\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|µs|ms|s)?\s*$/i.exec(text);
-  if (!match) return null;
-  const unit = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }[(match[2] ?? 'us').toLowerCase()] ?? 1e3;
-  return Math.round(Number(match[1]) * unit);
+  const bare = /^\s*(\d+(?:\.\d*)?|\.\d+)\s*$/.exec(text);
+  if (bare) return Math.round(Number(bare[1]) * 1e3);
+  const parts = [...text.matchAll(/\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|µs|ms|min|m|s|h)(?![a-z])\s*/giy)];
+  if (parts.length === 0 || parts.map((part) => part[0]).join('') !== text) return null;
+  const units = parts.map((part) => TIME_UNITS[part[2]?.toLowerCase() ?? ''] ?? 0);
+  if (units.some((unit, at) => at > 0 && unit >= (units[at - 1] ?? 0))) return null;
+  return Math.round(parts.reduce((sum, part, at) => sum + Number(part[1]) * (units[at] ?? 0), 0));
 }
 
 /** Reads `4096`, `1.5K`, `2 MiB`. Null if it is no size. */

@@ -1,5 +1,7 @@
 //! Bytes, counts and times as people write and read them.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, bail};
 
 /// `1.5 MiB`: three digits or more, never more than the value has.
@@ -62,16 +64,21 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     format!("{percent:.1} %")
 }
 
-/// `1.234 s`, `56.7 ms`, `8.90 µs`, `123 ns`.
+/// `2 h 03 m 04 s`, `5 m 06.789 s`, `1.234 s`, `56.7 ms`, `8.90 µs`, `123 ns`: [`parse_duration_ns`] reads them all.
 pub(crate) fn duration(duration_ns: u64) -> String {
     match duration_ns {
         0..1_000 => format!("{duration_ns} ns"),
         1_000..1_000_000 => format!("{:.2} µs", duration_ns as f64 / 1e3),
         1_000_000..1_000_000_000 => format!("{:.1} ms", duration_ns as f64 / 1e6),
-        1_000_000_000..600_000_000_000 => format!("{:.3} s", duration_ns as f64 / 1e9),
+        1_000_000_000..60_000_000_000 => format!("{:.3} s", duration_ns as f64 / 1e9),
+        60_000_000_000..3_600_000_000_000 => {
+            let milliseconds = duration_ns / 1_000_000;
+            let (minutes, rest) = (milliseconds / 60_000, milliseconds % 60_000);
+            format!("{minutes} m {:02}.{:03} s", rest / 1000, rest % 1000)
+        }
         _ => {
             let seconds = duration_ns / 1_000_000_000;
-            format!("{} h {:02} min {:02} s", seconds / 3600, seconds / 60 % 60, seconds % 60)
+            format!("{} h {:02} m {:02} s", seconds / 3600, seconds / 60 % 60, seconds % 60)
         }
     }
 }
@@ -90,17 +97,48 @@ pub(crate) fn parse_bytes(text: &str) -> anyhow::Result<u64> {
     scaled(number, unit).with_context(|| format!("{text:?} is no size"))
 }
 
-/// A span of time in ns: a number in microseconds, or with `s`, `ms`, `us` or `ns`.
+/// A span of time in ns: a number in microseconds, or numbers with units, as in `1.5s` and `1h 30m`.
 pub(crate) fn parse_duration_ns(text: &str) -> anyhow::Result<u64> {
-    let (number, suffix) = split_number(text);
-    let unit_ns: u64 = match suffix.trim().to_ascii_lowercase().as_str() {
-        "" | "us" | "µs" => 1_000,
-        "ns" => 1,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => bail!("{text:?} is no time: after the number, s, ms, us or ns can stand, not {suffix:?}"),
-    };
-    scaled(number, unit_ns).with_context(|| format!("{text:?} is no time"))
+    parse_span_ns(text, 1_000)
+}
+
+/// A span of time for options that take seconds: a bare number is of those, else as [`parse_duration_ns`].
+pub(crate) fn parse_seconds(text: &str) -> anyhow::Result<Duration> {
+    parse_span_ns(text, 1_000_000_000).map(Duration::from_nanos)
+}
+
+/// `bare_ns`: the unit of a number without one.
+fn parse_span_ns(text: &str, bare_ns: u64) -> anyhow::Result<u64> {
+    let mut sum_ns = 0_u64;
+    // Units go down, so that none stands twice: `1h 30m`, not `30m 1h`.
+    let mut above_ns = u64::MAX;
+    let mut rest = text.trim();
+    loop {
+        let (number, behind) = split_number(rest);
+        let end = behind.find(|character: char| character.is_ascii_digit() || character == '.');
+        let (unit, next) = behind.split_at(end.unwrap_or(behind.len()));
+        let unit_ns = match unit.trim().to_ascii_lowercase().as_str() {
+            "" if above_ns == u64::MAX && next.is_empty() => bare_ns,
+            "ns" => 1,
+            "us" | "µs" | "μs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" | "min" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            _ => bail!("{text:?} is no time: after a number, h, m, s, ms, us or ns can stand, not {unit:?}"),
+        };
+        if unit_ns >= above_ns {
+            bail!("{text:?} is no time: units go down, as in 1h 30m 5s");
+        }
+        above_ns = unit_ns;
+        let part_ns = scaled(number, unit_ns).with_context(|| format!("{text:?} is no time"))?;
+        sum_ns =
+            sum_ns.checked_add(part_ns).with_context(|| format!("{text:?} is no time: it is too long"))?;
+        if next.is_empty() {
+            return Ok(sum_ns);
+        }
+        rest = next;
+    }
 }
 
 /// A time of a trace, in ns since its start: as [`parse_duration_ns`], or wall-clock as in `2026/11/21:07:22:05.25`,
@@ -188,7 +226,10 @@ mod tests {
             [duration(12), duration(1_500), duration(2_000_000), duration(1_500_000_000)],
             ["12 ns", "1.50 µs", "2.0 ms", "1.500 s"]
         );
-        assert_eq!(duration(3_723_000_000_000), "1 h 02 min 03 s");
+        assert_eq!(
+            [duration(59_999_000_000), duration(65_004_000_000), duration(3_723_000_000_000)],
+            ["59.999 s", "1 m 05.004 s", "1 h 02 m 03 s"]
+        );
         assert_eq!([percent(1, 3), percent(0, 0)], ["33.3 %", "0.0 %"]);
     }
 
@@ -214,10 +255,34 @@ mod tests {
             ("3ms", 3_000_000),
             ("4us", 4_000),
             ("5ns", 5),
+            ("1m", 60_000_000_000),
+            ("1h30m", 5_400_000_000_000),
+            ("1 h 02 min 03.5 s", 3_723_500_000_000),
+            ("1.5h", 5_400_000_000_000),
         ] {
             assert_eq!(parse_time_ns(text, 77).unwrap(), value, "{text}");
         }
-        assert!(parse_time_ns("5 minutes", 0).is_err());
+        for text in
+            ["5 minutes", "30m 1h", "1m 2m", "1h 30", "h", "1h m", "6000000h", "1.2.3s", "-1m", "1h-2m"]
+        {
+            let error = format!("{:#}", parse_time_ns(text, 0).unwrap_err());
+            assert!(error.contains(&format!("{text:?}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn seconds_need_no_unit_where_they_are_meant() {
+        for (text, value_ms) in [("2", 2_000), ("0.5", 500), ("5m", 300_000), ("250ms", 250)] {
+            assert_eq!(parse_seconds(text).unwrap(), Duration::from_millis(value_ms), "{text}");
+        }
+        assert!(parse_seconds("nan").is_err() && parse_seconds("1e3").is_err());
+    }
+
+    #[test]
+    fn what_is_shown_can_be_read() {
+        for value_ns in [17, 1_500, 2_500_000, 61_500_000_000, 7_384_000_000_000] {
+            assert_eq!(parse_duration_ns(&duration(value_ns)).unwrap(), value_ns);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use heapr_session::{LoggingMode, OnFull, SessionProperties, StackEvents};
 
-use crate::report::quantity::parse_bytes;
+use crate::report::quantity::{parse_bytes, parse_seconds};
 
 /// Environment variable: every Nth stack is also unwound in full and compared.
 const VERIFY_VARIABLE: &str = "HEAPR_VERIFY";
@@ -23,8 +23,8 @@ pub(crate) struct RecordArguments {
     #[arg(long, value_name = "N", default_value_t = 1024, alias = "maxbuffers")]
     max_buffers: usize,
     /// Seconds between two states of the file that survive a crash
-    #[arg(long, value_name = "S", default_value_t = 1.0, alias = "flushtimer")]
-    flush_timer: f64,
+    #[arg(long, value_name = "S", default_value = "1", alias = "flushtimer", value_parser = parse_seconds)]
+    flush_timer: Duration,
     /// What happens to an event when no buffer is free
     #[arg(long, value_enum, default_value_t = OnFullArgument::Block)]
     on_full: OnFullArgument,
@@ -79,14 +79,14 @@ impl RecordArguments {
     /// Puts what was asked into a session's properties.
     pub(crate) fn apply(&self, properties: &mut SessionProperties) -> anyhow::Result<()> {
         anyhow::ensure!(
-            self.flush_timer > 0.0 && self.flush_timer < 1e6,
+            !self.flush_timer.is_zero() && self.flush_timer < Duration::from_secs(1_000_000),
             "--flush-timer takes seconds above 0, not {}",
-            self.flush_timer
+            self.flush_timer.as_secs_f64()
         );
         properties.buffer_bytes = self.buffer_size.saturating_mul(1024);
         properties.min_buffers = self.min_buffers;
         properties.max_buffers = self.max_buffers;
-        properties.flush_timer = Duration::from_secs_f64(self.flush_timer);
+        properties.flush_timer = self.flush_timer;
         properties.on_full = match self.on_full {
             OnFullArgument::Block => OnFull::Block,
             OnFullArgument::Drop => OnFull::Drop,

@@ -9,6 +9,7 @@ use heapr_session::{Answer, Request, SessionClient, SessionName, SessionStatus, 
 use serde_json::{Value, json};
 
 use super::status_text;
+use crate::report::quantity::parse_seconds;
 
 /// Arguments of `heapr status`.
 #[derive(Debug, clap::Args)]
@@ -19,8 +20,8 @@ pub(crate) struct StatusArguments {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Show it again every N seconds until the session ends
-    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
-    watch: Option<f64>,
+    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = parse_seconds)]
+    watch: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -35,14 +36,11 @@ enum Format {
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 pub(super) fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
-    let interval = arguments.watch.map(|seconds| {
-        anyhow::ensure!(
-            (0.1..=86_400.0).contains(&seconds),
-            "--watch takes 0.1 to 86400 seconds, not {seconds}"
-        );
-        Ok(Duration::from_secs_f64(seconds))
-    });
-    let interval = interval.transpose()?;
+    let interval = arguments.watch;
+    anyhow::ensure!(
+        interval.is_none_or(|interval| interval >= Duration::from_millis(100)),
+        "--watch takes at least 0.1 seconds"
+    );
     let mut has_shown = false;
     loop {
         let all = match statuses(arguments.name.as_deref()) {

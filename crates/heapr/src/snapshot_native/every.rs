@@ -3,17 +3,19 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context as _, bail, ensure};
 use heapr_session::Request;
 
 use super::watchers;
+use crate::report::quantity::duration;
+use crate::snapshot_take::parse_interval;
 
 /// Arguments of `heapr snapshot every` for native heaps.
 #[derive(Debug, clap::Args)]
 pub(crate) struct EveryArguments {
-    /// Seconds between two snapshots, then the processes; with --off only processes, or none for all
+    /// Seconds (or `5m`, `1h`) between two snapshots, then the processes; with --off only processes, or none for all
     #[arg(value_name = "SECONDS PID…")]
-    numbers: Vec<u32>,
+    words: Vec<String>,
     /// Of the native heap, also where a process runs JavaScript
     #[arg(long)]
     native: bool,
@@ -34,36 +36,33 @@ pub(crate) struct EveryArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &EveryArguments) -> anyhow::Result<ExitCode> {
     if arguments.off {
-        return off(&arguments.numbers);
+        return off(&pids_of(&arguments.words)?);
     }
-    let Some((&seconds, pids)) = arguments.numbers.split_first() else {
+    let Some((interval, pids)) = arguments.words.split_first() else {
         bail!("no interval given: heapr snapshot every SECONDS PID…")
     };
-    ensure!(seconds >= 1, "an interval is at least one second");
-    ensure!(!pids.is_empty(), "no process given: heapr snapshot every {seconds} PID…");
-    let interval_ms = u64::from(seconds) * 1000;
-    let (watched, unwatched) = watchers::find(pids);
+    ensure!(!pids.is_empty(), "no process given: heapr snapshot every {interval} PID…");
+    let interval = parse_interval(interval)?;
+    let interval_ms = interval.as_millis() as u64;
+    let shown = duration(interval.as_nanos() as u64);
+    let (watched, unwatched) = watchers::find(&pids_of(pids)?);
     for watcher in watched {
         let request = Request::SnapshotEvery { interval_ms: Some(interval_ms), pids: watcher.pids.clone() };
         watcher.client.ask(request)?;
         if !arguments.quiet {
-            println!(
-                "session {} takes one of {} every {seconds} s",
-                watcher.client.name(),
-                words(&watcher.pids)
-            );
+            println!("session {} takes one of {} every {shown}", watcher.client.name(), words(&watcher.pids));
         }
     }
     let Some(first) = unwatched.first() else { return Ok(ExitCode::SUCCESS) };
     let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("heapr.{first}.heapr")));
-    let mut more = vec!["--snapshot-every".to_owned(), seconds.to_string()];
+    let mut more = vec!["--snapshot-every".to_owned(), format!("{interval_ms}ms")];
     more.extend(arguments.force.then(|| "--force".to_owned()));
     let client = watchers::start(&unwatched, &output, &more)?;
     if arguments.quiet {
         return Ok(ExitCode::SUCCESS);
     }
     println!(
-        "session {} takes one of {} every {seconds} s into {}; `heapr stop {}` ends it",
+        "session {} takes one of {} every {shown} into {}; `heapr stop {}` ends it",
         client.name(),
         words(&unwatched),
         output.display(),
@@ -87,6 +86,10 @@ fn off(pids: &[u32]) -> anyhow::Result<ExitCode> {
         bail!("no session records {}", words(&unwatched));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn pids_of(words: &[String]) -> anyhow::Result<Vec<u32>> {
+    words.iter().map(|word| word.parse().with_context(|| format!("{word:?} is no process id"))).collect()
 }
 
 fn words(pids: &[u32]) -> String {

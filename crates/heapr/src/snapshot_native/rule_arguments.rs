@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use anyhow::ensure;
 use heapr_session::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
 
-use crate::report::quantity::parse_bytes;
+use crate::report::quantity::{parse_bytes, parse_seconds};
 
 /// When snapshots are taken.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Snapshots of the live heap")]
 pub(crate) struct SnapshotRuleArguments {
-    /// Take one every so many seconds
+    /// Take one every so many seconds (or `5m`, `1h`)
     #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
     snapshot_every: Option<Duration>,
     /// Take one of each process when it ends or is killed
@@ -37,14 +38,14 @@ impl SnapshotRuleArguments {
     }
 }
 
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    let least = SNAPSHOT_INTERVAL_MIN.as_secs_f64();
-    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
-    if (least..=1e9).contains(&seconds) {
-        Ok(Duration::from_secs_f64(seconds))
-    } else {
-        Err(format!("{text} is not between {least} and 1e9 seconds"))
-    }
+fn parse_interval(text: &str) -> anyhow::Result<Duration> {
+    let interval = parse_seconds(text)?;
+    ensure!(
+        interval >= SNAPSHOT_INTERVAL_MIN,
+        "it is at least {} seconds",
+        SNAPSHOT_INTERVAL_MIN.as_secs_f64()
+    );
+    Ok(interval)
 }
 
 #[cfg(test)]
@@ -53,7 +54,7 @@ mod tests {
 
     #[test]
     fn an_interval_is_at_least_a_tenth_of_a_second() {
-        assert_eq!(parse_interval("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_interval("1.5").unwrap(), Duration::from_millis(1500));
         assert!(
             parse_interval("0.05").is_err() && parse_interval("nan").is_err() && parse_interval("x").is_err()
         );

@@ -49,8 +49,8 @@ pub(crate) struct OpenArguments {
     #[arg(long, value_name = "TEXT")]
     target: Option<String>,
     /// Wait so long for the port and for answers
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    wait: u32,
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = quantity::parse_seconds)]
+    wait: Duration,
     /// Say nothing but errors
     #[arg(short, long)]
     quiet: bool,
@@ -60,7 +60,7 @@ impl OpenArguments {
     pub(crate) fn options(&self) -> OpenOptions {
         OpenOptions {
             may_signal: !self.no_signal,
-            wait: Duration::from_secs(self.wait.max(1).into()),
+            wait: self.wait.max(Duration::from_secs(1)),
             target: self.target.clone(),
         }
     }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use heapr_inspector::Process;
 
 use super::capture::CaptureArguments;
@@ -18,9 +18,9 @@ use crate::report::quantity;
 /// Arguments of `heapr snapshot every`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct EveryArguments {
-    /// Seconds between two snapshots, or two looks at the size of the heap
-    #[arg(value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
-    seconds: u32,
+    /// Seconds (or `5m`, `1h`) between two snapshots, or two looks at the size of the heap
+    #[arg(value_name = "SECONDS", value_parser = parse_interval)]
+    interval: Duration,
     /// Processes
     #[arg(value_name = "PID", required = true)]
     pids: Vec<u32>,
@@ -41,6 +41,13 @@ pub(crate) struct EveryArguments {
     output: Option<PathBuf>,
     #[command(flatten)]
     capture: CaptureArguments,
+}
+
+/// At least a second.
+pub(crate) fn parse_interval(text: &str) -> anyhow::Result<Duration> {
+    let interval = quantity::parse_seconds(text)?;
+    ensure!(interval >= Duration::from_secs(1), "an interval is at least one second");
+    Ok(interval)
 }
 
 /// What is known of one process.
@@ -65,7 +72,7 @@ pub(crate) fn run(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
         has_ended: false,
     };
     let mut all: Vec<Watched> = arguments.pids.iter().map(watch).collect();
-    let period = Duration::from_secs(arguments.seconds.into());
+    let period = arguments.interval;
     let mut next = Instant::now();
     let mut has_failed = false;
     while !is_cancelled.load(Ordering::Relaxed) && all.iter().any(|watched| !watched.has_ended) {

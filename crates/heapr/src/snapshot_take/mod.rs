@@ -18,7 +18,7 @@ mod take;
 
 use std::process::ExitCode;
 
-pub(crate) use every::EveryArguments;
+pub(crate) use every::{EveryArguments, parse_interval};
 pub(crate) use node::{NodeArguments, run as run_node};
 pub(crate) use output_file::OutputFile;
 pub(crate) use take::TakeArguments;

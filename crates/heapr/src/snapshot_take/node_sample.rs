@@ -20,8 +20,8 @@ pub(crate) struct SampleArguments {
     #[arg(value_name = "PID")]
     pid: u32,
     /// Sample for so long; Ctrl-C ends sooner, and keeps what there is
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 30)]
-    duration: u32,
+    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = quantity::parse_seconds)]
+    duration: Duration,
     /// One sample for so many bytes, on average
     #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, default_value = "32K")]
     interval: u64,
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: SampleArguments) -> anyhow::Result<ExitCode> {
             depth_max: arguments.depth,
             has_collected: arguments.all,
         };
-        let until = Instant::now() + Duration::from_secs(arguments.duration.into());
+        let until = Instant::now() + arguments.duration;
         let profile = inspector.sample(None, options, until, &is_cancelled)?;
         file.write_all(&profile)?;
         println!("{}", file.keep()?.display());

@@ -17,8 +17,8 @@ pub(crate) struct TimelineArguments {
     #[arg(value_name = "PID")]
     pid: u32,
     /// Record for so long; Ctrl-C ends sooner, and keeps what there is
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 30)]
-    duration: u32,
+    #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = quantity::parse_seconds)]
+    duration: Duration,
     /// Write to this file, or into this directory under a name like Heap.DATE.TIME.PID.THREAD.NUMBER.heaptimeline
     #[arg(short, long, value_name = "FILE|DIRECTORY")]
     output: Option<PathBuf>,
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: TimelineArguments) -> anyhow::Result<ExitCode> {
         )?;
         let (path, may_replace) = destination.path("Heap", pid, 0, "heaptimeline");
         let mut file = OutputFile::create(&path, may_replace)?;
-        let until = Instant::now() + Duration::from_secs(arguments.duration.into());
+        let until = Instant::now() + arguments.duration;
         let options = arguments.capture.snapshot_options();
         let taken = inspector.record_timeline(None, options, until, &mut file, &mut |_| {}, &is_cancelled)?;
         let path = file.keep()?;

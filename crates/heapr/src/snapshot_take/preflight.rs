@@ -49,14 +49,14 @@ pub(crate) fn check(
     Ok(estimate)
 }
 
-/// `2.7 s`, `1 min 20 s`.
+/// `2.7 s`, `1 m 20 s`.
 pub(crate) fn seconds(duration: std::time::Duration) -> String {
     let tenths = duration.as_millis().div_ceil(100);
     if tenths < 600 {
         return format!("{}.{} s", tenths / 10, tenths % 10);
     }
     let seconds = tenths.div_ceil(10);
-    format!("{} min {} s", seconds / 60, seconds % 60)
+    format!("{} m {:02} s", seconds / 60, seconds % 60)
 }
 
 fn told(danger: &Danger) -> String {
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn times_are_rounded_up() {
         assert_eq!(seconds(Duration::from_millis(2_640)), "2.7 s");
-        assert_eq!(seconds(Duration::from_millis(79_950)), "1 min 20 s");
+        assert_eq!(seconds(Duration::from_millis(79_950)), "1 m 20 s");
         assert_eq!(seconds(Duration::ZERO), "0.0 s");
     }
 
