@@ -108,7 +108,7 @@ pub(crate) fn doubts(
              object than the new one may count as new; snapshot take --again takes both in one connection"
         )),
         MatchedBy::Id if old.max_js_id() > new.max_js_id() => {
-            doubts.push(format!("{names}: the second one is the older one"));
+            doubts.push(format!("{names}: the second one is the older one: they are given in the wrong order"));
         }
         MatchedBy::Id => {}
     }

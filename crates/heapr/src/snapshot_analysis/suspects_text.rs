@@ -48,6 +48,10 @@ fn doubt_in_words(files: &[PathBuf], doubt: Doubt) -> String {
              own ids): they were matched by their places",
             name(snapshot)
         ),
+        Doubt::WrongOrder { snapshot } => format!(
+            "{} is older than {first}: the snapshots are given in the wrong order, and what shrank is said to grow",
+            name(snapshot)
+        ),
         Doubt::OtherCaptureMode { snapshot } => format!(
             "only one of {first} and {} shows the engine's internal objects (exposeInternals): sizes do not compare",
             name(snapshot)

@@ -82,6 +82,10 @@ impl Compared {
                     .to_owned(),
             );
         }
+        if self.comparison.is_reversed {
+            warnings
+                .push("the second snapshot is the older one: they are given in the wrong order".to_owned());
+        }
         if self.before.summary()?.exposes_internals != self.after.summary()?.exposes_internals {
             warnings.push(
                 "the snapshots were taken in different ways: one exposes V8's internal objects, so sizes differ without any \

@@ -48,6 +48,7 @@ fn doubt_json(doubt: &Doubt) -> Value {
             json!({ "doubt": "other-program", "snapshot": snapshot, "kept_percent": kept_percent })
         }
         Doubt::OtherNumbering { snapshot } => json!({ "doubt": "other-numbering", "snapshot": snapshot }),
+        Doubt::WrongOrder { snapshot } => json!({ "doubt": "wrong-order", "snapshot": snapshot }),
         Doubt::OtherCaptureMode { snapshot } => {
             json!({ "doubt": "other-capture-mode", "snapshot": snapshot })
         }

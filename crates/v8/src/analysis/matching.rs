@@ -34,6 +34,8 @@ pub struct Matching {
     pub earlier: Vec<u32>,
     /// How they were found.
     pub matched_by: MatchedBy,
+    /// By the ids the earlier snapshot is the later one: they are given in the wrong order.
+    pub is_reversed: bool,
 }
 
 impl Matching {
@@ -56,7 +58,7 @@ impl Matching {
     /// A snapshot and itself.
     pub(super) fn identity(node_count: u32) -> Self {
         let all: Vec<u32> = (0..node_count).collect();
-        Self { later: all.clone(), earlier: all, matched_by: MatchedBy::Id }
+        Self { later: all.clone(), earlier: all, matched_by: MatchedBy::Id, is_reversed: false }
     }
 
     fn nothing(before: &impl HeapView, after: &impl HeapView, matched_by: MatchedBy) -> Self {
@@ -64,6 +66,7 @@ impl Matching {
             later: vec![NOT_THERE; before.graph().node_count() as usize],
             earlier: vec![NOT_THERE; after.graph().node_count() as usize],
             matched_by,
+            is_reversed: false,
         }
     }
 

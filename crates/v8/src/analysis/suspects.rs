@@ -107,6 +107,11 @@ pub enum Doubt {
         /// The number of the later snapshot, from 0.
         snapshot: usize,
     },
+    /// It is older than the first: they are given in the wrong order.
+    WrongOrder {
+        /// The number of the later snapshot, from 0.
+        snapshot: usize,
+    },
     /// One shows V8's internal objects and one does not.
     OtherCaptureMode {
         /// The number of the later snapshot, from 0.
@@ -189,6 +194,8 @@ fn doubts<H: HeapView>(first: &H, later: &H, matching: &Matching, snapshot: usiz
         doubts.push(Doubt::OtherProgram { snapshot, kept_percent });
     } else if matching.matched_by == MatchedBy::Place {
         doubts.push(Doubt::OtherNumbering { snapshot });
+    } else if matching.is_reversed {
+        doubts.push(Doubt::WrongOrder { snapshot });
     }
     if first.shows_internals() != later.shows_internals() {
         doubts.push(Doubt::OtherCaptureMode { snapshot });

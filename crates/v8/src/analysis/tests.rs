@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::view::Objects;
 
-use super::{MatchedBy, Matching, NOT_THERE, Naming, detached, duplicated_strings, shapes, suspects};
+use super::{Doubt, MatchedBy, Matching, NOT_THERE, Naming, detached, duplicated_strings, shapes, suspects};
 
 /// A program with a cache in a variable, a class that has a list, and noise of `noise` objects.
 fn program(entry_count: u32, job_count: u32, noise: u32) -> MadeHeap {
@@ -76,6 +76,27 @@ fn objects_that_were_numbered_anew_are_recognized_by_their_places() {
     let found = suspects(&[&before, &after], 3);
     assert_eq!(found.suspects[0].name, "cache (variable in a function)", "{found:#?}");
     assert_eq!(found.suspects[0].growth_count, 30);
+}
+
+#[test]
+fn snapshots_of_one_numbering_in_the_wrong_order_are_told_so() {
+    // Between them 500 objects of 1000 died, and 500 others came.
+    let snapshot = |range: std::ops::Range<u32>| {
+        let mut heap = program(5, 20, 0);
+        for number in range {
+            let id = 100_001 + 2 * u64::from(number);
+            let node = heap.node_with_id("object", &format!("Entry{number}"), 16, id, false);
+            heap.edge(1, "element", &number.to_string(), node);
+        }
+        heap.open(1)
+    };
+    let (before, after) = (snapshot(0..1000), snapshot(500..1500));
+    for (first, second, is_reversed) in [(&before, &after, false), (&after, &before, true)] {
+        let matching = Matching::of(first, second);
+        assert_eq!((matching.matched_by, matching.is_reversed), (MatchedBy::Id, is_reversed));
+    }
+    let found = suspects(&[&after, &before], 3);
+    assert_eq!(found.doubts, [Doubt::WrongOrder { snapshot: 1 }]);
 }
 
 #[test]

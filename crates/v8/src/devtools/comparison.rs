@@ -45,6 +45,8 @@ pub struct Comparison {
     pub kept_count: u64,
     /// How objects were recognized.
     pub matched_by: MatchedBy,
+    /// The second snapshot is the older one, by the ids.
+    pub is_reversed: bool,
 }
 
 /// An object that only one of two snapshots has; a node of that one.
@@ -192,7 +194,8 @@ impl<'a> Differences<'a> {
         all.sort_by(|left, right| {
             right.bytes_delta().cmp(&left.bytes_delta()).then_with(|| left.class.cmp(&right.class))
         });
-        Comparison { classes: all, kept_count, matched_by }
+        let is_reversed = matched_by == MatchedBy::Id && self.before.max_js_id() > self.after.max_js_id();
+        Comparison { classes: all, kept_count, matched_by, is_reversed }
     }
 
     fn deleted(&self, class: &Class) -> Vec<u32> {

@@ -18,6 +18,10 @@ pub(super) struct Evidence {
     pub(super) passed_count: u64,
     /// Ids that were given before the earlier snapshot and turn up in the later one only.
     pub(super) risen_count: u64,
+    /// Ids that both have, those of other kinds and names among them.
+    pub(super) found_count: u64,
+    /// The earlier snapshot has the greater ids: in one numbering it is the later one.
+    pub(super) is_reversed: bool,
 }
 
 /// In snapshots of one numbering all but a few in ten thousand objects with one id have one kind and name; in those of
@@ -32,6 +36,16 @@ const LEAST_BOTH_PERCENT: u64 = 1;
 
 impl Evidence {
     pub(super) fn is_one_numbering(&self) -> bool {
+        self.is_in_order() || self.is_reversed && self.other_way_round().is_in_order()
+    }
+
+    /// What the same ids say of the snapshots in the opposite order: what rose has died, and the other way round.
+    fn other_way_round(&self) -> Self {
+        let passed_count = self.found_count + self.risen_count;
+        Self { died_count: self.risen_count, risen_count: self.died_count, passed_count, ..*self }
+    }
+
+    fn is_in_order(&self) -> bool {
         let is_alike = self.alike_count * 100 >= self.both_count * LEAST_ALIKE_PERCENT;
         let is_without_risen = self.risen_count * 1000 <= self.both_count * MOST_RISEN_PERMILLE;
         // A fresh numbering has no gaps; in an old one something has always died since.
@@ -47,8 +61,7 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Option<M
     let mut matching = Matching::nothing(before, after, MatchedBy::Id);
     let (greatest_old, greatest_new) = (greatest_own_id(before), greatest_own_id(after));
     let old_nodes = OwnIds::of(before.graph().node_count(), greatest_old, |node| before.id(node));
-    let mut evidence = Evidence::default();
-    let mut found_count = 0;
+    let mut evidence = Evidence { is_reversed: greatest_old > greatest_new, ..Evidence::default() };
     for b in 0..after.graph().node_count() {
         let id = after.id(b);
         let is_own = is_own_id(id);
@@ -56,7 +69,7 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Option<M
             evidence.risen_count += u64::from(is_own && id < greatest_old);
             continue;
         };
-        found_count += u64::from(is_own);
+        evidence.found_count += u64::from(is_own);
         let is_same_kind = before.kind(a) == after.kind(b);
         // A damaged file may give an id twice.
         if is_same_kind && matching.later[a as usize] == NOT_THERE {
@@ -72,7 +85,8 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Option<M
     let passed = (0..before.graph().node_count()).map(|node| before.id(node));
     let passed_count = passed.filter(|&id| is_own_id(id) && id <= greatest_new).count() as u64;
     evidence.passed_count = passed_count;
-    evidence.died_count = passed_count.saturating_sub(found_count);
+    evidence.died_count = passed_count.saturating_sub(evidence.found_count);
+    matching.is_reversed = evidence.is_reversed;
     evidence.is_one_numbering().then_some(matching)
 }
 

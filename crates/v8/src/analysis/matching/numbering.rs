@@ -14,8 +14,8 @@ impl Numbering {
     /// Looks at all ids of both.
     pub fn of(before: &Population, after: &Population) -> Self {
         let ids = OwnIds::of(before.node_count(), before.max_js_id(), |node| before.id(node));
-        let mut evidence = Evidence::default();
-        let mut found_count = 0;
+        let is_reversed = before.max_js_id() > after.max_js_id();
+        let mut evidence = Evidence { is_reversed, ..Evidence::default() };
         for node in 0..after.node_count() {
             let id = after.id(node);
             let is_own = is_own_id(id);
@@ -23,7 +23,7 @@ impl Numbering {
                 evidence.risen_count += u64::from(is_own && id < before.max_js_id());
                 continue;
             };
-            found_count += u64::from(is_own);
+            evidence.found_count += u64::from(is_own);
             if let (true, Some(old), Some(new)) = (is_own, before.likeness(earlier), after.likeness(node)) {
                 evidence.both_count += 1;
                 evidence.alike_count += u64::from(old == new);
@@ -32,7 +32,7 @@ impl Numbering {
         let passed = (0..before.node_count()).map(|node| before.id(node));
         let passed_count = passed.filter(|&id| is_own_id(id) && id <= after.max_js_id()).count() as u64;
         evidence.passed_count = passed_count;
-        evidence.died_count = passed_count.saturating_sub(found_count);
+        evidence.died_count = passed_count.saturating_sub(evidence.found_count);
         Self { ids, evidence }
     }
 
