@@ -118,3 +118,35 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     };
     error.chain().any(|cause| kind(cause) == Some(std::io::ErrorKind::BrokenPipe))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{ArgAction, CommandFactory as _};
+
+    use super::*;
+
+    /// An option of several values that would keep those of each time it is given: who reads it would have to know of them.
+    fn keep_more_than_they_ask_for(command: &clap::Command, found: &mut Vec<String>) {
+        for argument in command.get_arguments() {
+            let Some(values) = argument.get_num_args() else { continue };
+            let is_fixed = values.min_values() == values.max_values() && values.max_values() > 1;
+            if is_fixed && matches!(argument.get_action(), ArgAction::Append) {
+                found.push(format!("{} --{}", command.get_name(), argument.get_id()));
+            }
+            assert!(!command.is_args_override_self(), "{}", command.get_name());
+        }
+        command.get_subcommands().for_each(|command| keep_more_than_they_ask_for(command, found));
+    }
+
+    #[test]
+    fn no_option_that_is_given_twice_is_dropped() {
+        let mut found = Vec::new();
+        for mut command in [Arguments::command(), snapshot_native::command()] {
+            command.build();
+            keep_more_than_they_ask_for(&command, &mut found);
+        }
+        assert_eq!(found, [""; 0]);
+        let twice = ["heapr", "report", "t.heapr", "--size", "0", "9", "--size", "20", "30"];
+        assert!(Arguments::try_parse_from(twice).is_err());
+    }
+}

@@ -5,6 +5,8 @@ pub(crate) const ALLOCATOR_FRAMES: &[&str] = &[
     // The agent that records.
     "libheapr_agent.so!",
     "heapr-agent*!",
+    // Of heapr_heap.h, compiled into the program.
+    "heapr_heap_*",
     // The C library's own.
     "malloc",
     "calloc",

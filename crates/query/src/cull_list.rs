@@ -145,6 +145,9 @@ mod tests {
             "mi_malloc_aligned",
             "PyMem_RawMalloc",
             "node::Malloc<char>(unsigned long)",
+            "heapr_heap_on_alloc",
+            "heapr_heap_on_resize.constprop.0",
+            "heapr_heap_new(char const*)",
         ] {
             assert!(list.matches(Some("/usr/bin/a"), Some(culled)), "{culled}");
         }

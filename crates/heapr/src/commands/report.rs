@@ -37,7 +37,7 @@ pub(crate) struct ReportArguments {
     /// Most items of each action [default: 10000; 10 where no action is given]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     top: Option<usize>,
-    /// Only the totals
+    /// Print the totals, and nothing else that is not asked for
     #[arg(long)]
     totals: bool,
     /// Most frames printed of a stack [default: all; 12 where no action is given]
@@ -107,14 +107,11 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
         refuse_without_xperf(&query)?;
     }
     let is_default = query.actions.is_empty() && query.histograms.is_empty() && !arguments.totals;
-    if is_default && arguments.layout == Layout::Heapr {
+    if is_default {
         query.actions.push(Action::Ranking { by: GroupBy::Stacks, sort: SortKey::default() });
-        if arguments.format == Format::Text {
+        if arguments.format == Format::Text && !is_xperf {
             query.top = arguments.top.unwrap_or(DEFAULT_TOP_SHOWN);
         }
-    }
-    if arguments.totals {
-        query.actions.clear();
     }
     let mut names = TraceNames::new(&trace, &arguments.names);
     let mut bar = ProgressBar::new("reading events");
@@ -128,14 +125,13 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     let mut out = output(arguments.output.as_deref())?;
     match (arguments.format, arguments.layout) {
         (Format::Json, _) => json::write_json(&mut out, &subject, &report)?,
-        (Format::Csv, _) => csv::write_csv(&mut out, &subject, &report, arguments.totals)?,
-        (Format::Text, Layout::Xperf) => xperf::write_xperf(&mut out, &subject, &report, arguments.totals)?,
+        (Format::Csv, _) => csv::write_csv(&mut out, &subject, &report)?,
+        (Format::Text, Layout::Xperf) => xperf::write_xperf(&mut out, &subject, &report, is_default)?,
         (Format::Text, Layout::Heapr) => {
             let options = TextOptions {
                 width: terminal_width(),
                 depth: arguments.depth.unwrap_or(if is_default { DEFAULT_DEPTH_SHOWN } else { usize::MAX }),
                 least_permille: 5,
-                is_totals_only: arguments.totals,
             };
             text::write_text(&mut out, &subject, &report, options)?;
         }

@@ -14,12 +14,7 @@ const HEAD: &str = "action,sort,rank,depth,name,outstanding_bytes,outstanding_co
                     realloc_count,peak_bytes,peak_count,temporary_count";
 
 /// Writes it.
-pub(crate) fn write_csv(
-    out: &mut dyn Write,
-    subject: &Subject,
-    report: &Report<'_>,
-    is_totals_only: bool,
-) -> io::Result<()> {
+pub(crate) fn write_csv(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
     writeln!(out, "{HEAD}")?;
     line(out, ["totals", ""], 1, 0, "TOTAL", &Metrics::of_totals(&report.totals))?;
     for (at, row) in report.by_heap.iter().enumerate() {
@@ -48,9 +43,6 @@ pub(crate) fn write_csv(
                 &metrics,
             )?;
         }
-    }
-    if is_totals_only {
-        return Ok(());
     }
     for section in &report.sections {
         let (action, sort) = action_name(&section.action);

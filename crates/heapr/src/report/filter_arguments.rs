@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::ArgAction;
 use heapr_query::{AllocationType, CullList, Filter, FramePattern, Moment, Span, ThreadChoice};
 use heapr_trace::{HeapId, HeapName, Trace};
 
@@ -23,14 +24,14 @@ pub(crate) struct FilterArguments {
     /// Only allocations of this thread: its id, or its name with `*`
     #[arg(long, value_name = "TID|NAME")]
     thread: Vec<String>,
-    /// Only events between two times: microseconds since the start, with s, ms, us or ns, or wall-clock
-    #[arg(long, num_args = 2, value_names = ["T1", "T2"], allow_negative_numbers = true)]
+    /// Only events between two times: microseconds since the start, with h, m, s, ms, us or ns (1h30m), or wall-clock
+    #[arg(long, action = ArgAction::Set, num_args = 2, value_names = ["T1", "T2"], allow_negative_numbers = true)]
     range: Option<Vec<String>>,
-    /// Only lifetimes of at least L1 and below L2
-    #[arg(long, alias = "age", num_args = 2, value_names = ["L1", "L2"], allow_negative_numbers = true)]
+    /// Only lifetimes of at least L1 and below L2: microseconds, or with units as in 1h30m
+    #[arg(long, action = ArgAction::Set, alias = "age", num_args = 2, value_names = ["L1", "L2"], allow_negative_numbers = true)]
     lifetime: Option<Vec<String>>,
     /// Only sizes of at least S1 and below S2
-    #[arg(long, num_args = 2, value_names = ["S1", "S2"], allow_negative_numbers = true)]
+    #[arg(long, action = ArgAction::Set, num_args = 2, value_names = ["S1", "S2"], allow_negative_numbers = true)]
     size: Option<Vec<String>>,
     /// Only what was live at the peak, or at a time
     #[arg(long, value_name = "peak|TIME", allow_negative_numbers = true)]

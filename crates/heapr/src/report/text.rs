@@ -21,8 +21,6 @@ pub(crate) struct TextOptions {
     pub(crate) depth: usize,
     /// Nodes of a tree with less than this many thousandths of the whole are left out.
     pub(crate) least_permille: u64,
-    /// Nothing after the table.
-    pub(crate) is_totals_only: bool,
 }
 
 /// Prints it all.
@@ -37,9 +35,6 @@ pub(crate) fn write_text(
     write_totals(out, report)?;
     for histogram in &report.histograms {
         write_histogram(out, histogram, options.width)?;
-    }
-    if options.is_totals_only {
-        return Ok(());
     }
     for section in &report.sections {
         write_section(out, subject, report, section, options)?;

@@ -13,17 +13,14 @@ use super::text::group_name;
 /// Between the blocks.
 const RULE: &str = "---------------------------------------------------------------------";
 
-/// Prints it: the table of heaps if there is no action, else each action.
+/// Prints it: the totals alone if there is no action, else each action; before those that nobody asked for, the table of heaps.
 pub(crate) fn write_xperf(
     out: &mut dyn Write,
     subject: &Subject,
     report: &Report<'_>,
-    is_totals_only: bool,
+    is_default: bool,
 ) -> io::Result<()> {
     let whole = Metrics::of_totals(&report.totals);
-    if is_totals_only {
-        return write_block(out, "GLOBAL ALLOCATIONS:", &whole);
-    }
     let rankings: Vec<&Ranking> = report
         .sections
         .iter()
@@ -33,7 +30,10 @@ pub(crate) fn write_xperf(
         })
         .collect();
     if rankings.is_empty() {
-        return write_heaps(out, subject, report);
+        return write_block(out, "GLOBAL ALLOCATIONS:", &whole);
+    }
+    if is_default {
+        write_heaps(out, subject, report)?;
     }
     for ranking in rankings {
         write_block(out, "GLOBAL ALLOCATIONS:", &whole)?;

@@ -22,7 +22,7 @@ pub(crate) struct DiffArguments {
     #[arg(value_name = "FILE", num_args = 1..=2, required = true)]
     files: Vec<PathBuf>,
     /// Which two: numbers, names or `last` [default: first and last of one file; the last of each of two]
-    #[arg(long, num_args = 2, value_names = ["A", "B"])]
+    #[arg(long, action = clap::ArgAction::Set, num_args = 2, value_names = ["A", "B"])]
     snapshots: Option<Vec<String>>,
     /// What is listed first
     #[arg(long, value_enum, default_value_t = Order::Change)]

@@ -23,6 +23,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use heapr_inspector::{Process, Runtime};
 
+use crate::report::quantity::parse_seconds;
+
 pub(crate) use summary::{snapshot_json, why};
 
 /// The commands that read native snapshots.
@@ -78,6 +80,12 @@ const TAKING_OPTIONS: [&str; 14] = [
     "--help", "-h", "--",
 ];
 
+/// The commands, for tests of all options.
+#[cfg(test)]
+pub(crate) fn command() -> clap::Command {
+    <NativeArguments as clap::CommandFactory>::command()
+}
+
 /// Whether snapshots of native heaps are asked for: by an option that only they have, or because no process runs JavaScript.
 fn is_of_native_processes(command: &OsStr, words: &[OsString]) -> bool {
     let has = |option: &str| words.iter().any(|word| word == option);
@@ -93,10 +101,10 @@ fn is_of_native_processes(command: &OsStr, words: &[OsString]) -> bool {
     if !words.iter().all(is_known) {
         return false;
     }
-    let is_interval_first = command == "every";
-    let numbers = words.iter().filter_map(|word| word.to_str()?.parse::<u32>().ok());
-    let mut runtimes =
-        numbers.skip(usize::from(is_interval_first)).filter_map(|pid| Process::examine(pid).ok()).peekable();
+    // The interval stands before the processes; like them it can be read as a time.
+    let times = words.iter().filter_map(|word| word.to_str()).filter(|word| parse_seconds(word).is_ok());
+    let pids = times.skip(usize::from(command == "every")).filter_map(|word| word.parse::<u32>().ok());
+    let mut runtimes = pids.filter_map(|pid| Process::examine(pid).ok()).peekable();
     // What JavaScript a program of unknown make runs, its inspector would tell: native heaps are the common case.
     runtimes.peek().is_some() && runtimes.all(|process| process.runtime == Runtime::Unknown)
 }

@@ -133,6 +133,86 @@ fn numbers_below_zero_are_named_in_the_refusal() {
 }
 
 #[test]
+fn a_filter_given_twice_is_not_dropped() {
+    let recording = recorded(&["--quiet"]);
+    for option in [
+        "--size 0 101 --size 3000 4500",
+        "--range 0 1us --range 1us 2us",
+        "--lifetime 1h 2h --lifetime 2h 3h",
+    ] {
+        for command in
+            ["report trace.heapr --totals", "diff trace.heapr trace.heapr", "export trace.heapr --to pprof"]
+        {
+            let outcome = heapr(&recording, &format!("{command} {option}"));
+            assert_eq!((outcome.status, outcome.stdout.as_str()), (2, ""), "{command} {option}");
+            assert!(outcome.stderr.contains("multiple times"), "{}", outcome.stderr);
+        }
+    }
+    let count = |words: &[&str]| recording.json(words)["totals"]["alloc_count"].as_u64().unwrap();
+    let of_sizes = |least, below| count(&["report", "--totals", "--size", least, below]);
+    assert_eq!(of_sizes("0", "101") + of_sizes("101", "1T"), count(&["report", "--totals"]));
+    assert_eq!(
+        count(&["report", "--totals", "--range", "0", "1h30m", "--lifetime", "0", "24 h"]),
+        count(&["report", "--totals"])
+    );
+}
+
+#[test]
+fn totals_leave_out_no_action() {
+    let recording = recorded(&["--quiet"]);
+    let asked = "report trace.heapr --totals --frames --images --invert --histogram size --by-thread";
+    let text = heapr(&recording, asked).stdout;
+    for title in ["FRAMES by", "IMAGES by", "TOP-DOWN TREE by", "THREADS by", "SIZES of"] {
+        assert!(text.contains(title), "{title}: {text}");
+    }
+    let csv = heapr(&recording, &format!("{asked} --format csv")).stdout;
+    let json: Value =
+        serde_json::from_str(&heapr(&recording, &format!("{asked} --format json")).stdout).unwrap();
+    let first = json["action"].as_str().into_iter();
+    let sections =
+        json["sections"].as_array().unwrap().iter().filter_map(|section| section["action"].as_str());
+    let in_json: Vec<&str> = first.chain(sections).collect();
+    for action in ["frames", "images", "invert", "by-thread"] {
+        assert!(csv.lines().any(|line| line.starts_with(&format!("{action},"))), "{action}: {csv}");
+        assert!(in_json.contains(&action), "{action}: {in_json:?}");
+    }
+    let xperf = heapr(&recording, "report trace.heapr --layout xperf --totals --images --frames").stdout;
+    assert_eq!(xperf.matches("TOP ").count(), 2, "{xperf}");
+    let alone = heapr(&recording, "report trace.heapr --totals --format csv").stdout;
+    assert!(
+        alone.lines().skip(1).all(|line| line.starts_with("totals,") || line.starts_with("heaps,")),
+        "{alone}"
+    );
+}
+
+#[test]
+fn the_layout_of_xperf_shows_stacks_unless_told_otherwise() {
+    let recording = recorded(&["--quiet"]);
+    let layout = |rest: &str| heapr(&recording, &format!("report trace.heapr --layout xperf{rest}")).stdout;
+    let (heaps, stacks) = ("Heap Handle", "!victim_session_take");
+    assert!(layout("").contains(heaps) && layout("").contains(stacks), "{}", layout(""));
+    assert!(!layout(" --stacks").contains(heaps) && layout(" --stacks").contains(stacks));
+    assert!(!layout(" --totals").contains(heaps) && !layout(" --totals").contains(stacks));
+}
+
+#[test]
+fn functions_of_the_header_for_own_heaps_are_culled() {
+    let header = Header::read(&sources().join("own_heaps.c"));
+    for level in ["-O0", "-O2"] {
+        let program = build("own_heaps.c", &header, &[level.to_owned()]);
+        let recording = record(&[program.to_str().unwrap().to_owned()], &Settings::default());
+        let report = recording.json(&["report", "--heap", "session pool", "--frames", "st"]);
+        let frames: Vec<&str> = report["groups"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|group| group["frames"][0]["symbol"].as_str())
+            .collect();
+        assert_eq!(frames, ["victim_resize", "victim_session_take"], "{level}: {report}");
+    }
+}
+
+#[test]
 fn a_pipe_is_not_waited_for() {
     let recording = recorded(&["--quiet"]);
     assert!(Command::new("mkfifo").arg(recording.folder().join("pipe")).status().unwrap().success());
