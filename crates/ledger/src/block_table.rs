@@ -18,7 +18,7 @@
 //! then they and their regions are given back ([`BlockTable::tidy_up`], between events that are looked up together).
 //!
 //! The groups that were looked for last are remembered (`recent_groups`): most blocks lie in one of them. What misses the caches all the
-//! same is looked up for many events at once ([`BlockTable::hint_in`], [`BlockTable::soon`]): the processor waits
+//! same is looked up for many events at once ([`BlockTable::hint_in`], [`BlockTable::prefetch`]): the processor waits
 //! for all of those loads together instead of for one after the other.
 
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex};
@@ -237,12 +237,12 @@ impl BlockTable {
 
     /// Pulls what is known of a block into the caches; the number of its record plus one, 0 for none.
     #[inline(always)]
-    pub(crate) fn soon(&self, hint: Hint, address: u64) -> u32 {
+    pub(crate) fn prefetch(&self, hint: Hint, address: u64) -> u32 {
         let group = self.groups.get(hint.0 as usize);
         group.and_then(|group| self.rooms.get(group, slot(address))).map_or(0, |record| record + 1)
     }
 
-    /// The stack of a record that [`BlockTable::soon`] has named.
+    /// The stack of a record that [`BlockTable::prefetch`] has named.
     #[inline(always)]
     pub(crate) fn stack_of(&self, number: u32) -> StackIndex {
         let record = self.records.get((number as usize).wrapping_sub(1));

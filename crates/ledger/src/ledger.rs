@@ -36,7 +36,7 @@ pub struct Death {
 pub trait Observer {
     /// Events of this stack come soon: what is kept of it may be read, to have it in the caches. The answer means nothing; it
     /// only makes sure that the reading is done.
-    fn soon(&self, _stack: StackIndex) -> u64 {
+    fn prefetch(&self, _stack: StackIndex) -> u64 {
         0
     }
     /// A block begins.

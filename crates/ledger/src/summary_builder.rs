@@ -133,7 +133,7 @@ impl SummaryBuilder {
 
 impl Observer for SummaryBuilder {
     #[inline(always)]
-    fn soon(&self, stack: StackIndex) -> u64 {
+    fn prefetch(&self, stack: StackIndex) -> u64 {
         let place = self.stack_places.get(stack.0 as usize).copied().unwrap_or_default() as usize;
         self.stacks.get(place).map_or(0, StackState::touch)
     }

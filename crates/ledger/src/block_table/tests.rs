@@ -45,7 +45,7 @@ fn it_holds_what_a_plain_map_holds() {
             let hint = table.hint(process, heap, address);
             let there =
                 model.get(&(process, heap, address)).map_or(StackIndex::EMPTY, |block: &Block| block.stack);
-            assert_eq!(table.stack_of(table.soon(hint, address)), there);
+            assert_eq!(table.stack_of(table.prefetch(hint, address)), there);
             assert_eq!(table.insert(&block, hint), model.insert((process, heap, address), block));
         } else {
             // With what was looked up, or without.

@@ -80,7 +80,7 @@ impl Ledger {
     ) {
         self.blocks.tidy_up();
         let Some(applied) = window.get(begin..end) else { return };
-        let stacks = applied.iter().map(|(event, _)| observer.soon(stack_of(event)));
+        let stacks = applied.iter().map(|(event, _)| observer.prefetch(stack_of(event)));
         let mut touched = stacks.fold(0, |touched, stack| touched ^ stack);
         let event = |number: u8| &window[usize::from(number)];
         let mut numbers = [0; LOOKED_UP];
@@ -97,11 +97,11 @@ impl Ledger {
             touched ^= u64::from(self.blocks.touch(hints[usize::from(number)]));
         }
         for (&number, record) in asked.iter().zip(&mut numbers) {
-            *record = self.blocks.soon(hints[usize::from(number)], first_address(&event(number).0));
+            *record = self.blocks.prefetch(hints[usize::from(number)], first_address(&event(number).0));
         }
         for (&number, &record) in asked.iter().zip(&numbers) {
             lives.settle(number, record != 0);
-            touched ^= observer.soon(self.blocks.stack_of(record));
+            touched ^= observer.prefetch(self.blocks.stack_of(record));
         }
         // The loads must happen; what they load is of no interest yet.
         std::hint::black_box(touched);
