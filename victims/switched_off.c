@@ -24,7 +24,7 @@ static int is_agent_loaded(void) { return dlsym(RTLD_DEFAULT, "heapr_heap_alloc"
 static int is_under_heapr(void) { return getenv("HEAPR_SESSION") != NULL; }
 
 static const char *const names[] = {
-    "malloc", "calloc", "realloc", "free", "posix_memalign", "memalign", "valloc", "mmap", "mmap64", "munmap", "mremap",
+    "malloc", "calloc", "realloc", "free", "posix_memalign", "memalign", "valloc", "mmap", "mmap64", "munmap", "mremap", "mprotect",
 };
 
 VICTIM static void victim_recorded(void) {
@@ -48,6 +48,7 @@ VICTIM static void victim_switched_off(void) {
         void *mapping = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         MUST(mapping != MAP_FAILED);
         mapping = mremap(mapping, 4096, 8192, MREMAP_MAYMOVE);
+        MUST(mprotect(mapping, 8192, PROT_READ | PROT_WRITE) == 0);
         MUST(mapping != MAP_FAILED && munmap(mapping, 8192) == 0);
         free(strdup("a block of the C library's own"));
     }

@@ -20,6 +20,7 @@ const EXPORTS: &[&str] = &[
     "mmap64",
     "mremap",
     "munmap",
+    "mprotect",
     "posix_memalign",
     "pvalloc",
     "realloc",

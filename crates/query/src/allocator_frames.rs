@@ -67,6 +67,7 @@ pub(crate) const ALLOCATOR_FRAMES: &[&str] = &[
     "__mmap64",
     "mremap",
     "munmap",
+    "mprotect",
     // C++.
     "operator new",
     "operator new[]",

@@ -158,7 +158,7 @@ pub struct SessionProperties {
     pub stacks: StackEvents,
     /// Frames kept of a stack, innermost first; 0: all.
     pub max_frames: u32,
-    /// mmap, munmap and mremap as a second heap.
+    /// mmap and its kin as a second heap: what can be used of what is mapped.
     pub mmap: bool,
     /// Children are recorded too.
     pub follow: bool,

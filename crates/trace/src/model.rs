@@ -31,7 +31,7 @@ pub struct HeapId(pub u8);
 impl HeapId {
     /// malloc and its kin.
     pub const MALLOC: Self = Self(0);
-    /// mmap, munmap, mremap.
+    /// mmap, munmap, mremap, mprotect: what a program has mapped and can use.
     pub const MMAP: Self = Self(1);
 }
 

@@ -47,7 +47,7 @@ pub const SESSION_CLOSED: u32 = 2;
 pub const FLAG_CLOCK_TSC: u32 = 1 << 0;
 /// [`Control::flags`]: when no buffer is free the event is counted as lost instead of waiting.
 pub const FLAG_DROP_ON_FULL: u32 = 1 << 1;
-/// [`Control::flags`]: mmap, munmap and mremap are recorded as a second heap.
+/// [`Control::flags`]: mmap, munmap, mremap and mprotect are recorded as a second heap.
 pub const FLAG_HOOK_MMAP: u32 = 1 << 2;
 /// [`Control::flags`]: children are not followed: the agent of a forked or exec'd child disables itself.
 pub const FLAG_NO_FOLLOW: u32 = 1 << 3;

@@ -40,7 +40,8 @@
 //!
 //! The parts of a heap's name, up to four, come before its `HeapCreate`. With `HeapDestroy` all its blocks are free.
 //!
-//! `Unmap` (the heap of mmap) names a range, which may cover a part of a mapping or several.
+//! `Unmap` (the heap of mmap) names a range, which may cover a part of a mapping or several; `Protect` likewise, with the stack of the
+//! call and what becomes of it ([`PROTECT_RESERVE`] and its kin).
 //!
 //! A `ReallocPrepare` is followed, in the same thread, by its `ReallocCommit` (moved or in place) or `ReallocAbort`
 //! (failed: the old block lives on). `realloc(p, 0)` that freed the block is a plain `Free`-like commit with new
@@ -65,6 +66,7 @@ pub enum RecordKind {
     HeapDestroy = 12,
     Unmap = 13,
     HeapName = 14,
+    Protect = 15,
     /// 32 to 47 in the place of a kind: the bits below belong to the time.
     ShortFree = 32,
     /// 48 to 63 in the place of a kind.
@@ -93,6 +95,7 @@ impl RecordKind {
             12 => Self::HeapDestroy,
             13 => Self::Unmap,
             14 => Self::HeapName,
+            15 => Self::Protect,
             32..48 => Self::ShortFree,
             48.. => Self::ShortAlloc,
             _ => return None,
@@ -107,7 +110,7 @@ impl RecordKind {
             Self::Free | Self::ReallocPrepare | Self::ShortAlloc => 2,
             Self::Alloc | Self::FreeStack | Self::ReallocAbort | Self::AllocFailed => 3,
             Self::HeapCreate | Self::HeapDestroy | Self::Unmap => 3,
-            Self::AllocBig | Self::ReallocCommit | Self::ThreadName | Self::HeapName => 4,
+            Self::AllocBig | Self::ReallocCommit | Self::ThreadName | Self::HeapName | Self::Protect => 4,
             Self::Module => 0,
         }
     }
@@ -122,6 +125,13 @@ pub const ADDRESS_MASK: u64 = (1 << 56) - 1;
 pub const HEAP_MALLOC: u8 = 0;
 /// `mmap` and its kin, with [`crate::FLAG_HOOK_MMAP`].
 pub const HEAP_MMAP: u8 = 1;
+
+/// What `Protect` makes of a range, in the upper half of its last word: a new mapping that is only reserved.
+pub const PROTECT_MAP: u32 = 0;
+/// It can be used from now on.
+pub const PROTECT_USE: u32 = 1;
+/// It is reserved from now on, and holds nothing that can be used.
+pub const PROTECT_RESERVE: u32 = 2;
 
 /// Word 0 of a record.
 #[must_use]

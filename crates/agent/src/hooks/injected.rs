@@ -48,6 +48,7 @@ macro_rules! hooks {
         static HOOKS: Shared<[InjectedHook; $count]> = Shared([
             $($(hook(&REAL.$name, trampolines::$name as *const (), $group),)*)*
             hook(&REAL.munmap, trampolines::munmap as *const (), HOOK_MAPPING),
+            hook(&REAL.mprotect, trampolines::mprotect as *const (), HOOK_MAPPING),
             hook(&MMAP, trampolines::mmap as *const (), HOOK_MAPPING),
             hook(&MREMAP, trampolines::mremap as *const (), HOOK_MAPPING),
             hook(&REAL.execve, exec::execve as *const (), HOOK_EXEC),
@@ -60,7 +61,7 @@ macro_rules! hooks {
 }
 
 // execv, execvp, posix_spawn and their kin end in these three within the C library.
-hooks! { 22:
+hooks! { 23:
     HOOK_ALLOCATOR {
         malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
         free_aligned_sized

@@ -1,12 +1,15 @@
 //! The hooks of mmap and mremap, whose trampolines call the real functions themselves: what is done before and after. (munmap is hooked as any
-//! other function.)
+//! other function, and so is mprotect.)
 
+use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-use heapr_wire::{FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, HEAP_MMAP};
+use heapr_wire::{
+    FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, HEAP_MMAP, PROTECT_MAP, PROTECT_RESERVE, PROTECT_USE,
+};
 
 use crate::hooks::real::{MMAP, MREMAP, REAL};
-use crate::hooks::{Caller, SLOTS, SlotIndex, stack_for};
+use crate::hooks::{Caller, Pointer, SLOTS, SlotIndex, stack_for};
 use crate::record::events;
 use crate::record::thread::Scope;
 use crate::x86_64::trampolines;
@@ -14,16 +17,50 @@ use crate::x86_64::trampolines;
 /// What mmap and mremap answer when they fail.
 const MAP_FAILED: usize = usize::MAX;
 
+/// A mapping that cannot be used.
+const PROT_NONE: usize = 0;
+/// A mapping for which nothing is set aside: address space, until it is protected otherwise.
+const MAP_NORESERVE: usize = 0x4000;
+
 /// After mmap: called by its trampoline.
-pub(crate) unsafe extern "C" fn after_mmap(mapping: usize, size: usize, entry_sp: *const usize, bp: usize) {
+pub(crate) unsafe extern "C" fn after_mmap(
+    mapping: usize,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+    protection: usize,
+    flags: usize,
+) {
     let caller = Caller::new(entry_sp, bp);
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     let node = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
     if mapping == MAP_FAILED {
         events::failed(&mut scope, size, node);
+    } else if protection as u32 as usize == PROT_NONE || flags & MAP_NORESERVE != 0 {
+        events::protect(&mut scope, PROTECT_MAP, mapping, size, node);
     } else {
         events::alloc(scope.lend(), HEAP_MMAP, mapping, size, node);
     }
+}
+
+/// mprotect: what was only reserved can be used from now on, or the other way round.
+pub(crate) unsafe extern "C" fn mprotect(
+    address: Pointer,
+    size: usize,
+    protection: c_int,
+    entry_sp: *const usize,
+    bp: usize,
+) -> c_int {
+    let status = REAL.mprotect(address, size, protection);
+    let caller = Caller::new(entry_sp, bp);
+    if status == 0
+        && let Some(mut scope) = Scope::enter(caller.sp())
+    {
+        let what = if protection as usize == PROT_NONE { PROTECT_RESERVE } else { PROTECT_USE };
+        let node = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
+        events::protect(&mut scope, what, address as usize, size, node);
+    }
+    status
 }
 
 /// Before mremap.
@@ -67,6 +104,7 @@ pub(crate) fn bypass() {
         (Some(&MAPPING_SLOTS.mmap), MMAP.address()),
         (Some(&MAPPING_SLOTS.mremap), MREMAP.address()),
         (SLOTS.get(SlotIndex::munmap as usize), REAL.munmap.address()),
+        (SLOTS.get(SlotIndex::mprotect as usize), REAL.mprotect.address()),
     ];
     for (slot, address) in pairs {
         if address != 0

@@ -20,6 +20,7 @@ use heapr_wire::{
     FLAG_STACK_ALLOC, FLAG_STACK_FREE, FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL, HEAP_MALLOC, HEAP_MMAP,
 };
 
+use crate::hooks::mapping_hooks::mprotect;
 use crate::hooks::real::{MMAP, MREMAP, REAL};
 use crate::modules;
 use crate::process::AGENT;
@@ -436,5 +437,5 @@ macro_rules! slots {
 
 slots! {
     malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
-    free_aligned_sized dlclose munmap
+    free_aligned_sized dlclose munmap mprotect
 }

@@ -16,8 +16,8 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use heapr_ring::writer;
 use heapr_wire::{
-    HEAP_MALLOC, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PUBLISHED_BUSY, PUBLISHED_CLOSED, RecordKind,
-    SHORT_ALLOC, address_word, short_word0, word0,
+    HEAP_MALLOC, HEAP_MMAP, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PUBLISHED_BUSY, PUBLISHED_CLOSED,
+    RecordKind, SHORT_ALLOC, address_word, short_word0, word0,
 };
 
 use crate::modules::{self, Module, ModuleSink};
@@ -323,6 +323,20 @@ pub(crate) fn realloc_abort(scope: &mut Scope, heap: u8, address: usize, size: u
 pub(crate) fn unmap(scope: &mut Scope, heap: u8, address: usize, size: usize) {
     if ensure_room(scope, 3) {
         write(scope.level(), RecordKind::Unmap, None, [address_word(heap, address as u64), size as u64]);
+    }
+}
+
+/// A range that was mapped or protected: what becomes of it.
+#[cold]
+pub(crate) fn protect(scope: &mut Scope, what: u32, address: usize, size: usize, node: u32) {
+    if ensure_room(scope, 4) {
+        let place = address_word(HEAP_MMAP, address as u64);
+        write(
+            scope.level(),
+            RecordKind::Protect,
+            None,
+            [place, size as u64, u64::from(what) << 32 | u64::from(node)],
+        );
     }
 }
 

@@ -30,19 +30,23 @@ pub(crate) const MREMAP_FIRST: Trampoline = mremap_first;
 unsafe extern "C" fn mmap_hook() {
     naked_asm!(
         ".cfi_startproc",
-        "sub rsp, 24",
-        ".cfi_adjust_cfa_offset 24",
+        "sub rsp, 40",
+        ".cfi_adjust_cfa_offset 40",
         "mov [rsp], rsi",
+        "mov [rsp + 16], rdx",
+        "mov [rsp + 24], rcx",
         "call qword ptr [rip + {real}]",
         "mov [rsp + 8], rax",
         "mov rdi, rax",
         "mov rsi, [rsp]",
-        "lea rdx, [rsp + 24]",
+        "mov r8, [rsp + 16]",
+        "mov r9, [rsp + 24]",
+        "lea rdx, [rsp + 40]",
         "mov rcx, rbp",
         "call {after}",
         "mov rax, [rsp + 8]",
-        "add rsp, 24",
-        ".cfi_adjust_cfa_offset -24",
+        "add rsp, 40",
+        ".cfi_adjust_cfa_offset -40",
         "ret",
         ".cfi_endproc",
         real = sym MMAP,
@@ -294,4 +298,5 @@ trampolines! {
     free_aligned_sized, "rcx", "r8";
     dlclose, "rsi", "rdx";
     munmap, "rdx", "rcx";
+    mprotect, "rcx", "r8";
 }

@@ -34,7 +34,7 @@ pub(crate) struct RecordArguments {
     /// Frames kept of a stack, innermost first; 0: all
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_frames: u32,
-    /// Record mmap, munmap and mremap as a second heap
+    /// Record mmap, munmap, mremap and mprotect as a second heap; what is only reserved (PROT_NONE, MAP_NORESERVE) is not live
     #[arg(long)]
     mmap: bool,
     /// Do not record children

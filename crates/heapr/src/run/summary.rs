@@ -7,12 +7,13 @@ use std::process::ExitStatus;
 
 use heapr_query::{Action, Answer, GroupBy, Query, Report, SortKey};
 use heapr_session::SessionSummary;
-use heapr_trace::Totals;
+use heapr_trace::{HeapId, ProcessIndex, Totals};
 
 use crate::commands::report::{open, subject};
 use crate::report::frame_text::{cut_middle, frame_name};
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::quantity::{bytes, count, duration, plural};
+use crate::report::subject::Subject;
 
 /// Stacks shown of each ranking.
 const STACKS_SHOWN: usize = 5;
@@ -55,6 +56,9 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     let mut text = String::new();
     write_totals(&mut text, ending)?;
     let trace = open(output)?;
+    let by_heap = trace.summary_totals().ok().flatten().map(|summary| summary.by_heap).unwrap_or_default();
+    let subject = subject(output, &trace, String::new());
+    write_heaps(&mut text, &subject, &by_heap)?;
     let ranking = |sort| Action::Ranking { by: GroupBy::Stacks, sort };
     let query = Query {
         actions: vec![ranking(SortKey::default()), ranking(SortKey::PeakBytes)],
@@ -68,7 +72,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     // Without its totals the file ends before the program did, and the totals above say more than it holds.
     let is_cut = trace.summary_totals().ok().flatten().is_none();
     write_stacks(&mut text, &report, is_cut)?;
-    for warning in subject(output, &trace, String::new()).warnings() {
+    for warning in subject.warnings() {
         writeln!(text, "heapr: warning: {warning}")?;
     }
     writeln!(text, "heapr: wrote {}; more with", output.display())?;
@@ -115,6 +119,36 @@ fn write_totals(text: &mut String, ending: &Ending) -> std::fmt::Result {
         bytes(totals.outstanding_bytes),
         plural(totals.outstanding_count, "block")
     )
+}
+
+/// Where there are several heaps, each of them: the sums above are of all.
+fn write_heaps(
+    text: &mut String,
+    subject: &Subject,
+    by_heap: &[(ProcessIndex, HeapId, Totals)],
+) -> std::fmt::Result {
+    let named =
+        |&(process, heap, totals): &(ProcessIndex, HeapId, Totals)| (subject.heap(process, heap), totals);
+    let named: Vec<(String, Totals)> = by_heap.iter().map(named).collect();
+    let mut names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names.iter().filter(|_| names.len() > 1) {
+        let of_it: Vec<&Totals> =
+            named.iter().filter(|(other, _)| other == name).map(|(_, totals)| totals).collect();
+        let sum =
+            |value: fn(&Totals) -> u64| of_it.iter().map(|totals| value(totals)).fold(0, u64::saturating_add);
+        // Processes are at their peaks at different moments.
+        let at_most = if of_it.len() > 1 { "at most " } else { "" };
+        writeln!(
+            text,
+            "  of {name:<11}peak {at_most}{}, outstanding {} in {}",
+            bytes(sum(|totals| totals.peak_bytes)),
+            bytes(sum(|totals| totals.outstanding_bytes)),
+            plural(sum(|totals| totals.outstanding_count), "block")
+        )?;
+    }
+    Ok(())
 }
 
 fn write_stacks(text: &mut String, report: &Report<'_>, is_cut: bool) -> std::fmt::Result {

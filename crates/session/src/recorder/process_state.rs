@@ -7,6 +7,7 @@ use heapr_ring::reader::{self, Content, RawNode};
 use heapr_trace::{ProcessIndex, StackIndex, ThreadIndex};
 
 use crate::recorder::own_heaps::OwnHeaps;
+use crate::snapshots::native_snapshot::SnapshotScope;
 
 /// Node numbers that one process can use: blocks of at most 65,536 nodes, 65,536 of them, but never more than this, so
 /// that a hostile number cannot make the recorder take memory.
@@ -93,6 +94,8 @@ pub(crate) struct NodeBlock {
 pub(crate) struct Region {
     pub(crate) size_bytes: u64,
     pub(crate) stack: StackIndex,
+    /// Address space only: not live until it is made usable.
+    pub(crate) is_reserved: bool,
 }
 
 /// Marks a stack node that has no index in the file yet.
@@ -126,6 +129,20 @@ impl ProcessState {
             regions: BTreeMap::new(),
             own_heaps: OwnHeaps::default(),
         }
+    }
+
+    /// Whether a snapshot of `scope` shows it.
+    pub(crate) fn is_of(&self, scope: &SnapshotScope) -> bool {
+        match scope {
+            SnapshotScope::Live => !self.is_done,
+            SnapshotScope::Pids(pids) => !self.is_done && pids.contains(&self.pid),
+            SnapshotScope::Image(image) => self.index == *image,
+        }
+    }
+
+    /// The same while it has not ended.
+    pub(crate) fn lives_in(&self, scope: &SnapshotScope) -> bool {
+        !self.has_ended && !self.is_done && self.is_of(scope)
     }
 
     /// Takes note of a node block that the scan found. `false`: its number makes no sense, and believing it would take

@@ -105,6 +105,8 @@ impl Recorder {
         for state in self.snapshots.rules.iter_mut().filter(|_| !self.is_final) {
             due.extend(state.at_time(now_ns));
         }
+        // Of processes that have ended there is nothing to compare: an empty snapshot would stand for them as the last.
+        due.retain(|request| self.processes.iter().any(|process| process.lives_in(&request.scope)));
         due.into_iter().for_each(|request| self.queue_by_rule(request));
         if !self.sink.has_snapshot() {
             let Some((ticket, request)) = self.snapshots.waiting.pop_front() else {
@@ -138,7 +140,7 @@ impl Recorder {
 
     /// Asks for the snapshot with which a session that keeps nothing but the live heap ends.
     pub(super) fn request_last_snapshot(&mut self) {
-        let lives = self.processes.iter().any(|process| !process.has_ended && !process.is_done);
+        let lives = self.processes.iter().any(|process| process.lives_in(&SnapshotScope::Live));
         if lives && !self.sink.keeps_events() {
             let request = SnapshotRequest { name: "stop".to_owned(), ..SnapshotRequest::default() };
             self.snapshots.waiting.push_back((None, request));
@@ -167,11 +169,7 @@ impl Recorder {
     }
 
     fn cut(&mut self, ticket: Option<SnapshotTicket>, request: SnapshotRequest) {
-        let of_it = self.processes.iter().filter(|process| match &request.scope {
-            SnapshotScope::Live => !process.is_done,
-            SnapshotScope::Pids(pids) => !process.is_done && pids.contains(&process.pid),
-            SnapshotScope::Image(image) => process.index == *image,
-        });
+        let of_it = self.processes.iter().filter(|process| process.is_of(&request.scope));
         let facts: Vec<(ProcessIndex, Option<u64>)> = of_it
             .map(|process| {
                 let rss_bytes = if process.has_ended { None } else { process_facts::rss_bytes(process.pid) };

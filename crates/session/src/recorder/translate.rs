@@ -4,10 +4,13 @@
 //! event. While a block is "in realloc" its address may be given to another thread, which proves that the block has
 //! moved: then the reallocation is written as two halves (see `heapr_trace::Action`).
 
+mod regions;
+
 use heapr_ring::Pool;
 use heapr_trace::{Action, Event, HeapId, Mapping, Module, ProcessIndex, StackIndex, StackNode, ThreadIndex};
 use heapr_wire::{
-    ADDRESS_MASK, HEAP_MMAP, MODULE_MAIN, MODULE_UNLOADED, ModuleRecord, RecordKind, short_address,
+    ADDRESS_MASK, HEAP_MMAP, MODULE_MAIN, MODULE_UNLOADED, ModuleRecord, PROTECT_MAP, PROTECT_RESERVE,
+    PROTECT_USE, RecordKind, short_address,
 };
 
 use crate::recorder::merge::Head;
@@ -15,6 +18,7 @@ use crate::recorder::own_heaps::OwnHeaps;
 use crate::recorder::process_facts;
 use crate::recorder::process_state::{InMotion, ProcessState, Region};
 use crate::recorder::sink::Sink;
+use regions::MappingCall;
 
 /// A record's words, read once.
 pub(crate) struct Record<'a> {
@@ -120,7 +124,23 @@ pub(crate) fn translate(
             sink.event(&Event { time_ns, thread, heap: HeapId::MALLOC, action }, process.index);
         }
         RecordKind::Module => return module(record, time_ns, process, sink),
-        RecordKind::Unmap => unmap(process, sink, time_ns, thread, address_avma, record.word(2)),
+        RecordKind::Unmap => {
+            let call = MappingCall { time_ns, thread, start_avma: address_avma, size_bytes: record.word(2) };
+            regions::unmap(process, sink, call);
+        }
+        RecordKind::Protect => {
+            let packed = record.word(3);
+            let Some(stack) = stack(record.pool, process, sink, packed as u32, time_ns) else {
+                return Outcome::Invalid;
+            };
+            let call = MappingCall { time_ns, thread, start_avma: address_avma, size_bytes: record.word(2) };
+            match (packed >> 32) as u32 {
+                PROTECT_MAP => regions::reserve(process, sink, call, stack),
+                PROTECT_USE => regions::protect(process, sink, call, stack, true),
+                PROTECT_RESERVE => regions::protect(process, sink, call, stack, false),
+                _ => return Outcome::Invalid,
+            }
+        }
         RecordKind::HeapName if OwnHeaps::is_own(heap) => {
             let mut bytes = [0; 16];
             let words = [record.word(2).to_le_bytes(), record.word(3).to_le_bytes()];
@@ -208,8 +228,9 @@ fn alloc(
         displace(process, sink, event, heap, address_avma, size_bytes);
     }
     if heap == HEAP_MMAP {
-        unmap(process, sink, event.time_ns, event.thread, address_avma, size_bytes);
-        process.regions.insert(address_avma, Region { size_bytes, stack });
+        let (time_ns, thread) = (event.time_ns, event.thread);
+        regions::unmap(process, sink, MappingCall { time_ns, thread, start_avma: address_avma, size_bytes });
+        process.regions.insert(address_avma, Region { size_bytes, stack, is_reserved: false });
     } else if OwnHeaps::is_own(heap) {
         process.own_heaps.added(heap, address_avma);
     }
@@ -238,7 +259,10 @@ fn displace(
         moved.is_displaced = true;
         let (thread, address_avma) = (moved.thread, moved.address_avma);
         if heap == HEAP_MMAP {
-            process.regions.remove(&address_avma);
+            let region = process.regions.remove(&address_avma);
+            if region.is_some_and(|region| region.is_reserved) {
+                continue;
+            }
         } else if OwnHeaps::is_own(heap) {
             process.own_heaps.removed(heap, address_avma);
         }
@@ -286,8 +310,11 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
                 );
             }
             if heap == HEAP_MMAP {
-                process.regions.remove(&old);
-                process.regions.insert(address_avma, Region { size_bytes, stack });
+                let is_reserved = process.regions.remove(&old).is_some_and(|region| region.is_reserved);
+                process.regions.insert(address_avma, Region { size_bytes, stack, is_reserved });
+                if is_reserved {
+                    return;
+                }
             } else if OwnHeaps::is_own(heap) {
                 process.own_heaps.added(heap, address_avma);
             }
@@ -298,59 +325,6 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
         (None, is_moved_realloc) => {
             let action = Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc };
             alloc(process, sink, event(action), heap, address_avma, size_bytes, stack);
-        }
-    }
-}
-
-/// Ends, cuts or splits the regions of the mmap heap that a range covers.
-fn unmap(
-    process: &mut ProcessState,
-    sink: &mut Sink,
-    time_ns: u64,
-    thread: ThreadIndex,
-    start_avma: u64,
-    size_bytes: u64,
-) {
-    const PAGE_MASK: u64 = 4095;
-    let pages_end =
-        |start: u64, bytes: u64| start.saturating_add(bytes.saturating_add(PAGE_MASK) & !PAGE_MASK);
-    let end_avma = pages_end(start_avma, size_bytes);
-    let mut event = |process: &ProcessState, action| {
-        sink.event(&Event { time_ns, thread, heap: HeapId::MMAP, action }, process.index);
-    };
-    loop {
-        let before = process.regions.range(..end_avma).next_back().map(|(&start, &region)| (start, region));
-        let Some((start, region)) =
-            before.filter(|&(start, region)| pages_end(start, region.size_bytes) > start_avma)
-        else {
-            return;
-        };
-        let end = start.saturating_add(region.size_bytes);
-        process.regions.remove(&start);
-        let stack = region.stack;
-        let keep_front = start_avma.saturating_sub(start);
-        if keep_front > 0 {
-            process.regions.insert(start, Region { size_bytes: keep_front, stack });
-            let action = Action::Realloc {
-                old_address_avma: start,
-                address_avma: start,
-                size_bytes: keep_front,
-                stack,
-            };
-            event(process, action);
-        } else {
-            let action =
-                Action::Free { address_avma: start, stack: StackIndex::EMPTY, is_moved_realloc: false };
-            event(process, action);
-        }
-        if end > end_avma {
-            let size_bytes = end - end_avma;
-            process.regions.insert(end_avma, Region { size_bytes, stack });
-            let action = Action::Alloc { address_avma: end_avma, size_bytes, stack, is_moved_realloc: true };
-            event(process, action);
-        }
-        if keep_front > 0 {
-            return;
         }
     }
 }

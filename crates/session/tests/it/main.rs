@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod hostile_pages;
+mod mappings;
 mod native_snapshots;
 mod order;
 mod own_heaps;
