@@ -165,7 +165,7 @@ impl Replay<'_, '_> {
         Ok(Peak { bytes, time_ns })
     }
 
-    fn new_ledger(&self) -> Ledger {
+    pub(crate) fn new_ledger(&self) -> Ledger {
         let mut ledger = Ledger::new();
         for (index, process) in self.trace.processes().iter().enumerate() {
             ledger.add_process(ProcessIndex(index as u32), process.origin);
@@ -194,7 +194,7 @@ impl Replay<'_, '_> {
     }
 
     /// Replays events until there are no more or `is_reached`.
-    fn feed<O: Observer>(
+    pub(crate) fn feed<O: Observer>(
         &mut self,
         mut events: EventReader<'_>,
         ledger: &mut Ledger,

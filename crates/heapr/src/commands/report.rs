@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use heapr_query::{Action, GroupBy, HistogramOf, Query, RecordedSpan, Report, SortKey};
+use heapr_query::{Action, GroupBy, HistogramOf, Query, RecordedSpan, Report, SortKey, StackGroups};
 use heapr_trace::{Damage, Loss, Trace};
 
 use crate::report::action_arguments::ActionArguments;
 use crate::report::filter_arguments::FilterArguments;
 use crate::report::frame_text::printable;
+use crate::report::free_stacks::{self, FreeReport};
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::progress_bar::ProgressBar;
 use crate::report::quantity::duration;
@@ -37,6 +38,9 @@ pub(crate) struct ReportArguments {
     /// Most items of each action [default: 10000; 10 where no action is given]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     top: Option<usize>,
+    /// Who frees, by the stack of the call (recorded with --stacks alloc,realloc,free), who frees twice, and who frees what is unknown
+    #[arg(long, conflicts_with_all = ["histogram", "totals", "layout"])]
+    free_stacks: bool,
     /// Print the totals, and nothing else that is not asked for
     #[arg(long)]
     totals: bool,
@@ -91,6 +95,9 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     );
     refuse_inputs(arguments.output.as_deref(), &file, &arguments.filters)?;
     let trace = open(&file)?;
+    if arguments.free_stacks {
+        return free_stacks(&arguments, &file, &trace);
+    }
     let mut query = Query {
         filter: arguments.filters.filter(&trace)?,
         cull: arguments.filters.cull_list()?,
@@ -134,6 +141,45 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
                 least_permille: 5,
             };
             text::write_text(&mut out, &subject, &report, options)?;
+        }
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `--free-stacks`.
+fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyhow::Result<ExitCode> {
+    let filter = arguments.filters.filter(trace)?;
+    anyhow::ensure!(
+        arguments.actions.actions()?.is_empty()
+            && filter.lifetime.is_none()
+            && filter.at.is_none()
+            && filter.allocation_type.is_none()
+            && !filter.is_temporary_only,
+        "--free-stacks goes with --pid, --heap, --thread, --size, --range and frames, not with other actions and filters"
+    );
+    let mut bar = ProgressBar::new("reading events");
+    let found = heapr_query::free_sites(trace, &filter, &mut |read, all| bar.show(read, all))?;
+    drop(bar);
+    let mut names = TraceNames::new(trace, &arguments.names);
+    let stacks = free_stacks::stacks(&found);
+    let (cull, required) = (arguments.filters.cull_list()?, &filter.required_frames);
+    let groups = StackGroups::new(trace, stacks, GroupBy::Stacks, &cull, required, &mut names);
+    let is_text = arguments.format == Format::Text;
+    let top = arguments.top.unwrap_or(if is_text { DEFAULT_TOP_SHOWN } else { usize::MAX });
+    let report = FreeReport::new(&found, groups, top);
+    let mut subject = subject(file, trace, arguments.filters.words());
+    subject.damage.extend(found.damage.iter().map(damage_text));
+    let mut out = output(arguments.output.as_deref())?;
+    match arguments.format {
+        Format::Text => {
+            let depth = arguments.depth.unwrap_or(DEFAULT_DEPTH_SHOWN);
+            report.write_text(&mut out, &subject, (terminal_width(), depth))?;
+        }
+        Format::Json => writeln!(out, "{:#}", report.json(&subject))?,
+        Format::Csv => {
+            subject.tell_warnings();
+            report.write_csv(&mut out)?;
         }
     }
     out.flush()?;

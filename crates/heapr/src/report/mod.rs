@@ -4,6 +4,7 @@ pub(crate) mod action_arguments;
 pub(crate) mod csv;
 pub(crate) mod filter_arguments;
 pub(crate) mod frame_text;
+pub(crate) mod free_stacks;
 pub(crate) mod json;
 pub(crate) mod names;
 pub(crate) mod progress_bar;

@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod bounded_run;
+mod free_stacks;
 mod gdb_oracle;
 mod header;
 mod info;
+mod mappings;
 mod native_snapshots;
 mod own_heaps;
 mod passthrough;

@@ -100,6 +100,16 @@ impl Recording {
             .unwrap_or_else(|error| panic!("heapr {arguments:?}: {error}: {:.300}", outcome.stdout))
     }
 
+    /// Runs a heapr command on the file that prints text.
+    pub(crate) fn text(&self, arguments: &[&str]) -> String {
+        let mut heapr = Command::new(HEAPR);
+        heapr.arg(arguments[0]).arg(self.file()).args(&arguments[1..]);
+        let folder = tempfile::tempdir_in(self.folder()).unwrap();
+        let outcome = bounded_run::run(heapr, folder.path(), Duration::from_secs(120));
+        assert_eq!(outcome.status, 0, "heapr {arguments:?}: {}", outcome.stderr);
+        outcome.stdout
+    }
+
     /// Fails unless the allocations under the frames of `expectation` are what it claims.
     pub(crate) fn check(&self, expectation: &Expectation, is_by_frame: bool, label: &str) {
         let action = if is_by_frame { "--frames" } else { "--stacks" };

@@ -70,6 +70,8 @@ victims! {
     libc_inside: "libc_inside.c",
     long_jumps: "long_jumps.c",
     lookaside_pool: "lookaside_pool.c",
+    frees_wrong: "frees_wrong.c",
+    mappings_reserved: "mappings_reserved.c",
     million_stacks: "million_stacks.c",
     musl_program: "musl_program.c",
     no_unwind_tables: "no_unwind_tables.c",

@@ -1,0 +1,211 @@
+//! `heapr report --free-stacks`: who freed, who freed twice, who freed what is unknown.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+
+use heapr_query::json::FrameJson;
+use heapr_query::{FrameView, FreeSites, Freed, StackGroups};
+use heapr_trace::StackIndex;
+use serde_json::{Value, json};
+
+use super::csv::quoted;
+use super::frame_text::{frame_line, frame_name};
+use super::quantity::{bytes, count, percent, plural};
+use super::subject::Subject;
+
+/// Frees at places that look the same.
+#[derive(Debug, Clone)]
+struct Row {
+    freed: Freed,
+    stack: StackIndex,
+    count: u64,
+    bytes: u64,
+}
+
+/// What is printed.
+pub(crate) struct FreeReport<'t> {
+    groups: StackGroups<'t>,
+    rows: Vec<Row>,
+    left_out: usize,
+    all_count: u64,
+    without_stack: u64,
+}
+
+/// Kinds, their names for programs, and titles.
+const KINDS: [(&str, &str); 4] = [
+    ("freed_twice", "FREED TWICE (what is free already)"),
+    ("freed_unknown", "FREED UNKNOWN (what was never seen allocated)"),
+    ("freed_inherited", "FREED INHERITED (what a forked child has from its parent)"),
+    ("freed", "FREED"),
+];
+
+fn kind(freed: Freed) -> &'static str {
+    match freed {
+        Freed::Twice { .. } => KINDS[0].0,
+        Freed::Unknown => KINDS[1].0,
+        Freed::Inherited => KINDS[2].0,
+        Freed::Live => KINDS[3].0,
+    }
+}
+
+/// The stacks of frees, and those that they are explained by.
+pub(crate) fn stacks(found: &FreeSites) -> Vec<StackIndex> {
+    let of_site = |freed: Freed| match freed {
+        Freed::Twice { before, allocated } => vec![before, allocated],
+        _ => Vec::new(),
+    };
+    found.sites.iter().flat_map(|site| [of_site(site.freed), vec![site.stack]].concat()).collect()
+}
+
+impl<'t> FreeReport<'t> {
+    /// Adds up what looks the same; at most `top` rows of each kind.
+    pub(crate) fn new(found: &FreeSites, groups: StackGroups<'t>, top: usize) -> Self {
+        let place = |stack: StackIndex| groups.group_of(stack);
+        let alike = |freed: Freed, stack: StackIndex| match freed {
+            Freed::Twice { before, allocated } => {
+                (kind(freed), [place(stack), place(before), place(allocated)])
+            }
+            _ => (kind(freed), [place(stack), None, None]),
+        };
+        let mut rows: Vec<Row> = Vec::new();
+        let mut places = HashMap::new();
+        for site in found.sites.iter().filter(|site| place(site.stack).is_some()) {
+            let at = *places.entry(alike(site.freed, site.stack)).or_insert_with(|| {
+                rows.push(Row { freed: site.freed, stack: site.stack, count: 0, bytes: 0 });
+                rows.len() - 1
+            });
+            rows[at].count += site.count;
+            rows[at].bytes = rows[at].bytes.saturating_add(site.bytes);
+        }
+        let without = rows.iter().filter(|row| row.stack == StackIndex::EMPTY);
+        let (all_count, without_stack) =
+            (rows.iter().map(|row| row.count).sum(), without.map(|row| row.count).sum());
+        rows.sort_by(|one, other| (other.bytes, other.count).cmp(&(one.bytes, one.count)));
+        let mut shown = BTreeMap::new();
+        let before = rows.len();
+        rows.retain(|row| {
+            let number = shown.entry(kind(row.freed)).or_insert(0_usize);
+            *number += 1;
+            *number <= top
+        });
+        let left_out = before - rows.len();
+        Self { groups, rows, left_out, all_count, without_stack }
+    }
+
+    fn of_kind(&self, name: &str) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| kind(row.freed) == name)
+    }
+
+    fn frames(&self, stack: StackIndex) -> Vec<FrameView<'_>> {
+        self.groups.group_of(stack).map(|group| self.groups.frames(group)).unwrap_or_default()
+    }
+
+    /// As text.
+    pub(crate) fn write_text(
+        &self,
+        out: &mut dyn Write,
+        subject: &Subject,
+        (width, depth): (usize, usize),
+    ) -> io::Result<()> {
+        writeln!(out, "{}: {}", subject.file, plural(self.all_count, "free"))?;
+        for warning in subject.warnings() {
+            writeln!(out, "WARNING: {warning}")?;
+        }
+        if self.without_stack > 0 {
+            let of_them = plural(self.without_stack, "free");
+            writeln!(out, "{of_them} without a stack: record with --stacks alloc,realloc,free")?;
+        }
+        for (name, title) in KINDS {
+            if self.of_kind(name).next().is_none() {
+                continue;
+            }
+            writeln!(out, "\n{title} by stack")?;
+            for (number, row) in self.of_kind(name).enumerate() {
+                let size = if row.bytes > 0 { format!(", {}", bytes(row.bytes)) } else { String::new() };
+                let share = percent(row.count, self.all_count);
+                writeln!(out, "\n#{}  {}{size} ({share})", number + 1, plural(row.count, "free"))?;
+                self.write_stack(out, row.stack, (width, depth))?;
+                if let Freed::Twice { before, allocated } = row.freed {
+                    writeln!(out, "    freed before by")?;
+                    self.write_stack(out, before, (width, depth))?;
+                    writeln!(out, "    allocated by")?;
+                    self.write_stack(out, allocated, (width, depth))?;
+                }
+            }
+        }
+        if self.left_out > 0 {
+            writeln!(out, "\n… and {}; --top N shows more", plural(self.left_out as u64, "more stack"))?;
+        }
+        Ok(())
+    }
+
+    fn write_stack(
+        &self,
+        out: &mut dyn Write,
+        stack: StackIndex,
+        (width, depth): (usize, usize),
+    ) -> io::Result<()> {
+        let frames = self.frames(stack);
+        if frames.is_empty() {
+            return writeln!(out, "      (no stack was taken)");
+        }
+        for frame in frames.iter().take(depth) {
+            writeln!(out, "      {}", frame_line(frame, width.saturating_sub(6)))?;
+        }
+        match frames.len().checked_sub(depth) {
+            Some(left_out @ 1..) => writeln!(out, "      … {} more", count(left_out as u64)),
+            _ => Ok(()),
+        }
+    }
+
+    /// As JSON, schema `heapr.free-stacks/1`.
+    pub(crate) fn json(&self, subject: &Subject) -> Value {
+        let frames = |stack: StackIndex| -> Vec<FrameJson> {
+            self.frames(stack).iter().map(FrameJson::from).collect()
+        };
+        let row = |row: &Row| {
+            let mut value = json!({ "count": row.count, "bytes": row.bytes, "frames": frames(row.stack) });
+            if let Freed::Twice { before, allocated } = row.freed {
+                value["freed_before_frames"] = json!(frames(before));
+                value["allocated_frames"] = json!(frames(allocated));
+            }
+            value
+        };
+        let mut value = json!({
+            "schema": "heapr.free-stacks/1",
+            "file": subject.file,
+            "warnings": subject.warnings(),
+            "free_count": self.all_count,
+            "without_stack_count": self.without_stack,
+        });
+        for (name, _) in KINDS {
+            value[name] = self.of_kind(name).map(row).collect();
+        }
+        value
+    }
+
+    /// As CSV.
+    pub(crate) fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "kind,count,bytes,frames,freed_before_frames,allocated_frames")?;
+        let stack = |stack: StackIndex| {
+            let names: Vec<String> = self.frames(stack).iter().map(frame_name).collect();
+            quoted(&names.join(" < "))
+        };
+        for (name, _) in KINDS {
+            for row in self.of_kind(name) {
+                let (before, allocated) = match row.freed {
+                    Freed::Twice { before, allocated } => (stack(before), stack(allocated)),
+                    _ => (String::new(), String::new()),
+                };
+                writeln!(
+                    out,
+                    "{name},{},{},{},{before},{allocated}",
+                    row.count,
+                    row.bytes,
+                    stack(row.stack)
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
