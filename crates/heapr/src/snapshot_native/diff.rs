@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
             }
             write_whole(&mut out, &whole, (before, after))?;
             writeln!(out, "\n{}: {} differ", table.title(), count(lines.len() as u64))?;
-            table.write_text(&mut out)?;
+            table.write_text(&mut out, arguments.output.depth())?;
         }
         Format::Json => {
             let value = json!({

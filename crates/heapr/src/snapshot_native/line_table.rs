@@ -12,7 +12,7 @@ use crate::report::quantity::plural;
 use crate::report::table::{Align, Table};
 use crate::snapshot::sheet::Cell;
 
-/// Frames shown of a stack as text.
+/// Frames shown of a stack as text, where nothing is said.
 const FRAMES_SHOWN: usize = 10;
 
 /// A table whose last column is a stack, a frame or an image.
@@ -47,7 +47,7 @@ impl LineTable {
         }
     }
 
-    pub(crate) fn write_text(&self, out: &mut dyn Write) -> std::io::Result<()> {
+    pub(crate) fn write_text(&self, out: &mut dyn Write, depth: usize) -> std::io::Result<()> {
         let width = terminal_width();
         if self.rows.is_empty() {
             return writeln!(out, "nothing");
@@ -79,11 +79,16 @@ impl LineTable {
             if frames.is_empty() {
                 writeln!(out, "      {}", frame_text(None))?;
             }
-            for frame in frames.iter().take(FRAMES_SHOWN) {
-                writeln!(out, "      {}", cut_middle(&printable(frame), width.saturating_sub(6)))?;
+            // A function that calls itself is one line: what called it is to be seen.
+            let runs: Vec<&[String]> = frames.chunk_by(|one, other| one == other).collect();
+            for run in runs.iter().take(depth) {
+                let times = if run.len() > 1 { format!(" ({} times)", run.len()) } else { String::new() };
+                let room = width.saturating_sub(6 + times.len());
+                writeln!(out, "      {}{times}", cut_middle(&printable(&run[0]), room))?;
             }
-            if let Some(left_out @ 1..) = frames.len().checked_sub(FRAMES_SHOWN) {
-                writeln!(out, "      … {left_out} more")?;
+            let left_out: usize = runs.iter().skip(depth).map(|run| run.len()).sum();
+            if left_out > 0 {
+                writeln!(out, "      … {left_out} more; --depth N shows them")?;
             }
             writeln!(out)?;
         }
@@ -128,9 +133,16 @@ pub(crate) struct OutputArguments {
     /// Most lines [default: 10; all as json and csv]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
+    /// Most frames of a stack as text [default: 10]
+    #[arg(long, value_name = "N")]
+    depth: Option<usize>,
 }
 
 impl OutputArguments {
+    pub(crate) fn depth(&self) -> usize {
+        self.depth.unwrap_or(FRAMES_SHOWN)
+    }
+
     pub(crate) fn top(&self) -> usize {
         self.top.unwrap_or(if self.format == Format::Text { 10 } else { usize::MAX })
     }

@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &SummaryArguments) -> anyhow::Result<ExitCode> {
                 duration(whole.oldest_age_ns)
             )?;
             writeln!(out, "\n{} of {}", table.title(), count(series.lines.len() as u64))?;
-            table.write_text(&mut out)?;
+            table.write_text(&mut out, arguments.output.depth())?;
         }
         Format::Json => {
             let value = json!({

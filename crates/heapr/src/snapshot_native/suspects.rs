@@ -42,7 +42,7 @@ pub(crate) struct SuspectsArguments {
 /// Orders of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Order {
-    /// Whose oldest live block is oldest
+    /// Whose oldest live block is oldest; of similar age, who has grown more
     Oldest,
     /// Who grows fastest
     Rate,
@@ -142,7 +142,7 @@ fn write_text(
         plural(suspects.len() as u64, what),
         if suspects.len() == 1 { "s" } else { "" }
     )?;
-    table(arguments, suspects).write_text(out)
+    table(arguments, suspects).write_text(out, arguments.output.depth())
 }
 
 fn table(arguments: &SuspectsArguments, suspects: &[Suspect<'_>]) -> LineTable {

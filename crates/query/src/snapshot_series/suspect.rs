@@ -68,7 +68,7 @@ pub struct Suspect<'a> {
 /// What is listed first among those of the same sureness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SuspectOrder {
-    /// Whose oldest live block is oldest.
+    /// Whose oldest live block is oldest; of similar age, who has grown more.
     Oldest,
     /// Who grows fastest.
     Rate,
@@ -82,6 +82,22 @@ pub fn is_at_end(trigger: SnapshotTrigger) -> bool {
     matches!(trigger, SnapshotTrigger::Exit | SnapshotTrigger::Killed { .. } | SnapshotTrigger::OutOfMemory)
 }
 
+/// Ages that differ by less are similar: what began in the same moment is told apart by its size.
+const SIMILAR_AGE_PERCENT: u128 = 90;
+
+/// Places ages from the oldest on, similar ones together.
+fn eras(mut ages: Vec<u64>) -> impl Fn(u64) -> usize {
+    ages.sort_unstable_by(|one, other| other.cmp(one));
+    let is_next = |oldest: u64, age: u64| u128::from(age) * 100 < u128::from(oldest) * SIMILAR_AGE_PERCENT;
+    let mut oldest: Vec<u64> = Vec::new();
+    for age in ages {
+        if oldest.last().is_none_or(|&oldest| is_next(oldest, age)) {
+            oldest.push(age);
+        }
+    }
+    move |age| oldest.partition_point(|&oldest| is_next(oldest, age))
+}
+
 impl Series {
     /// The lines that grow, by at least so many bytes, sorted.
     #[must_use]
@@ -93,9 +109,12 @@ impl Series {
             .filter_map(|line| self.suspect(line, is_one_recording))
             .filter(|suspect| suspect.trend.growth >= i128::from(min_growth_bytes))
             .collect();
+        let era = eras(suspects.iter().map(|suspect| suspect.last.oldest_age_ns).collect());
         suspects.sort_by(|one, other| {
             let by_order = match order {
-                SuspectOrder::Oldest => other.last.oldest_age_ns.cmp(&one.last.oldest_age_ns),
+                SuspectOrder::Oldest => era(one.last.oldest_age_ns)
+                    .cmp(&era(other.last.oldest_age_ns))
+                    .then(other.trend.growth.cmp(&one.trend.growth)),
                 SuspectOrder::Rate => other.trend.per_hour.total_cmp(&one.trend.per_hour),
                 SuspectOrder::Growth => other.trend.growth.cmp(&one.trend.growth),
             };
@@ -128,6 +147,12 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn similar_ages_stand_together_and_others_do_not() {
+        let era = eras(vec![50, 100, 91, 0, 49, 95, 10]);
+        assert_eq!([100, 95, 91, 50, 49, 10, 0].map(era), [0, 0, 0, 1, 1, 2, 3]);
+    }
 
     fn trend(chance: f64, rising_share: f64, growth: i128) -> Trend {
         Trend { per_hour: 1.0, rising_share, chance, growth }
