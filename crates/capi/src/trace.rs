@@ -132,7 +132,7 @@ pub unsafe extern "C" fn heapr_update(
         // SAFETY: the caller guarantees it.
         let remove_pids = unsafe { pids(remove, remove_count) }?;
         let stacks = Some(crate::properties::stack_events(stack_events)?);
-        let report = session.update(Update { add_pids, remove_pids, stacks, flush: false })?;
+        let report = session.update(Update { add_pids, remove_pids, stacks, ..Update::default() })?;
         match report.failed.into_iter().next() {
             Some((_, failure)) => Err(Failed::of_kind(failure.kind, failure.message)),
             None => Ok(()),

@@ -10,6 +10,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use heapr_session::{Flag, FlagKind, FlagScope, FlagTarget, Flags};
 use serde_json::{Value, json};
 
+use crate::sessions::processes;
+
 /// What is done with the flags.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
@@ -70,9 +72,9 @@ struct Targets {
     /// Control group and those below it, from the hierarchy's root
     #[arg(long, value_name = "PATH")]
     cgroup: Vec<String>,
-    /// A process that runs; the flag ends with it
-    #[arg(long, value_name = "PID", num_args = 1..)]
-    pid: Vec<u32>,
+    /// A process that runs, by its number or its program's name; the flag ends with it
+    #[arg(long, value_name = "PID|NAME", num_args = 1.., value_delimiter = ',')]
+    pid: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -146,19 +148,10 @@ fn change(arguments: &FlagArguments, enable: bool) -> anyhow::Result<ExitCode> {
     }
     let kind = arguments.kind.flag_kind();
     let mut targets = arguments.targets.named();
-    let gone = |flags: &Flags, pid: u32| {
-        let is_it =
-            |flag: &&Flag| matches!(&flag.target, FlagTarget::Pid { pid: other, .. } if *other == pid);
-        flags.all().iter().find(is_it).map(|flag| flag.target.clone())
-    };
     let scope = arguments.place.scope();
-    for &pid in &arguments.targets.pid {
-        match FlagTarget::running(pid) {
-            Ok(target) => targets.push(target),
-            // The flag of a process that has ended can still be taken away.
-            Err(error) if enable => return Err(error.into()),
-            Err(error) => targets.push(gone(&Flags::load(scope)?, pid).ok_or(error)?),
-        }
+    let before = Flags::load(scope)?;
+    for pid in processes::named(&arguments.targets.pid, false)? {
+        targets.push(if enable { FlagTarget::running(pid)? } else { process_target(&before, pid) });
     }
     targets.iter().try_for_each(FlagTarget::check)?;
     let changed = Flags::change(scope, |flags| {
@@ -209,6 +202,7 @@ fn query(arguments: &QueryArguments) -> anyhow::Result<ExitCode> {
         None => vec![FlagKind::Heap, FlagKind::Snapshot],
     };
     let is_kind = |flag: &&Flag| kinds.contains(&flag.kind);
+    let pids = processes::named(&arguments.targets.pid, false)?;
     let mut asked: Vec<(Flag, bool)> = Vec::new();
     for &kind in &kinds {
         for target in arguments.targets.named() {
@@ -217,14 +211,14 @@ fn query(arguments: &QueryArguments) -> anyhow::Result<ExitCode> {
             let is_set = flags.all().contains(&flag);
             asked.push((flag, is_set));
         }
-        for &pid in &arguments.targets.pid {
-            let flag = Flag { kind, target: FlagTarget::running(pid)? };
-            let is_set = flags.all().contains(&flag);
+        for &pid in &pids {
+            let flag = Flag { kind, target: process_target(&flags, pid) };
+            let is_set = flags.in_force().any(|other| *other == flag);
             asked.push((flag, is_set));
         }
     }
     if arguments.targets.is_empty() {
-        asked = flags.all().iter().filter(is_kind).map(|flag| (flag.clone(), true)).collect();
+        asked = flags.in_force().filter(is_kind).map(|flag| (flag.clone(), true)).collect();
     }
     match arguments.place.format {
         Format::Json => {
@@ -249,6 +243,14 @@ fn query(arguments: &QueryArguments) -> anyhow::Result<ExitCode> {
         None => !asked.is_empty() && !asked.iter().any(|(_, is_set)| *is_set),
     };
     Ok(if is_missing { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// The target that a process's flags have: of one that has ended those that were set, if any.
+fn process_target(flags: &Flags, pid: u32) -> FlagTarget {
+    let is_it = |flag: &&Flag| matches!(flag.target, FlagTarget::Pid { pid: other, .. } if other == pid);
+    let ended = || flags.all().iter().find(is_it).map(|flag| flag.target.clone());
+    let target = FlagTarget::running(pid).ok().or_else(ended);
+    target.unwrap_or(FlagTarget::Pid { pid, start_ticks: 0 })
 }
 
 fn describe(flag: &Flag) -> String {

@@ -1,6 +1,7 @@
 //! Sessions in the background: start, update, status, mark, stop, cancel.
 
 mod mark;
+pub(crate) mod processes;
 mod recorder_process;
 mod start;
 mod status;

@@ -9,9 +9,11 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context as _;
 use heapr_session::{
-    Failure, FailureKind, FlaggedTargets, ProgramCommand, SessionName, SessionProperties, StartRequest,
+    Failure, FailureKind, FlagKind, FlaggedTargets, Flags, LoggingMode, ProgramCommand, SessionName,
+    SessionProperties, StartRequest,
 };
 
+use super::processes;
 use super::recorder_process::{Beginning, SUBCOMMAND};
 use crate::run::program::{self, Traceability};
 use crate::run::record_arguments::RecordArguments;
@@ -23,9 +25,12 @@ pub(crate) struct StartArguments {
     /// The session's name: letters, digits and . _ - + @
     #[arg(default_value = SessionName::DEFAULT)]
     name: String,
-    /// Processes to trace
-    #[arg(short, long = "pid", visible_alias = "pids", value_name = "PID", num_args = 1.., value_delimiter = ',')]
-    pids: Vec<u32>,
+    /// Processes to trace, by number or by the name of their program
+    #[arg(short, long = "pid", visible_alias = "pids", value_name = "PID|NAME", num_args = 1.., value_delimiter = ',')]
+    pids: Vec<String>,
+    /// The processes that these have started already, too (those that they start from now on are traced anyhow)
+    #[arg(long, requires = "pids")]
+    tree: bool,
     /// Trace flagged programs when they start (see `heapr config`)
     #[arg(long)]
     flagged: bool,
@@ -56,6 +61,11 @@ pub(crate) struct StartArguments {
 
 pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
     SessionName::new(&arguments.name)?;
+    anyhow::ensure!(
+        arguments.flagged || !arguments.pids.is_empty() || !arguments.program.is_empty(),
+        "nothing to trace: give --pid PID or NAME, a program behind --, or --flagged"
+    );
+    let pids = processes::named(&arguments.pids, arguments.tree)?;
     let here = std::env::current_dir().context("cannot tell the working directory")?;
     let output = arguments
         .output
@@ -76,7 +86,8 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
     };
     let snapshot_rules = arguments.snapshots.rules();
     let flagged = arguments.flagged.then_some(FlaggedTargets { takes_running: arguments.running });
-    let request = StartRequest { properties, program, pids: arguments.pids.clone(), snapshot_rules, flagged };
+    let with_children = arguments.tree;
+    let request = StartRequest { properties, program, pids, with_children, snapshot_rules, flagged };
     let beginning = begin(&request)?;
     if !arguments.quiet {
         eprintln!(
@@ -88,6 +99,9 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
         );
         for remark in beginning.remarks {
             eprintln!("heapr: {remark}");
+        }
+        if request.flagged.is_some() {
+            tell_if_none_is_flagged(&request);
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -122,6 +136,26 @@ fn begin(request: &StartRequest) -> anyhow::Result<Beginning> {
         Ok(_) => serde_json::from_str(&answer).context("the recorder's answer makes no sense")?,
     };
     outcome.map_err(|failure| advice(failure, request))
+}
+
+/// A session without flags waits for some to be set; of the other kind there may be some.
+fn tell_if_none_is_flagged(request: &StartRequest) {
+    let (kind, other, word) = match request.properties.mode {
+        LoggingMode::Snapshot => (FlagKind::Snapshot, FlagKind::Heap, "snapshot"),
+        _ => (FlagKind::Heap, FlagKind::Snapshot, "heap"),
+    };
+    let Ok(flags) = Flags::load_all() else { return };
+    let has = |kind: FlagKind| flags.in_force().any(|flag| flag.kind == kind);
+    if !has(kind) {
+        let others = match (has(other), other) {
+            (false, _) => "",
+            (true, FlagKind::Heap) => "; flags for the heap are for sessions without --mode snapshot",
+            (true, FlagKind::Snapshot) => "; flags for snapshots are for sessions with --mode snapshot",
+        };
+        eprintln!(
+            "heapr: no program is flagged yet: `heapr config enable {word} --name EXE` does it{others}"
+        );
+    }
 }
 
 fn advice(failure: Failure, request: &StartRequest) -> anyhow::Error {

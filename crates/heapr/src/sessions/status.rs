@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use heapr_session::{Answer, Request, SessionClient, SessionName, SessionStatus, sessions};
+use heapr_session::{Answer, ClientError, Request, SessionClient, SessionName, SessionStatus, sessions};
 use serde_json::{Value, json};
 
 use super::status_text;
@@ -72,7 +72,8 @@ pub(super) fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
 
 fn statuses(name: Option<&str>) -> anyhow::Result<Vec<SessionStatus>> {
     if let Some(name) = name {
-        return Ok(vec![ask(&SessionClient::find(&SessionName::new(name)?)?)?]);
+        let found = SessionClient::find(&SessionName::new(name)?);
+        return Ok(vec![ask(&found.map_err(|error| with_traces(error, name))?)?]);
     }
     let mut all = Vec::new();
     let mut silent = Vec::new();
@@ -91,6 +92,23 @@ fn statuses(name: Option<&str>) -> anyhow::Result<Vec<SessionStatus>> {
         eprintln!("heapr: {error:#}");
     }
     reason.map_or(Ok(all), Err)
+}
+
+/// An error with the traces that sessions of that name have left here.
+fn with_traces(error: ClientError, name: &str) -> anyhow::Error {
+    let is_its = |file: &String| {
+        let number =
+            file.strip_prefix(&format!("heapr.{name}.")).and_then(|rest| rest.strip_suffix(".heapr"));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    let entries = std::fs::read_dir(".").into_iter().flatten().flatten();
+    let mut files: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    files.retain(is_its);
+    files.sort();
+    match files.as_slice() {
+        [] => error.into(),
+        files => anyhow::anyhow!("{error}; ended ones have left {}", files.join(", ")),
+    }
 }
 
 fn ask(client: &SessionClient) -> anyhow::Result<SessionStatus> {

@@ -52,37 +52,36 @@ pub(super) fn list(all: &[SessionStatus]) -> String {
 
 /// All that is known of one.
 pub(super) fn whole(status: &SessionStatus) -> String {
-    let mut text = String::new();
-    let mut field = |name: &str, value: String| {
-        let _ = writeln!(text, "  {name:<16}{value}");
-    };
-    field("session", format!("{} ({})", status.name, state(status)));
-    field("mode", status.mode.clone());
-    field("recorder", format!("process {}", status.recorder_pid));
-    field("time", duration(status.duration_ns));
-    field("file", printable(&status.output.to_string_lossy()));
-    field("file size", bytes(status.file_bytes));
-    field("events", count(status.event_count));
-    field("events lost", count(status.events_lost));
-    if status.events_dropped > 0 {
-        field("events dropped", format!("{} (older than the window)", count(status.events_dropped)));
-    }
-    field(
-        "buffers",
-        format!(
-            "{} of {}, {} free, {} at most in use, {} written",
-            count(status.buffer_count),
-            bytes(status.buffer_bytes),
-            count(status.buffers_free),
-            count(status.buffers_claimed_max),
-            count(status.buffers_written)
+    let mut fields: Vec<(&str, String)> = vec![
+        ("session", format!("{} ({})", status.name, state(status))),
+        ("mode", status.mode.clone()),
+        ("recorder", format!("process {}", status.recorder_pid)),
+        ("time", duration(status.duration_ns)),
+        ("file", printable(&status.output.to_string_lossy())),
+        ("file size", bytes(status.file_bytes)),
+        ("events", count(status.event_count)),
+        ("events lost", count(status.events_lost)),
+        (
+            "buffers",
+            format!(
+                "{} of {}, {} free, {} at most in use, {} written",
+                count(status.buffer_count),
+                bytes(status.buffer_bytes),
+                count(status.buffers_free),
+                count(status.buffers_claimed_max),
+                count(status.buffers_written)
+            ),
         ),
-    );
-    field("waits", plural(status.wait_count, "wait"));
-    field("live", format!("{} in {}", bytes(status.live_bytes), plural(status.live_count, "block")));
-    field("peak", format!("{} at {}", bytes(status.peak_bytes), duration(status.peak_time_ns)));
-    field("stacks", if status.stacks.is_empty() { "none".to_owned() } else { status.stacks.clone() });
-    field("markers", count(status.marker_count));
+        ("waits", plural(status.wait_count, "wait")),
+        ("live", format!("{} in {}", bytes(status.live_bytes), plural(status.live_count, "block"))),
+        ("peak", format!("{} at {}", bytes(status.peak_bytes), duration(status.peak_time_ns))),
+        ("stacks", if status.stacks.is_empty() { "none".to_owned() } else { status.stacks.clone() }),
+        ("markers", count(status.marker_count)),
+    ];
+    if status.events_dropped > 0 {
+        let dropped = format!("{} (older than the window)", count(status.events_dropped));
+        fields.push(("events dropped", dropped));
+    }
     for (name, number) in [
         ("stacks lost", status.stacks_lost),
         ("events late", status.events_late),
@@ -90,18 +89,25 @@ pub(super) fn whole(status: &SessionStatus) -> String {
         ("processes refused", status.processes_refused),
     ] {
         if number > 0 {
-            field(name, count(number));
+            fields.push((name, count(number)));
         }
     }
     if let Some(error) = &status.write_error {
-        field("WRITE ERROR", error.clone());
+        fields.push(("WRITE ERROR", printable(error)));
     }
-    let processes = format!("{} of {} alive", count(status.live_process_count), count(status.process_count));
-    field("processes", processes);
-    text.push_str(&processes_of(status));
     if let Some(method) = &status.flag_watch {
-        let _ = writeln!(text, "  {:<16}{}", "flagged programs", printable(method));
+        fields.push(("flagged programs", printable(method)));
     }
+    let mut processes =
+        format!("{} of {} alive", count(status.live_process_count), count(status.process_count));
+    if has_ended(status) {
+        let _ = write!(processes, "; `heapr stop {}` completes the file", status.name);
+    }
+    fields.push(("processes", processes));
+    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let line = |(name, value): &(&str, String)| format!("  {name:<width$}  {value}\n");
+    let mut text: String = fields.iter().map(line).collect();
+    text.push_str(&processes_of(status));
     for remark in &status.remarks {
         let _ = writeln!(text, "  {}", printable(remark));
     }
@@ -151,10 +157,16 @@ fn program(process: &ProcessStatus) -> String {
 
 fn state(status: &SessionStatus) -> &'static str {
     match status.state {
+        SessionState::Recording if has_ended(status) => "its processes have ended",
         SessionState::Recording => "recording",
         SessionState::Full => "full: recording has ended",
         _ => "unknown",
     }
+}
+
+/// Whether nothing is left to record, and nothing will come.
+fn has_ended(status: &SessionStatus) -> bool {
+    status.process_count > 0 && status.live_process_count == 0 && status.flag_watch.is_none()
 }
 
 fn lines(table: &Table) -> String {

@@ -4,17 +4,22 @@ use std::process::ExitCode;
 
 use heapr_session::{Answer, Request, StackEvents, Update};
 
+use super::processes;
+
 /// Arguments of `heapr update`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct UpdateArguments {
     /// The session, if several run
     name: Option<String>,
-    /// Trace these processes too
-    #[arg(long = "add-pid", value_name = "PID", num_args = 1.., value_delimiter = ',')]
-    add_pids: Vec<u32>,
+    /// Trace these processes too, by number or by the name of their program
+    #[arg(long = "add-pid", value_name = "PID|NAME", num_args = 1.., value_delimiter = ',')]
+    add_pids: Vec<String>,
+    /// With --add-pid: the processes that these have started already, too
+    #[arg(long, requires = "add_pids")]
+    tree: bool,
     /// Let go of these processes: they run on as they were before
-    #[arg(long = "remove-pid", value_name = "PID", num_args = 1.., value_delimiter = ',')]
-    remove_pids: Vec<u32>,
+    #[arg(long = "remove-pid", value_name = "PID|NAME", num_args = 1.., value_delimiter = ',')]
+    remove_pids: Vec<String>,
     /// Which events carry stacks from now on: some of create,alloc,realloc,free,destroy, or none
     #[arg(long, value_name = "EVENTS", value_parser = parse_stacks)]
     stacks: Option<StackEvents>,
@@ -28,8 +33,10 @@ fn parse_stacks(text: &str) -> Result<StackEvents, String> {
 }
 
 pub(super) fn run(arguments: UpdateArguments) -> anyhow::Result<ExitCode> {
-    let UpdateArguments { name, add_pids, remove_pids, stacks, flush } = arguments;
-    let update = Update { add_pids, remove_pids, stacks, flush };
+    let UpdateArguments { name, add_pids, tree, remove_pids, stacks, flush } = arguments;
+    let add_pids = processes::named(&add_pids, tree)?;
+    let remove_pids = processes::named(&remove_pids, false)?;
+    let update = Update { add_pids, remove_pids, with_children: tree, stacks, flush };
     anyhow::ensure!(
         update != Update::default(),
         "nothing to change: give --add-pid, --remove-pid, --stacks or --flush"

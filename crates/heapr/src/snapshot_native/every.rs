@@ -9,20 +9,24 @@ use heapr_session::Request;
 use super::watchers;
 use crate::report::quantity::duration;
 use crate::snapshot_take::parse_interval;
+use crate::processes;
 
 /// Arguments of `heapr snapshot every` for native heaps.
 #[derive(Debug, clap::Args)]
 pub(crate) struct EveryArguments {
     /// Seconds (or `5m`, `1h`) between two snapshots, then the processes; with --off only processes, or none for all
-    #[arg(value_name = "SECONDS PID…")]
+    #[arg(value_name = "SECONDS PID|NAME…")]
     words: Vec<String>,
+    /// The processes that these have started, too
+    #[arg(long)]
+    tree: bool,
     /// Of the native heap, also where a process runs JavaScript
     #[arg(long)]
     native: bool,
     /// Take no more
     #[arg(long)]
     off: bool,
-    /// File for processes that no session records yet [default: heapr.PID.heapr]
+    /// File for processes that no session records yet [default: heapr.PID.heapr, or heapr.PID.2.heapr and so on]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Overwrite an existing file
@@ -36,16 +40,20 @@ pub(crate) struct EveryArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &EveryArguments) -> anyhow::Result<ExitCode> {
     if arguments.off {
-        return off(&pids_of(&arguments.words)?);
+        return off(&processes::named_with_children(&arguments.words, arguments.tree)?);
     }
-    let Some((interval, pids)) = arguments.words.split_first() else {
+    let Some((interval, names)) = arguments.words.split_first() else {
         bail!("no interval given: heapr snapshot every SECONDS PID…")
     };
-    ensure!(!pids.is_empty(), "no process given: heapr snapshot every {interval} PID…");
+    ensure!(!names.is_empty(), "no process given: heapr snapshot every {interval} PID…");
     let interval = parse_interval(interval)?;
     let interval_ms = interval.as_millis() as u64;
     let shown = duration(interval.as_nanos() as u64);
-    let (watched, unwatched) = watchers::find(&pids_of(pids)?);
+    let pids = processes::named_with_children(names, arguments.tree)?;
+    let (watched, unwatched) = watchers::find(&pids);
+    if let Some(remark) = processes::children_left_out(&pids).filter(|_| !arguments.quiet) {
+        eprintln!("heapr: {remark}");
+    }
     for watcher in watched {
         let request = Request::SnapshotEvery { interval_ms: Some(interval_ms), pids: watcher.pids.clone() };
         watcher.client.ask(request)?;
@@ -53,8 +61,10 @@ pub(crate) fn run(arguments: &EveryArguments) -> anyhow::Result<ExitCode> {
             println!("session {} takes one of {} every {shown}", watcher.client.name(), words(&watcher.pids));
         }
     }
-    let Some(first) = unwatched.first() else { return Ok(ExitCode::SUCCESS) };
-    let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("heapr.{first}.heapr")));
+    if unwatched.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let output = watchers::output(arguments.output.as_deref(), &unwatched, arguments.force);
     let mut more = vec!["--snapshot-every".to_owned(), format!("{interval_ms}ms")];
     more.extend(arguments.force.then(|| "--force".to_owned()));
     let client = watchers::start(&unwatched, &output, &more)?;
@@ -86,10 +96,6 @@ fn off(pids: &[u32]) -> anyhow::Result<ExitCode> {
         bail!("no session records {}", words(&unwatched));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn pids_of(words: &[String]) -> anyhow::Result<Vec<u32>> {
-    words.iter().map(|word| word.parse().with_context(|| format!("{word:?} is no process id"))).collect()
 }
 
 fn words(pids: &[u32]) -> String {

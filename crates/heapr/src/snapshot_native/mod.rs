@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use heapr_inspector::{Process, Runtime};
 
-use crate::report::quantity::parse_seconds;
+use crate::sessions::processes;
 
 pub(crate) use summary::{snapshot_json, why};
 
@@ -75,10 +75,12 @@ pub(crate) fn run_if_native(words: &[OsString]) -> Option<anyhow::Result<ExitCod
 }
 
 /// Options that taking snapshots of native heaps has; any other is one of JavaScript's.
-const TAKING_OPTIONS: [&str; 14] = [
+const TAKING_OPTIONS: [&str; 15] = [
     "--native", "--name", "--keep", "--off", "--output", "-o", "--force", "-f", "--format", "--quiet", "-q",
-    "--help", "-h", "--",
+    "--tree", "--help", "-h", "--",
 ];
+/// Those of them whose value may be the next word.
+const WITH_VALUES: [&str; 4] = ["--name", "--output", "-o", "--format"];
 
 /// The commands, for tests of all options.
 #[cfg(test)]
@@ -90,7 +92,7 @@ pub(crate) fn command() -> clap::Command {
 fn is_of_native_processes(command: &OsStr, words: &[OsString]) -> bool {
     let has = |option: &str| words.iter().any(|word| word == option);
     // `every --keep N` is JavaScript's, too.
-    if has("--native") || (command == "take" && has("--keep")) || has("--off") {
+    if has("--native") || has("--tree") || (command == "take" && has("--keep")) || has("--off") {
         return true;
     }
     let is_known = |word: &OsString| {
@@ -101,10 +103,19 @@ fn is_of_native_processes(command: &OsStr, words: &[OsString]) -> bool {
     if !words.iter().all(is_known) {
         return false;
     }
-    // The interval stands before the processes; like them it can be read as a time.
-    let times = words.iter().filter_map(|word| word.to_str()).filter(|word| parse_seconds(word).is_ok());
-    let pids = times.skip(usize::from(command == "every")).filter_map(|word| word.parse::<u32>().ok());
-    let mut runtimes = pids.filter_map(|pid| Process::examine(pid).ok()).peekable();
+    let mut named: Vec<String> = Vec::new();
+    let mut is_value = false;
+    for word in words {
+        if !std::mem::replace(&mut is_value, WITH_VALUES.iter().any(|option| word == option))
+            && !word.as_encoded_bytes().starts_with(b"-")
+        {
+            named.push(word.to_string_lossy().into_owned());
+        }
+    }
+    let is_interval_first = command == "every";
+    let names = named.iter().skip(usize::from(is_interval_first));
+    let pids = names.filter_map(|name| processes::named(std::slice::from_ref(name), has("--tree")).ok());
+    let mut runtimes = pids.flatten().filter_map(|pid| Process::examine(pid).ok()).peekable();
     // What JavaScript a program of unknown make runs, its inspector would tell: native heaps are the common case.
     runtimes.peek().is_some() && runtimes.all(|process| process.runtime == Runtime::Unknown)
 }

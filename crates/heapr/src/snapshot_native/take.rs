@@ -11,13 +11,17 @@ use serde_json::{Value, json};
 use super::watchers;
 use crate::commands::report::Format;
 use crate::report::quantity::{bytes, duration, plural};
+use crate::sessions::processes;
 
 /// Arguments of `heapr snapshot take` for native heaps.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TakeArguments {
-    /// Processes
-    #[arg(value_name = "PID", required = true)]
-    pids: Vec<u32>,
+    /// Processes, by number or by the name of their program
+    #[arg(value_name = "PID|NAME", required = true)]
+    pids: Vec<String>,
+    /// The processes that these have started, too
+    #[arg(long)]
+    tree: bool,
     /// Of the native heap, also where the process runs JavaScript
     #[arg(long)]
     native: bool,
@@ -28,7 +32,7 @@ pub(crate) struct TakeArguments {
     /// stacks
     #[arg(long)]
     keep: bool,
-    /// File for processes that no session records yet [default: heapr.PID.heapr]
+    /// File for processes that no session records yet [default: heapr.PID.heapr, or heapr.PID.2.heapr and so on]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Overwrite an existing file
@@ -44,7 +48,8 @@ pub(crate) struct TakeArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &TakeArguments) -> anyhow::Result<ExitCode> {
-    let (watched, unwatched) = watchers::find(&arguments.pids);
+    let pids = processes::named_with_children(&arguments.pids, arguments.tree)?;
+    let (watched, unwatched) = watchers::find(&pids);
     let mut taken = Vec::new();
     let mut status = ExitCode::SUCCESS;
     let mut note =
@@ -65,16 +70,24 @@ pub(crate) fn run(arguments: &TakeArguments) -> anyhow::Result<ExitCode> {
         let outcome = ask(&watcher.client, &arguments.name, &watcher.pids);
         note(outcome, &watcher.pids, Some(watcher.client.name().to_string()));
     }
-    for pid in unwatched {
-        let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("heapr.{pid}.heapr")));
+    // One file each, or all in the one that is named.
+    let groups: Vec<&[u32]> = match arguments.output {
+        Some(_) if !unwatched.is_empty() => vec![&unwatched],
+        _ => unwatched.chunks(1).collect(),
+    };
+    for group in groups {
+        let output = watchers::output(arguments.output.as_deref(), group, arguments.force);
         if arguments.keep {
             let more = if arguments.force { vec!["--force".to_owned()] } else { Vec::new() };
-            let client = watchers::start(&[pid], &output, &more);
+            let client = watchers::start(group, &output, &more);
             let session = client.as_ref().ok().map(|client| client.name().to_string());
-            note(client.and_then(|client| ask(&client, &arguments.name, &[pid])), &[pid], session);
+            note(client.and_then(|client| ask(&client, &arguments.name, group)), group, session);
         } else {
-            note(attach(pid, &output, arguments), &[pid], None);
+            note(attach(group, &output, arguments), group, None);
         }
+    }
+    if let Some(remark) = processes::children_left_out(&pids).filter(|_| !arguments.quiet) {
+        eprintln!("heapr: {remark}");
     }
     if arguments.format == Format::Json {
         println!("{:#}", json!({ "schema": "heapr.native-snapshot-take/1", "snapshots": taken }));
@@ -90,15 +103,15 @@ fn ask(client: &heapr_session::SessionClient, name: &str, pids: &[u32]) -> anyho
 }
 
 /// Attaches, takes one and detaches.
-fn attach(pid: u32, output: &Path, arguments: &TakeArguments) -> anyhow::Result<SnapshotTaken> {
+fn attach(pids: &[u32], output: &Path, arguments: &TakeArguments) -> anyhow::Result<SnapshotTaken> {
     let mut properties = SessionProperties::new(output.to_owned());
-    properties.name = watchers::session_name(&[pid]);
+    properties.name = watchers::session_name(pids);
     properties.mode = LoggingMode::Snapshot;
     properties.overwrite = arguments.force;
     let mut request = StartRequest::new(properties);
-    request.pids = vec![pid];
+    request.pids = pids.to_vec();
     let mut session = HeapTrace::start_request(request)?;
-    match session.snapshot(&arguments.name, &[pid]) {
+    match session.snapshot(&arguments.name, pids) {
         Ok(snapshot) => {
             session.stop()?;
             Ok(snapshot)

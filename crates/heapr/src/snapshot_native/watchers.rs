@@ -1,5 +1,7 @@
 //! Which session records which process.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context as _, bail};
 use heapr_session::{Answer, Request, SessionClient, SessionName, sessions};
 
@@ -34,11 +36,7 @@ pub(super) fn all() -> impl Iterator<Item = SessionClient> {
 }
 
 /// Starts a session in the background that keeps the live heap of these processes, and finds it.
-pub(super) fn start(
-    pids: &[u32],
-    output: &std::path::Path,
-    more: &[String],
-) -> anyhow::Result<SessionClient> {
+pub(super) fn start(pids: &[u32], output: &Path, more: &[String]) -> anyhow::Result<SessionClient> {
     let name = session_name(pids);
     let program = std::env::current_exe().context("cannot find heapr's own file")?;
     let mut command = std::process::Command::new(program);
@@ -52,7 +50,31 @@ pub(super) fn start(
     Ok(SessionClient::find(&name)?)
 }
 
-/// `snapshot-1234`, after the first process.
+/// `snapshot-1234`, after the first process; with a number behind it where that name is taken.
 pub(super) fn session_name(pids: &[u32]) -> String {
-    format!("snapshot-{}", pids.first().copied().unwrap_or_default())
+    let taken: Vec<String> = sessions().into_iter().map(|entry| entry.name).collect();
+    let base = format!("snapshot-{}", pids.first().copied().unwrap_or_default());
+    free_name(
+        |number| format!("{base}{}", number.map(|number| format!("-{number}")).unwrap_or_default()),
+        |name| taken.contains(name),
+    )
+}
+
+/// Where the snapshots of processes go that no session records: what is asked for, else `heapr.PID.heapr`, with a number in it where
+/// such a file is there already and may not be overwritten.
+pub(super) fn output(asked: Option<&Path>, pids: &[u32], may_overwrite: bool) -> PathBuf {
+    if let Some(asked) = asked {
+        return asked.to_owned();
+    }
+    let pid = pids.first().copied().unwrap_or_default();
+    let name = |number: Option<u32>| {
+        format!("heapr.{pid}{}.heapr", number.map(|number| format!(".{number}")).unwrap_or_default())
+    };
+    free_name(name, |name| !may_overwrite && Path::new(name).symlink_metadata().is_ok()).into()
+}
+
+/// The first name that is not taken: without a number, then with 2 and so on.
+fn free_name(name: impl Fn(Option<u32>) -> String, is_taken: impl Fn(&String) -> bool) -> String {
+    let numbers = std::iter::once(None).chain((2..).map(Some));
+    numbers.map(name).find(|name| !is_taken(name)).unwrap_or_default()
 }

@@ -14,6 +14,7 @@ use super::file_name::Destination;
 use super::hold::Held;
 use super::interrupt;
 use crate::report::quantity;
+use crate::sessions::processes;
 
 /// Arguments of `heapr snapshot every`.
 #[derive(Debug, clap::Args)]
@@ -21,9 +22,9 @@ pub(crate) struct EveryArguments {
     /// Seconds (or `5m`, `1h`) between two snapshots, or two looks at the size of the heap
     #[arg(value_name = "SECONDS", value_parser = parse_interval)]
     interval: Duration,
-    /// Processes
-    #[arg(value_name = "PID", required = true)]
-    pids: Vec<u32>,
+    /// Processes, by number or by the name of their program
+    #[arg(value_name = "PID|NAME", required = true)]
+    pids: Vec<String>,
     /// Take one only when the heap in use has passed this size, and again when it has been below it
     #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes)]
     at_heap: Option<u64>,
@@ -63,7 +64,8 @@ struct Watched {
 pub(crate) fn run(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
     let is_cancelled = interrupt::watch()?;
     let destination = Destination::new(arguments.output.as_deref(), false, false)?;
-    let keeps_session = !arguments.close_between && arguments.pids.len() == 1;
+    let pids = processes::named(&arguments.pids, false)?;
+    let keeps_session = !arguments.close_between && pids.len() == 1;
     let watch = |&pid: &u32| Watched {
         held: Held::new(pid, keeps_session),
         rounds: 0,
@@ -71,7 +73,7 @@ pub(crate) fn run(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
         is_above: false,
         has_ended: false,
     };
-    let mut all: Vec<Watched> = arguments.pids.iter().map(watch).collect();
+    let mut all: Vec<Watched> = pids.iter().map(watch).collect();
     let period = arguments.interval;
     let mut next = Instant::now();
     let mut has_failed = false;

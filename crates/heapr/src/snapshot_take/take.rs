@@ -14,13 +14,14 @@ use super::capture::CaptureArguments;
 use super::file_name::{Destination, latest_of};
 use super::hold::Held;
 use super::{by_signal, interrupt, prepared};
+use crate::sessions::processes;
 
 /// Arguments of `heapr snapshot take`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TakeArguments {
-    /// Processes
-    #[arg(value_name = "PID", required = true)]
-    pids: Vec<u32>,
+    /// Processes, by number or by the name of their program
+    #[arg(value_name = "PID|NAME", required = true)]
+    pids: Vec<String>,
     /// Write to this file, or into this directory under names like Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot
     #[arg(short, long, value_name = "FILE|DIRECTORY")]
     output: Option<PathBuf>,
@@ -55,11 +56,12 @@ fn parse_signal(name: &str) -> Result<SnapshotSignal, String> {
 /// Runs the command.
 pub(crate) fn run(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
     let is_cancelled = interrupt::watch()?;
-    let is_for_one = arguments.pids.len() == 1 && !arguments.capture.has_workers() && !arguments.again;
+    let pids = processes::named(&arguments.pids, false)?;
+    let is_for_one = pids.len() == 1 && !arguments.capture.has_workers() && !arguments.again;
     let destination = Destination::new(arguments.output.as_deref(), arguments.overwrite, is_for_one)?;
     let mut written = Vec::new();
     let mut status = ExitCode::SUCCESS;
-    for &pid in &arguments.pids {
+    for pid in pids {
         if is_cancelled.load(Ordering::Relaxed) {
             break;
         }

@@ -10,3 +10,4 @@ mod native_snapshots;
 mod out_of_memory;
 mod refusals;
 mod stage;
+mod targets;

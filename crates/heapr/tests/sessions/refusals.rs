@@ -103,7 +103,7 @@ fn a_runtime_directory_that_is_not_this_users_alone_is_not_used() {
     // A link in place of the folder of sockets leads elsewhere: nothing is written there.
     fs::create_dir(stage.path("elsewhere")).unwrap();
     symlink(stage.path("elsewhere"), stage.path("heapr")).unwrap();
-    stage.heapr(&["start", "a", "-o", "a.heapr"]).fails_with(&["symbolic link", "RUNTIME_DIR"]);
+    stage.start_steady("a", &["-o", "a.heapr"]).fails_with(&["symbolic link", "RUNTIME_DIR"]);
     assert_eq!(fs::read_dir(stage.path("elsewhere")).unwrap().count(), 0);
 }
 

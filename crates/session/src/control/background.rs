@@ -22,6 +22,9 @@ pub struct StartRequest {
     pub program: Option<ProgramCommand>,
     /// Processes to attach to.
     pub pids: Vec<u32>,
+    /// And to those that they have started already.
+    #[serde(default)]
+    pub with_children: bool,
     /// When snapshots are taken without being asked for.
     pub snapshot_rules: Vec<SnapshotRule>,
     /// Whether flagged programs are traced when they start.
@@ -40,7 +43,14 @@ impl StartRequest {
     /// A session without targets.
     #[must_use]
     pub fn new(properties: SessionProperties) -> Self {
-        Self { properties, program: None, pids: Vec::new(), snapshot_rules: Vec::new(), flagged: None }
+        Self {
+            properties,
+            program: None,
+            pids: Vec::new(),
+            with_children: false,
+            snapshot_rules: Vec::new(),
+            flagged: None,
+        }
     }
 }
 
@@ -70,14 +80,14 @@ impl BackgroundSession {
     /// # Errors
     /// What failed; see [`Error::kind`].
     pub fn begin(request: StartRequest) -> Result<Self, Error> {
-        let StartRequest { properties, program, pids, snapshot_rules, flagged } = request;
+        let StartRequest { properties, program, pids, with_children, snapshot_rules, flagged } = request;
         let name = SessionName::new(&properties.name)?;
         properties.check()?;
         let claim = NameClaim::new(&name)?;
         let output = properties.output.clone();
         let mut session = Session::start(properties)?;
         snapshot_rules.into_iter().for_each(|rule| session.add_snapshot_rule(rule));
-        Self::begin_with(session, claim, program, &pids, flagged).inspect_err(|_| {
+        Self::begin_with(session, claim, program, (&pids, with_children), flagged).inspect_err(|_| {
             let _ = std::fs::remove_file(&output);
         })
     }
@@ -86,7 +96,7 @@ impl BackgroundSession {
         session: Session,
         claim: NameClaim,
         program: Option<ProgramCommand>,
-        pids: &[u32],
+        (pids, with_children): (&[u32], bool),
         flagged: Option<FlaggedTargets>,
     ) -> Result<Self, Error> {
         let (orders, receiver) = mpsc::channel();
@@ -95,9 +105,9 @@ impl BackgroundSession {
             Listener::start(socket, orders.clone()).map_err(|source| Error::Recorder { source })?;
         let child = program.map(|program| start_program(&session, &program)).transpose()?;
         let mut worker = Worker::new(session, receiver, child);
-        let remarks = worker.attach_all(pids)?;
+        let mut remarks = worker.attach_all(pids, with_children)?;
         if let Some(flagged) = flagged {
-            worker.watch_flags(flagged);
+            remarks.extend(worker.watch_flags(flagged));
         }
         Ok(Self { worker, listener, claim, orders, remarks })
     }

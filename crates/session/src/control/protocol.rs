@@ -53,6 +53,9 @@ pub struct Update {
     pub add_pids: Vec<u32>,
     /// Processes to detach from.
     pub remove_pids: Vec<u32>,
+    /// Attach to those too that the processes attached to have started already.
+    #[serde(default)]
+    pub with_children: bool,
     /// Which events carry stacks from now on.
     pub stacks: Option<StackEvents>,
     /// Bring the file to a state that can be read now.

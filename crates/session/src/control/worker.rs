@@ -14,10 +14,11 @@ use heapr_inject::AttachReport;
 use crate::control::background::FlaggedTargets;
 use crate::control::{Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport};
 use crate::flags::flagged::Flagged;
+use crate::recorder::process_tree::descendants;
 use crate::recorder::target_thread::{Done, Job, TargetThread};
 use crate::{
-    Error, FlagKind, InjectError, LoggingMode, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus, SessionSummary,
-    SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,
+    Error, FlagKind, InjectError, LoggingMode, ProcessFacts, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus,
+    SessionSummary, SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,
 };
 use updates::PendingUpdate;
 
@@ -99,7 +100,7 @@ impl Worker {
     ///
     /// # Errors
     /// The first that fails; those before it are let go again.
-    pub(crate) fn attach_all(&mut self, pids: &[u32]) -> Result<Vec<String>, Error> {
+    pub(crate) fn attach_all(&mut self, pids: &[u32], with_children: bool) -> Result<Vec<String>, Error> {
         let mut remarks = Vec::new();
         for &pid in pids {
             match self.attach(pid) {
@@ -110,7 +111,27 @@ impl Worker {
                 }
             }
         }
+        // What they start from now on is traced anyhow.
+        for &pid in pids {
+            let children = self.children_of(pid);
+            if with_children {
+                for child in children {
+                    let outcome = self.attach(child);
+                    remarks.push(child_remark(pid, child, outcome));
+                }
+            } else if let Some(remark) = children_remark(pid, &children) {
+                remarks.push(remark);
+            }
+        }
         Ok(remarks)
+    }
+
+    /// Processes below `pid` that are not recorded here.
+    fn children_of(&mut self, pid: u32) -> Vec<u32> {
+        self.session.step_now();
+        let mut children = descendants(pid);
+        children.retain(|&child| !self.session.recorder().records(child));
+        children
     }
 
     /// See [`Session::use_spare_time`].
@@ -118,13 +139,20 @@ impl Worker {
         self.session.use_spare_time();
     }
 
-    /// From now on attaches to flagged programs when they start.
-    pub(crate) fn watch_flags(&mut self, flagged: FlaggedTargets) {
+    /// From now on attaches to flagged programs when they start. Those that are to be traced and run already are traced when this
+    /// returns; gives what there is to say about them.
+    pub(crate) fn watch_flags(&mut self, flagged: FlaggedTargets) -> Vec<String> {
         let kind = match self.session.properties().mode {
             LoggingMode::Snapshot => FlagKind::Snapshot,
             _ => FlagKind::Heap,
         };
         self.flagged = Some(Flagged::watch(kind, flagged, self.session.preload()));
+        self.attach_flagged();
+        while self.targets.as_ref().is_some_and(TargetThread::is_busy) {
+            self.session.step();
+            self.take_done();
+        }
+        self.remarks.iter().cloned().collect()
     }
 
     fn attach_flagged(&mut self) {
@@ -225,12 +253,18 @@ impl Worker {
             (Purpose::Flagged, Ok(remark)) => {
                 self.remark(format!("process {pid} is flagged and traced: {remark}"));
             }
-            (Purpose::Flagged, Err(Error::Inject { source: InjectError::AlreadyAttached { .. } })) => {}
+            // It has come by another way meanwhile.
+            (Purpose::Flagged, Err(Error::Inject { source: InjectError::AlreadyAttached { .. } }))
+                if self.session.recorder().records(pid) => {}
             (Purpose::Flagged, Err(error)) => self.remark(format!("process {pid} is flagged: {error}")),
             (Purpose::Update(number), outcome) => {
+                let children = if is_attach && outcome.is_ok() { self.children_of(pid) } else { Vec::new() };
+                let children = self.update_children(number, pid, children);
                 let Some(update) = self.updates.get_mut(&number) else { return };
                 match outcome {
-                    Ok(remark) if is_attach => update.report.attached.push((pid, remark)),
+                    Ok(remark) if is_attach => {
+                        update.report.attached.push((pid, [remark, children].concat()));
+                    }
                     Ok(_) => update.report.detached.push(pid),
                     Err(error) => update.report.failed.push((pid, Failure::from(&error))),
                 }
@@ -428,6 +462,30 @@ impl Worker {
             write_error: summary.write_error.as_ref().map(ToString::to_string),
         };
         Ended { summary: (!is_cancel).then_some(summary), report, order }
+    }
+}
+
+/// Children named where they are left out.
+const CHILDREN_NAMED_MAX: usize = 5;
+
+/// What there is to say about children that are not traced.
+fn children_remark(pid: u32, children: &[u32]) -> Option<String> {
+    let name = |pid: u32| ProcessFacts::of(pid).map(|facts| facts.name().to_owned()).unwrap_or_default();
+    let named = |&child: &u32| format!("{child} {}", name(child));
+    let mut list: Vec<String> = children.iter().take(CHILDREN_NAMED_MAX).map(named).collect();
+    list.extend((children.len() > CHILDREN_NAMED_MAX).then(|| "…".to_owned()));
+    let what = match children.len() {
+        0 => return None,
+        1 => "a child process that runs and is".to_owned(),
+        count => format!("{count} child processes that run and are"),
+    };
+    Some(format!("process {pid} has {what} not traced ({}): --tree takes them too", list.join(", ")))
+}
+
+fn child_remark(pid: u32, child: u32, outcome: Result<String, Error>) -> String {
+    match outcome {
+        Ok(remark) => format!("process {child}, a child of {pid}, is traced: {remark}"),
+        Err(error) => format!("process {child}, a child of {pid}, is not traced: {error}"),
     }
 }
 

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::flags::FlagError;
+use crate::recorder::process_facts::is_alive;
+use crate::recorder::process_tree::{pids, stat_field};
 
 /// Which processes a flag means.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -54,6 +56,19 @@ pub struct ProcessFacts {
 }
 
 impl ProcessFacts {
+    /// By what people know it: what it was started as, else the file name of its executable.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let name = if self.started_as.is_empty() { executable_name(&self.executable) } else { None };
+        name.unwrap_or(&self.started_as)
+    }
+
+    /// All processes that may be looked at.
+    #[must_use]
+    pub fn of_all() -> Vec<Self> {
+        pids().into_iter().filter_map(Self::of).collect()
+    }
+
     /// Looks at `pid`; `None` if it is gone or may not be looked at.
     #[must_use]
     pub fn of(pid: u32) -> Option<Self> {
@@ -93,26 +108,33 @@ pub(crate) fn control_group(pid: u32) -> Option<String> {
     of("0::").filter(|path| path != "/").or_else(of_systemd).or_else(|| of("0::"))
 }
 
-/// The 22nd field of /proc/PID/stat; the name before it may hold blanks and brackets.
 pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
-    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let behind_name = text.iter().rposition(|byte| *byte == b')')? + 2;
-    let fields = std::str::from_utf8(text.get(behind_name..)?).ok()?;
-    fields.split(' ').nth(19)?.parse().ok()
+    stat_field(pid, 22)?.parse().ok()
 }
 
 impl FlagTarget {
     /// The process `pid`, which runs now.
     ///
     /// # Errors
-    /// There is none.
+    /// There is none, or it has ended, or the number is a thread's.
     pub fn running(pid: u32) -> Result<Self, FlagError> {
-        let start_ticks = start_ticks(pid).ok_or_else(|| FlagError::BadTarget {
-            field: "pid",
-            value: pid.to_string(),
-            reason: "there is no such process",
-        })?;
+        let refused = |reason| FlagError::BadTarget { field: "pid", value: pid.to_string(), reason };
+        let start_ticks = start_ticks(pid).ok_or_else(|| refused("there is no such process"))?;
+        // The kernel shows a thread by its number too, but lists processes only.
+        if !pids().contains(&pid) {
+            return Err(refused("this is a thread: give the process's number"));
+        }
+        if !is_alive(pid) {
+            return Err(refused("the process has ended"));
+        }
         Ok(Self::Pid { pid, start_ticks })
+    }
+
+    /// Whether it means a process that has ended: none will fit again.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Pid { pid, start_ticks: began }
+            if start_ticks(*pid) != Some(*began) || !is_alive(*pid))
     }
 
     /// The option that names this kind of target, and its value.

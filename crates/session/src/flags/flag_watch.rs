@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crate::flags::FlagKind;
 use crate::flags::flag_cache::FlagCache;
 use crate::flags::flag_target::ProcessFacts;
+use crate::recorder::process_tree::pids;
 
 /// Processes are looked at this often: some milliseconds of work for a thousand of them.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -20,6 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct FlagWatch {
     kind: FlagKind,
+    takes_running: bool,
     flags: FlagCache,
     /// Each process and the program that it runs.
     known: HashMap<u32, PathBuf>,
@@ -29,12 +31,17 @@ pub(crate) struct FlagWatch {
 impl FlagWatch {
     /// Watches for flags of one kind. `takes_running`: processes that run already count as new.
     pub(crate) fn new(kind: FlagKind, takes_running: bool) -> Self {
-        let now = Instant::now();
-        let known = if takes_running { HashMap::new() } else { programs() };
-        Self { kind, flags: FlagCache::default(), known, next_look: now }
+        Self {
+            kind,
+            takes_running,
+            flags: FlagCache::default(),
+            known: programs(),
+            next_look: Instant::now(),
+        }
     }
 
-    /// Flagged processes that have started since the last look.
+    /// Flagged processes that have started since the last look; and, where flags have been set since then, those that run already
+    /// and are flagged by their number, or all that are flagged.
     pub(crate) fn started(&mut self) -> Vec<u32> {
         let now = Instant::now();
         if now < self.next_look {
@@ -42,17 +49,24 @@ impl FlagWatch {
         }
         self.next_look = now + LOOK_EVERY;
         let present = programs();
-        let is_new = |(pid, program): &(&u32, &PathBuf)| self.known.get(*pid) != Some(*program);
-        let new: Vec<u32> = present.iter().filter(is_new).map(|(&pid, _)| pid).collect();
-        self.known = present;
-        let me = std::process::id();
-        if new.is_empty() {
-            return new;
+        let known = std::mem::replace(&mut self.known, present);
+        let is_new = |pid: &u32, program: &PathBuf| known.get(pid) != Some(program);
+        let are_flags_new = self.flags.is_changed();
+        let has_new = || self.known.iter().any(|(pid, program)| is_new(pid, program));
+        if !are_flags_new && !has_new() {
+            return Vec::new();
         }
-        let (flags, kind) = (self.flags.current(), self.kind);
-        let is_flagged =
-            |pid: u32| ProcessFacts::of(pid).is_some_and(|facts| flags.matches(&facts) == Some(kind));
-        new.into_iter().filter(|&pid| pid != me && is_flagged(pid)).collect()
+        let (flags, kind, takes_running) = (self.flags.current(), self.kind, self.takes_running);
+        let is_wanted = |&(pid, program): &(&u32, &PathBuf)| {
+            let is_asked = is_new(pid, program) || are_flags_new;
+            let facts = if is_asked { ProcessFacts::of(*pid) } else { None };
+            facts.is_some_and(|facts| {
+                flags.matches(&facts) == Some(kind)
+                    && (is_new(pid, program) || takes_running || flags.names_process(kind, &facts))
+            })
+        };
+        let wanted = self.known.iter().filter(is_wanted).map(|(&pid, _)| pid);
+        wanted.filter(|&pid| pid != std::process::id()).collect()
     }
 
     /// Why the flags could not be read, once.
@@ -63,19 +77,6 @@ impl FlagWatch {
 
 /// The programs that run; the kernel's own threads have none, and others' may not be seen.
 fn programs() -> HashMap<u32, PathBuf> {
-    let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter_map(|pid| Some((pid, fs::read_link(format!("/proc/{pid}/exe")).ok()?))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_starts_later_is_new_unless_running_ones_are_asked_for() {
-        let me = std::process::id();
-        assert!(FlagWatch::new(FlagKind::Heap, false).known.contains_key(&me));
-        assert!(FlagWatch::new(FlagKind::Heap, true).known.is_empty());
-    }
+    let program = |pid| Some((pid, fs::read_link(format!("/proc/{pid}/exe")).ok()?));
+    pids().into_iter().filter_map(program).collect()
 }

@@ -256,6 +256,8 @@ impl Flags {
         let before = flags.clone();
         let outcome = change(&mut flags);
         if flags != before {
+            // What has ended with its process is kept no longer.
+            flags.flags.retain(|flag| !flag.target.is_over());
             flags.save_to(path, mode)?;
         }
         Ok(outcome)
@@ -285,7 +287,19 @@ impl Flags {
         self.flags.len() != count
     }
 
-    /// All flags, sorted.
+    /// Those that can mean a process, sorted: a process's own flag ends with it.
+    pub fn in_force(&self) -> impl Iterator<Item = &Flag> {
+        self.flags.iter().filter(|flag| !flag.target.is_over())
+    }
+
+    /// Whether a process is flagged by its number.
+    #[must_use]
+    pub fn names_process(&self, kind: FlagKind, process: &ProcessFacts) -> bool {
+        let is_by_pid = |flag: &Flag| matches!(flag.target, FlagTarget::Pid { .. });
+        self.flags.iter().any(|flag| flag.kind == kind && is_by_pid(flag) && flag.target.fits(process))
+    }
+
+    /// All flags of the file, sorted.
     #[must_use]
     pub fn all(&self) -> &[Flag] {
         &self.flags

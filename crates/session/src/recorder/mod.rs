@@ -14,6 +14,7 @@ pub(crate) mod own_heaps;
 pub(crate) mod plain;
 pub(crate) mod process_facts;
 pub(crate) mod process_state;
+pub(crate) mod process_tree;
 pub(crate) mod sink;
 pub(crate) mod spare_time;
 pub(crate) mod statistics;

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::Sender;
 
-use super::{Purpose, Worker};
+use super::{Purpose, Worker, children_remark};
 use crate::control::{Answer, Failure, Update, UpdateReport};
 use crate::recorder::target_thread::Job;
 use crate::{Error, InjectError};
@@ -14,6 +14,7 @@ pub(super) struct PendingUpdate {
     pub(super) left_count: usize,
     pub(super) report: UpdateReport,
     flush: bool,
+    with_children: bool,
     answer: Sender<Answer>,
 }
 
@@ -44,13 +45,35 @@ impl Worker {
         }
         self.update_count += 1;
         let number = self.update_count;
-        let pending = PendingUpdate { left_count: jobs.len(), report, flush: update.flush, answer };
+        let pending = PendingUpdate {
+            left_count: jobs.len(),
+            report,
+            flush: update.flush,
+            with_children: update.with_children,
+            answer,
+        };
         let is_done = pending.left_count == 0;
         self.updates.insert(number, pending);
         jobs.into_iter().for_each(|job| self.push(job, Purpose::Update(number)));
         if is_done {
             self.answer_update(number);
         }
+    }
+
+    /// Sees to the processes that one which is attached to had started; gives what there is to say if they are left out.
+    pub(super) fn update_children(&mut self, number: u64, pid: u32, children: Vec<u32>) -> String {
+        let is_at = |pid: u32| self.targets.as_ref().is_some_and(|targets| targets.is_at(pid));
+        let children: Vec<u32> = children.into_iter().filter(|&child| !is_at(child)).collect();
+        let Some(update) = self.updates.get_mut(&number) else { return String::new() };
+        if !update.with_children {
+            return children_remark(pid, &children).map(|remark| format!("; {remark}")).unwrap_or_default();
+        }
+        update.left_count += children.len();
+        for child in children {
+            let preload = self.session.preload();
+            self.push(Job::Attach { pid: child, preload }, Purpose::Update(number));
+        }
+        String::new()
     }
 
     /// All that it asked for is done.

@@ -1,0 +1,98 @@
+//! Processes as people name them: by number, or by the name of their program.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use anyhow::bail;
+use heapr_session::{FlagTarget, ProcessFacts, descendants};
+
+use crate::report::frame_text::printable;
+
+/// Processes listed where a name means several.
+const LISTED_MAX: usize = 20;
+/// Bytes of a command line that tell one process from another.
+const COMMAND_CHARACTERS_MAX: usize = 60;
+
+/// The processes that these words name, each once. `with_children`: a name that several processes have means the one that has
+/// started the others.
+///
+/// # Errors
+/// No process, or several, have such a name.
+pub(crate) fn named(words: &[String], with_children: bool) -> anyhow::Result<Vec<u32>> {
+    let mut pids = Vec::new();
+    for word in words {
+        let pid = one(word, with_children)?;
+        if !pids.contains(&pid) {
+            pids.push(pid);
+        }
+    }
+    Ok(pids)
+}
+
+/// As [`named`]; `with_children`: and those that they have started.
+///
+/// # Errors
+/// As [`named`].
+pub(crate) fn named_with_children(words: &[String], with_children: bool) -> anyhow::Result<Vec<u32>> {
+    let mut pids = named(words, with_children)?;
+    let below: Vec<u32> =
+        if with_children { pids.iter().flat_map(|&pid| descendants(pid)).collect() } else { Vec::new() };
+    below.into_iter().for_each(|pid| {
+        if !pids.contains(&pid) {
+            pids.push(pid);
+        }
+    });
+    Ok(pids)
+}
+
+/// A sentence on the processes that these have started and that are not among them.
+pub(crate) fn children_left_out(pids: &[u32]) -> Option<String> {
+    let children: Vec<u32> =
+        pids.iter().flat_map(|&pid| descendants(pid)).filter(|pid| !pids.contains(pid)).collect();
+    let first = children.first()?;
+    let what = if let [_] = children.as_slice() {
+        format!("a child that runs, {first}, is not in it")
+    } else {
+        format!("{} children that run, {first} and others, are not in it", children.len())
+    };
+    Some(format!("{what}: --tree takes them too"))
+}
+
+fn one(word: &str, with_children: bool) -> anyhow::Result<u32> {
+    if let Ok(pid) = word.parse() {
+        return Ok(pid);
+    }
+    let target = FlagTarget::Name(word.to_owned());
+    target.check()?;
+    let mut found = ProcessFacts::of_all();
+    found.retain(|facts| target.fits(facts) && facts.pid != std::process::id());
+    if with_children && found.len() > 1 {
+        let below: HashSet<u32> = found.iter().flat_map(|facts| descendants(facts.pid)).collect();
+        found.retain(|facts| !below.contains(&facts.pid));
+    }
+    match found.as_slice() {
+        [] => bail!("no process that this user may look at is called {:?}: give its number", word),
+        [facts] => Ok(facts.pid),
+        several => {
+            let mut text = format!("{word} means {} processes; give a number", several.len());
+            if !with_children {
+                text += ", or --tree where one has started the others";
+            }
+            for facts in several.iter().take(LISTED_MAX) {
+                let command = command_line(facts.pid).unwrap_or_else(|| facts.name().to_owned());
+                let _ = write!(text, "\n  {:>7}  {}", facts.pid, printable(&command));
+            }
+            if let Some(more @ 1..) = several.len().checked_sub(LISTED_MAX) {
+                let _ = write!(text, "\n  … and {more} more");
+            }
+            bail!(text)
+        }
+    }
+}
+
+fn command_line(pid: u32) -> Option<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
+    let text: String = text.trim_end().chars().take(COMMAND_CHARACTERS_MAX).collect();
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,77 @@
+//! Who has started whom: the processes below one.
+
+use std::collections::HashSet;
+use std::fs;
+
+use crate::recorder::process_facts::is_alive;
+
+/// The processes that `pid` has started and that live, and those that they have started, parents before children. This process and
+/// those above it are left out: whoever asks in a shell for all that it runs does not mean the asking.
+#[must_use]
+pub fn descendants(pid: u32) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = pids().into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let of = |pid: u32| parents.iter().find(|(child, _)| *child == pid).map(|&(_, parent)| parent);
+    let mut left_out = HashSet::new();
+    let mut above = Some(std::process::id());
+    while let Some(pid) = above.filter(|&pid| left_out.insert(pid)) {
+        above = of(pid);
+    }
+    let mut found = Vec::new();
+    let mut seen = HashSet::from([pid]);
+    let mut generation = vec![pid];
+    while !generation.is_empty() {
+        let is_child = |(child, parent): &&(u32, u32)| generation.contains(parent) && !seen.contains(child);
+        let children: Vec<u32> = parents.iter().filter(is_child).map(|&(child, _)| child).collect();
+        seen.extend(&children);
+        found.extend(children.iter().filter(|pid| !left_out.contains(pid) && is_alive(**pid)));
+        generation = children;
+    }
+    found
+}
+
+/// All processes, as /proc lists them.
+pub(crate) fn pids() -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    stat_field(pid, 4)?.parse().ok()
+}
+
+/// A field of /proc/PID/stat by its number in proc(5), from 3 on; the name before them may hold blanks and brackets.
+pub(crate) fn stat_field(pid: u32, number: usize) -> Option<String> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let behind_name = text.iter().rposition(|byte| *byte == b')')? + 2;
+    let fields = std::str::from_utf8(text.get(behind_name..)?).ok()?;
+    fields.split(' ').nth(number.checked_sub(3)?).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_and_theirs_are_found_and_whoever_asks_is_not() {
+        let script = "sleep 60 & echo; wait";
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", script])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut out = std::io::BufReader::new(shell.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        let below = descendants(shell.id());
+        assert_eq!(below.len(), 1, "{below:?}");
+        let own = descendants(std::process::id());
+        assert!(own.contains(&shell.id()) && own.contains(&below[0]), "{own:?}");
+        let above = descendants(parent(std::process::id()).unwrap());
+        assert!(!above.contains(&std::process::id()), "{above:?}");
+        for pid in [below[0], shell.id()] {
+            std::process::Command::new("kill").arg(pid.to_string()).status().unwrap();
+        }
+        shell.wait().unwrap();
+        assert!(descendants(shell.id()).is_empty());
+    }
+}
