@@ -8,6 +8,7 @@ mod config;
 mod doctor;
 mod export;
 mod info;
+mod processes;
 mod report;
 mod run;
 mod sessions;

@@ -38,6 +38,12 @@ pub enum Error {
         /// How many.
         waiting: usize,
     },
+    /// A process that the session records already.
+    #[error("process {pid} is recorded by this session already")]
+    AlreadyRecorded {
+        /// As asked.
+        pid: u32,
+    },
     /// A process could not be attached to or detached from.
     #[error("{source}")]
     Inject {
@@ -139,6 +145,7 @@ impl Error {
             Self::SessionExists { .. } => FailureKind::AlreadyExists,
             Self::Inject { source } => kind_of_attach(source),
             Self::NotRecorded { .. } => FailureKind::NoSuchProcess,
+            Self::AlreadyRecorded { .. } => FailureKind::NotTraceable,
             Self::RecordingEnded | Self::TooManySnapshots { .. } => FailureKind::Other,
             Self::Session(failure) => failure.kind,
             Self::Recorder { source } if source.raw_os_error() == Some(ENOMEM) => FailureKind::OutOfMemory,

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use heapr_session::{Flag, FlagKind, FlagScope, FlagTarget, Flags};
 use serde_json::{Value, json};
 
-use crate::sessions::processes;
+use crate::processes;
 
 /// What is done with the flags.
 #[derive(Debug, Subcommand)]

@@ -1,7 +1,6 @@
 //! Sessions in the background: start, update, status, mark, stop, cancel.
 
 mod mark;
-pub(crate) mod processes;
 mod recorder_process;
 mod start;
 mod status;
@@ -16,7 +15,7 @@ use heapr_session::{SessionClient, SessionName, sessions};
 
 pub(crate) use mark::MarkArguments;
 pub(crate) use recorder_process::RecorderArguments;
-pub(crate) use start::StartArguments;
+pub(crate) use start::{StartArguments, advice};
 pub(crate) use status::StatusArguments;
 pub(crate) use stop::{CancelArguments, StopArguments};
 pub(crate) use update::UpdateArguments;

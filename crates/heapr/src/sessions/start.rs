@@ -13,8 +13,8 @@ use heapr_session::{
     SessionProperties, StartRequest,
 };
 
-use super::processes;
 use super::recorder_process::{Beginning, SUBCOMMAND};
+use crate::processes;
 use crate::run::program::{self, Traceability};
 use crate::run::record_arguments::RecordArguments;
 use crate::snapshot_native::rule_arguments::SnapshotRuleArguments;
@@ -135,7 +135,7 @@ fn begin(request: &StartRequest) -> anyhow::Result<Beginning> {
         }
         Ok(_) => serde_json::from_str(&answer).context("the recorder's answer makes no sense")?,
     };
-    outcome.map_err(|failure| advice(failure, request))
+    outcome.map_err(|failure| advice(failure, &request.properties))
 }
 
 /// A session without flags waits for some to be set; of the other kind there may be some.
@@ -158,13 +158,17 @@ fn tell_if_none_is_flagged(request: &StartRequest) {
     }
 }
 
-fn advice(failure: Failure, request: &StartRequest) -> anyhow::Error {
-    let output = Path::new(&request.properties.output);
+/// A failure, and what to do where that depends on the file.
+pub(crate) fn advice(failure: Failure, properties: &SessionProperties) -> anyhow::Error {
+    let output = Path::new(&properties.output);
     if failure.kind == FailureKind::Output && output.symlink_metadata().is_ok() {
+        if output.is_dir() && !output.is_symlink() {
+            return anyhow::anyhow!("{} is a directory: name a file with -o", output.display());
+        }
         if output.is_symlink() {
             return anyhow::anyhow!("{} is a symbolic link, and heapr writes through none", output.display());
         }
-        if !request.properties.overwrite {
+        if !properties.overwrite {
             return anyhow::anyhow!(
                 "{} exists: name another file with -o, or overwrite it with -f",
                 output.display()

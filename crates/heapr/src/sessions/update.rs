@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use heapr_session::{Answer, Request, StackEvents, Update};
 
-use super::processes;
+use crate::processes;
 
 /// Arguments of `heapr update`.
 #[derive(Debug, clap::Args)]
@@ -43,11 +43,11 @@ pub(super) fn run(arguments: UpdateArguments) -> anyhow::Result<ExitCode> {
     );
     let answer = super::find(name.as_deref())?.ask(Request::Update(update))?;
     let Answer::Updated(report) = answer else { anyhow::bail!("the session's answer makes no sense") };
-    for (pid, remark) in &report.attached {
-        eprintln!("heapr: process {pid} is traced{}{remark}", if remark.is_empty() { "" } else { ": " });
-    }
     for pid in &report.detached {
         eprintln!("heapr: process {pid} runs on untraced");
+    }
+    for (pid, remark) in &report.attached {
+        eprintln!("heapr: process {pid} is traced{}{remark}", if remark.is_empty() { "" } else { ": " });
     }
     for (_, failure) in &report.failed {
         eprintln!("heapr: {failure}");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{bail, ensure};
 use heapr_session::Request;
 
 use super::watchers;
@@ -53,6 +53,9 @@ pub(crate) fn run(arguments: &EveryArguments) -> anyhow::Result<ExitCode> {
     let (watched, unwatched) = watchers::find(&pids);
     if let Some(remark) = processes::children_left_out(&pids).filter(|_| !arguments.quiet) {
         eprintln!("heapr: {remark}");
+    }
+    if let Some(output) = arguments.output.as_ref().filter(|_| !watched.is_empty() && !arguments.quiet) {
+        watchers::tell_unused(output, &watched);
     }
     for watcher in watched {
         let request = Request::SnapshotEvery { interval_ms: Some(interval_ms), pids: watcher.pids.clone() };

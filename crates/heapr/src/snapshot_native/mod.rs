@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use heapr_inspector::{Process, Runtime};
 
-use crate::sessions::processes;
+use crate::processes;
 
 pub(crate) use summary::{snapshot_json, why};
 

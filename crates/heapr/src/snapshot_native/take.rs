@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use heapr_session::{
-    Answer, HeapTrace, LoggingMode, Request, SessionProperties, SnapshotTaken, StartRequest,
+    Answer, Failure, HeapTrace, LoggingMode, Request, SessionProperties, SnapshotTaken, StartRequest,
 };
 use serde_json::{Value, json};
 
 use super::watchers;
 use crate::commands::report::Format;
+use crate::processes;
 use crate::report::quantity::{bytes, duration, plural};
-use crate::sessions::processes;
+use crate::sessions::advice;
 
 /// Arguments of `heapr snapshot take` for native heaps.
 #[derive(Debug, clap::Args)]
@@ -66,6 +67,9 @@ pub(crate) fn run(arguments: &TakeArguments) -> anyhow::Result<ExitCode> {
                 status = ExitCode::from(2);
             }
         };
+    if let Some(output) = arguments.output.as_ref().filter(|_| !watched.is_empty() && !arguments.quiet) {
+        watchers::tell_unused(output, &watched);
+    }
     for watcher in watched {
         let outcome = ask(&watcher.client, &arguments.name, &watcher.pids);
         note(outcome, &watcher.pids, Some(watcher.client.name().to_string()));
@@ -108,9 +112,10 @@ fn attach(pids: &[u32], output: &Path, arguments: &TakeArguments) -> anyhow::Res
     properties.name = watchers::session_name(pids);
     properties.mode = LoggingMode::Snapshot;
     properties.overwrite = arguments.force;
-    let mut request = StartRequest::new(properties);
+    let mut request = StartRequest::new(properties.clone());
     request.pids = pids.to_vec();
-    let mut session = HeapTrace::start_request(request)?;
+    let mut session =
+        HeapTrace::start_request(request).map_err(|error| advice(Failure::from(&error), &properties))?;
     match session.snapshot(&arguments.name, pids) {
         Ok(snapshot) => {
             session.stop()?;

@@ -29,6 +29,15 @@ pub(super) fn find(pids: &[u32]) -> (Vec<Watcher>, Vec<u32>) {
     (watchers, left)
 }
 
+/// Says that `-o` is not for processes that sessions record: each has a file.
+pub(super) fn tell_unused(output: &Path, watched: &[Watcher]) {
+    for watcher in watched {
+        let pids = watcher.pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let (name, output) = (watcher.client.name(), output.display());
+        eprintln!("heapr: {output} is not for process {pids}: session {name} records it, into its own file");
+    }
+}
+
 /// All sessions that run.
 pub(super) fn all() -> impl Iterator<Item = SessionClient> {
     let names = sessions().into_iter().filter_map(|entry| SessionName::new(&entry.name).ok());

@@ -13,8 +13,8 @@ use super::capture::CaptureArguments;
 use super::file_name::Destination;
 use super::hold::Held;
 use super::interrupt;
+use crate::processes;
 use crate::report::quantity;
-use crate::sessions::processes;
 
 /// Arguments of `heapr snapshot every`.
 #[derive(Debug, clap::Args)]

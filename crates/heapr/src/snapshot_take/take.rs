@@ -14,7 +14,7 @@ use super::capture::CaptureArguments;
 use super::file_name::{Destination, latest_of};
 use super::hold::Held;
 use super::{by_signal, interrupt, prepared};
-use crate::sessions::processes;
+use crate::processes;
 
 /// Arguments of `heapr snapshot take`.
 #[derive(Debug, clap::Args)]

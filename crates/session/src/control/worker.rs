@@ -437,7 +437,7 @@ impl Worker {
     /// Attaches; gives what there is to say about it.
     fn attach(&mut self, pid: u32) -> Result<String, Error> {
         if self.session.recorder().records(pid) {
-            return Err(InjectError::AlreadyAttached { pid }.into());
+            return Err(Error::AlreadyRecorded { pid });
         }
         let report = self.session.attach(pid)?;
         self.attached.push(pid);

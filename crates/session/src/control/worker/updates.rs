@@ -37,7 +37,7 @@ impl Worker {
         }
         for &pid in &update.add_pids {
             if self.session.recorder().records(pid) && !update.remove_pids.contains(&pid) {
-                let error = Error::from(InjectError::AlreadyAttached { pid });
+                let error = Error::AlreadyRecorded { pid };
                 report.failed.push((pid, Failure::from(&error)));
             } else {
                 jobs.push(Job::Attach { pid, preload: self.session.preload() });

@@ -60,7 +60,12 @@ pub(crate) fn children_left_out(pids: &[u32]) -> Option<String> {
 
 fn one(word: &str, with_children: bool) -> anyhow::Result<u32> {
     if let Ok(pid) = word.parse() {
-        return Ok(pid);
+        return match process_of_thread(pid) {
+            Some(process) if process != pid => {
+                bail!("{pid} is a thread of process {process}: give the process's number")
+            }
+            _ => Ok(pid),
+        };
     }
     let target = FlagTarget::Name(word.to_owned());
     target.check()?;
@@ -88,6 +93,12 @@ fn one(word: &str, with_children: bool) -> anyhow::Result<u32> {
             bail!(text)
         }
     }
+}
+
+/// /proc shows a thread by its number too, with the process that it is of.
+fn process_of_thread(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
 fn command_line(pid: u32) -> Option<String> {
