@@ -315,7 +315,9 @@ fn flagged_programs_are_traced_when_they_start_while_a_session_wants_them() {
     std::thread::sleep(Duration::from_millis(50));
     stage.heapr(&["start", "new", "-o", "new.heapr", "--flagged"]).ok();
     let mut late = spawn();
-    let status = stage.wait_for("new", "the flagged program", |status| status["live_process_count"] == 1);
+    let status = stage.wait_for("new", "the flagged program", |status| {
+        status["live_process_count"] == 1 && status["remarks"][0].is_string()
+    });
     assert_eq!(status["processes"][0]["pid"], late.id(), "{status}");
     assert!(status["remarks"][0].as_str().unwrap().contains("is flagged and traced"), "{status}");
     stage.heapr(&["stop", "new", "-q"]).ok();
