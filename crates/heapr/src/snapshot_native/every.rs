@@ -7,9 +7,9 @@ use anyhow::{bail, ensure};
 use heapr_session::Request;
 
 use super::watchers;
+use crate::processes;
 use crate::report::quantity::duration;
 use crate::snapshot_take::parse_interval;
-use crate::processes;
 
 /// Arguments of `heapr snapshot every` for native heaps.
 #[derive(Debug, clap::Args)]
