@@ -3,7 +3,9 @@
 //! Where they were allocated is not known: they share one stack, of one frame, in a module of its own that stands for
 //! "allocated before attach". No program has code at its address.
 
-use heapr_trace::{Action, Event, HeapId, Mapping, Module, StackIndex, StackNode};
+use std::collections::BTreeMap;
+
+use heapr_trace::{Action, Block, Event, HeapId, Mapping, Module, StackIndex, StackNode};
 use heapr_wire::{ADDRESS_MASK, ProcessSlot};
 
 use super::Recorder;
@@ -14,6 +16,9 @@ const MODULE: &str = "allocated before attach";
 /// Its range: in the first page, which no program can map.
 const START_AVMA: u64 = 0x100;
 const END_AVMA: u64 = 0x200;
+
+/// More than an allocator adds to a size: a large block is of whole pages.
+const SPARE_BYTES: u64 = 4096 + 32;
 
 impl Recorder {
     /// Enters blocks (address and size) as allocated now, at the beginning of the process's recording. Returns their number.
@@ -37,21 +42,44 @@ impl Recorder {
                 StackIndex::EMPTY
             }
         };
+        let known = self.known_blocks(place);
+        let mut blocks: BTreeMap<u64, u64> =
+            blocks.map(|(address_avma, bytes)| (address_avma & ADDRESS_MASK, bytes)).collect();
+        let mut event = |action| {
+            self.sink.event(&Event { time_ns, thread, heap: HeapId::MALLOC, action }, process);
+        };
+        for (address_avma, size_bytes) in known {
+            // One of another size is another block.
+            let is_same =
+                |&usable: &u64| (size_bytes..=size_bytes.saturating_add(SPARE_BYTES)).contains(&usable);
+            if blocks.get(&address_avma).is_some_and(is_same) {
+                blocks.remove(&address_avma);
+            } else {
+                let stack = StackIndex::EMPTY;
+                event(Action::Free { address_avma, stack, is_moved_realloc: false });
+            }
+        }
         let mut before = BlocksBefore::default();
         for (address_avma, size_bytes) in blocks {
             before.count += 1;
             before.bytes = before.bytes.saturating_add(size_bytes);
-            let action = Action::Alloc {
-                address_avma: address_avma & ADDRESS_MASK,
-                size_bytes,
-                stack,
-                is_moved_realloc: false,
-            };
-            self.sink.event(&Event { time_ns, thread, heap: HeapId::MALLOC, action }, process);
+            event(Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: false });
         }
         let count = before.count;
         self.processes[place].before = before;
         count
+    }
+
+    /// Blocks (address and size) of a process that was recorded before, in its main heap.
+    fn known_blocks(&mut self, place: usize) -> Vec<(u64, u64)> {
+        let state = &self.processes[place];
+        if !state.is_resumed {
+            return Vec::new();
+        }
+        self.sink.take_pending();
+        let is_its = |block: &Block| block.process == state.index && block.heap == HeapId::MALLOC;
+        let blocks = self.sink.ledger.live_blocks().filter(is_its);
+        blocks.map(|block| (block.address_avma, block.size_bytes)).collect()
     }
 
     /// Notes that it is not known what a process held when it was attached to.

@@ -193,7 +193,8 @@ impl Recorder {
         let process = &mut self.processes[place];
         process.is_done = true;
         let freed_count = process.free_all_blocks(&self.pool);
-        if let Some(entry) = &mut process.entry {
+        let is_superseded = process.is_superseded;
+        if let Some(entry) = process.entry.as_mut().filter(|_| !is_superseded) {
             entry.end_ns.get_or_insert(now_ns);
             let outcome = self.sink.writer.update_process(process.index, entry);
             self.sink.keep(outcome);
@@ -221,7 +222,9 @@ impl Recorder {
         }
         self.process_by_slot.remove(&(process.slot, process.generation));
         process.forget();
-        self.snapshot_at_end_of(place);
+        if !is_superseded {
+            self.snapshot_at_end_of(place);
+        }
         freed_count
     }
 

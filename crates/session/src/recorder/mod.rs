@@ -153,7 +153,7 @@ impl Recorder {
 
     /// Images seen so far.
     pub(crate) fn process_count(&self) -> usize {
-        self.processes.len()
+        self.processes.iter().filter(|process| !process.is_superseded).count()
     }
 
     /// Whether a process belongs to the session and lives.
@@ -182,7 +182,7 @@ impl Recorder {
             *bytes = bytes.saturating_add(totals.outstanding_bytes);
         }
         let alive = self.processes.iter().rev().filter(|process| !process.has_ended);
-        let ended = self.processes.iter().rev().filter(|process| process.has_ended);
+        let ended = self.processes.iter().rev().filter(|process| process.has_ended && !process.is_superseded);
         let status = |process: &ProcessState| {
             let slot = self.pool.process_slot(process.slot);
             let slot =

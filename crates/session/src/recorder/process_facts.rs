@@ -51,6 +51,17 @@ pub(crate) fn outer_tid(pid: u32, inner_tid: u32) -> Option<u32> {
     })
 }
 
+/// What tells a process that runs a program from all others: when it was started, and where its first stack begins, which an exec
+/// changes.
+pub(crate) fn image(pid: u32) -> Option<[u64; 2]> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // `pid (name) state …`: the name may hold anything. Fields 22 and 28.
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    Some([fields.nth(19)?.parse().ok()?, fields.nth(5)?.parse().ok()?])
+}
+
 /// Path of the executable; empty if it cannot be read.
 pub(crate) fn executable(pid: u32) -> String {
     fs::read_link(format!("/proc/{pid}/exe"))

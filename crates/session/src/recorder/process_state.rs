@@ -31,6 +31,12 @@ pub(crate) struct ProcessState {
     pub(crate) has_gone_on: bool,
     /// The agent was loaded while it ran.
     pub(crate) was_attached: bool,
+    /// See [`super::process_facts::image`]; of one that was attached to.
+    pub(crate) image: Option<[u64; 2]>,
+    /// It was recorded before, was let go, and is recorded again: the entries in the file are the same.
+    pub(crate) is_resumed: bool,
+    /// It was let go, and is recorded again by another state: nothing is to be said of its end here.
+    pub(crate) is_superseded: bool,
     /// What it held then.
     pub(crate) before: BlocksBefore,
     /// Told dead by the kernel.
@@ -112,6 +118,9 @@ impl ProcessState {
             is_elsewhere: false,
             has_gone_on: false,
             was_attached: false,
+            image: None,
+            is_resumed: false,
+            is_superseded: false,
             before: BlocksBefore::default(),
             has_ended: false,
             had_ended_at_scan: false,

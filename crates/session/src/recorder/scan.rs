@@ -148,15 +148,12 @@ impl Recorder {
                 }
             }
         }
-        let file_index = match self.sink.writer.add_process(entry.clone()) {
-            Ok(file_index) => file_index,
-            Err(error) => {
-                self.sink.keep(Err(error));
-                ProcessIndex(self.processes.len() as u32)
-            }
-        };
-        self.sink.ledger.add_process(file_index, entry.origin);
+        let image = if was_attached { process_facts::image(pid) } else { None };
+        let resumed = self.resume(image);
+        let is_resumed = resumed.is_some();
+        let (file_index, entry) = resumed.unwrap_or_else(|| (self.enter_process(&entry), entry));
         let mut state = ProcessState::new(file_index, index, generation, pid);
+        (state.image, state.is_resumed) = (image, is_resumed);
         state.is_elsewhere = is_elsewhere || pid != inner_pid;
         state.child_pid = if is_of_ours { inner_pid } else { pid };
         state.executable = executable;
@@ -173,6 +170,32 @@ impl Recorder {
         }
         self.process_by_slot.insert((index, generation), self.processes.len());
         self.processes.push(state);
+    }
+
+    /// A new entry in the file and the ledger.
+    fn enter_process(&mut self, entry: &Process) -> ProcessIndex {
+        let added = self.sink.writer.add_process(entry.clone());
+        let file_index = added.unwrap_or_else(|error| {
+            self.sink.keep(Err(error));
+            // As many as have an entry of their own.
+            ProcessIndex(self.processes.iter().filter(|process| !process.is_resumed).count() as u32)
+        });
+        self.sink.ledger.add_process(file_index, entry.origin);
+        file_index
+    }
+
+    /// The entry of a process that was attached to before, let go, and runs the same program still: it has not ended.
+    fn resume(&mut self, image: Option<[u64; 2]>) -> Option<(ProcessIndex, Process)> {
+        let image = image?;
+        let before = self.processes.iter_mut().rfind(|process| process.image == Some(image))?;
+        before.is_superseded = true;
+        let mut entry = before.entry.clone()?;
+        entry.end_ns = None;
+        let index = before.index;
+        self.forget_end_of(index);
+        let outcome = self.sink.writer.update_process(index, &entry);
+        self.sink.keep(outcome);
+        Some((index, entry))
     }
 
     /// Notes how far each claimed buffer is published. Returns how many are claimed.

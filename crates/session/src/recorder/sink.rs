@@ -82,7 +82,7 @@ impl Sink {
     }
 
     /// Hands on the events that were kept back.
-    fn take_pending(&mut self) {
+    pub(crate) fn take_pending(&mut self) {
         self.ledger.apply_all(&self.pending, &mut self.summary);
         if self.keeps_events && self.write_error.is_none() {
             let outcome = self.writer.events(self.pending.iter().map(|(event, _)| event));

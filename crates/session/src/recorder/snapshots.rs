@@ -237,6 +237,11 @@ impl Recorder {
         due.into_iter().for_each(|request| self.queue_by_rule(request));
     }
 
+    /// A process that was let go is recorded again: its blocks stay.
+    pub(super) fn forget_end_of(&mut self, process: ProcessIndex) {
+        self.snapshots.ended.retain(|&ended| ended != process);
+    }
+
     /// A process has ended and all that it published is taken.
     pub(super) fn snapshot_at_end_of(&mut self, place: usize) {
         let process = &self.processes[place];

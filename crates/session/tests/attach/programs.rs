@@ -184,3 +184,31 @@ fn a_program_in_namespaces_of_its_own_is_recorded() {
     session.detach(pid).unwrap();
     assert_eq!(session.stop().summary.event_count - report.blocks_before, 2 * (1180 + 30 + 1170));
 }
+
+#[test]
+fn a_process_that_is_taken_in_again_goes_on() {
+    let mut victim = Victim::of("stays_and_goes", &[]);
+    let (mut session, _folder) = session();
+    let pid = victim.pid();
+    let before = session.attach(pid).unwrap().blocks_before;
+    let mut step = |session: &mut heapr_session::Session| {
+        victim.say("go\n");
+        assert_eq!(victim.line(), "done");
+        record_for(session, 1);
+    };
+    step(&mut session);
+    session.detach(pid).unwrap();
+    step(&mut session);
+    // The one that was made in between is all that is not known.
+    assert_eq!(session.attach(pid).unwrap().blocks_before, 1);
+    step(&mut session);
+    session.detach(pid).unwrap();
+    let summary = session.stop().summary;
+    let totals = summary.totals;
+    assert_eq!(totals.alloc_count, before + 2 + 1);
+    assert_eq!(totals.outstanding_count, before);
+    assert_eq!((totals.unmatched_frees, totals.implied_frees), (0, 0));
+    let mut processes: Vec<_> = summary.by_heap.iter().map(|&(process, ..)| process).collect();
+    processes.dedup();
+    assert_eq!(processes.len(), 1);
+}
