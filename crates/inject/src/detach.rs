@@ -148,7 +148,7 @@ pub(crate) fn remove(
             let settled = match is_restored {
                 // None was in the agent, and no way has led there since; what its frames have left on stacks is no matter.
                 true => stopped.settle(settle_limit, |thread| {
-                    quiet::may_return_to(&islands, gate.targets(), memory, &mappings, thread)
+                    quiet::may_return_to(&islands, &gate.waited_avmas(), memory, &mappings, thread)
                 })?,
                 false => Settled::Busy,
             };

@@ -4,7 +4,7 @@ use crate::install::gate_avma;
 use crate::memory::{ProcessMemory, Unreachable};
 use crate::quiet::is_in;
 use crate::record::Record;
-use crate::x86_64::{GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, waiting_range};
+use crate::x86_64::{GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, WAITED_OFFSET, waiting_range};
 
 /// The hooks' gate in a target.
 #[derive(Debug)]
@@ -29,9 +29,9 @@ impl Gate {
         }
     }
 
-    /// Words in the islands whose addresses threads at the gate have on their stacks, and may leave there.
-    pub(crate) fn targets(&self) -> &[u64] {
-        &self.targets
+    /// Where those who wait at the gate go on: they have it on their stacks, and leave it there.
+    pub(crate) fn waited_avmas(&self) -> Vec<u64> {
+        self.targets.iter().map(|target_avma| target_avma.wrapping_add(WAITED_OFFSET)).collect()
     }
 
     fn set(&self, memory: &ProcessMemory, value: u32) -> Result<(), Unreachable> {

@@ -28,9 +28,11 @@ pub(crate) struct Module {
 /// The loader's list, and where it says whether the list is complete.
 #[derive(Debug)]
 pub(crate) struct Modules {
+    /// Those of other namespaces (dlmopen) after all of the program's own.
     pub(crate) list: Vec<Module>,
-    pub(crate) state_avma: u64,
-    /// Address and content of each entry of the loader's list.
+    /// Where the loader says of each namespace whether it is just changing it.
+    pub(crate) state_avmas: Vec<u64>,
+    /// Address and content of each entry of the loader's lists.
     pub(crate) links: Vec<(u64, [u8; LINK_BYTES])>,
 }
 
@@ -40,6 +42,8 @@ const LINK_BYTES: usize = 40;
 const MODULES_MAX: usize = 20_000;
 const DYNAMIC_ENTRIES_MAX: u64 = 4096;
 const NAME_BYTES_MAX: usize = 4096;
+/// As many as glibc can have.
+const NAMESPACES_MAX: usize = 16;
 
 const AT_PHDR: u64 = 3;
 const AT_PHNUM: u64 = 5;
@@ -53,35 +57,42 @@ impl Modules {
     /// Reads the list. `Error::Unsupported` for a program without a loader.
     pub(crate) fn read(pid: u32, memory: &impl TargetMemory) -> Result<Self> {
         let memory_error = |source: Unreachable| Error::Memory { pid, source };
-        let debug_avma = find_debug(pid, memory)?;
-        // struct r_debug: version, first link, breakpoint, state.
-        let mut head = [0; 32];
-        memory.read(debug_avma, &mut head).map_err(memory_error)?;
-        let word = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().unwrap_or_default());
-        let mut links = Vec::new();
-        let mut list = Vec::new();
-        let mut link_avma = word(8);
-        while link_avma != 0 && links.len() < MODULES_MAX {
-            let mut link = [0; LINK_BYTES];
-            memory.read(link_avma, &mut link).map_err(memory_error)?;
-            links.push((link_avma, link));
-            let word = |at: usize| u64::from_le_bytes(link[at..at + 8].try_into().unwrap_or_default());
-            let name = memory.read_string(word(8), NAME_BYTES_MAX).unwrap_or_default();
-            let name = String::from_utf8_lossy(&name).into_owned();
-            let is_main = list.is_empty();
-            if !name.starts_with("linux-vdso")
-                && let Some(module) = read_module(memory, name, is_main, word(0), word(16))
-            {
-                list.push(module);
+        let mut debug_avma = find_debug(pid, memory)?;
+        let (mut links, mut list, mut state_avmas) = (Vec::new(), Vec::new(), Vec::new());
+        while debug_avma != 0 && state_avmas.len() < NAMESPACES_MAX {
+            // struct r_debug: version, first link, breakpoint, state, loader; since glibc 2.35 the next namespace's.
+            let mut head = [0; 48];
+            memory.read(debug_avma, &mut head[..40]).map_err(memory_error)?;
+            let version = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+            if version > 1 {
+                memory.read(debug_avma, &mut head).map_err(memory_error)?;
             }
-            link_avma = word(24);
+            let word = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().unwrap_or_default());
+            let mut link_avma = word(8);
+            while link_avma != 0 && links.len() < MODULES_MAX {
+                let mut link = [0; LINK_BYTES];
+                memory.read(link_avma, &mut link).map_err(memory_error)?;
+                links.push((link_avma, link));
+                let word = |at: usize| u64::from_le_bytes(link[at..at + 8].try_into().unwrap_or_default());
+                let name = memory.read_string(word(8), NAME_BYTES_MAX).unwrap_or_default();
+                let name = String::from_utf8_lossy(&name).into_owned();
+                let is_main = list.is_empty();
+                if !name.starts_with("linux-vdso")
+                    && let Some(module) = read_module(memory, name, is_main, word(0), word(16))
+                {
+                    list.push(module);
+                }
+                link_avma = word(24);
+            }
+            state_avmas.push(debug_avma + 24);
+            debug_avma = word(40);
         }
-        Ok(Self { list, state_avma: debug_avma + 24, links })
+        Ok(Self { list, state_avmas, links })
     }
 
     /// Whether the loader is not at changing the list.
     pub(crate) fn is_consistent(&self, memory: &impl TargetMemory) -> bool {
-        memory.read_u32(self.state_avma) == Ok(0)
+        self.state_avmas.iter().all(|&state_avma| memory.read_u32(state_avma) == Ok(0))
     }
 
     /// Whether the list is what it was when it was read.

@@ -1,10 +1,11 @@
 //! Which functions are hooked, where they lie, and what stands in the way. Made while the target runs.
 
 use std::collections::BTreeSet;
+use std::mem::offset_of;
 
 use heapr_wire::{
     BUILD_ID, HOOK_ALLOCATOR, HOOK_EXEC, HOOK_FOREIGN, HOOK_LOADER, HOOK_MAPPING, HOOK_OPERATOR,
-    INJECTION_MAGIC, INJECTION_SYMBOL,
+    INJECTION_MAGIC, INJECTION_SYMBOL, InjectedHook, Injection, MORE_ALLOCATORS,
 };
 
 use crate::error::{Error, Result};
@@ -13,7 +14,7 @@ use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::{Module, Modules, Symbol};
 use crate::quiet::AllocatorCode;
 use crate::remote::Gadgets;
-use crate::x86_64::Prologue;
+use crate::x86_64::{Prologue, Way};
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
 
@@ -21,13 +22,11 @@ use heapr_proc::mappings;
 #[derive(Debug)]
 pub(crate) struct Hook {
     pub(crate) name: String,
-    /// Offset of the trampoline in the image.
-    pub(crate) trampoline: u64,
+    /// With offsets in the image for addresses.
+    pub(crate) way: Way,
     /// Offsets in the image of the words that get the address of the moved instructions.
     pub(crate) real: Vec<u64>,
     pub(crate) prologue: Prologue,
-    /// Callers in this range (start, bytes) are the allocator itself.
-    pub(crate) family: Option<(u64, u64)>,
 }
 
 /// The whole plan.
@@ -57,7 +56,20 @@ struct Entry {
     trampoline: u64,
     real: u64,
     group: u64,
+    kept: u64,
 }
+
+/// Where the functions are looked for.
+struct Places<'a> {
+    memory: &'a ProcessMemory,
+    mappings: &'a [Mapping],
+    libc: &'a Module,
+    libc_code: (u64, u64),
+    list: Vec<&'a Module>,
+}
+
+/// Allocators that are shared objects of their own, whose callers are elsewhere.
+const LIBRARIES: [&str; 3] = ["libjemalloc", "libtcmalloc", "libmimalloc"];
 
 impl Plan {
     pub(crate) fn make(pid: u32, memory: &ProcessMemory, agent: &[u8], hooks_mmap: bool) -> Result<Self> {
@@ -103,6 +115,7 @@ impl Plan {
                 allocator_ranges: Vec::new(),
                 library_ranges: vec![libc_code],
                 private_lock_range,
+                has_other: false,
             },
             imports,
             key_create_avma: key("pthread_key_create"),
@@ -112,45 +125,40 @@ impl Plan {
             stack_end_avma: address("__libc_stack_end"),
             injection,
             image,
-            modules: Modules { list: Vec::new(), state_avma: 0, links: Vec::new() },
+            modules: Modules { list: Vec::new(), state_avmas: Vec::new(), links: Vec::new() },
         };
         let list = modules_of(&modules.list, memory);
-        plan.choose_hooks(pid, memory, &mappings, &libc.name, libc_code, &list, hooks_mmap)?;
+        let places = Places { memory, mappings: &mappings, libc, libc_code, list };
+        plan.choose_hooks(&places, hooks_mmap)?;
+        if !plan.hooks.iter().any(|hook| hook.name == "malloc") {
+            return Err(Error::Unsupported { pid, reason: "its malloc cannot be hooked" });
+        }
+        plan.choose_more(&places)?;
         plan.modules = modules;
         Ok(plan)
     }
 
-    fn entries(&self) -> Result<Vec<Entry>> {
+    /// A table of the agent, by the field that holds its address.
+    fn entries(&self, table: usize) -> Result<Vec<Entry>> {
+        let table = self.injection + table as u64;
+        let (first, count) = (self.image.word(table)?, self.image.word(table + 8)?);
         let mut entries = Vec::new();
-        for (table, count) in
-            [(self.injection + 32, self.injection + 40), (self.injection + 48, self.injection + 56)]
-        {
-            let (first, count) = (self.image.word(table)?, self.image.word(count)?);
-            for number in 0..count.min(1000) {
-                let at = first + number * 40;
-                let name = self.image.part(self.image.word(at)?, self.image.word(at + 8)?)?;
-                entries.push(Entry {
-                    name: String::from_utf8_lossy(name).into_owned(),
-                    trampoline: self.image.word(at + 16)?,
-                    real: self.image.word(at + 24)?,
-                    group: self.image.word(at + 32)?,
-                });
-            }
+        for number in 0..count.min(1000) {
+            let at = first + number * size_of::<InjectedHook>() as u64;
+            let name = self.image.part(self.image.word(at)?, self.image.word(at + 8)?)?;
+            entries.push(Entry {
+                name: String::from_utf8_lossy(name).into_owned(),
+                trampoline: self.image.word(at + 16)?,
+                real: self.image.word(at + 24)?,
+                group: self.image.word(at + 32)?,
+                kept: self.image.word(at + 40)?,
+            });
         }
         Ok(entries)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "parts of the plan under construction")]
-    fn choose_hooks(
-        &mut self,
-        pid: u32,
-        memory: &ProcessMemory,
-        mappings: &[Mapping],
-        libc_name: &str,
-        libc_code: (u64, u64),
-        list: &[&Module],
-        hooks_mmap: bool,
-    ) -> Result<()> {
+    fn choose_hooks(&mut self, places: &Places<'_>, hooks_mmap: bool) -> Result<()> {
+        let &Places { memory, libc, ref list, .. } = places;
         let has_malloc = |module: &Module| module.symbol(memory, "malloc").is_some();
         let has_interface = |module: &Module| {
             ["mallocx", "je_malloc", "tc_malloc", "mi_malloc"]
@@ -167,9 +175,13 @@ impl Plan {
                 is_provider.then_some((*module, has_malloc))
             })
             .collect();
-        for entry in self.entries()? {
+        let tables = [offset_of!(Injection, hooks), offset_of!(Injection, foreign)];
+        let entries = tables.map(|table| self.entries(table));
+        for entry in entries.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten() {
             let candidates: Vec<&Module> = match entry.group {
-                HOOK_ALLOCATOR | HOOK_MAPPING | HOOK_LOADER | HOOK_EXEC => list.to_vec(),
+                HOOK_ALLOCATOR => list.clone(),
+                // Who has a function of this name, too, calls the C library's in the end.
+                HOOK_MAPPING | HOOK_LOADER | HOOK_EXEC => [&[libc], list.as_slice()].concat(),
                 HOOK_FOREIGN => providers.iter().map(|&(module, _)| module).collect(),
                 HOOK_OPERATOR => providers
                     .iter()
@@ -181,66 +193,118 @@ impl Plan {
             let found =
                 candidates.into_iter().find_map(|module| Some((module, module.symbol(memory, &entry.name)?)));
             let Some((module, symbol)) = found else { continue };
-            let address_avma = symbol.address_avma;
             if entry.group == HOOK_MAPPING && !hooks_mmap {
-                self.plain.push((entry.real, address_avma));
+                self.plain.push((entry.real, symbol.address_avma));
                 continue;
             }
-            let code = code_around(mappings, address_avma);
-            let family = match (entry.group, code) {
-                (HOOK_ALLOCATOR, Some(_)) if module.name == libc_name && !module.is_main => {
-                    Some(malloc_object(memory, module, libc_code))
-                }
-                (HOOK_ALLOCATOR | HOOK_MAPPING | HOOK_FOREIGN | HOOK_OPERATOR, Some(code))
-                    if !module.is_main =>
-                {
-                    Some(code)
-                }
-                _ => None,
-            };
-            if entry.group == HOOK_ALLOCATOR
-                && let (Some(range), Some(code)) = (family, code)
-            {
-                for (ranges, range) in
-                    [(&mut self.code.allocator_ranges, range), (&mut self.code.library_ranges, code)]
-                {
-                    if !ranges.contains(&range) {
-                        ranges.push(range);
-                    }
-                }
-            }
-            self.plain.push((entry.real, address_avma));
-            if symbol.is_indirect {
-                self.not_hooked.push((entry.name, "it is chosen by the loader (ifunc)".to_owned()));
-                continue;
-            }
-            // Two names of the same function: one hook.
-            let bytes = if symbol.size_bytes == 0 { 64 } else { symbol.size_bytes.min(16 << 10) };
-            let body = memory.read_vec(address_avma, bytes as usize).unwrap_or_default();
-            match Prologue::plan(address_avma, &body) {
-                Ok(prologue) => {
-                    let same =
-                        self.hooks.iter_mut().find(|hook| hook.prologue.entry_avma == prologue.entry_avma);
-                    self.plain.pop();
-                    match same {
-                        Some(hook) => hook.real.push(entry.real),
-                        None => self.hooks.push(Hook {
-                            name: entry.name,
-                            trampoline: entry.trampoline,
-                            real: vec![entry.real],
-                            prologue,
-                            family: family.map(|(start, end)| (start, end - start)),
-                        }),
-                    }
-                }
-                Err(reason) => self.not_hooked.push((entry.name, reason.to_owned())),
-            }
-        }
-        if !self.hooks.iter().any(|hook| hook.name == "malloc") {
-            return Err(Error::Unsupported { pid, reason: "its malloc cannot be hooked" });
+            self.choose(places, entry, module, symbol)?;
         }
         Ok(())
     }
+
+    /// The allocators behind the first: another C library (dlmopen), or one that a library calls although the program has another
+    /// (RTLD_DEEPBIND).
+    fn choose_more(&mut self, places: &Places<'_>) -> Result<()> {
+        let &Places { memory, ref list, .. } = places;
+        let mut entries = self.entries(offset_of!(Injection, more))?.into_iter();
+        let function_count = entries.len() / MORE_ALLOCATORS;
+        for module in list {
+            let Some(malloc) = module.symbol(memory, "malloc") else { continue };
+            let is_loader = module.symbol(memory, "_rtld_global").is_some();
+            if is_loader || self.is_hooked(malloc.address_avma) {
+                continue;
+            }
+            let own: Vec<Entry> = entries.by_ref().take(function_count).collect();
+            if own.is_empty() {
+                let reason = format!("the process has more than {} allocators", MORE_ALLOCATORS + 1);
+                self.not_hooked.push((format!("malloc in {}", module.name), reason));
+            }
+            for mut entry in own {
+                let Some(symbol) = module.symbol(memory, &entry.name) else { continue };
+                entry.name = format!("{} in {}", entry.name, module.name);
+                self.choose(places, entry, module, symbol)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a function is hooked, at its entry or behind its landing pad.
+    fn is_hooked(&self, function_avma: u64) -> bool {
+        let is_at = |hook: &Hook| hook.prologue.function_avma == function_avma;
+        self.hooks.iter().any(is_at)
+    }
+
+    /// Plans one function.
+    fn choose(&mut self, places: &Places<'_>, entry: Entry, module: &Module, symbol: Symbol) -> Result<()> {
+        let &Places { memory, mappings, libc, libc_code, .. } = places;
+        let address_avma = symbol.address_avma;
+        let code = code_around(mappings, address_avma);
+        let is_of_libc = std::ptr::eq(module, libc) && !module.is_main;
+        let is_allocators = matches!(entry.group, HOOK_ALLOCATOR | HOOK_FOREIGN | HOOK_OPERATOR);
+        let family = match entry.group {
+            HOOK_ALLOCATOR if is_of_libc && code.is_some() => Some(malloc_object(memory, module, libc_code)),
+            HOOK_LOADER | HOOK_EXEC => None,
+            _ if module.is_main => None,
+            _ => code,
+        };
+        if entry.group == HOOK_ALLOCATOR
+            && let (Some(range), Some(code)) = (family, code)
+        {
+            for (ranges, range) in
+                [(&mut self.code.allocator_ranges, range), (&mut self.code.library_ranges, code)]
+            {
+                if !ranges.contains(&range) {
+                    ranges.push(range);
+                }
+            }
+        }
+        self.code.has_other |= is_allocators && !is_of_libc;
+        self.plain.push((entry.real, address_avma));
+        if symbol.is_indirect {
+            self.not_hooked.push((entry.name, "it is chosen by the loader (ifunc)".to_owned()));
+            return Ok(());
+        }
+        let is_library =
+            !module.is_main && LIBRARIES.iter().any(|library| file_name(&module.name).starts_with(library));
+        let way = if is_allocators && !is_of_libc && !is_library {
+            Way::Kept {
+                entry_avma: self.image.word(self.injection + offset_of!(Injection, kept_entry) as u64)?,
+                function_avma: entry.kept,
+            }
+        } else {
+            Way::Convention {
+                trampoline_avma: entry.trampoline,
+                ranges: family.map(|(start, end)| (start, end - start)).into_iter().collect(),
+                keeps_inner: is_library,
+            }
+        };
+        // Two names of the same function: one hook.
+        const BEHIND_BYTES: usize = 16;
+        let bytes = if symbol.size_bytes == 0 { 64 } else { symbol.size_bytes.min(16 << 10) } as usize;
+        let code = memory.read_vec(address_avma, bytes + BEHIND_BYTES);
+        // At the end of what is mapped nothing follows.
+        let code = code.or_else(|_| memory.read_vec(address_avma, bytes)).unwrap_or_default();
+        let (body, behind) = code.split_at(bytes.min(code.len()));
+        let behind = if symbol.size_bytes == bytes as u64 { behind } else { &[] };
+        match Prologue::plan(address_avma, body, behind) {
+            Ok(prologue) => {
+                let same = |hook: &&mut Hook| hook.prologue.entry_avma == prologue.entry_avma;
+                self.plain.pop();
+                match self.hooks.iter_mut().find(same) {
+                    Some(hook) => hook.real.push(entry.real),
+                    None => {
+                        self.hooks.push(Hook { name: entry.name, way, real: vec![entry.real], prologue });
+                    }
+                }
+            }
+            Err(reason) => self.not_hooked.push((entry.name, reason.to_owned())),
+        }
+        Ok(())
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// The modules without an agent that was preloaded: its functions are not the allocator's.
@@ -256,11 +320,19 @@ fn code_of(mappings: &[Mapping], module: &Module, memory: &ProcessMemory, name: 
 
 fn code_around(mappings: &[Mapping], address_avma: u64) -> Option<(u64, u64)> {
     let mapping = mappings::find(mappings, address_avma).filter(|mapping| mapping.is_executable)?;
-    // A page that was written to, or made writable for a while, is a mapping of its own.
+    // A page that was written to, or made writable for a while, is a mapping of its own. The same file may be mapped elsewhere, too.
     let same = |other: &&Mapping| other.inode == mapping.inode && other.is_executable && mapping.inode != 0;
-    let start =
-        mappings.iter().filter(same).map(|other| other.start_avma).min().unwrap_or(mapping.start_avma);
-    let end = mappings.iter().filter(same).map(|other| other.end_avma).max().unwrap_or(mapping.end_avma);
+    let (mut start, mut end) = (mapping.start_avma, mapping.end_avma);
+    for other in mappings.iter().filter(same) {
+        if other.start_avma == end {
+            end = other.end_avma;
+        }
+    }
+    for other in mappings.iter().rev().filter(same) {
+        if other.end_avma == start {
+            start = other.start_avma;
+        }
+    }
     Some((start, end))
 }
 

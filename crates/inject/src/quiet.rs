@@ -33,6 +33,8 @@ pub(crate) struct AllocatorCode {
     pub(crate) library_ranges: Vec<(u64, u64)>,
     /// Where a thread waits for a lock of the C library's own, if that can be told.
     pub(crate) private_lock_range: Option<(u64, u64)>,
+    /// An allocator is hooked that is not the C library's, and may wait in any way.
+    pub(crate) has_other: bool,
 }
 
 pub(crate) fn is_in(ranges: &[(u64, u64)], address_avma: u64) -> bool {
@@ -122,17 +124,18 @@ pub(crate) fn is_in_prologue(
         || may_have_word(stack_words(memory, mappings, thread.registers.rsp, STACK_BYTES_MAX), is_inside)
 }
 
-/// Whether a thread is in `ranges`, or has a word on its stack that leads there; `data`: addresses in them that hold no code.
+/// Whether a thread is in `ranges`, or has a word on its stack that leads there; `left`: such words of threads that are in there, which
+/// stay where they were when those have come out.
 pub(crate) fn may_return_to(
     ranges: &[(u64, u64)],
-    data: &[u64],
+    left: &[u64],
     memory: &ProcessMemory,
     mappings: &[Mapping],
     thread: &StoppedThread,
 ) -> bool {
     is_in(ranges, thread.registers.rip)
         || may_have_word(stack_words(memory, mappings, thread.registers.rsp, u64::MAX), |word| {
-            is_in(ranges, word) && !data.contains(&word)
+            is_in(ranges, word) && !left.contains(&word)
         })
 }
 
@@ -182,20 +185,20 @@ fn interrupted_words(
 
 /// Whether a thread is in a system call in which no allocator waits.
 fn waits_for_others(code: &AllocatorCode, thread: &StoppedThread) -> bool {
-    /// poll, select, nanosleep, accept, recvfrom, recvmsg, wait4, clock_nanosleep, epoll_wait, pselect6, ppoll,
-    /// epoll_pwait, accept4, epoll_pwait2.
-    const WAITS: [u64; 14] = [7, 23, 35, 43, 45, 47, 61, 230, 232, 270, 271, 281, 288, 441];
+    const NANOSLEEP: u64 = 35;
+    const CLOCK_NANOSLEEP: u64 = 230;
+    /// poll, select, accept, recvfrom, recvmsg, wait4, epoll_wait, pselect6, ppoll, epoll_pwait, accept4, epoll_pwait2.
+    const WAITS: [u64; 12] = [7, 23, 43, 45, 47, 61, 232, 270, 271, 281, 288, 441];
     match thread.registers.system_call() {
         // glibc's malloc waits for its locks in one place; of other allocators that is not known.
         Some(FUTEX) if is_futex_wait(thread) => {
-            let is_of_libc = |&(start, end): &(u64, u64)| {
-                code.library_ranges.first().is_some_and(|libc| libc.0 <= start && end <= libc.1)
-            };
-            code.allocator_ranges.iter().all(is_of_libc)
+            !code.has_other
                 && code
                     .private_lock_range
                     .is_some_and(|(start, end)| !(start..end).contains(&thread.registers.rip))
         }
+        // As who waits for a spinlock.
+        Some(NANOSLEEP | CLOCK_NANOSLEEP) => !code.has_other,
         Some(READ) => reads_from_others(thread),
         Some(call) => WAITS.contains(&call),
         None => false,

@@ -10,7 +10,7 @@
 //!      16  islands: start, bytes (16 of them)
 //!      48  the allocators' code: start, end (10)  68  code of the modules that they call: start, end (12)
 //!      92  where the C library waits for its own locks: start, end
-//!      94  the agent's choice of a clock
+//!      94  the agent's choice of a clock   95  1: an allocator besides the C library's is hooked
 //!      96  patches: address, original bytes, new bytes, the word in the island that leads to the agent
 //! ```
 
@@ -31,6 +31,7 @@ const ALLOCATORS_AT: usize = 48;
 const LIBRARIES_AT: usize = 68;
 const LOCKS_AT: usize = 92;
 const CLOCK_AT: usize = 94;
+const OTHER_AT: usize = 95;
 const PATCHES_AT: usize = 96;
 const PATCHES_MAX: usize = (STUB_OFFSET as usize / 8 - PATCHES_AT) / 4;
 
@@ -100,6 +101,7 @@ impl Record {
         words[..head.len()].copy_from_slice(&head);
         words[CLOCK_AT] = self.clock_avma;
         let code = &self.code;
+        words[OTHER_AT] = u64::from(code.has_other);
         let locks: Vec<(u64, u64)> = code.private_lock_range.into_iter().collect();
         for (places, pairs) in [
             (ISLANDS_AT..ALLOCATORS_AT, &self.islands),
@@ -179,6 +181,7 @@ impl Record {
                 allocator_ranges: pairs(ALLOCATORS_AT..LIBRARIES_AT),
                 library_ranges: pairs(LIBRARIES_AT..LOCKS_AT),
                 private_lock_range: pairs(LOCKS_AT..LOCKS_AT + 2).first().copied(),
+                has_other: words[OTHER_AT] != 0,
             },
             patches: words[PATCHES_AT..]
                 .chunks_exact(4)

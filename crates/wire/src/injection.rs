@@ -37,7 +37,18 @@ pub struct Injection {
     pub mapping_count: usize,
     /// The byte that says which clock the agent reads: with [`CLOCK_STOPPED`] it records nothing more.
     pub clock: *const AtomicU8,
+    /// Where calls go whose callers may keep values in any register; behind it on the stack lies [`InjectedHook::kept`].
+    pub kept_entry: *const (),
+    /// First of `more_count` hooks for further allocators of the process, [`MORE_ALLOCATORS`] times the same functions.
+    pub more: *const InjectedHook,
+    /// How many.
+    pub more_count: usize,
+    /// Asks the C library for a thread key: `extern "C" fn(create: usize, delete: usize, key: *mut u32) -> i32`.
+    pub claim_key: *const (),
 }
+
+/// Allocators that are hooked besides the first one of a process.
+pub const MORE_ALLOCATORS: usize = 3;
 
 /// Value of [`Injection::clock`]: nothing has a time any more, so that nothing is recorded.
 pub const CLOCK_STOPPED: u8 = 3;
@@ -59,6 +70,8 @@ pub struct InjectedHook {
     pub real: *const AtomicUsize,
     /// `HOOK_*`.
     pub group: u64,
+    /// What [`Injection::kept_entry`] is to do; null: only its `trampoline` can be used.
+    pub kept: *const (),
 }
 
 /// [`InjectedHook::group`]: the allocator's functions of the C library's interface.

@@ -13,6 +13,7 @@ use heapr_ring::sys;
 use heapr_wire::{HOOK_FOREIGN, HOOK_OPERATOR, InjectedHook};
 
 use crate::hooks::injected::Shared;
+use crate::hooks::kept::{self as of_kept, Kept, Outcome};
 use crate::hooks::{self, Caller, Mark};
 use crate::modules::link_map::{self, DlPhdrInfo, Dynamic, Relocation};
 use crate::process::AGENT;
@@ -28,15 +29,28 @@ pub(crate) struct Foreign {
     is_operator: bool,
 }
 
-const fn hook_of(name: &'static str, trampoline: *const (), real: &'static AtomicUsize) -> InjectedHook {
+const fn hook_of(name: &'static str, trampoline: *const (), kept: &'static Kept) -> InjectedHook {
     let is_operator = matches!(name.as_bytes(), [b'_', b'Z', ..]);
     InjectedHook {
         name: name.as_ptr(),
         name_bytes: name.len(),
         trampoline,
-        real,
+        real: kept.real,
         group: if is_operator { HOOK_OPERATOR } else { HOOK_FOREIGN },
+        kept: core::ptr::from_ref(kept).cast(),
     }
+}
+
+/// Whether an operator new, by its name, takes an alignment behind the size.
+const fn is_aligned(name: &str) -> bool {
+    let mut rest = name.as_bytes();
+    while let [_, tail @ ..] = rest {
+        if let [b'a', b'l', b'i', b'g', b'n', ..] = rest {
+            return true;
+        }
+        rest = tail;
+    }
+    false
 }
 
 /// Looks for entry points and call slots that were not there before: at the start, and when a module turns up.
@@ -185,7 +199,7 @@ unsafe extern "C" fn after_new(block: Pointer, size: usize, entry_sp: *const usi
 
 /// Calls the real function: up to four words of arguments cover every one in the table.
 #[inline(always)]
-fn call(real: &AtomicUsize, [a, b, c, d]: [usize; 4]) -> usize {
+pub(crate) fn call(real: &AtomicUsize, [a, b, c, d]: [usize; 4]) -> usize {
     // SAFETY: the function of this name in the allocator; it takes at most these four words and ignores the rest, and
     // was called by the program with them.
     unsafe {
@@ -195,7 +209,7 @@ fn call(real: &AtomicUsize, [a, b, c, d]: [usize; 4]) -> usize {
     }
 }
 
-fn run_alloc(real: &AtomicUsize, arguments: [usize; 4], size: usize, caller: Caller) -> usize {
+pub(crate) fn run_alloc(real: &AtomicUsize, arguments: [usize; 4], size: usize, caller: Caller) -> usize {
     let before = hooks::mark(caller);
     let block = call(real, arguments);
     match before {
@@ -205,14 +219,14 @@ fn run_alloc(real: &AtomicUsize, arguments: [usize; 4], size: usize, caller: Cal
     block
 }
 
-fn run_free(real: &AtomicUsize, arguments: [usize; 4], block: usize, caller: Caller) -> usize {
+pub(crate) fn run_free(real: &AtomicUsize, arguments: [usize; 4], block: usize, caller: Caller) -> usize {
     hooks::about_to_free_once(block as Pointer, caller);
     let answer = call(real, arguments);
     hooks::freed(caller);
     answer
 }
 
-fn run_realloc(
+pub(crate) fn run_realloc(
     real: &AtomicUsize,
     arguments: [usize; 4],
     block: usize,
@@ -239,7 +253,7 @@ fn run_resize(
     answer
 }
 
-fn run_posix(real: &AtomicUsize, arguments: [usize; 4], caller: Caller) -> usize {
+pub(crate) fn run_posix(real: &AtomicUsize, arguments: [usize; 4], caller: Caller) -> usize {
     let [answer, _, size, _] = arguments;
     let before = hooks::mark(caller);
     let status = call(real, arguments);
@@ -278,26 +292,58 @@ fn run_string(real: &AtomicUsize, arguments: [usize; 4], caller: Caller) -> usiz
 
 macro_rules! foreign {
     (
-        new { $($new:ident)* }
+        new { $($new:ident: $nothrow:ident)* }
+        free { $($free:ident)* }
         call { $($name:ident |$a:pat_param, $b:pat_param, $c:pat_param, $d:pat_param, $real:pat_param, $all:pat_param, $caller:pat_param| $body:expr;)* }
     ) => {
         #[allow(non_upper_case_globals, reason = "named as the C functions")]
         mod real {
             use core::sync::atomic::AtomicUsize;
             $(pub(super) static $new: AtomicUsize = AtomicUsize::new(0);)*
+            $(pub(super) static $free: AtomicUsize = AtomicUsize::new(0);)*
             $(pub(super) static $name: AtomicUsize = AtomicUsize::new(0);)*
         }
 
         #[allow(non_snake_case, reason = "named as the C functions")]
         mod hook {
             use super::*;
+            $(pub(super) unsafe extern "C" fn $free(
+                a: usize, b: usize, c: usize, d: usize, entry_sp: *const usize, bp: usize,
+            ) -> usize {
+                run_free(&super::real::$free, [a, b, c, d], a, Caller::new(entry_sp, bp))
+            })*
             $(pub(super) unsafe extern "C" fn $name(
                 a: usize, b: usize, c: usize, d: usize, entry_sp: *const usize, bp: usize,
             ) -> usize {
-                let ($a, $b, $c, $d, $real, $all, $caller) =
-                    (a, b, c, d, &super::real::$name, [a, b, c, d], Caller::new(entry_sp, bp));
+                super::run::$name(&super::real::$name, [a, b, c, d], Caller::new(entry_sp, bp))
+            })*
+        }
+
+        #[allow(non_snake_case, reason = "named as the C functions")]
+        mod run {
+            use super::*;
+            $(#[inline(always)]
+            pub(super) fn $name(real: &AtomicUsize, words: [usize; 4], caller: Caller) -> usize {
+                let ([$a, $b, $c, $d], $real, $all, $caller) = (words, real, words, caller);
                 $body
             })*
+        }
+
+        #[allow(non_upper_case_globals, reason = "named as the C functions")]
+        mod kept {
+            use super::*;
+            $(pub(super) static $new: Kept = Kept {
+                run: if is_aligned(stringify!($new)) { of_kept::new::<true> } else { of_kept::new::<false> },
+                real: &real::$new,
+                nothrow: &real::$nothrow,
+            };)*
+            $(pub(super) static $free: Kept =
+                Kept { run: of_kept::freed, real: &real::$free, nothrow: &real::$free };)*
+            $(pub(super) static $name: Kept = Kept {
+                run: |kept, &all, caller| Outcome::Answered(super::run::$name(kept.real, all, caller)),
+                real: &real::$name,
+                nothrow: &real::$name,
+            };)*
         }
 
         #[allow(non_snake_case, reason = "named as the C functions")]
@@ -339,21 +385,30 @@ macro_rules! foreign {
                 );
             })*
             $(#[unsafe(naked)]
+            pub(super) unsafe extern "C" fn $free() {
+                naked_asm!(".cfi_startproc", "mov r8, rsp", "mov r9, rbp", "jmp {}", ".cfi_endproc", sym super::hook::$free);
+            })*
+            $(#[unsafe(naked)]
             pub(super) unsafe extern "C" fn $name() {
                 naked_asm!(".cfi_startproc", "mov r8, rsp", "mov r9, rbp", "jmp {}", ".cfi_endproc", sym super::hook::$name);
             })*
         }
 
+        const COUNT: usize =
+            [$(stringify!($new),)* $(stringify!($free),)* $(stringify!($name),)*].len();
+
         /// The same entry points, for an injector.
-        pub(crate) static INJECTED: Shared<[InjectedHook; [$(stringify!($new),)* $(stringify!($name),)*].len()]> = Shared([
-            $(hook_of(stringify!($new), trampoline::$new as *const (), &real::$new),)*
-            $(hook_of(stringify!($name), trampoline::$name as *const (), &real::$name),)*
+        pub(crate) static INJECTED: Shared<[InjectedHook; COUNT]> = Shared([
+            $(hook_of(stringify!($new), trampoline::$new as *const (), &kept::$new),)*
+            $(hook_of(stringify!($free), trampoline::$free as *const (), &kept::$free),)*
+            $(hook_of(stringify!($name), trampoline::$name as *const (), &kept::$name),)*
         ]);
 
         /// Every entry point that can be hooked.
         fn all() -> impl Iterator<Item = Foreign> {
-            const NAMES: [(&str, unsafe extern "C" fn(), &AtomicUsize); [$(stringify!($new),)* $(stringify!($name),)*].len()] = [
+            const NAMES: [(&str, unsafe extern "C" fn(), &AtomicUsize); COUNT] = [
                 $((stringify!($new), trampoline::$new as unsafe extern "C" fn(), &real::$new),)*
+                $((stringify!($free), trampoline::$free as unsafe extern "C" fn(), &real::$free),)*
                 $((stringify!($name), trampoline::$name as unsafe extern "C" fn(), &real::$name),)*
             ];
             NAMES.into_iter().map(|(name, trampoline, real)| Foreign {
@@ -367,67 +422,61 @@ macro_rules! foreign {
 }
 
 foreign! {
+    // Each with the function that answers null where it throws.
     new {
-        _Znwm _Znam _ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t
-        _ZnwmSt11align_val_t _ZnamSt11align_val_t
-        _ZnwmSt11align_val_tRKSt9nothrow_t _ZnamSt11align_val_tRKSt9nothrow_t
-        tc_new tc_new_nothrow tc_newarray tc_newarray_nothrow
-        tc_new_aligned tc_new_aligned_nothrow tc_newarray_aligned tc_newarray_aligned_nothrow
-        mi_new mi_new_nothrow mi_new_aligned mi_new_aligned_nothrow
+        _Znwm: _ZnwmRKSt9nothrow_t
+        _Znam: _ZnamRKSt9nothrow_t
+        _ZnwmRKSt9nothrow_t: _ZnwmRKSt9nothrow_t
+        _ZnamRKSt9nothrow_t: _ZnamRKSt9nothrow_t
+        _ZnwmSt11align_val_t: _ZnwmSt11align_val_tRKSt9nothrow_t
+        _ZnamSt11align_val_t: _ZnamSt11align_val_tRKSt9nothrow_t
+        _ZnwmSt11align_val_tRKSt9nothrow_t: _ZnwmSt11align_val_tRKSt9nothrow_t
+        _ZnamSt11align_val_tRKSt9nothrow_t: _ZnamSt11align_val_tRKSt9nothrow_t
+        tc_new: tc_new_nothrow
+        tc_new_nothrow: tc_new_nothrow
+        tc_newarray: tc_newarray_nothrow
+        tc_newarray_nothrow: tc_newarray_nothrow
+        tc_new_aligned: tc_new_aligned_nothrow
+        tc_new_aligned_nothrow: tc_new_aligned_nothrow
+        tc_newarray_aligned: tc_newarray_aligned_nothrow
+        tc_newarray_aligned_nothrow: tc_newarray_aligned_nothrow
+        mi_new: mi_new_nothrow
+        mi_new_nothrow: mi_new_nothrow
+        mi_new_aligned: mi_new_aligned_nothrow
+        mi_new_aligned_nothrow: mi_new_aligned_nothrow
+    }
+    free {
+        _ZdlPv _ZdaPv _ZdlPvm _ZdaPvm _ZdlPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t
+        _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t _ZdlPvmSt11align_val_t _ZdaPvmSt11align_val_t
+        _ZdlPvSt11align_val_tRKSt9nothrow_t _ZdaPvSt11align_val_tRKSt9nothrow_t sdallocx dallocx
+        je_free je_sdallocx je_dallocx tc_free tc_free_sized tc_cfree tc_delete tc_deletearray
+        tc_delete_nothrow tc_deletearray_nothrow tc_delete_sized tc_deletearray_sized
+        tc_delete_aligned tc_deletearray_aligned tc_delete_sized_aligned
+        tc_deletearray_sized_aligned mi_free mi_free_size mi_free_size_aligned mi_free_aligned
+        mi_cfree
     }
     call {
-        _ZdlPv |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        _ZdaPv |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        _ZdlPvm |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        _ZdaPvm |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        _ZdlPvRKSt9nothrow_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        _ZdaPvRKSt9nothrow_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        _ZdlPvSt11align_val_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        _ZdaPvSt11align_val_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        _ZdlPvmSt11align_val_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        _ZdaPvmSt11align_val_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        _ZdlPvSt11align_val_tRKSt9nothrow_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        _ZdaPvSt11align_val_tRKSt9nothrow_t |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-
         mallocx |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
         rallocx |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
         xallocx |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |done| done >= size);
-        sdallocx |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        dallocx |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
         je_malloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
         je_calloc |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
         je_realloc |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
-        je_free |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
         je_memalign |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
         je_aligned_alloc |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
         je_posix_memalign |_, _, _, _, real, all, caller| run_posix(real, all, caller);
         je_mallocx |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
         je_rallocx |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
         je_xallocx |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |done| done >= size);
-        je_sdallocx |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        je_dallocx |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
 
         tc_malloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
         tc_malloc_skip_new_handler |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        tc_free |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        tc_free_sized |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        tc_cfree |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
         tc_realloc |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
         tc_calloc |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
         tc_memalign |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
         tc_posix_memalign |_, _, _, _, real, all, caller| run_posix(real, all, caller);
         tc_valloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
         tc_pvalloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        tc_delete |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        tc_deletearray |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        tc_delete_nothrow |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        tc_deletearray_nothrow |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        tc_delete_sized |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        tc_deletearray_sized |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        tc_delete_aligned |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        tc_deletearray_aligned |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        tc_delete_sized_aligned |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        tc_deletearray_sized_aligned |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
 
         mi_malloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
         mi_malloc_small |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
@@ -456,11 +505,6 @@ foreign! {
         mi_realloc_aligned |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
         mi_rezalloc_aligned |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
         mi_expand |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |block| block != 0);
-        mi_free |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        mi_free_size |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        mi_free_size_aligned |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        mi_free_aligned |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
-        mi_cfree |p, _, _, _, real, all, caller| run_free(real, all, p, caller);
         mi_heap_malloc |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
         mi_heap_zalloc |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
         mi_heap_calloc |_, n, size, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);

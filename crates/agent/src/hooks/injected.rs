@@ -5,6 +5,7 @@
 //! threads of the target stand still while [`attach`] runs: it takes no lock and waits for nothing.
 
 use core::ffi::c_char;
+use core::ptr::null;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 use heapr_ring::{Pool, mappings, sys};
@@ -15,6 +16,7 @@ use heapr_wire::{
 };
 
 use crate::hooks::foreign;
+use crate::hooks::kept::{self, Kept};
 use crate::hooks::mapping_hooks;
 use crate::hooks::real::{MMAP, MREMAP, REAL, Real, SYSCALL};
 use crate::modules;
@@ -24,7 +26,7 @@ use crate::process::start;
 use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
 use crate::record::thread;
 use crate::stack::bounds;
-use crate::x86_64::trampolines;
+use crate::x86_64::{self, trampolines};
 
 /// A constant with pointers to statics and functions in it.
 #[repr(transparent)]
@@ -33,40 +35,39 @@ pub(crate) struct Shared<T>(pub(crate) T);
 // SAFETY: never written; the pointers in it lead to statics and functions, which any thread may name.
 unsafe impl<T> Sync for Shared<T> {}
 
-const fn hook(real: &'static Real, trampoline: *const (), group: u64) -> InjectedHook {
+const fn hook(real: &'static Real, trampoline: *const (), group: u64, kept: *const Kept) -> InjectedHook {
     InjectedHook {
         name: real.name.as_ptr(),
         name_bytes: real.name.len(),
         trampoline,
         real: real.place(),
         group,
+        kept: kept.cast(),
     }
 }
 
 macro_rules! hooks {
-    ($count:literal: $($group:ident { $($name:ident)* })*) => {
+    ($count:literal: $($name:ident)*) => {
         static HOOKS: Shared<[InjectedHook; $count]> = Shared([
-            $($(hook(&REAL.$name, trampolines::$name as *const (), $group),)*)*
-            hook(&REAL.munmap, trampolines::munmap as *const (), HOOK_MAPPING),
-            hook(&REAL.mprotect, trampolines::mprotect as *const (), HOOK_MAPPING),
-            hook(&MMAP, trampolines::mmap as *const (), HOOK_MAPPING),
-            hook(&MREMAP, trampolines::mremap as *const (), HOOK_MAPPING),
-            hook(&REAL.execve, exec::execve as *const (), HOOK_EXEC),
-            hook(&REAL.execveat, exec::execveat as *const (), HOOK_EXEC),
-            hook(&REAL.fexecve, exec::fexecve as *const (), HOOK_EXEC),
-            hook(&REAL.prctl, sandbox::prctl as *const (), HOOK_EXEC),
-            hook(&SYSCALL, trampolines::syscall as *const (), HOOK_EXEC),
+            $(hook(&REAL.$name, trampolines::$name as *const (), HOOK_ALLOCATOR, &raw const kept::first::$name),)*
+            hook(&REAL.dlclose, trampolines::dlclose as *const (), HOOK_LOADER, null()),
+            hook(&REAL.munmap, trampolines::munmap as *const (), HOOK_MAPPING, null()),
+            hook(&REAL.mprotect, trampolines::mprotect as *const (), HOOK_MAPPING, null()),
+            hook(&MMAP, trampolines::mmap as *const (), HOOK_MAPPING, null()),
+            hook(&MREMAP, trampolines::mremap as *const (), HOOK_MAPPING, null()),
+            hook(&REAL.execve, exec::execve as *const (), HOOK_EXEC, null()),
+            hook(&REAL.execveat, exec::execveat as *const (), HOOK_EXEC, null()),
+            hook(&REAL.fexecve, exec::fexecve as *const (), HOOK_EXEC, null()),
+            hook(&REAL.prctl, sandbox::prctl as *const (), HOOK_EXEC, null()),
+            hook(&SYSCALL, trampolines::syscall as *const (), HOOK_EXEC, null()),
         ]);
     };
 }
 
 // execv, execvp, posix_spawn and their kin end in these three within the C library.
 hooks! { 23:
-    HOOK_ALLOCATOR {
-        malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
-        free_aligned_sized
-    }
-    HOOK_LOADER { dlclose }
+    malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
+    free_aligned_sized
 }
 
 /// See [`Injection`].
@@ -85,6 +86,10 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     mappings: (&raw const mappings::MAPPINGS).cast(),
     mapping_count: mappings::MAPPINGS_MAX,
     clock: AGENT.clock.choice_place(),
+    kept_entry: x86_64::kept_entry as *const (),
+    more: (&raw const kept::MORE).cast(),
+    more_count: kept::MORE.0.len(),
+    claim_key: thread::claim_key as *const (),
 });
 
 /// Starts the agent. Called by the injector on a stack of its own, before any function is hooked.
@@ -119,6 +124,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     if flags & FLAG_CLOCK_TSC == 0 {
         AGENT.clock.use_monotonic();
     }
+    x86_64::choose_vector_saving();
     start::read_executable();
     AGENT.attach(pool)?;
     let session = parameters.session.get(..parameters.session_bytes as usize).unwrap_or_default();

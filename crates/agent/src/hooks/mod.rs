@@ -9,6 +9,7 @@
 pub(crate) mod foreign;
 pub(crate) mod heaps;
 pub(crate) mod injected;
+pub(crate) mod kept;
 pub(crate) mod mapping_hooks;
 pub(crate) mod real;
 pub(crate) mod step_aside;

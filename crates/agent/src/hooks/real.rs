@@ -28,8 +28,8 @@ impl Real {
     }
 
     /// Where the address is kept, for who fills it in from outside.
-    pub(crate) const fn place(&'static self) -> *const AtomicUsize {
-        &raw const self.address
+    pub(crate) const fn place(&'static self) -> &'static AtomicUsize {
+        &self.address
     }
 
     fn resolve_by(&self, find: fn(&[u8]) -> usize) {

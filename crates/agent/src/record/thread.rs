@@ -15,6 +15,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compile
 use heapr_ring::{sys, writer};
 use heapr_wire::{BufferHeader, NO_RECORD_BEFORE, ProcessSlot, THREAD_ENDED, ThreadSlot};
 
+use crate::hooks::kept::Outermost;
 use crate::modules::link_map;
 use crate::process::AGENT;
 use crate::record::control_block;
@@ -70,6 +71,8 @@ pub(crate) struct ThreadState {
     pub(crate) ranges: KnownRanges,
     pub(crate) levels: [Level; LEVELS],
     next_free: AtomicUsize,
+    /// The allocator's function that the program has called, for those that it calls in turn.
+    pub(crate) outermost: Outermost,
 }
 
 /// A hook in progress on a level; ends when dropped. Two words, so that it lives in registers.
@@ -328,6 +331,51 @@ pub(crate) fn register_end_of_thread() {
             arm_end_of_thread(state);
         }
     }
+}
+
+/// Asks for the last of the keys whose values lie in the thread's descriptor. Called by the injector.
+///
+/// The last: another C library in the process (dlmopen) counts its keys from the first on, and keeps their values in the same places.
+///
+/// # Safety
+/// 1. `create` and `delete` are the POSIX functions' addresses, `key` may be written.
+pub(crate) unsafe extern "C" fn claim_key(create: usize, delete: usize, key: *mut u32) -> i32 {
+    const INLINE_KEYS: usize = 32;
+    const NONE: u32 = u32::MAX;
+    // SAFETY: (1).
+    let (create, delete) = unsafe {
+        (
+            core::mem::transmute::<usize, unsafe extern "C" fn(*mut u32, extern "C" fn(*mut c_void)) -> i32>(
+                create,
+            ),
+            core::mem::transmute::<usize, Option<unsafe extern "C" fn(u32) -> i32>>(delete),
+        )
+    };
+    let (mut claimed, mut status) = (NONE, 0);
+    let mut others = [NONE; INLINE_KEYS + 1];
+    for other in &mut others {
+        let mut next = NONE;
+        // SAFETY: (1).
+        status = unsafe { create(&raw mut next, end_of_thread) };
+        if status != 0 {
+            break;
+        }
+        let is_inline = (next as usize) < INLINE_KEYS;
+        // Without a way to give it back the first one is as good.
+        *other = if is_inline { core::mem::replace(&mut claimed, next) } else { next };
+        if !is_inline || next as usize + 1 == INLINE_KEYS || delete.is_none() {
+            break;
+        }
+    }
+    for other in others.into_iter().filter(|&other| other != NONE) {
+        if let Some(delete) = delete {
+            // SAFETY: (1).
+            unsafe { delete(other) };
+        }
+    }
+    // SAFETY: (1).
+    unsafe { key.write(claimed) };
+    if claimed == NONE { status } else { 0 }
 }
 
 /// As [`register_end_of_thread`], with a key (plus one; 0: none) that somebody else has asked for.

@@ -5,7 +5,7 @@ use crate::memory::TargetMemory as _;
 use crate::record::{Patch, Record};
 use crate::remote::Borrowed;
 use crate::report::AttachReport;
-use crate::x86_64::{Island, Landing};
+use crate::x86_64::{Island, Landing, Way};
 
 /// Where in the scratch page the gate is: behind all else that is kept there.
 const GATE_OFFSET: u64 = 3072;
@@ -45,10 +45,19 @@ impl super::Install<'_> {
             };
             let hook = &self.plan.hooks[number];
             let own = (image_avma, self.plan.image.bytes.len() as u64);
-            let ranges: Vec<(u64, u64)> = hook.family.into_iter().chain([own]).collect();
+            let way = match hook.way.clone() {
+                Way::Convention { trampoline_avma, mut ranges, keeps_inner } => {
+                    ranges.push(own);
+                    Way::Convention { trampoline_avma: image_avma + trampoline_avma, ranges, keeps_inner }
+                }
+                Way::Kept { entry_avma, function_avma } => Way::Kept {
+                    entry_avma: image_avma + entry_avma,
+                    function_avma: image_avma + function_avma,
+                },
+            };
             let island = &mut islands[near];
             let added = island
-                .add(&hook.prologue, image_avma + hook.trampoline, &ranges)
+                .add(&hook.prologue, &way)
                 .and_then(|landing| Ok((landing, Island::jump_from(&hook.prologue, landing)?)));
             match added {
                 Ok((landing, new)) => {

@@ -1,5 +1,9 @@
 //! A key of the C library for the agent: its word per thread, and a call when a thread ends.
 
+use std::mem::offset_of;
+
+use heapr_wire::Injection;
+
 use crate::error::{Error, Result};
 use crate::memory::TargetMemory as _;
 use crate::record::Record;
@@ -28,23 +32,19 @@ impl super::Install<'_> {
             record.tls_offset = FIRST_VALUE_OFFSET + (INLINE_KEYS - 1) * 16;
             return Ok(());
         }
-        let end_of_thread = self.plan.image.word(self.plan.injection + 24)?;
-        debug_assert!(end_of_thread > image_avma);
+        let claim = self.plan.image.word(self.plan.injection + offset_of!(Injection, claim_key) as u64)?;
+        debug_assert!(claim > image_avma);
         let key_avma = record.scratch_avma + 64;
-        let status = thread.call_function(
-            record.stub_avma,
-            record.scratch_avma,
-            create,
-            [key_avma, end_of_thread, 0],
-        )?;
+        let arguments = [create, record.key_delete_avma, key_avma];
+        let status = thread.call_function(record.stub_avma, record.scratch_avma, claim, arguments)?;
         if status as u32 != 0 {
             return Err(Error::RemoteCall { pid, call: "pthread_key_create", errno: status as i32 });
         }
         let key = self.memory.read_u32(key_avma).map_err(|source| Error::Memory { pid, source })?;
-        record.end_key = u64::from(key) + 1;
         if u64::from(key) >= INLINE_KEYS {
             return Err(Error::Unsupported { pid, reason: "it has more than 31 thread keys" });
         }
+        record.end_key = u64::from(key) + 1;
         thread.call_function(record.stub_avma, record.scratch_avma, set, [u64::from(key), MARK, 0])?;
         let descriptor = self
             .memory

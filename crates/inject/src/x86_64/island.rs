@@ -7,23 +7,23 @@
 //!     while gate == CLOSED           not longer than half a second: then nobody is left who could open it
 //!         futex(gate, WAIT, CLOSED, 10 ms)
 //!     restore registers
-//!     gate == OPEN ? jmp [r11] : jmp [r11 + 8]
+//!     compare gate with OPEN; ret
 //!     ------------------------------ for each function:
-//!     mov rax, [rsp]                 the caller lies in the allocator itself, or (one function of the allocator has jumped
-//!     mov r11, start                 to another) in the agent: not the program's call
-//!     sub rax, r11
-//!     cmp rax, bytes
-//!     jb  moved                      (these five once for each of the two ranges)
+//!     (by the convention: the caller lies in the allocator itself, or (one function of the allocator has jumped to another)
+//!     in the agent, so that it is not the program's call: to `moved`)
 //!     jmp [target]
-//!     target: address of `gate`; from the opening on that of the agent's trampoline
-//!             address of `moved`
+//!     target: address of `gate`; from the opening on that of the agent's trampoline, or of `kept`
 //! gate:
-//!     lea r11, [target]; jmp wait
+//!     save rax, flags; call wait; restore rax, flags
+//!     gate == OPEN ? jmp [target] : to `moved`
 //! moved:
 //!     moved instructions, jump to the rest
+//! kept:                              (where the convention is not kept)
+//!     push rbp; mov rbp, rsp; push what the agent knows the function by; jmp to the agent
 //! ```
 //!
-//! rax and r11 carry nothing at the entry of a function that has a fixed number of arguments.
+//! **The convention**: whoever calls a function through the loader keeps nothing in rax and r11, nor flags. A caller in the same module may: see
+//! [`Way`].
 //!
 //! The gate is there because a thread that allocates all the time is in the allocator at most moments: with the gate closed none
 //! comes in, so that those inside have only to come out for the heap to be at rest.
@@ -34,8 +34,9 @@ use super::{Prologue, jump};
 const ISLAND_MAGIC: u64 = u64::from_le_bytes(*b"heaprisl");
 /// Bytes before the first function.
 pub(crate) const OPENING_BYTES: usize = 16;
-/// More than one function takes: 29 for each test, 34 for jump and gate, at most 5 moved instructions of 15, lengthened.
-const FUNCTION_BYTES_MAX: usize = 224;
+/// More than one function takes: 31 for each of two tests, 50 for jump, gate and what the tests save, at most 5 moved instructions
+/// of 15, lengthened, 32 for the way into the agent that keeps all.
+const FUNCTION_BYTES_MAX: usize = 272;
 /// More than the waiting takes.
 const WAIT_BYTES_MAX: usize = 144;
 const PAGE: u64 = 4096;
@@ -48,7 +49,24 @@ pub(crate) const GATE_CLOSED: u32 = 1;
 pub(crate) const GATE_AROUND: u32 = 2;
 
 /// From a function's `target` to its `gate`.
-pub(crate) const GATE_OFFSET: u64 = 16;
+pub(crate) const GATE_OFFSET: u64 = 8;
+/// From a function's `target` to where those who have waited go on.
+pub(crate) const WAITED_OFFSET: u64 = GATE_OFFSET + 7;
+
+/// How the calls of a function come to the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By its convention, to a trampoline. Calls from `ranges` (start and bytes; at most two) go on to the function itself.
+    Convention {
+        trampoline_avma: u64,
+        ranges: Vec<(u64, u64)>,
+        /// Those calls may have something in any register.
+        keeps_inner: bool,
+    },
+    /// With all registers and flags as they are, and the address of what the agent knows the function by. A compiler that sees caller and
+    /// function together lets the caller keep a value in any register that the function does not use.
+    Kept { entry_avma: u64, function_avma: u64 },
+}
 
 /// An island under construction.
 #[derive(Debug)]
@@ -86,45 +104,80 @@ impl Island {
         self.start_avma + self.bytes.len() as u64
     }
 
-    /// Adds a function whose calls go to `trampoline_avma`, unless they come from one of `ranges` (start and bytes; at most
-    /// two).
-    pub(crate) fn add(
-        &mut self,
-        prologue: &Prologue,
-        trampoline_avma: u64,
-        ranges: &[(u64, u64)],
-    ) -> Result<Landing, &'static str> {
+    /// Adds a function.
+    pub(crate) fn add(&mut self, prologue: &Prologue, way: &Way) -> Result<Landing, &'static str> {
         while !self.bytes.len().is_multiple_of(16) {
             self.bytes.push(0xcc);
         }
         let entry_avma = self.here();
-        let mut to_moved = Vec::new();
-        for &(start_avma, bytes) in ranges {
-            let bytes = u32::try_from(bytes).ok().filter(|&bytes| bytes < 1 << 31);
-            let length = bytes.ok_or("the allocator's code is too large")?;
-            self.bytes.extend_from_slice(&[0x48, 0x8b, 0x04, 0x24, 0x49, 0xbb]);
-            self.bytes.extend_from_slice(&start_avma.to_le_bytes());
-            self.bytes.extend_from_slice(&[0x4c, 0x29, 0xd8, 0x48, 0x3d]);
-            self.bytes.extend_from_slice(&length.to_le_bytes());
-            self.bytes.extend_from_slice(&[0x0f, 0x82, 0, 0, 0, 0]);
-            to_moved.push(self.bytes.len());
+        let mut to_inner = Vec::new();
+        let mut inner = Vec::new();
+        if let Way::Convention { ranges, keeps_inner, .. } = way {
+            if *keeps_inner {
+                // push rax; push r11; pushfq
+                self.bytes.extend_from_slice(&[0x50, 0x41, 0x53, 0x9c]);
+                // popfq; pop r11; pop rax
+                inner.extend_from_slice(&[0x9d, 0x41, 0x5b, 0x58]);
+            }
+            for &(start_avma, bytes) in ranges {
+                let bytes = u32::try_from(bytes).ok().filter(|&bytes| bytes < 1 << 31);
+                let length = bytes.ok_or("the allocator's code is too large")?;
+                // mov rax, [rsp]; mov r11, start; sub rax, r11; cmp rax, bytes; jb inner
+                let load: &[u8] =
+                    if *keeps_inner { &[0x48, 0x8b, 0x44, 0x24, 24] } else { &[0x48, 0x8b, 0x04, 0x24] };
+                self.bytes.extend_from_slice(load);
+                self.bytes.extend_from_slice(&[0x49, 0xbb]);
+                self.bytes.extend_from_slice(&start_avma.to_le_bytes());
+                self.bytes.extend_from_slice(&[0x4c, 0x29, 0xd8, 0x48, 0x3d]);
+                self.bytes.extend_from_slice(&length.to_le_bytes());
+                self.bytes.extend_from_slice(&[0x0f, 0x82, 0, 0, 0, 0]);
+                to_inner.push(self.bytes.len());
+            }
+            if *keeps_inner {
+                // lea rsp, [rsp + 24]
+                self.bytes.extend_from_slice(&[0x48, 0x8d, 0x64, 0x24, 24]);
+            }
         }
         self.bytes.extend_from_slice(&[0xff, 0x25, 0, 0, 0, 0]);
         let target_avma = self.here();
         let gate_avma = target_avma + GATE_OFFSET;
-        let moved_avma = gate_avma + 12;
         self.bytes.extend_from_slice(&gate_avma.to_le_bytes());
-        self.bytes.extend_from_slice(&moved_avma.to_le_bytes());
-        // lea r11, [rip - 23]: the target
-        self.bytes.extend_from_slice(&[0x4c, 0x8d, 0x1d, 0xe9, 0xff, 0xff, 0xff]);
+        // pushfq; push rax; call wait
+        self.bytes.extend_from_slice(&[0x9c, 0x50]);
         let wait_avma = self.start_avma + OPENING_BYTES as u64;
-        self.bytes.extend(jump(self.here(), wait_avma).ok_or("the island is too large")?);
-        for behind in to_moved {
+        let [_, to_wait @ ..] = jump(self.here(), wait_avma).ok_or("the island is too large")?;
+        self.bytes.push(0xe8);
+        self.bytes.extend(to_wait);
+        debug_assert_eq!(self.here(), target_avma + WAITED_OFFSET);
+        // jne around; pop rax; popfq; jmp [target]; around: pop rax; popfq
+        self.bytes.extend_from_slice(&[0x75, 8, 0x58, 0x9d, 0xff, 0x25]);
+        let back = (target_avma.wrapping_sub(self.here() + 4)) as u32;
+        self.bytes.extend(back.to_le_bytes());
+        self.bytes.extend_from_slice(&[0x58, 0x9d]);
+        if !inner.is_empty() {
+            // jmp moved
+            self.bytes.extend_from_slice(&[0xeb, inner.len() as u8]);
+        }
+        for behind in to_inner {
             let distance = (self.bytes.len() - behind) as u32;
             self.bytes[behind - 4..behind].copy_from_slice(&distance.to_le_bytes());
         }
+        self.bytes.extend(inner);
+        let moved_avma = self.here();
         let moved = prologue.moved(moved_avma)?;
         self.bytes.extend(moved);
+        let trampoline_avma = match *way {
+            Way::Convention { trampoline_avma, .. } => trampoline_avma,
+            Way::Kept { entry_avma, function_avma } => {
+                let kept_avma = self.here();
+                // push rbp; mov rbp, rsp; push [function]; jmp [entry]
+                self.bytes.extend_from_slice(&[0x55, 0x48, 0x89, 0xe5, 0xff, 0x35, 6, 0, 0, 0]);
+                self.bytes.extend_from_slice(&[0xff, 0x25, 8, 0, 0, 0]);
+                self.bytes.extend_from_slice(&function_avma.to_le_bytes());
+                self.bytes.extend_from_slice(&entry_avma.to_le_bytes());
+                kept_avma
+            }
+        };
         Ok(Landing { entry_avma, moved_avma, target_avma, trampoline_avma })
     }
 
@@ -175,8 +228,7 @@ fn waiting_code(gate_avma: u64) -> Vec<u8> {
     code[to_out - 1] = (code.len() - to_out) as u8;
     code.extend([0x83, 0xf8, GATE_OPEN as u8, 0x5b, 0x41, 0x5b, 0x41, 0x5a, 0x41, 0x59, 0x41, 0x58]);
     code.extend([0x59, 0x5a, 0x5e, 0x5f]);
-    // jne around; jmp [r11]; around: jmp [r11 + 8]
-    code.extend([0x75, 3, 0x41, 0xff, 0x23, 0x41, 0xff, 0x63, 8]);
+    code.push(0xc3);
     code[to_time - 4] = (code.len() - to_time) as u8;
     code.extend(0_u64.to_le_bytes());
     code.extend(WAIT_NS.to_le_bytes());
@@ -221,10 +273,10 @@ mod tests {
         let at = |avma: u64| instructions.iter().find(|instruction| instruction.ip() == avma).unwrap();
         let of = |mnemonic| instructions.iter().filter(move |found| found.mnemonic() == mnemonic);
         let targets = |mnemonic| of(mnemonic).map(|jump| at(jump.near_branch_target())).collect::<Vec<_>>();
-        // Out to the last comparison; around the first of the two jumps.
-        let [out, around] = targets(Mnemonic::Jne)[..] else { panic!() };
+        // Out to the last comparison.
+        let [out] = targets(Mnemonic::Jne)[..] else { panic!() };
         assert_eq!((out.mnemonic(), out.immediate8()), (Mnemonic::Cmp, GATE_OPEN as u8));
-        assert_eq!((around.mnemonic(), around.memory_displacement64()), (Mnemonic::Jmp, 8));
+        assert_eq!(instructions.last().unwrap().mnemonic(), Mnemonic::Ret);
         assert_eq!(targets(Mnemonic::Je)[0].immediate32(), GATE_AROUND);
         // Back to the load of the gate.
         let again = at(of(Mnemonic::Jmp).next().unwrap().near_branch_target());
@@ -234,23 +286,68 @@ mod tests {
         assert_eq!(of(Mnemonic::Push).count(), of(Mnemonic::Pop).count());
     }
 
-    #[test]
-    fn a_closed_gate_leads_to_the_waiting_with_the_targets_address() {
+    fn prologue() -> Prologue {
         let body = [0x41, 0x54, 0x41, 0x55, 0x55, 0x53, 0x48, 0x83, 0xec, 0x10, 0x90, 0x90, 0xc3];
-        let prologue = Prologue::plan(0x20_0000, &body).unwrap();
+        Prologue::plan(0x20_0000, &body, &[]).unwrap()
+    }
+
+    /// An island with one function, and its instructions from an address on.
+    fn island(way: &Way) -> (Landing, impl Fn(u64) -> Vec<Instruction>) {
         let mut island = Island::new(0x10_0000, 0x1234_5000, 0x1234_6000);
-        let landing = island.add(&prologue, 0xabcd_0000, &[(0x20_0000, 0x100), (0x30_0000, 0x100)]).unwrap();
-        let word = |avma: u64| {
-            let at = (avma - island.start_avma) as usize;
-            u64::from_le_bytes(island.bytes[at..at + 8].try_into().unwrap())
+        let landing = island.add(&prologue(), way).unwrap();
+        assert!(island.bytes.len() <= OPENING_BYTES + WAIT_BYTES_MAX + FUNCTION_BYTES_MAX);
+        let code_at = move |avma: u64| {
+            let code = island.bytes[(avma - island.start_avma) as usize..].to_vec();
+            let mut decoder = Decoder::with_ip(64, &code, avma, DecoderOptions::NONE);
+            decoder.iter().take(16).collect::<Vec<_>>()
         };
-        let gate_avma = word(landing.target_avma);
-        assert_eq!(word(landing.target_avma + 8), landing.moved_avma);
-        let gate = &island.bytes[(gate_avma - island.start_avma) as usize..];
-        let mut decoder = Decoder::with_ip(64, gate, gate_avma, DecoderOptions::NONE);
-        assert_eq!(decoder.decode().memory_displacement64(), landing.target_avma);
-        let to_wait = decoder.decode();
-        assert_eq!(to_wait.near_branch_target(), island.start_avma + OPENING_BYTES as u64);
-        assert_eq!(to_wait.next_ip(), landing.moved_avma);
+        (landing, code_at)
+    }
+
+    fn mnemonics(code: &[Instruction]) -> Vec<Mnemonic> {
+        code.iter().map(Instruction::mnemonic).collect()
+    }
+
+    #[test]
+    fn who_comes_to_a_closed_gate_waits_and_goes_to_the_target_or_around_it() {
+        let ranges = vec![(0x20_0000, 0x100), (0x30_0000, 0x100)];
+        for keeps_inner in [false, true] {
+            let way = Way::Convention { trampoline_avma: 0xabcd_0000, ranges: ranges.clone(), keeps_inner };
+            let (landing, code_at) = island(&way);
+            let gate = code_at(landing.target_avma + GATE_OFFSET);
+            assert_eq!(gate[2].near_branch_target(), 0x10_0000 + OPENING_BYTES as u64);
+            assert_eq!(gate[2].next_ip(), landing.target_avma + WAITED_OFFSET);
+            let around = gate[3].near_branch_target();
+            let to_target = gate.iter().find(|found| found.mnemonic() == Mnemonic::Jmp).unwrap();
+            assert_eq!(to_target.memory_displacement64(), landing.target_avma);
+            assert_eq!(mnemonics(&code_at(around)[..2]), [Mnemonic::Pop, Mnemonic::Popfq]);
+            let behind = &code_at(around)[2];
+            let leads_to = if keeps_inner { behind.near_branch_target() } else { behind.ip() };
+            assert_eq!(leads_to, landing.moved_avma);
+        }
+    }
+
+    #[test]
+    fn a_call_from_inside_goes_on_with_all_that_it_had() {
+        let way = Way::Convention { trampoline_avma: 1, ranges: vec![(0x20_0000, 0x100)], keeps_inner: true };
+        let (landing, code_at) = island(&way);
+        let entry = code_at(landing.entry_avma);
+        assert_eq!(mnemonics(&entry[..3]), [Mnemonic::Push, Mnemonic::Push, Mnemonic::Pushfq]);
+        let inner = entry.iter().find(|found| found.mnemonic() == Mnemonic::Jb).unwrap();
+        let inner = code_at(inner.near_branch_target());
+        assert_eq!(mnemonics(&inner[..3]), [Mnemonic::Popfq, Mnemonic::Pop, Mnemonic::Pop]);
+        assert_eq!(inner[3].ip(), landing.moved_avma);
+    }
+
+    #[test]
+    fn where_all_is_kept_nothing_is_changed_on_the_way() {
+        let (landing, code_at) = island(&Way::Kept { entry_avma: 0x7000, function_avma: 0x8000 });
+        let entry = &code_at(landing.entry_avma)[0];
+        assert_eq!((entry.mnemonic(), entry.memory_displacement64()), (Mnemonic::Jmp, landing.target_avma));
+        let kept = code_at(landing.trampoline_avma);
+        assert_eq!(mnemonics(&kept[..4]), [Mnemonic::Push, Mnemonic::Mov, Mnemonic::Push, Mnemonic::Jmp]);
+        // Two words behind the code.
+        assert_eq!(kept[2].memory_displacement64(), kept[3].next_ip());
+        assert_eq!(kept[3].memory_displacement64(), kept[3].next_ip() + 8);
     }
 }

@@ -6,8 +6,8 @@ mod registers;
 mod return_frame;
 
 pub(crate) use island::{
-    GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, Island, Landing, OPENING_BYTES, island_of, record_of,
-    waiting_range,
+    GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, Island, Landing, OPENING_BYTES, WAITED_OFFSET, Way,
+    island_of, record_of, waiting_range,
 };
 pub(crate) use prologue::{Prologue, entry_of, jump};
 pub(crate) use registers::Registers;

@@ -7,15 +7,19 @@
 
 use iced_x86::{
     BlockEncoder, BlockEncoderOptions, Decoder, DecoderOptions, FlowControl, Instruction, InstructionBlock,
+    Mnemonic,
 };
 
 /// Length of `jmp rel32`.
 pub(crate) const JUMP_BYTES: usize = 5;
+/// Compilers put functions at multiples of this, and fill what is between.
+const FUNCTION_ALIGNMENT: u64 = 16;
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
 /// A function's beginning.
 #[derive(Debug, Clone)]
 pub(crate) struct Prologue {
+    pub(crate) function_avma: u64,
     /// Where the jump goes.
     pub(crate) entry_avma: u64,
     /// First byte behind the instructions that are overwritten, wholly or in part.
@@ -31,29 +35,36 @@ pub(crate) fn entry_of(function_avma: u64, code: &[u8]) -> u64 {
 }
 
 impl Prologue {
-    /// Plans for the function of which `code` is the whole body, as far as it is known (at least 32 bytes).
-    pub(crate) fn plan(function_avma: u64, code: &[u8]) -> Result<Self, &'static str> {
+    /// Plans for the function of which `code` is the whole body, as far as it is known (at least 32 bytes), and `behind` what follows.
+    pub(crate) fn plan(function_avma: u64, code: &[u8], behind: &[u8]) -> Result<Self, &'static str> {
         let entry_avma = entry_of(function_avma, code);
+        let end_avma = function_avma + code.len() as u64;
         let body = code.get((entry_avma - function_avma) as usize..).unwrap_or_default();
         let mut decoder = Decoder::with_ip(64, body, entry_avma, DecoderOptions::NONE);
         let mut instructions = Vec::new();
         let mut is_closed = false;
         let mut rest_avma = entry_avma;
         while rest_avma < entry_avma + JUMP_BYTES as u64 {
+            if is_closed && rest_avma == end_avma && has_padding(end_avma, behind, entry_avma) {
+                rest_avma = entry_avma + JUMP_BYTES as u64;
+                break;
+            }
             if is_closed || !decoder.can_decode() {
                 return Err("it is shorter than a jump");
             }
             let instruction = decoder.decode();
             match instruction.flow_control() {
                 FlowControl::Next | FlowControl::ConditionalBranch => {}
-                FlowControl::UnconditionalBranch => is_closed = true,
+                FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return => {
+                    is_closed = true;
+                }
                 FlowControl::Exception | FlowControl::Interrupt | FlowControl::XbeginXabortXend => {
                     return Err("it begins with an instruction that cannot be moved");
                 }
                 // A call in the moved part would return to where the jump now stands.
-                _ => return Err("it begins with a call or returns at once"),
+                _ => return Err("it begins with a call"),
             }
-            if instruction.is_invalid() || instruction.mnemonic() == iced_x86::Mnemonic::Syscall {
+            if instruction.is_invalid() || instruction.mnemonic() == Mnemonic::Syscall {
                 return Err("it begins with an instruction that cannot be moved");
             }
             rest_avma = instruction.next_ip();
@@ -71,7 +82,7 @@ impl Prologue {
                 return Err("it jumps back to its own beginning");
             }
         }
-        Ok(Self { entry_avma, rest_avma, instructions, is_closed })
+        Ok(Self { function_avma, entry_avma, rest_avma, instructions, is_closed })
     }
 
     /// The moved instructions for `island_avma`, and the jump back.
@@ -91,6 +102,16 @@ impl Prologue {
     pub(crate) fn is_inside(&self, address_avma: u64) -> bool {
         address_avma > self.entry_avma && address_avma < self.rest_avma
     }
+}
+
+/// Whether a function that ends before a jump would has nothing but padding behind it: up to where the next one may begin, so that
+/// what looks like padding is not the beginning of that.
+fn has_padding(end_avma: u64, behind: &[u8], entry_avma: u64) -> bool {
+    let next_avma = end_avma.next_multiple_of(FUNCTION_ALIGNMENT);
+    let Some(padding) = behind.get(..(next_avma - end_avma) as usize) else { return false };
+    let mut decoder = Decoder::with_ip(64, padding, end_avma, DecoderOptions::NONE);
+    next_avma >= entry_avma + JUMP_BYTES as u64
+        && decoder.iter().all(|found| matches!(found.mnemonic(), Mnemonic::Nop | Mnemonic::Int3))
 }
 
 /// `jmp rel32`, if it reaches.
@@ -114,7 +135,7 @@ mod tests {
     fn a_data_access_relative_to_the_code_still_reaches_its_data() {
         // cmpb $0, 0x1000(%rip); push %r12
         let body = with_padding(&[0x80, 0x3d, 0x00, 0x10, 0, 0, 0, 0x41, 0x54]);
-        let plan = Prologue::plan(0x10_0000, &body).unwrap();
+        let plan = Prologue::plan(0x10_0000, &body, &[]).unwrap();
         assert_eq!((plan.entry_avma, plan.rest_avma), (0x10_0000, 0x10_0007));
         let moved = plan.moved(0x20_0000).unwrap();
         let displacement = i32::from_le_bytes(moved[2..6].try_into().unwrap());
@@ -125,24 +146,40 @@ mod tests {
     #[test]
     fn the_landing_pad_of_an_indirect_call_stays() {
         let body = with_padding(&[0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x54, 0x41, 0x55, 0x55]);
-        let plan = Prologue::plan(0x1000, &body).unwrap();
+        let plan = Prologue::plan(0x1000, &body, &[]).unwrap();
         assert_eq!((plan.entry_avma, plan.rest_avma), (0x1004, 0x1009));
         assert!(plan.is_inside(0x1005) && !plan.is_inside(0x1004) && !plan.is_inside(0x1009));
     }
 
     #[test]
     fn what_cannot_be_moved_is_refused() {
-        // call; ret; a loop back to the second instruction
-        assert!(Prologue::plan(0x1000, &with_padding(&[0xe8, 0, 0, 0, 0])).is_err());
-        assert!(Prologue::plan(0x1000, &with_padding(&[0x31, 0xc0, 0xc3])).is_err());
-        assert!(Prologue::plan(0x1000, &with_padding(&[0x55, 0x90, 0x90, 0x90, 0x90, 0xeb, 0xfa])).is_err());
-        assert!(Prologue::plan(0x1000, &[]).is_err());
+        // A call; a return without a known end; a loop back to the second instruction.
+        let plan = |code: &[u8]| Prologue::plan(0x1000, code, &[]);
+        assert!(plan(&with_padding(&[0xe8, 0, 0, 0, 0])).is_err());
+        assert!(plan(&with_padding(&[0x31, 0xc0, 0xc3])).is_err());
+        assert!(plan(&with_padding(&[0x55, 0x90, 0x90, 0x90, 0x90, 0xeb, 0xfa])).is_err());
+        assert!(plan(&[]).is_err());
     }
 
     #[test]
     fn a_function_that_only_jumps_on_is_moved_without_a_jump_back() {
         let body = with_padding(&jump(0x1000, 0x9000).unwrap());
-        let moved = Prologue::plan(0x1000, &body).unwrap().moved(0x5000).unwrap();
+        let moved = Prologue::plan(0x1000, &body, &[]).unwrap().moved(0x5000).unwrap();
         assert_eq!(moved, jump(0x5000, 0x9000).unwrap());
+    }
+
+    #[test]
+    fn a_short_function_gives_its_padding() {
+        // A jump of two bytes; a return at once, behind a landing pad.
+        let moved = Prologue::plan(0x1000, &[0xeb, 0x7e], &[0x90; 14]).unwrap().moved(0x5000).unwrap();
+        assert_eq!(moved, jump(0x5000, 0x1080).unwrap());
+        let returns = Prologue::plan(0x1000, &[0xf3, 0x0f, 0x1e, 0xfa, 0xc3], &[0x90; 11]).unwrap();
+        assert_eq!((returns.rest_avma, returns.moved(0x5000).unwrap()), (0x1009, vec![0xc3]));
+        // The next function begins at once, or looks like padding where it begins, or the padding ends too soon.
+        let mut next = [0x90; 14];
+        next[5] = 0x55;
+        assert!(Prologue::plan(0x1000, &[0xeb, 0x7e], &next).is_err());
+        assert!(Prologue::plan(0x1000, &[0xeb, 0x7e], &[0x90; 3]).is_err());
+        assert!(Prologue::plan(0x100c, &[0xeb, 0x7e], &[0x90; 16]).is_err());
     }
 }

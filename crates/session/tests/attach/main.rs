@@ -2,6 +2,7 @@
 
 mod failures;
 mod filters;
+mod own_allocators;
 mod programs;
 mod refusals;
 mod victim;

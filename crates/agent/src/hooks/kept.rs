@@ -1,0 +1,234 @@
+//! Calls of an allocator that lies in the same module as its callers: every register is as before when they come back.
+//!
+//! A compiler that sees caller and function together does not keep to the convention: the caller keeps values in registers that
+//! the function happens not to touch, and leaves the stack unaligned. [`crate::x86_64::kept_entry`] saves them all and comes here.
+//!
+//! Such an allocator's functions also call one another, directly or by a jump. What the program has called counts, once;
+//! an inner call goes on to the function itself, as if there were no hook.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use heapr_wire::{HOOK_ALLOCATOR, InjectedHook, MORE_ALLOCATORS};
+
+use crate::hooks::injected::Shared;
+use crate::hooks::real::REAL;
+use crate::hooks::{Caller, foreign};
+use crate::process::AGENT;
+use crate::record::thread::Scope;
+use crate::x86_64::KeptCall;
+use crate::x86_64::thread_pointer;
+
+/// The first words that a function is called with; none has more.
+pub(crate) type Arguments = [usize; 4];
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was made, and has answered this.
+    Answered(usize),
+    /// It was made, and answers nothing: a caller may keep a value in the register for answers, too.
+    Silent,
+    /// The function itself is to do it, unseen.
+    PassOn,
+}
+
+/// One function that is hooked so.
+pub(crate) struct Kept {
+    pub(crate) run: fn(&Kept, &Arguments, Caller) -> Outcome,
+    /// Where the function itself is.
+    pub(crate) real: &'static AtomicUsize,
+    /// The same function, with a null pointer for an answer where this one throws.
+    pub(crate) nothrow: &'static AtomicUsize,
+}
+
+/// The allocator's function under way that the program has called: the stack pointer at its entry, and its [`Kept`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outermost {
+    entry_sp: usize,
+    function: usize,
+}
+
+impl Outermost {
+    const NONE: Self = Self { entry_sp: 0, function: 0 };
+
+    /// Begins a call. `None`: it is an inner one, or not recorded. Otherwise what was under way before, for [`Outermost::end`].
+    fn begin(entry_sp: usize, function: usize) -> Option<Self> {
+        let mut scope = Scope::enter(entry_sp)?;
+        let state = scope.state();
+        let before = state.outermost;
+        if before.entry_sp > entry_sp {
+            let here = state.ranges.find(entry_sp, state.is_main);
+            // SAFETY: on the stack that the call is on, outwards of its stack pointer.
+            if here.contains(before.entry_sp) && unsafe { before.is_under_way() } {
+                return None;
+            }
+        }
+        state.outermost = Self { entry_sp, function };
+        // One that is left behind on another stack, or was left by longjmp, is nothing to come back to.
+        Some(if before.entry_sp > entry_sp { before } else { Self::NONE })
+    }
+
+    /// A call that somebody has jumped out of is no longer there: its word on the stack is another's.
+    ///
+    /// # Safety
+    /// 1. The stack at its entry may be read.
+    unsafe fn is_under_way(self) -> bool {
+        // SAFETY: (1).
+        let word = unsafe { *(self.entry_sp.wrapping_sub(KeptCall::FUNCTION_BELOW_ENTRY) as *const usize) };
+        self.function != 0 && word == self.function
+    }
+
+    fn end(before: Self) {
+        let state = thread_pointer::current();
+        if !state.is_null() {
+            // SAFETY: this thread's state, which is never unmapped.
+            unsafe { (*state).outermost = before };
+        }
+    }
+}
+
+/// Makes a call. The answer: where it is to go on; 0: nowhere, it is done.
+///
+/// # Safety
+/// 1. `call` was saved by [`crate::x86_64::kept_entry`] for one of the functions below.
+pub(crate) unsafe extern "C" fn make_call(call: *mut KeptCall) -> usize {
+    // SAFETY: (1).
+    let call = unsafe { &mut *call };
+    // SAFETY: (1).
+    let kept = unsafe { &*call.function() };
+    let caller = Caller::new(call.entry_sp(), call.bp());
+    let real = kept.real.load(Relaxed);
+    if !AGENT.is_active() {
+        return real;
+    }
+    let function = core::ptr::from_ref(kept) as usize;
+    let Some(before) = Outermost::begin(caller.sp(), function) else { return real };
+    let outcome = (kept.run)(kept, &call.arguments(), caller);
+    Outermost::end(before);
+    match outcome {
+        Outcome::Answered(answer) => call.set_answer(answer),
+        Outcome::Silent => {}
+        Outcome::PassOn => return real,
+    }
+    0
+}
+
+/// operator new and its kin. One that throws cannot do so through the agent, whose frames no unwinder of the program's knows: so the one
+/// that answers null is asked, and if it does the other is left to fail by itself.
+pub(crate) fn new<const IS_ALIGNED: bool>(
+    kept: &Kept,
+    &[size, alignment, ..]: &Arguments,
+    caller: Caller,
+) -> Outcome {
+    let is_nothrow = core::ptr::eq(kept.real, kept.nothrow);
+    let function = if kept.nothrow.load(Relaxed) == 0 { kept.real } else { kept.nothrow };
+    // `std::nothrow` is a reference to nothing.
+    let tag = core::ptr::from_ref(kept) as usize;
+    let words = if IS_ALIGNED { [size, alignment, tag, 0] } else { [size, tag, tag, 0] };
+    let block = foreign::call(function, words);
+    if block == 0 && !is_nothrow {
+        return Outcome::PassOn;
+    }
+    crate::hooks::allocated(block as *mut c_void, size, caller);
+    Outcome::Answered(block)
+}
+
+macro_rules! functions {
+    ($($name:ident |$arguments:pat_param, $kept:pat_param, $all:pat_param, $caller:pat_param| $body:expr;)*) => {
+        mod run {
+            use super::*;
+            $(pub(super) fn $name(kept: &Kept, words: &Arguments, caller: Caller) -> Outcome {
+                let ($arguments, $kept, $all, $caller) = (words, kept, words, caller);
+                $body
+            })*
+        }
+
+        const COUNT: usize = [$(stringify!($name)),*].len();
+
+        /// The functions of the process's first allocator.
+        pub(crate) mod first {
+            use super::*;
+            $(#[allow(non_upper_case_globals, reason = "named as the C functions")]
+            pub(crate) static $name: Kept = kept(REAL.$name.place(), run::$name);)*
+        }
+
+        const NAMES: [&str; COUNT] = [$(stringify!($name)),*];
+        const RUNS: [fn(&Kept, &Arguments, Caller) -> Outcome; COUNT] = [$(run::$name),*];
+    };
+}
+
+const fn kept(real: &'static AtomicUsize, run: fn(&Kept, &Arguments, Caller) -> Outcome) -> Kept {
+    Kept { run, real, nothrow: real }
+}
+
+fn allocated(kept: &Kept, all: &Arguments, size: usize, caller: Caller) -> Outcome {
+    Outcome::Answered(foreign::run_alloc(kept.real, *all, size, caller))
+}
+
+fn reallocated(kept: &Kept, all: &Arguments, size: usize, caller: Caller) -> Outcome {
+    let &[block, ..] = all;
+    Outcome::Answered(foreign::run_realloc(kept.real, *all, block, size, caller))
+}
+
+pub(crate) fn freed(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
+    let &[block, ..] = all;
+    foreign::run_free(kept.real, *all, block, caller);
+    Outcome::Silent
+}
+
+functions! {
+    malloc |&[size, ..], kept, all, caller| allocated(kept, all, size, caller);
+    free |_, kept, all, caller| freed(kept, all, caller);
+    calloc |&[count, size, ..], kept, all, caller| allocated(kept, all, count.saturating_mul(size), caller);
+    realloc |&[_, size, ..], kept, all, caller| reallocated(kept, all, size, caller);
+    reallocarray |&[_, count, size, _], kept, all, caller|
+        reallocated(kept, all, count.saturating_mul(size), caller);
+    posix_memalign |_, kept, all, caller| Outcome::Answered(foreign::run_posix(kept.real, *all, caller));
+    aligned_alloc |&[_, size, ..], kept, all, caller| allocated(kept, all, size, caller);
+    memalign |&[_, size, ..], kept, all, caller| allocated(kept, all, size, caller);
+    valloc |&[size, ..], kept, all, caller| allocated(kept, all, size, caller);
+    pvalloc |&[size, ..], kept, all, caller| allocated(kept, all, size, caller);
+    cfree |_, kept, all, caller| freed(kept, all, caller);
+    free_sized |_, kept, all, caller| freed(kept, all, caller);
+    free_aligned_sized |_, kept, all, caller| freed(kept, all, caller);
+}
+
+/// The functions of the process's other allocators: a second C library (dlmopen), or one that a library calls although the program
+/// has another (RTLD_DEEPBIND).
+static MORE_REAL: [[AtomicUsize; COUNT]; MORE_ALLOCATORS] =
+    [const { [const { AtomicUsize::new(0) }; COUNT] }; MORE_ALLOCATORS];
+static MORE_KEPT: [[Kept; COUNT]; MORE_ALLOCATORS] = {
+    const NONE: [Kept; COUNT] = [const { kept(&MORE_REAL[0][0], run::malloc) }; COUNT];
+    let mut table = [NONE; MORE_ALLOCATORS];
+    let mut place = 0;
+    while place < MORE_ALLOCATORS * COUNT {
+        let (allocator, number) = (place / COUNT, place % COUNT);
+        table[allocator][number] = kept(&MORE_REAL[allocator][number], RUNS[number]);
+        place += 1;
+    }
+    table
+};
+
+/// For the injector: [`COUNT`] functions for each of the other allocators.
+pub(crate) static MORE: Shared<[InjectedHook; MORE_ALLOCATORS * COUNT]> = Shared({
+    let mut table = [const { more(0, 0) }; MORE_ALLOCATORS * COUNT];
+    let mut place = 0;
+    while place < table.len() {
+        table[place] = more(place / COUNT, place % COUNT);
+        place += 1;
+    }
+    table
+});
+
+const fn more(allocator: usize, number: usize) -> InjectedHook {
+    let name = NAMES[number];
+    InjectedHook {
+        name: name.as_ptr(),
+        name_bytes: name.len(),
+        trampoline: core::ptr::null(),
+        real: &raw const MORE_REAL[allocator][number],
+        group: HOOK_ALLOCATOR,
+        kept: (&raw const MORE_KEPT[allocator][number]).cast(),
+    }
+}

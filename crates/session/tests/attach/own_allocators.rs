@@ -1,0 +1,67 @@
+//! Programs that have an allocator of their own, or more than one.
+
+use std::process::Command;
+
+use heapr_trace::Summary;
+
+use crate::victim::{Victim, build};
+use crate::{record_for, session};
+
+/// Attaches for so many rounds. What was recorded of them; `None`: the program cannot run here.
+fn recorded_rounds(victim: &mut Victim, rounds: u64) -> Option<(Summary, u64)> {
+    let (mut session, _folder) = session();
+    let report = session.attach(victim.pid()).unwrap();
+    assert!(report.not_hooked.is_empty(), "{report:?}");
+    for _ in 0..rounds {
+        victim.say("go\n");
+        let line = victim.line();
+        if line == "skip" {
+            return None;
+        }
+        assert_eq!(line, "done");
+    }
+    let detached = session.detach(victim.pid()).unwrap();
+    assert_eq!((detached.hooks_removed, detached.bytes_left), (report.hooks.len(), 0));
+    victim.say("go\n");
+    assert_eq!(victim.line(), "done");
+    record_for(&mut session, 1);
+    Some((session.stop().summary, report.blocks_before))
+}
+
+#[test]
+fn a_caller_that_sees_its_allocator_keeps_every_register() {
+    for vectors in ["0", "1", "2"] {
+        let mut victim = Victim::of("registers", &[vectors]);
+        let Some((summary, _)) = recorded_rounds(&mut victim, 2) else {
+            heapr_testkit::cannot_run_here("the processor has no such registers");
+            continue;
+        };
+        let totals = summary.totals;
+        // calloc and memalign come to malloc: by a jump, and by a call.
+        assert_eq!((totals.alloc_count, totals.outstanding_count, totals.unmatched_frees), (16, 0, 0));
+    }
+}
+
+#[test]
+fn calls_among_an_allocators_functions_count_once() {
+    let path = build("nested", &["-O2", "-rdynamic"]);
+    let mut victim = Victim::start(Command::new(path));
+    let (summary, _) = recorded_rounds(&mut victim, 2).unwrap();
+    let totals = summary.totals;
+    assert_eq!((totals.alloc_count - totals.realloc_count, totals.realloc_count), (140, 20));
+    assert_eq!((totals.outstanding_count, totals.unmatched_frees, totals.implied_frees), (0, 0, 0));
+    assert_eq!(totals.failed_count, 20);
+}
+
+#[test]
+fn a_second_c_library_is_hooked_too() {
+    let plugin = build("plugin", &["-shared", "-fPIC"]);
+    let mut command = Command::new(build("namespaces", &[]));
+    command.arg(plugin);
+    let mut victim = Victim::start(command);
+    // What the loader and the threads need for good is there after the first round.
+    victim.say("go\n");
+    assert_eq!(victim.line(), "done");
+    let (summary, before) = recorded_rounds(&mut victim, 3).unwrap();
+    assert_eq!(summary.totals.alloc_count - before, 3 * 60);
+}
