@@ -32,6 +32,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("sqlite3", "sqlite3"),
     ("strace", "strace"),
     ("valgrind", "valgrind"),
+    ("xz-utils", "xz"),
 ];
 
 /// Prints the packages, one a line.

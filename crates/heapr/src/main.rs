@@ -3,6 +3,9 @@
 //! Exit status: 0 done, 1 a finding or a threshold exceeded, 2 our error; `run` passes the program's status through.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod plain_text;
+
 mod commands;
 mod config;
 mod doctor;
@@ -26,6 +29,9 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "heapr", version, propagate_version = true)]
 struct Arguments {
+    /// Shorten no name, however long the line
+    #[arg(long, global = true)]
+    wide: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -81,13 +87,16 @@ fn main() -> ExitCode {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("heapr: {error:#}");
+            tell!("heapr: {error:#}");
             ExitCode::from(2)
         }
     }
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.wide {
+        plain_text::set_wide();
+    }
     match arguments.command {
         Command::Run(arguments) => commands::run::run(*arguments),
         Command::Start(arguments) => sessions::start(*arguments),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use anyhow::bail;
 use heapr_session::{FlagTarget, ProcessFacts, descendants};
 
-use crate::report::frame_text::printable;
+use crate::plain_text::printable;
 
 /// Processes listed where a name means several.
 const LISTED_MAX: usize = 20;

@@ -82,7 +82,8 @@ impl<'a, 't> Culled<'a, 't> {
                 let groups = self.group_rows(|stack| numbering.number(stack));
                 (groups, numbering.into_keys().into_iter().map(GroupKey::Stack).collect::<Vec<_>>())
             }
-            GroupBy::Frames => self.by_frame(),
+            GroupBy::Frames => self.by_frame(|frame| self.tree.frames.function(frame)),
+            GroupBy::Lines => self.by_frame(|frame| frame),
             GroupBy::Images => self.by_image(),
             GroupBy::Threads => self.by_thread(),
         };
@@ -96,7 +97,7 @@ impl<'a, 't> Culled<'a, 't> {
                 representative: ranked.representative,
             })
             .collect();
-        if by == GroupBy::Frames {
+        if matches!(by, GroupBy::Frames | GroupBy::Lines) {
             self.place_frames(&mut groups)?;
         }
         Ok(Ranking { by, groups, group_count: ranking.group_count, rest: ranking.rest })
@@ -119,9 +120,9 @@ impl<'a, 't> Culled<'a, 't> {
         Ok(())
     }
 
-    fn by_frame(&self) -> (Vec<u32>, Vec<GroupKey>) {
+    fn by_frame(&self, of: impl Fn(FrameId) -> FrameId) -> (Vec<u32>, Vec<GroupKey>) {
         // The frame's number + 1, 0 for no frame.
-        let key_of = |stack: NamedStack| self.tree.frame(stack).map_or(0, |frame| frame.0 + 1);
+        let key_of = |stack: NamedStack| self.tree.frame(stack).map_or(0, |frame| of(frame).0 + 1);
         let mut numbering = Numbering::new(self.tree.frames.len() + 1);
         let groups = self.group_rows(|stack| numbering.number(key_of(stack)));
         let key = |key: u32| GroupKey::Frame(key.checked_sub(1).map(|frame| (0, FrameId(frame))));

@@ -45,12 +45,20 @@ pub struct CodeTable {
     /// Frames of place `n` are `locations[starts[n]..starts[n + 1]]`, innermost first.
     starts: Vec<u32>,
     locations: Vec<Location>,
+    /// Frames of one function on several lines are several.
+    tells_lines: bool,
 }
 
 impl CodeTable {
     /// Of a trace with these mappings.
     pub fn new(mappings: &[Mapping]) -> Self {
         Self { shared_ranges: shared_ranges(mappings), ..Self::default() }
+    }
+
+    /// Tells frames of one function on several lines apart.
+    #[must_use]
+    pub fn telling_lines(self, tells_lines: bool) -> Self {
+        Self { tells_lines, ..self }
     }
 
     /// The place that a node returns to; numbers it if it is new.
@@ -124,7 +132,8 @@ impl CodeTable {
                     let symbol = frame.symbol.map(|symbol| frames.names.intern(symbol));
                     let offset = if symbol.is_some() { 0 } else { address };
                     let file = frame.file.map(|file| frames.names.intern(file));
-                    let frame_id = frames.intern(FrameKey { module, symbol, offset });
+                    let line = file.zip(frame.line).filter(|_| self.tells_lines);
+                    let frame_id = frames.intern(FrameKey { module, symbol, offset, line });
                     arrived.push(Location {
                         frame: frame_id,
                         file,
@@ -142,7 +151,7 @@ impl CodeTable {
                 let span = &mut spans[code as usize - known];
                 if span.0 == span.1 {
                     let offset = self.places[code as usize].address;
-                    let frame = frames.intern(FrameKey { module, symbol: None, offset });
+                    let frame = frames.intern(FrameKey { module, symbol: None, offset, line: None });
                     let start = arrived.len() as u32;
                     arrived.push(Location { frame, file: None, line: 0, is_inlined: false });
                     *span = (start, start + 1);

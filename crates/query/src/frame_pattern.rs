@@ -84,9 +84,14 @@ impl FramePattern {
     }
 }
 
-/// Where the module ends: the first `!` that is not part of `operator!`.
+/// Where the module ends: the first `!` that is not part of `operator!`, or of a template of D (`Pool!(int)`).
 fn separator(pattern: &str) -> Option<usize> {
-    pattern.match_indices('!').map(|(at, _)| at).find(|&at| !pattern[..at].ends_with("operator"))
+    let is_of_name = |at: usize| {
+        let rest = &pattern[at + 1..];
+        pattern[..at].ends_with("operator")
+            || rest.starts_with('(') && !rest.starts_with("(anonymous namespace)")
+    };
+    pattern.match_indices('!').map(|(at, _)| at).find(|&at| !is_of_name(at))
 }
 
 fn module_matches(glob: &Glob, pattern: &str, path_lower: &str) -> bool {
@@ -174,6 +179,11 @@ mod tests {
     fn the_exclamation_mark_of_an_operator_is_no_separator() {
         assert!(matches("foo::operator!=", "/a", "foo::operator!=(foo const&)"));
         assert!(matches("a!foo::operator!", "/a", "foo::operator!()"));
+        let of_d = "d.Pool!(int).Pool.grab(ulong)";
+        for pattern in [of_d, "d.Pool!(int).Pool.grab", "d.Pool.Pool.grab", "a!d.Pool!(int).Pool.grab"] {
+            assert!(matches(pattern, "/a", of_d), "{pattern}");
+        }
+        assert!(matches("a!(anonymous namespace)::f", "/a", "(anonymous namespace)::f(int)"));
     }
 
     #[test]

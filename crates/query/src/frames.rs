@@ -5,7 +5,7 @@ use hashbrown::HashTable;
 use crate::mix::mix;
 use crate::name_table::{Name, NameTable};
 
-/// A distinct frame: module and symbol, or module and offset where symbols are missing.
+/// A distinct frame: module and symbol, or module and offset where symbols are missing; with the line where lines are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameId(pub u32);
 
@@ -17,12 +17,16 @@ pub(crate) struct FrameKey {
     pub(crate) symbol: Option<Name>,
     /// Address in the file, or in the process where there is no module; 0 if there is a symbol.
     pub(crate) offset: u64,
+    /// Source file and line, where lines are told apart and this one is known.
+    pub(crate) line: Option<(Name, u32)>,
 }
 
 impl FrameKey {
     fn hash(&self) -> u64 {
         let number = |name: Option<Name>| name.map_or(0, |Name(number)| u64::from(number) + 1);
-        mix(number(self.module) << 32 | number(self.symbol), self.offset)
+        let function = mix(number(self.module) << 32 | number(self.symbol), self.offset);
+        self.line
+            .map_or(function, |(Name(file), line)| mix(function, u64::from(file) << 32 | u64::from(line)))
     }
 }
 
@@ -58,6 +62,8 @@ pub struct FrameView<'a> {
 pub struct FrameTable {
     pub(crate) names: NameTable,
     keys: Vec<FrameKey>,
+    /// By frame: the frame of all lines of the same function.
+    functions: Vec<FrameId>,
     numbers: HashTable<u32>,
 }
 
@@ -67,7 +73,9 @@ impl FrameTable {
         if let Some(&number) = self.numbers.find(hash, |&number| self.keys[number as usize] == key) {
             return FrameId(number);
         }
+        let function = key.line.map(|_| self.intern(FrameKey { line: None, ..key }));
         let number = self.keys.len() as u32;
+        self.functions.push(function.unwrap_or(FrameId(number)));
         let keys = &self.keys;
         self.numbers.insert_unique(hash, number, |&number| keys[number as usize].hash());
         self.keys.push(key);
@@ -76,6 +84,11 @@ impl FrameTable {
 
     pub(crate) fn key(&self, frame: FrameId) -> FrameKey {
         self.keys[frame.0 as usize]
+    }
+
+    /// The frame of all lines of a frame's function.
+    pub(crate) fn function(&self, frame: FrameId) -> FrameId {
+        self.functions[frame.0 as usize]
     }
 
     /// Frames in all.
@@ -98,13 +111,15 @@ impl FrameTable {
         self.key(frame).symbol.map(|name| self.names.get(name))
     }
 
-    /// The frame without a place: what an aggregation by frames shows if nothing better is known.
+    /// The frame with what all that it stands for have in common: no place, unless lines are told apart.
+    #[must_use]
     pub fn view(&self, frame: FrameId) -> FrameView<'_> {
+        let place = self.key(frame).line;
         FrameView {
             module: self.module(frame),
             symbol: self.symbol(frame),
-            file: None,
-            line: None,
+            file: place.map(|(file, _)| self.names.get(file)),
+            line: place.map(|(_, line)| line),
             is_inlined: false,
             offset: self.key(frame).offset,
         }

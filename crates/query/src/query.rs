@@ -14,6 +14,8 @@ pub enum GroupBy {
     Stacks,
     /// Innermost frame, after culling.
     Frames,
+    /// Line of the source of the innermost frame, after culling.
+    Lines,
     /// Module of the innermost frame, after culling.
     Images,
     /// Allocating thread.
@@ -60,6 +62,8 @@ pub struct Query {
     /// Only stacks that hold something, at the end or at the peak, are told apart and named: what others allocated is missing
     /// from the totals of groups. For rankings by what is held; the amounts that are held are whole.
     pub only_held: bool,
+    /// Stacks and trees tell lines apart: for answers that are shown with lines. A ranking of lines does so anyway.
+    pub tells_lines: bool,
 }
 
 impl Query {
@@ -74,6 +78,12 @@ impl Query {
         self.filter.check()
     }
 
+    /// Whether lines must be told apart.
+    pub(crate) fn is_by_line(&self) -> bool {
+        let is_of_lines = |action: &Action| matches!(action, Action::Ranking { by: GroupBy::Lines, .. });
+        self.tells_lines || self.actions.iter().any(is_of_lines)
+    }
+
     /// Whether threads must be told apart.
     pub(crate) fn is_by_thread(&self) -> bool {
         self.actions.iter().any(|action| matches!(action, Action::Ranking { by: GroupBy::Threads, .. }))
@@ -84,7 +94,9 @@ impl Query {
         self.cull.needs_symbols()
             || self.filter.required_frames.iter().any(FramePattern::needs_symbol)
             || self.actions.iter().any(|action| match action {
-                Action::Ranking { by, .. } => matches!(by, GroupBy::Stacks | GroupBy::Frames),
+                Action::Ranking { by, .. } => {
+                    matches!(by, GroupBy::Stacks | GroupBy::Frames | GroupBy::Lines)
+                }
                 Action::TopDown { .. } | Action::Callers { .. } => true,
             })
     }
@@ -100,6 +112,7 @@ impl Default for Query {
             histograms: Vec::new(),
             top: Self::DEFAULT_TOP,
             only_held: false,
+            tells_lines: false,
         }
     }
 }

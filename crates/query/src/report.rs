@@ -126,6 +126,7 @@ impl Report<'_> {
                 let bare = self.tree.frames.view(node.frame);
                 view.module == bare.module
                     && view.symbol == bare.symbol
+                    && (bare.line.is_none() || (view.file, view.line) == (bare.file, bare.line))
                     && (bare.symbol.is_some() || view.offset == bare.offset)
             })
             .unwrap_or_else(|| self.tree.frames.view(node.frame))
@@ -141,12 +142,10 @@ pub fn frames_of_group<'a>(
     match group.key {
         GroupKey::Stack(stack) => tree.views(stacks, group.representative, stack),
         GroupKey::Frame(Some((stack, frame))) => {
-            let mut views = tree.views(stacks, group.representative, stack);
-            views.truncate(1);
-            if views.is_empty() {
-                views.push(tree.frames.view(frame));
-            }
-            views
+            let bare = tree.frames.view(frame);
+            let innermost = tree.views(stacks, group.representative, stack).into_iter().next();
+            // Of all lines of a function one would be as wrong as any other.
+            vec![innermost.map_or(bare, |innermost| FrameView { line: bare.line, ..innermost })]
         }
         GroupKey::Image(Some(module)) => vec![FrameView {
             module: Some(tree.frames.names.get(module)),

@@ -98,7 +98,12 @@ pub fn run_with_progress<'t>(
     } else {
         // Which stacks count must be known before the replay.
         let wanted = vec![true; trace.stacks().len()];
-        let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, wanted);
+        let tree = SymbolTree::build(
+            trace,
+            CodeTable::new(trace.mappings()).telling_lines(query.is_by_line()),
+            symbols,
+            wanted,
+        );
         let has_required = has_required(&tree, query);
         let by_stack: Vec<bool> = (0..trace.stacks().len() as u32)
             .map(|stack| has_required[tree.named(StackIndex(stack)) as usize])
@@ -109,7 +114,12 @@ pub fn run_with_progress<'t>(
     };
     evidence.leave_out(query)?;
     let wanted = wanted_stacks(trace, &evidence.rows)?;
-    let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, wanted);
+    let tree = SymbolTree::build(
+        trace,
+        CodeTable::new(trace.mappings()).telling_lines(query.is_by_line()),
+        symbols,
+        wanted,
+    );
     if query.filter.required_frames.is_empty() {
         return evidence.report(trace, query, tree, |_| true, replay.damage);
     }

@@ -73,12 +73,17 @@ impl<'t> StackGroups<'t> {
                 next = table.parent(next);
             }
         }
-        let needs_symbols = matches!(by, GroupBy::Stacks | GroupBy::Frames)
+        let needs_symbols = matches!(by, GroupBy::Stacks | GroupBy::Frames | GroupBy::Lines)
             || cull.needs_symbols()
             || required.iter().any(FramePattern::needs_symbol);
         let mut no_symbols = NoSymbols;
         let symbols: &mut dyn SymbolSource = if needs_symbols { symbols } else { &mut no_symbols };
-        let tree = SymbolTree::build(trace, CodeTable::new(trace.mappings()), symbols, wanted);
+        let tree = SymbolTree::build(
+            trace,
+            CodeTable::new(trace.mappings()).telling_lines(by == GroupBy::Lines),
+            symbols,
+            wanted,
+        );
         Self::grouped(trace, Tree::Own(Box::new(tree)), stacks, by, cull, required)
     }
 
@@ -118,7 +123,7 @@ impl<'t> StackGroups<'t> {
             let culled = culling.cull(named);
             let key = match by {
                 GroupBy::Stacks => Key::Stack(culled),
-                GroupBy::Frames => Key::Frame(tree.frame(culled)),
+                GroupBy::Frames | GroupBy::Lines => Key::Frame(tree.frame(culled)),
                 GroupBy::Images => {
                     Key::Image(tree.frame(culled).and_then(|frame| tree.frames.key(frame).module))
                 }

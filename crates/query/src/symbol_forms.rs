@@ -46,6 +46,10 @@ fn without_arguments(symbol: &str) -> String {
                 if rest.starts_with(ANONYMOUS) {
                     kept.push_str(ANONYMOUS);
                     at += ANONYMOUS.len();
+                } else if is_template_of_d(&kept) {
+                    let length = balanced_length(rest, b'(', b')');
+                    kept.push_str(&rest[..length]);
+                    at += length;
                 } else {
                     at += balanced_length(rest, b'(', b')');
                 }
@@ -91,6 +95,9 @@ fn plain(symbol: &str) -> String {
         if let Some(length) = operator_length(rest, &kept) {
             kept.push_str(&rest[..length]);
             at += length;
+        } else if rest.starts_with('(') && is_template_of_d(&kept) {
+            kept.pop();
+            at += balanced_length(rest, b'(', b')');
         } else if rest.starts_with('<') {
             at += balanced_length(rest, b'<', b'>');
             // Rust writes `path::<T>::next` and `path::<T>`.
@@ -111,6 +118,11 @@ fn plain(symbol: &str) -> String {
         Some(space) => kept[space + 1..].to_owned(),
         None => kept,
     }
+}
+
+/// Whether a bracket behind `before` opens the arguments of a template of D.
+fn is_template_of_d(before: &str) -> bool {
+    before.ends_with('!') && !before.ends_with("operator!")
 }
 
 /// Length of what at the start of `rest` can be taken as it is: its first character, and what follows it up to the next one that may mean

@@ -96,7 +96,7 @@ impl HeapTrace {
                     }
                 };
                 let _ = told.send(Ok(session.orders()));
-                session.run(&Arc::new(AtomicBool::new(false)))
+                session.run(&Arc::new(AtomicBool::new(false)), |_| {})
             })
             .map_err(|source| Error::Recorder { source })?;
         match beginning.recv() {

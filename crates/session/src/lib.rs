@@ -45,6 +45,7 @@ pub use heapr_inject::{AttachReport, DetachReport, Error as InjectError, PausePa
 pub use inherited_descriptors::InheritedDescriptors;
 pub use properties::{LoggingMode, OnFull, SessionProperties, StackEvents};
 pub use recorder::clock::ClockSource;
+pub use recorder::module_files::HeldModule;
 pub use recorder::process_tree::descendants;
 pub use recorder::statistics::Statistics;
 pub use recorder::system_facts::kernel_version;

@@ -14,6 +14,7 @@ use heapr_wire::{
 use crate::agent_file::{agent_file, preload_with};
 use crate::recorder::Recorder;
 use crate::recorder::clock::{Clock, ClockSource};
+use crate::recorder::module_files::HeldModule;
 use crate::recorder::sink::Sink;
 use crate::recorder::spare_time::SpareTime;
 use crate::recorder::statistics::Statistics;
@@ -62,6 +63,8 @@ pub struct SessionSummary {
     pub snapshots: Vec<SnapshotReport>,
     /// The file could not be written to its end; it can be read up to there.
     pub write_error: Option<heapr_trace::Error>,
+    /// Modules whose names cannot be found by their paths any more.
+    pub held_modules: Vec<HeldModule>,
 }
 
 impl Session {
@@ -303,6 +306,7 @@ impl Session {
         let statistics = self.recorder.statistics();
         let process_count = self.recorder.process_count();
         let snapshots = std::iter::from_fn(|| self.recorder.take_snapshot_report()).collect();
+        let module_files = std::mem::take(&mut self.recorder.sink.module_files);
         let (summary, write_error) = self.recorder.finish(duration_ns, statistics);
         SessionSummary {
             summary,
@@ -311,6 +315,7 @@ impl Session {
             process_count,
             snapshots,
             write_error,
+            held_modules: module_files.finish(),
         }
     }
 }

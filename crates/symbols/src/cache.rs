@@ -16,7 +16,7 @@ use crate::varint::{put_bytes, take_bytes};
 use crate::{ModuleKey, SymbolTable};
 
 const MAGIC: [u8; 8] = *b"HEAPRSYM";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const HEAD_BYTES: usize = 16;
 /// A larger file is none of ours.
 const FILE_BYTES_MAX: u64 = 1 << 30;

@@ -50,7 +50,11 @@ pub(crate) fn find(key: &ModuleKey, options: &SymbolOptions) -> Result<DebugFile
     }
     // In this order: a link's file is read whole for its checksum, a server is asked over the network.
     let separate = by_build_id(&build_id, options)
-        .or_else(|| module.as_ref().and_then(|(path, found)| by_debug_link(path, found, options)))
+        .or_else(|| {
+            let (path, found) = module.as_ref()?;
+            let path = if options.files.contains_key(key) { &key.path } else { path };
+            by_debug_link(path, found, options)
+        })
         .or_else(|| by_debuginfod(&build_id, options));
     if let Some(debug) = separate {
         let found = ElfFacts::read(&debug);
@@ -72,6 +76,9 @@ pub(crate) fn find(key: &ModuleKey, options: &SymbolOptions) -> Result<DebugFile
 }
 
 fn module_candidates(key: &ModuleKey, options: &SymbolOptions) -> Vec<PathBuf> {
+    if let Some(file) = options.files.get(key) {
+        return vec![file.clone()];
+    }
     let mut candidates = Vec::new();
     if let Some(name) = key.path.file_name() {
         candidates.extend(options.symbol_paths.iter().map(|directory| directory.join(name)));

@@ -1,11 +1,25 @@
-//! Function names from an ELF file's symbol table: where there is no debug information.
+//! Function names from an ELF file's symbol tables: where there is no debug information.
 
 use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
-use object::elf::{FileHeader64, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC, STT_NOTYPE, SectionType};
-use object::read::elf::{FileHeader as _, SectionHeader as _, Sym as _};
-use object::{Endianness, ReadCache, StringTable};
+use lzma_rust2::XzReader;
+use object::elf::{
+    DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, Dyn64, FileHeader64, PT_LOAD, ProgramHeader64,
+    SHT_DYNSYM, SHT_SYMTAB, STT_FUNC, STT_NOTYPE, SectionType, Sym64,
+};
+use object::read::elf::{
+    Dyn as _, FileHeader as _, GnuHashTable, HashTable, ProgramHeader as _, SectionHeader as _, Sym as _,
+};
+use object::{Endianness, ReadCache, ReadRef, StringTable};
+
+type Header = FileHeader64<Endianness>;
+
+/// Largest file that `.gnu_debugdata` may unpack to.
+const MINI_BYTES_MAX: u64 = 128 << 20;
+/// Most memory that unpacking it may take.
+const MINI_MEMORY_KIB_MAX: u32 = 128 << 10;
 
 /// The functions at some addresses: found in one pass over the symbols, without a table of all of them. (Node has 110,000,
 /// which to copy and sort took 60 ms; mostly a handful of addresses is asked for, which the cache does not know yet.)
@@ -26,16 +40,27 @@ struct Function {
 }
 
 impl ElfSymbols {
-    /// The functions at addresses (in order) by the full symbol table, or by the dynamic one if the file is stripped.
+    /// The functions at addresses (in order) by the full symbol table; if the file is stripped, by the dynamic one and by the
+    /// table of the rest that distributions pack into `.gnu_debugdata`.
     pub(crate) fn read(path: &Path, svmas: &[u64]) -> Option<Self> {
         let cache = ReadCache::new(File::open(path).ok()?);
-        let full = find(&cache, SHT_SYMTAB, svmas).filter(|full| full.has_functions);
-        full.or_else(|| find(&cache, SHT_DYNSYM, svmas))
+        let mut scan = Scan::new(svmas);
+        scan.section(&cache, SHT_SYMTAB);
+        if scan.has_functions {
+            return Some(scan.finish());
+        }
+        let mini = mini_file(&cache);
+        let mut scan = Scan::new(svmas);
+        let is_read = scan.section(&cache, SHT_DYNSYM).or_else(|| scan.dynamic_segment(&cache));
+        let is_mini_read = mini.as_deref().and_then(|mini| scan.section(mini, SHT_SYMTAB));
+        is_read.or(is_mini_read).map(|()| scan.finish())
     }
 
     /// The functions at addresses (in order) among those that a file offers to others.
     pub(crate) fn read_exported(path: &Path, svmas: &[u64]) -> Option<Self> {
-        find(&ReadCache::new(File::open(path).ok()?), SHT_DYNSYM, svmas)
+        let cache = ReadCache::new(File::open(path).ok()?);
+        let mut scan = Scan::new(svmas);
+        scan.section(&cache, SHT_DYNSYM).map(|()| scan.finish())
     }
 
     /// Whether the file has none at all.
@@ -51,12 +76,17 @@ impl ElfSymbols {
     }
 }
 
-/// Candidates for an address, while symbols are looked at.
-#[derive(Clone, Copy)]
-struct Candidate<'n> {
-    svma: u64,
-    size_bytes: u64,
-    name: &'n str,
+/// The ELF file, xz-compressed, that MiniDebugInfo keeps the symbols in that others do not need.
+fn mini_file(cache: &ReadCache<File>) -> Option<Vec<u8>> {
+    let header = Header::parse(cache).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, cache).ok()?;
+    let (_, section) = sections.section_by_name(endian, b".gnu_debugdata")?;
+    let packed = section.data(endian, cache).ok()?;
+    let mut unpacked = Vec::new();
+    let reader = XzReader::new_mem_limit(packed, false, MINI_MEMORY_KIB_MAX);
+    let is_whole = reader.take(MINI_BYTES_MAX + 1).read_to_end(&mut unpacked).is_ok();
+    (is_whole && unpacked.len() as u64 <= MINI_BYTES_MAX).then_some(unpacked)
 }
 
 /// Of several names of one function the plainest is wanted: `strdup`, not `__strdup` or `__GI___strdup`.
@@ -64,44 +94,110 @@ fn plainness(name: &str) -> (usize, usize, &str) {
     (name.len() - name.trim_start_matches('_').len(), name.len(), name)
 }
 
-fn find(cache: &ReadCache<File>, table: SectionType, svmas: &[u64]) -> Option<ElfSymbols> {
-    let header = FileHeader64::<Endianness>::parse(cache).ok()?;
-    let endian = header.endian().ok()?;
-    let sections = header.sections(endian, cache).ok()?;
-    let symbols = sections.symbols(endian, cache, table).ok()?;
-    // The names in one piece: the cache would read each by itself, two system calls for each of Node's 100,000.
-    let names = sections.section(symbols.string_section()).ok()?.data(endian, cache).ok()?;
-    let names = StringTable::new(names, 0, names.len() as u64);
-    // By address: the last function that begins behind the address before it.
-    let mut candidates: Vec<Option<Candidate<'_>>> = vec![None; svmas.len()];
-    let mut has_functions = false;
-    for symbol in symbols.iter() {
-        let svma = symbol.st_value(endian);
-        if !matches!(symbol.st_type(), STT_FUNC | STT_NOTYPE) {
-            continue;
-        }
-        let place = svmas.partition_point(|&asked| asked < svma);
-        let known = candidates.get(place).copied().flatten();
-        let is_candidate = place < svmas.len() && known.is_none_or(|known| known.svma <= svma);
-        // One that cannot be meant is looked at only as long as none is known.
-        if has_functions && !is_candidate || !symbol.is_definition(endian, names) {
-            continue;
-        }
-        let name = symbol.name(endian, names).ok().and_then(|name| std::str::from_utf8(name).ok());
-        let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
-        has_functions = true;
-        let is_plainer =
-            known.is_none_or(|known| known.svma < svma || plainness(name) < plainness(known.name));
-        if is_candidate && is_plainer {
-            candidates[place] = Some(Candidate { svma, size_bytes: symbol.st_size(endian), name });
+/// One pass, or several, over symbols.
+struct Scan<'a> {
+    svmas: &'a [u64],
+    /// By address: the last function that begins behind the address before it.
+    candidates: Vec<Option<Function>>,
+    has_functions: bool,
+}
+
+impl<'a> Scan<'a> {
+    fn new(svmas: &'a [u64]) -> Self {
+        Self { svmas, candidates: vec![None; svmas.len()], has_functions: false }
+    }
+
+    /// Looks at a table that a section holds; `None`: there is none.
+    fn section<'d>(&mut self, data: impl ReadRef<'d>, table: SectionType) -> Option<()> {
+        let header = Header::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, data).ok()?;
+        let symbols = sections.symbols(endian, data, table).ok()?;
+        // The names in one piece: the cache would read each by itself, two system calls for each of Node's 100,000.
+        let names = sections.section(symbols.string_section()).ok()?.data(endian, data).ok()?;
+        self.look_at(symbols.symbols(), names, endian);
+        Some(())
+    }
+
+    /// Looks at the table that the loader uses: an image without sections has no other.
+    fn dynamic_segment<'d>(&mut self, data: impl ReadRef<'d>) -> Option<()> {
+        let header = Header::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let segments = header.program_headers(endian, data).ok()?;
+        let entries = segments.iter().find_map(|segment| segment.dynamic(endian, data).ok()?)?;
+        let value = |tag| {
+            let entry = entries.iter().find(|entry: &&Dyn64<Endianness>| entry.d_tag(endian) == tag)?;
+            Some(entry.d_val(endian))
+        };
+        let content = |svma: u64| from_svma(segments, endian, data, svma);
+        let count = value(DT_GNU_HASH)
+            .and_then(|svma| {
+                GnuHashTable::<Header>::parse(endian, content(svma)?).ok()?.symbol_table_length(endian)
+            })
+            .or_else(|| {
+                let table = HashTable::<Header>::parse(endian, content(value(DT_HASH)?)?).ok()?;
+                Some(table.symbol_table_length())
+            })?;
+        let symbols = content(value(DT_SYMTAB)?)?;
+        let (symbols, _) = object::slice_from_bytes::<Sym64<Endianness>>(symbols, count as usize).ok()?;
+        let names = content(value(DT_STRTAB)?)?;
+        let names = names.get(..usize::try_from(value(DT_STRSZ)?).ok()?)?;
+        self.look_at(symbols, names, endian);
+        Some(())
+    }
+
+    fn look_at(&mut self, symbols: &[Sym64<Endianness>], names: &[u8], endian: Endianness) {
+        let names = StringTable::new(names, 0, names.len() as u64);
+        for symbol in symbols {
+            let svma = symbol.st_value(endian);
+            if !matches!(symbol.st_type(), STT_FUNC | STT_NOTYPE) {
+                continue;
+            }
+            let place = self.svmas.partition_point(|&asked| asked < svma);
+            let known = self.candidates.get(place).and_then(Option::as_ref);
+            let is_candidate = place < self.svmas.len() && known.is_none_or(|known| known.svma <= svma);
+            // One that cannot be meant is looked at only as long as none is known.
+            if self.has_functions && !is_candidate || !symbol.is_definition(endian, names) {
+                continue;
+            }
+            let name = symbol.name(endian, names).ok().and_then(|name| std::str::from_utf8(name).ok());
+            let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
+            self.has_functions = true;
+            let is_plainer =
+                known.is_none_or(|known| known.svma < svma || plainness(name) < plainness(&known.name));
+            if is_candidate && is_plainer {
+                let size_bytes = symbol.st_size(endian);
+                self.candidates[place] = Some(Function { svma, size_bytes, name: name.to_owned() });
+            }
         }
     }
-    let mut last = None;
-    let functions = candidates.into_iter().map(|candidate| {
-        last = candidate.or(last);
-        last.map(|Candidate { svma, size_bytes, name }| Function { svma, size_bytes, name: name.to_owned() })
-    });
-    Some(ElfSymbols { svmas: svmas.to_vec(), functions: functions.collect(), has_functions })
+
+    fn finish(self) -> ElfSymbols {
+        let mut last = None;
+        let functions = self.candidates.into_iter().map(|candidate| {
+            last = candidate.or_else(|| last.take());
+            last.clone()
+        });
+        ElfSymbols {
+            svmas: self.svmas.to_vec(),
+            functions: functions.collect(),
+            has_functions: self.has_functions,
+        }
+    }
+}
+
+/// What stands at an address, up to the end of its segment's content.
+fn from_svma<'d>(
+    segments: &[ProgramHeader64<Endianness>],
+    endian: Endianness,
+    data: impl ReadRef<'d>,
+    svma: u64,
+) -> Option<&'d [u8]> {
+    segments.iter().filter(|segment| segment.p_type(endian) == PT_LOAD).find_map(|segment| {
+        let offset = svma.checked_sub(segment.p_vaddr(endian))?;
+        let left = segment.p_filesz(endian).checked_sub(offset).filter(|&left| left > 0)?;
+        data.read_bytes_at(segment.p_offset(endian).checked_add(offset)?, left).ok()
+    })
 }
 
 #[cfg(test)]

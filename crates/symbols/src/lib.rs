@@ -3,18 +3,21 @@
 //! [`Symbolizer::resolve`] names addresses of a module. What it found is kept in a cache file for each module, so that the next
 //! question about the same addresses opens no debug information. A module whose build-id differs from the one that was
 //! recorded is never used: its addresses mean something else.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bundle;
 mod cache;
+mod d_names;
 mod debug_file;
 mod demangle;
 mod elf_facts;
 mod elf_symbols;
+mod mapped_file;
 mod perf_map;
 mod symbol_table;
 mod symbolizer;
 mod varint;
+mod whole_names;
 
 pub use bundle::{decode_bundle, encode_bundle};
 pub use perf_map::PerfMap;

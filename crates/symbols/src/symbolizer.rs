@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use addr2line::Loader;
+use gimli::ReaderOffset as _;
 
 use crate::debug_file::{self, DebugFiles};
-use crate::demangle::demangle;
+use crate::demangle::{demangle, is_mangled};
 use crate::elf_symbols::ElfSymbols;
 use crate::symbol_table::{Frame, SymbolTable};
+use crate::whole_names::{self, Asked, without_clone};
 use crate::{cache, decode_bundle};
 
 /// A module: its path as the process saw it, and its build-id.
@@ -32,6 +34,8 @@ pub struct SymbolOptions {
     pub debuginfod: bool,
     /// Directory of the cache; `None`: no cache.
     pub cache_dir: Option<PathBuf>,
+    /// Files of modules to which their paths do not lead.
+    pub files: HashMap<ModuleKey, PathBuf>,
 }
 
 impl Default for SymbolOptions {
@@ -42,6 +46,7 @@ impl Default for SymbolOptions {
             sysroot: None,
             debuginfod: std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty()),
             cache_dir: cache::default_directory(),
+            files: HashMap::new(),
         }
     }
 }
@@ -73,6 +78,13 @@ struct Names<'a> {
     symbols: OnceCell<Option<ElfSymbols>>,
     /// Of the module itself: what it offers to others.
     exported: OnceCell<Option<ElfSymbols>>,
+}
+
+/// A frame whose name does not tell the function's scope.
+struct Unscoped {
+    asked: Asked,
+    /// Its number among the frames at the address.
+    frame: usize,
 }
 
 impl Symbolizer {
@@ -125,8 +137,9 @@ impl Symbolizer {
     pub fn resolve_from_files(&self, key: &ModuleKey, svmas: &[u64]) -> Result<SymbolTable, Unresolved> {
         let files = debug_file::find(key, &self.options)?;
         let identity = cache::identity(&files);
-        let cached =
-            self.options.cache_dir.as_deref().and_then(|directory| cache::load(directory, key, &identity));
+        // A file that is not where its path says is there for us alone.
+        let cache_dir = self.options.cache_dir.as_deref().filter(|_| !self.options.files.contains_key(key));
+        let cached = cache_dir.and_then(|directory| cache::load(directory, key, &identity));
         let mut table = cached.unwrap_or_default();
         let mut missing: Vec<u64> =
             svmas.iter().copied().filter(|&svma| table.frames(svma).is_none()).collect();
@@ -139,12 +152,21 @@ impl Symbolizer {
         table.reopen();
         let names = Names::open(&files, &missing);
         let mut entries = Vec::with_capacity(missing.len());
+        let mut unscoped = Vec::new();
         for &svma in &missing {
-            let frames = names.frames(svma, &mut table);
+            let frames = names.frames(svma, &mut table, &mut unscoped);
             entries.push((svma, frames));
         }
+        let asked: Vec<Asked> = unscoped.iter().map(|unscoped| unscoped.asked).collect();
+        for (unscoped, name) in unscoped.iter().zip(whole_names::find(&files.debug, &asked)) {
+            let place = entries.binary_search_by_key(&unscoped.asked.svma, |&(svma, _)| svma);
+            let frame = place.ok().and_then(|place| entries[place].1.get_mut(unscoped.frame));
+            if let (Some(frame), Some(name)) = (frame, name) {
+                frame.set_symbol(table.intern(Some(&name)));
+            }
+        }
         table.extend(entries);
-        if let Some(directory) = &self.options.cache_dir {
+        if let Some(directory) = cache_dir {
             cache::store(directory, key, &identity, &table);
         }
         Ok(table)
@@ -162,6 +184,10 @@ impl<'a> Names<'a> {
 
     /// The function at an address, by the symbol tables.
     fn symbol(&self, svma: u64) -> Option<String> {
+        self.raw_symbol(svma).map(demangle)
+    }
+
+    fn raw_symbol(&self, svma: u64) -> Option<&str> {
         let DebugFiles { module, debug, .. } = self.files;
         let symbols = self.symbols.get_or_init(|| {
             let own = module.as_deref().filter(|module| module != debug);
@@ -169,7 +195,16 @@ impl<'a> Names<'a> {
                 .filter(|symbols| !symbols.is_empty())
                 .or_else(|| own.and_then(|own| ElfSymbols::read(own, self.svmas)))
         });
-        symbols.as_ref()?.find(svma).map(demangle)
+        symbols.as_ref()?.find(svma)
+    }
+
+    /// The whole name of a function that the debug information calls `name`, by the symbol tables.
+    fn mangled_symbol(&self, svma: u64, name: &str) -> Option<String> {
+        let symbol = self.raw_symbol(svma).filter(|symbol| is_mangled(symbol))?;
+        let whole = without_clone(demangle(symbol));
+        // Several functions of the same code may have been made one.
+        let base = name.split(['<', '(']).next().unwrap_or(name);
+        whole.contains(base).then_some(whole)
     }
 
     /// The name that a module offers a function under.
@@ -181,8 +216,8 @@ impl<'a> Names<'a> {
         exported.as_ref()?.find(svma).map(demangle)
     }
 
-    fn frames(&self, svma: u64, table: &mut SymbolTable) -> Vec<Frame> {
-        let mut frames = self.debug_frames(svma, table).unwrap_or_default();
+    fn frames(&self, svma: u64, table: &mut SymbolTable, unscoped: &mut Vec<Unscoped>) -> Vec<Frame> {
+        let mut frames = self.debug_frames(svma, table, unscoped).unwrap_or_default();
         match frames.last_mut() {
             None => {
                 if let Some(symbol) = self.symbol(svma) {
@@ -206,15 +241,29 @@ impl<'a> Names<'a> {
         frames
     }
 
-    fn debug_frames(&self, svma: u64, table: &mut SymbolTable) -> Option<Vec<Frame>> {
+    fn debug_frames(
+        &self,
+        svma: u64,
+        table: &mut SymbolTable,
+        unscoped: &mut Vec<Unscoped>,
+    ) -> Option<Vec<Frame>> {
         let mut found = self.loader.as_ref()?.find_frames(svma).ok()?;
         let mut frames = Vec::new();
+        let known_count = unscoped.len();
         while let Ok(Some(frame)) = found.next() {
-            let name = frame
-                .function
-                .as_ref()
-                .and_then(|function| function.raw_name().ok())
-                .map(|name| demangle(&name));
+            let raw_name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
+            let name = raw_name.as_ref().map(|name| demangle(name));
+            // Without a linkage name: where the function stands is told by its entry's surroundings.
+            if let (Some(raw_name), Some(entry)) = (&raw_name, frame.dw_die_offset)
+                && frame
+                    .function
+                    .as_ref()
+                    .is_some_and(|function| function.language.is_none_or(whole_names::is_cpp_language))
+                && !is_mangled(raw_name)
+            {
+                let entry = entry.0.into_u64() as usize;
+                unscoped.push(Unscoped { asked: Asked { svma, entry }, frame: frames.len() });
+            }
             let location = frame.location.as_ref();
             let file = location.and_then(|location| location.file);
             let line = location.and_then(|location| location.line);
@@ -223,8 +272,19 @@ impl<'a> Names<'a> {
             }
             frames.push(table.frame(name.as_deref(), file, line, true));
         }
+        let outermost_number = frames.len().saturating_sub(1);
         if let Some(outermost) = frames.last_mut() {
             outermost.set_not_inlined();
+            let last =
+                unscoped.last().filter(|last| unscoped.len() > known_count && last.frame == outermost_number);
+            let name = table.symbol(outermost).filter(|_| last.is_some());
+            // (A symbol of the same name is C's.)
+            if name.is_some() && name == self.raw_symbol(svma) {
+                unscoped.pop();
+            } else if let Some(whole) = name.and_then(|name| self.mangled_symbol(svma, name)) {
+                unscoped.pop();
+                outermost.set_symbol(table.intern(Some(&whole)));
+            }
         }
         Some(frames)
     }

@@ -19,7 +19,6 @@ use crate::hooks::foreign;
 use crate::hooks::kept::{self, Kept};
 use crate::hooks::mapping_hooks;
 use crate::hooks::real::{MMAP, MREMAP, REAL, Real, SYSCALL};
-use crate::hooks::registered_code;
 use crate::modules;
 use crate::process::exec;
 use crate::process::sandbox;
@@ -48,7 +47,7 @@ const fn hook(real: &'static Real, trampoline: *const (), group: u64, kept: *con
 }
 
 macro_rules! hooks {
-    ($count:literal: $($name:ident)* ; $($code:ident)*) => {
+    ($count:literal: $($name:ident)*) => {
         static HOOKS: Shared<[InjectedHook; $count]> = Shared([
             $(hook(&REAL.$name, trampolines::$name as *const (), HOOK_ALLOCATOR, &raw const kept::first::$name),)*
             hook(&REAL.dlclose, trampolines::dlclose as *const (), HOOK_LOADER, null()),
@@ -61,18 +60,14 @@ macro_rules! hooks {
             hook(&REAL.fexecve, exec::fexecve as *const (), HOOK_EXEC, null()),
             hook(&REAL.prctl, sandbox::prctl as *const (), HOOK_EXEC, null()),
             hook(&SYSCALL, trampolines::syscall as *const (), HOOK_EXEC, null()),
-            $(hook(&registered_code::real::$code, registered_code::$code as *const (), HOOK_LOADER, null()),)*
         ]);
     };
 }
 
 // execv, execvp, posix_spawn and their kin end in these three within the C library.
-hooks! { 32:
+hooks! { 23:
     malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
-    free_aligned_sized;
-    __register_frame __register_frame_info __register_frame_info_bases __register_frame_table
-    __register_frame_info_table __register_frame_info_table_bases __deregister_frame __deregister_frame_info
-    __deregister_frame_info_bases
+    free_aligned_sized
 }
 
 /// See [`Injection`].
@@ -142,7 +137,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
     thread::end_of_thread_by(parameters.end_key, parameters.set_specific_avma as usize);
     AGENT.state.store(ACTIVE, Release);
-    let Some(claim) = AGENT.process() else { return Err(DisableReason::NoProcessSlot) };
+    let Some((claim, _)) = AGENT.process() else { return Err(DisableReason::NoProcessSlot) };
     parameters.process_slot = claim.index;
     parameters.process_generation = claim.generation;
     parameters.inner_pid = sys::process_id();

@@ -9,7 +9,6 @@
 
 pub(crate) mod exec;
 pub(crate) mod flagged;
-pub(crate) mod memory_map;
 pub(crate) mod sandbox;
 pub(crate) mod start;
 
@@ -52,8 +51,6 @@ pub(crate) struct ForkLocal {
     registration: AtomicU32,
     slot: AtomicU32,
     generation: AtomicU32,
-    /// 1 once the recorder has been told which modules a forked child has from its parent.
-    pub(crate) has_told_modules: AtomicU32,
     /// The process's id; 0: the kernel has not been asked in this process.
     pub(crate) process_id: AtomicU32,
     /// Next number of a stack node; node 0 is the empty stack, so the first is 1.
@@ -165,8 +162,8 @@ impl Agent {
     }
 
     /// The process's slot, registering it if this is the first call in this address space (also after a fork).
-    /// `None`: not to be traced; the agent is disabled.
-    pub(crate) fn process(&self) -> Option<SlotClaim> {
+    /// The second value tells that it was registered just now. `None`: not to be traced; the agent is disabled.
+    pub(crate) fn process(&self) -> Option<(SlotClaim, bool)> {
         let local = self.fork_local()?;
         loop {
             match local.registration.load(Acquire) {
@@ -175,7 +172,7 @@ impl Agent {
                         index: local.slot.load(Relaxed),
                         generation: local.generation.load(Relaxed),
                     };
-                    return Some(claim);
+                    return Some((claim, false));
                 }
                 UNREGISTERED
                     if local
@@ -183,7 +180,7 @@ impl Agent {
                         .compare_exchange(UNREGISTERED, REGISTERING, Acquire, Relaxed)
                         .is_ok() =>
                 {
-                    return self.register(local);
+                    return self.register(local).map(|claim| (claim, true));
                 }
                 // Another thread is at it: a few stores and system calls.
                 _ => core::hint::spin_loop(),

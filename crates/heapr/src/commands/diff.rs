@@ -1,7 +1,7 @@
 //! `heapr diff`: two traces compared by stack, frame or image.
 
 use std::collections::HashMap;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,10 +9,11 @@ use anyhow::Context;
 use heapr_query::{Action, Answer, GroupBy, Metrics, Query, SortKey, file_name};
 use serde_json::json;
 
-use crate::commands::report::{Format, open, subject_of_report, terminal_width};
+use crate::commands::report::{Format, open, subject_of_report};
+use crate::plain_text::{line_width, printed};
 use crate::report::csv::quoted;
 use crate::report::filter_arguments::FilterArguments;
-use crate::report::frame_text::{cut_middle, printable};
+use crate::report::frame_text::cut_middle;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::quantity::{bytes, count, parse_bytes, signed_bytes, signed_count};
 
@@ -103,7 +104,7 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
         amount(other).abs().cmp(&amount(one).abs()).then_with(|| one.identity.cmp(&other.identity))
     });
     let growth = delta(&before.whole, &after.whole);
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = printed(arguments.format == Format::Text);
     match arguments.format {
         Format::Text => {
             let top = arguments.top.unwrap_or(20);
@@ -184,17 +185,19 @@ fn write_text(
         let delta = if key.is_bytes() { signed_bytes(delta) } else { signed_count(delta) };
         writeln!(out, "{name:14} {:>14} {:>14} {delta:>14}", show(one), show(other))?;
     }
-    writeln!(out, "\n{} of {} that differ, by {}:", lines.len().min(top), lines.len(), sort.name())?;
-    let width = terminal_width();
+    writeln!(out)?;
+    writeln!(out, "{} of {} that differ, by {}:", lines.len().min(top), lines.len(), sort.name())?;
+    let width = line_width();
     for line in lines.iter().take(top) {
         let (one, other) = (sort.of(&line.before), sort.of(&line.after));
         let delta = i128::from(other) - i128::from(one);
-        writeln!(out, "\n{:>14}  ({} -> {})", signed(delta), amount(one), amount(other))?;
+        writeln!(out)?;
+        writeln!(out, "{:>14}  ({} -> {})", signed(delta), amount(one), amount(other))?;
         if line.identity.is_empty() {
             writeln!(out, "      (no stack)")?;
         }
         for frame in &line.identity {
-            writeln!(out, "      {}", cut_middle(&printable(frame), width.saturating_sub(6)))?;
+            writeln!(out, "      {}", cut_middle(frame, width.saturating_sub(6)))?;
         }
     }
     Ok(())

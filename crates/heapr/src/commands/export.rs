@@ -62,6 +62,7 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
         cull: arguments.filters.cull_list()?,
         actions: vec![Action::Ranking { by: GroupBy::Stacks, sort }],
         top: usize::MAX,
+        tells_lines: matches!(arguments.to, Target::Pprof | Target::Speedscope),
         ..Query::default()
     };
     let mut names = TraceNames::new(&trace, &arguments.names);
@@ -87,12 +88,12 @@ fn write(
     sort: SortKey,
 ) -> anyhow::Result<ExitCode> {
     if matches!(arguments.to, Target::Pprof) && pprof::is_too_large(samples) {
-        eprintln!(
+        tell!(
             "heapr: {}: amounts above 2^63 - 1 are written as that: pprof has no larger ones",
             arguments.file.display()
         );
     }
-    let mut out = output(arguments.output.as_deref())?;
+    let mut out = output(arguments.output.as_deref(), false)?;
     let title = format!("{} ({})", arguments.file.display(), sort.name());
     match arguments.to {
         Target::Collapsed => collapsed::write(&mut out, samples, sort)?,

@@ -1,13 +1,14 @@
 //! `heapr info`: what a trace file holds.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 
-use crate::commands::report::{open, terminal_width};
+use crate::commands::report::open;
 use crate::info::{json, text};
+use crate::plain_text::{line_width, printed};
 
 /// Arguments of `heapr info`.
 #[derive(Debug, clap::Args)]
@@ -36,9 +37,9 @@ pub(crate) fn run(arguments: InfoArguments) -> anyhow::Result<ExitCode> {
     let file_bytes = std::fs::metadata(&file).with_context(|| format!("cannot read {shown}"))?.len();
     // Also of what is otherwise read only on demand: events, checkpoints, the blocks of snapshots.
     let damaged = trace.check();
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = printed(format == Format::Text);
     match format {
-        Format::Text => text::write_text(&mut out, &trace, &shown, file_bytes, &damaged, terminal_width())?,
+        Format::Text => text::write_text(&mut out, &trace, &shown, file_bytes, &damaged, line_width())?,
         Format::Json => {
             serde_json::to_writer_pretty(&mut out, &json::value(&trace, &shown, file_bytes, &damaged))?;
             writeln!(out)?;

@@ -9,9 +9,9 @@ use anyhow::Context;
 use heapr_query::{Action, GroupBy, HistogramOf, Query, RecordedSpan, Report, SortKey, StackGroups};
 use heapr_trace::{Damage, Loss, Trace};
 
+use crate::plain_text::{line_width, printed, protected};
 use crate::report::action_arguments::ActionArguments;
 use crate::report::filter_arguments::FilterArguments;
-use crate::report::frame_text::printable;
 use crate::report::free_stacks::{self, FreeReport};
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::progress_bar::ProgressBar;
@@ -108,6 +108,8 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
             .map(|text| parse_histogram(text))
             .collect::<anyhow::Result<_>>()?,
         top: arguments.top.unwrap_or(Query::DEFAULT_TOP),
+        // The other formats show no lines.
+        tells_lines: arguments.format != Format::Csv && !is_xperf,
         ..Query::default()
     };
     if is_xperf {
@@ -125,18 +127,19 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     let report =
         heapr_query::run_with_progress(&trace, &query, &mut names, &mut |read, all| bar.show(read, all))?;
     drop(bar);
-    let subject = subject_of_report(&file, &trace, &report, arguments.filters.words());
+    let mut subject = subject_of_report(&file, &trace, &report, arguments.filters.words());
+    subject.advice = names.advice();
     if arguments.format == Format::Csv || is_xperf {
         subject.tell_warnings();
     }
-    let mut out = output(arguments.output.as_deref())?;
+    let mut out = output(arguments.output.as_deref(), arguments.format == Format::Text)?;
     match (arguments.format, arguments.layout) {
         (Format::Json, _) => json::write_json(&mut out, &subject, &report)?,
         (Format::Csv, _) => csv::write_csv(&mut out, &subject, &report)?,
         (Format::Text, Layout::Xperf) => xperf::write_xperf(&mut out, &subject, &report, is_default)?,
         (Format::Text, Layout::Heapr) => {
             let options = TextOptions {
-                width: terminal_width(),
+                width: line_width(),
                 depth: arguments.depth.unwrap_or(if is_default { DEFAULT_DEPTH_SHOWN } else { usize::MAX }),
                 least_permille: 5,
             };
@@ -170,11 +173,11 @@ fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyho
     let report = FreeReport::new(&found, groups, top);
     let mut subject = subject(file, trace, arguments.filters.words());
     subject.damage.extend(found.damage.iter().map(damage_text));
-    let mut out = output(arguments.output.as_deref())?;
+    let mut out = output(arguments.output.as_deref(), arguments.format == Format::Text)?;
     match arguments.format {
         Format::Text => {
             let depth = arguments.depth.unwrap_or(DEFAULT_DEPTH_SHOWN);
-            report.write_text(&mut out, &subject, (terminal_width(), depth))?;
+            report.write_text(&mut out, &subject, (line_width(), depth))?;
         }
         Format::Json => writeln!(out, "{:#}", report.json(&subject))?,
         Format::Csv => {
@@ -241,10 +244,11 @@ pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
             .collect(),
         heap_names: trace.heap_names().to_vec(),
         loss,
-        notices: heapr_query::notice_lines(trace, duration).iter().map(|line| printable(line)).collect(),
+        notices: heapr_query::notice_lines(trace, duration),
         damage: trace.damage().iter().map(damage_text).collect(),
         is_cut_short: !trace.is_complete(),
         span: RecordedSpan::of(trace),
+        advice: None,
         filters,
     }
 }
@@ -280,17 +284,12 @@ pub(crate) fn subject_of_report(file: &Path, trace: &Trace, report: &Report<'_>,
 }
 
 /// Where a command writes: a file, or standard output.
-pub(crate) fn output(path: Option<&Path>) -> anyhow::Result<Box<dyn Write>> {
-    let Some(path) = path else { return Ok(Box::new(BufWriter::new(std::io::stdout().lock()))) };
+pub(crate) fn output(path: Option<&Path>, is_text: bool) -> anyhow::Result<Box<dyn Write>> {
+    let Some(path) = path else { return Ok(printed(is_text)) };
     let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(Box::new(BufWriter::new(file)))
+    Ok(protected(BufWriter::new(file), is_text))
 }
 
 fn damage_text(damage: &Damage) -> String {
     format!("{} bytes at offset {}: {}", damage.bytes, damage.offset, damage.what)
-}
-
-/// Columns of the terminal; 80 where there is none.
-pub(crate) fn terminal_width() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(80, |size| usize::from(size.ws_col).max(80))
 }

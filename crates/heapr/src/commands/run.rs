@@ -13,6 +13,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 
+use crate::commands::symbolize;
 use crate::run::output_error::explain;
 use crate::run::program::{self, Traceability};
 use crate::run::record_arguments::RecordArguments;
@@ -57,14 +58,14 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let found = match program::find(name) {
         Ok(found) => found,
         Err(refusal) => {
-            eprintln!("heapr: {refusal}");
+            tell!("heapr: {refusal}");
             return Ok(ExitCode::from(refusal.exit_code()));
         }
     };
     let mut command = Command::new(&found.path);
     command.arg0(name).args(words);
     if let Traceability::No(reason) = &found.traceability {
-        eprintln!("heapr: {} runs untraced: {reason}", found.path.display());
+        tell!("heapr: {} runs untraced: {reason}", found.path.display());
         return run_untraced(command);
     }
     let output = arguments.output.clone().unwrap_or_else(|| default_output(&found.path));
@@ -83,7 +84,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         Err(error) => {
             drop(session);
             let _ = std::fs::remove_file(&output);
-            eprintln!("heapr: cannot run {}: {error}", found.path.display());
+            tell!("heapr: cannot run {}: {error}", found.path.display());
             return Ok(ExitCode::from(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }));
         }
     };
@@ -91,19 +92,20 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let status = record(&mut session, child, &mut signals, &arguments, &mut has_told_incomplete)?;
     let ended = session.stop();
     if let Some(error) = ended.write_error.as_ref().filter(|_| !has_told_incomplete) {
-        eprintln!("heapr: {} is incomplete: {error}", output.display());
+        tell!("heapr: {} is incomplete: {error}", output.display());
     }
     if ended.process_count == 0 {
         let path = found.path.display();
-        eprintln!(
-            "heapr: {path} ran untraced: it has not loaded the agent; heapr doctor tells what works here"
-        );
+        tell!("heapr: {path} ran untraced: it has not loaded the agent; heapr doctor tells what works here");
+    }
+    if let Err(error) = symbolize::embed_held(&output, &ended.held_modules) {
+        tell!("heapr: no names of files that are no longer where they were: {error:#}");
     }
     // Whatever becomes of the summary, the program's status is passed through.
     if !arguments.quiet
         && let Err(error) = summary::print(&summary::Ending::of(&ended, status), &output)
     {
-        eprintln!("heapr: no summary: {error:#}");
+        tell!("heapr: no summary: {error:#}");
     }
     Ok(end_as(status))
 }
@@ -154,11 +156,11 @@ fn record(
         session.step();
         if let Some(error) = session.take_write_error() {
             *has_told_incomplete = true;
-            eprintln!("heapr: {error}; the program runs on, the file can be read up to here");
+            tell!("heapr: {error}; the program runs on, the file can be read up to here");
         }
         if session.is_full() && !has_told_full {
             has_told_full = true;
-            eprintln!(
+            tell!(
                 "heapr: the file has the size of --max-file: recording has ended, the program runs on untraced"
             );
         }
@@ -204,7 +206,7 @@ fn record(
         }
         if !has_told && ended.elapsed() >= TELL_AFTER {
             has_told = true;
-            eprintln!(
+            tell!(
                 "heapr: the program has ended, {} of its children still run: recording until they end (Ctrl-C: stop now)",
                 session.live_process_count()
             );
@@ -215,7 +217,7 @@ fn record(
 fn request_snapshot(session: &mut Session, signal: i32) {
     let trigger = SnapshotTrigger::Signal { signal: u64::from(signal.unsigned_abs()) };
     if let Err(error) = session.request_snapshot(SnapshotRequest { trigger, ..SnapshotRequest::default() }) {
-        eprintln!("heapr: no snapshot: {error}");
+        tell!("heapr: no snapshot: {error}");
     }
 }
 

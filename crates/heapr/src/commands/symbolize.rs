@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use heapr_query::{Action, CullList, GroupBy, Query, SortKey};
+use heapr_query::{Action, CullList, GroupBy, Query, Report, SortKey};
+use heapr_session::HeldModule;
 use heapr_symbols::{SymbolTable, encode_bundle};
-use heapr_trace::{Error, SymbolEmbedder};
+use heapr_trace::{Error, SymbolEmbedder, Trace};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -107,10 +108,22 @@ fn copy_to(from: &Path, mut target: &File, name: &Path) -> anyhow::Result<()> {
     outcome.with_context(|| format!("cannot copy {} to {}", from.display(), name.display()))
 }
 
-/// Embeds the symbols in `target`, `file` itself or its copy, which is called `name`.
-fn embed(file: &Path, target: &Path, name: &Path, arguments: &NameArguments) -> anyhow::Result<()> {
-    let embedder = SymbolEmbedder::open(target).map_err(|error| refusal(file, &error))?;
-    let mut names = TraceNames::new(embedder.trace(), arguments).keep_tables();
+/// Embeds the names of modules to whose files their paths do not lead any more, while they can be had.
+pub(crate) fn embed_held(file: &Path, held: &[HeldModule]) -> anyhow::Result<()> {
+    if held.is_empty() {
+        return Ok(());
+    }
+    let embedder = SymbolEmbedder::open(file)?;
+    let mut names = TraceNames::of_held(embedder.trace(), held).keep_tables();
+    name_all(embedder.trace(), &mut names)?;
+    if names.tables.values().any(|table| table.named_count() > 0) {
+        embedder.embed(&encode_bundle(&names.tables))?;
+    }
+    Ok(())
+}
+
+/// Asks for the names of all stacks.
+fn name_all<'t>(trace: &'t Trace, names: &mut TraceNames) -> heapr_query::Result<Report<'t>> {
     // Whatever asks for all stacks with nothing culled asks for every name.
     let query = Query {
         cull: CullList::empty(),
@@ -118,7 +131,14 @@ fn embed(file: &Path, target: &Path, name: &Path, arguments: &NameArguments) -> 
         top: 1,
         ..Query::default()
     };
-    let report = heapr_query::run(embedder.trace(), &query, &mut names)?;
+    heapr_query::run(trace, &query, names)
+}
+
+/// Embeds the symbols in `target`, `file` itself or its copy, which is called `name`.
+fn embed(file: &Path, target: &Path, name: &Path, arguments: &NameArguments) -> anyhow::Result<()> {
+    let embedder = SymbolEmbedder::open(target).map_err(|error| refusal(file, &error))?;
+    let mut names = TraceNames::new(embedder.trace(), arguments).keep_tables();
+    let report = name_all(embedder.trace(), &mut names)?;
     if let Some(damage) = report.damage.first() {
         return Err(refusal(file, &Error::Damaged { offset: damage.offset, what: damage.what }));
     }
@@ -126,7 +146,7 @@ fn embed(file: &Path, target: &Path, name: &Path, arguments: &NameArguments) -> 
     let is_new = embedder.embed(&bundle).map_err(|error| anyhow::anyhow!("{}: {error}", name.display()))?;
     let addresses: usize = names.tables.values().map(SymbolTable::named_count).sum();
     let modules = names.tables.keys().filter(|key| is_module(key)).count();
-    println!(
+    say!(
         "{}: {} address{} in {}{}, {} of symbols{}",
         name.display(),
         count(addresses as u64),

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use heapr_trace::{Damage, Process, ProcessOrigin, Trace};
 
 use super::{End, end_of, hexadecimal, kind_name, whole_loss};
-use crate::report::frame_text::{cut_middle, printable};
+use crate::report::frame_text::cut_middle;
 use crate::report::quantity::{bytes, count, duration, plural};
 use crate::report::table::{Align, Table};
 use crate::snapshot_native::why;
@@ -47,11 +47,12 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn title(&mut self, title: &str) -> io::Result<()> {
-        writeln!(self.out, "\n{title}")
+        writeln!(self.out)?;
+        writeln!(self.out, "{title}")
     }
 
     fn field(&mut self, name: &str, value: &str) -> io::Result<()> {
-        let value = cut_middle(&printable(value), self.width.saturating_sub(VALUE_COLUMN + 2));
+        let value = cut_middle(value, self.width.saturating_sub(VALUE_COLUMN + 2));
         writeln!(self.out, "  {name:<VALUE_COLUMN$}{value}")
     }
 
@@ -70,7 +71,7 @@ impl Page<'_> {
         let event_count = trace.event_count();
         let head = format!(
             "{}: {} in {}, {}",
-            printable(file),
+            file,
             plural(event_count, "event"),
             duration(trace.duration_ns()),
             bytes(file_bytes)
@@ -177,7 +178,7 @@ impl Page<'_> {
                 process.map_or_else(|| "?".to_owned(), |process| process.pid.to_string()),
                 duration(thread.start_ns),
                 lived.unwrap_or_default(),
-                printable(&thread.name),
+                thread.name.clone(),
             ]);
         }
         self.list(&table, trace.threads().len())
@@ -194,7 +195,7 @@ impl Page<'_> {
         let columns = [("Path", Align::Left), ("Mapped", Align::Right), ("Build-id", Align::Left)];
         let mut table = Table::new(&columns, 0);
         for (module, times) in trace.modules().iter().zip(mapped).take(LIST_LINES_MAX) {
-            let path = if module.path.is_empty() { "(unknown)".to_owned() } else { printable(&module.path) };
+            let path = if module.path.is_empty() { "(unknown)".to_owned() } else { module.path.clone() };
             // The first digits tell builds apart; JSON has all.
             let build_id = hexadecimal(module.build_id.get(..8).unwrap_or(&module.build_id));
             table.row(vec![path, count(times), build_id]);
@@ -228,7 +229,7 @@ impl Page<'_> {
                 count(snapshot.block_count),
                 bytes(snapshot.block_bytes),
                 duration(snapshot.export_ns),
-                printable(&snapshot.name),
+                snapshot.name.clone(),
             ]);
         }
         self.list(&table, snapshots.len())
@@ -284,7 +285,7 @@ impl Page<'_> {
             writeln!(self.out, "  {:>VALUE_COLUMN$} {what}", count(number))?;
         }
         for line in notices {
-            writeln!(self.out, "  {}", printable(&line))?;
+            writeln!(self.out, "  {}", line)?;
         }
         Ok(())
     }
@@ -296,7 +297,7 @@ impl Page<'_> {
         self.title("Markers")?;
         let mut table = Table::new(&[("Time", Align::Right), ("Text", Align::Left)], 1);
         for marker in trace.markers().iter().take(LIST_LINES_MAX) {
-            table.row(vec![duration(marker.time_ns), printable(&marker.text)]);
+            table.row(vec![duration(marker.time_ns), marker.text.clone()]);
         }
         self.list(&table, trace.markers().len())
     }
@@ -308,7 +309,7 @@ impl Page<'_> {
         self.title("Statistics")?;
         let mut table = Table::new(&[("Name", Align::Left), ("Value", Align::Right)], 0);
         for statistic in trace.statistics().iter().take(LIST_LINES_MAX) {
-            table.row(vec![printable(&statistic.name), count(statistic.value)]);
+            table.row(vec![statistic.name.clone(), count(statistic.value)]);
         }
         self.list(&table, trace.statistics().len())
     }
@@ -324,7 +325,7 @@ fn ended(process: &Process) -> String {
 
 fn command(process: &Process) -> String {
     let line = process.command_line.join(" ");
-    printable(if line.is_empty() { process.name() } else { &line })
+    if line.is_empty() { process.name().to_owned() } else { line }
 }
 
 /// Local time with the offset from UTC, to the millisecond.

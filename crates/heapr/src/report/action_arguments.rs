@@ -17,14 +17,24 @@ pub(crate) struct ActionArguments {
 }
 
 /// Option, alias, help.
-const SORTED: [(&str, &str, &str); 5] = [
+const SORTED: [(&str, &str, &str); 6] = [
     ("stacks", "stack", "Rank by whole stack"),
     ("frames", "frame", "Rank by innermost frame"),
+    ("lines", "line", "Rank by source line of the innermost frame"),
     ("images", "image", "Rank by module of the innermost frame"),
     ("by-thread", "threads", "Rank by allocating thread"),
     ("invert", "top-down", "Print the tree of frames from the program's start down"),
 ];
 const CALLERS: &str = "callers";
+const BY: &str = "by";
+/// What can follow `--by`, and the action that it is.
+const KINDS: [(&str, &str); 5] = [
+    ("stack", "stacks"),
+    ("frame", "frames"),
+    ("line", "lines"),
+    ("image", "images"),
+    ("thread", "by-thread"),
+];
 
 impl Args for ActionArguments {
     fn augment_args(mut command: Command) -> Command {
@@ -41,6 +51,15 @@ impl Args for ActionArguments {
                     .help_heading("Actions"),
             );
         }
+        command = command.arg(
+            Arg::new(BY)
+                .long(BY)
+                .help("Rank by stack, frame, line, image or thread; a sort key may follow")
+                .value_names(["KIND", "KEY"])
+                .num_args(1..=2)
+                .action(ArgAction::Append)
+                .help_heading("Actions"),
+        );
         command.arg(
             Arg::new(CALLERS)
                 .long(CALLERS)
@@ -60,12 +79,13 @@ impl Args for ActionArguments {
 impl FromArgMatches for ActionArguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut placed: Vec<(usize, GivenAction)> = Vec::new();
-        for option in SORTED.iter().map(|&(name, _, _)| name).chain([CALLERS]) {
+        for option in SORTED.iter().map(|&(name, _, _)| name).chain([CALLERS, BY]) {
             let Some(occurrences) = matches.get_occurrences::<String>(option) else { continue };
             let mut indices = matches.indices_of(option).into_iter().flatten();
             for values in occurrences {
-                let values: Vec<String> = values.cloned().collect();
+                let mut values: Vec<String> = values.cloned().collect();
                 let index = indices.by_ref().take(values.len().max(1)).min().unwrap_or(usize::MAX);
+                let option = if option == BY { kind(&values.remove(0))? } else { option };
                 placed.push((index, GivenAction { option, values }));
             }
         }
@@ -97,6 +117,15 @@ impl ActionArguments {
     }
 }
 
+/// The action that `--by KIND` is.
+fn kind(text: &str) -> Result<&'static str, clap::Error> {
+    let known = KINDS.iter().find(|(kind, action)| text == *kind || text == *action);
+    known.map(|&(_, action)| action).ok_or_else(|| {
+        let kinds = KINDS.map(|(kind, _)| kind).join(", ");
+        clap::Error::raw(clap::error::ErrorKind::InvalidValue, format!("--by {text}: it is one of {kinds}\n"))
+    })
+}
+
 impl GivenAction {
     fn sort_value(&self) -> Option<&str> {
         let at = usize::from(self.option == CALLERS);
@@ -115,6 +144,7 @@ impl GivenAction {
         Ok(match self.option {
             "stacks" => ranking(GroupBy::Stacks),
             "frames" => ranking(GroupBy::Frames),
+            "lines" => ranking(GroupBy::Lines),
             "images" => ranking(GroupBy::Images),
             "by-thread" => ranking(GroupBy::Threads),
             "invert" => Action::TopDown { sort },

@@ -3,12 +3,14 @@
 use heapr_query::{FrameView, file_name};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use crate::plain_text::printable;
+
 /// `libfoo.so!foo::bar(int)`, `libfoo.so+0x1234`, or `0x7f001234` outside all modules. A module's first byte is no code: what
 /// stands there is a name for allocations that have no stack (`allocated before attach`).
 pub(crate) fn frame_name(frame: &FrameView<'_>) -> String {
     let module = frame.module.map(file_name);
     match (module, frame.symbol) {
-        (Some(module), Some(symbol)) => format!("{module}!{}", printable(symbol)),
+        (Some(module), Some(symbol)) => format!("{}!{}", printable(module), printable(symbol)),
         (None, Some(symbol)) => printable(symbol),
         (Some(module), None) if frame.offset == 0 => printable(module),
         (Some(module), None) => format!("{}+{:#x}", printable(module), frame.offset),
@@ -73,11 +75,6 @@ fn take_columns(characters: impl Iterator<Item = char>, columns: usize) -> Vec<c
             fits
         })
         .collect()
-}
-
-/// Names come from files that nobody vouches for: no control character reaches the terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
 }
 
 #[cfg(test)]

@@ -188,6 +188,7 @@ pub(crate) fn action_name(action: &Action) -> (&'static str, &'static str) {
             let name = match by {
                 GroupBy::Stacks => "stacks",
                 GroupBy::Frames => "frames",
+                GroupBy::Lines => "lines",
                 GroupBy::Images => "images",
                 GroupBy::Threads => "by-thread",
             };

@@ -6,6 +6,7 @@ pub(crate) mod filter_arguments;
 pub(crate) mod frame_text;
 pub(crate) mod free_stacks;
 pub(crate) mod json;
+pub(crate) mod nameless;
 pub(crate) mod names;
 pub(crate) mod progress_bar;
 pub(crate) mod quantity;

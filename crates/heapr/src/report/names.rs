@@ -3,13 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Read as _;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use heapr_query::{FrameSink, SourceFrame, SymbolSource};
+use heapr_session::HeldModule;
 use heapr_symbols::{ModuleKey, PerfMap, SymbolOptions, SymbolTable, Symbolizer};
 use heapr_trace::{ModuleIndex, ProcessIndex, Trace};
 use rustix::fs::{Mode, OFlags};
+
+use super::nameless::NamelessModules;
 
 /// Largest perf map that is read.
 const PERF_MAP_BYTES_MAX: u64 = 256 << 20;
@@ -38,13 +42,32 @@ pub(crate) struct TraceNames {
     /// For a bundle: what was embedded, and what was resolved on top of it.
     pub(crate) tables: BTreeMap<ModuleKey, SymbolTable>,
     keeps_tables: bool,
+    /// Only these modules are asked for; all if it is empty.
+    only: Vec<ModuleKey>,
+    nameless: NamelessModules,
 }
 
 impl TraceNames {
     pub(crate) fn new(trace: &Trace, arguments: &NameArguments) -> Self {
+        Self::of_files(trace, arguments, HashMap::new())
+    }
+
+    /// Names for modules alone to which their paths do not lead, from their files.
+    pub(crate) fn of_held(trace: &Trace, held: &[HeldModule]) -> Self {
+        let files = held.iter().map(|held| {
+            let key = ModuleKey { path: PathBuf::from(&held.path), build_id: held.build_id.clone() };
+            (key, PathBuf::from(format!("/proc/self/fd/{}", held.file.as_raw_fd())))
+        });
+        let files: HashMap<ModuleKey, PathBuf> = files.collect();
+        let only = files.keys().cloned().collect();
+        Self { only, ..Self::of_files(trace, &NameArguments::default(), files) }
+    }
+
+    fn of_files(trace: &Trace, arguments: &NameArguments, files: HashMap<ModuleKey, PathBuf>) -> Self {
         let options = SymbolOptions {
             symbol_paths: arguments.symbol_path.clone(),
             sysroot: arguments.sysroot.clone(),
+            files,
             ..SymbolOptions::default()
         };
         let mut symbolizer = Symbolizer::new(options);
@@ -62,7 +85,14 @@ impl TraceNames {
             perf_maps: HashMap::new(),
             tables: BTreeMap::new(),
             keeps_tables: false,
+            only: Vec::new(),
+            nameless: NamelessModules::default(),
         }
+    }
+
+    /// What is to be said of modules that have no names.
+    pub(crate) fn advice(&self) -> Option<String> {
+        self.nameless.advice()
     }
 
     /// Keeps what is resolved in `tables`, and looks into the modules' files even for what has embedded names: they may
@@ -103,12 +133,16 @@ fn read_perf_map(path: &Path) -> Option<Vec<u8>> {
 impl SymbolSource for TraceNames {
     fn resolve(&mut self, module: ModuleIndex, svmas: &[u64], sink: &mut FrameSink<'_>) {
         let Some(key) = self.keys.get(module.0 as usize).cloned() else { return };
+        if !self.only.is_empty() && !self.only.contains(&key) {
+            return;
+        }
         let resolved;
         let table = if self.keeps_tables {
             let Some(kept) = self.keep(&key, svmas) else { return };
             kept
         } else {
             resolved = self.symbolizer.resolve(&key, svmas);
+            self.nameless.see(&key, svmas, &resolved);
             let Ok(table) = &resolved else { return };
             table
         };

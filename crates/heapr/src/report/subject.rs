@@ -3,8 +3,6 @@
 use heapr_query::RecordedSpan;
 use heapr_trace::{HeapId, HeapName, Loss, ProcessIndex, ThreadIndex};
 
-use super::frame_text::printable;
-
 /// A process, as reports name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProcessName {
@@ -42,6 +40,8 @@ pub(crate) struct Subject {
     pub(crate) is_cut_short: bool,
     /// Of which part of its time it has all events.
     pub(crate) span: RecordedSpan,
+    /// What would give names to modules without.
+    pub(crate) advice: Option<String>,
     /// The filters, in the words of the command line; empty: none.
     pub(crate) filters: String,
 }
@@ -61,8 +61,8 @@ impl Subject {
         let mut names = self.heap_names.iter().filter(is_its);
         let Some(first) = names.next() else { return heap_name(heap) };
         match names.count() {
-            0 => printable(&first.name),
-            more => format!("{} and {more} more", printable(&first.name)),
+            0 => first.name.clone(),
+            more => format!("{} and {more} more", first.name),
         }
     }
 
@@ -80,7 +80,7 @@ impl Subject {
     /// Says on standard error what is wrong with the recording: for formats that have no place for it.
     pub(crate) fn tell_warnings(&self) {
         for warning in self.warnings() {
-            eprintln!("heapr: {}: {warning}", printable(&self.file));
+            tell!("heapr: {}: {warning}", self.file);
         }
     }
 

@@ -11,6 +11,7 @@ use super::frame_text::{frame_line, frame_name, image_name};
 use super::quantity::{bytes, count, duration, percent, plural};
 use super::subject::Subject;
 use super::table::{Align, Table};
+use crate::plain_text::page_columns;
 
 /// How much is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,9 @@ fn write_head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
     )?;
     for warning in subject.warnings() {
         writeln!(out, "WARNING: {warning}")?;
+    }
+    if let Some(advice) = &subject.advice {
+        writeln!(out, "NOTE: {advice}")?;
     }
     if !subject.filters.is_empty() {
         writeln!(out, "Counted: {}", subject.filters)?;
@@ -210,7 +214,7 @@ fn write_stacks(
         if sort != SortKey::TemporaryCount && metrics.temporary_count > 0 {
             others.push(format!("temporary {}", count(metrics.temporary_count)));
         }
-        for line in wrapped(&others, 4, options.width) {
+        for line in wrapped(&others, 4, page_columns(options.width)) {
             writeln!(out, "{line}")?;
         }
         write_frames(out, &report.frames(group), options)?;
@@ -264,7 +268,8 @@ fn write_ranking(
     width: usize,
 ) -> io::Result<()> {
     let whole = sort.of(&Metrics::of_totals(&report.totals));
-    let is_wide = width >= 100;
+    let page = page_columns(width);
+    let is_wide = page >= 100;
     let mut columns = vec![
         ("%", Align::Right),
         ("Live bytes", Align::Right),
@@ -275,7 +280,7 @@ fn write_ranking(
     let optional = [
         ("Peak", is_wide || sort == SortKey::PeakBytes),
         ("Reallocs", is_wide || sort == SortKey::ReallocCount),
-        ("Temporary", width >= 120 || sort == SortKey::TemporaryCount),
+        ("Temporary", page >= 120 || sort == SortKey::TemporaryCount),
     ];
     columns.extend(optional.iter().filter(|(_, is_shown)| *is_shown).map(|&(name, _)| (name, Align::Right)));
     columns.push((item_title(ranking.by), Align::Left));
@@ -316,6 +321,9 @@ pub(crate) fn group_name(subject: &Subject, report: &Report<'_>, group: &Group, 
         GroupBy::Stacks | GroupBy::Frames => {
             frames.first().map_or_else(|| "(no stack was taken)".to_owned(), frame_name)
         }
+        GroupBy::Lines => frames
+            .first()
+            .map_or_else(|| "(no stack was taken)".to_owned(), |frame| frame_line(frame, usize::MAX)),
     }
 }
 
@@ -341,7 +349,7 @@ fn write_tree(
     }
     // A chain of only children is not indented: deep stacks would run out of the line.
     let mut levels = vec![0_usize; tree.nodes.len()];
-    let widest = options.width.saturating_sub(60) / 2 + 12;
+    let widest = page_columns(options.width).saturating_sub(60) / 2 + 12;
     for (at, node) in tree.nodes.iter().enumerate() {
         if let Some(parent) = node.parent {
             levels[at] = levels[parent] + usize::from(child_counts[parent] > 1);
@@ -386,7 +394,7 @@ fn write_histogram(out: &mut dyn Write, histogram: &Histogram, width: usize) -> 
         ],
         6,
     );
-    let bar_columns = width.saturating_sub(66).clamp(12, 40);
+    let bar_columns = page_columns(width).saturating_sub(66).clamp(12, 40);
     for bucket in &histogram.buckets {
         let bar =
             (u128::from(bucket.total_count) * bar_columns as u128).div_ceil(u128::from(largest)) as usize;
@@ -411,6 +419,7 @@ fn group_title(by: GroupBy) -> &'static str {
     match by {
         GroupBy::Stacks => "STACKS",
         GroupBy::Frames => "FRAMES",
+        GroupBy::Lines => "LINES",
         GroupBy::Images => "IMAGES",
         GroupBy::Threads => "THREADS",
     }
@@ -420,6 +429,7 @@ fn item_title(by: GroupBy) -> &'static str {
     match by {
         GroupBy::Stacks => "Stack",
         GroupBy::Frames => "Frame",
+        GroupBy::Lines => "Line",
         GroupBy::Images => "Image",
         GroupBy::Threads => "Thread",
     }

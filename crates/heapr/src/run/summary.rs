@@ -1,6 +1,6 @@
 //! The summary that `heapr run` prints on stderr when the program has ended.
 
-use std::fmt::Write as _;
+use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -10,6 +10,7 @@ use heapr_session::SessionSummary;
 use heapr_trace::{HeapId, ProcessIndex, Totals};
 
 use crate::commands::report::{open, subject};
+use crate::plain_text::{PlainText, error_line_width};
 use crate::report::frame_text::{cut_middle, frame_name};
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::quantity::{bytes, count, duration, plural};
@@ -19,8 +20,6 @@ use crate::report::subject::Subject;
 const STACKS_SHOWN: usize = 5;
 /// Frames shown of a stack.
 const FRAMES_SHOWN: usize = 4;
-/// Columns of a line.
-const WIDTH: usize = 80;
 
 /// What is known of a recording that has ended, beside its file.
 #[derive(Debug)]
@@ -53,7 +52,7 @@ impl Ending {
 /// # Errors
 /// The file cannot be read back.
 pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
-    let mut text = String::new();
+    let mut text = PlainText(Vec::new());
     write_totals(&mut text, ending)?;
     let trace = open(output)?;
     let by_heap = trace.summary_totals().ok().flatten().map(|summary| summary.by_heap).unwrap_or_default();
@@ -75,6 +74,9 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     for warning in subject.warnings() {
         writeln!(text, "heapr: warning: {warning}")?;
     }
+    if let Some(advice) = names.advice() {
+        writeln!(text, "heapr: {advice}")?;
+    }
     writeln!(text, "heapr: wrote {}; more with", output.display())?;
     writeln!(text, "  heapr report {}", output.display())?;
     let snapshot_count = trace.snapshots().len();
@@ -82,11 +84,12 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
         let taken = plural(snapshot_count as u64, "snapshot");
         writeln!(text, "  heapr snapshot summary {}   ({taken})", output.display())?;
     }
-    eprint!("{text}");
+    // Where standard error is closed there is nobody to tell.
+    let _ = std::io::stderr().write_all(&text.0);
     Ok(())
 }
 
-fn write_totals(text: &mut String, ending: &Ending) -> std::fmt::Result {
+fn write_totals(text: &mut impl Write, ending: &Ending) -> io::Result<()> {
     let totals = &ending.totals;
     let killed = ending.status.and_then(|status| status.signal());
     let killed = killed.map(|signal| format!(", killed by signal {signal}")).unwrap_or_default();
@@ -123,10 +126,10 @@ fn write_totals(text: &mut String, ending: &Ending) -> std::fmt::Result {
 
 /// Where there are several heaps, each of them: the sums above are of all.
 fn write_heaps(
-    text: &mut String,
+    text: &mut impl Write,
     subject: &Subject,
     by_heap: &[(ProcessIndex, HeapId, Totals)],
-) -> std::fmt::Result {
+) -> io::Result<()> {
     let named =
         |&(process, heap, totals): &(ProcessIndex, HeapId, Totals)| (subject.heap(process, heap), totals);
     let named: Vec<(String, Totals)> = by_heap.iter().map(named).collect();
@@ -151,7 +154,8 @@ fn write_heaps(
     Ok(())
 }
 
-fn write_stacks(text: &mut String, report: &Report<'_>, is_cut: bool) -> std::fmt::Result {
+fn write_stacks(text: &mut impl Write, report: &Report<'_>, is_cut: bool) -> io::Result<()> {
+    let width = error_line_width();
     let until = if is_cut { " where the file ends" } else { "" };
     for (section, (title, is_peak)) in
         report.sections.iter().zip([("largest outstanding", false), ("largest at the peak", true)])
@@ -177,8 +181,8 @@ fn write_stacks(text: &mut String, report: &Report<'_>, is_cut: bool) -> std::fm
                 report.frames(group).iter().take(FRAMES_SHOWN).map(frame_name).collect();
             for (number, frame) in frames.iter().enumerate() {
                 let left = if number == 0 { head.as_str() } else { "" };
-                let room = WIDTH.saturating_sub(head.len() + 3);
-                writeln!(text, "  {left:width$} {}", cut_middle(frame, room), width = head.len())?;
+                let room = width.saturating_sub(head.len() + 3);
+                writeln!(text, "  {left:columns$} {}", cut_middle(frame, room), columns = head.len())?;
             }
         }
     }

@@ -20,6 +20,8 @@ use heapr_session::{BackgroundSession, Failure, InheritedDescriptors, StartReque
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::commands::symbolize;
+
 /// The hidden command.
 pub(super) const SUBCOMMAND: &str = "recorder-of-session";
 
@@ -74,7 +76,10 @@ pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     }
     let_go(inherited)?;
     session.use_spare_time();
-    let _: Option<_> = session.run(&stop);
+    // (Nobody would read an error: names are missing then, and the report says of which modules.)
+    session.run(&stop, |summary| {
+        let _ = symbolize::embed_held(&output, &summary.held_modules);
+    });
     Ok(ExitCode::SUCCESS)
 }
 

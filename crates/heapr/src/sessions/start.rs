@@ -90,7 +90,7 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
     let request = StartRequest { properties, program, pids, with_children, snapshot_rules, flagged };
     let beginning = begin(&request)?;
     if !arguments.quiet {
-        eprintln!(
+        tell!(
             "heapr: session {} records into {} (recorder {}); end it with `heapr stop {}`",
             arguments.name,
             output.display(),
@@ -98,7 +98,7 @@ pub(super) fn run(arguments: StartArguments) -> anyhow::Result<ExitCode> {
             arguments.name
         );
         for remark in beginning.remarks {
-            eprintln!("heapr: {remark}");
+            tell!("heapr: {remark}");
         }
         if request.flagged.is_some() {
             tell_if_none_is_flagged(&request);
@@ -152,9 +152,7 @@ fn tell_if_none_is_flagged(request: &StartRequest) {
             (true, FlagKind::Heap) => "; flags for the heap are for sessions without --mode snapshot",
             (true, FlagKind::Snapshot) => "; flags for snapshots are for sessions with --mode snapshot",
         };
-        eprintln!(
-            "heapr: no program is flagged yet: `heapr config enable {word} --name EXE` does it{others}"
-        );
+        tell!("heapr: no program is flagged yet: `heapr config enable {word} --name EXE` does it{others}");
     }
 }
 

@@ -9,6 +9,7 @@ use heapr_session::{Answer, ClientError, Request, SessionClient, SessionName, Se
 use serde_json::{Value, json};
 
 use super::status_text;
+use crate::plain_text::PlainText;
 use crate::report::quantity::parse_seconds;
 
 /// Arguments of `heapr status`.
@@ -59,7 +60,13 @@ pub(super) fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
         let mut out = std::io::stdout().lock();
         let is_screen = interval.is_some() && arguments.format == Format::Text && out.is_terminal();
         let clear = if is_screen { CLEAR } else { "" };
-        write!(out, "{clear}{text}").and_then(|()| out.flush()).context("cannot print")?;
+        let printed = match arguments.format {
+            Format::Json => out.write_all(text.as_bytes()),
+            Format::Text => {
+                out.write_all(clear.as_bytes()).and_then(|()| PlainText(&mut out).write_all(text.as_bytes()))
+            }
+        };
+        printed.and_then(|()| out.flush()).context("cannot print")?;
         drop(out);
         let Some(interval) = interval else { return Ok(ExitCode::SUCCESS) };
         if all.is_empty() {
@@ -89,7 +96,7 @@ fn statuses(name: Option<&str>) -> anyhow::Result<Vec<SessionStatus>> {
     // "No session is running" would be wrong where one does not answer.
     let reason = if all.is_empty() { silent.pop() } else { None };
     for error in silent {
-        eprintln!("heapr: {error:#}");
+        tell!("heapr: {error:#}");
     }
     reason.map_or(Ok(all), Err)
 }

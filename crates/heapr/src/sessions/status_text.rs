@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use heapr_session::{ProcessStatus, SessionState, SessionStatus};
 
-use crate::report::frame_text::printable;
+use crate::plain_text::printable;
 use crate::report::quantity::{bytes, count, duration, plural};
 use crate::report::table::{Align, Table};
 

@@ -52,7 +52,7 @@ pub(super) fn stop(arguments: StopArguments) -> anyhow::Result<ExitCode> {
         output.clone_from(wanted);
     }
     if let Some(error) = &report.write_error {
-        eprintln!("heapr: {} is incomplete: {error}", output.display());
+        tell!("heapr: {} is incomplete: {error}", output.display());
     }
     if !arguments.quiet {
         print(&report, &output)?;

@@ -44,13 +44,13 @@ pub(super) fn run(arguments: UpdateArguments) -> anyhow::Result<ExitCode> {
     let answer = super::find(name.as_deref())?.ask(Request::Update(update))?;
     let Answer::Updated(report) = answer else { anyhow::bail!("the session's answer makes no sense") };
     for pid in &report.detached {
-        eprintln!("heapr: process {pid} runs on untraced");
+        tell!("heapr: process {pid} runs on untraced");
     }
     for (pid, remark) in &report.attached {
-        eprintln!("heapr: process {pid} is traced{}{remark}", if remark.is_empty() { "" } else { ": " });
+        tell!("heapr: process {pid} is traced{}{remark}", if remark.is_empty() { "" } else { ": " });
     }
     for (_, failure) in &report.failed {
-        eprintln!("heapr: {failure}");
+        tell!("heapr: {failure}");
     }
     Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }

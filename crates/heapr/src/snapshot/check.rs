@@ -44,7 +44,8 @@ pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<ExitCode> {
     };
     let is_good = problems.is_empty();
     if is_good && arguments.format == Format::Text {
-        println!("{}\nno problem found", title.join("\n"));
+        say!("{}", title.join(", "));
+        say!("no problem found");
         return Ok(ExitCode::SUCCESS);
     }
     sheet.rows(usize::MAX, problems.into_iter().map(|problem| vec![Cell::Text(problem)]));

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     };
     let warnings = doubts((before, &old), (after, &new), comparison.matched_by);
     for warning in &warnings {
-        eprintln!("heapr: warning: {warning}");
+        tell!("heapr: warning: {warning}");
     }
     match &arguments.class {
         None => print_classes(&arguments, new.script_paths(), &comparison, &warnings)?,
@@ -80,7 +80,7 @@ pub(crate) fn exit_status(limits: &[Limit], grown: impl Fn(&Limit) -> (i64, i64)
             }
             _ => continue,
         };
-        eprintln!("heapr: {} has grown by {finding}", limit.class);
+        tell!("heapr: {} has grown by {finding}", limit.class);
         status = ExitCode::FAILURE;
     }
     status

@@ -10,6 +10,7 @@ use heapr_v8::devtools::Heap;
 use heapr_v8::view::{Objects as _, SnapshotView};
 use heapr_v8::{ReadOptions, Snapshot, StoredSummary};
 
+use crate::plain_text::{is_limited, line_width};
 use crate::report::progress_bar::ProgressBar;
 use crate::snapshot::index_cache::{self, PendingIndex};
 
@@ -97,7 +98,7 @@ fn open_file(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
 
 fn tell_problems(file: &Path, problems: &[String]) {
     for problem in problems {
-        eprintln!("heapr: warning: {}: {problem}", file.display());
+        tell!("heapr: warning: {}: {problem}", file.display());
     }
 }
 
@@ -161,9 +162,10 @@ impl ObjectId {
 
 /// A name for one line: control characters replaced, no longer than makes sense.
 pub(crate) fn one_line(text: &str) -> String {
-    const LIMIT: usize = 200;
-    let mut line: String = text.chars().take(LIMIT).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(LIMIT).is_some() {
+    // What no line limits is a text in the program, not a name.
+    let limit = if is_limited(line_width()) { 200 } else { 64 << 10 };
+    let mut line: String = text.chars().take(limit).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(limit).is_some() {
         line.push('…');
     }
     line

@@ -5,7 +5,8 @@ use std::io::Write;
 use heapr_v8::devtools::BASE_SYSTEM_DISTANCE;
 use serde_json::{Map, Value, json};
 
-use crate::commands::report::{Format, terminal_width};
+use crate::commands::report::Format;
+use crate::plain_text::{line_width, printed};
 use crate::report::csv::quoted;
 use crate::report::quantity::{bytes, count, duration, plural, signed_bytes, signed_count};
 use crate::report::table::{Align, Table};
@@ -80,7 +81,7 @@ impl Sheet {
 
     /// Prints it to stdout; `title` stands above the table.
     pub(crate) fn print(&self, format: Format, title: &[String]) -> anyhow::Result<()> {
-        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        let mut out = printed(format == Format::Text);
         match format {
             Format::Text => self.write_text(&mut out, title)?,
             Format::Json => {
@@ -117,7 +118,7 @@ impl Sheet {
         for row in &self.rows {
             table.row(shown.iter().map(|&column| row[column].text()).collect());
         }
-        for line in table.lines(0, terminal_width()) {
+        for line in table.lines(0, line_width()) {
             writeln!(out, "{line}")?;
         }
         if self.left_off > 0 {

@@ -121,7 +121,7 @@ fn exit_status(limits: &[Limit], summary: &StoredSummary) -> ExitCode {
             }
         };
         if found > allowed {
-            eprintln!("heapr: {}: {}, more than {}", limit.class, shown(found), shown(allowed));
+            tell!("heapr: {}: {}, more than {}", limit.class, shown(found), shown(allowed));
             status = ExitCode::FAILURE;
         }
     }

@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
     }
     add(&mut courses, &last, earlier.len(), files.len());
     for warning in &warnings {
-        eprintln!("heapr: warning: {warning}");
+        tell!("heapr: warning: {warning}");
     }
     let mut lines: Vec<(Class, Course)> = courses.into_iter().collect();
     lines.sort_by(|(class, course), (other_class, other)| {

@@ -1,6 +1,6 @@
 //! `heapr snapshot suspects FILE`: one snapshot alone has no growth; what is large and alike comes first.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 use heapr_v8::analysis::{LargeOwner, Naming, duplicated_strings, large_owners, path_json};
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::path_text::path_lines;
 use super::suspects_text::objects;
 use crate::commands::report::Format;
+use crate::plain_text::printed;
 use crate::report::csv::quoted;
 use crate::report::quantity::{bytes, count};
 use crate::snapshot::heap_file::one_line;
@@ -17,7 +18,7 @@ use crate::snapshot::heap_file::one_line;
 pub(super) fn run(heap: &Heap, top: usize, format: Format) -> anyhow::Result<ExitCode> {
     let naming = Naming::of(heap);
     let owners = large_owners(heap, &naming, top);
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = printed(format == Format::Text);
     match format {
         Format::Text => write_text(&mut out, heap, &owners)?,
         Format::Json => {
@@ -33,7 +34,8 @@ pub(super) fn run(heap: &Heap, top: usize, format: Format) -> anyhow::Result<Exi
 fn write_text(out: &mut impl Write, heap: &Heap, owners: &[LargeOwner]) -> std::io::Result<()> {
     writeln!(out, "one snapshot shows what is large, not what grows: take another one later and give both")?;
     for (number, owner) in owners.iter().enumerate() {
-        writeln!(out, "\n{}. {}", number + 1, one_line(&owner.called.text))?;
+        writeln!(out)?;
+        writeln!(out, "{}. {}", number + 1, one_line(&owner.called.text))?;
         writeln!(out, "   retains    {} (@{})", bytes(owner.retained_bytes), heap.snapshot().id(owner.node))?;
         writeln!(
             out,
@@ -50,7 +52,8 @@ fn write_text(out: &mut impl Write, heap: &Heap, owners: &[LargeOwner]) -> std::
         }
     }
     let wasted: u64 = duplicated_strings(heap, usize::MAX).iter().map(|found| found.wasted_bytes).sum();
-    writeln!(out, "\n{} are copies of strings: heapr snapshot strings", bytes(wasted))
+    writeln!(out)?;
+    writeln!(out, "{} are copies of strings: heapr snapshot strings", bytes(wasted))
 }
 
 fn write_csv(out: &mut impl Write, heap: &Heap, owners: &[LargeOwner]) -> std::io::Result<()> {

@@ -1,6 +1,6 @@
 //! `heapr snapshot suspects`: which object keeps growing, where it was made and what holds it.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,6 +8,7 @@ use heapr_v8::analysis::{self, Confidence};
 
 use super::{single, suspects_json, suspects_text};
 use crate::commands::report::Format;
+use crate::plain_text::printed;
 use crate::report::quantity::parse_bytes;
 use crate::snapshot::heap_file::{Wanted, open};
 
@@ -39,7 +40,7 @@ pub(super) fn run(arguments: SuspectsArguments) -> anyhow::Result<ExitCode> {
         return single::run(heap, arguments.top, arguments.format);
     }
     let found = analysis::suspects(&heaps.iter().map(|heap| &**heap).collect::<Vec<_>>(), arguments.top);
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = printed(arguments.format == Format::Text);
     match arguments.format {
         Format::Text => suspects_text::write(&mut out, &arguments.files, &found)?,
         Format::Json => writeln!(out, "{:#}", suspects_json::value(&arguments.files, &found))?,

@@ -14,7 +14,8 @@ const END_OF_PATH: usize = 5;
 
 pub(super) fn write(out: &mut impl Write, files: &[PathBuf], found: &Suspects) -> std::io::Result<()> {
     for doubt in &found.doubts {
-        writeln!(out, "{}\n", doubt_in_words(files, *doubt))?;
+        writeln!(out, "{}", doubt_in_words(files, *doubt))?;
+        writeln!(out)?;
     }
     writeln!(
         out,

@@ -1,6 +1,6 @@
 //! `heapr snapshot diff` of native snapshots: what is new, gone and grown, by stack, frame or image.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,6 +12,7 @@ use super::find::find_snapshot;
 use super::line_table::{LineTable, OutputArguments};
 use super::series::{Chosen, SeriesArguments, read};
 use crate::commands::report::Format;
+use crate::plain_text::printed;
 use crate::report::quantity::{bytes, count, duration, parse_bytes, plural, signed_bytes, signed_count};
 use crate::snapshot::sheet::Cell;
 
@@ -83,7 +84,7 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
         lines.iter().map(|changed| (cells(&changed.change), changed.line.frames.clone())),
     );
     let whole = series.whole_change().context("there are no snapshots")?;
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = printed(arguments.output.format == Format::Text);
     match arguments.output.format {
         Format::Text => {
             writeln!(out, "{}", name(before, &files))?;
@@ -92,7 +93,8 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
                 writeln!(out, "WARNING: {warning}")?;
             }
             write_whole(&mut out, &whole, (before, after))?;
-            writeln!(out, "\n{}: {} differ", table.title(), count(lines.len() as u64))?;
+            writeln!(out)?;
+            writeln!(out, "{}: {} differ", table.title(), count(lines.len() as u64))?;
             table.write_text(&mut out, arguments.output.depth())?;
         }
         Format::Json => {
@@ -112,7 +114,7 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
     }
     out.flush()?;
     if arguments.fail_if_growth.is_some_and(|limit| whole.bytes() > i128::from(limit)) {
-        eprintln!("heapr: the live bytes have grown by {}", signed_bytes(whole.bytes()));
+        tell!("heapr: the live bytes have grown by {}", signed_bytes(whole.bytes()));
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
@@ -186,22 +188,22 @@ fn write_whole(
     (before, after): (&Taken, &Taken),
 ) -> std::io::Result<()> {
     let apart_ns = after.unix_ns.saturating_sub(before.unix_ns);
+    writeln!(out)?;
     writeln!(
         out,
-        "\n{} and {} blocks in {}",
+        "{} and {} blocks in {}",
         signed_bytes(whole.bytes()),
         signed_count(whole.blocks()),
         duration(apart_ns)
     )?;
     match whole.turnover {
-        Some((new, gone)) => writeln!(
-            out,
-            "  new   {} in {}, allocated since\n  gone  {} in {}, freed since",
-            bytes(new.block_bytes),
-            plural(new.block_count, "block"),
-            bytes(gone.block_bytes),
-            plural(gone.block_count, "block")
-        ),
+        Some((new, gone)) => {
+            let held = |amount: &LiveAmount| {
+                format!("{} in {}", bytes(amount.block_bytes), plural(amount.block_count, "block"))
+            };
+            writeln!(out, "  new   {}, allocated since", held(&new))?;
+            writeln!(out, "  gone  {}, freed since", held(&gone))
+        }
         None => writeln!(out, "  of two recordings: which blocks are the same is not known"),
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &EveryArguments) -> anyhow::Result<ExitCode> {
     let pids = processes::named_with_children(names, arguments.tree)?;
     let (watched, unwatched) = watchers::find(&pids);
     if let Some(remark) = processes::children_left_out(&pids).filter(|_| !arguments.quiet) {
-        eprintln!("heapr: {remark}");
+        tell!("heapr: {remark}");
     }
     if let Some(output) = arguments.output.as_ref().filter(|_| !watched.is_empty() && !arguments.quiet) {
         watchers::tell_unused(output, &watched);
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &EveryArguments) -> anyhow::Result<ExitCode> {
         let request = Request::SnapshotEvery { interval_ms: Some(interval_ms), pids: watcher.pids.clone() };
         watcher.client.ask(request)?;
         if !arguments.quiet {
-            println!("session {} takes one of {} every {shown}", watcher.client.name(), words(&watcher.pids));
+            say!("session {} takes one of {} every {shown}", watcher.client.name(), words(&watcher.pids));
         }
     }
     if unwatched.is_empty() {
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &EveryArguments) -> anyhow::Result<ExitCode> {
     if arguments.quiet {
         return Ok(ExitCode::SUCCESS);
     }
-    println!(
+    say!(
         "session {} takes one of {} every {shown} into {}; `heapr stop {}` ends it",
         client.name(),
         words(&unwatched),

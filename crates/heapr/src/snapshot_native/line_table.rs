@@ -5,9 +5,10 @@ use std::io::Write;
 use heapr_query::GroupBy;
 use serde_json::{Map, Value, json};
 
-use crate::commands::report::{Format, terminal_width};
+use crate::commands::report::Format;
+use crate::plain_text::line_width;
 use crate::report::csv::quoted;
-use crate::report::frame_text::{cut_middle, printable};
+use crate::report::frame_text::cut_middle;
 use crate::report::quantity::plural;
 use crate::report::table::{Align, Table};
 use crate::snapshot::sheet::Cell;
@@ -42,13 +43,14 @@ impl LineTable {
         match self.by {
             GroupBy::Stacks => "STACKS",
             GroupBy::Frames => "FRAMES",
+            GroupBy::Lines => "LINES",
             GroupBy::Images => "IMAGES",
             GroupBy::Threads => "THREADS",
         }
     }
 
     pub(crate) fn write_text(&self, out: &mut dyn Write, depth: usize) -> std::io::Result<()> {
-        let width = terminal_width();
+        let width = line_width();
         if self.rows.is_empty() {
             return writeln!(out, "nothing");
         }
@@ -84,7 +86,7 @@ impl LineTable {
             for run in runs.iter().take(depth) {
                 let times = if run.len() > 1 { format!(" ({} times)", run.len()) } else { String::new() };
                 let room = width.saturating_sub(6 + times.len());
-                writeln!(out, "      {}{times}", cut_middle(&printable(&run[0]), room))?;
+                writeln!(out, "      {}{times}", cut_middle(&run[0], room))?;
             }
             let left_out: usize = runs.iter().skip(depth).map(|run| run.len()).sum();
             if left_out > 0 {
@@ -121,7 +123,7 @@ impl LineTable {
 }
 
 fn frame_text(frame: Option<&String>) -> String {
-    frame.map_or_else(|| "(no stack was taken)".to_owned(), |frame| printable(frame))
+    frame.map_or_else(|| "(no stack was taken)".to_owned(), Clone::clone)
 }
 
 /// How results are printed.

@@ -31,6 +31,9 @@ pub(crate) use summary::{snapshot_json, why};
 #[derive(Debug, Parser)]
 #[command(name = "heapr snapshot", version, propagate_version = true)]
 struct NativeArguments {
+    /// Shorten no name, however long the line
+    #[arg(long, global = true)]
+    wide: bool,
     #[command(subcommand)]
     command: NativeCommand,
 }
@@ -65,7 +68,11 @@ pub(crate) fn run_if_native(words: &[OsString]) -> Option<anyhow::Result<ExitCod
         return None;
     }
     let words = [OsString::from("heapr snapshot"), command.clone()].into_iter().chain(rest.iter().cloned());
-    Some(match NativeArguments::parse_from(words).command {
+    let arguments = NativeArguments::parse_from(words);
+    if arguments.wide {
+        crate::plain_text::set_wide();
+    }
+    Some(match arguments.command {
         NativeCommand::Summary(arguments) => summary::run(&arguments),
         NativeCommand::Diff(arguments) => diff::run(&arguments),
         NativeCommand::Suspects(arguments) => suspects::run(&arguments),
@@ -75,9 +82,9 @@ pub(crate) fn run_if_native(words: &[OsString]) -> Option<anyhow::Result<ExitCod
 }
 
 /// Options that taking snapshots of native heaps has; any other is one of JavaScript's.
-const TAKING_OPTIONS: [&str; 15] = [
+const TAKING_OPTIONS: [&str; 16] = [
     "--native", "--name", "--keep", "--off", "--output", "-o", "--force", "-f", "--format", "--quiet", "-q",
-    "--tree", "--help", "-h", "--",
+    "--tree", "--wide", "--help", "-h", "--",
 ];
 /// Those of them whose value may be the next word.
 const WITH_VALUES: [&str; 4] = ["--name", "--output", "-o", "--format"];

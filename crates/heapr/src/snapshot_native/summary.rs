@@ -1,6 +1,6 @@
 //! `heapr snapshot summary FILE.heapr`: the snapshots of a file, and what one of them holds.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use super::find::find_snapshot;
 use super::line_table::{LineTable, OutputArguments};
 use super::series::{Chosen, SeriesArguments, read};
-use crate::commands::report::{Format, terminal_width};
+use crate::commands::report::Format;
+use crate::plain_text::{line_width, printed};
 use crate::report::quantity::{bytes, count, duration, plural, signed_bytes};
 use crate::report::table::{Align, Table};
 use crate::snapshot::sheet::Cell;
@@ -82,7 +83,7 @@ pub(crate) fn run(arguments: &SummaryArguments) -> anyhow::Result<ExitCode> {
         (cells, line.frames.clone())
     });
     table.rows(arguments.output.top(), lines);
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = printed(arguments.output.format == Format::Text);
     let (whole, trace) = (&series.wholes[0], &chosen.trace);
     match arguments.output.format {
         Format::Text => {
@@ -91,9 +92,10 @@ pub(crate) fn run(arguments: &SummaryArguments) -> anyhow::Result<ExitCode> {
                 writeln!(out, "WARNING: {warning}")?;
             }
             let snapshot = &taken.snapshot;
+            writeln!(out)?;
             writeln!(
                 out,
-                "\nSnapshot {} at {} of {}: {} in {}, {} to {} old",
+                "Snapshot {} at {} of {}: {} in {}, {} to {} old",
                 snapshot.number,
                 duration(snapshot.time_ns),
                 taken.processes.join(", "),
@@ -102,7 +104,8 @@ pub(crate) fn run(arguments: &SummaryArguments) -> anyhow::Result<ExitCode> {
                 duration(whole.youngest_age_ns),
                 duration(whole.oldest_age_ns)
             )?;
-            writeln!(out, "\n{} of {}", table.title(), count(series.lines.len() as u64))?;
+            writeln!(out)?;
+            writeln!(out, "{} of {}", table.title(), count(series.lines.len() as u64))?;
             table.write_text(&mut out, arguments.output.depth())?;
         }
         Format::Json => {
@@ -127,7 +130,8 @@ pub(crate) fn run(arguments: &SummaryArguments) -> anyhow::Result<ExitCode> {
 /// The snapshots of a file, one a line.
 fn write_list(out: &mut dyn Write, file: &str, trace: &Trace) -> std::io::Result<()> {
     let snapshots = trace.snapshots();
-    writeln!(out, "{file}: {}\n", plural(snapshots.len() as u64, "snapshot"))?;
+    writeln!(out, "{file}: {}", plural(snapshots.len() as u64, "snapshot"))?;
+    writeln!(out)?;
     let columns = [
         ("#", Align::Right),
         ("Time", Align::Right),
@@ -160,7 +164,7 @@ fn write_list(out: &mut dyn Write, file: &str, trace: &Trace) -> std::io::Result
         ]);
         before = Some(snapshot);
     }
-    table.lines(0, terminal_width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+    table.lines(0, line_width()).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// A trigger in words.

@@ -1,6 +1,6 @@
 //! `heapr snapshot suspects` of native snapshots: stacks whose live bytes grow steadily.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::line_table::{LineTable, OutputArguments};
 use super::series::{Chosen, SeriesArguments, read};
 use crate::commands::report::Format;
+use crate::plain_text::printed;
 use crate::report::quantity::{bytes, duration, parse_bytes, plural};
 use crate::snapshot::sheet::Cell;
 
@@ -85,7 +86,7 @@ pub(crate) fn run(arguments: &SuspectsArguments) -> anyhow::Result<ExitCode> {
         Order::Growth => SuspectOrder::Growth,
     };
     let suspects = series.suspects(arguments.min_growth, order);
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = printed(arguments.output.format == Format::Text);
     match arguments.output.format {
         Format::Text => write_text(&mut out, arguments, &series.taken, &warnings, &suspects)?,
         Format::Json => {
@@ -138,10 +139,11 @@ fn write_text(
     };
     writeln!(
         out,
-        "{} that grow{}\n",
+        "{} that grow{}",
         plural(suspects.len() as u64, what),
         if suspects.len() == 1 { "s" } else { "" }
     )?;
+    writeln!(out)?;
     table(arguments, suspects).write_text(out, arguments.output.depth())
 }
 

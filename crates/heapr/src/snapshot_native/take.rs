@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &TakeArguments) -> anyhow::Result<ExitCode> {
             }
             Err(error) => {
                 // The other processes are no worse for it.
-                eprintln!("heapr: {error:#}");
+                tell!("heapr: {error:#}");
                 status = ExitCode::from(2);
             }
         };
@@ -91,10 +91,10 @@ pub(crate) fn run(arguments: &TakeArguments) -> anyhow::Result<ExitCode> {
         }
     }
     if let Some(remark) = processes::children_left_out(&pids).filter(|_| !arguments.quiet) {
-        eprintln!("heapr: {remark}");
+        tell!("heapr: {remark}");
     }
     if arguments.format == Format::Json {
-        println!("{:#}", json!({ "schema": "heapr.native-snapshot-take/1", "snapshots": taken }));
+        crate::plain_text::say_json(&json!({ "schema": "heapr.native-snapshot-take/1", "snapshots": taken }));
     }
     Ok(status)
 }
@@ -131,7 +131,7 @@ fn attach(pids: &[u32], output: &Path, arguments: &TakeArguments) -> anyhow::Res
 fn print(snapshot: &SnapshotTaken, session: Option<&str>) {
     let file = Path::new(&snapshot.output).display();
     let session = session.map(|name| format!(" of session {name}")).unwrap_or_default();
-    println!(
+    say!(
         "{file}: snapshot {}{session}: {} in {}, written in {}",
         snapshot.number,
         bytes(snapshot.block_bytes),
@@ -139,7 +139,7 @@ fn print(snapshot: &SnapshotTaken, session: Option<&str>) {
         duration(snapshot.export_ns)
     );
     for note in &snapshot.notes {
-        println!("  not seen: {note}");
+        say!("  not seen: {note}");
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) fn tell_unused(output: &Path, watched: &[Watcher]) {
     for watcher in watched {
         let pids = watcher.pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let (name, output) = (watcher.client.name(), output.display());
-        eprintln!("heapr: {output} is not for process {pids}: session {name} records it, into its own file");
+        tell!("heapr: {output} is not for process {pids}: session {name} records it, into its own file");
     }
 }
 

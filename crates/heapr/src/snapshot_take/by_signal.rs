@@ -42,7 +42,7 @@ pub(crate) fn take(
     let written = signal.take(&process, is_sure, directory, wait, &mut |_| {}, is_cancelled)?;
     let path = fetch(&written, destination)?;
     if !is_quiet {
-        eprintln!(
+        tell!(
             "heapr: {}: {}, written by the process in {}",
             path.display(),
             quantity::bytes(written.bytes),

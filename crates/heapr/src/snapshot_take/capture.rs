@@ -133,7 +133,7 @@ impl Captured {
             Runtime::Chrome | Runtime::Electron => String::new(),
             _ => format!(", memory grew by {}", quantity::bytes(self.extra_bytes)),
         };
-        eprintln!(
+        tell!(
             "heapr: {}: {}, the thread stood still for {}{memory}",
             self.path.display(),
             quantity::bytes(self.taken.bytes),
@@ -155,7 +155,7 @@ pub(crate) fn open(
     let process = Process::examine(pid)?;
     let inspector = Inspector::open(&process, &arguments.options(), is_cancelled)?;
     if inspector.was_opened_by_us() && !arguments.quiet {
-        eprintln!(
+        tell!(
             "heapr: process {pid} has opened {} for us (SIGUSR1); it will be closed again",
             inspector.address()
         );
@@ -215,7 +215,7 @@ fn capture_one(
     );
     if inspector.is_sending() {
         drop(display);
-        eprintln!(
+        tell!(
             "heapr: process {pid} is still busy with the snapshot that was given up; waiting for its end, since Node may crash where the \
              connection is closed earlier (a second interrupt closes it)"
         );
@@ -249,7 +249,7 @@ pub(crate) fn close(inspector: Inspector) -> anyhow::Result<()> {
         ))
         .context("the inspector could not be closed"),
         Closing::Asked(address) => {
-            eprintln!("heapr: process {pid} is still busy, and closes {address} when it is done");
+            tell!("heapr: process {pid} is still busy, and closes {address} when it is done");
             Ok(())
         }
         _ => Ok(()),

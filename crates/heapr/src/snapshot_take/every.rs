@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
             if let Err(error) = look(watched, &arguments, &destination, &is_cancelled) {
                 let is_gone = Process::examine(watched.held.pid).is_err();
                 if !is_cancelled.load(Ordering::Relaxed) {
-                    eprintln!("heapr: {error:#}");
+                    tell!("heapr: {error:#}");
                     has_failed = true;
                 }
                 let _ = watched.held.close();
@@ -128,13 +128,13 @@ fn look(
     watched.held.rest()?;
     watched.rounds += 1;
     for captured in &captured {
-        println!("{}", captured.path.display());
+        say!("{}", captured.path.display());
     }
     watched.files.push_back(captured.into_iter().map(|captured| captured.path).collect());
     while arguments.keep.is_some_and(|keep| watched.files.len() > keep as usize) {
         for path in watched.files.pop_front().into_iter().flatten() {
             if let Err(error) = std::fs::remove_file(&path) {
-                eprintln!("heapr: cannot delete {}: {error}", path.display());
+                tell!("heapr: cannot delete {}: {error}", path.display());
             }
         }
     }

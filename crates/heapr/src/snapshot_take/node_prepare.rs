@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: PrepareArguments) -> anyhow::Result<ExitCode> {
     let directory = prepared?;
     prepared::remember(&process, arguments.signal, &directory)?;
     if !arguments.open.is_quiet() {
-        eprintln!(
+        tell!(
             "heapr: from now on `heapr snapshot take {pid}` has the process write snapshots by itself, without a port, and \
              objects keep their ids from one to the next"
         );

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let options = node_options(&before, arguments.signal, arguments.near_heap_limit, &directory)?;
     if !arguments.quiet {
         let signal = arguments.signal.name();
-        eprintln!(
+        tell!(
             "heapr: heapr snapshot take --signal {signal} {} takes a snapshot; one that is written near the heap's limit \
              is in {}",
             std::process::id(),
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         );
     }
     let error = Command::new(name).args(rest).env("NODE_OPTIONS", options).exec();
-    eprintln!("heapr: cannot run {}: {error}", name.to_string_lossy());
+    tell!("heapr: cannot run {}: {error}", name.to_string_lossy());
     let is_missing = error.kind() == std::io::ErrorKind::NotFound;
     Ok(ExitCode::from(if is_missing { 127 } else { 126 }))
 }

@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: SampleArguments) -> anyhow::Result<ExitCode> {
         let until = Instant::now() + arguments.duration;
         let profile = inspector.sample(None, options, until, &is_cancelled)?;
         file.write_all(&profile)?;
-        println!("{}", file.keep()?.display());
+        say!("{}", file.keep()?.display());
         Ok(ExitCode::SUCCESS)
     })();
     let closed = close(inspector);

@@ -55,9 +55,9 @@ pub(crate) fn run(arguments: TimelineArguments) -> anyhow::Result<ExitCode> {
         let options = arguments.capture.snapshot_options();
         let taken = inspector.record_timeline(None, options, until, &mut file, &mut |_| {}, &is_cancelled)?;
         let path = file.keep()?;
-        println!("{}", path.display());
+        say!("{}", path.display());
         if !is_quiet {
-            eprintln!(
+            tell!(
                 "heapr: {}; while it was written the thread stood still for {}",
                 quantity::bytes(taken.bytes),
                 preflight::seconds(taken.pause)

@@ -24,7 +24,7 @@ pub(crate) fn check(
     let disk_free_bytes =
         rustix::fs::statvfs(directory).ok().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     if !is_quiet {
-        eprintln!(
+        tell!(
             "heapr: {what}: {} of heap in use, {} resident; the thread will stand still for about {}, and take {} to {} more \
              ({} free); the file: up to {}",
             quantity::bytes(usage.used_bytes),
@@ -44,7 +44,7 @@ pub(crate) fn check(
                 dangers.join("; ")
             );
         }
-        eprintln!("heapr: {what}: {}", dangers.join("; "));
+        tell!("heapr: {what}: {}", dangers.join("; "));
     }
     Ok(estimate)
 }

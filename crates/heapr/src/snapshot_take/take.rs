@@ -72,12 +72,12 @@ pub(crate) fn run(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
         };
         if let Err(error) = outcome {
             // The other processes are no worse for it.
-            eprintln!("heapr: {error:#}");
+            tell!("heapr: {error:#}");
             status = ExitCode::from(2);
         }
     }
     if arguments.format == Format::Json {
-        println!("{:#}", json!({ "schema": "heapr-snapshot-take-1", "snapshots": written }));
+        crate::plain_text::say_json(&json!({ "schema": "heapr-snapshot-take-1", "snapshots": written }));
     }
     Ok(status)
 }
@@ -101,7 +101,7 @@ fn by_inspector(
         loop {
             for captured in held.capture(&arguments.capture, destination, is_cancelled)? {
                 if arguments.format == Format::Text {
-                    println!("{}", captured.path.display());
+                    say!("{}", captured.path.display());
                 }
                 written.push(captured.json());
                 paths.push(captured.path);
@@ -114,7 +114,7 @@ fn by_inspector(
     if let Some(earlier) = latest_of(pid, destination.directory(), &paths)
         .filter(|_| outcome.is_ok() && !arguments.capture.open().is_quiet())
     {
-        eprintln!(
+        tell!(
             "heapr: objects have other ids now than in {}, because V8 numbers them anew in each inspector session: snapshots \
              to be compared object by object are taken in one run, with --again or by `heapr snapshot every`, or after `heapr node prepare {pid}`",
             earlier.display()
@@ -142,7 +142,7 @@ fn by_signal(
         is_cancelled,
     )?;
     if arguments.format == Format::Text {
-        println!("{}", path.display());
+        say!("{}", path.display());
     }
     let file_bytes = path.metadata()?.len();
     written
@@ -154,11 +154,11 @@ fn by_signal(
 fn wait_for_enter(held: &mut Held, is_cancelled: &AtomicBool) -> anyhow::Result<bool> {
     const LOOK: Duration = Duration::from_millis(10);
     const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-    eprintln!("heapr: Enter takes another one, Ctrl-C ends");
+    tell!("heapr: Enter takes another one, Ctrl-C ends");
     let stdin = std::io::stdin();
     while !is_cancelled.load(Ordering::Relaxed) {
         if held.listen(Instant::now() + LOOK, is_cancelled) {
-            eprintln!("heapr: process {} ends", held.pid);
+            tell!("heapr: process {} ends", held.pid);
             return Ok(false);
         }
         let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];

@@ -51,14 +51,14 @@ pub(crate) fn run(arguments: ViewArguments) -> anyhow::Result<ExitCode> {
     }
     let server = Server::bind(files, ServerOptions { port: arguments.port })?;
     let url = server.url();
-    println!("{url}");
+    say!("{url}");
     let is_opened = !arguments.no_open && browser::open(&url);
     if !is_opened {
         let port = server.address().port();
-        eprintln!("heapr: open this address in a browser; from another machine first run there:");
-        eprintln!("  ssh -N -L {port}:127.0.0.1:{port} {}", browser::ssh_target());
+        tell!("heapr: open this address in a browser; from another machine first run there:");
+        tell!("  ssh -N -L {port}:127.0.0.1:{port} {}", browser::ssh_target());
     }
-    eprintln!("heapr: Ctrl-C ends it");
+    tell!("heapr: Ctrl-C ends it");
     server.run(until_signal()?)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -78,7 +78,7 @@ fn write(files: &Files, path: &Path, may_replace: bool, page_bytes: u64) -> anyh
     }
     output.write_all(&page).with_context(|| format!("cannot write {}", path.display()))?;
     let path = output.keep()?;
-    eprintln!(
+    tell!(
         "heapr: wrote {} ({}); it shows what the program does: look who may see it",
         path.display(),
         bytes(page.len() as u64)

@@ -10,6 +10,7 @@ mod gdb_oracle;
 mod header;
 mod info;
 mod mappings;
+mod names;
 mod native_snapshots;
 mod own_heaps;
 mod passthrough;

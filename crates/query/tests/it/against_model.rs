@@ -70,6 +70,7 @@ proptest! {
             histograms: Vec::new(),
             top: usize::MAX,
             only_held: false,
+            tells_lines: false,
         };
         let is_culled = |symbol: &str| is_default_cull && ["malloc", "calloc", "operator new(unsigned long)"].contains(&symbol);
         let model = Model { steps: &steps, all: allocations(&steps), end_ns };

@@ -249,7 +249,7 @@ impl Model<'_> {
                 GroupBy::Stacks => {
                     stack.iter().map(|(module, symbol)| format!("{module}!{symbol}")).collect()
                 }
-                GroupBy::Frames => {
+                GroupBy::Frames | GroupBy::Lines => {
                     stack.iter().take(1).map(|(module, symbol)| format!("{module}!{symbol}")).collect()
                 }
                 GroupBy::Images => stack.iter().take(1).map(|(module, _)| (*module).to_owned()).collect(),

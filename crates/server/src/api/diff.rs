@@ -110,7 +110,7 @@ pub(super) fn diff_command(
         GroupBy::Stacks => "--stacks",
         GroupBy::Frames => "--frames",
         GroupBy::Images => "--images",
-        GroupBy::Threads => return None,
+        GroupBy::Lines | GroupBy::Threads => return None,
     };
     if request[0].filter != request[1].filter {
         return None;

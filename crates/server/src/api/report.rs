@@ -106,6 +106,7 @@ pub(super) fn option_of(by: GroupBy) -> &'static str {
     match by {
         GroupBy::Stacks => "--stacks",
         GroupBy::Frames => "--frames",
+        GroupBy::Lines => "--lines",
         GroupBy::Images => "--images",
         GroupBy::Threads => "--by-thread",
     }

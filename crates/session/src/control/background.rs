@@ -123,11 +123,14 @@ impl BackgroundSession {
         self.worker.use_spare_time();
     }
 
-    /// Records until it is stopped or cancelled by an order, or `stop` is set. `None`: cancelled.
-    #[must_use]
-    pub fn run(self, stop: &AtomicBool) -> Option<SessionSummary> {
+    /// Records until it is stopped or cancelled by an order, or `stop` is set. `None`: cancelled. `at_end` is called when the file is whole,
+    /// before who has ordered the stop hears of it.
+    pub fn run(self, stop: &AtomicBool, at_end: impl FnOnce(&SessionSummary)) -> Option<SessionSummary> {
         let Self { worker, listener, claim, orders, remarks: _ } = self;
         let Ended { summary, report, order } = worker.run(stop);
+        if let Some(summary) = &summary {
+            at_end(summary);
+        }
         // Who hears that the session has ended may start the next one of this name.
         drop(claim);
         if let Some(order) = order {

@@ -10,6 +10,8 @@
 
 pub(crate) mod clock;
 pub(crate) mod merge;
+pub(crate) mod module_files;
+pub(crate) mod module_image;
 pub(crate) mod own_heaps;
 pub(crate) mod plain;
 pub(crate) mod process_facts;

@@ -6,6 +6,7 @@ use std::io::BufWriter;
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_trace::{Event, ProcessIndex, Summary, TraceWriter};
 
+use crate::recorder::module_files::ModuleFiles;
 use crate::snapshots::native_snapshot::{ActiveSnapshot, SnapshotReport};
 use crate::{Error, LoggingMode, SessionProperties};
 
@@ -21,6 +22,8 @@ const PENDING_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Sink {
     pub(crate) writer: TraceWriter<BufWriter<File>>,
+    /// Files of the modules that were seen.
+    pub(crate) module_files: ModuleFiles,
     pub(crate) ledger: Ledger,
     pub(crate) summary: SummaryBuilder,
     pub(crate) event_count: u64,
@@ -50,6 +53,7 @@ impl Sink {
         }
         Ok(Self {
             writer,
+            module_files: ModuleFiles::new(),
             ledger: Ledger::new(),
             summary: SummaryBuilder::new(),
             event_count: 0,

@@ -14,6 +14,7 @@ use heapr_wire::{
 };
 
 use crate::recorder::merge::Head;
+use crate::recorder::module_files::{self, SeenModule};
 use crate::recorder::own_heaps::OwnHeaps;
 use crate::recorder::process_facts;
 use crate::recorder::process_state::{InMotion, ProcessState, Region};
@@ -362,8 +363,11 @@ fn module(record: &Record<'_>, time_ns: u64, process: &mut ProcessState, sink: &
         words.take(bytes).collect()
     };
     let build_id = text(ModuleRecord::FIXED_WORDS, build_id_bytes);
-    let path = text(ModuleRecord::FIXED_WORDS + build_id_bytes.div_ceil(8), path_bytes);
-    let mut path = String::from_utf8_lossy(&path).into_owned();
+    let mut raw_path = text(ModuleRecord::FIXED_WORDS + build_id_bytes.div_ceil(8), path_bytes);
+    if raw_path.contains(&b'/') && !raw_path.starts_with(b"/") {
+        raw_path = module_files::absolute(process.pid, raw_path, start_avma);
+    }
+    let mut path = String::from_utf8_lossy(&raw_path).into_owned();
     if flags & MODULE_MAIN != 0 {
         if path.is_empty() {
             path = process.executable.clone();
@@ -380,7 +384,17 @@ fn module(record: &Record<'_>, time_ns: u64, process: &mut ProcessState, sink: &
             sink.keep(outcome);
         }
     }
-    let added = sink.writer.add_module(Module { path, build_id }).and_then(|module| {
+    let module = Module { path, build_id };
+    let seen = SeenModule {
+        pid: process.pid,
+        path: if raw_path.is_empty() { module.path.as_bytes() } else { &raw_path },
+        start_avma,
+        bias_avma,
+        is_main: flags & MODULE_MAIN != 0,
+        is_old: process.was_attached,
+    };
+    sink.module_files.see(&module, &seen);
+    let added = sink.writer.add_module(module).and_then(|module| {
         sink.writer.add_mapping(Mapping {
             process: process.index,
             module,

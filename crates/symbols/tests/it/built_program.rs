@@ -141,7 +141,13 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 
 /// No cache, no servers, no other directories.
 pub(crate) fn nothing_else() -> SymbolOptions {
-    SymbolOptions { symbol_paths: Vec::new(), sysroot: None, debuginfod: false, cache_dir: None }
+    SymbolOptions {
+        symbol_paths: Vec::new(),
+        sysroot: None,
+        debuginfod: false,
+        cache_dir: None,
+        files: Default::default(),
+    }
 }
 
 /// Resolves with `options`.

@@ -53,3 +53,19 @@ fn the_file_of_a_cpp_library_on_this_machine_is_named() {
         assert_eq!(frames.last().and_then(|frame| table.symbol(frame)), Some(*name));
     }
 }
+
+#[test]
+fn what_is_packed_into_a_stripped_program_names_its_functions() {
+    let program = Program::cpp(&["-O2"]);
+    let functions = program.functions();
+    let svmas: Vec<u64> = functions.iter().map(|&(start, _)| start).collect();
+    let whole = resolve(&program.key(), &svmas, nothing_else()).unwrap();
+    program.tool("objcopy", &["--only-keep-debug", "program", "mini"]);
+    program.tool("xz", &["mini"]);
+    program.tool("strip", &["--strip-all", "program"]);
+    let stripped = resolve(&program.key(), &svmas, nothing_else()).unwrap();
+    assert!(stripped.named_count() < whole.named_count());
+    program.tool("objcopy", &["--add-section", ".gnu_debugdata=mini.xz", "program"]);
+    let mini = resolve(&program.key(), &svmas, nothing_else()).unwrap();
+    assert_eq!(mini.named_count(), whole.named_count());
+}

@@ -1,0 +1,167 @@
+//! What is printed. Names come from programs and files that nobody vouches for, and nothing of them reaches a terminal raw: all
+//! text goes through here. (JSON and CSV are for programs, and exact.)
+
+use std::fmt;
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Prints a line on standard error.
+macro_rules! tell {
+    ($($arguments:tt)*) => { $crate::plain_text::tell(format_args!($($arguments)*)) };
+}
+
+/// Prints a line on standard output.
+macro_rules! say {
+    ($($arguments:tt)*) => { $crate::plain_text::say(format_args!($($arguments)*)) };
+}
+
+/// Stands for a character that would do something.
+const REPLACEMENT: char = '\u{fffd}';
+/// Columns of a line where nobody says how many there are.
+const COLUMNS: usize = 80;
+/// In place of a width: no line is too long.
+const NO_LIMIT: usize = usize::MAX / 4;
+
+/// `--wide` was given.
+static IS_WIDE: AtomicBool = AtomicBool::new(false);
+
+/// Of a writer of text: what is written reaches it without characters that move the cursor, change colors or turn the order of
+/// others around. One call of `writeln!` makes one line, whatever its arguments hold.
+#[derive(Debug)]
+pub(crate) struct PlainText<W>(pub(crate) W);
+
+impl<W: Write> Write for PlainText<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_all(plain(&String::from_utf8_lossy(bytes), true).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn write_fmt(&mut self, arguments: fmt::Arguments<'_>) -> io::Result<()> {
+        let text = fmt::format(arguments);
+        let (text, end) = text.strip_suffix('\n').map_or((text.as_str(), ""), |text| (text, "\n"));
+        // An empty line before it.
+        let (start, text) = text.strip_prefix('\n').map_or(("", text), |text| ("\n", text));
+        self.0.write_all([start, &plain(text, false), end].concat().as_bytes())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn plain(text: &str, keeps_lines: bool) -> String {
+    let is_kept = |character: char| keeps_lines && character == '\n' || character == '\t';
+    text.chars().map(|character| if is_kept(character) { character } else { harmless(character) }).collect()
+}
+
+fn harmless(character: char) -> char {
+    match character {
+        // Marks and overrides of direction; separators of lines and paragraphs.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            REPLACEMENT
+        }
+        _ if character.is_control() => REPLACEMENT,
+        _ => character,
+    }
+}
+
+/// One name, for where it does not go through [`PlainText`] by itself: also without tabs and ends of lines.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(harmless).collect()
+}
+
+/// Standard output, for text or for something else.
+pub(crate) fn printed(is_text: bool) -> Box<dyn Write> {
+    protected(BufWriter::new(io::stdout().lock()), is_text)
+}
+
+/// `out`, of which no harm comes if it is for text.
+pub(crate) fn protected(out: impl Write + 'static, is_text: bool) -> Box<dyn Write> {
+    if is_text { Box::new(PlainText(out)) } else { Box::new(out) }
+}
+
+/// See [`tell!`]. Where standard error is closed there is nobody to tell.
+pub(crate) fn tell(line: fmt::Arguments<'_>) {
+    let _ = writeln!(PlainText(io::stderr().lock()), "{line}");
+}
+
+/// See [`say!`].
+pub(crate) fn say(line: fmt::Arguments<'_>) {
+    let _ = writeln!(PlainText(io::stdout().lock()), "{line}");
+}
+
+/// Prints a value for programs.
+pub(crate) fn say_json(value: &serde_json::Value) {
+    let _ = writeln!(io::stdout().lock(), "{value:#}");
+}
+
+/// From now on no line is too long.
+pub(crate) fn set_wide() {
+    IS_WIDE.store(true, Relaxed);
+}
+
+/// Columns that a line of standard output may have: those of the terminal, or what `COLUMNS` says. There is no limit where the output
+/// is no terminal: who searches it for a name must find it.
+pub(crate) fn line_width() -> usize {
+    let stdout = io::stdout();
+    width(stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(stdout).ok()).flatten())
+}
+
+/// The same of standard error.
+pub(crate) fn error_line_width() -> usize {
+    let stderr = io::stderr();
+    width(stderr.is_terminal().then(|| rustix::termios::tcgetwinsize(stderr).ok()).flatten())
+}
+
+fn width(terminal: Option<rustix::termios::Winsize>) -> usize {
+    const LEAST: usize = 40;
+    if IS_WIDE.load(Relaxed) {
+        return NO_LIMIT;
+    }
+    let wanted = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    match (wanted.filter(|&columns: &usize| columns > 0), terminal) {
+        (Some(columns), _) => columns.clamp(LEAST, NO_LIMIT),
+        (None, Some(size)) => usize::from(size.ws_col).max(COLUMNS),
+        (None, None) => NO_LIMIT,
+    }
+}
+
+/// For how many columns a page of lines of `width` is laid out.
+pub(crate) fn page_columns(width: usize) -> usize {
+    if width >= NO_LIMIT { COLUMNS } else { width }
+}
+
+/// Whether names are shortened to `width`.
+pub(crate) fn is_limited(width: usize) -> bool {
+    width < NO_LIMIT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_does_something_passes_the_writer() {
+        let mut out = PlainText(Vec::new());
+        let name = "a\u{1b}[2J\u{7f}\u{9b}31m\r\nb\u{202e}c\u{2066}\u{200f}";
+        writeln!(out, "{name}: é").unwrap();
+        let lines = "one\ntwo\u{1b}[m\n";
+        out.write_all(lines.as_bytes()).unwrap();
+        let text = String::from_utf8(out.0).unwrap();
+        assert_eq!(
+            text,
+            "a\u{fffd}[2J\u{fffd}\u{fffd}31m\u{fffd}\u{fffd}b\u{fffd}c\u{fffd}\u{fffd}: é\none\ntwo\u{fffd}[m\n"
+        );
+        assert_eq!(printable("a\tb\n\u{202e}"), "a\u{fffd}b\u{fffd}\u{fffd}");
+    }
+
+    #[test]
+    fn a_line_through_a_box_is_protected_too() {
+        let mut boxed: Box<dyn Write> = Box::new(PlainText(Vec::new()));
+        writeln!(boxed, "{}", "a\nb").unwrap();
+        let mut lines = Vec::new();
+        let borrowed: &mut dyn Write = &mut PlainText(&mut lines);
+        writeln!(borrowed, "{}", "a\nb").unwrap();
+        assert_eq!(lines, "a\u{fffd}b\n".as_bytes());
+    }
+}

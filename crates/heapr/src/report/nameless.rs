@@ -1,0 +1,83 @@
+//! Modules without names: which they are, why they have none, and what would help.
+
+use std::collections::BTreeMap;
+
+use heapr_query::file_name;
+use heapr_symbols::{ModuleKey, SymbolTable, Unresolved};
+
+/// Modules that are told by name; the rest are counted.
+const SHOWN_MAX: usize = 4;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct NamelessModules {
+    /// By file name: why.
+    found: BTreeMap<String, String>,
+}
+
+impl NamelessModules {
+    /// Takes note of what was found of a module.
+    pub(crate) fn see(&mut self, key: &ModuleKey, svmas: &[u64], found: &Result<SymbolTable, Unresolved>) {
+        // What has no path is no file: the kernel's page of code, or a name that heapr gave.
+        let path = key.path.to_string_lossy();
+        if !path.contains('/') {
+            return;
+        }
+        let why = match found {
+            Err(reason) => reason.to_string(),
+            Ok(table) => {
+                let named = svmas.iter().filter(|&&svma| table.has_name(svma)).count();
+                if named * 4 >= svmas.len() - named {
+                    return;
+                }
+                "it is stripped".to_owned()
+            }
+        };
+        self.found.insert(file_name(&path).to_owned(), why);
+    }
+
+    /// One line; `None` if all have names.
+    pub(crate) fn advice(&self) -> Option<String> {
+        let (first, _) = self.found.first_key_value()?;
+        let mut parts: Vec<String> =
+            self.found.iter().take(SHOWN_MAX).map(|(name, why)| format!("{name} ({why})")).collect();
+        if let Some(more @ 1..) = self.found.len().checked_sub(SHOWN_MAX) {
+            parts.push(format!("{more} more"));
+        }
+        Some(format!(
+            "no names of functions for {}: a debug package ({first}-dbgsym, -debuginfo), DEBUGINFOD_URLS or \
+             --symbol-path DIR would give them",
+            parts.join(", ")
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(path: &str) -> ModuleKey {
+        ModuleKey { path: path.into(), build_id: Vec::new() }
+    }
+
+    #[test]
+    fn what_has_no_names_is_told_once_with_the_reason() {
+        let mut nameless = NamelessModules::default();
+        nameless.see(&key("/lib/libc.so.6"), &[1, 2], &Ok(SymbolTable::of_names([(1, "f")])));
+        nameless.see(&key("[vdso]"), &[1], &Err(Unresolved::NoFile));
+        assert_eq!(nameless.advice(), None);
+        nameless.see(&key("/bin/tar"), &[1, 2], &Ok(SymbolTable::default()));
+        nameless.see(&key("/opt/tar"), &[7], &Ok(SymbolTable::default()));
+        nameless.see(&key("/tmp/x.so"), &[1], &Err(Unresolved::NoFile));
+        let advice = nameless.advice().unwrap();
+        assert!(
+            advice.starts_with(
+                "no names of functions for tar (it is stripped), x.so (the file is not there): "
+            )
+        );
+        for number in 0..9 {
+            nameless.see(&key(&format!("/{number}")), &[1], &Err(Unresolved::BuildIdMismatch));
+        }
+        assert!(nameless.advice().unwrap().contains(", 7 more: "));
+    }
+}

@@ -1,0 +1,257 @@
+//! The files of modules, held from the time when a module is seen: a library may be deleted or replaced once it is loaded, a
+//! program rebuilt while it runs, and what a container calls a path means another file, or none, to us.
+//!
+//! At the end those are handed out to which their path does not lead any more: their names must be taken from here. Where there is no
+//! file to be had (it was deleted before it was seen), what the process has mapped of it takes its place; the symbols that the
+//! loader uses are in it.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use heapr_proc::mappings;
+use heapr_trace::Module;
+use rustix::process::{Resource, getrlimit};
+
+use crate::recorder::module_image;
+
+/// Most files that are held, if the limit of descriptors allows.
+const FILES_MAX: usize = 1024;
+
+/// A module whose path does not lead to its file.
+#[derive(Debug)]
+pub struct HeldModule {
+    /// As the trace names it.
+    pub path: String,
+    /// GNU build-id; empty if it has none.
+    pub build_id: Vec<u8>,
+    /// Its file, or an image of what was mapped of it.
+    pub file: File,
+}
+
+/// A module as it was seen.
+pub(crate) struct SeenModule<'a> {
+    pub(crate) pid: u32,
+    /// Its path's bytes, as the process has it.
+    pub(crate) path: &'a [u8],
+    pub(crate) start_avma: u64,
+    pub(crate) bias_avma: u64,
+    pub(crate) is_main: bool,
+    /// The process may have loaded it long ago.
+    pub(crate) is_old: bool,
+}
+
+#[derive(Debug)]
+struct Held {
+    module: Module,
+    /// Where it was, as we see it.
+    path: PathBuf,
+    file: File,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct ModuleFiles {
+    seen: HashSet<Module>,
+    held: Vec<Held>,
+    most: usize,
+    /// A file that was changed later than this (seconds since 1970) may be another than the one that is mapped.
+    since_unix_s: i64,
+}
+
+impl ModuleFiles {
+    /// From now on.
+    pub(crate) fn new() -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // The recorder needs descriptors for other things, too.
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 4;
+        let most = usize::try_from(limit).unwrap_or(FILES_MAX).min(FILES_MAX);
+        Self {
+            seen: HashSet::new(),
+            held: Vec::new(),
+            most,
+            since_unix_s: since_1970.as_secs().cast_signed(),
+        }
+    }
+
+    /// Holds the file of a module that is seen for the first time.
+    pub(crate) fn see(&mut self, module: &Module, seen: &SeenModule<'_>) {
+        if self.held.len() >= self.most || self.seen.contains(module) {
+            return;
+        }
+        self.seen.insert(module.clone());
+        let path = PathBuf::from(OsStr::from_bytes(seen.path));
+        if let Some(file) = self.file(&path, seen) {
+            self.held.push(Held { module: module.clone(), path, file });
+        }
+    }
+
+    fn file(&self, path: &Path, seen: &SeenModule<'_>) -> Option<File> {
+        let by_path = [Path::new(&format!("/proc/{}/root", seen.pid)), Path::new("/")]
+            .into_iter()
+            .filter_map(|root| open_regular(&root.join(path.strip_prefix("/").ok()?)))
+            .find(|(_, facts)| self.is_unchanged(facts, seen));
+        if let Some((file, _)) = by_path {
+            return Some(file);
+        }
+        // What is there now may be another file: the process's own list tells. If it has ended, the path is all that is left.
+        let list = mappings::read(seen.pid).unwrap_or_default();
+        let Some(mapped) = mappings::find(&list, seen.start_avma) else {
+            return open_regular(path).map(|(file, _)| file).filter(|_| !seen.is_old && path.is_absolute());
+        };
+        let is_deleted = mapped.name.ends_with(" (deleted)");
+        let is_mapped = |facts: &Metadata| mapped.inode != 0 && facts.ino() == mapped.inode;
+        let process = PathBuf::from(format!("/proc/{}", seen.pid));
+        let range = format!("map_files/{:x}-{:x}", mapped.start_avma, mapped.end_avma);
+        let in_its_root = path.strip_prefix("/").ok().map(|path| process.join("root").join(path));
+        // (On some file systems the numbers of files are not the same in both places.)
+        if let Some((file, _)) = in_its_root.as_deref().filter(|_| !is_deleted).and_then(open_regular) {
+            return Some(file);
+        }
+        let candidates = [
+            in_its_root,
+            Some(process.join(range)),
+            seen.is_main.then(|| process.join("exe")),
+            path.is_absolute().then(|| path.to_owned()),
+        ];
+        let file = candidates
+            .iter()
+            .flatten()
+            .filter_map(|candidate| open_regular(candidate))
+            .find_map(|(file, facts)| is_mapped(&facts).then_some(file));
+        file.or_else(|| module_image::of_process(seen.pid, seen.start_avma, seen.bias_avma))
+    }
+
+    /// Whether a file is certainly the one that was loaded: it was what it is before the process began.
+    fn is_unchanged(&self, facts: &Metadata, seen: &SeenModule<'_>) -> bool {
+        !seen.is_old && facts.ctime() < self.since_unix_s
+    }
+
+    /// The modules to whose files their paths, as the trace has them, do not lead.
+    pub(crate) fn finish(self) -> Vec<HeldModule> {
+        let is_elsewhere = |held: &Held| {
+            let identity =
+                |facts: Metadata| (facts.dev(), facts.ino(), facts.len(), facts.mtime(), facts.mtime_nsec());
+            let now = std::fs::metadata(&held.path).ok().map(identity);
+            held.path.as_os_str().to_str() != Some(&held.module.path)
+                || now != held.file.metadata().ok().map(identity)
+        };
+        let elsewhere = self.held.into_iter().filter(is_elsewhere);
+        elsewhere
+            .map(|held| HeldModule {
+                path: held.module.path,
+                build_id: held.module.build_id,
+                file: held.file,
+            })
+            .collect()
+    }
+}
+
+/// The path of a module that the program has opened by a path relative to its working directory.
+pub(crate) fn absolute(pid: u32, path: Vec<u8>, start_avma: u64) -> Vec<u8> {
+    let list = mappings::read(pid).unwrap_or_default();
+    let mapped = mappings::find(&list, start_avma).map(|mapping| mapping.name.as_str());
+    let mapped = mapped.map(|name| name.strip_suffix(" (deleted)").unwrap_or(name));
+    // (What is no UTF-8 is lost in the list.)
+    if let Some(name) =
+        mapped.filter(|name| name.starts_with('/') && !name.contains(char::REPLACEMENT_CHARACTER))
+    {
+        return name.as_bytes().to_vec();
+    }
+    match std::fs::read_link(format!("/proc/{pid}/cwd")) {
+        Ok(folder) => folder.join(OsStr::from_bytes(&path)).into_os_string().into_encoded_bytes(),
+        Err(_) => path,
+    }
+}
+
+/// A regular file and nothing else: opening a pipe could wait for ever.
+fn open_regular(path: &Path) -> Option<(File, Metadata)> {
+    const O_NONBLOCK: i32 = 0o4000;
+    let file = File::options().read(true).custom_flags(O_NONBLOCK).open(path).ok()?;
+    let facts = file.metadata().ok().filter(Metadata::is_file)?;
+    let mut magic = [0; 4];
+    (file.read_exact_at(&mut magic, 0).is_ok() && magic == *b"\x7fELF").then_some((file, facts))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    /// A copy of a program that waits, running.
+    fn running(path: &Path) -> (Child, u64) {
+        std::fs::copy("/bin/cat", path).unwrap();
+        let child = Command::new(path).stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let name = path.to_str().unwrap();
+        let start_avma = heapr_testkit::wait_until("the program is mapped", || {
+            let list = mappings::read(child.id()).unwrap_or_default();
+            list.iter()
+                .find(|mapping| mapping.name == name && mapping.file_off == 0)
+                .map(|found| found.start_avma)
+        });
+        (child, start_avma)
+    }
+
+    fn seen(files: &mut ModuleFiles, child: &Child, path: &Path, start_avma: u64) {
+        let module = Module { path: path.to_str().unwrap().to_owned(), build_id: Vec::new() };
+        let path = path.as_os_str().as_bytes();
+        let seen = SeenModule {
+            pid: child.id(),
+            path,
+            start_avma,
+            bias_avma: start_avma,
+            is_main: true,
+            is_old: true,
+        };
+        files.see(&module, &seen);
+    }
+
+    #[test]
+    fn a_file_that_is_deleted_or_replaced_is_held_and_another_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, is_gone_before, is_held) in
+            [("kept", false, false), ("deleted after", false, true), ("deleted before", true, true)]
+        {
+            let path = folder.path().join(name);
+            let (mut child, start_avma) = running(&path);
+            let mut files = ModuleFiles::new();
+            if is_gone_before {
+                std::fs::remove_file(&path).unwrap();
+                std::fs::write(&path, "\u{7f}ELF, but another").unwrap();
+            }
+            seen(&mut files, &child, &path, start_avma);
+            if name == "deleted after" {
+                std::fs::remove_file(&path).unwrap();
+            }
+            let held = files.finish();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(held.len(), usize::from(is_held), "{name}: {held:?}");
+            if let Some(held) = held.first() {
+                let whole = std::fs::read("/bin/cat").unwrap();
+                assert_eq!(held.file.metadata().unwrap().len(), whole.len() as u64, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_image_of_what_is_mapped_has_the_header_and_the_symbols() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut child, start_avma) = running(&folder.path().join("program"));
+        let image = module_image::of_process(child.id(), start_avma, start_avma).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut bytes = vec![0; image.metadata().unwrap().len() as usize];
+        image.read_exact_at(&mut bytes, 0).unwrap();
+        let file = std::fs::read("/bin/cat").unwrap();
+        assert_eq!(bytes[..40], file[..40]);
+        assert!(bytes[40..48].iter().all(|&byte| byte == 0));
+        let name = b"__libc_start_main";
+        assert!(bytes.windows(name.len()).any(|part| part == name));
+    }
+}
