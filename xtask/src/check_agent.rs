@@ -36,6 +36,16 @@ const EXPORTS: &[&str] = &[
     "heapr_heap_resize",
     // Code that goes away must not be mistaken for what is loaded at its address next.
     "dlclose",
+    // Code that is made at run time is unwound by the tables that the program registers for it.
+    "__deregister_frame",
+    "__deregister_frame_info",
+    "__deregister_frame_info_bases",
+    "__register_frame",
+    "__register_frame_info",
+    "__register_frame_info_bases",
+    "__register_frame_info_table",
+    "__register_frame_info_table_bases",
+    "__register_frame_table",
     // A program started with an environment of its own making is followed: these add what the loader needs.
     "execl",
     "execle",

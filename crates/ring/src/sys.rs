@@ -162,6 +162,20 @@ pub fn read(descriptor: &Descriptor, buffer: &mut [u8]) -> SysResult {
     })
 }
 
+/// Reads into `buffer` from a place in the file; 0 behind its end.
+///
+/// # Errors
+/// The kernel's error number.
+pub fn read_at(descriptor: &Descriptor, buffer: &mut [u8], offset: usize) -> SysResult {
+    // SAFETY: the kernel writes at most the buffer's length into it.
+    answer(unsafe {
+        permitted_syscall(
+            number::PREAD64,
+            [descriptor.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), offset, 0, 0],
+        )
+    })
+}
+
 /// A new memfd of `bytes`, sealed against changes of its size (which would make accesses fault).
 ///
 /// # Errors
@@ -315,18 +329,25 @@ pub fn thread_name() -> [u8; 16] {
     name
 }
 
-/// Asks the kernel for the mapping that holds `address` (`PROCMAP_QUERY` on an open /proc/self/maps, Linux 6.11).
+/// What a mapping allows, for [`query_mapping`].
+pub const MAPPING_READABLE: u64 = 1;
+/// As above.
+pub const MAPPING_WRITABLE: u64 = 2;
+/// As above.
+pub const MAPPING_EXECUTABLE: u64 = 4;
+
+/// Asks the kernel for the mapping that holds `address` and allows all that is `wanted` (`PROCMAP_QUERY` on an open /proc/self/maps,
+/// Linux 6.11).
 ///
 /// # Errors
-/// ENOTTY on older kernels; ENOENT if nothing is mapped there.
-pub fn query_mapping(maps: &Descriptor, address: usize) -> Result<(usize, usize), i32> {
+/// ENOTTY on older kernels; ENOENT if nothing such is mapped there.
+pub fn query_mapping(maps: &Descriptor, address: usize, wanted: u64) -> Result<(usize, usize), i32> {
     // struct procmap_query: size, flags, address, vma start, end, flags, page size, offset, inode, device (2 x u32),
     // name size and build-id size (u32 each), name address, build-id address: 13 words.
     const PROCMAP_QUERY: usize = 0xC068_6611;
-    const VMA_READABLE: u64 = 1;
     let mut query = [0_u64; 13];
     query[0] = 104;
-    query[1] = VMA_READABLE;
+    query[1] = wanted;
     query[2] = address as u64;
     // SAFETY: the kernel reads and writes 104 bytes, the size of the array.
     answer(unsafe {

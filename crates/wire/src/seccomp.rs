@@ -64,6 +64,7 @@ pub const AGENT_CALLS: &[Call] = &[
     Call::new("openat", 257, [HERE, 0, 0o2_000_000, 0, 0, 0]),
     Call::of_start("openat", 257, [HERE, 0, 0o2_000_002, 0, 0, 0]),
     Call::new("read", 0, [3, 0, 512, 0, 0, 0]),
+    Call::new("pread64", 17, [3, 0, 512, 0, 0, 0]),
     Call::new("close", 3, [3, 0, 0, 0, 0, 0]),
     // F_GET_SEALS.
     Call::of_start("fcntl", 72, [3, 1034, 0, 0, 0, 0]),

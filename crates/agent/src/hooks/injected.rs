@@ -19,6 +19,7 @@ use crate::hooks::foreign;
 use crate::hooks::kept::{self, Kept};
 use crate::hooks::mapping_hooks;
 use crate::hooks::real::{MMAP, MREMAP, REAL, Real, SYSCALL};
+use crate::hooks::registered_code;
 use crate::modules;
 use crate::process::exec;
 use crate::process::sandbox;
@@ -47,7 +48,7 @@ const fn hook(real: &'static Real, trampoline: *const (), group: u64, kept: *con
 }
 
 macro_rules! hooks {
-    ($count:literal: $($name:ident)*) => {
+    ($count:literal: $($name:ident)* ; $($code:ident)*) => {
         static HOOKS: Shared<[InjectedHook; $count]> = Shared([
             $(hook(&REAL.$name, trampolines::$name as *const (), HOOK_ALLOCATOR, &raw const kept::first::$name),)*
             hook(&REAL.dlclose, trampolines::dlclose as *const (), HOOK_LOADER, null()),
@@ -60,14 +61,18 @@ macro_rules! hooks {
             hook(&REAL.fexecve, exec::fexecve as *const (), HOOK_EXEC, null()),
             hook(&REAL.prctl, sandbox::prctl as *const (), HOOK_EXEC, null()),
             hook(&SYSCALL, trampolines::syscall as *const (), HOOK_EXEC, null()),
+            $(hook(&registered_code::real::$code, registered_code::$code as *const (), HOOK_LOADER, null()),)*
         ]);
     };
 }
 
 // execv, execvp, posix_spawn and their kin end in these three within the C library.
-hooks! { 23:
+hooks! { 32:
     malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
-    free_aligned_sized
+    free_aligned_sized;
+    __register_frame __register_frame_info __register_frame_info_bases __register_frame_table
+    __register_frame_info_table __register_frame_info_table_bases __deregister_frame __deregister_frame_info
+    __deregister_frame_info_bases
 }
 
 /// See [`Injection`].
@@ -137,7 +142,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
     thread::end_of_thread_by(parameters.end_key, parameters.set_specific_avma as usize);
     AGENT.state.store(ACTIVE, Release);
-    let Some((claim, _)) = AGENT.process() else { return Err(DisableReason::NoProcessSlot) };
+    let Some(claim) = AGENT.process() else { return Err(DisableReason::NoProcessSlot) };
     parameters.process_slot = claim.index;
     parameters.process_generation = claim.generation;
     parameters.inner_pid = sys::process_id();

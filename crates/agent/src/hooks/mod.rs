@@ -12,6 +12,7 @@ pub(crate) mod injected;
 pub(crate) mod kept;
 pub(crate) mod mapping_hooks;
 pub(crate) mod real;
+pub(crate) mod registered_code;
 pub(crate) mod step_aside;
 
 use core::ffi::{c_int, c_void};

@@ -23,13 +23,18 @@ pub(crate) struct Real {
 }
 
 impl Real {
-    const fn new(name: &'static [u8]) -> Self {
+    pub(crate) const fn new(name: &'static [u8]) -> Self {
         Self { name, address: AtomicUsize::new(0) }
     }
 
     /// Where the address is kept, for who fills it in from outside.
     pub(crate) const fn place(&'static self) -> &'static AtomicUsize {
         &self.address
+    }
+
+    /// The address is known now.
+    pub(crate) fn set(&self, address: usize) {
+        self.address.store(address, Relaxed);
     }
 
     fn resolve_by(&self, find: fn(&[u8]) -> usize) {

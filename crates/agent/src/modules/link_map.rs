@@ -39,6 +39,9 @@ pub(crate) const PT_DYNAMIC: u32 = 2;
 pub(crate) const PT_NOTE: u32 = 4;
 pub(crate) const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 
+pub(crate) const PF_X: u32 = 1;
+pub(crate) const PF_R: u32 = 4;
+
 const DT_PLTRELSZ: usize = 2;
 const DT_HASH: usize = 4;
 const DT_STRTAB: usize = 5;

@@ -3,7 +3,10 @@
 //! With glibc 2.35 and later a module is found by `_dl_find_object`, which takes no lock and may be called in a signal
 //! handler; before that (and with musl) by the loader's list.
 
+mod file_tables;
 pub(crate) mod link_map;
+pub(crate) mod registered_frames;
+mod run_time_code;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -12,14 +15,18 @@ use heapr_ring::sys;
 use heapr_wire::{MODULE_MAIN, MODULE_UNLOADED, ModuleRecord};
 
 use crate::hooks::foreign;
-use crate::modules::link_map::{PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, ProgramHeader};
+use crate::modules::file_tables::FileTables;
+use crate::modules::link_map::{PF_R, PF_X, PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, ProgramHeader};
 use crate::process::AGENT;
 use crate::stack::rules;
-use crate::x86_64::{EhFrameHdr, Rule, SEGMENTS_MAX, rule_for as read_rule};
+use crate::x86_64::{Rule, SEGMENTS_MAX, UnwindTables, rule_for as read_rule};
 
-/// Modules that one process image can have over its life; beyond it their frames are unwound by frame pointers and shown
-/// as addresses. 512 bytes each, in memory that is touched as it is used.
-const MODULES_MAX: usize = 4096;
+/// Modules that one process image can have over its life. Each takes a mapping at least, and of these the kernel gives a process no
+/// more (`vm.max_map_count`, where nobody has raised it). A hundred bytes each, in memory that is touched as it is used.
+const MODULES_MAX: usize = 1 << 16;
+const ELF_HEADER_BYTES: usize = 64;
+/// Modules that are found at once, by where they begin.
+const RECENT_MAX: usize = 1 << 12;
 
 /// Takes module records for the recorder.
 pub(crate) trait ModuleSink {
@@ -48,7 +55,12 @@ pub(crate) struct Module {
     build_id: AtomicUsize,
     build_id_bytes: AtomicUsize,
     name: AtomicUsize,
+    /// What its file has of unwind tables: a [`FileTables`], [`NO_TABLES`], or 0: nobody has looked.
+    file_tables: AtomicUsize,
 }
+
+/// See [`Module::file_tables`].
+const NO_TABLES: usize = 1;
 
 /// `struct dl_find_object` of <dlfcn.h>.
 #[repr(C)]
@@ -73,6 +85,8 @@ type FindObject = unsafe extern "C" fn(*mut c_void, *mut DlFindObject) -> c_int;
 static FIND_OBJECT: AtomicUsize = AtomicUsize::new(0);
 static MODULES: AtomicPtr<Module> = AtomicPtr::new(core::ptr::null_mut());
 static MODULE_COUNT: AtomicU32 = AtomicU32::new(0);
+/// Numbers of modules, by the hash of their first address.
+static RECENT: [AtomicU32; RECENT_MAX] = [const { AtomicU32::new(0) }; RECENT_MAX];
 /// Distinguishes stack nodes of different modules that had the same addresses one after the other.
 static SALT: AtomicU64 = AtomicU64::new(0);
 
@@ -104,31 +118,48 @@ fn all() -> &'static [Module] {
     unsafe { core::slice::from_raw_parts(table, (MODULE_COUNT.load(Acquire) as usize).min(MODULES_MAX)) }
 }
 
-/// The rule for the frame that returns to `return_address`; finds and announces its module if it is new.
-pub(crate) fn rule_for(return_address: u64, sink: &mut dyn ModuleSink) -> Rule {
+/// The rule for the frame that returns to `return_address`; finds and announces its module if it is new. `None`: there is no code.
+pub(crate) fn rule_for(return_address: u64, sink: &mut dyn ModuleSink) -> Option<Rule> {
     let lookup_avma = return_address.wrapping_sub(1) as usize;
-    let Some(found) = find(lookup_avma) else {
-        // Code of a compiler at run time: frame pointers are all there is.
-        return Rule::FRAME_POINTER;
-    };
-    let known = all().iter().find(|module| {
-        module.state.load(Acquire) == LOADED
-            && module.start.load(Relaxed) == found.start
-            && module.end.load(Relaxed) == found.end
-            && module.link.load(Relaxed) == found.link
-    });
-    if known.is_none() {
-        announce(&found, sink);
+    let found = find(lookup_avma);
+    if !is_code_of(found.as_ref(), lookup_avma) {
+        return None;
     }
-    match found.unwind_tables() {
-        Some(hdr) => read_rule(&hdr, lookup_avma),
-        None => Rule::FRAME_POINTER,
+    if let Some(found) = &found
+        && found.known().is_none()
+    {
+        announce(found, sink);
+    }
+    // Code of a compiler at run time that registers no tables: frame pointers are all there is.
+    let tables = tables_of(found.as_ref(), lookup_avma);
+    Some(tables.map_or(Rule::FRAME_POINTER, |tables| read_rule(&tables, lookup_avma)))
+}
+
+/// Whether there is code at an address: where there is not, no function returns to it.
+pub(crate) fn is_code(address_avma: usize) -> bool {
+    is_code_of(find(address_avma).as_ref(), address_avma)
+}
+
+fn is_code_of(found: Option<&Found>, address_avma: usize) -> bool {
+    match found {
+        Some(found) => found.is_executable(address_avma),
+        None => registered_frames::tables(address_avma).is_some() || run_time_code::is_at(address_avma),
     }
 }
 
-/// The unwind tables of the module that holds an address.
-pub(crate) fn unwind_tables(address_avma: usize) -> Option<EhFrameHdr> {
-    find(address_avma)?.unwind_tables()
+/// The unwind tables for an address: those that describe it, or at least those of the module that holds it.
+pub(crate) fn unwind_tables(address_avma: usize) -> Option<UnwindTables> {
+    tables_of(find(address_avma).as_ref(), address_avma)
+}
+
+fn tables_of(found: Option<&Found>, address_avma: usize) -> Option<UnwindTables> {
+    let Some(found) = found else { return registered_frames::tables(address_avma) };
+    let mapped = found.unwind_tables();
+    if mapped.is_some_and(|tables| tables.describes(address_avma)) {
+        return mapped;
+    }
+    let of_file = found.known().and_then(|module| module.file_tables(found));
+    of_file.and_then(|tables| tables.describing(found, address_avma)).or(mapped)
 }
 
 /// What the loader says about an address.
@@ -152,26 +183,74 @@ impl Found {
         unsafe { core::slice::from_raw_parts(self.headers, self.header_count) }
     }
 
-    fn unwind_tables(&self) -> Option<EhFrameHdr> {
+    /// Takes the program headers that the ELF header at the module's start names, if they are in its first page.
+    fn take_headers(&mut self, header: &[u8; ELF_HEADER_BYTES]) {
+        let offset = header.get(32..40).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let count = header.get(56..58).and_then(|bytes| bytes.try_into().ok()).map_or(0, u16::from_le_bytes);
+        let table_end = offset.saturating_add(u64::from(count).wrapping_mul(56));
+        if header.starts_with(b"\x7fELF") && offset >= 64 && table_end <= 4096 {
+            self.headers = self.start.wrapping_add(offset as usize) as *const ProgramHeader;
+            self.header_count = usize::from(count);
+        }
+    }
+
+    /// The module's entry, if it has been announced.
+    fn known(&self) -> Option<&'static Module> {
+        let is_it = |module: &&Module| {
+            module.state.load(Acquire) == LOADED
+                && module.start.load(Relaxed) == self.start
+                && module.end.load(Relaxed) == self.end
+                && module.link.load(Relaxed) == self.link
+        };
+        let recent = RECENT.get(rules::hash(self.start as u64) % RECENT_MAX)?;
+        let all = all();
+        if let Some(module) = all.get(recent.load(Relaxed) as usize).filter(is_it) {
+            return Some(module);
+        }
+        let number = all.iter().position(|module| is_it(&module))?;
+        recent.store(number as u32, Relaxed);
+        all.get(number)
+    }
+
+    fn segments_with(&self, permission: u32) -> impl Iterator<Item = (usize, usize)> {
+        let headers = self.program_headers().iter();
+        let loaded = headers.filter(move |header| header.kind == PT_LOAD && header.flags & permission != 0);
+        loaded.map(|header| {
+            let start = self.bias.wrapping_add(header.address_svma);
+            (start, start.wrapping_add(header.memory_bytes))
+        })
+    }
+
+    fn readable_segments(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.segments_with(PF_R)
+    }
+
+    fn is_executable(&self, address_avma: usize) -> bool {
+        self.segments_with(PF_X).any(|(start, end)| address_avma >= start && address_avma < end)
+    }
+
+    fn unwind_tables(&self) -> Option<UnwindTables> {
         if self.eh_frame_hdr == 0 {
             return None;
         }
         let mut segments = [(0, 0); SEGMENTS_MAX];
-        let loaded =
-            self.program_headers().iter().filter(|header| header.kind == PT_LOAD && header.flags & 4 != 0);
-        for (place, header) in segments.iter_mut().zip(loaded) {
-            let start = self.bias.wrapping_add(header.address_svma);
-            *place = (start, start.wrapping_add(header.memory_bytes));
+        for (place, segment) in segments.iter_mut().zip(self.readable_segments()) {
+            *place = segment;
         }
-        Some(EhFrameHdr::new(self.eh_frame_hdr, &segments))
+        Some(UnwindTables::new(self.eh_frame_hdr, &segments))
     }
 
-    fn path(&self) -> &[u8] {
+    /// The path with its zero byte.
+    fn path_with_end(&self) -> &[u8] {
         if self.name.is_null() {
             return &[];
         }
         // SAFETY: a zero-terminated string of the loader, which lives as long as the module.
-        unsafe { CStr::from_ptr(self.name) }.to_bytes()
+        unsafe { CStr::from_ptr(self.name) }.to_bytes_with_nul()
+    }
+
+    fn path(&self) -> &[u8] {
+        self.path_with_end().strip_suffix(&[0]).unwrap_or_default()
     }
 
     /// The build-id in the mapped notes.
@@ -209,7 +288,42 @@ fn gnu_build_id(mut notes: &[u8]) -> Option<&[u8]> {
     }
 }
 
+unsafe extern "C" {
+    /// The agent's own ELF header; the linker says where it is.
+    #[link_name = "__ehdr_start"]
+    static OWN_HEADER: [u8; ELF_HEADER_BYTES];
+}
+
+/// The agent itself, if an address lies in it, where the loader does not know it: the injector has mapped it.
+fn find_own(address_avma: usize) -> Option<Found> {
+    let start = (&raw const OWN_HEADER).addr();
+    if AGENT.is_injected.load(Relaxed) == 0 || address_avma < start {
+        return None;
+    }
+    let mut found = Found {
+        start,
+        end: start,
+        // It is linked to address 0.
+        bias: start,
+        link: 0,
+        name: core::ptr::null(),
+        eh_frame_hdr: 0,
+        headers: core::ptr::null(),
+        header_count: 0,
+    };
+    // SAFETY: the mapped header.
+    found.take_headers(unsafe { &OWN_HEADER });
+    let unwind = found.program_headers().iter().find(|header| header.kind == PT_GNU_EH_FRAME);
+    found.eh_frame_hdr = unwind.map_or(0, |header| start.wrapping_add(header.address_svma));
+    found.end = found.segments_with(PF_R).map(|(_, end)| end).max()?;
+    (address_avma < found.end).then_some(found)
+}
+
 fn find(address_avma: usize) -> Option<Found> {
+    let own = find_own(address_avma);
+    if own.is_some() {
+        return own;
+    }
     let function = FIND_OBJECT.load(Relaxed);
     if function == 0 {
         return find_in_list(address_avma);
@@ -242,14 +356,9 @@ fn find(address_avma: usize) -> Option<Found> {
         headers: core::ptr::null(),
         header_count: 0,
     };
-    // SAFETY: the first page of a loaded module is mapped readable; 64 bytes are looked at.
-    let header = unsafe { core::slice::from_raw_parts(object.map_start as *const u8, 64) };
-    let offset = header.get(32..40).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
-    let count = header.get(56..58).and_then(|bytes| bytes.try_into().ok()).map_or(0, u16::from_le_bytes);
-    let table_end = offset.saturating_add(u64::from(count).wrapping_mul(56));
-    if header.starts_with(b"\x7fELF") && offset >= 64 && table_end <= 4096 {
-        found.headers = object.map_start.wrapping_add(offset as usize) as *const ProgramHeader;
-        found.header_count = usize::from(count);
+    // SAFETY: the first page of a loaded module is mapped readable.
+    found.take_headers(unsafe { &*(object.map_start as *const [u8; ELF_HEADER_BYTES]) });
+    if found.header_count != 0 {
         return Some(found);
     }
     // A module whose first segment does not hold its headers: the loader's list has them.
@@ -320,6 +429,7 @@ fn announce(found: &Found, sink: &mut dyn ModuleSink) {
     module.build_id.store(build_id.as_ptr() as usize, Relaxed);
     module.build_id_bytes.store(build_id.len(), Relaxed);
     module.name.store(found.name as usize, Relaxed);
+    module.file_tables.store(0, Relaxed);
     // Until the record is written the state is neither, so that other threads announce the module themselves.
     module.state.store(ANNOUNCING, Release);
     sink.module(module, if path.is_empty() { MODULE_MAIN } else { 0 });
@@ -375,14 +485,27 @@ pub(crate) fn forget_unloaded(sink: &mut dyn ModuleSink) {
 }
 
 /// Code addresses may have changed their meaning: kept stacks and rules are void.
-fn forget_code() {
+pub(crate) fn forget_code() {
     rules::forget_all();
+    run_time_code::forget();
     // 0 is no epoch: see `Kept::proof_epoch`.
     let next = |epoch: u32| Some(epoch.wrapping_add(1).max(1));
     let _ = AGENT.code_epoch.fetch_update(Relaxed, Relaxed, next);
 }
 
 impl Module {
+    /// What its file has of unwind tables. Two threads that look at once both read the file, and one of the two is thrown away.
+    fn file_tables(&self, found: &Found) -> Option<&'static FileTables> {
+        let mut known = self.file_tables.load(Acquire);
+        if known == 0 {
+            known = FileTables::read(found).map_or(NO_TABLES, |tables| core::ptr::from_ref(tables) as usize);
+            let raced = self.file_tables.compare_exchange(0, known, AcqRel, Acquire);
+            known = raced.err().unwrap_or(known);
+        }
+        // SAFETY: tables of `FileTables::read`, which are never unmapped.
+        (known != NO_TABLES).then(|| unsafe { &*(known as *const FileTables) })
+    }
+
     /// Path as the loader has it. Empty for the main program, and for an unloaded module, whose strings are gone.
     pub(crate) fn path(&self) -> &[u8] {
         let name = self.name.load(Relaxed) as *const c_char;

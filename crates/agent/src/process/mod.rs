@@ -9,6 +9,7 @@
 
 pub(crate) mod exec;
 pub(crate) mod flagged;
+pub(crate) mod memory_map;
 pub(crate) mod sandbox;
 pub(crate) mod start;
 
@@ -51,6 +52,8 @@ pub(crate) struct ForkLocal {
     registration: AtomicU32,
     slot: AtomicU32,
     generation: AtomicU32,
+    /// 1 once the recorder has been told which modules a forked child has from its parent.
+    pub(crate) has_told_modules: AtomicU32,
     /// The process's id; 0: the kernel has not been asked in this process.
     pub(crate) process_id: AtomicU32,
     /// Next number of a stack node; node 0 is the empty stack, so the first is 1.
@@ -162,8 +165,8 @@ impl Agent {
     }
 
     /// The process's slot, registering it if this is the first call in this address space (also after a fork).
-    /// The second value tells that it was registered just now. `None`: not to be traced; the agent is disabled.
-    pub(crate) fn process(&self) -> Option<(SlotClaim, bool)> {
+    /// `None`: not to be traced; the agent is disabled.
+    pub(crate) fn process(&self) -> Option<SlotClaim> {
         let local = self.fork_local()?;
         loop {
             match local.registration.load(Acquire) {
@@ -172,7 +175,7 @@ impl Agent {
                         index: local.slot.load(Relaxed),
                         generation: local.generation.load(Relaxed),
                     };
-                    return Some((claim, false));
+                    return Some(claim);
                 }
                 UNREGISTERED
                     if local
@@ -180,7 +183,7 @@ impl Agent {
                         .compare_exchange(UNREGISTERED, REGISTERING, Acquire, Relaxed)
                         .is_ok() =>
                 {
-                    return self.register(local).map(|claim| (claim, true));
+                    return self.register(local);
                 }
                 // Another thread is at it: a few stores and system calls.
                 _ => core::hint::spin_loop(),

@@ -21,8 +21,8 @@ use heapr_wire::{
 };
 
 use crate::modules::{self, Module, ModuleSink};
-use crate::process::AGENT;
 use crate::process::start;
+use crate::process::{AGENT, ForkLocal};
 use crate::record::event_clock::Region;
 use crate::record::thread::{Lent, Level, Scope};
 
@@ -44,7 +44,7 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
         return false;
     }
     scope.state().revive();
-    let Some((process, is_new)) = AGENT.process() else { return false };
+    let Some(process) = AGENT.process() else { return false };
     let thread_id = scope.state().thread_id;
     let depth = scope.depth();
     let level = scope.level();
@@ -88,8 +88,10 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
     }
     level.last_ticks = NO_RECORD_BEFORE;
     level.clock.next_buffer();
-    if is_new && depth == 0 {
-        // A forked child has its parent's modules, and the recorder must know that.
+    // A forked child has its parent's modules, and the recorder must know that. (It may have been registered before, for the nodes of
+    // its first stack.)
+    let is_first = |local: &ForkLocal| local.has_told_modules.swap(1, Relaxed) == 0;
+    if AGENT.fork_local().is_some_and(is_first) {
         modules::announce_all(&mut Records { scope });
         return ensure_room(scope, words);
     }

@@ -8,6 +8,16 @@
 //!
 //! A frame that is met stands only if the words outwards of it do. Where one has changed, the frames inwards of the change stand and are taken
 //! over, and unwinding goes on from there: see [`crate::stack`].
+//!
+//! **Several stacks.** A signal handler may have one of its own, and code may go on on another stack and say so in its unwind tables (Rust's
+//! `stacker`, split stacks, fibers). Words of another stack may be compared later only if that one is still mapped then:
+//!
+//! ```text
+//! stacks, from the innermost frame outwards     kept as proof
+//! any one                                       yes
+//! another one, then the thread's own            yes: see [`crate::stack::kept_stack::is_within`]
+//! anything else                                 no: the next stack is unwound in full
+//! ```
 
 use crate::process::AGENT;
 use crate::record::events::{self, Records};
@@ -23,8 +33,11 @@ use crate::tree;
 use crate::tree::path_node;
 use crate::x86_64::{Rule, Step};
 
-/// Frames unwound anew in one capture before it is cut. Deeper stacks are cut at the outer end.
-const FRESH_FRAMES_MAX: usize = 1 << 17;
+/// Frames unwound anew in one capture before it is cut. Deeper stacks are cut at the outer end. (Twice what fits into the usual 8 MiB, of 16
+/// bytes each at least.)
+pub(crate) const FRESH_FRAMES_MAX: usize = 1 << 20;
+/// Times that a stack goes on on another one, at most: each may ask the kernel.
+const CROSSINGS_MAX: usize = 256;
 
 /// How unwinding went on from a frame.
 enum Outcome {
@@ -46,6 +59,8 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
     let mut state = start;
     let mut is_signal_caller = false;
     let mut has_signal = false;
+    let mut crossing_count = 0_usize;
+    let own = scope.state().ranges.own();
     loop {
         let kept = &mut scope.level().kept;
         // SAFETY: base is at most depth.
@@ -86,19 +101,16 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
                 }
                 base = changed;
                 if !range.contains(state.sp) {
-                    // The change lies on the stack that a signal interrupted.
-                    let is_main = scope.state().is_main;
-                    range = scope.state().ranges.find(state.sp, is_main);
+                    // The change lies on the thread's own stack, on which the outer frames of two lie.
+                    range = own;
+                    crossing_count = 1;
                 }
             }
         }
         let kept = &mut scope.level().kept;
-        if is_cut || fresh >= FRESH_FRAMES_MAX {
-            is_cut = true;
-            base = 0;
-            break;
-        }
-        if kept.capacity <= fresh && !kept.grow(fresh, fresh_words) {
+        if is_cut || fresh >= FRESH_FRAMES_MAX || (kept.capacity <= fresh && !kept.grow(fresh, fresh_words)) {
+            // It goes on, but there is no room for it: who asks for its outer frames must know.
+            AGENT.count(|slot| &slot.stacks_lost);
             is_cut = true;
             base = 0;
             break;
@@ -110,10 +122,17 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
                 if let Some(slot) = slot(scope) {
                     events::add(&slot.rule_miss_count, 1);
                 }
-                rules::look_up(state.pc as u64, &mut Records { scope })
+                let Some(rule) = rules::look_up(state.pc as u64, &mut Records { scope }) else {
+                    // Data: wrong unwind information, or none, led here.
+                    is_cut = true;
+                    base = 0;
+                    break;
+                };
+                rule
             }
         };
-        let outcome = step(scope, rule, state, range, is_signal_caller, &mut fresh_words);
+        let mut across = StackRange::EMPTY;
+        let outcome = step(scope, rule, state, (range, &mut across), is_signal_caller, &mut fresh_words);
         let kept = &mut scope.level().kept;
         // SAFETY: fresh is below the capacity, checked above.
         unsafe {
@@ -135,9 +154,29 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
         has_signal |= is_signal_caller;
         match outcome {
             Outcome::Caller { pc, sp, bp } => {
-                if !range.contains(sp) {
-                    let is_main = scope.state().is_main;
-                    range = scope.state().ranges.find(sp, is_main);
+                if !range.contains(sp) && sp != range.high {
+                    crossing_count = crossing_count.wrapping_add(1);
+                    if crossing_count > CROSSINGS_MAX {
+                        is_cut = true;
+                        base = 0;
+                        break;
+                    }
+                    range = match across {
+                        // The kernel has said where it was interrupted.
+                        _ if is_signal_caller && own.contains(sp) => own,
+                        found if found.contains(sp) => found,
+                        _ => scope.state().ranges.across(sp),
+                    };
+                    let kept = &mut scope.level().kept;
+                    if crossing_count == 1 && first_range != own && own.contains(sp) {
+                        // SAFETY: base is at most depth. What lies outwards of a frame of the thread's own stack does so, too.
+                        while base > 0 && !own.contains(unsafe { kept.frame(base - 1).sp }) {
+                            base -= 1;
+                        }
+                    } else {
+                        kept.is_unprovable = true;
+                        base = 0;
+                    }
                 }
                 state = Start { pc, sp, bp };
             }
@@ -152,9 +191,16 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
             }
         }
     }
+    let kept = &mut scope.level().kept;
+    if crossing_count != 0 {
+        kept.inner_high = first_range.high;
+    } else if base == 0 || first_range == own {
+        kept.inner_high = 0;
+    }
     let node = enter_fresh(scope, base, fresh, fresh_words);
     if !is_cut
         && !has_signal
+        && crossing_count == 0
         && let Some(tag) = new
     {
         recent_way::keep(scope, tag, start, base, fresh);
@@ -202,7 +248,7 @@ fn step(
     scope: &mut Scope,
     rule: Rule,
     state: Start,
-    range: StackRange,
+    (range, across): (StackRange, &mut StackRange),
     is_exact: bool,
     fresh_words: &mut usize,
 ) -> Outcome {
@@ -210,7 +256,12 @@ fn step(
     let mut count = *fresh_words;
     let limit = count.wrapping_add(WORDS_PER_FRAME);
     let stepped = rule.step(state.pc, state.sp, state.bp, is_exact, |address| {
-        if !range.may_read(address, state.sp, is_exact) || count >= limit {
+        if count >= limit {
+            return None;
+        }
+        let may_read = range.may_read(address, state.sp, is_exact)
+            || (rule.may_change_stacks() && is_across(scope, across, address));
+        if !may_read {
             return None;
         }
         // SAFETY: inside the mapped stack, checked above; the word arrays have room for three words a frame.
@@ -223,24 +274,36 @@ fn step(
     });
     *fresh_words = count;
     match stepped {
-        Step::Caller { pc, sp, bp } if sp > state.sp || rule.is_signal_frame() => {
+        Step::Caller { pc, sp, bp }
+            if sp > state.sp || rule.is_signal_frame() || *across != StackRange::EMPTY =>
+        {
             Outcome::Caller { pc, sp, bp }
         }
         Step::Root => Outcome::Root,
-        Step::Slow => slowly(scope, state),
+        Step::Slow => slowly(scope, state, range),
         Step::Caller { .. } | Step::Unreadable => Outcome::Cut,
     }
+}
+
+/// Whether a word lies on the stack that a frame's caller runs on, which is found at the first one.
+#[cold]
+#[inline(never)]
+fn is_across(scope: &mut Scope, across: &mut StackRange, address: usize) -> bool {
+    if *across == StackRange::EMPTY {
+        *across = scope.state().ranges.across(address);
+    }
+    across.may_read(address, across.low, false)
 }
 
 /// Unwinds one frame whose rule needs more than its state.
 #[cold]
 #[inline(never)]
-fn slowly(scope: &mut Scope, state: Start) -> Outcome {
+fn slowly(scope: &mut Scope, state: Start, range: StackRange) -> Outcome {
     scope.level().kept.is_unprovable = true;
     // (264 bytes: copied for every frame they took a hundredth of clang's time.)
     let (is_main, ranges) = (scope.state().is_main, scope.state().ranges);
     match verify::slow_step(state.pc, state.sp, is_main, ranges) {
-        Some((pc, sp, bp, _)) if sp > state.sp => Outcome::Caller { pc, sp, bp },
+        Some((pc, sp, bp, _)) if sp > state.sp || !range.contains(sp) => Outcome::Caller { pc, sp, bp },
         _ => Outcome::Cut,
     }
 }

@@ -2,12 +2,16 @@
 //!
 //! Unwinding reads only between the stack pointer and the upper end of the mapping that holds it, so that wrong unwind
 //! information can end a stack early but cannot fault.
+//!
+//! Where unwind information says that a frame's caller runs on another stack, that one is asked of the kernel each time, unless it is
+//! the thread's own: any other may have been unmapped since.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use heapr_ring::sys;
 
 use crate::modules::link_map;
+use crate::process::memory_map::{self, Access, Place};
 use crate::record::control_block;
 use crate::x86_64::thread_pointer;
 
@@ -49,6 +53,9 @@ impl StackRange {
 pub(crate) struct KnownRanges {
     ranges: [StackRange; KNOWN_MAX],
     next: usize,
+    /// The part of the thread's own stack that has been seen mapped, for who gets there from another stack: what lies below it may be
+    /// a guard, or not be there yet.
+    seen_low: usize,
 }
 
 /// A thread that runs more fibers than this asks the kernel anew at each switch (3 µs).
@@ -82,7 +89,7 @@ pub(crate) fn is_of_glibc() -> bool {
 
 impl KnownRanges {
     /// Knows nothing yet.
-    pub(crate) const EMPTY: Self = Self { ranges: [StackRange::EMPTY; KNOWN_MAX], next: 0 };
+    pub(crate) const EMPTY: Self = Self { ranges: [StackRange::EMPTY; KNOWN_MAX], next: 0, seen_low: 0 };
 
     /// The range that holds `sp`; `EMPTY` if it cannot be told. `is_main`: the calling thread is the main one.
     #[inline(always)]
@@ -98,6 +105,25 @@ impl KnownRanges {
         own
     }
 
+    /// The stack that holds an address which a frame of another stack leads to; `EMPTY` if no stack does.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn across(&mut self, address: usize) -> StackRange {
+        let own = self.own();
+        let is_own = own.contains(address);
+        if is_own && self.seen_low != 0 && address >= self.seen_low {
+            return StackRange { low: self.seen_low, high: own.high };
+        }
+        match memory_map::place_of(address, Access::Write) {
+            Place::Mapped { low, high } if is_own => {
+                self.seen_low = low.max(own.low);
+                StackRange { low: self.seen_low, high: own.high.min(high) }
+            }
+            Place::Mapped { low, high } => StackRange { low, high },
+            Place::Other | Place::Unknown => StackRange::EMPTY,
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn find_other(&mut self, sp: usize, is_main: bool) -> StackRange {
@@ -105,8 +131,8 @@ impl KnownRanges {
             return known;
         }
         let [own, ..] = self.ranges;
-        let found = discover(sp, is_main);
-        if own == StackRange::EMPTY {
+        let (found, is_own) = discover(sp, is_main);
+        if own == StackRange::EMPTY && is_own {
             if let Some(first) = self.ranges.first_mut() {
                 *first = found;
             }
@@ -120,86 +146,35 @@ impl KnownRanges {
     }
 }
 
-fn discover(sp: usize, is_main: bool) -> StackRange {
+/// The stack that holds `sp`, and whether it is the thread's own, which stays for as long as the thread.
+fn discover(sp: usize, is_main: bool) -> (StackRange, bool) {
     let main_high = MAIN_HIGH.load(Relaxed);
     if is_main && main_high != 0 {
         let limit = sys::stack_limit_bytes();
         let gap = if limit == usize::MAX { MAIN_GAP_BYTES } else { limit.max(MAIN_GAP_BYTES) };
         let main = StackRange { low: main_high.saturating_sub(gap), high: main_high };
         if main.contains(sp) {
-            return main;
+            return (main, true);
         }
     }
     if let Some(own) = control_block::own_stack(sp) {
-        return own;
+        return (own, true);
     }
     if let Some((low, bytes)) = sys::alternate_stack() {
         let alternate = StackRange { low, high: low.saturating_add(bytes) };
         if alternate.contains(sp) {
-            return alternate;
+            return (alternate, false);
         }
     }
-    let mapping = mapping_of(sp);
+    let mapping = match memory_map::place_of(sp, Access::Read) {
+        Place::Mapped { low, high } => StackRange { low, high },
+        Place::Other | Place::Unknown => StackRange::EMPTY,
+    };
     // A thread's control block lies at the top of its own stack; what is above it is no frame.
     let control_block = thread_pointer::thread_pointer();
     if mapping.contains(control_block) && control_block > sp {
-        return StackRange { low: mapping.low, high: control_block };
+        return (StackRange { low: mapping.low, high: control_block }, true);
     }
-    mapping
-}
-
-/// The mapping that holds `address`, from the kernel.
-fn mapping_of(address: usize) -> StackRange {
-    let Ok(maps) = sys::open(b"/proc/self/maps\0", false) else { return StackRange::EMPTY };
-    match sys::query_mapping(&maps, address) {
-        Ok((low, high)) => StackRange { low, high },
-        Err(ENOTTY) => search_maps(&maps, address),
-        Err(_) => StackRange::EMPTY,
-    }
-}
-
-const ENOTTY: i32 = 25;
-
-/// Reads `low-high perms …` lines until one holds `address`.
-fn search_maps(maps: &sys::Descriptor, address: usize) -> StackRange {
-    let mut chunk = [0_u8; 512];
-    let mut numbers = [0_usize; 2];
-    // Which of the two numbers is being read; 2: the permissions' first letter comes next; 3: rest of the line.
-    let mut field = 0_usize;
-    loop {
-        let count = match sys::read(maps, &mut chunk) {
-            Ok(0) => return StackRange::EMPTY,
-            Ok(count) => count,
-            Err(sys::EINTR) => continue,
-            Err(_) => return StackRange::EMPTY,
-        };
-        for &byte in chunk.get(..count).unwrap_or_default() {
-            match (field, byte) {
-                (_, b'\n') => {
-                    field = 0;
-                    numbers = [0; 2];
-                }
-                (0, b'-') => field = 1,
-                (1, b' ') => field = 2,
-                (0 | 1, digit) => {
-                    let value = match digit {
-                        b'0'..=b'9' => digit.wrapping_sub(b'0'),
-                        _ => digit.wrapping_sub(b'a').wrapping_add(10),
-                    };
-                    if let Some(number) = numbers.get_mut(field) {
-                        *number = number.wrapping_shl(4) | usize::from(value & 15);
-                    }
-                }
-                (2, permission) => {
-                    let [low, high] = numbers;
-                    let range = StackRange { low, high };
-                    if permission == b'r' && range.contains(address) {
-                        return range;
-                    }
-                    field = 3;
-                }
-                _ => {}
-            }
-        }
-    }
+    // Where the C library does not tell where the main stack ends, it is taken to be the one that is seen first.
+    (mapping, is_main && main_high == 0)
 }

@@ -116,6 +116,8 @@ pub(crate) struct Kept {
     /// The same if a stack is kept, and can be proven; else 0.
     pub(crate) proof_epoch: u32,
     pub(crate) capture_count: u32,
+    /// The upper end of the stack that its inner frames lie on, if the outer ones lie on the thread's own; 0 if all lie on one.
+    pub(crate) inner_high: usize,
     /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.
     pub(crate) is_unprovable: bool,
     pub(crate) cut_memo: [(u32, u32); CUT_MEMO],
@@ -276,14 +278,15 @@ pub(crate) unsafe fn read(address: usize) -> usize {
     unsafe { (address as *const usize).read_volatile() }
 }
 
-/// Whether the kept words may be read from the stack `range`: the outermost one lies in it. (A stack that spans two
-/// ranges, a signal handler's, has its outermost word on the interrupted thread's own stack, which stays mapped.)
-pub(crate) fn is_within(kept: &Kept, range: StackRange) -> bool {
+/// Whether the kept words may be read from the stack `range`: the outermost one lies in it. A stack that spans two has its outermost word on
+/// the thread's `own` stack, which stays mapped; of the other one as much must be there as was.
+pub(crate) fn is_within(kept: &Kept, range: StackRange, own: StackRange) -> bool {
+    if kept.inner_high != 0 {
+        return range == own || range.high >= kept.inner_high;
+    }
     // SAFETY: only asked with a kept stack; a frame without words has no first one and reads nothing.
     let outermost = unsafe { *kept.words };
-    kept.depth == 1
-        || outermost.address < range.high
-        || outermost.address.wrapping_sub(range.low) > RANGE_SPAN
+    kept.depth == 1 || outermost.address < range.high
 }
 
 /// The same, where it is seen at once: a stack that ends at `high`.
@@ -292,9 +295,6 @@ pub(crate) fn is_surely_within(kept: &Kept, high: usize) -> bool {
     // SAFETY: as above.
     unsafe { (*kept.words).address < high }
 }
-
-/// An outermost word further than this from the current range is on another stack than the current one.
-const RANGE_SPAN: usize = 1 << 30;
 
 #[cfg(test)]
 mod tests {

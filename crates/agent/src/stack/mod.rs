@@ -96,10 +96,13 @@ fn capture_as<const IS_SPECIAL: bool>(scope: &mut Scope, start: Start) -> u32 {
 #[inline(never)]
 fn capture_elsewhere<const IS_SPECIAL: bool>(lent: Lent, pc: usize, sp: usize, bp: usize) -> u32 {
     let mut scope = lent.scope();
+    // A forked child's thread must know whose stack it is on.
+    scope.state().revive();
     let range = range_of(&mut scope, sp);
+    let own = scope.state().ranges.own();
     let kept = &mut scope.level().kept;
     kept.capture_count = kept.capture_count.wrapping_add(1);
-    if kept.proof_epoch != AGENT.code_epoch.load(Relaxed) || !is_within(kept, range) {
+    if kept.proof_epoch != AGENT.code_epoch.load(Relaxed) || !is_within(kept, range, own) {
         return capture_anew(lent, pc, sp, bp);
     }
     if top(kept).is_at(Start { pc, sp, bp }) {
@@ -149,6 +152,10 @@ fn capture_changed<const IS_SPECIAL: bool>(
 ) -> u32 {
     let mut scope = lent.scope();
     let range = range_of(&mut scope, sp);
+    if range != scope.state().ranges.own() && scope.level().kept.inner_high != 0 {
+        // Frames of two stacks are not repaired.
+        return capture_by_way::<IS_SPECIAL>(lent, pc, sp, bp, range.high);
+    }
     // SAFETY: a stack is kept, and `change` is one of its words.
     match unsafe { repair::repair(lent, range, change) } {
         Some(node) if IS_SPECIAL => finish(&mut scope, node, Start { pc, sp, bp }),

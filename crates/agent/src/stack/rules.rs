@@ -98,18 +98,18 @@ pub(crate) fn entry(return_address: u64) -> Option<u64> {
     }
 }
 
-/// Finds the rule in the module's unwind information and caches it.
+/// Finds the rule in the module's unwind information and caches it. `None`: there is no code.
 #[cold]
 #[inline(never)]
-pub(crate) fn look_up(return_address: u64, recorder: &mut dyn modules::ModuleSink) -> Rule {
-    let rule = modules::rule_for(return_address, recorder);
+pub(crate) fn look_up(return_address: u64, recorder: &mut dyn modules::ModuleSink) -> Option<Rule> {
+    let rule = modules::rule_for(return_address, recorder)?;
     if return_address < ADDRESS_MAX
         && let Some(number) = number_of(rule.bits())
         && let Some(table) = table_with_room()
     {
         insert(table, return_address << 16 | number as u64);
     }
-    rule
+    Some(rule)
 }
 
 /// The number of a rule, which gets the next one if it is new. `None`: there are too many.

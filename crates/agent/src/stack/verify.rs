@@ -2,8 +2,10 @@
 
 use crate::modules;
 use crate::process::AGENT;
-use crate::stack::bounds::KnownRanges;
+use crate::stack::any_frames::FRESH_FRAMES_MAX;
+use crate::stack::bounds::{KnownRanges, StackRange};
 use crate::stack::kept_stack::{Frame, Start};
+use crate::stack::rules;
 use crate::tree;
 use crate::x86_64::full::{FullStep, Registers};
 
@@ -15,26 +17,46 @@ struct Unwind {
     registers: Registers,
     ranges: KnownRanges,
     is_main: bool,
+    /// The stack that the last frame was on.
+    range: StackRange,
 }
 
 impl Unwind {
     #[inline(always)]
     fn from_here(is_main: bool, ranges: KnownRanges) -> Self {
-        Self { registers: Registers::here(), ranges, is_main }
+        Self { registers: Registers::here(), ranges, is_main, range: StackRange::EMPTY }
     }
 
     fn step(&mut self) -> FullStep {
-        let range = self.ranges.find(self.registers.sp(), self.is_main);
         let low = self.registers.sp();
-        let hdr = modules::unwind_tables(self.registers.pc().wrapping_sub(1));
+        if !self.range.contains(low) {
+            let is_first = self.range == StackRange::EMPTY || self.ranges.own().contains(low);
+            self.range = if is_first { self.ranges.find(low, self.is_main) } else { self.ranges.across(low) };
+        }
+        let range = self.range;
+        let tables = modules::unwind_tables(self.registers.pc().wrapping_sub(1));
         let is_exact = self.registers.is_exact;
-        let outcome = self.registers.step(hdr.as_ref(), &mut |address| {
-            // SAFETY: within the mapped stack.
-            range
-                .may_read(address, low, is_exact)
-                .then(|| unsafe { (address as *const usize).read_volatile() })
+        let may_change_stacks = self.registers.may_change_stacks(tables.as_ref());
+        let ranges = &mut self.ranges;
+        let mut across = StackRange::EMPTY;
+        let outcome = self.registers.step(tables.as_ref(), &mut |address| {
+            let mut may_read = range.may_read(address, low, is_exact);
+            if !may_read && may_change_stacks {
+                if across == StackRange::EMPTY {
+                    across = ranges.across(address);
+                }
+                may_read = across.may_read(address, across.low, false);
+            }
+            // SAFETY: within a mapped stack.
+            may_read.then(|| unsafe { (address as *const usize).read_volatile() })
         });
-        if outcome == FullStep::Caller && self.registers.sp() <= low && !self.registers.is_exact {
+        let registers = &self.registers;
+        let goes_on = registers.is_exact || registers.sp() > low || !range.contains(registers.sp());
+        let is_code = || {
+            let pc = registers.pc();
+            registers.is_exact || rules::cached(pc as u64).is_some() || modules::is_code(pc.wrapping_sub(1))
+        };
+        if outcome == FullStep::Caller && !(goes_on && is_code()) {
             return FullStep::Stop;
         }
         outcome
@@ -99,7 +121,7 @@ pub(crate) fn slow_step(
     ranges: KnownRanges,
 ) -> Option<(usize, usize, usize, bool)> {
     let mut unwind = Unwind::from_here(is_main, ranges);
-    loop {
+    for _ in 0..FRESH_FRAMES_MAX {
         let is_there = unwind.registers.pc() == pc && unwind.registers.sp() == sp;
         if unwind.step() != FullStep::Caller {
             return None;
@@ -109,4 +131,5 @@ pub(crate) fn slow_step(
             return Some((registers.pc(), registers.sp(), registers.bp(), registers.is_exact));
         }
     }
+    None
 }

@@ -100,7 +100,7 @@ pub(crate) fn add(parent: u32, return_address: u64, hash: u64) -> Option<u32> {
 fn write_node(local: &ForkLocal, pool: &'static Pool, parent: u32, return_address: u64) -> Option<u32> {
     let per_block = pool.nodes_per_block() as u32;
     // Registers a forked child, whose counter starts anew.
-    let (process, _) = AGENT.process()?;
+    let process = AGENT.process()?;
     let number = local.node_count.fetch_add(1, Relaxed);
     let block = number.checked_div(per_block)?;
     if block as usize >= NODE_BLOCKS_MAX {

@@ -8,6 +8,13 @@ pub const SEGMENTS_MAX: usize = 8;
 pub(crate) struct Segments(pub(crate) [(usize, usize); SEGMENTS_MAX]);
 
 impl Segments {
+    /// Whatever is mapped: for tables that the program itself reads without asking.
+    pub(crate) const ALL: Self = {
+        let mut ranges = [(0, 0); SEGMENTS_MAX];
+        ranges[0] = (4096, 1 << 47);
+        Self(ranges)
+    };
+
     /// A reader from `address` to the end of the segment that holds it.
     pub(crate) fn reader(&self, address: usize) -> Option<Reader> {
         let &(_, end) = self.0.iter().find(|&&(start, end)| address >= start && address < end)?;

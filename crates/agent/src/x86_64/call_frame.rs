@@ -4,10 +4,12 @@
 //! .eh_frame_hdr   version, encodings, sorted table (first address -> FDE)
 //! .eh_frame       CIE: augmentation, alignments, initial instructions
 //!                 FDE: address range, instructions
+//! .debug_frame    the same for debuggers, not mapped by the loader; addresses as the linker wrote them
 //! ```
 //! The rules come from the DWARF standard (version 5, section 6.4) and the Linux Standard Base (section 10.6).
 
 use super::byte_reader::{Reader, SEGMENTS_MAX, Segments, encoding};
+use super::frame_index::FrameIndex;
 
 /// Registers with a column: the 16 general ones in DWARF's order, and the return address.
 pub(crate) const COLUMNS: usize = 17;
@@ -24,23 +26,108 @@ const REMEMBERED_MAX: usize = 2;
 /// Length of an augmentation string with its end; the longest in use is `zPLRS`.
 const AUGMENTATION_BYTES_MAX: usize = 16;
 
-/// A mapped `.eh_frame_hdr` and the segments that may be read.
+/// Unwind tables in memory, and the segments that may be read.
 #[derive(Debug, Clone, Copy)]
-pub struct EhFrameHdr {
-    address: usize,
+pub struct UnwindTables {
+    source: Source,
     segments: Segments,
 }
 
-impl EhFrameHdr {
-    /// The section at `address`, in a module whose readable segments are given (`start..end`; empty ones are unused).
+/// Where an address's FDE is looked for.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    /// By an `.eh_frame_hdr` at this address.
+    Header(usize),
+    /// In a section, by an index of it.
+    Indexed(Form, FrameIndex),
+    /// In a section `start..end` that a program has registered, from its begin on.
+    Registered(usize, usize),
+}
+
+/// How a section is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Form {
+    /// Where the section begins if it is a `.debug_frame`, in which CIEs are marked and found in another way; 0: it is an `.eh_frame`.
+    pub(crate) debug_frame: usize,
+    /// What is added to addresses: those of a `.debug_frame` are as the linker wrote them.
+    pub(crate) bias: usize,
+    /// What data-relative pointers count from.
+    pub(crate) data_base: usize,
+}
+
+impl Form {
+    /// `.eh_frame`.
+    pub(crate) const EH_FRAME: Self = Self { debug_frame: 0, bias: 0, data_base: 0 };
+
+    /// Reads the field that tells CIEs and FDEs apart: where the FDE's CIE is; `None` inside: it is a CIE.
+    fn cie_of(self, fields: &mut Reader, is_64: bool) -> Option<Option<usize>> {
+        let at = fields.position;
+        if self.debug_frame == 0 {
+            let distance = fields.u32()? as usize;
+            return Some(if distance == 0 { None } else { Some(at.checked_sub(distance)?) });
+        }
+        let (offset, mark) =
+            if is_64 { (fields.u64()?, u64::MAX) } else { (u64::from(fields.u32()?), u64::from(u32::MAX)) };
+        Some((offset != mark).then(|| self.debug_frame.wrapping_add(offset as usize)))
+    }
+}
+
+impl UnwindTables {
+    /// By the `.eh_frame_hdr` at `address`, in a module whose readable segments are given (`start..end`; empty ones are unused).
     #[must_use]
     pub fn new(address: usize, segments: &[(usize, usize); SEGMENTS_MAX]) -> Self {
-        Self { address, segments: Segments(*segments) }
+        Self { source: Source::Header(address), segments: Segments(*segments) }
+    }
+
+    /// Those of a section that has an index, likewise; the section lies in one of the segments.
+    pub(crate) fn of_section(
+        form: Form,
+        index: FrameIndex,
+        segments: &[(usize, usize); SEGMENTS_MAX],
+    ) -> Self {
+        Self { source: Source::Indexed(form, index), segments: Segments(*segments) }
+    }
+
+    /// A section that the program has registered: it and what it points to is as readable as the program's own runtime takes it to be.
+    pub(crate) fn of_registered(begin: usize, end: usize) -> Self {
+        Self { source: Source::Registered(begin, end), segments: Segments::ALL }
+    }
+
+    /// Where a registered section ends, and what code it describes.
+    pub(crate) fn registered_bounds(begin: usize) -> Option<(usize, core::ops::Range<usize>)> {
+        let head = Segments::ALL.reader(begin)?;
+        let (mut low, mut high) = (usize::MAX, 0);
+        let mut end = begin;
+        let mut one = head;
+        let bytes = one.u32()? as usize;
+        let is_one_function = Form::EH_FRAME.cie_of(&mut one, false)?.is_some();
+        if is_one_function {
+            end = begin.checked_add(4)?.checked_add(bytes)?;
+        }
+        let section = if is_one_function { Reader { position: begin, end } } else { head };
+        let last = for_each_fde(&Segments::ALL, Form::EH_FRAME, section, &mut |_, start, bytes| {
+            (low, high) = (low.min(start), high.max(start.saturating_add(bytes)));
+            false
+        });
+        (low < high).then_some((end.max(last), low..high))
     }
 
     /// The first bytes of the code at an address, if its segment is readable.
     pub(crate) fn code_at<const N: usize>(&self, address_avma: usize) -> Option<[u8; N]> {
         self.segments.reader(address_avma)?.bytes()
+    }
+
+    /// Whether they say how a frame at this address is unwound.
+    pub(crate) fn describes(&self, lookup_avma: usize) -> bool {
+        find_row::<STEP_COLUMNS>(self, lookup_avma).is_some()
+    }
+
+    fn form(&self) -> Form {
+        match self.source {
+            Source::Indexed(form, _) => form,
+            Source::Header(address) => Form { data_base: address, ..Form::EH_FRAME },
+            Source::Registered(..) => Form::EH_FRAME,
+        }
     }
 }
 
@@ -163,11 +250,11 @@ struct Cie {
 
 /// The row for `lookup_avma`; `None` if no function with unwind information holds it, or the tables make no sense.
 #[inline(never)]
-pub(crate) fn find_row<const N: usize>(hdr: &EhFrameHdr, lookup_avma: usize) -> Option<Found<N>> {
-    let fde = find_fde(hdr, lookup_avma)?;
-    let segments = &hdr.segments;
-    let (cie, mut fields) = read_fde(segments, fde)?;
-    let start = fields.pointer(cie.pointer_encoding, hdr.address, segments)?;
+pub(crate) fn find_row<const N: usize>(tables: &UnwindTables, lookup_avma: usize) -> Option<Found<N>> {
+    let fde = find_fde(tables, lookup_avma)?;
+    let (segments, form) = (&tables.segments, tables.form());
+    let (cie, mut fields) = read_fde(segments, form, fde)?;
+    let start = form.bias.wrapping_add(fields.pointer(cie.pointer_encoding, form.data_base, segments)?);
     let bytes = fields.pointer(cie.pointer_encoding & 0x0f, 0, segments)?;
     if lookup_avma.wrapping_sub(start) >= bytes || cie.return_column != RETURN_ADDRESS as u64 {
         return None;
@@ -177,31 +264,46 @@ pub(crate) fn find_row<const N: usize>(hdr: &EhFrameHdr, lookup_avma: usize) -> 
         fields.skip(augmentation)?;
     }
     let mut row = Row::FIRST;
-    run(&mut row, &Row::FIRST, cie.instructions, &cie, 0, usize::MAX, segments)?;
+    run(&mut row, &Row::FIRST, cie.instructions, &cie, (0, usize::MAX), segments)?;
     let initial = row;
-    run(&mut row, &initial, fields, &cie, start, lookup_avma, segments)?;
+    run(
+        &mut row,
+        &initial,
+        fields,
+        &cie,
+        (start.wrapping_sub(form.bias), lookup_avma.wrapping_sub(form.bias)),
+        segments,
+    )?;
     Some(Found { row, start_avma: start, is_signal_frame: cie.is_signal_frame })
 }
 
 /// Address of the FDE that may hold `lookup_avma`.
-fn find_fde(hdr: &EhFrameHdr, lookup_avma: usize) -> Option<usize> {
+fn find_fde(tables: &UnwindTables, lookup_avma: usize) -> Option<usize> {
     const TABLE_ENTRY_BYTES: usize = 8;
-    let mut head = hdr.segments.reader(hdr.address)?;
+    let segments = &tables.segments;
+    let header = match tables.source {
+        Source::Header(address) => address,
+        Source::Indexed(_, index) => return index.find(lookup_avma),
+        Source::Registered(begin, end) => {
+            return walk(segments, tables.form(), Reader { position: begin, end }, lookup_avma);
+        }
+    };
+    let mut head = segments.reader(header)?;
     let [version, frame_encoding, count_encoding, table_encoding] = head.bytes()?;
     if version != 1 {
         return None;
     }
-    let frames = head.pointer(frame_encoding, hdr.address, &hdr.segments)?;
+    let frames = head.pointer(frame_encoding, header, segments)?;
     if table_encoding != encoding::DATA_RELATIVE | encoding::SDATA4 || count_encoding == encoding::OMIT {
-        return walk(hdr, frames, lookup_avma);
+        return walk(segments, tables.form(), segments.reader(frames)?, lookup_avma);
     }
-    let count = head.pointer(count_encoding, hdr.address, &hdr.segments)?;
+    let count = head.pointer(count_encoding, header, segments)?;
     let table = head.take(count.checked_mul(TABLE_ENTRY_BYTES)?)?;
     let entry = |index: usize| -> Option<(usize, usize)> {
         let mut entry =
             Reader { position: table.position.wrapping_add(index.wrapping_mul(TABLE_ENTRY_BYTES)), ..table };
-        let first = hdr.address.wrapping_add(entry.i32()? as isize as usize);
-        let fde = hdr.address.wrapping_add(entry.i32()? as isize as usize);
+        let first = header.wrapping_add(entry.i32()? as isize as usize);
+        let fde = header.wrapping_add(entry.i32()? as isize as usize);
         Some((first, fde))
     };
     let (mut low, mut high) = (0, count);
@@ -212,59 +314,82 @@ fn find_fde(hdr: &EhFrameHdr, lookup_avma: usize) -> Option<usize> {
     entry(low.checked_sub(1)?).map(|(_, fde)| fde)
 }
 
-/// The FDE for an address by walking the whole section: for tables without a sorted index, which no linker in use makes.
-fn walk(hdr: &EhFrameHdr, frames: usize, lookup_avma: usize) -> Option<usize> {
-    let mut section = hdr.segments.reader(frames)?;
+/// The FDE for an address by walking a whole section: what a program registers, and tables without a sorted index.
+fn walk(segments: &Segments, form: Form, section: Reader, lookup_avma: usize) -> Option<usize> {
+    let mut found = None;
+    for_each_fde(segments, form, section, &mut |fde, start, bytes| {
+        let is_it = lookup_avma.wrapping_sub(start) < bytes;
+        if is_it {
+            found = Some(fde);
+        }
+        is_it
+    });
+    found
+}
+
+/// Calls `visit` with the address of each FDE of a section, and where its function lies, until it says to stop (`true`), or up to the
+/// section's end or the first entry that makes no sense; where that is.
+pub(crate) fn for_each_fde(
+    segments: &Segments,
+    form: Form,
+    mut section: Reader,
+    visit: &mut dyn FnMut(usize, usize, usize) -> bool,
+) -> usize {
     loop {
         let at = section.position;
-        let length = section.u32()? as usize;
-        if length == 0 || length >= 0xffff_fff0 {
-            return None;
-        }
-        let mut entry = section.take(length)?;
-        if entry.u32()? == 0 {
+        let mut head = section;
+        let Some((mut entry, is_64)) = entry(&mut head).filter(|(entry, _)| !entry.is_at_end()) else {
+            return at;
+        };
+        section = head;
+        if !matches!(form.cie_of(&mut entry, is_64), Some(Some(_))) {
             continue;
         }
-        let Some((cie, mut fields)) = read_fde(&hdr.segments, at) else { continue };
-        let start = fields.pointer(cie.pointer_encoding, hdr.address, &hdr.segments)?;
-        let bytes = fields.pointer(cie.pointer_encoding & 0x0f, 0, &hdr.segments)?;
-        if lookup_avma.wrapping_sub(start) < bytes {
-            return Some(at);
+        let Some((cie, mut fields)) = read_fde(segments, form, at) else { continue };
+        let start = fields.pointer(cie.pointer_encoding, form.data_base, segments);
+        let bytes = fields.pointer(cie.pointer_encoding & 0x0f, 0, segments);
+        let (Some(start), Some(bytes)) = (start, bytes) else { return at };
+        // Functions that the linker has left out begin at 0.
+        let is_there = start != 0 && bytes != 0;
+        if is_there && visit(at, form.bias.wrapping_add(start), bytes) {
+            return at;
         }
     }
+}
+
+/// The contents of the entry at a section's position, which is passed, and whether it is of the 64-bit kind.
+fn entry(section: &mut Reader) -> Option<(Reader, bool)> {
+    let mut length = u64::from(section.u32()?);
+    let is_64 = length == 0xffff_ffff;
+    if is_64 {
+        length = section.u64()?;
+    }
+    Some((section.take(usize::try_from(length).ok()?)?, is_64))
 }
 
 /// The CIE of the FDE at `address`, and a reader at the FDE's address range.
-fn read_fde(segments: &Segments, address: usize) -> Option<(Cie, Reader)> {
-    let mut section = segments.reader(address)?;
-    let mut length = u64::from(section.u32()?);
-    if length == 0xffff_ffff {
-        length = section.u64()?;
-    }
-    let mut fde = section.take(usize::try_from(length).ok()?)?;
-    let cie_field = fde.position;
-    let distance = fde.u32()?;
-    if distance == 0 {
-        return None;
-    }
-    let cie = read_cie(segments, cie_field.checked_sub(distance as usize)?)?;
-    Some((cie, fde))
+fn read_fde(segments: &Segments, form: Form, address: usize) -> Option<(Cie, Reader)> {
+    let (mut fde, is_64) = entry(&mut segments.reader(address)?)?;
+    let cie = form.cie_of(&mut fde, is_64)??;
+    Some((read_cie(segments, form, cie)?, fde))
 }
 
-fn read_cie(segments: &Segments, address: usize) -> Option<Cie> {
-    let mut section = segments.reader(address)?;
-    let mut length = u64::from(section.u32()?);
-    if length == 0xffff_ffff {
-        length = section.u64()?;
-    }
-    let mut fields = section.take(usize::try_from(length).ok()?)?;
-    if fields.u32()? != 0 {
+fn read_cie(segments: &Segments, form: Form, address: usize) -> Option<Cie> {
+    let (mut fields, is_64) = entry(&mut segments.reader(address)?)?;
+    if form.cie_of(&mut fields, is_64)?.is_some() {
         return None;
     }
     let version = fields.u8()?;
     let mut augmentation = fields;
     // Bounded, so that a walk over a section of nonsense stays linear.
     (0..AUGMENTATION_BYTES_MAX).find(|_| fields.u8().is_none_or(|letter| letter == 0))?;
+    if version >= 4 && form.debug_frame != 0 {
+        // The size of addresses, and of segment selectors.
+        let sizes: [u8; 2] = fields.bytes()?;
+        if sizes != [8, 0] {
+            return None;
+        }
+    }
     let code_alignment = fields.uleb()?;
     let data_alignment = fields.sleb()?;
     let return_column = if version == 1 { u64::from(fields.u8()?) } else { fields.uleb()? };
@@ -303,14 +428,13 @@ fn read_cie(segments: &Segments, address: usize) -> Option<Cie> {
     Some(cie)
 }
 
-/// Executes call frame instructions until the location passes `until`.
+/// Executes call frame instructions from the location `start` until it passes `until`.
 fn run<const N: usize>(
     row: &mut Row<N>,
     initial: &Row<N>,
     mut code: Reader,
     cie: &Cie,
-    start: usize,
-    until: usize,
+    (start, until): (usize, usize),
     segments: &Segments,
 ) -> Option<()> {
     let mut location = start;

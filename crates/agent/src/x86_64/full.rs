@@ -2,7 +2,9 @@
 
 use core::arch::naked_asm;
 
-use super::call_frame::{COLUMNS, Cfa, Column, EhFrameHdr, RBP, RETURN_ADDRESS, RSP, Row, find_row};
+use super::call_frame::{
+    COLUMNS, Cfa, Column, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS, UnwindTables, find_row,
+};
 use super::expression::evaluate;
 use super::rule::is_entered_by_return;
 use super::signal_return::{is_signal_return, ucontext};
@@ -105,10 +107,19 @@ impl Registers {
         self.value(RBP)
     }
 
+    /// Whether a table says where the caller is by anything but the stack pointer: it may run on another stack.
+    pub(crate) fn may_change_stacks(&self, tables: Option<&UnwindTables>) -> bool {
+        let found = tables.and_then(|tables| find_row::<STEP_COLUMNS>(tables, self.pc().wrapping_sub(1)));
+        found.is_some_and(|found| match found.row.cfa {
+            Cfa::Register(register, _) => usize::from(register) != RSP,
+            Cfa::Expression(_) => true,
+        })
+    }
+
     /// Unwinds one frame; `hdr`: the unwind tables of the module that holds it, if there are any.
     pub(crate) fn step(
         &mut self,
-        hdr: Option<&EhFrameHdr>,
+        hdr: Option<&UnwindTables>,
         read: &mut dyn FnMut(usize) -> Option<usize>,
     ) -> FullStep {
         let lookup_avma = self.pc().wrapping_sub(1);

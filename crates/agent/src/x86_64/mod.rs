@@ -6,6 +6,7 @@ mod equal_pairs;
 mod equal_words;
 mod exec_lists;
 mod expression;
+pub(crate) mod frame_index;
 pub(crate) mod full;
 mod kept_entry;
 mod ordered_time;
@@ -19,7 +20,8 @@ pub(crate) mod trampolines;
 pub(crate) mod weak_symbols;
 
 pub use byte_reader::SEGMENTS_MAX;
-pub use call_frame::EhFrameHdr;
+pub(crate) use call_frame::Form;
+pub use call_frame::UnwindTables;
 pub(crate) use equal_pairs::{AllEqual, Pair};
 pub(crate) use equal_words::equal_words;
 pub(crate) use kept_entry::{KeptCall, choose_vector_saving, kept_entry};

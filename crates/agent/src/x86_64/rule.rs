@@ -4,7 +4,7 @@ use core::num::NonZeroU64;
 
 use super::byte_reader::Reader;
 use super::call_frame::{
-    Cfa, Column, EhFrameHdr, Expression, Found, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS, find_row,
+    Cfa, Column, Expression, Found, RBP, RETURN_ADDRESS, RSP, Row, STEP_COLUMNS, UnwindTables, find_row,
 };
 use super::signal_return::{is_signal_return, ucontext};
 
@@ -122,6 +122,13 @@ impl Rule {
         self.kind() == SIGNAL
     }
 
+    /// Unwind tables say where the caller is by another register than the stack pointer: it may run on another stack.
+    #[inline(always)]
+    #[must_use]
+    pub fn may_change_stacks(self) -> bool {
+        self.is_one_of(&[BP, BP_BP, DEREF_BP])
+    }
+
     #[inline(always)]
     fn is_one_of(self, kinds: &[u64]) -> bool {
         kinds.iter().fold(0, |mask, kind| mask | 1_u64 << kind) >> self.kind() & 1 != 0
@@ -211,7 +218,7 @@ impl Rule {
 
 /// The rule at an address. Where the module has no unwind information for it, code is taken to keep a frame pointer.
 #[must_use]
-pub fn rule_for(hdr: &EhFrameHdr, lookup_avma: usize) -> Rule {
+pub fn rule_for(hdr: &UnwindTables, lookup_avma: usize) -> Rule {
     match find_row(hdr, lookup_avma) {
         Some(found) => compact(&found),
         None if is_signal_return(hdr, lookup_avma) => {
@@ -225,7 +232,7 @@ pub fn rule_for(hdr: &EhFrameHdr, lookup_avma: usize) -> Rule {
 /// Whether the frame at `lookup_avma`, which no table describes, returns to the first instruction of a function, as a context
 /// of makecontext returns to `__start_context`: then no call stands before the return address, and there is no caller.
 /// (glibc says so itself, by an undefined return address, only in some versions.)
-pub(crate) fn is_entered_by_return(hdr: &EhFrameHdr, lookup_avma: usize) -> bool {
+pub(crate) fn is_entered_by_return(hdr: &UnwindTables, lookup_avma: usize) -> bool {
     let return_avma = lookup_avma.wrapping_add(1);
     find_row::<STEP_COLUMNS>(hdr, return_avma).is_some_and(|found| found.start_avma == return_avma)
 }

@@ -9,13 +9,13 @@
 //!                 r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip
 //! ```
 
-use super::call_frame::EhFrameHdr;
+use super::call_frame::UnwindTables;
 
 /// `mov rax, 15; syscall`: rt_sigreturn.
 const RETURN_CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
 /// Whether the frame that returns to the address after `lookup_avma` is a trampoline without unwind information.
-pub(super) fn is_signal_return(hdr: &EhFrameHdr, lookup_avma: usize) -> bool {
+pub(super) fn is_signal_return(hdr: &UnwindTables, lookup_avma: usize) -> bool {
     hdr.code_at(lookup_avma.wrapping_add(1)) == Some(RETURN_CODE)
 }
 

@@ -41,6 +41,7 @@ victims! {
     changes_user: "changes_user.c",
     cross_thread: "cross_thread.c",
     daemon: "daemon.c",
+    debug_frame_only: "debug_frame_only.c",
     deep_stack: "deep_stack.c",
     descriptors_closed: "descriptors_closed.c",
     emptied_environment: "emptied_environment.c",
@@ -56,6 +57,7 @@ victims! {
     exec_storm: "exec_storm.c",
     exec_lists: "exec_lists.c",
     failing_calls: "failing_calls.c",
+    first_thread_ends: "first_thread_ends.c",
     forbids_time: "forbids_time.c",
     fibers: "fibers.c",
     fork_children: "fork_children.c",
@@ -84,9 +86,11 @@ victims! {
     pipeline: "pipeline.sh",
     plugins_in_turn: "plugins_in_turn.c",
     profiled: "profiled.c",
+    raw_forks: "raw_forks.c",
     realloc_forms: "realloc_forms.c",
     realloc_race: "realloc_race.c",
     recorder_stopped: "recorder_stopped.c",
+    registered_code: "registered_code.c",
     rust_program: "rust_program.rs",
     sandboxed: "sandboxed.c",
     sandboxed_children: "sandboxed_children.c",
@@ -96,6 +100,7 @@ victims! {
     signal_in_hook: "signal_in_hook.c",
     small_stacks: "small_stacks.c",
     spawned: "spawned.c",
+    stack_changes: "stack_changes.c",
     stack_overflow: "stack_overflow.c",
     static_program: "static_program.c",
     strict_seccomp: "strict_seccomp.c",
@@ -105,6 +110,7 @@ victims! {
     threads_thousands: "threads_thousands.c",
     vfork_allocates: "vfork_allocates.c",
     vfork_exec: "vfork_exec.c",
+    very_deep_stack: "very_deep_stack.c",
 }
 
 /// A program whose filter forbids the clock waits for buffers all the same, and loses nothing.

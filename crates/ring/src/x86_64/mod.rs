@@ -48,6 +48,7 @@ pub fn ticks_ordered() -> u64 {
 #[allow(missing_docs, reason = "named as the kernel names them")]
 pub(crate) mod number {
     pub(crate) const READ: usize = 0;
+    pub(crate) const PREAD64: usize = 17;
     pub(crate) const CLOSE: usize = 3;
     pub(crate) const MMAP: usize = 9;
     pub(crate) const MUNMAP: usize = 11;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::x86_64::{EhFrameHdr, SEGMENTS_MAX};
+use crate::x86_64::{SEGMENTS_MAX, UnwindTables};
 
 const PT_LOAD: u32 = 1;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
@@ -51,8 +51,8 @@ impl FileInMemory {
     }
 
     /// The unwind tables as the agent sees them.
-    pub(super) fn hdr(&self) -> EhFrameHdr {
-        EhFrameHdr::new(self.hdr_avma, &self.segments)
+    pub(super) fn hdr(&self) -> UnwindTables {
+        UnwindTables::new(self.hdr_avma, &self.segments)
     }
 
     /// From an address to the end of the segment that holds it.

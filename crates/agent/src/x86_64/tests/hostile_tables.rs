@@ -12,7 +12,7 @@ use crate::x86_64::full::Registers;
 use crate::x86_64::rule_for;
 
 /// Far more than any of the cases takes on a busy machine, far less than one that loops.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Looks an address up in both ways.
 fn look_up(tables: &Tables, lookup_avma: usize) {

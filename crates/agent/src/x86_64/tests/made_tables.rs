@@ -1,6 +1,6 @@
 //! Unwind tables made byte by byte, in memory that ends at an unmapped page: a read behind the end is fatal.
 
-use crate::x86_64::{EhFrameHdr, SEGMENTS_MAX};
+use crate::x86_64::{SEGMENTS_MAX, UnwindTables};
 
 const PAGE_BYTES: usize = 4096;
 
@@ -28,10 +28,10 @@ impl Tables {
     }
 
     /// As the agent sees them, the `.eh_frame_hdr` first.
-    pub(super) fn hdr(&self) -> EhFrameHdr {
+    pub(super) fn hdr(&self) -> UnwindTables {
         let mut segments = [(0, 0); SEGMENTS_MAX];
         segments[0] = (self.start, self.end);
-        EhFrameHdr::new(self.start, &segments)
+        UnwindTables::new(self.start, &segments)
     }
 }
 
