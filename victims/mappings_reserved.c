@@ -2,6 +2,7 @@
 // (Recorded with --mmap by crates/heapr/tests/it/mappings.rs; without it mappings are no allocations.)
 // expect: frame=victim_reserve allocs=0
 // expect: frame=victim_commit allocs=0
+// expect: frame=victim_allocate allocs=1 alloc_bytes=100 outstanding=1
 #include <sys/mman.h>
 
 #include "victim.h"
@@ -22,7 +23,10 @@ VICTIM static char *victim_map(size_t size) {
     return mapping;
 }
 
+VICTIM static void victim_allocate(void) { MUST(malloc(100) != NULL); }
+
 int main(void) {
+    victim_allocate();
     char *first = victim_reserve(0), *second = victim_reserve(MAP_NORESERVE);
     for (int i = 0; i < 4; i++)
         victim_commit(first + i * MIB, MIB);

@@ -94,6 +94,39 @@ fn write_heaps(out: &mut dyn Write, subject: &Subject, report: &Report<'_>, widt
     for heap in &report.by_heap {
         table.row(row(subject.process(heap.process), subject.heap(heap.process, heap.heap), &heap.totals));
     }
+    // Each kind of heap by itself: what is mapped is no part of what malloc has given.
+    let mut kinds: Vec<String> =
+        report.by_heap.iter().map(|row| subject.heap(row.process, row.heap)).collect();
+    kinds.sort();
+    kinds.dedup();
+    let processes: std::collections::BTreeSet<_> = report.by_heap.iter().map(|row| row.process).collect();
+    for kind in kinds.iter().filter(|_| kinds.len() > 1 && processes.len() > 1) {
+        let of_it = report.by_heap.iter().filter(|row| subject.heap(row.process, row.heap) == **kind);
+        let mut sum = heapr_trace::Totals::default();
+        for heapr_trace::Totals {
+            alloc_count,
+            alloc_bytes,
+            realloc_count,
+            outstanding_count,
+            outstanding_bytes,
+            peak_bytes,
+            ..
+        } in of_it.map(|row| row.totals)
+        {
+            sum.alloc_count += alloc_count;
+            sum.alloc_bytes = sum.alloc_bytes.saturating_add(alloc_bytes);
+            sum.realloc_count += realloc_count;
+            sum.outstanding_count += outstanding_count;
+            sum.outstanding_bytes = sum.outstanding_bytes.saturating_add(outstanding_bytes);
+            sum.peak_bytes = sum.peak_bytes.saturating_add(peak_bytes);
+        }
+        let mut cells = row("TOTAL".to_owned(), kind.clone(), &sum);
+        // Peaks of different moments have no sum.
+        if let Some(peak) = cells.last_mut().filter(|_| report.is_own_peak) {
+            peak.clear();
+        }
+        table.row(cells);
+    }
     if report.by_heap.len() != 1 {
         table.row(row("TOTAL".to_owned(), String::new(), &report.totals));
     }

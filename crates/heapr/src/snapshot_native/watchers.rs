@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use heapr_session::{Answer, Request, SessionClient, SessionName, sessions};
+use heapr_session::{Answer, ProcessStatus, Request, SessionClient, SessionName, sessions};
 
 /// A session, and those of the processes asked for that it records.
 #[derive(Debug)]
@@ -18,8 +18,10 @@ pub(super) fn find(pids: &[u32]) -> (Vec<Watcher>, Vec<u32>) {
     let mut watchers = Vec::new();
     for client in all() {
         let Ok(Answer::Status(status)) = client.ask(Request::Status) else { continue };
-        let is_recorded =
-            |pid: &u32| status.processes.iter().any(|process| process.pid == *pid && process.is_alive);
+        let is_recorded = |pid: &u32| {
+            let is_it = |process: &ProcessStatus| process.pid == *pid && process.is_alive;
+            status.processes.iter().any(|process| is_it(process) && process.disabled.is_none())
+        };
         let (known, others) = left.into_iter().partition(is_recorded);
         left = others;
         if !known.is_empty() {

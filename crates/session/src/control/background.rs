@@ -105,6 +105,7 @@ impl BackgroundSession {
             Listener::start(socket, orders.clone()).map_err(|source| Error::Recorder { source })?;
         let child = program.map(|program| start_program(&session, &program)).transpose()?;
         let mut worker = Worker::new(session, receiver, child);
+        worker.await_program();
         let mut remarks = worker.attach_all(pids, with_children)?;
         if let Some(flagged) = flagged {
             remarks.extend(worker.watch_flags(flagged));

@@ -29,6 +29,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// whoever began it has most likely gone without saying so.
 const FORSAKEN_AFTER: Duration = Duration::from_secs(12 * 3600);
 
+/// A program loads the agent before its own libraries, within milliseconds.
+const PROGRAM_LIMIT: Duration = Duration::from_secs(2);
+
 /// Remarks kept.
 const REMARKS_MAX: usize = 20;
 /// Orders taken between two rounds.
@@ -124,6 +127,19 @@ impl Worker {
             }
         }
         Ok(remarks)
+    }
+
+    /// Waits until the program that the session has started is recorded: whoever asks then is told of it. One that has ended, or does
+    /// not load the agent, is waited for no longer.
+    pub(crate) fn await_program(&mut self) {
+        let began = Instant::now();
+        while let Some(child) = &self.child
+            && !self.session.recorder().has_started(child.id())
+            && began.elapsed() < PROGRAM_LIMIT
+        {
+            self.session.step();
+            self.look_at_processes();
+        }
     }
 
     /// Processes below `pid` that are not recorded here.

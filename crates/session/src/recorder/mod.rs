@@ -165,14 +165,22 @@ impl Recorder {
 
     /// Whether a process is recorded now: known, alive, and its agent has not given up.
     pub(crate) fn records(&self, pid: u32) -> bool {
-        self.processes.iter().any(|process| {
-            let slot = self.pool.process_slot(process.slot);
-            let is_disabled = slot.is_some_and(|slot| {
-                slot.generation.load(Relaxed) == process.generation
-                    && slot.state.load(Relaxed) == heapr_wire::PROCESS_DISABLED
-            });
-            process.pid == pid && !process.has_ended && !is_disabled
-        })
+        self.processes.iter().any(|process| process.pid == pid && self.is_recorded(process))
+    }
+
+    /// Whether a process has been known, under the id that who has started it knows it by.
+    pub(crate) fn has_started(&self, child_pid: u32) -> bool {
+        self.processes.iter().any(|process| process.child_pid == child_pid)
+    }
+
+    /// The same of one that is known.
+    fn is_recorded(&self, process: &ProcessState) -> bool {
+        let slot = self.pool.process_slot(process.slot);
+        let is_disabled = slot.is_some_and(|slot| {
+            slot.generation.load(Relaxed) == process.generation
+                && slot.state.load(Relaxed) == heapr_wire::PROCESS_DISABLED
+        });
+        !process.has_ended && !process.is_done && !is_disabled
     }
 
     /// The newest images, those that live first.

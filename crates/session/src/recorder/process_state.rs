@@ -149,11 +149,6 @@ impl ProcessState {
         }
     }
 
-    /// The same while it has not ended.
-    pub(crate) fn lives_in(&self, scope: &SnapshotScope) -> bool {
-        !self.has_ended && !self.is_done && self.is_of(scope)
-    }
-
     /// Takes note of a node block that the scan found. `false`: its number makes no sense, and believing it would take
     /// memory for nodes that nobody wrote. A scan may meet as many new blocks as there are buffers, in any order.
     pub(crate) fn note_block(&mut self, buffer: u32, first_node: u32, pool: &Pool) -> bool {

@@ -47,8 +47,7 @@ impl Recorder {
     /// Asks for a snapshot.
     pub(crate) fn request_snapshot(&mut self, request: SnapshotRequest) -> Result<SnapshotTicket, Error> {
         if let SnapshotScope::Pids(pids) = &request.scope {
-            let is_known = |pid: &u32| self.processes.iter().any(|known| known.pid == *pid && !known.is_done);
-            if let Some(&pid) = pids.iter().find(|pid| !is_known(pid)) {
+            if let Some(&pid) = pids.iter().find(|&&pid| !self.records(pid)) {
                 return Err(Error::NotRecorded { pid });
             }
         }
@@ -105,8 +104,12 @@ impl Recorder {
         for state in self.snapshots.rules.iter_mut().filter(|_| !self.is_final) {
             due.extend(state.at_time(now_ns));
         }
-        // Of processes that have ended there is nothing to compare: an empty snapshot would stand for them as the last.
-        due.retain(|request| self.processes.iter().any(|process| process.lives_in(&request.scope)));
+        // Of processes that have ended, or are not recorded any more, there is nothing new: an empty snapshot would stand for them as the
+        // last.
+        due.retain(|request| {
+            let is_due = |process: &ProcessState| process.is_of(&request.scope) && self.is_recorded(process);
+            self.processes.iter().any(is_due)
+        });
         due.into_iter().for_each(|request| self.queue_by_rule(request));
         if !self.sink.has_snapshot() {
             let Some((ticket, request)) = self.snapshots.waiting.pop_front() else {
@@ -140,7 +143,7 @@ impl Recorder {
 
     /// Asks for the snapshot with which a session that keeps nothing but the live heap ends.
     pub(super) fn request_last_snapshot(&mut self) {
-        let lives = self.processes.iter().any(|process| process.lives_in(&SnapshotScope::Live));
+        let lives = self.processes.iter().any(|process| !process.has_ended && !process.is_done);
         if lives && !self.sink.keeps_events() {
             let request = SnapshotRequest { name: "stop".to_owned(), ..SnapshotRequest::default() };
             self.snapshots.waiting.push_back((None, request));
