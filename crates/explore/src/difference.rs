@@ -6,7 +6,8 @@
 use hashbrown::HashMap;
 
 use heapr_query::engine::FrameId;
-use heapr_query::{CullList, FramePattern, GroupBy, Metrics, Result, SortKey, file_name};
+use heapr_query::{CullList, FramePattern, GroupBy, Metric, Result, file_name};
+use heapr_trace::Amounts;
 
 use crate::explorer::Explorer;
 use crate::flame::{FlameQuery, FrameTree, OUTSIDE};
@@ -46,9 +47,9 @@ pub struct Side<'a> {
 pub struct DifferenceGroup {
     key: u32,
     /// Amounts on the first side.
-    pub before: Metrics,
+    pub before: Amounts,
     /// Amounts on the second side.
-    pub after: Metrics,
+    pub after: Amounts,
 }
 
 /// A node of a [`DifferenceTree`].
@@ -156,10 +157,10 @@ impl FrameUnion {
         &self,
         sides: [Side<'_>; 2],
         by: GroupBy,
-        sort: SortKey,
-    ) -> Result<(Vec<DifferenceGroup>, [Metrics; 2])> {
-        let mut amounts: HashMap<u32, [Metrics; 2]> = HashMap::new();
-        let mut whole = [Metrics::default(); 2];
+        sort: Metric,
+    ) -> Result<(Vec<DifferenceGroup>, [Amounts; 2])> {
+        let mut amounts: HashMap<u32, [Amounts; 2]> = HashMap::new();
+        let mut whole = [Amounts::default(); 2];
         for (number, side) in sides.into_iter().enumerate() {
             let node_of = &self.node_of[number];
             side.explorer.culled(side.selection, side.cull, GroupBy::Stacks)?.for_each(|row, stack| {
@@ -170,9 +171,8 @@ impl FrameUnion {
                     GroupBy::Images if frame != NONE => self.module_of[frame as usize],
                     _ => frame,
                 };
-                let metrics = Metrics::of(row);
-                amounts.entry(key).or_default()[number].add(&metrics);
-                whole[number].add(&metrics);
+                amounts.entry(key).or_default()[number] += &row.amounts;
+                whole[number] += &row.amounts;
             })?;
         }
         let mut groups: Vec<DifferenceGroup> = amounts
@@ -181,7 +181,7 @@ impl FrameUnion {
             .filter(|group| group.before != group.after)
             .collect();
         groups.sort_unstable_by_key(|group| {
-            (std::cmp::Reverse(sort.of(&group.after).abs_diff(sort.of(&group.before))), group.key)
+            (std::cmp::Reverse(sort.difference(&group.before, &group.after).unsigned_abs()), group.key)
         });
         Ok((groups, whole))
     }
@@ -200,7 +200,10 @@ impl FrameUnion {
     /// Never for what [`Explorer::select`] made.
     pub fn flame(&self, sides: [Side<'_>; 2], query: &FlameQuery) -> Result<DifferenceTree> {
         let focus = query.focus.map(|focus| focus.0);
-        let tree = self.tree(query.collapses_recursion, focus.filter(|_| !query.is_bottom_up));
+        let below = query.focus.filter(|_| !query.is_bottom_up);
+        let (parent_of, frame_of) = (|node| self.parents[node as usize], |node| self.frames[node as usize]);
+        let count = self.parents.len() as u32;
+        let tree = FrameTree::of(count, parent_of, frame_of, query.collapses_recursion, below);
         // From the focus up: its innermost occurrence, looked for before culling.
         let nearest = focus.filter(|_| query.is_bottom_up).map(|focus| tree.nearest(focus));
         let uncut = CullList::empty();
@@ -215,18 +218,19 @@ impl FrameUnion {
                     return;
                 }
                 let amount = &mut own[node as usize][number];
-                *amount = amount.saturating_add(query.value.of(&Metrics::of(row)));
+                *amount = amount.saturating_add(query.value.of(&row.amounts));
             })?;
         }
-        if !query.is_bottom_up {
-            return Ok(top_down(&tree, own, query));
-        }
-        let places = (0_u32..)
-            .zip(&own)
-            .filter(|(_, amounts)| **amounts != [0, 0])
-            .map(|(node, &amounts)| Place { node, start: node, amounts });
-        let (found, amounts) = inverted(&tree, places.collect(), query);
-        let nodes = found.nodes.iter().zip(amounts).map(|(node, [before, after])| DifferenceNode {
+        let (found, sides) = if query.is_bottom_up {
+            let places = (0_u32..)
+                .zip(&own)
+                .filter(|(_, amounts)| **amounts != [0, 0])
+                .map(|(node, &amounts)| Place { node, start: node, amounts });
+            inverted(&tree, places.collect(), query)
+        } else {
+            tree.top_down(&own, query)
+        };
+        let nodes = found.nodes.iter().zip(sides).map(|(node, [before, after])| DifferenceNode {
             key: node.key,
             parent: node.parent,
             frame: node.frame.map(|frame| frame.0),
@@ -235,82 +239,4 @@ impl FrameUnion {
         });
         Ok(DifferenceTree { nodes: nodes.collect(), node_count: found.node_count })
     }
-
-    /// The common tree, with or without frames that call themselves; with a focus what lies below its outermost occurrences, put
-    /// together.
-    fn tree(&self, collapses_recursion: bool, focus: Option<u32>) -> FrameTree {
-        if !collapses_recursion && focus.is_none() {
-            let node_of = (0..self.parents.len() as u32).collect();
-            return FrameTree { parents: self.parents.clone(), frames: self.frames.clone(), node_of };
-        }
-        let first_frame = focus.unwrap_or(NONE);
-        let outside = if focus.is_some() { OUTSIDE } else { 0 };
-        let mut tree = FrameTree { parents: vec![0], frames: vec![first_frame], node_of: vec![outside] };
-        let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
-        for node in 1..self.parents.len() {
-            let above = tree.node_of[self.parents[node] as usize];
-            let frame = self.frames[node];
-            let number = if above == OUTSIDE {
-                if frame == first_frame { 0 } else { OUTSIDE }
-            } else if collapses_recursion && tree.frames[above as usize] == frame {
-                above
-            } else {
-                let (parents, frames) = (&mut tree.parents, &mut tree.frames);
-                *numbers.entry((above, frame)).or_insert_with(|| {
-                    parents.push(above);
-                    frames.push(frame);
-                    frames.len() as u32 - 1
-                })
-            };
-            tree.node_of.push(number);
-        }
-        tree
-    }
-}
-
-/// The graph of amounts that end in nodes.
-fn top_down(tree: &FrameTree, mut whole: Vec<[u64; 2]>, query: &FlameQuery) -> DifferenceTree {
-    for node in (1..whole.len()).rev() {
-        let [before, after] = whole[node];
-        let above = &mut whole[tree.parents[node] as usize];
-        *above = [above[0].saturating_add(before), above[1].saturating_add(after)];
-    }
-    let root = query.root.map_or(0, |(node, _)| node);
-    if root as usize >= whole.len() {
-        return DifferenceTree::default();
-    }
-    let width = |node: u32| whole[node as usize][0].max(whole[node as usize][1]);
-    let mut is_inside = vec![false; whole.len()];
-    is_inside[root as usize] = true;
-    let least = ((width(root) as f64 * query.least_share) as u64).max(1);
-    let mut kept = Vec::new();
-    let mut node_count = 1;
-    for node in root + 1..whole.len() as u32 {
-        is_inside[node as usize] = is_inside[tree.parents[node as usize] as usize] && width(node) > 0;
-        if is_inside[node as usize] {
-            node_count += 1;
-            if width(node) >= least {
-                kept.push(node);
-            }
-        }
-    }
-    kept.sort_unstable_by_key(|&node| (std::cmp::Reverse(width(node)), node));
-    // A node is at most as wide as the one above it: what is left is a tree.
-    kept.truncate(query.nodes_max.saturating_sub(1));
-    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    for &node in kept.iter().rev() {
-        children.entry(tree.parents[node as usize]).or_default().push(node);
-    }
-    let mut nodes = Vec::with_capacity(kept.len() + 1);
-    let mut pending = vec![(root, None)];
-    while let Some((node, parent)) = pending.pop() {
-        let at = nodes.len();
-        let frame = tree.frames[node as usize];
-        let [before, after] = whole[node as usize];
-        let frame = (frame != NONE).then_some(frame);
-        nodes.push(DifferenceNode { key: (node, 0), parent, frame, before, after });
-        let below = children.remove(&node).unwrap_or_default();
-        pending.extend(below.into_iter().map(|child| (child, Some(at))));
-    }
-    DifferenceTree { nodes, node_count }
 }

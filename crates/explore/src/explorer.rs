@@ -7,8 +7,8 @@ use heapr_query::engine::{
     SymbolTree, frames_of_group, is_without_events,
 };
 use heapr_query::{
-    Action, CullList, Error, Filter, FramePattern, FrameView, Group, GroupBy, HeapRow, HistogramOf, Moment,
-    Progress, Query, Ranking, Result, SortKey, StackGroups, SymbolSource,
+    Action, CullList, Error, Filter, FramePattern, FrameView, Group, GroupBy, HeapRow, HistogramOf, Metric,
+    Moment, Progress, Query, Ranking, Result, StackGroups, SymbolSource,
 };
 use heapr_trace::{Damage, StackIndex, Summary, Trace};
 
@@ -258,7 +258,7 @@ impl Explorer {
         let by = if found.threads { GroupBy::Threads } else { GroupBy::Stacks };
         let query = Query {
             filter: filter.clone(),
-            actions: vec![Action::Ranking { by, sort: SortKey::default() }],
+            actions: vec![Action::Ranking { by, sort: Metric::default() }],
             histograms: if found.histograms {
                 vec![HistogramOf::Size, HistogramOf::Lifetime]
             } else {
@@ -357,13 +357,7 @@ impl Explorer {
     ///
     /// # Errors
     /// Never for what [`Explorer::select`] made.
-    pub fn rank(
-        &self,
-        selection: &Selection,
-        cull: &CullList,
-        by: GroupBy,
-        sort: SortKey,
-    ) -> Result<Ranking> {
+    pub fn rank(&self, selection: &Selection, cull: &CullList, by: GroupBy, sort: Metric) -> Result<Ranking> {
         self.culled(selection, cull, by)?.ranking(by, sort, usize::MAX)
     }
 

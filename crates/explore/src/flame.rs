@@ -6,55 +6,17 @@
 
 use hashbrown::HashMap;
 
-use heapr_query::engine::SymbolTree;
-use heapr_query::{CullList, GroupBy, Metrics, Result};
+use heapr_query::engine::{SymbolTree, depth_first, greatest};
+use heapr_query::{CullList, GroupBy, Metric, Result};
 
 use crate::explorer::{Explorer, FrameNumber, Node};
 use crate::selection::Selection;
-
-/// What a flame graph is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Value {
-    /// Bytes not freed.
-    OutstandingBytes,
-    /// Allocations not freed.
-    OutstandingCount,
-    /// Bytes.
-    TotalBytes,
-    /// Allocations.
-    TotalCount,
-    /// Bytes live at the peak.
-    PeakBytes,
-    /// Allocations live at the peak.
-    PeakCount,
-    /// Temporary allocations.
-    TemporaryCount,
-    /// Reallocations.
-    ReallocCount,
-}
-
-impl Value {
-    /// The amount.
-    #[must_use]
-    pub fn of(self, metrics: &Metrics) -> u64 {
-        match self {
-            Self::OutstandingBytes => metrics.outstanding_bytes,
-            Self::OutstandingCount => metrics.outstanding_count,
-            Self::TotalBytes => metrics.total_bytes,
-            Self::TotalCount => metrics.total_count,
-            Self::PeakBytes => metrics.peak_bytes,
-            Self::PeakCount => metrics.peak_count,
-            Self::TemporaryCount => metrics.temporary_count,
-            Self::ReallocCount => metrics.realloc_count,
-        }
-    }
-}
 
 /// What of a flame graph is wanted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlameQuery {
     /// Of what.
-    pub value: Value,
+    pub value: Metric,
     /// From the allocating frame to its callers, in place of from the program's start down.
     pub is_bottom_up: bool,
     /// A frame that calls itself directly is one.
@@ -109,11 +71,21 @@ pub(crate) const OUTSIDE: u32 = u32::MAX;
 impl FrameTree {
     /// The symbol tree as it is, with recursion collapsed, or below a frame.
     pub(crate) fn new(tree: &SymbolTree, collapses_recursion: bool, focus: Option<FrameNumber>) -> Self {
-        let count = tree.len() as u32;
         let frame_of = |node: Node| tree.frame(node).map_or(OUTSIDE, |frame| frame.0);
+        Self::of(tree.len() as u32, |node| tree.parent(node), frame_of, collapses_recursion, focus)
+    }
+
+    /// The same of any tree of so many nodes.
+    pub(crate) fn of(
+        count: u32,
+        parent_of: impl Fn(u32) -> u32,
+        frame_of: impl Fn(u32) -> u32,
+        collapses_recursion: bool,
+        focus: Option<FrameNumber>,
+    ) -> Self {
         if !collapses_recursion && focus.is_none() {
             return Self {
-                parents: (0..count).map(|node| if node == 0 { 0 } else { tree.parent(node) }).collect(),
+                parents: (0..count).map(|node| if node == 0 { 0 } else { parent_of(node) }).collect(),
                 frames: (0..count).map(frame_of).collect(),
                 node_of: (0..count).collect(),
             };
@@ -124,7 +96,7 @@ impl FrameTree {
         made.node_of.push(if focus.is_some() { OUTSIDE } else { 0 });
         let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
         for node in 1..count {
-            let (frame, above) = (frame_of(node), made.node_of[tree.parent(node) as usize]);
+            let (frame, above) = (frame_of(node), made.node_of[parent_of(node) as usize]);
             let number = if above == OUTSIDE {
                 if frame == first_frame { 0 } else { OUTSIDE }
             } else if collapses_recursion && made.frames[above as usize] == frame {
@@ -153,78 +125,79 @@ impl Explorer {
             return self.inverted_flame(selection, cull, query);
         }
         let tree = FrameTree::new(self.tree(), query.collapses_recursion, query.focus);
-        let mut own = vec![0_u64; tree.parents.len()];
+        let mut own = vec![[0_u64; 2]; tree.parents.len()];
         self.culled(selection, cull, GroupBy::Stacks)?.for_each(|row, stack| {
             let node = tree.node_of[stack as usize];
             if node != OUTSIDE {
-                let amount = &mut own[node as usize];
-                *amount = amount.saturating_add(query.value.of(&Metrics::of(row)));
+                let [amount, _] = &mut own[node as usize];
+                *amount = amount.saturating_add(query.value.of(&row.amounts));
             }
         })?;
-        Ok(tree.flame(&own, query))
+        Ok(tree.top_down(&own, query).0)
     }
 }
 
 impl FrameTree {
-    /// The graph of amounts that end in nodes.
-    pub(crate) fn flame(&self, own: &[u64], query: &FlameQuery) -> FlameTree {
+    /// The graph of amounts that end in nodes, and by node the amounts of both sides: a node is as wide as the greater of them.
+    pub(crate) fn top_down(&self, own: &[Sides], query: &FlameQuery) -> (FlameTree, Vec<Sides>) {
         let mut whole = own.to_vec();
         for node in (1..whole.len()).rev() {
-            let above = self.parents[node] as usize;
-            whole[above] = whole[above].saturating_add(whole[node]);
+            let sides = whole[node];
+            add(&mut whole[self.parents[node] as usize], sides);
         }
-        let root = query.root.map_or(0, |(node, _)| node as usize);
-        if root >= whole.len() {
-            return FlameTree::default();
+        let root = query.root.map_or(0, |(node, _)| node);
+        if root as usize >= whole.len() {
+            return (FlameTree::default(), Vec::new());
         }
+        let width = |node: u32| wider(whole[node as usize]);
         // Only what lies below the root.
         let mut is_inside = vec![false; whole.len()];
-        is_inside[root] = true;
-        let least = ((whole[root] as f64 * query.least_share) as u64).max(1);
+        is_inside[root as usize] = true;
+        let least = ((width(root) as f64 * query.least_share) as u64).max(1);
         let mut kept: Vec<u32> = Vec::new();
         let mut node_count = 1;
-        for node in root + 1..whole.len() {
-            is_inside[node] = is_inside[self.parents[node] as usize] && whole[node] > 0;
-            if is_inside[node] {
+        for node in root + 1..whole.len() as u32 {
+            is_inside[node as usize] = is_inside[self.parents[node as usize] as usize] && width(node) > 0;
+            if is_inside[node as usize] {
                 node_count += 1;
-                if whole[node] >= least {
-                    kept.push(node as u32);
+                if width(node) >= least {
+                    kept.push(node);
                 }
             }
         }
-        // The greatest; of equal ones the lower number, which is the one above.
-        let most = query.nodes_max.saturating_sub(1);
-        let order = |&node: &u32| (std::cmp::Reverse(whole[node as usize]), node);
-        if kept.len() > most {
-            kept.select_nth_unstable_by_key(most, order);
-            kept.truncate(most);
-        }
-        kept.sort_unstable_by_key(order);
-        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-        for &node in kept.iter().rev() {
-            children.entry(self.parents[node as usize]).or_default().push(node);
-        }
-        let mut nodes: Vec<FlameNode> = Vec::with_capacity(kept.len() + 1);
-        let mut pending: Vec<(u32, Option<usize>)> = vec![(root as u32, None)];
-        while let Some((node, parent)) = pending.pop() {
-            let at = nodes.len();
-            let (value, self_value) = (whole[node as usize], own[node as usize]);
-            if let Some(parent) = parent {
+        let order = greatest(kept, query.nodes_max.saturating_sub(1), width);
+        let placed = depth_first(root, &order, |node| self.parents[node as usize]);
+        let mut nodes: Vec<FlameNode> = Vec::with_capacity(placed.len());
+        for place in &placed {
+            let (value, self_value) = (width(place.node), wider(own[place.node as usize]));
+            if let Some(parent) = place.parent {
                 let above: &mut FlameNode = &mut nodes[parent];
                 above.left_out = above.left_out.saturating_sub(value);
             }
-            let frame = self.frames[node as usize];
+            let frame = self.frames[place.node as usize];
             nodes.push(FlameNode {
-                key: (node, 0),
-                parent,
+                key: (place.node, 0),
+                parent: place.parent,
                 frame: (frame != OUTSIDE).then_some(FrameNumber(frame)),
                 value,
                 self_value,
                 left_out: value.saturating_sub(self_value),
             });
-            let below = children.remove(&node).unwrap_or_default();
-            pending.extend(below.into_iter().map(|child| (child, Some(at))));
         }
-        FlameTree { nodes, node_count }
+        let sides = placed.iter().map(|place| whole[place.node as usize]).collect();
+        (FlameTree { nodes, node_count }, sides)
     }
+}
+
+/// An amount of the selection and nothing; of the two sides of a comparison.
+pub(crate) type Sides = [u64; 2];
+
+/// Adds the amounts of both sides.
+pub(crate) fn add(sum: &mut Sides, more: Sides) {
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(more));
+}
+
+/// The greater side.
+pub(crate) fn wider([one, other]: Sides) -> u64 {
+    one.max(other)
 }

@@ -6,10 +6,11 @@
 
 use std::collections::BinaryHeap;
 
-use heapr_query::{CullList, GroupBy, Metrics, Result};
+use heapr_query::engine::depth_first;
+use heapr_query::{CullList, GroupBy, Result};
 
 use crate::explorer::{Explorer, FrameNumber};
-use crate::flame::{FlameNode, FlameQuery, FlameTree, FrameTree, OUTSIDE};
+use crate::flame::{FlameNode, FlameQuery, FlameTree, FrameTree, OUTSIDE, Sides, add, wider};
 use crate::selection::Selection;
 
 /// A place in the frame tree: the next frame of some stacks that are alike up to there.
@@ -18,11 +19,8 @@ pub(crate) struct Place {
     pub(crate) node: u32,
     /// Where one of the stacks begins: with the number of frames it names the node of the graph.
     pub(crate) start: u32,
-    pub(crate) amounts: Amounts,
+    pub(crate) amounts: Sides,
 }
-
-/// Of the selection; of two sides of a comparison.
-pub(crate) type Amounts = [u64; 2];
 
 pub(crate) type Places = Vec<Place>;
 
@@ -50,7 +48,7 @@ impl Explorer {
         self.culled(selection, list, GroupBy::Stacks)?.for_each(|row, stack| {
             let node = tree.node_of[stack as usize];
             let node = nearest.as_ref().map_or(node, |nearest| nearest[node as usize]);
-            let amount = query.value.of(&Metrics::of(row));
+            let amount = query.value.of(&row.amounts);
             if node != OUTSIDE && amount > 0 {
                 places.push(Place { node, start: node, amounts: [amount, 0] });
             }
@@ -73,11 +71,7 @@ impl FrameTree {
 
 /// The graph, and by node the amounts of both sides: a node is as wide as the greater of them. With a focus all places have its
 /// frame.
-pub(crate) fn inverted(
-    tree: &FrameTree,
-    mut places: Places,
-    query: &FlameQuery,
-) -> (FlameTree, Vec<Amounts>) {
+pub(crate) fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery) -> (FlameTree, Vec<Sides>) {
     let mut depth = 0;
     let mut frame = None;
     if let Some(focus) = query.focus {
@@ -139,20 +133,19 @@ pub(crate) fn inverted(
             sides.push(both(alike));
         }
     }
-    in_order(nodes, &sides, node_count)
+    in_order(&nodes, &sides, node_count)
 }
 
 /// The amounts of both sides.
-fn both(places: &[Place]) -> Amounts {
-    places.iter().fold([0, 0], |[one, other], place| {
-        [one.saturating_add(place.amounts[0]), other.saturating_add(place.amounts[1])]
-    })
+fn both(places: &[Place]) -> Sides {
+    let mut sides = [0, 0];
+    places.iter().for_each(|place| add(&mut sides, place.amounts));
+    sides
 }
 
 /// How wide they are together.
 fn sum(places: &[Place]) -> u64 {
-    let [one, other] = both(places);
-    one.max(other)
+    wider(both(places))
 }
 
 /// From each place to its caller; places that meet become one.
@@ -171,23 +164,14 @@ fn step_up(tree: &FrameTree, places: &mut Places) {
 }
 
 /// The nodes so that each is followed by what is below it, the greatest first.
-fn in_order(found: Vec<FlameNode>, sides: &[Amounts], node_count: usize) -> (FlameTree, Vec<Amounts>) {
-    let mut children: Vec<Vec<usize>> = vec![Vec::new(); found.len()];
-    for (number, node) in found.iter().enumerate() {
-        if let Some(parent) = node.parent {
-            children[parent].push(number);
-        }
-    }
-    let mut nodes = Vec::with_capacity(found.len());
-    let mut sides_in_order = Vec::with_capacity(found.len());
-    let mut pending = vec![(0, None)];
-    while let Some((number, parent)) = pending.pop() {
-        let at = nodes.len();
-        nodes.push(FlameNode { parent, ..found[number] });
-        sides_in_order.push(sides[number]);
-        let below = &mut children[number];
-        below.sort_by_key(|&child| (found[child].value, std::cmp::Reverse(found[child].frame)));
-        pending.extend(below.iter().map(|&child| (child, Some(at))));
-    }
-    (FlameTree { nodes, node_count }, sides_in_order)
+fn in_order(found: &[FlameNode], sides: &[Sides], node_count: usize) -> (FlameTree, Vec<Sides>) {
+    let mut order: Vec<u32> = (1..found.len() as u32).collect();
+    order.sort_by_key(|&number| {
+        (std::cmp::Reverse(found[number as usize].value), found[number as usize].frame)
+    });
+    let parent_of = |number: u32| found[number as usize].parent.map_or(0, |parent| parent as u32);
+    let placed = depth_first(0, &order, parent_of);
+    let nodes =
+        placed.iter().map(|place| FlameNode { parent: place.parent, ..found[place.node as usize] }).collect();
+    (FlameTree { nodes, node_count }, placed.iter().map(|place| sides[place.node as usize]).collect())
 }

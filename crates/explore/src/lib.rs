@@ -49,7 +49,7 @@ pub use course::{Course, CourseBy, CourseOf, CourseQuery, Series, SeriesKey};
 pub use difference::{DifferenceGroup, DifferenceNode, DifferenceTree, FrameUnion, Side};
 pub use event_table::{EventTable, TableLimit};
 pub use explorer::{Explorer, Found, FrameNumber};
-pub use flame::{FlameNode, FlameQuery, FlameTree, Value};
+pub use flame::{FlameNode, FlameQuery, FlameTree};
 pub use leaks::Age;
 pub use neighbours::Neighbours;
 pub use selection::Selection;

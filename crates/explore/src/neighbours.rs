@@ -2,7 +2,8 @@
 
 use hashbrown::HashMap;
 
-use heapr_query::{CullList, GroupBy, Metrics, Result, SortKey};
+use heapr_query::{CullList, GroupBy, Metric, Result};
+use heapr_trace::Amounts;
 
 use crate::explorer::{Explorer, FrameNumber};
 use crate::selection::Selection;
@@ -11,13 +12,13 @@ use crate::selection::Selection;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Neighbours {
     /// Stacks that hold the frame.
-    pub inclusive: Metrics,
+    pub inclusive: Amounts,
     /// Stacks whose innermost frame it is.
-    pub own: Metrics,
+    pub own: Amounts,
     /// The frames that call it.
-    pub callers: Vec<(FrameNumber, Metrics)>,
+    pub callers: Vec<(FrameNumber, Amounts)>,
     /// The frames that it calls.
-    pub callees: Vec<(FrameNumber, Metrics)>,
+    pub callees: Vec<(FrameNumber, Amounts)>,
 }
 
 impl Explorer {
@@ -30,7 +31,7 @@ impl Explorer {
         selection: &Selection,
         cull: &CullList,
         frame: FrameNumber,
-        sort: SortKey,
+        sort: Metric,
     ) -> Result<Neighbours> {
         let found = self.neighbours_in(selection, cull, frame, sort)?;
         if found.inclusive.total_count == 0 {
@@ -44,7 +45,7 @@ impl Explorer {
         selection: &Selection,
         cull: &CullList,
         frame: FrameNumber,
-        sort: SortKey,
+        sort: Metric,
     ) -> Result<Neighbours> {
         let tree = self.tree();
         let mut is_set = vec![false; tree.frames.len()];
@@ -59,15 +60,15 @@ impl Explorer {
             if !has[stack as usize] {
                 return;
             }
-            let metrics = Metrics::of(row);
-            found.inclusive.add(&metrics);
+            let amounts = &row.amounts;
+            found.inclusive += amounts;
             above.clear();
             below.clear();
             let mut inner: Option<u32> = None;
             for outer in tree.frames_of(stack).map(|frame| frame.0) {
                 if outer == frame.0 {
                     match inner {
-                        None => found.own.add(&metrics),
+                        None => found.own += amounts,
                         Some(inner) => below.push(inner),
                     }
                 }
@@ -76,18 +77,18 @@ impl Explorer {
                 }
                 inner = Some(outer);
             }
-            for (list, amounts) in [(&mut above, &mut callers), (&mut below, &mut callees)] {
+            for (list, sums) in [(&mut above, &mut callers), (&mut below, &mut callees)] {
                 list.sort_unstable();
                 list.dedup();
                 for &other in list.iter() {
-                    amounts.entry(other).or_insert_with(Metrics::default).add(&metrics);
+                    *sums.entry(other).or_insert_with(Amounts::default) += amounts;
                 }
             }
         })?;
-        let sorted = |amounts: HashMap<u32, Metrics>| {
-            let mut list: Vec<(FrameNumber, Metrics)> =
-                amounts.into_iter().map(|(frame, metrics)| (FrameNumber(frame), metrics)).collect();
-            list.sort_by_key(|&(frame, metrics)| (std::cmp::Reverse(sort.of(&metrics)), frame));
+        let sorted = |amounts: HashMap<u32, Amounts>| {
+            let mut list: Vec<(FrameNumber, Amounts)> =
+                amounts.into_iter().map(|(frame, amounts)| (FrameNumber(frame), amounts)).collect();
+            list.sort_by_key(|&(frame, amounts)| (std::cmp::Reverse(sort.of(&amounts)), frame));
             list
         };
         found.callers = sorted(callers);

@@ -1,7 +1,7 @@
 //! Which rows the sites of a table belong to: found once, so that a selection is an addition by number.
 
 use heapr_query::engine::{RowKey, RowTable, Rows};
-use heapr_trace::StackTotals;
+use heapr_trace::{Amounts, StackTotals};
 
 use crate::event_table::EventTable;
 use crate::site_sums::FoundSums;
@@ -54,23 +54,16 @@ impl RowPlan {
         let mut totals = self.rows.totals.clone();
         for (number, sums) in sums.each() {
             let site = &table.sites[number];
-            let totals = &mut totals[self.row_of[number] as usize];
-            totals.total_count += sums.total_count;
-            totals.total_bytes = totals.total_bytes.saturating_add(sums.total_bytes);
-            totals.realloc_count += if site.is_realloc { sums.total_count } else { 0 };
-            totals.temporary_count += sums.temporary_count;
-            totals.outstanding_count += sums.outstanding_count;
-            totals.outstanding_bytes = totals.outstanding_bytes.saturating_add(sums.outstanding_bytes);
-            totals.peak_count += sums.peak_count;
-            totals.peak_bytes = totals.peak_bytes.saturating_add(sums.peak_bytes);
+            let realloc_count = if site.is_realloc { sums.total_count } else { 0 };
+            totals[self.row_of[number] as usize].amounts += &Amounts { realloc_count, ..**sums };
         }
         let threads = totals
             .iter()
             .zip(&self.rows.threads)
-            .filter(|(totals, _)| totals.total_count > 0)
+            .filter(|(totals, _)| totals.amounts.total_count > 0)
             .map(|(_, &thread)| thread)
             .collect();
-        totals.retain(|totals| totals.total_count > 0);
+        totals.retain(|totals| totals.amounts.total_count > 0);
         // Of a short range there are few, and several selections are kept.
         totals.shrink_to_fit();
         Rows { totals, threads }

@@ -252,7 +252,7 @@ impl Scan<'_> {
         let mut parts = parts.into_iter();
         let Some((mut all, mut bits)) = parts.next() else { return Ok(()) };
         for (sums, more) in parts {
-            all.iter_mut().zip(&sums).for_each(|(sum, more)| sum.add(more));
+            all.iter_mut().zip(&sums).for_each(|(sum, more)| **sum += more);
             bits.merge(&more);
         }
         scanned.sums = all;

@@ -91,16 +91,7 @@ fn merged(rows: &Rows) -> Rows {
         let key = |row: &heapr_trace::StackTotals| (row.stack, row.process, row.heap);
         match merged.last_mut().filter(|last| key(last) == key(row)) {
             None => merged.push(*row),
-            Some(last) => {
-                last.total_count += row.total_count;
-                last.total_bytes = last.total_bytes.saturating_add(row.total_bytes);
-                last.realloc_count += row.realloc_count;
-                last.temporary_count += row.temporary_count;
-                last.outstanding_count += row.outstanding_count;
-                last.outstanding_bytes = last.outstanding_bytes.saturating_add(row.outstanding_bytes);
-                last.peak_count += row.peak_count;
-                last.peak_bytes = last.peak_bytes.saturating_add(row.peak_bytes);
-            }
+            Some(last) => last.amounts += &row.amounts,
         }
     }
     Rows { totals: merged, threads: Vec::new() }

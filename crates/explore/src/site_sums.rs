@@ -12,6 +12,7 @@
 use std::ops::Range;
 
 use heapr_query::{Error, Result};
+use heapr_trace::Amounts;
 
 use crate::event_table::EventTable;
 use crate::spread::Spread;
@@ -19,14 +20,20 @@ use crate::spread::Spread;
 /// Amounts of a site: in one line of the cache, as a scan goes from site to site in no order.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
-pub(crate) struct SiteSums {
-    pub(crate) total_count: u64,
-    pub(crate) total_bytes: u64,
-    pub(crate) temporary_count: u64,
-    pub(crate) outstanding_count: u64,
-    pub(crate) outstanding_bytes: u64,
-    pub(crate) peak_count: u64,
-    pub(crate) peak_bytes: u64,
+pub(crate) struct SiteSums(Amounts);
+
+impl std::ops::Deref for SiteSums {
+    type Target = Amounts;
+
+    fn deref(&self) -> &Amounts {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for SiteSums {
+    fn deref_mut(&mut self) -> &mut Amounts {
+        &mut self.0
+    }
 }
 
 /// The sums of the sites of which something was found, in their order.
@@ -53,18 +60,6 @@ impl FoundSums {
     /// Numbers of the sites, and their sums.
     pub(crate) fn each(&self) -> impl Iterator<Item = (usize, &SiteSums)> {
         self.sites.iter().map(|&site| site as usize).zip(&self.sums)
-    }
-}
-
-impl SiteSums {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.total_count += other.total_count;
-        self.total_bytes = self.total_bytes.saturating_add(other.total_bytes);
-        self.temporary_count += other.temporary_count;
-        self.outstanding_count += other.outstanding_count;
-        self.outstanding_bytes = self.outstanding_bytes.saturating_add(other.outstanding_bytes);
-        self.peak_count += other.peak_count;
-        self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is counted of one stack.
 
-use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex, StackTotals};
+use heapr_trace::{Amounts, Block, HeapId, ProcessIndex, StackIndex, StackTotals};
 
 /// Blocks made and blocks freed, and how many of them were live at the last peak. What is live is the difference of the two: an
 /// event changes one of them only. One cache line.
@@ -86,14 +86,16 @@ impl StackState {
             stack,
             process: self.process,
             heap,
-            total_count: self.total_count,
-            total_bytes: self.total_bytes,
-            realloc_count: u64::from(self.realloc_count),
-            temporary_count: u64::from(self.temporary_count),
-            outstanding_count: u64::from(self.live_count()),
-            outstanding_bytes: self.live_bytes(),
-            peak_count: u64::from(self.peak_count),
-            peak_bytes: self.peak_bytes,
+            amounts: Amounts {
+                total_count: self.total_count,
+                total_bytes: self.total_bytes,
+                realloc_count: u64::from(self.realloc_count),
+                temporary_count: u64::from(self.temporary_count),
+                outstanding_count: u64::from(self.live_count()),
+                outstanding_bytes: self.live_bytes(),
+                peak_count: u64::from(self.peak_count),
+                peak_bytes: self.peak_bytes,
+            },
         }
     }
 }

@@ -128,7 +128,7 @@ proptest! {
         let mut at_peak: HashMap<u32, u64> = HashMap::new();
         for entry in &summary.by_stack {
             // A stack's number belongs to one process in a real file; here both use the same ones.
-            *at_peak.entry(entry.stack.0).or_default() += entry.peak_bytes;
+            *at_peak.entry(entry.stack.0).or_default() += entry.amounts.peak_bytes;
         }
         at_peak.retain(|_, bytes| *bytes > 0);
         prop_assert_eq!(at_peak, model.at_peak);

@@ -3,10 +3,10 @@
 //! Two passes: the first adds up only the amount that is sorted by (eight bytes per group), the second all amounts of
 //! the groups that made it into the top. So memory is eight bytes per stack, however many there are.
 
-use heapr_trace::StackIndex;
+use heapr_trace::{Amounts, StackIndex};
 
 use crate::error::Result;
-use crate::metrics::{Metrics, SortKey};
+use crate::metrics::Metric;
 use crate::row_table::RowSource;
 
 /// A group of rows that are shown as one.
@@ -14,7 +14,7 @@ use crate::row_table::RowSource;
 pub(crate) struct RankedGroup {
     /// As the caller numbered them.
     pub(crate) group: u32,
-    pub(crate) metrics: Metrics,
+    pub(crate) amounts: Amounts,
     /// The row's stack that adds most to the sort amount (the first of several): stands for the group where rows
     /// differ, as in source lines.
     pub(crate) representative: StackIndex,
@@ -27,7 +27,7 @@ pub(crate) struct Ranking {
     /// Groups in all.
     pub(crate) group_count: usize,
     /// Amounts of the groups that are not among `groups`.
-    pub(crate) rest: Metrics,
+    pub(crate) rest: Amounts,
 }
 
 /// No group: the row is left out.
@@ -39,7 +39,7 @@ pub(crate) fn rank(
     rows: &RowSource<'_>,
     group_of: &[u32],
     group_count: usize,
-    sort: SortKey,
+    sort: Metric,
     top: usize,
 ) -> Result<Ranking> {
     let mut amounts: Vec<u64> = vec![0; group_count];
@@ -48,7 +48,7 @@ pub(crate) fn rank(
         if let Some(&group) = groups_of_rows.next()
             && let Some(amount) = amounts.get_mut(group as usize)
         {
-            *amount = amount.saturating_add(sort.of(&Metrics::of(row)));
+            *amount = amount.saturating_add(sort.of(&row.amounts));
         }
     })?;
     let mut order: Vec<u32> = (0..group_count as u32).collect();
@@ -71,22 +71,22 @@ pub(crate) fn rank(
     }
     let mut groups: Vec<RankedGroup> = order
         .iter()
-        .map(|&group| RankedGroup { group, metrics: Metrics::default(), representative: StackIndex::EMPTY })
+        .map(|&group| RankedGroup { group, amounts: Amounts::default(), representative: StackIndex::EMPTY })
         .collect();
     let mut best: Vec<Option<u64>> = vec![None; groups.len()];
-    let mut rest = Metrics::default();
+    let mut rest = Amounts::default();
     let mut groups_of_rows = group_of.iter();
     rows.for_each(|row| {
         let Some(&group) = groups_of_rows.next().filter(|&&group| group != NO_GROUP) else { return };
-        let metrics = Metrics::of(row);
+        let amounts = row.amounts;
         let at = place[group as usize];
         if at == NO_GROUP {
-            rest.add(&metrics);
+            rest += &amounts;
             return;
         }
         let at = at as usize;
-        groups[at].metrics.add(&metrics);
-        let amount = sort.of(&metrics);
+        groups[at].amounts += &amounts;
+        let amount = sort.of(&amounts);
         if best[at].is_none_or(|best| amount > best) {
             best[at] = Some(amount);
             groups[at].representative = row.stack;
@@ -94,16 +94,16 @@ pub(crate) fn rank(
     })?;
     // No two keys are equal: the number is part of them.
     groups.sort_unstable_by_key(|ranked| {
-        let metrics = &ranked.metrics;
+        let amounts = &ranked.amounts;
         std::cmp::Reverse((
-            sort.of(metrics),
-            metrics.outstanding_bytes,
-            metrics.total_bytes,
+            sort.of(amounts),
+            amounts.outstanding_bytes,
+            amounts.total_bytes,
             std::cmp::Reverse(ranked.group),
         ))
     });
     for left_out in groups.drain(kept..) {
-        rest.add(&left_out.metrics);
+        rest += &left_out.amounts;
     }
     Ok(Ranking { groups, group_count, rest })
 }
@@ -151,12 +151,15 @@ mod tests {
             |(group, count, bytes, reallocs, outstanding)| {
                 let totals = StackTotals {
                     stack: StackIndex(group * 10 + count as u32),
-                    total_count: count,
-                    total_bytes: bytes,
-                    realloc_count: reallocs,
-                    outstanding_count: count / 2,
-                    outstanding_bytes: outstanding,
-                    peak_bytes: bytes / 2,
+                    amounts: Amounts {
+                        total_count: count,
+                        total_bytes: bytes,
+                        realloc_count: reallocs,
+                        outstanding_count: count / 2,
+                        outstanding_bytes: outstanding,
+                        peak_bytes: bytes / 2,
+                        ..Amounts::default()
+                    },
                     ..StackTotals::default()
                 };
                 (totals, if group == 11 { NO_GROUP } else { group })
@@ -168,31 +171,29 @@ mod tests {
         #[test]
         fn equals_the_naive_sums_sorted(
             rows in prop::collection::vec(row(), 0..60),
-            key in 0..SortKey::ALL.len(),
+            sort in prop::sample::select(Metric::all().collect::<Vec<_>>()),
             top in 0..14_usize,
         ) {
-            let (name, sort) = SortKey::ALL[key];
-            prop_assert_eq!(SortKey::parse(name), Some(sort));
             let (totals, groups): (Vec<StackTotals>, Vec<u32>) = rows.iter().copied().unzip();
             let rows_in_memory = RowSource::Memory(Rows { totals, threads: Vec::new() });
             let ranking = rank(&rows_in_memory, &groups, 11, sort, top).unwrap();
 
-            let mut naive: BTreeMap<u32, Metrics> = (0..11).map(|group| (group, Metrics::default())).collect();
+            let mut naive: BTreeMap<u32, Amounts> = (0..11).map(|group| (group, Amounts::default())).collect();
             for (totals, group) in &rows {
-                if let Some(metrics) = naive.get_mut(group) {
-                    metrics.add(&Metrics::of(totals));
+                if let Some(amounts) = naive.get_mut(group) {
+                    *amounts += &totals.amounts;
                 }
             }
-            let mut naive: Vec<(u32, Metrics)> = naive.into_iter().collect();
+            let mut naive: Vec<(u32, Amounts)> = naive.into_iter().collect();
             naive.sort_by(|(a, first), (b, second)| {
-                let key = |metrics: &Metrics| (sort.of(metrics), metrics.outstanding_bytes, metrics.total_bytes);
+                let key = |amounts: &Amounts| (sort.of(amounts), amounts.outstanding_bytes, amounts.total_bytes);
                 key(second).cmp(&key(first)).then(a.cmp(b))
             });
-            let shown: Vec<(u32, Metrics)> = ranking.groups.iter().map(|group| (group.group, group.metrics)).collect();
+            let shown: Vec<(u32, Amounts)> = ranking.groups.iter().map(|group| (group.group, group.amounts)).collect();
             // The cut is by the sort amount alone before ties are broken, which keeps all ties.
             prop_assert_eq!(&shown[..], &naive[..top.min(11)]);
-            let mut rest = Metrics::default();
-            naive[top.min(11)..].iter().for_each(|(_, metrics)| rest.add(metrics));
+            let mut rest = Amounts::default();
+            naive[top.min(11)..].iter().for_each(|(_, amounts)| rest += amounts);
             prop_assert_eq!(ranking.rest, rest);
             prop_assert_eq!(ranking.group_count, 11);
         }

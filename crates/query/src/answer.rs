@@ -9,7 +9,7 @@ use crate::culling::Culling;
 use crate::error::{Error, Result};
 use crate::frame_pattern::FramePattern;
 use crate::frames::FrameId;
-use crate::metrics::{Metrics, SortKey};
+use crate::metrics::Metric;
 use crate::query::{Action, GroupBy};
 use crate::report::{Answer, Group, GroupKey, Ranking};
 use crate::row_table::RowSource;
@@ -75,7 +75,7 @@ impl<'a, 't> Culled<'a, 't> {
     }
 
     /// Ranks the rows in groups.
-    pub fn ranking(&self, by: GroupBy, sort: SortKey, top: usize) -> Result<Ranking> {
+    pub fn ranking(&self, by: GroupBy, sort: Metric, top: usize) -> Result<Ranking> {
         let (group_of, keys) = match by {
             GroupBy::Stacks => {
                 let mut numbering = Numbering::new(self.tree.len());
@@ -92,7 +92,7 @@ impl<'a, 't> Culled<'a, 't> {
             .groups
             .iter()
             .map(|ranked| Group {
-                metrics: ranked.metrics,
+                amounts: ranked.amounts,
                 key: keys[ranked.group as usize],
                 representative: ranked.representative,
             })
@@ -159,19 +159,19 @@ impl<'a, 't> Culled<'a, 't> {
         (groups.collect(), keys)
     }
 
-    fn top_down(&self, sort: SortKey, top: usize) -> Result<CallTree> {
+    fn top_down(&self, sort: Metric, top: usize) -> Result<CallTree> {
         let mut builder = CallTreeBuilder::default();
         let mut path = Vec::new();
         self.for_each(|row, stack| {
             path.clear();
             path.extend(self.tree.frames_of(stack));
             path.reverse();
-            builder.add(&path, row.stack, &Metrics::of(row));
+            builder.add(&path, row.stack, &row.amounts);
         })?;
         Ok(builder.finish(sort, top))
     }
 
-    fn callers(&self, of: &FramePattern, sort: SortKey, top: usize) -> Result<CallTree> {
+    fn callers(&self, of: &FramePattern, sort: Metric, top: usize) -> Result<CallTree> {
         let is_callee = self.tree.matching_frames(std::slice::from_ref(of));
         let mut builder = CallTreeBuilder::default();
         let mut path = Vec::new();
@@ -183,7 +183,7 @@ impl<'a, 't> Culled<'a, 't> {
             path.extend(frames.skip_while(|frame| !is_callee[frame.0 as usize]));
             if !path.is_empty() {
                 is_found = true;
-                builder.add(&path, row.stack, &Metrics::of(row));
+                builder.add(&path, row.stack, &row.amounts);
             }
         })?;
         if !is_found {

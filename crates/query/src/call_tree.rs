@@ -1,10 +1,11 @@
 //! Trees of frames with what was allocated below them: from the program's start down, or from a frame to its callers.
 
 use hashbrown::HashMap;
-use heapr_trace::StackIndex;
+use heapr_trace::{Amounts, StackIndex};
 
 use crate::frames::FrameId;
-use crate::metrics::{Metrics, SortKey};
+use crate::metrics::Metric;
+use crate::tree_order::{Placed, depth_first, greatest};
 
 /// A node of a [`CallTree`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct CallNode {
     /// A stack in which it occurs, for its place in the source.
     pub(crate) representative: StackIndex,
     /// Allocations whose stacks pass through it.
-    pub metrics: Metrics,
+    pub amounts: Amounts,
 }
 
 /// Nodes in the order in which they are printed: each followed by what is below it, the greatest first.
@@ -29,7 +30,7 @@ pub struct CallTree {
     /// Nodes in all, those that are left out by the limit among them.
     pub node_count: usize,
     /// Sum over all that the tree was made of.
-    pub metrics: Metrics,
+    pub amounts: Amounts,
 }
 
 /// Grows a tree path by path.
@@ -38,7 +39,7 @@ pub(crate) struct CallTreeBuilder {
     nodes: Vec<Growing>,
     /// By (node above + 1 or 0, frame).
     numbers: HashMap<(u32, FrameId), u32>,
-    metrics: Metrics,
+    amounts: Amounts,
 }
 
 #[derive(Debug)]
@@ -47,57 +48,43 @@ struct Growing {
     above: u32,
     frame: FrameId,
     representative: StackIndex,
-    metrics: Metrics,
+    amounts: Amounts,
 }
 
 impl CallTreeBuilder {
     /// Adds amounts to each node of a path, its root first.
-    pub(crate) fn add(&mut self, path: &[FrameId], representative: StackIndex, metrics: &Metrics) {
-        self.metrics.add(metrics);
+    pub(crate) fn add(&mut self, path: &[FrameId], representative: StackIndex, amounts: &Amounts) {
+        self.amounts += amounts;
         let mut above = 0;
         for &frame in path {
             let nodes = &mut self.nodes;
             let number = *self.numbers.entry((above, frame)).or_insert_with(|| {
-                nodes.push(Growing { above, frame, representative, metrics: Metrics::default() });
+                nodes.push(Growing { above, frame, representative, amounts: Amounts::default() });
                 nodes.len() as u32 - 1
             });
-            nodes[number as usize].metrics.add(metrics);
+            nodes[number as usize].amounts += amounts;
             above = number + 1;
         }
     }
 
     /// The tree, cut to the `top` nodes with the greatest amounts. (A node's amount is at most that of the node above
     /// it, so that what is left is a tree.)
-    pub(crate) fn finish(self, sort: SortKey, top: usize) -> CallTree {
+    pub(crate) fn finish(self, sort: Metric, top: usize) -> CallTree {
         let node_count = self.nodes.len();
-        // By amount; of equal ones the lower number, which is the one above.
-        let mut order: Vec<u32> = (0..node_count as u32).collect();
-        order.sort_unstable_by_key(|&number| {
-            (std::cmp::Reverse(sort.of(&self.nodes[number as usize].metrics)), number)
-        });
-        order.truncate(top);
-        // Children of each kept node, the greatest last, as the stack below takes them from the end.
-        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-        for &number in order.iter().rev() {
-            children.entry(self.nodes[number as usize].above).or_default().push(number);
-        }
-        let mut nodes = Vec::with_capacity(order.len());
-        let mut pending: Vec<(u32, Option<usize>, usize)> =
-            children.remove(&0).unwrap_or_default().into_iter().map(|root| (root, None, 0)).collect();
-        while let Some((number, parent, depth)) = pending.pop() {
-            let growing = &self.nodes[number as usize];
-            let at = nodes.len();
-            nodes.push(CallNode {
-                parent,
-                depth,
-                frame: growing.frame,
-                representative: growing.representative,
-                metrics: growing.metrics,
-            });
-            let below = children.remove(&(number + 1)).unwrap_or_default();
-            pending.extend(below.into_iter().map(|child| (child, Some(at), depth + 1)));
-        }
-        CallTree { nodes, node_count, metrics: self.metrics }
+        // Numbers from 1 on: what has no node above it is below node 0.
+        let growing = |number: u32| &self.nodes[number as usize - 1];
+        let all = (1..=node_count as u32).collect();
+        let order = greatest(all, top, |number| sort.of(&growing(number).amounts));
+        let placed = depth_first(0, &order, |number| growing(number).above);
+        let node = |placed: &Placed| CallNode {
+            parent: placed.parent.and_then(|parent| parent.checked_sub(1)),
+            depth: placed.depth - 1,
+            frame: growing(placed.node).frame,
+            representative: growing(placed.node).representative,
+            amounts: growing(placed.node).amounts,
+        };
+        let nodes = placed[1..].iter().map(node).collect();
+        CallTree { nodes, node_count, amounts: self.amounts }
     }
 }
 
@@ -105,8 +92,8 @@ impl CallTreeBuilder {
 mod tests {
     use super::*;
 
-    fn bytes(total_bytes: u64) -> Metrics {
-        Metrics { total_bytes, ..Metrics::default() }
+    fn bytes(total_bytes: u64) -> Amounts {
+        Amounts { total_bytes, ..Amounts::default() }
     }
 
     fn tree(top: usize) -> Vec<(usize, u32, u64)> {
@@ -116,9 +103,9 @@ mod tests {
         builder.add(&path(&[1, 4]), StackIndex(2), &bytes(20));
         builder.add(&path(&[1, 2]), StackIndex(3), &bytes(1));
         builder.add(&path(&[7]), StackIndex(4), &bytes(100));
-        let tree = builder.finish(SortKey::TotalBytes, top);
-        assert_eq!((tree.node_count, tree.metrics.total_bytes), (5, 126));
-        tree.nodes.iter().map(|node| (node.depth, node.frame.0, node.metrics.total_bytes)).collect()
+        let tree = builder.finish(Metric::TotalBytes, top);
+        assert_eq!((tree.node_count, tree.amounts.total_bytes), (5, 126));
+        tree.nodes.iter().map(|node| (node.depth, node.frame.0, node.amounts.total_bytes)).collect()
     }
 
     #[test]

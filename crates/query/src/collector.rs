@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use heapr_trace::{Block, Event, HeapId, ProcessIndex, StackTotals, Totals};
+use heapr_trace::{Amounts, Block, Event, HeapId, ProcessIndex, StackTotals, Totals};
 
 use crate::choice::Choice;
 use crate::filter::{AllocationType, Filter, Span};
@@ -255,14 +255,14 @@ impl<'a> Collector<'a> {
         if self.counted == Counted::Live || self.was_live_at_peak(block) {
             self.rows.add_peak(row, self.epoch, block.size_bytes);
         }
-        let totals = self.rows.totals_mut(row);
-        totals.total_count += 1;
-        totals.total_bytes = totals.total_bytes.saturating_add(block.size_bytes);
-        totals.realloc_count += u64::from(block.is_realloc);
-        totals.temporary_count += u64::from(is_temporary);
+        let amounts = &mut self.rows.totals_mut(row).amounts;
+        amounts.total_count += 1;
+        amounts.total_bytes = amounts.total_bytes.saturating_add(block.size_bytes);
+        amounts.realloc_count += u64::from(block.is_realloc);
+        amounts.temporary_count += u64::from(is_temporary);
         if death.is_none() {
-            totals.outstanding_count += 1;
-            totals.outstanding_bytes = totals.outstanding_bytes.saturating_add(block.size_bytes);
+            amounts.outstanding_count += 1;
+            amounts.outstanding_bytes = amounts.outstanding_bytes.saturating_add(block.size_bytes);
         }
         if death.is_some_and(|death| death.is_implied) {
             self.oddities.entry((block.process, block.heap)).or_default().implied += 1;
@@ -407,13 +407,23 @@ fn add_odd(sum: &mut Totals, oddities: &Oddities) {
 }
 
 fn add_row(sum: &mut Totals, row: &StackTotals) {
-    sum.alloc_count += row.total_count;
-    sum.alloc_bytes = sum.alloc_bytes.saturating_add(row.total_bytes);
-    sum.free_count += row.total_count.saturating_sub(row.outstanding_count);
-    sum.realloc_count += row.realloc_count;
-    sum.temporary_count += row.temporary_count;
-    sum.outstanding_count += row.outstanding_count;
-    sum.outstanding_bytes = sum.outstanding_bytes.saturating_add(row.outstanding_bytes);
-    sum.peak_count += row.peak_count;
-    sum.peak_bytes = sum.peak_bytes.saturating_add(row.peak_bytes);
+    let Amounts {
+        total_count,
+        total_bytes,
+        realloc_count,
+        temporary_count,
+        outstanding_count,
+        outstanding_bytes,
+        peak_count,
+        peak_bytes,
+    } = row.amounts;
+    sum.alloc_count += total_count;
+    sum.alloc_bytes = sum.alloc_bytes.saturating_add(total_bytes);
+    sum.free_count += total_count.saturating_sub(outstanding_count);
+    sum.realloc_count += realloc_count;
+    sum.temporary_count += temporary_count;
+    sum.outstanding_count += outstanding_count;
+    sum.outstanding_bytes = sum.outstanding_bytes.saturating_add(outstanding_bytes);
+    sum.peak_count += peak_count;
+    sum.peak_bytes = sum.peak_bytes.saturating_add(peak_bytes);
 }

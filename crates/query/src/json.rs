@@ -1,35 +1,23 @@
 //! What all answers in JSON have in common, whoever prints or serves them: the words of `heapr report --format json`, schema
 //! `heapr.report/1` (`docs/report.md`).
 
-use crate::{Bucket, FrameView, HeapRow, Histogram, HistogramOf, Metrics};
-use heapr_trace::{HeapId, HeapName, ProcessIndex, Totals, Trace};
-use serde::Serialize;
+use crate::{Bucket, FrameView, HeapRow, Histogram, HistogramOf, Metric};
+use heapr_trace::{Amounts, HeapId, HeapName, ProcessIndex, Totals, Trace};
+use serde::{Serialize, Serializer};
 
-/// The amounts of a group.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct MetricsJson {
-    outstanding_bytes: u64,
-    outstanding_count: u64,
-    total_bytes: u64,
-    total_count: u64,
-    realloc_count: u64,
-    peak_bytes: u64,
-    peak_count: u64,
-    temporary_count: u64,
+/// The amounts of a group, each under its metric's name.
+#[derive(Debug, Clone, Copy)]
+pub struct AmountsJson(Amounts);
+
+impl From<&Amounts> for AmountsJson {
+    fn from(amounts: &Amounts) -> Self {
+        Self(*amounts)
+    }
 }
 
-impl From<&Metrics> for MetricsJson {
-    fn from(metrics: &Metrics) -> Self {
-        Self {
-            outstanding_bytes: metrics.outstanding_bytes,
-            outstanding_count: metrics.outstanding_count,
-            total_bytes: metrics.total_bytes,
-            total_count: metrics.total_count,
-            realloc_count: metrics.realloc_count,
-            peak_bytes: metrics.peak_bytes,
-            peak_count: metrics.peak_count,
-            temporary_count: metrics.temporary_count,
-        }
+impl Serialize for AmountsJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Metric::all().map(|metric| (metric.name(), metric.of(&self.0))))
     }
 }
 

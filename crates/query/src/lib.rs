@@ -48,6 +48,7 @@ mod stack_source;
 mod symbol_forms;
 mod symbol_source;
 mod symbol_tree;
+mod tree_order;
 mod trend;
 
 pub use call_tree::{CallNode, CallTree};
@@ -60,7 +61,7 @@ pub use free_sites::{FreeSite, FreeSites, Freed, free_sites};
 pub use histogram::{Bucket, Histogram, HistogramOf};
 pub use live_rows::{LiveAmount, LiveRow, LiveRows, live_rows};
 pub use loss_text::{loss_warnings, notice_lines};
-pub use metrics::{Metrics, SortKey};
+pub use metrics::{Metric, typescript};
 pub use query::{Action, GroupBy, Query};
 pub use recorded_span::RecordedSpan;
 pub use replay::Progress;
@@ -90,4 +91,5 @@ pub mod engine {
     pub use crate::run::is_without_events;
     pub use crate::stack_source::StackSource;
     pub use crate::symbol_tree::{NamedStack, SymbolTree};
+    pub use crate::tree_order::{depth_first, greatest};
 }

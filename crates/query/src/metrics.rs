@@ -1,133 +1,259 @@
-//! What is added up, and what results are sorted by.
+//! The table of metrics: what each amount is called on the command line, in JSON and CSV, on the page and in pprof. Whoever lists
+//! them reads this table; the page's copy is generated from it (`tests/it/generated_metrics.rs`).
 
-use heapr_trace::{StackTotals, Totals};
+use heapr_trace::Amounts;
 
-/// Amounts of a set of allocations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Metrics {
-    /// Allocations, those by realloc among them.
-    pub total_count: u64,
-    /// Their bytes.
-    pub total_bytes: u64,
-    /// How many came out of a realloc.
-    pub realloc_count: u64,
-    /// How many were temporary: freed by the thread that made them before it allocated again.
-    pub temporary_count: u64,
-    /// Not freed (inside the range).
-    pub outstanding_count: u64,
-    /// Their bytes.
-    pub outstanding_bytes: u64,
-    /// Live at the peak moment.
-    pub peak_count: u64,
-    /// Their bytes.
-    pub peak_bytes: u64,
-}
-
-impl Metrics {
-    /// Adds another set's amounts.
-    pub fn add(&mut self, other: &Self) {
-        self.total_count += other.total_count;
-        self.total_bytes = self.total_bytes.saturating_add(other.total_bytes);
-        self.realloc_count += other.realloc_count;
-        self.temporary_count += other.temporary_count;
-        self.outstanding_count += other.outstanding_count;
-        self.outstanding_bytes = self.outstanding_bytes.saturating_add(other.outstanding_bytes);
-        self.peak_count += other.peak_count;
-        self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
-    }
-
-    /// The amounts of a heap, or of all.
-    #[must_use]
-    pub fn of_totals(totals: &Totals) -> Self {
-        Self {
-            total_count: totals.alloc_count,
-            total_bytes: totals.alloc_bytes,
-            realloc_count: totals.realloc_count,
-            temporary_count: totals.temporary_count,
-            outstanding_count: totals.outstanding_count,
-            outstanding_bytes: totals.outstanding_bytes,
-            peak_count: totals.peak_count,
-            peak_bytes: totals.peak_bytes,
-        }
-    }
-
-    /// The amounts of a file's stack.
-    #[must_use]
-    pub fn of(totals: &StackTotals) -> Self {
-        Self {
-            total_count: totals.total_count,
-            total_bytes: totals.total_bytes,
-            realloc_count: totals.realloc_count,
-            temporary_count: totals.temporary_count,
-            outstanding_count: totals.outstanding_count,
-            outstanding_bytes: totals.outstanding_bytes,
-            peak_count: totals.peak_count,
-            peak_bytes: totals.peak_bytes,
-        }
-    }
-}
-
-/// What results are sorted by, greatest first.
+/// One of the amounts: what results are sorted by, what a graph is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum SortKey {
-    /// `so`: outstanding bytes.
+pub enum Metric {
+    /// Bytes not freed.
     #[default]
     OutstandingBytes,
-    /// `soc`: outstanding count.
+    /// Blocks not freed.
     OutstandingCount,
-    /// `st`: total bytes.
+    /// Bytes allocated in all.
     TotalBytes,
-    /// `stc`: total count.
+    /// Allocations in all.
     TotalCount,
-    /// `src`: realloc count.
+    /// Allocations that came out of a realloc.
     ReallocCount,
-    /// `peak`: bytes at the peak moment.
+    /// Bytes live at the peak.
     PeakBytes,
-    /// `temporary`: temporary count.
+    /// Blocks live at the peak.
+    PeakCount,
+    /// Allocations freed by their thread before it allocated again.
     TemporaryCount,
 }
 
-impl SortKey {
-    /// All of them, with the names that the command line uses.
-    pub const ALL: [(&'static str, Self); 7] = [
-        ("so", Self::OutstandingBytes),
-        ("soc", Self::OutstandingCount),
-        ("st", Self::TotalBytes),
-        ("stc", Self::TotalCount),
-        ("src", Self::ReallocCount),
-        ("peak", Self::PeakBytes),
-        ("temporary", Self::TemporaryCount),
-    ];
+/// What is said of a metric.
+#[derive(Debug)]
+struct Row {
+    metric: Metric,
+    /// On the command line and in requests; empty: nothing is sorted by it.
+    key: &'static str,
+    /// In JSON and CSV. Ends with the unit.
+    name: &'static str,
+    words: &'static str,
+    heading: &'static str,
+    help: &'static str,
+    pprof: &'static str,
+    /// Columns that a line must have for it to be shown unasked.
+    least_columns: usize,
+    of: fn(&Amounts) -> u64,
+}
 
-    /// The key of a name; case does not matter.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|&(_, key)| key)
+/// In the order in which they are printed.
+const TABLE: [Row; 8] = [
+    Row {
+        metric: Metric::OutstandingBytes,
+        key: "so",
+        name: "outstanding_bytes",
+        words: "outstanding size",
+        heading: "Live bytes",
+        help: "Bytes allocated and not freed in what is counted",
+        pprof: "inuse_space",
+        least_columns: 0,
+        of: |amounts| amounts.outstanding_bytes,
+    },
+    Row {
+        metric: Metric::OutstandingCount,
+        key: "soc",
+        name: "outstanding_count",
+        words: "outstanding count",
+        heading: "Live",
+        help: "Blocks allocated and not freed",
+        pprof: "inuse_objects",
+        least_columns: 0,
+        of: |amounts| amounts.outstanding_count,
+    },
+    Row {
+        metric: Metric::TotalBytes,
+        key: "st",
+        name: "total_bytes",
+        words: "total size",
+        heading: "Total",
+        help: "Bytes allocated in all",
+        pprof: "alloc_space",
+        least_columns: 0,
+        of: |amounts| amounts.total_bytes,
+    },
+    Row {
+        metric: Metric::TotalCount,
+        key: "stc",
+        name: "total_count",
+        words: "total count",
+        heading: "Allocs",
+        help: "Allocations in all",
+        pprof: "alloc_objects",
+        least_columns: 0,
+        of: |amounts| amounts.total_count,
+    },
+    Row {
+        metric: Metric::ReallocCount,
+        key: "src",
+        name: "realloc_count",
+        words: "realloc count",
+        heading: "Reallocs",
+        help: "Allocations that came out of a realloc",
+        pprof: "reallocs",
+        least_columns: 110,
+        of: |amounts| amounts.realloc_count,
+    },
+    Row {
+        metric: Metric::PeakBytes,
+        key: "peak",
+        name: "peak_bytes",
+        words: "size at the peak",
+        heading: "At peak",
+        help: "Bytes held at the peak of all that is counted",
+        pprof: "peak_space",
+        least_columns: 100,
+        of: |amounts| amounts.peak_bytes,
+    },
+    Row {
+        metric: Metric::PeakCount,
+        key: "",
+        name: "peak_count",
+        words: "count at the peak",
+        heading: "Blocks at peak",
+        help: "Blocks held at the peak",
+        pprof: "peak_objects",
+        least_columns: 200,
+        of: |amounts| amounts.peak_count,
+    },
+    Row {
+        metric: Metric::TemporaryCount,
+        key: "temporary",
+        name: "temporary_count",
+        words: "temporary count",
+        heading: "Temporary",
+        help: "Freed by their thread before it allocated again",
+        pprof: "temporary",
+        least_columns: 120,
+        of: |amounts| amounts.temporary_count,
+    },
+];
+
+impl Metric {
+    /// All of them, in the order in which they are printed.
+    pub fn all() -> impl Iterator<Item = Self> {
+        TABLE.iter().map(|row| row.metric)
     }
 
-    /// Its name.
+    /// Those that results can be sorted by.
+    pub fn sort_keys() -> impl Iterator<Item = Self> {
+        Self::all().filter(|metric| !metric.key().is_empty())
+    }
+
+    /// The metric of a sort key; case does not matter.
+    #[must_use]
+    pub fn of_key(key: &str) -> Option<Self> {
+        Self::sort_keys().find(|metric| metric.key().eq_ignore_ascii_case(key))
+    }
+
+    /// `so, soc, …`: all sort keys, for messages.
+    #[must_use]
+    pub fn key_list() -> String {
+        Self::sort_keys().map(Self::key).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The metric of a name in JSON.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::all().find(|metric| metric.name() == name)
+    }
+
+    /// `so`: what the command line calls it to sort by it; empty: nothing is sorted by it.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        self.row().key
+    }
+
+    /// `outstanding_bytes`: its name in JSON and CSV.
     #[must_use]
     pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, key)| *key == self).map_or("", |(name, _)| name)
+        self.row().name
     }
 
-    /// The amount that it sorts by.
+    /// `outstanding size`.
     #[must_use]
-    pub fn of(self, metrics: &Metrics) -> u64 {
-        match self {
-            Self::OutstandingBytes => metrics.outstanding_bytes,
-            Self::OutstandingCount => metrics.outstanding_count,
-            Self::TotalBytes => metrics.total_bytes,
-            Self::TotalCount => metrics.total_count,
-            Self::ReallocCount => metrics.realloc_count,
-            Self::PeakBytes => metrics.peak_bytes,
-            Self::TemporaryCount => metrics.temporary_count,
-        }
+    pub fn words(self) -> &'static str {
+        self.row().words
+    }
+
+    /// `Live bytes`: above a column.
+    #[must_use]
+    pub fn heading(self) -> &'static str {
+        self.row().heading
+    }
+
+    /// Columns that a line must have for it to be shown unasked.
+    #[must_use]
+    pub fn least_columns(self) -> usize {
+        self.row().least_columns
+    }
+
+    /// pprof's sample type.
+    #[must_use]
+    pub fn pprof(self) -> &'static str {
+        self.row().pprof
+    }
+
+    /// The amount.
+    #[must_use]
+    pub fn of(self, amounts: &Amounts) -> u64 {
+        (self.row().of)(amounts)
+    }
+
+    /// By how much it has grown.
+    #[must_use]
+    pub fn difference(self, before: &Amounts, after: &Amounts) -> i128 {
+        i128::from(self.of(after)) - i128::from(self.of(before))
     }
 
     /// Whether the amount is in bytes.
     #[must_use]
     pub fn is_bytes(self) -> bool {
-        matches!(self, Self::OutstandingBytes | Self::TotalBytes | Self::PeakBytes)
+        self.name().ends_with("_bytes")
+    }
+
+    fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+}
+
+/// The page's copy of the table.
+#[must_use]
+pub fn typescript() -> String {
+    let mut text = "/** The table of crates/query/src/metrics.rs, written by its test `generated_metrics`: not to be edited. */\n\n\
+                    export interface Amounts {\n"
+        .to_owned();
+    for row in &TABLE {
+        text += &format!("  {}: number;\n", row.name);
+    }
+    text += "}\n\nexport interface Metric {\n  name: keyof Amounts;\n  \
+             /** What tables are sorted by; empty: not by this. */\n  key: string;\n  words: string;\n  heading: string;\n  \
+             help: string;\n  isExtra: boolean;\n}\n\nexport const METRICS: Metric[] = [\n";
+    for Row { key, name, words, heading, help, least_columns, .. } in &TABLE {
+        let is_extra = *least_columns > 100;
+        text += &format!(
+            "  {{ name: '{name}', key: '{key}', words: '{words}', heading: '{heading}', help: '{help}', isExtra: {is_extra} }},\n"
+        );
+    }
+    text + "];\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_row_stands_at_the_place_of_its_metric() {
+        for (place, metric) in Metric::all().enumerate() {
+            assert_eq!(metric as usize, place);
+            assert_eq!(Metric::of_name(metric.name()), Some(metric));
+        }
+        assert_eq!(Metric::of_key("SOC"), Some(Metric::OutstandingCount));
+        assert_eq!(Metric::of_key(""), None);
     }
 }

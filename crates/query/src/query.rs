@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::filter::Filter;
 use crate::frame_pattern::FramePattern;
 use crate::histogram::HistogramOf;
-use crate::metrics::SortKey;
+use crate::metrics::Metric;
 
 /// What allocations are added up by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,19 +30,19 @@ pub enum Action {
         /// Of what.
         by: GroupBy,
         /// In which order.
-        sort: SortKey,
+        sort: Metric,
     },
     /// The tree of frames from the program's start down.
     TopDown {
         /// Order of the frames below a frame.
-        sort: SortKey,
+        sort: Metric,
     },
     /// The tree of callers of the innermost frame that matches.
     Callers {
         /// Of whom.
         of: FramePattern,
         /// Order of the callers of a frame.
-        sort: SortKey,
+        sort: Metric,
     },
 }
 

@@ -1,11 +1,10 @@
 //! The answer to a query.
 
-use heapr_trace::{HeapId, ProcessIndex, StackIndex, ThreadIndex, Totals};
+use heapr_trace::{Amounts, HeapId, ProcessIndex, StackIndex, ThreadIndex, Totals};
 
 use crate::call_tree::{CallNode, CallTree};
 use crate::frames::{FrameId, FrameView};
 use crate::histogram::Histogram;
-use crate::metrics::Metrics;
 use crate::name_table::Name;
 use crate::query::{Action, GroupBy};
 use crate::stack_source::StackSource;
@@ -39,7 +38,7 @@ pub enum GroupKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// The amounts.
-    pub metrics: Metrics,
+    pub amounts: Amounts,
     /// Of what.
     pub key: GroupKey,
     /// A stack of the file that stands for it.
@@ -67,7 +66,7 @@ pub struct Ranking {
     /// Groups in all.
     pub group_count: usize,
     /// Sum of the groups that are not among `groups`.
-    pub rest: Metrics,
+    pub rest: Amounts,
 }
 
 /// The answer to one action.

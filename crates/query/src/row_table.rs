@@ -42,7 +42,7 @@ impl RowSource<'_> {
         let mut threads = self.threads().iter();
         self.for_each(|row| {
             let thread = threads.next();
-            if row.outstanding_count != 0 || row.peak_count != 0 {
+            if row.amounts.outstanding_count != 0 || row.amounts.peak_count != 0 {
                 held.totals.push(*row);
                 held.threads.extend(thread);
             }
@@ -135,22 +135,22 @@ impl RowTable {
 
     /// Counts a block of `size_bytes` as live at the peak with number `epoch`; forgets what an older peak had.
     pub(crate) fn add_peak(&mut self, row: usize, epoch: u32, size_bytes: u64) {
-        let totals = &mut self.rows.totals[row];
+        let amounts = &mut self.rows.totals[row].amounts;
         if self.peak_epochs[row] != epoch {
             self.peak_epochs[row] = epoch;
-            totals.peak_count = 0;
-            totals.peak_bytes = 0;
+            amounts.peak_count = 0;
+            amounts.peak_bytes = 0;
         }
-        totals.peak_count += 1;
-        totals.peak_bytes += size_bytes;
+        amounts.peak_count += 1;
+        amounts.peak_bytes += size_bytes;
     }
 
     /// The rows; `epoch` is the number of the last peak.
     pub fn finish(mut self, epoch: u32) -> Rows {
         for (totals, &seen) in self.rows.totals.iter_mut().zip(&self.peak_epochs) {
             if seen != epoch {
-                totals.peak_count = 0;
-                totals.peak_bytes = 0;
+                totals.amounts.peak_count = 0;
+                totals.amounts.peak_bytes = 0;
             }
         }
         if self.is_by_thread {

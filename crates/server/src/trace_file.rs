@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use heapr_explore::{Explorer, Found, GrowingTable, Selection, Spread, TableLimit};
-use heapr_query::{CullList, Filter, Group, GroupBy, Metrics, SortKey};
-use heapr_trace::{Loss, Trace};
+use heapr_query::{CullList, Filter, Group, GroupBy, Metric};
+use heapr_trace::{Amounts, Loss, Trace};
 
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
@@ -80,7 +80,7 @@ pub(crate) struct ReadFilter {
 pub(crate) struct KeptRanking {
     pub(crate) groups: Vec<Group>,
     pub(crate) group_count: usize,
-    pub(crate) all: Metrics,
+    pub(crate) all: Amounts,
 }
 
 /// What of a file that is still written is kept from one state to the next.
@@ -102,7 +102,7 @@ impl Growth {
     }
 }
 
-type RankingKey = (FilterWords, GroupBy, SortKey);
+type RankingKey = (FilterWords, GroupBy, Metric);
 
 /// See the module.
 #[derive(Debug)]
@@ -324,7 +324,7 @@ impl TraceFile {
         words: &FilterWords,
         read: &ReadFilter,
         by: GroupBy,
-        sort: SortKey,
+        sort: Metric,
         cancel: &Cancel,
     ) -> Result<(Arc<Selection>, Arc<KeptRanking>)> {
         let found = Found { threads: by == GroupBy::Threads, histograms: false };
@@ -334,7 +334,7 @@ impl TraceFile {
         let ranking = self.rankings.get(&(words.clone(), by, sort), cancel, |_| {
             let ranking = self.explorer.rank(&selection, &read.cull, by, sort)?;
             let mut all = ranking.rest;
-            ranking.groups.iter().for_each(|group| all.add(&group.metrics));
+            ranking.groups.iter().for_each(|group| all += &group.amounts);
             Ok(KeptRanking { groups: ranking.groups, group_count: ranking.group_count, all })
         })?;
         Ok((selection, ranking))

@@ -8,6 +8,7 @@
 //! length is checked before memory is taken for it, and damage is skipped and reported, never guessed over.
 #![forbid(unsafe_code)]
 
+mod amounts;
 mod blocks;
 mod bytes;
 mod chunk;
@@ -28,6 +29,7 @@ mod tables;
 mod window;
 mod writer;
 
+pub use amounts::Amounts;
 pub use chunk::{ChunkInfo, ChunkKind, FORMAT_VERSION};
 pub use error::{Damage, Error, Result};
 pub use model::*;

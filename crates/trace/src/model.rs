@@ -3,6 +3,8 @@
 //! Everything is an index into a table of the file: processes, threads, modules and stack nodes are numbered from 0
 //! in the order in which they were written. Times are nanoseconds since the start of the session.
 
+use crate::Amounts;
+
 /// Index of a process image in the file (an exec makes a new one). Not a pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ProcessIndex(pub u32);
@@ -275,22 +277,8 @@ pub struct StackTotals {
     pub process: ProcessIndex,
     /// Heap of the blocks.
     pub heap: HeapId,
-    /// Allocations in all, those by realloc among them.
-    pub total_count: u64,
-    /// Their bytes.
-    pub total_bytes: u64,
-    /// How many of them came out of a realloc.
-    pub realloc_count: u64,
-    /// How many were temporary: freed by the thread that made them before it allocated again.
-    pub temporary_count: u64,
-    /// Live at the end.
-    pub outstanding_count: u64,
-    /// Their bytes.
-    pub outstanding_bytes: u64,
-    /// Live at the session's peak.
-    pub peak_count: u64,
-    /// Their bytes.
-    pub peak_bytes: u64,
+    /// Of its blocks: live at the end, and at the session's peak.
+    pub amounts: Amounts,
 }
 
 /// Totals of the whole file or of one process and heap.
@@ -324,6 +312,23 @@ pub struct Totals {
     pub inherited_frees: u64,
     /// Blocks whose address was handed out again without a free having been seen.
     pub implied_frees: u64,
+}
+
+impl Totals {
+    /// What there is of each stack, too.
+    #[must_use]
+    pub fn amounts(&self) -> Amounts {
+        Amounts {
+            total_count: self.alloc_count,
+            total_bytes: self.alloc_bytes,
+            realloc_count: self.realloc_count,
+            temporary_count: self.temporary_count,
+            outstanding_count: self.outstanding_count,
+            outstanding_bytes: self.outstanding_bytes,
+            peak_count: self.peak_count,
+            peak_bytes: self.peak_bytes,
+        }
+    }
 }
 
 /// The summary that closes a file: see [`StackTotals`].

@@ -3,9 +3,9 @@
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
 use crate::tables::Entry;
-use crate::{HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Totals};
+use crate::{Amounts, HeapId, ProcessIndex, StackIndex, StackTotals, Summary, Totals};
 
-/// Streams of a chunk of totals by stack: stacks, owners, and the nine counters.
+/// Streams of a chunk of totals by stack: stacks, owners, and the eight counters.
 pub(crate) const TOTALS_STREAMS: usize = 10;
 
 /// The totals without those by stack.
@@ -38,16 +38,16 @@ pub(crate) fn take_summary(stream: &[u8]) -> Result<Summary, Malformed> {
     Ok(summary)
 }
 
-fn counters(totals: &StackTotals) -> [u64; 8] {
+fn counters(amounts: &mut Amounts) -> [&mut u64; TOTALS_STREAMS - 2] {
     [
-        totals.total_count,
-        totals.total_bytes,
-        totals.realloc_count,
-        totals.temporary_count,
-        totals.outstanding_count,
-        totals.outstanding_bytes,
-        totals.peak_count,
-        totals.peak_bytes,
+        &mut amounts.total_count,
+        &mut amounts.total_bytes,
+        &mut amounts.realloc_count,
+        &mut amounts.temporary_count,
+        &mut amounts.outstanding_count,
+        &mut amounts.outstanding_bytes,
+        &mut amounts.peak_count,
+        &mut amounts.peak_bytes,
     ]
 }
 
@@ -66,8 +66,8 @@ pub(crate) fn stack_total_columns(totals: &[StackTotals]) -> [Vec<u8>; TOTALS_ST
             streams[1].put_varint(u64::from(entry.process.0));
             streams[1].push(entry.heap.0);
         }
-        for (stream, counter) in streams[2..].iter_mut().zip(counters(entry)) {
-            stream.put_varint(counter);
+        for (stream, counter) in streams[2..].iter_mut().zip(counters(&mut { entry.amounts })) {
+            stream.put_varint(*counter);
         }
     }
     streams
@@ -92,20 +92,10 @@ pub(crate) fn take_stack_totals(
         if owners.u8()? != 0 {
             owner = (ProcessIndex(owners.varint32()?), HeapId(owners.u8()?));
         }
-        let mut values = [0; 8];
-        for (value, counter) in values.iter_mut().zip(counters) {
-            *value = counter.varint()?;
+        let mut amounts = Amounts::default();
+        for (amount, stream) in self::counters(&mut amounts).into_iter().zip(counters) {
+            *amount = stream.varint()?;
         }
-        let [
-            total_count,
-            total_bytes,
-            realloc_count,
-            temporary_count,
-            outstanding_count,
-            outstanding_bytes,
-            peak_count,
-            peak_bytes,
-        ] = values;
         visit(StackTotals {
             stack: u32::try_from(stack)
                 .ok()
@@ -114,14 +104,7 @@ pub(crate) fn take_stack_totals(
                 .ok_or(Malformed("a stack's number is out of range"))?,
             process: owner.0,
             heap: owner.1,
-            total_count,
-            total_bytes,
-            realloc_count,
-            temporary_count,
-            outstanding_count,
-            outstanding_bytes,
-            peak_count,
-            peak_bytes,
+            amounts,
         });
     }
     Ok(())

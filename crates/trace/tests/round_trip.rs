@@ -1,7 +1,7 @@
 //! What is written is read; what is damaged is skipped and said; nothing panics.
 
 use heapr_trace::{
-    Action, Block, ChunkKind, Event, HeapId, Mapping, Module, ModuleIndex, Process, ProcessIndex,
+    Action, Amounts, Block, ChunkKind, Event, HeapId, Mapping, Module, ModuleIndex, Process, ProcessIndex,
     ProcessOrigin, StackIndex, StackNode, StackTotals, Summary, Thread, ThreadIndex, Totals, Trace,
     TraceWriter,
 };
@@ -62,8 +62,7 @@ fn write(events: &[Event], blocks: &[Block], is_finished: bool) -> Vec<u8> {
         let totals = Totals { alloc_count: 3, peak_bytes: u64::MAX, ..Totals::default() };
         let by_stack = vec![StackTotals {
             stack: StackIndex(9),
-            total_bytes: 77,
-            peak_count: 1,
+            amounts: Amounts { total_bytes: 77, peak_count: 1, ..Amounts::default() },
             ..StackTotals::default()
         }];
         let summary = Summary {
@@ -206,7 +205,7 @@ fn tables_summary_and_checkpoint_come_back() {
     assert_eq!((checkpoint.blocks.as_slice(), checkpoint.event_index), (blocks.as_slice(), 300));
     let summary = trace.summary().unwrap().unwrap();
     assert_eq!(summary.totals.peak_bytes, u64::MAX);
-    assert_eq!(summary.by_stack[0].total_bytes, 77);
+    assert_eq!(summary.by_stack[0].amounts.total_bytes, 77);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! A file of format version 1, written once and never again: whoever changes the reader finds out here.
 
 use heapr_trace::{
-    Action, Block, Error, Event, HeapId, Loss, Mapping, Marker, Module, ModuleIndex, Process, ProcessIndex,
-    ProcessOrigin, RssSample, Session, StackIndex, StackNode, StackTotals, Summary, SymbolEmbedder, System,
-    Thread, ThreadIndex, Totals, Trace, TraceWriter,
+    Action, Amounts, Block, Error, Event, HeapId, Loss, Mapping, Marker, Module, ModuleIndex, Process,
+    ProcessIndex, ProcessOrigin, RssSample, Session, StackIndex, StackNode, StackTotals, Summary,
+    SymbolEmbedder, System, Thread, ThreadIndex, Totals, Trace, TraceWriter,
 };
 
 const STORED: &[u8] = include_bytes!("data/version-1.heapr");
@@ -151,14 +151,16 @@ fn summary() -> Summary {
             stack: StackIndex(number),
             process: ProcessIndex(number / 60),
             heap: HeapId((number % 2) as u8),
-            total_count: 1000,
-            total_bytes: 1 << (number % 60),
-            realloc_count: 3,
-            temporary_count: 4,
-            outstanding_count: u64::from(number),
-            outstanding_bytes: 6,
-            peak_count: 7,
-            peak_bytes: 8,
+            amounts: Amounts {
+                total_count: 1000,
+                total_bytes: 1 << (number % 60),
+                realloc_count: 3,
+                temporary_count: 4,
+                outstanding_count: u64::from(number),
+                outstanding_bytes: 6,
+                peak_count: 7,
+                peak_bytes: 8,
+            },
         })
         .collect();
     Summary {

@@ -1,12 +1,12 @@
 /** The orders of the server's tables, for rows that were recorded in another one: see docs/api.md for the names. */
 
+import { METRICS } from './metrics';
+
 /** A row of any kind. */
 export type Row = Record<string, unknown>;
 type Order = (one: Row, other: Row) => number;
 
-const METRICS: Record<string, string> = {
-  so: 'outstanding_bytes', soc: 'outstanding_count', st: 'total_bytes', stc: 'total_count', src: 'realloc_count', peak: 'peak_bytes', temporary: 'temporary_count',
-};
+const SORTS: Record<string, string> = Object.fromEntries(METRICS.filter(({ key }) => key !== '').map(({ key, name }) => [key, name]));
 
 const greatest = (value: (row: Row) => number): Order => (one, other) => value(other) - value(one);
 const least = (value: (row: Row) => number): Order => (one, other) => value(one) - value(other);
@@ -42,15 +42,15 @@ const difference = (row: Row, metric: string) => number(metric)((row['after'] ??
 
 /** Whether a row of a comparison differs; the server leaves out those that do not unless it is asked for them (`same`). */
 export function differs(path: string, sort: string, row: Row): boolean {
-  if (path === '/api/diff') return difference(row, METRICS[sort] ?? '') !== 0;
+  if (path === '/api/diff') return difference(row, SORTS[sort] ?? '') !== 0;
   if (path !== '/api/snapshot/series') return true;
   return ['object_count_at', 'shallow_bytes_at', 'retained_bytes_at'].some((amounts) => new Set(row[amounts] as number[] | undefined).size > 1);
 }
 
 /** What comes first where a table is sorted so; null if the order is not known. */
 export function rowOrder(path: string, sort: string): Order | null {
-  if (path === '/api/report' || path === '/api/frame') return METRICS[sort] === undefined ? null : greatest(number(METRICS[sort]));
-  if (path === '/api/diff') return METRICS[sort] === undefined ? null : greatest((row) => Math.abs(difference(row, METRICS[sort] ?? '')));
+  if (path === '/api/report' || path === '/api/frame') return SORTS[sort] === undefined ? null : greatest(number(SORTS[sort]));
+  if (path === '/api/diff') return SORTS[sort] === undefined ? null : greatest((row) => Math.abs(difference(row, SORTS[sort] ?? '')));
   if (path === '/api/snapshot/diff') return sort === 'name' ? byText((row) => String(row['class'] ?? '')) : greatest(number(sort));
   if (path === '/api/snapshot/series' && /^\d+$/.test(sort)) return greatest((row) => (row['retained_bytes_at'] as number[] | undefined)?.[Number(sort)] ?? 0);
   return ORDERS[path]?.[sort] ?? null;

@@ -1,23 +1,8 @@
 /** Answers on a trace in the HTTP API, and the filter that they are asked with. */
 import type { Marker, Totals } from './file-types';
-
-export interface Metrics {
-  outstanding_bytes: number;
-  outstanding_count: number;
-  total_bytes: number;
-  total_count: number;
-  realloc_count: number;
-  peak_bytes: number;
-  peak_count: number;
-  temporary_count: number;
-}
-
-/** A snapshot of native heaps in a trace. */
-
-/** A session that was opened while it ran. */
+import type { Amounts } from './metrics';
 
 /** The filter: fields are the long options of `heapr report`, values its values as text. */
-
 export interface Filter {
   pid?: string[];
   heap?: string[];
@@ -71,7 +56,7 @@ export interface TimelineAnswer {
   peak: { time_ns: number; bytes: number; count: number } | null;
 }
 
-export interface Group extends Metrics {
+export interface Group extends Amounts {
   id: string;
   frames: Frame[];
   frame_count: number;
@@ -94,8 +79,8 @@ export interface ReportAnswer {
   heaps: HeapTotals[];
   group_count: number;
   match_count: number;
-  all: Metrics;
-  matched: Metrics;
+  all: Amounts;
+  matched: Amounts;
   offset: number;
   groups: Group[];
 }
@@ -126,7 +111,7 @@ export interface FlameAnswer {
   };
 }
 
-export interface FrameGroup extends Metrics {
+export interface FrameGroup extends Amounts {
   id: string;
   frame: Frame;
 }
@@ -134,8 +119,8 @@ export interface FrameGroup extends Metrics {
 export interface FrameAnswer {
   command: string | null;
   frame: Frame;
-  inclusive: Metrics;
-  self: Metrics;
+  inclusive: Amounts;
+  self: Amounts;
   callers: FrameGroup[];
   callees: FrameGroup[];
 }
@@ -164,15 +149,15 @@ export interface TypeSum {
 
 export interface DiffGroup {
   names: string[];
-  before: Metrics;
-  after: Metrics;
+  before: Amounts;
+  after: Amounts;
   delta: number;
 }
 
 export interface DiffAnswer {
   command: string | null;
-  before: Metrics;
-  after: Metrics;
+  before: Amounts;
+  after: Amounts;
   group_count: number;
   match_count: number;
   groups: DiffGroup[];

@@ -1,7 +1,8 @@
 /** Two files, or two moments of one, side by side: a table of differences or a flame graph of them. */
 import { useEffect, useMemo } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
-import type { DiffAnswer, DiffGroup, Filter, Metrics, OpenFile } from '../api/types';
+import type { Amounts, DiffAnswer, DiffGroup, Filter, OpenFile } from '../api/types';
+import { METRICS } from '../api/metrics';
 import { answer } from '../api/use-answer';
 import { FlameGraph, zoomTrail } from '../flame/flame-graph';
 import { matching, nodeImage, nodeName } from '../flame/flame-layout';
@@ -25,9 +26,7 @@ interface Sides {
   after: { file: number; filter: Filter };
 }
 
-const SORTS: [string, string][] = [
-  ['so', 'outstanding bytes'], ['soc', 'outstanding blocks'], ['peak', 'bytes at the peak'], ['st', 'total bytes'], ['stc', 'allocations'], ['temporary', 'temporary'], ['src', 'reallocations'],
-];
+const SORTS: [string, string][] = METRICS.filter(({ key }) => key !== '').map(({ key, words }) => [key, words]);
 
 export function CompareView(props: TraceViewProps) {
   const address = useAddress();
@@ -95,7 +94,7 @@ function DiffTable({ file, sides, onCommand }: TraceViewProps & { sides: Sides }
   const metric = metricOf(sort);
   const isBytes = metric.endsWith('_bytes');
   const by = address.group === 'frames' || address.group === 'images' ? address.group : 'stacks';
-  const [sums, setSums] = useTold<{ before: Metrics; after: Metrics } | null>(null);
+  const [sums, setSums] = useTold<{ before: Amounts; after: Amounts } | null>(null);
   const body = { ...sides, by, sort, match: address.match, same: address.same };
   const { tree, isLoading } = useTree<DiffGroup>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {

@@ -2,6 +2,7 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
+import { METRICS } from '../api/metrics';
 import { FlameGraph, zoomTrail } from '../flame/flame-graph';
 import { type FlameLayout, matching, nodeImage, nodeName } from '../flame/flame-layout';
 import { useZoomable } from '../flame/use-zoomable';
@@ -12,8 +13,7 @@ import { linkedName } from '../image-links';
 import type { TraceViewProps } from './trace-page';
 
 export const FLAME_VALUES: [string, string][] = [
-  ['outstanding_bytes', 'Outstanding bytes'], ['outstanding_count', 'Outstanding blocks'], ['peak_bytes', 'Bytes at the peak'], ['peak_count', 'Blocks at the peak'],
-  ['total_bytes', 'Total bytes'], ['total_count', 'All allocations'], ['temporary_bytes', 'Temporary bytes'], ['temporary_count', 'Temporary allocations'], ['realloc_count', 'Reallocations'],
+  ...METRICS.map(({ name, words }): [string, string] => [name, words.charAt(0).toUpperCase() + words.slice(1)]), ['temporary_bytes', 'Temporary size'],
 ];
 
 /** The direction and shape switches, shared with the difference flame graph. */

@@ -1,7 +1,7 @@
 /** A frame with who calls it and whom it calls. */
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
-import type { Filter, FrameAnswer, FrameGroup, Metrics, OpenFile } from '../api/types';
+import type { Amounts, Filter, FrameAnswer, FrameGroup, OpenFile } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatPercent } from '../format';
 import { Message } from '../frame/message';
@@ -36,7 +36,7 @@ export function FramePane({ file, filter, frame, sort }: { file: OpenFile; filte
   );
 }
 
-function Neighbours({ title, frame, groups, metric, whole }: { title: string; frame: string; groups: FrameGroup[]; metric: keyof Metrics; whole: number }) {
+function Neighbours({ title, frame, groups, metric, whole }: { title: string; frame: string; groups: FrameGroup[]; metric: keyof Amounts; whole: number }) {
   const top = useTop<HTMLElement>(frame);
   return (
     <section ref={top} class="neighbours" aria-label={title}>
@@ -58,10 +58,10 @@ function Neighbours({ title, frame, groups, metric, whole }: { title: string; fr
   );
 }
 
-function amountOf(metric: keyof Metrics, value: number): string {
+function amountOf(metric: keyof Amounts, value: number): string {
   return metric.endsWith('_bytes') ? formatBytes(value) : formatCount(value);
 }
 
-function exactOf(metric: keyof Metrics, value: number): string {
+function exactOf(metric: keyof Amounts, value: number): string {
   return metric.endsWith('_bytes') ? exactBytes(value) : formatCount(value);
 }

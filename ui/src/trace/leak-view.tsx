@@ -1,7 +1,7 @@
 /** What was allocated and never freed, by stack, with how old it is and how it grew. */
 import { useEffect } from 'preact/hooks';
 import { go, useAddress } from '../address/use-address';
-import type { Group, Metrics, ReportAnswer } from '../api/types';
+import type { Amounts, Group, ReportAnswer } from '../api/types';
 import { answer } from '../api/use-answer';
 import { Curve } from '../canvas/curve';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural } from '../format';
@@ -18,7 +18,7 @@ import type { TraceViewProps } from './trace-page';
 
 export function LeakView({ file, filter, onCommand }: TraceViewProps) {
   const address = useAddress();
-  const [whole, setWhole] = useTold<Metrics | null>(null);
+  const [whole, setWhole] = useTold<Amounts | null>(null);
   const sort = address.sort || 'bytes';
   // The order that is there by itself is not named: a page without a server has that one.
   const body = { file: file.file, filter, ...(sort === 'bytes' ? {} : { sort }), descending: !address.ascending, match: address.match };

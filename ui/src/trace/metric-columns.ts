@@ -1,49 +1,32 @@
 /** The amounts of a group as columns: the same in every table of a trace. */
-import type { Frame, Metrics } from '../api/types';
+import { type Amounts, METRICS } from '../api/metrics';
+import type { Frame } from '../api/types';
 import { exactBytes, fileName, formatBytes, formatCount, formatPercent, unnamedCode } from '../format';
 import type { Column } from '../table/columns';
 
-interface Amount {
-  key: keyof Metrics;
-  title: string;
-  help: string;
-  sort?: string;
-  isExtra?: boolean;
-}
-
-const AMOUNTS: Amount[] = [
-  { key: 'outstanding_bytes', title: 'Live bytes', help: 'Bytes allocated and not freed in what is counted', sort: 'so' },
-  { key: 'outstanding_count', title: 'Live', help: 'Blocks allocated and not freed', sort: 'soc' },
-  { key: 'peak_bytes', title: 'At peak', help: 'Bytes held at the peak of all that is counted', sort: 'peak' },
-  { key: 'total_bytes', title: 'Total', help: 'Bytes allocated in all', sort: 'st' },
-  { key: 'total_count', title: 'Allocs', help: 'Allocations in all', sort: 'stc' },
-  { key: 'temporary_count', title: 'Temporary', help: 'Freed by their thread before it allocated again', sort: 'temporary', isExtra: true },
-  { key: 'realloc_count', title: 'Reallocs', help: 'Allocations that came out of a realloc', sort: 'src', isExtra: true },
-  { key: 'peak_count', title: 'Blocks at peak', help: 'Blocks held at the peak', isExtra: true },
-];
 
 /** The metric that a sort key ranks by. */
-export function metricOf(sort: string): keyof Metrics {
-  return AMOUNTS.find((amount) => amount.sort === sort)?.key ?? 'outstanding_bytes';
+export function metricOf(sort: string): keyof Amounts {
+  return METRICS.find((metric) => metric.key === sort)?.name ?? 'outstanding_bytes';
 }
 
-function amountText(key: keyof Metrics, value: number): string {
+function amountText(key: keyof Amounts, value: number): string {
   return key.endsWith('_bytes') ? formatBytes(value) : formatCount(value);
 }
 
 /** A column of percent by what is sorted by, and one for each amount. */
-export function metricColumns<Row extends Metrics>(sort: string, whole: Metrics | null): Column<Row>[] {
+export function metricColumns<Row extends Amounts>(sort: string, whole: Amounts | null): Column<Row>[] {
   const ranked = metricOf(sort);
   const share: Column<Row> = {
-    key: 'percent', title: '%', help: `Share of ${AMOUNTS.find((amount) => amount.key === ranked)?.title ?? ''}`, isNumber: true, width: 4,
+    key: 'percent', title: '%', help: `Share of ${METRICS.find((metric) => metric.name === ranked)?.heading ?? ''}`, isNumber: true, width: 4,
     text: (row) => (whole ? formatPercent(row[ranked], whole[ranked]).replace(' %', '') : ''),
   };
-  return [share, ...AMOUNTS.map((amount): Column<Row> => ({
-    key: amount.key, title: amount.title, help: amount.help, isNumber: true, width: amount.title.length > 8 ? 7.4 : 6.6,
-    ...(amount.sort !== undefined ? { sort: amount.sort } : {}), ...(amount.isExtra ? { isExtra: true } : {}),
-    text: (row) => amountText(amount.key, row[amount.key]),
-    exact: (row) => (amount.key.endsWith('_bytes') ? exactBytes(row[amount.key]) : formatCount(row[amount.key])),
-    raw: (row) => row[amount.key],
+  return [share, ...METRICS.map(({ name, key, heading, help, isExtra }): Column<Row> => ({
+    key: name, title: heading, help, isNumber: true, width: heading.length > 8 ? 7.4 : 6.6,
+    ...(key !== '' ? { sort: key } : {}), ...(isExtra ? { isExtra } : {}),
+    text: (row) => amountText(name, row[name]),
+    exact: (row) => (name.endsWith('_bytes') ? exactBytes(row[name]) : formatCount(row[name])),
+    raw: (row) => row[name],
   }))];
 }
 

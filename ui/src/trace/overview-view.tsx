@@ -2,7 +2,7 @@
 import { useEffect } from 'preact/hooks';
 import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
-import type { Filter, Group, HeapTotals, Metrics, ReportAnswer, Totals } from '../api/types';
+import type { Amounts, Filter, Group, HeapTotals, ReportAnswer, Totals } from '../api/types';
 import { useAnswer } from '../api/use-answer';
 import { exactBytes, formatBytes, formatCount, formatDuration, formatPercent, plural, shellWords } from '../format';
 import { Message } from '../frame/message';
@@ -64,7 +64,7 @@ function TotalsCards({ totals, isPart }: { totals: Totals; isPart: boolean }) {
 interface RankingProps {
   title: string;
   answer: ReportAnswer | null;
-  metric: keyof Metrics;
+  metric: keyof Amounts;
   onMore: () => void;
   /** The groups are images, not stacks. */
   isOfImages?: boolean;

@@ -4,7 +4,7 @@ import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
 import { answer } from '../api/use-answer';
 import { requestFile } from '../api/client';
-import type { Group, Metrics, ReportAnswer } from '../api/types';
+import type { Amounts, Group, ReportAnswer } from '../api/types';
 import { saveBlob } from '../frame/clipboard';
 import { Popover } from '../frame/popover';
 import { Search } from '../frame/search';
@@ -30,7 +30,7 @@ const EXPORTS: [string, string][] = [
 export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { by: ReportBy }) {
   const address = useAddress();
   const sort = address.sort || 'so';
-  const [whole, setWhole] = useTold<{ all: Metrics; matched: Metrics } | null>(null);
+  const [whole, setWhole] = useTold<{ all: Amounts; matched: Amounts } | null>(null);
   const body = { file: file.file, filter, by, sort, descending: !address.ascending, match: address.match };
   const { tree, isLoading } = useTree<Group>(JSON.stringify(body), async (_, offset, limit, signal) => {
     try {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use heapr_explore::{
     Course, CourseBy, CourseOf, CourseQuery, Explorer, FlameQuery, FlameTree, Found, GrowingTable, Spread,
-    TableLimit, Value,
+    TableLimit,
 };
 use heapr_query::{
-    Action, AllocationType, Answer, CullList, Filter, FrameView, GroupBy, HistogramOf, Query, Ranking,
-    SortKey, Span, run,
+    Action, AllocationType, Answer, CullList, Filter, FrameView, GroupBy, HistogramOf, Metric, Query,
+    Ranking, Span, run,
 };
 use heapr_trace::Trace;
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn lines<'a>(ranking: &Ranking, frames: impl Fn(&heapr_query::Group) -> Vec<Fram
     ranking
         .groups
         .iter()
-        .map(|group| format!("{:?} {:?} {:?}", group.thread(), frames(group), group.metrics))
+        .map(|group| format!("{:?} {:?} {:?}", group.thread(), frames(group), group.amounts))
         .collect()
 }
 
@@ -72,7 +72,7 @@ fn naive_paths(stacks: &[(Vec<String>, u64)]) -> BTreeMap<Vec<String>, (u64, u64
 
 fn flame_query(is_bottom_up: bool) -> FlameQuery {
     FlameQuery {
-        value: Value::TotalBytes,
+        value: Metric::TotalBytes,
         is_bottom_up,
         collapses_recursion: false,
         focus: None,
@@ -95,7 +95,7 @@ proptest! {
         steps in steps(),
         filter in filter(),
         by in prop::sample::select(vec![GroupBy::Stacks, GroupBy::Frames, GroupBy::Images, GroupBy::Threads]),
-        key in 0..SortKey::ALL.len(),
+        sort in prop::sample::select(Metric::sort_keys().collect::<Vec<_>>()),
         checkpoint_every in 1..20_usize,
         has_summary in any::<bool>(),
         has_table in any::<bool>(),
@@ -107,7 +107,6 @@ proptest! {
             hand_out_again(&mut steps);
         }
         let trace = trace(&steps, checkpoint_every, has_summary);
-        let sort = SortKey::ALL[key].1;
         let query = Query {
             filter,
             actions: vec![Action::Ranking { by, sort }],
@@ -159,7 +158,7 @@ proptest! {
         query.focus = focus.map(heapr_explore::FrameNumber).filter(|&frame| explorer.frame(frame).is_some());
         let focus = query.focus.map(|frame| name(&explorer.frame(frame).unwrap()));
         let cull = if focus.is_some() { CullList::empty() } else { CullList::built_in() };
-        let ranking = explorer.rank(&selection, &cull, GroupBy::Stacks, SortKey::TotalBytes).unwrap();
+        let ranking = explorer.rank(&selection, &cull, GroupBy::Stacks, Metric::TotalBytes).unwrap();
         let stacks: Vec<(Vec<String>, u64)> = ranking.groups.iter().filter_map(|group| {
             let mut names: Vec<String> = explorer.frames(group).iter().map(name).collect();
             if let Some(focus) = &focus {
@@ -173,7 +172,7 @@ proptest! {
             if !is_bottom_up {
                 names.reverse();
             }
-            Some((names, group.metrics.total_bytes))
+            Some((names, group.amounts.total_bytes))
         }).collect();
         let mut expected = naive_paths(&stacks);
         if let Some(focus) = &focus {
@@ -277,10 +276,10 @@ proptest! {
             let found = Found { threads: true, histograms: true };
             let answers = [&grown, &fresh].map(|explorer| {
                 let selection = explorer.select(&filter, found, &|| false).unwrap();
-                let ranking = explorer.rank(&selection, &CullList::built_in(), GroupBy::Threads, SortKey::default()).unwrap();
+                let ranking = explorer.rank(&selection, &CullList::built_in(), GroupBy::Threads, Metric::default()).unwrap();
                 let rows = lines(&ranking, |group| explorer.frames(group));
                 let named = [GroupBy::Stacks, GroupBy::Frames, GroupBy::Images].map(|by| {
-                    let ranking = explorer.rank(&selection, &CullList::built_in(), by, SortKey::default()).unwrap();
+                    let ranking = explorer.rank(&selection, &CullList::built_in(), by, Metric::default()).unwrap();
                     let mut rows = lines(&ranking, |group| explorer.frames(group));
                     rows.sort();
                     rows
@@ -309,7 +308,7 @@ proptest! {
             let found = Found { threads: true, histograms };
             let answers = [&kept, &fresh].map(|explorer| {
                 let selection = explorer.select(&filter, found, &|| false).unwrap();
-                let ranking = explorer.rank(&selection, &cull, GroupBy::Threads, SortKey::default()).unwrap();
+                let ranking = explorer.rank(&selection, &cull, GroupBy::Threads, Metric::default()).unwrap();
                 let rows = lines(&ranking, |group| explorer.frames(group));
                 let time = Span { from: 0, to: trace.duration_ns() + 1 };
                 let query = CourseQuery { filter: filter.clone(), cull: cull.clone(), time, bins: 3, by: CourseBy::Stacks, series_max: 3, of: CourseOf::LiveBytes };

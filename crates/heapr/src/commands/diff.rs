@@ -6,16 +6,20 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use heapr_query::{Action, Answer, GroupBy, Metrics, Query, SortKey, file_name};
+use heapr_query::json::AmountsJson;
+use heapr_query::{Action, Answer, GroupBy, Metric, Query, file_name};
+use heapr_trace::Amounts;
 use serde_json::json;
 
 use crate::commands::report::{Format, open, subject_of_report};
 use crate::plain_text::{line_width, printed};
+use crate::report::action_arguments::sort_key;
 use crate::report::csv::quoted;
 use crate::report::filter_arguments::FilterArguments;
 use crate::report::frame_text::cut_middle;
 use crate::report::names::{NameArguments, TraceNames};
-use crate::report::quantity::{bytes, count, parse_bytes, signed_bytes, signed_count};
+use crate::report::quantity::{parse_bytes, signed_bytes, signed_count};
+use crate::report::text::amount;
 
 /// Arguments of `heapr diff`.
 #[derive(Debug, clap::Args)]
@@ -35,9 +39,9 @@ pub(crate) struct DiffArguments {
     /// Compare by module of the innermost frame
     #[arg(long, conflicts_with_all = ["stacks", "frames"])]
     images: bool,
-    /// What is compared: so (outstanding bytes), soc, st (total), stc, src, peak
-    #[arg(long, value_name = "KEY", default_value = "so")]
-    sort: String,
+    /// What is compared
+    #[arg(long, value_name = "KEY", default_value = Metric::default().key(), ignore_case = true, value_parser = sort_key())]
+    sort: Metric,
     #[command(flatten)]
     filters: FilterArguments,
     #[command(flatten)]
@@ -58,24 +62,21 @@ type Identity = Vec<String>;
 
 /// What a trace holds.
 struct Side {
-    groups: HashMap<Identity, Metrics>,
-    whole: Metrics,
+    groups: HashMap<Identity, Amounts>,
+    whole: Amounts,
     /// What is wrong with the recording.
     warnings: Vec<String>,
 }
 
 struct Line {
     identity: Identity,
-    before: Metrics,
-    after: Metrics,
+    before: Amounts,
+    after: Amounts,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
-    let sort = SortKey::parse(&arguments.sort).ok_or_else(|| {
-        let names: Vec<&str> = SortKey::ALL.iter().map(|&(name, _)| name).collect();
-        anyhow::anyhow!("--sort {}: it is one of {}", arguments.sort, names.join(", "))
-    })?;
+    let sort = arguments.sort;
     let by = match (arguments.frames, arguments.images) {
         (true, _) => GroupBy::Frames,
         (_, true) => GroupBy::Images,
@@ -94,10 +95,10 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
         .collect();
     lines.extend(std::mem::take(&mut after.groups).into_iter().map(|(identity, after)| Line {
         identity,
-        before: Metrics::default(),
+        before: Amounts::default(),
         after,
     }));
-    let delta = |before: &Metrics, after: &Metrics| i128::from(sort.of(after)) - i128::from(sort.of(before));
+    let delta = |before: &Amounts, after: &Amounts| sort.difference(before, after);
     lines.retain(|line| line.before != line.after);
     lines.sort_by(|one, other| {
         let amount = |line: &Line| delta(&line.before, &line.after);
@@ -127,7 +128,7 @@ fn side(file: &Path, by: GroupBy, arguments: &DiffArguments) -> anyhow::Result<S
     let query = Query {
         filter: arguments.filters.filter(&trace)?,
         cull: arguments.filters.cull_list()?,
-        actions: vec![Action::Ranking { by, sort: SortKey::default() }],
+        actions: vec![Action::Ranking { by, sort: Metric::default() }],
         top: usize::MAX,
         ..Query::default()
     };
@@ -135,8 +136,8 @@ fn side(file: &Path, by: GroupBy, arguments: &DiffArguments) -> anyhow::Result<S
     let report = heapr_query::run(&trace, &query, &mut names).with_context(|| file.display().to_string())?;
     let subject = subject_of_report(file, &trace, &report, String::new());
     subject.tell_warnings();
-    let mut groups: HashMap<Identity, Metrics> = HashMap::new();
-    let mut whole = Metrics::default();
+    let mut groups: HashMap<Identity, Amounts> = HashMap::new();
+    let mut whole = Amounts::default();
     for section in &report.sections {
         let Answer::Ranking(ranking) = &section.answer else { continue };
         for group in &ranking.groups {
@@ -150,8 +151,8 @@ fn side(file: &Path, by: GroupBy, arguments: &DiffArguments) -> anyhow::Result<S
                     (_, None) => format!("{module}!?"),
                 }
             });
-            groups.entry(identity.collect()).or_default().add(&group.metrics);
-            whole.add(&group.metrics);
+            *groups.entry(identity.collect()).or_default() += &group.amounts;
+            whole += &group.amounts;
         }
     }
     Ok(Side { groups, whole, warnings: subject.warnings() })
@@ -160,39 +161,29 @@ fn side(file: &Path, by: GroupBy, arguments: &DiffArguments) -> anyhow::Result<S
 fn write_text(
     out: &mut impl Write,
     arguments: &DiffArguments,
-    sort: SortKey,
-    (before, after): (&Metrics, &Metrics),
+    sort: Metric,
+    (before, after): (&Amounts, &Amounts),
     lines: &[Line],
     top: usize,
 ) -> std::io::Result<()> {
-    let amount = |value: u64| if sort.is_bytes() { bytes(value) } else { count(value) };
-    let signed = |delta: i128| if sort.is_bytes() { signed_bytes(delta) } else { signed_count(delta) };
+    let signed = |metric: Metric, before: &Amounts, after: &Amounts| {
+        let delta = metric.difference(before, after);
+        if metric.is_bytes() { signed_bytes(delta) } else { signed_count(delta) }
+    };
     writeln!(out, "{} -> {}", arguments.before.display(), arguments.after.display())?;
     writeln!(out)?;
-    writeln!(out, "{:14} {:>14} {:>14} {:>14}", "", "before", "after", "delta")?;
-    for (name, key) in [
-        ("outstanding", "so"),
-        ("  blocks", "soc"),
-        ("total", "st"),
-        ("  allocations", "stc"),
-        ("reallocs", "src"),
-        ("at peak", "peak"),
-    ] {
-        let Some(key) = SortKey::parse(key) else { continue };
-        let (one, other) = (key.of(before), key.of(after));
-        let delta = i128::from(other) - i128::from(one);
-        let show = |value| if key.is_bytes() { bytes(value) } else { count(value) };
-        let delta = if key.is_bytes() { signed_bytes(delta) } else { signed_count(delta) };
-        writeln!(out, "{name:14} {:>14} {:>14} {delta:>14}", show(one), show(other))?;
+    writeln!(out, "{:18} {:>14} {:>14} {:>14}", "", "before", "after", "delta")?;
+    for metric in Metric::all() {
+        let (one, other) = (amount(metric, before), amount(metric, after));
+        writeln!(out, "{:18} {one:>14} {other:>14} {:>14}", metric.words(), signed(metric, before, after))?;
     }
     writeln!(out)?;
-    writeln!(out, "{} of {} that differ, by {}:", lines.len().min(top), lines.len(), sort.name())?;
+    writeln!(out, "{} of {} that differ, by {}:", lines.len().min(top), lines.len(), sort.key())?;
     let width = line_width();
     for line in lines.iter().take(top) {
-        let (one, other) = (sort.of(&line.before), sort.of(&line.after));
-        let delta = i128::from(other) - i128::from(one);
+        let (one, other) = (amount(sort, &line.before), amount(sort, &line.after));
         writeln!(out)?;
-        writeln!(out, "{:>14}  ({} -> {})", signed(delta), amount(one), amount(other))?;
+        writeln!(out, "{:>14}  ({one} -> {other})", signed(sort, &line.before, &line.after))?;
         if line.identity.is_empty() {
             writeln!(out, "      (no stack)")?;
         }
@@ -201,17 +192,6 @@ fn write_text(
         }
     }
     Ok(())
-}
-
-fn metrics_json(metrics: &Metrics) -> serde_json::Value {
-    json!({
-        "outstanding_bytes": metrics.outstanding_bytes,
-        "outstanding_count": metrics.outstanding_count,
-        "total_bytes": metrics.total_bytes,
-        "total_count": metrics.total_count,
-        "realloc_count": metrics.realloc_count,
-        "peak_bytes": metrics.peak_bytes,
-    })
 }
 
 fn write_json(
@@ -224,14 +204,14 @@ fn write_json(
         .iter()
         .take(arguments.top.unwrap_or(usize::MAX))
         .map(|line| {
-            json!({ "frames": line.identity, "before": metrics_json(&line.before), "after": metrics_json(&line.after) })
+            json!({ "frames": line.identity, "before": AmountsJson::from(&line.before), "after": AmountsJson::from(&line.after) })
         })
         .collect();
     let side = |file: &Path, side: &Side| {
         json!({
             "file": file.display().to_string(),
             "warnings": side.warnings,
-            "totals": metrics_json(&side.whole),
+            "totals": AmountsJson::from(&side.whole),
         })
     };
     let whole = json!({
@@ -246,17 +226,12 @@ fn write_json(
 }
 
 fn write_csv(out: &mut impl Write, lines: &[Line], top: usize) -> std::io::Result<()> {
-    const COLUMNS: [&str; 6] = ["so", "soc", "st", "stc", "src", "peak"];
-    writeln!(
-        out,
-        "name,outstanding_bytes_before,outstanding_bytes_after,outstanding_count_before,outstanding_count_after,\
-         total_bytes_before,total_bytes_after,total_count_before,total_count_after,\
-         realloc_count_before,realloc_count_after,peak_bytes_before,peak_bytes_after"
-    )?;
+    let head = Metric::all().map(|metric| format!(",{0}_before,{0}_after", metric.name()));
+    writeln!(out, "name{}", head.collect::<String>())?;
     for line in lines.iter().take(top) {
         write!(out, "{}", quoted(&line.identity.join(" <- ")))?;
-        for key in COLUMNS.iter().filter_map(|key| SortKey::parse(key)) {
-            write!(out, ",{},{}", key.of(&line.before), key.of(&line.after))?;
+        for metric in Metric::all() {
+            write!(out, ",{},{}", metric.of(&line.before), metric.of(&line.after))?;
         }
         writeln!(out)?;
     }

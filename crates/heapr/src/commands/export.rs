@@ -4,10 +4,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use heapr_query::{Action, Answer, GroupBy, Query, SortKey};
+use heapr_query::{Action, Answer, GroupBy, Metric, Query};
 
 use crate::commands::report::{open, output, refuse_inputs, subject_of_report};
 use crate::export::{Sample, SampleFrame, collapsed, flamegraph, pprof, speedscope};
+use crate::report::action_arguments::sort_key;
 use crate::report::filter_arguments::FilterArguments;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::snapshot::allocations;
@@ -21,9 +22,9 @@ pub(crate) struct ExportArguments {
     /// Format
     #[arg(long, value_enum)]
     to: Target,
-    /// What is shown: so (outstanding bytes), soc, st (total), stc, src, peak
-    #[arg(long, value_name = "KEY", default_value = "so")]
-    value: String,
+    /// What is shown
+    #[arg(long, value_name = "KEY", default_value = Metric::default().key(), ignore_case = true, value_parser = sort_key())]
+    value: Metric,
     #[command(flatten)]
     filters: FilterArguments,
     #[command(flatten)]
@@ -47,10 +48,7 @@ enum Target {
 
 /// Runs the command.
 pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
-    let sort = SortKey::parse(&arguments.value).ok_or_else(|| {
-        let names: Vec<&str> = SortKey::ALL.iter().map(|&(name, _)| name).collect();
-        anyhow::anyhow!("--value {}: it is one of {}", arguments.value, names.join(", "))
-    })?;
+    let sort = arguments.value;
     refuse_inputs(arguments.output.as_deref(), &arguments.file, &arguments.filters)?;
     if allocations::is_v8_file(&arguments.file) {
         let samples = allocations::samples(&arguments.file)?;
@@ -74,7 +72,7 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
         let Answer::Ranking(ranking) = &section.answer else { continue };
         for group in &ranking.groups {
             let frames = report.frames(group).iter().map(SampleFrame::new).collect();
-            samples.push(Sample { frames, metrics: group.metrics });
+            samples.push(Sample { frames, amounts: group.amounts });
         }
     }
     write(&arguments, &samples, (trace.session().start_unix_ns, trace.duration_ns()), sort)
@@ -85,7 +83,7 @@ fn write(
     arguments: &ExportArguments,
     samples: &[Sample],
     times: (u64, u64),
-    sort: SortKey,
+    sort: Metric,
 ) -> anyhow::Result<ExitCode> {
     if matches!(arguments.to, Target::Pprof) && pprof::is_too_large(samples) {
         tell!(
@@ -94,7 +92,7 @@ fn write(
         );
     }
     let mut out = output(arguments.output.as_deref(), false)?;
-    let title = format!("{} ({})", arguments.file.display(), sort.name());
+    let title = format!("{} ({})", arguments.file.display(), sort.key());
     match arguments.to {
         Target::Collapsed => collapsed::write(&mut out, samples, sort)?,
         Target::Pprof => pprof::write(&mut out, samples, times.0, times.1, sort)?,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use heapr_query::{Action, GroupBy, HistogramOf, Query, RecordedSpan, Report, SortKey, StackGroups};
+use heapr_query::{Action, GroupBy, HistogramOf, Metric, Query, RecordedSpan, Report, StackGroups};
 use heapr_trace::{Damage, Loss, Trace};
 
 use crate::plain_text::{line_width, printed, protected};
@@ -117,7 +117,7 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     }
     let is_default = query.actions.is_empty() && query.histograms.is_empty() && !arguments.totals;
     if is_default {
-        query.actions.push(Action::Ranking { by: GroupBy::Stacks, sort: SortKey::default() });
+        query.actions.push(Action::Ranking { by: GroupBy::Stacks, sort: Metric::default() });
         if arguments.format == Format::Text && !is_xperf {
             query.top = arguments.top.unwrap_or(DEFAULT_TOP_SHOWN);
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use heapr_query::{Action, CullList, GroupBy, Query, Report, SortKey};
+use heapr_query::{Action, CullList, GroupBy, Metric, Query, Report};
 use heapr_session::HeldModule;
 use heapr_symbols::{SymbolTable, encode_bundle};
 use heapr_trace::{Error, SymbolEmbedder, Trace};
@@ -127,7 +127,7 @@ fn name_all<'t>(trace: &'t Trace, names: &mut TraceNames) -> heapr_query::Result
     // Whatever asks for all stacks with nothing culled asks for every name.
     let query = Query {
         cull: CullList::empty(),
-        actions: vec![Action::Ranking { by: GroupBy::Stacks, sort: SortKey::default() }],
+        actions: vec![Action::Ranking { by: GroupBy::Stacks, sort: Metric::default() }],
         top: 1,
         ..Query::default()
     };

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use heapr_query::SortKey;
+use heapr_query::Metric;
 
 use super::Sample;
 
 /// Writes it. Stacks of amount 0 are left out; equal lines are added up.
-pub(crate) fn write(out: &mut dyn Write, samples: &[Sample], value: SortKey) -> io::Result<()> {
+pub(crate) fn write(out: &mut dyn Write, samples: &[Sample], value: Metric) -> io::Result<()> {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for sample in samples {
-        let amount = value.of(&sample.metrics);
+        let amount = value.of(&sample.amounts);
         if amount == 0 {
             continue;
         }
@@ -32,7 +32,7 @@ fn clean(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heapr_query::Metrics;
+    use heapr_trace::Amounts;
 
     use super::*;
     use crate::export::SampleFrame;
@@ -47,11 +47,11 @@ mod tests {
         };
         let sample = |names: [&str; 2], outstanding_bytes| Sample {
             frames: names.map(frame).to_vec(),
-            metrics: Metrics { outstanding_bytes, ..Metrics::default() },
+            amounts: Amounts { outstanding_bytes, ..Amounts::default() },
         };
         let samples = [sample(["a;b\n", "main"], 3), sample(["a;b\n", "main"], 4), sample(["c", "main"], 0)];
         let mut out = Vec::new();
-        write(&mut out, &samples, SortKey::default()).unwrap();
+        write(&mut out, &samples, Metric::default()).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "main;a:b  7\n");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use heapr_query::SortKey;
+use heapr_query::Metric;
 
 use super::Sample;
 use crate::report::quantity::{bytes, count, percent};
@@ -34,10 +34,10 @@ struct Drawn<'a> {
 }
 
 /// Writes it.
-pub(crate) fn write(out: &mut dyn Write, samples: &[Sample], value: SortKey, title: &str) -> io::Result<()> {
+pub(crate) fn write(out: &mut dyn Write, samples: &[Sample], value: Metric, title: &str) -> io::Result<()> {
     let mut root = Node::default();
     for sample in samples {
-        let amount = value.of(&sample.metrics);
+        let amount = value.of(&sample.amounts);
         if amount == 0 {
             continue;
         }
@@ -86,7 +86,7 @@ pub(crate) fn write(out: &mut dyn Write, samples: &[Sample], value: SortKey, tit
     writeln!(out, "</svg>")
 }
 
-fn shown(value: SortKey, amount: u64) -> String {
+fn shown(value: Metric, amount: u64) -> String {
     if value.is_bytes() { bytes(amount) } else { count(amount) }
 }
 
@@ -167,7 +167,7 @@ for(const b of boxes){const hit=text!==''&&b.title.toLowerCase().includes(text.t
 
 #[cfg(test)]
 mod tests {
-    use heapr_query::Metrics;
+    use heapr_trace::Amounts;
 
     use super::*;
     use crate::export::SampleFrame;
@@ -180,9 +180,9 @@ mod tests {
             file: String::new(),
             line: 0,
         };
-        let metrics = Metrics { outstanding_bytes: 5, ..Metrics::default() };
+        let amounts = Amounts { outstanding_bytes: 5, ..Amounts::default() };
         let mut out = Vec::new();
-        write(&mut out, &[Sample { frames: vec![frame], metrics }], SortKey::default(), "a<b").unwrap();
+        write(&mut out, &[Sample { frames: vec![frame], amounts }], Metric::default(), "a<b").unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("&lt;script&gt;&amp;&quot; "));
         assert_eq!(text.matches("<script>").count(), 1, "our own");

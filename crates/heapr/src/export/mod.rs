@@ -5,14 +5,15 @@ pub(crate) mod flamegraph;
 pub(crate) mod pprof;
 pub(crate) mod speedscope;
 
-use heapr_query::{FrameView, Metrics, file_name};
+use heapr_query::{FrameView, file_name};
+use heapr_trace::Amounts;
 
 /// A stack and its amounts.
 #[derive(Debug)]
 pub(crate) struct Sample {
     /// Innermost first.
     pub(crate) frames: Vec<SampleFrame>,
-    pub(crate) metrics: Metrics,
+    pub(crate) amounts: Amounts,
 }
 
 /// A frame, as exports name it.

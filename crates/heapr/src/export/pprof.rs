@@ -8,30 +8,16 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use heapr_query::{Metrics, SortKey};
+use heapr_query::Metric;
 
 use super::{Sample, SampleFrame};
-
-/// Name, unit, and where the value is found.
-type SampleType = (&'static str, &'static str, fn(&Metrics) -> u64);
-
-/// The values of each sample, in this order.
-const VALUES: [SampleType; 7] = [
-    ("inuse_objects", "count", |metrics| metrics.outstanding_count),
-    ("inuse_space", "bytes", |metrics| metrics.outstanding_bytes),
-    ("alloc_objects", "count", |metrics| metrics.total_count),
-    ("alloc_space", "bytes", |metrics| metrics.total_bytes),
-    ("reallocs", "count", |metrics| metrics.realloc_count),
-    ("peak_objects", "count", |metrics| metrics.peak_count),
-    ("peak_space", "bytes", |metrics| metrics.peak_bytes),
-];
 
 /// Values are signed.
 const LARGEST: u64 = i64::MAX as u64;
 
 /// Whether an amount is larger than the format can say.
 pub(crate) fn is_too_large(samples: &[Sample]) -> bool {
-    samples.iter().any(|sample| VALUES.iter().any(|(_, _, of)| of(&sample.metrics) > LARGEST))
+    samples.iter().any(|sample| Metric::all().any(|metric| metric.of(&sample.amounts) > LARGEST))
 }
 
 /// A protocol buffer message being written.
@@ -88,14 +74,14 @@ pub(crate) fn write(
     samples: &[Sample],
     start_unix_ns: u64,
     duration_ns: u64,
-    value: SortKey,
+    value: Metric,
 ) -> io::Result<()> {
     let mut strings = Strings { numbers: HashMap::from([("", 0)]), texts: vec![""] };
     let mut profile = Message::default();
-    for (name, unit, _) in VALUES {
+    for metric in Metric::all() {
         let mut value_type = Message::default();
-        value_type.number(1, strings.number(name));
-        value_type.number(2, strings.number(unit));
+        value_type.number(1, strings.number(metric.pprof()));
+        value_type.number(2, strings.number(if metric.is_bytes() { "bytes" } else { "count" }));
         profile.bytes(1, &value_type.0);
     }
     let mut locations: HashMap<&SampleFrame, u64> = HashMap::new();
@@ -112,21 +98,13 @@ pub(crate) fn write(
             .collect();
         let mut message = Message::default();
         message.packed(1, ids.into_iter());
-        message.packed(2, VALUES.iter().map(|(_, _, of)| of(&sample.metrics).min(LARGEST)));
+        message.packed(2, Metric::all().map(|metric| metric.of(&sample.amounts).min(LARGEST)));
         profile.bytes(2, &message.0);
     }
     profile.0.extend_from_slice(&tables.0);
     profile.number(9, start_unix_ns);
     profile.number(10, duration_ns);
-    let default_type = match value.name() {
-        "soc" => "inuse_objects",
-        "st" => "alloc_space",
-        "stc" => "alloc_objects",
-        "src" => "reallocs",
-        "peak" => "peak_space",
-        _ => "inuse_space",
-    };
-    profile.number(14, strings.number(default_type));
+    profile.number(14, strings.number(value.pprof()));
     for text in &strings.texts {
         profile.bytes(6, text.as_bytes());
     }

@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use heapr_query::SortKey;
+use heapr_query::Metric;
 use serde_json::json;
 
 use super::{Sample, SampleFrame};
 
 /// Writes it.
-pub(crate) fn write(out: &mut dyn Write, samples: &[Sample], value: SortKey, title: &str) -> io::Result<()> {
+pub(crate) fn write(out: &mut dyn Write, samples: &[Sample], value: Metric, title: &str) -> io::Result<()> {
     let mut numbers: HashMap<&SampleFrame, usize> = HashMap::new();
     let mut frames = Vec::new();
     let mut stacks = Vec::new();
     let mut weights = Vec::new();
     for sample in samples {
-        let amount = value.of(&sample.metrics);
+        let amount = value.of(&sample.amounts);
         if amount == 0 {
             continue;
         }

@@ -1,7 +1,8 @@
 //! `--stacks so --frames st --images …`: actions, in the order in which they were given.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use heapr_query::{Action, FramePattern, GroupBy, SortKey};
+use heapr_query::{Action, FramePattern, GroupBy, Metric};
 
 /// An action as it was given. The value stays text until the trace file is known, as in `--stacks FILE` it is the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +37,18 @@ const KINDS: [(&str, &str); 5] = [
     ("thread", "by-thread"),
 ];
 
+/// `so (outstanding size), soc (…), …`
+fn sort_help() -> String {
+    let with_words = |metric: Metric| format!("{} ({})", metric.key(), metric.words());
+    Metric::sort_keys().map(with_words).collect::<Vec<_>>().join(", ")
+}
+
+/// Reads a sort key.
+pub(crate) fn sort_key() -> impl TypedValueParser<Value = Metric> {
+    let values = Metric::sort_keys().map(|metric| PossibleValue::new(metric.key()).help(metric.words()));
+    PossibleValuesParser::new(values).try_map(|key| Metric::of_key(&key).ok_or("it is no sort key"))
+}
+
 impl Args for ActionArguments {
     fn augment_args(mut command: Command) -> Command {
         for (name, alias, help) in SORTED {
@@ -43,7 +56,7 @@ impl Args for ActionArguments {
                 Arg::new(name)
                     .long(name)
                     .alias(alias)
-                    .help(format!("{help}, sorted by so (outstanding bytes), soc, st (total), stc, src, peak or temporary"))
+                    .help(format!("{help}, sorted by {}", sort_help()))
                     .value_name("KEY")
                     .num_args(0..=1)
                     .default_missing_value("")
@@ -103,7 +116,7 @@ impl ActionArguments {
     /// Takes the last value that is no sort key: in `heapr report --stacks FILE` it is the file.
     pub(crate) fn take_file(&mut self) -> Option<String> {
         let given = self.given.iter_mut().rev().find(|given| {
-            given.sort_value().is_some_and(|value| !value.is_empty() && SortKey::parse(value).is_none())
+            given.sort_value().is_some_and(|value| !value.is_empty() && Metric::of_key(value).is_none())
         })?;
         given.values.pop()
     }
@@ -134,10 +147,9 @@ impl GivenAction {
 
     fn action(&self) -> anyhow::Result<Action> {
         let sort = match self.sort_value() {
-            None | Some("") => SortKey::default(),
-            Some(text) => SortKey::parse(text).ok_or_else(|| {
-                let names: Vec<&str> = SortKey::ALL.iter().map(|&(name, _)| name).collect();
-                anyhow::anyhow!("--{} {text}: {text:?} is no sort key: {}", self.option, names.join(", "))
+            None | Some("") => Metric::default(),
+            Some(text) => Metric::of_key(text).ok_or_else(|| {
+                anyhow::anyhow!("--{} {text}: {text:?} is no sort key: {}", self.option, Metric::key_list())
             })?,
         };
         let ranking = |by| Action::Ranking { by, sort };

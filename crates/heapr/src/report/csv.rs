@@ -2,24 +2,24 @@
 
 use std::io::{self, Write};
 
-use heapr_query::{Answer, GroupBy, HistogramOf, Metrics, Report};
+use heapr_query::{Answer, GroupBy, HistogramOf, Metric, Report};
+use heapr_trace::Amounts;
 
 use super::frame_text::frame_name;
 use super::json::action_name;
 use super::subject::Subject;
 use super::text::group_name;
 
-/// Head line. `name` is the frame, image, thread or heap; for a stack all frames, innermost first, joined by ` <- `.
-const HEAD: &str = "action,sort,rank,depth,name,outstanding_bytes,outstanding_count,total_bytes,total_count,\
-                    realloc_count,peak_bytes,peak_count,temporary_count";
+/// Before the metrics. `name` is the frame, image, thread or heap; for a stack all frames, innermost first, joined by ` <- `.
+const HEAD: &str = "action,sort,rank,depth,name";
 
 /// Writes it.
 pub(crate) fn write_csv(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
-    writeln!(out, "{HEAD}")?;
-    line(out, ["totals", ""], 1, 0, "TOTAL", &Metrics::of_totals(&report.totals))?;
+    writeln!(out, "{HEAD},{}", joined(|metric| metric.name().to_owned()))?;
+    line(out, ["totals", ""], 1, 0, "TOTAL", &report.totals.amounts())?;
     for (at, row) in report.by_heap.iter().enumerate() {
         let name = format!("{} {}", subject.process(row.process), subject.heap(row.process, row.heap));
-        line(out, ["heaps", ""], at + 1, 0, &name, &Metrics::of_totals(&row.totals))?;
+        line(out, ["heaps", ""], at + 1, 0, &name, &row.totals.amounts())?;
     }
     for histogram in &report.histograms {
         let (action, unit) = match histogram.of {
@@ -27,12 +27,12 @@ pub(crate) fn write_csv(out: &mut dyn Write, subject: &Subject, report: &Report<
             HistogramOf::Lifetime => ("lifetime-histogram", "ns"),
         };
         for (at, bucket) in histogram.buckets.iter().enumerate() {
-            let metrics = Metrics {
+            let amounts = Amounts {
                 total_count: bucket.total_count,
                 total_bytes: bucket.total_bytes,
                 outstanding_count: bucket.outstanding_count,
                 outstanding_bytes: bucket.outstanding_bytes,
-                ..Metrics::default()
+                ..Amounts::default()
             };
             line(
                 out,
@@ -40,7 +40,7 @@ pub(crate) fn write_csv(out: &mut dyn Write, subject: &Subject, report: &Report<
                 at + 1,
                 0,
                 &format!("{}..={} {unit}", bucket.from, bucket.last),
-                &metrics,
+                &amounts,
             )?;
         }
     }
@@ -55,13 +55,13 @@ pub(crate) fn write_csv(out: &mut dyn Write, subject: &Subject, report: &Report<
                         }
                         by => group_name(subject, report, group, by),
                     };
-                    line(out, [action, sort], at + 1, 0, &name, &group.metrics)?;
+                    line(out, [action, sort], at + 1, 0, &name, &group.amounts)?;
                 }
             }
             Answer::Tree(tree) => {
                 for (at, node) in tree.nodes.iter().enumerate() {
                     let name = frame_name(&report.tree_frame(node));
-                    line(out, [action, sort], at + 1, node.depth, &name, &node.metrics)?;
+                    line(out, [action, sort], at + 1, node.depth, &name, &node.amounts)?;
                 }
             }
         }
@@ -75,21 +75,15 @@ fn line(
     rank: usize,
     depth: usize,
     name: &str,
-    metrics: &Metrics,
+    amounts: &Amounts,
 ) -> io::Result<()> {
-    writeln!(
-        out,
-        "{action},{sort},{rank},{depth},{},{},{},{},{},{},{},{},{}",
-        quoted(name),
-        metrics.outstanding_bytes,
-        metrics.outstanding_count,
-        metrics.total_bytes,
-        metrics.total_count,
-        metrics.realloc_count,
-        metrics.peak_bytes,
-        metrics.peak_count,
-        metrics.temporary_count,
-    )
+    let amounts = joined(|metric| metric.of(amounts).to_string());
+    writeln!(out, "{action},{sort},{rank},{depth},{},{amounts}", quoted(name))
+}
+
+/// A field for each metric.
+fn joined(field: impl Fn(Metric) -> String) -> String {
+    Metric::all().map(field).collect::<Vec<_>>().join(",")
 }
 
 /// A field, quoted if it has to be.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use heapr_query::json::{FrameJson, HeapJson, HistogramJson, MetricsJson, TotalsJson};
+use heapr_query::json::{AmountsJson, FrameJson, HeapJson, HistogramJson, TotalsJson};
 use heapr_query::{Action, Answer, CallTree, Group, GroupBy, Ranking, Report, Section};
 use serde::ser::{Serialize, SerializeSeq as _, SerializeStruct as _, Serializer};
 
@@ -44,7 +44,7 @@ struct GroupJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<ThreadJson<'a>>,
     #[serde(flatten)]
-    metrics: MetricsJson,
+    amounts: AmountsJson,
 }
 
 /// A ranking's groups, looked up one by one.
@@ -65,7 +65,7 @@ impl Serialize for Groups<'_> {
                     ThreadJson { tid: thread.tid, name: &thread.name, pid }
                 });
             let frames = frames.iter().map(FrameJson::from).collect();
-            sequence.serialize_element(&GroupJson { frames, thread, metrics: (&group.metrics).into() })?;
+            sequence.serialize_element(&GroupJson { frames, thread, amounts: (&group.amounts).into() })?;
         }
         sequence.end()
     }
@@ -77,7 +77,7 @@ struct NodeJson {
     depth: usize,
     frame: FrameJson,
     #[serde(flatten)]
-    metrics: MetricsJson,
+    amounts: AmountsJson,
 }
 
 /// A tree's nodes, looked up one by one.
@@ -95,7 +95,7 @@ impl Serialize for Nodes<'_> {
                 parent: node.parent,
                 depth: node.depth,
                 frame: (&frame).into(),
-                metrics: (&node.metrics).into(),
+                amounts: (&node.amounts).into(),
             })?;
         }
         sequence.end()
@@ -119,12 +119,12 @@ impl Serialize for SectionJson<'_> {
         match &self.section.answer {
             Answer::Ranking(Ranking { groups, group_count, rest, .. }) => {
                 object.serialize_field("group_count", group_count)?;
-                object.serialize_field("rest", &MetricsJson::from(rest))?;
+                object.serialize_field("rest", &AmountsJson::from(rest))?;
                 object.serialize_field("groups", &Groups { whole: self.whole, groups })?;
             }
             Answer::Tree(tree) => {
                 object.serialize_field("node_count", &tree.node_count)?;
-                object.serialize_field("all", &MetricsJson::from(&tree.metrics))?;
+                object.serialize_field("all", &AmountsJson::from(&tree.amounts))?;
                 object.serialize_field("nodes", &Nodes { report: self.whole.report, tree })?;
             }
         }
@@ -167,7 +167,7 @@ impl Serialize for Whole<'_> {
             object.serialize_field("action", name)?;
             object.serialize_field("sort", sort)?;
             object.serialize_field("group_count", &ranking.group_count)?;
-            object.serialize_field("rest", &MetricsJson::from(&ranking.rest))?;
+            object.serialize_field("rest", &AmountsJson::from(&ranking.rest))?;
         }
         object.serialize_field("groups", &Groups { whole: self, groups })?;
         let others = report
@@ -192,9 +192,9 @@ pub(crate) fn action_name(action: &Action) -> (&'static str, &'static str) {
                 GroupBy::Images => "images",
                 GroupBy::Threads => "by-thread",
             };
-            (name, sort.name())
+            (name, sort.key())
         }
-        Action::TopDown { sort } => ("invert", sort.name()),
-        Action::Callers { sort, .. } => ("callers", sort.name()),
+        Action::TopDown { sort } => ("invert", sort.key()),
+        Action::Callers { sort, .. } => ("callers", sort.key()),
     }
 }

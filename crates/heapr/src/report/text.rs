@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use heapr_query::{
-    Action, Answer, CallTree, FrameView, Group, GroupBy, Histogram, HistogramOf, Metrics, Ranking, Report,
-    Section, SortKey,
+    Action, Answer, CallTree, FrameView, Group, GroupBy, Histogram, HistogramOf, Metric, Ranking, Report,
+    Section,
 };
+use heapr_trace::Amounts;
 
 use super::frame_text::{frame_line, frame_name, image_name};
 use super::quantity::{bytes, count, duration, percent, plural};
@@ -187,7 +188,7 @@ fn write_section(
         Action::TopDown { sort } => (*sort, "TOP-DOWN TREE".to_owned()),
         Action::Callers { of, sort } => (*sort, format!("CALLERS of {}", of.as_str())),
     };
-    write!(out, "{title} by {} ({})", sort_title(sort), sort.name())?;
+    write!(out, "{title} by {} ({})", sort.words(), sort.key())?;
     match &section.answer {
         Answer::Ranking(ranking) => {
             write_ranking_extent(out, report, ranking, sort)?;
@@ -204,11 +205,11 @@ fn write_ranking_extent(
     out: &mut dyn Write,
     report: &Report<'_>,
     ranking: &Ranking,
-    sort: SortKey,
+    sort: Metric,
 ) -> io::Result<()> {
     let shown = ranking.groups.len();
     if shown < ranking.group_count {
-        let whole = sort.of(&Metrics::of_totals(&report.totals));
+        let whole = sort.of(&report.totals.amounts());
         let rest = sort.of(&ranking.rest);
         let share = percent(whole.saturating_sub(rest), whole);
         writeln!(out, ": top {} of {}, {share}", count(shown as u64), count(ranking.group_count as u64))
@@ -221,32 +222,20 @@ fn write_stacks(
     out: &mut dyn Write,
     report: &Report<'_>,
     ranking: &Ranking,
-    sort: SortKey,
+    sort: Metric,
     options: TextOptions,
 ) -> io::Result<()> {
-    let whole = sort.of(&Metrics::of_totals(&report.totals));
+    let whole = sort.of(&report.totals.amounts());
     for (at, group) in ranking.groups.iter().enumerate() {
-        let metrics = &group.metrics;
+        let amounts = &group.amounts;
         writeln!(out)?;
-        let amount = sort_amount(sort, metrics);
-        writeln!(out, "#{}  {amount} ({})", at + 1, percent(sort.of(metrics), whole))?;
-        let mut others = Vec::new();
-        if !matches!(sort, SortKey::OutstandingBytes | SortKey::OutstandingCount) {
-            let (live, blocks) = (bytes(metrics.outstanding_bytes), count(metrics.outstanding_count));
-            others.push(format!("outstanding {live} in {blocks}"));
-        }
-        if !matches!(sort, SortKey::TotalBytes | SortKey::TotalCount) {
-            others.push(format!("total {} in {}", bytes(metrics.total_bytes), count(metrics.total_count)));
-        }
-        if sort != SortKey::PeakBytes {
-            others.push(format!("at peak {}", bytes(metrics.peak_bytes)));
-        }
-        if sort != SortKey::ReallocCount && metrics.realloc_count > 0 {
-            others.push(format!("reallocs {}", count(metrics.realloc_count)));
-        }
-        if sort != SortKey::TemporaryCount && metrics.temporary_count > 0 {
-            others.push(format!("temporary {}", count(metrics.temporary_count)));
-        }
+        let amount = sort_amount(sort, amounts);
+        writeln!(out, "#{}  {amount} ({})", at + 1, percent(sort.of(amounts), whole))?;
+        let others: Vec<String> = TOGETHER
+            .iter()
+            .filter(|together| !together.has(sort))
+            .filter_map(|together| together.beside(amounts))
+            .collect();
         for line in wrapped(&others, 4, page_columns(options.width)) {
             writeln!(out, "{line}")?;
         }
@@ -297,46 +286,26 @@ fn write_ranking(
     subject: &Subject,
     report: &Report<'_>,
     ranking: &Ranking,
-    sort: SortKey,
+    sort: Metric,
     width: usize,
 ) -> io::Result<()> {
-    let whole = sort.of(&Metrics::of_totals(&report.totals));
+    let whole = sort.of(&report.totals.amounts());
     let page = page_columns(width);
-    let is_wide = page >= 100;
-    let mut columns = vec![
-        ("%", Align::Right),
-        ("Live bytes", Align::Right),
-        ("Live", Align::Right),
-        ("Total", Align::Right),
-        ("Allocs", Align::Right),
-    ];
-    let optional = [
-        ("Peak", is_wide || sort == SortKey::PeakBytes),
-        ("Reallocs", is_wide || sort == SortKey::ReallocCount),
-        ("Temporary", page >= 120 || sort == SortKey::TemporaryCount),
-    ];
-    columns.extend(optional.iter().filter(|(_, is_shown)| *is_shown).map(|&(name, _)| (name, Align::Right)));
+    let shown: Vec<Metric> =
+        Metric::all().filter(|&metric| page >= metric.least_columns() || sort == metric).collect();
+    let mut columns = vec![("%", Align::Right)];
+    columns.extend(shown.iter().map(|metric| (metric.heading(), Align::Right)));
     columns.push((item_title(ranking.by), Align::Left));
     let flexible = columns.len() - 1;
     let mut table = Table::new(&columns, flexible);
-    let mut add = |metrics: &Metrics, name: String| {
-        let mut cells = vec![
-            percent(sort.of(metrics), whole).trim_end_matches(" %").to_owned(),
-            bytes(metrics.outstanding_bytes),
-            count(metrics.outstanding_count),
-            bytes(metrics.total_bytes),
-            count(metrics.total_count),
-        ];
-        let values =
-            [bytes(metrics.peak_bytes), count(metrics.realloc_count), count(metrics.temporary_count)];
-        cells.extend(
-            optional.iter().zip(values).filter(|((_, is_shown), _)| *is_shown).map(|(_, value)| value),
-        );
+    let mut add = |amounts: &Amounts, name: String| {
+        let mut cells = vec![percent(sort.of(amounts), whole).trim_end_matches(" %").to_owned()];
+        cells.extend(shown.iter().map(|&metric| amount(metric, amounts)));
         cells.push(name);
         table.row(cells);
     };
     for group in &ranking.groups {
-        add(&group.metrics, group_name(subject, report, group, ranking.by));
+        add(&group.amounts, group_name(subject, report, group, ranking.by));
     }
     if ranking.groups.len() < ranking.group_count {
         let left_out = ranking.group_count - ranking.groups.len();
@@ -364,14 +333,14 @@ fn write_tree(
     out: &mut dyn Write,
     report: &Report<'_>,
     tree: &CallTree,
-    sort: SortKey,
+    sort: Metric,
     options: TextOptions,
 ) -> io::Result<()> {
-    let whole = sort.of(&tree.metrics);
-    let is_large = |metrics: &Metrics| {
-        u128::from(sort.of(metrics)) * 1000 >= u128::from(whole) * u128::from(options.least_permille)
+    let whole = sort.of(&tree.amounts);
+    let is_large = |amounts: &Amounts| {
+        u128::from(sort.of(amounts)) * 1000 >= u128::from(whole) * u128::from(options.least_permille)
     };
-    let shown: Vec<bool> = tree.nodes.iter().map(|node| is_large(&node.metrics)).collect();
+    let shown: Vec<bool> = tree.nodes.iter().map(|node| is_large(&node.amounts)).collect();
     let shown_count = shown.iter().filter(|&&is_shown| is_shown).count();
     writeln!(out, ": {} of {} nodes", count(shown_count as u64), count(tree.node_count as u64))?;
     let mut child_counts = vec![0_usize; tree.nodes.len()];
@@ -390,8 +359,7 @@ fn write_tree(
         if !shown[at] {
             continue;
         }
-        let amount =
-            if sort.is_bytes() { bytes(sort.of(&node.metrics)) } else { count(sort.of(&node.metrics)) };
+        let amount = amount(sort, &node.amounts);
         let level = levels[at];
         let indent = " ".repeat(level.min(widest));
         let mark = if child_counts.get(node.parent.unwrap_or(usize::MAX)).is_some_and(|&count| count == 1) {
@@ -399,7 +367,7 @@ fn write_tree(
         } else {
             ""
         };
-        let lead = format!("{:>7}  {amount:>10}  {indent}{mark}", percent(sort.of(&node.metrics), whole));
+        let lead = format!("{:>7}  {amount:>10}  {indent}{mark}", percent(sort.of(&node.amounts), whole));
         let room = options.width.saturating_sub(23 + level.min(widest));
         writeln!(out, "{lead}{}", frame_line(&report.tree_frame(node), room))?;
     }
@@ -468,33 +436,82 @@ fn item_title(by: GroupBy) -> &'static str {
     }
 }
 
-/// What a key sorts by, in words.
-pub(crate) fn sort_title(sort: SortKey) -> &'static str {
-    match sort {
-        SortKey::OutstandingBytes => "outstanding size",
-        SortKey::OutstandingCount => "outstanding count",
-        SortKey::TotalBytes => "total size",
-        SortKey::TotalCount => "total count",
-        SortKey::ReallocCount => "realloc count",
-        SortKey::PeakBytes => "size at the peak",
-        SortKey::TemporaryCount => "temporary count",
+/// Amounts that are told together.
+struct Together {
+    label: &'static str,
+    bytes: Option<Metric>,
+    count: Metric,
+    /// Between the bytes and the number of things.
+    phrase: &'static str,
+    thing: &'static str,
+}
+
+const TOGETHER: [Together; 5] = [
+    Together {
+        label: "outstanding",
+        bytes: Some(Metric::OutstandingBytes),
+        count: Metric::OutstandingCount,
+        phrase: "outstanding in",
+        thing: "block",
+    },
+    Together {
+        label: "total",
+        bytes: Some(Metric::TotalBytes),
+        count: Metric::TotalCount,
+        phrase: "in",
+        thing: "allocation",
+    },
+    Together {
+        label: "at peak",
+        bytes: Some(Metric::PeakBytes),
+        count: Metric::PeakCount,
+        phrase: "at the peak in",
+        thing: "block",
+    },
+    Together { label: "reallocs", bytes: None, count: Metric::ReallocCount, phrase: "", thing: "realloc" },
+    Together {
+        label: "temporary",
+        bytes: None,
+        count: Metric::TemporaryCount,
+        phrase: "",
+        thing: "temporary allocation",
+    },
+];
+
+impl Together {
+    fn has(&self, metric: Metric) -> bool {
+        self.bytes == Some(metric) || self.count == metric
+    }
+
+    /// `1.00 KiB outstanding in 2 blocks`.
+    fn alone(&self, amounts: &Amounts) -> String {
+        let things = plural(self.count.of(amounts), self.thing);
+        match self.bytes {
+            Some(metric) => format!("{} {} {things}", bytes(metric.of(amounts)), self.phrase),
+            None => things,
+        }
+    }
+
+    /// `outstanding 1.00 KiB in 2`; what few have only if there is any.
+    fn beside(&self, amounts: &Amounts) -> Option<String> {
+        let things = self.count.of(amounts);
+        match self.bytes {
+            Some(metric) => {
+                Some(format!("{} {} in {}", self.label, bytes(metric.of(amounts)), count(things)))
+            }
+            None => (things > 0).then(|| format!("{} {}", self.label, count(things))),
+        }
     }
 }
 
-fn sort_amount(sort: SortKey, metrics: &Metrics) -> String {
-    match sort {
-        SortKey::OutstandingBytes | SortKey::OutstandingCount => format!(
-            "{} outstanding in {}",
-            bytes(metrics.outstanding_bytes),
-            plural(metrics.outstanding_count, "block")
-        ),
-        SortKey::TotalBytes | SortKey::TotalCount => {
-            format!("{} in {}", bytes(metrics.total_bytes), plural(metrics.total_count, "allocation"))
-        }
-        SortKey::ReallocCount => plural(metrics.realloc_count, "realloc"),
-        SortKey::PeakBytes => {
-            format!("{} at the peak in {}", bytes(metrics.peak_bytes), plural(metrics.peak_count, "block"))
-        }
-        SortKey::TemporaryCount => plural(metrics.temporary_count, "temporary allocation"),
-    }
+fn sort_amount(sort: Metric, amounts: &Amounts) -> String {
+    TOGETHER
+        .iter()
+        .find(|together| together.has(sort))
+        .map_or_else(String::new, |together| together.alone(amounts))
+}
+
+/// An amount in its unit.
+pub(crate) fn amount(metric: Metric, amounts: &Amounts) -> String {
+    if metric.is_bytes() { bytes(metric.of(amounts)) } else { count(metric.of(amounts)) }
 }

@@ -4,7 +4,8 @@
 
 use std::io::{self, Write};
 
-use heapr_query::{Answer, GroupBy, Metrics, Ranking, Report};
+use heapr_query::{Answer, GroupBy, Ranking, Report};
+use heapr_trace::Amounts;
 
 use super::frame_text::frame_name;
 use super::subject::Subject;
@@ -20,7 +21,7 @@ pub(crate) fn write_xperf(
     report: &Report<'_>,
     is_default: bool,
 ) -> io::Result<()> {
-    let whole = Metrics::of_totals(&report.totals);
+    let whole = report.totals.amounts();
     let rankings: Vec<&Ranking> = report
         .sections
         .iter()
@@ -37,8 +38,8 @@ pub(crate) fn write_xperf(
     }
     for ranking in rankings {
         write_block(out, "GLOBAL ALLOCATIONS:", &whole)?;
-        let mut shown = Metrics::default();
-        ranking.groups.iter().for_each(|group| shown.add(&group.metrics));
+        let mut shown = Amounts::default();
+        ranking.groups.iter().for_each(|group| shown += &group.amounts);
         write_block(out, &format!("TOP {}:", ranking.groups.len()), &shown)?;
         for group in &ranking.groups {
             writeln!(out, "{RULE}")?;
@@ -54,22 +55,22 @@ pub(crate) fn write_xperf(
                 writeln!(out, "{}", group_name(subject, report, group, ranking.by))?;
             }
             writeln!(out)?;
-            write_amounts(out, &group.metrics)?;
+            write_amounts(out, &group.amounts)?;
         }
     }
     writeln!(out, "{RULE}")
 }
 
-fn write_block(out: &mut dyn Write, title: &str, metrics: &Metrics) -> io::Result<()> {
+fn write_block(out: &mut dyn Write, title: &str, amounts: &Amounts) -> io::Result<()> {
     writeln!(out, "{RULE}")?;
     writeln!(out, "{title}")?;
-    write_amounts(out, metrics)
+    write_amounts(out, amounts)
 }
 
-fn write_amounts(out: &mut dyn Write, metrics: &Metrics) -> io::Result<()> {
-    writeln!(out, "Alloc       : {:>12},{:>14} KB", metrics.total_count, kilobytes(metrics.total_bytes))?;
-    writeln!(out, "Realloc     : {:>12}", metrics.realloc_count)?;
-    let (outstanding, blocks) = (kilobytes(metrics.outstanding_bytes), metrics.outstanding_count);
+fn write_amounts(out: &mut dyn Write, amounts: &Amounts) -> io::Result<()> {
+    writeln!(out, "Alloc       : {:>12},{:>14} KB", amounts.total_count, kilobytes(amounts.total_bytes))?;
+    writeln!(out, "Realloc     : {:>12}", amounts.realloc_count)?;
+    let (outstanding, blocks) = (kilobytes(amounts.outstanding_bytes), amounts.outstanding_count);
     writeln!(out, "Outstanding : {blocks:>12},{outstanding:>14} KB")
 }
 
@@ -116,16 +117,16 @@ mod tests {
 
     #[test]
     fn the_blocks_are_those_of_xperf_to_the_column() {
-        let metrics = Metrics {
+        let amounts = Amounts {
             total_count: 840_875,
             total_bytes: 373_399 * 1024 + 410,
             realloc_count: 795,
             outstanding_count: 24_569,
             outstanding_bytes: 8877 * 1024 + 614,
-            ..Metrics::default()
+            ..Amounts::default()
         };
         let mut out = Vec::new();
-        write_block(&mut out, "GLOBAL ALLOCATIONS:", &metrics).unwrap();
+        write_block(&mut out, "GLOBAL ALLOCATIONS:", &amounts).unwrap();
         let expected = "\
 ---------------------------------------------------------------------
 GLOBAL ALLOCATIONS:

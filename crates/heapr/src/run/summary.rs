@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
-use heapr_query::{Action, Answer, GroupBy, Query, Report, SortKey};
+use heapr_query::{Action, Answer, GroupBy, Metric, Query, Report};
 use heapr_session::SessionSummary;
 use heapr_trace::{HeapId, ProcessIndex, Totals};
 
@@ -60,7 +60,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     write_heaps(&mut text, &subject, &by_heap)?;
     let ranking = |sort| Action::Ranking { by: GroupBy::Stacks, sort };
     let query = Query {
-        actions: vec![ranking(SortKey::default()), ranking(SortKey::PeakBytes)],
+        actions: vec![ranking(Metric::default()), ranking(Metric::PeakBytes)],
         top: STACKS_SHOWN,
         // To name the others took as long as all else that is done here.
         only_held: true,
@@ -162,11 +162,11 @@ fn write_stacks(text: &mut impl Write, report: &Report<'_>, is_cut: bool) -> io:
     {
         let Answer::Ranking(ranking) = &section.answer else { continue };
         let amount = |group: &heapr_query::Group| {
-            let metrics = &group.metrics;
+            let amounts = &group.amounts;
             if is_peak {
-                (metrics.peak_bytes, metrics.peak_count)
+                (amounts.peak_bytes, amounts.peak_count)
             } else {
-                (metrics.outstanding_bytes, metrics.outstanding_count)
+                (amounts.outstanding_bytes, amounts.outstanding_count)
             }
         };
         let groups: Vec<_> = ranking.groups.iter().filter(|group| amount(group).0 > 0).collect();

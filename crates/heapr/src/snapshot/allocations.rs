@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use heapr_query::Metrics;
+use heapr_trace::Amounts;
 use heapr_v8::{CallFunction, CallTree};
 
 use crate::export::{Sample, SampleFrame};
@@ -101,12 +101,12 @@ pub(crate) fn samples(file: &Path) -> anyhow::Result<Vec<Sample>> {
     let samples =
         (0..).zip(&tree.nodes).filter(|(_, node)| node.own != Default::default()).map(|(at, node)| Sample {
             frames: tree.stack(at).map(frame).collect(),
-            metrics: Metrics {
+            amounts: Amounts {
                 outstanding_bytes: node.own.live_bytes,
                 outstanding_count: node.own.live_count,
                 total_bytes: node.own.allocated_bytes,
                 total_count: node.own.allocated_count,
-                ..Metrics::default()
+                ..Amounts::default()
             },
         });
     Ok(samples.collect())

@@ -5,7 +5,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use heapr_trace::{
-    HeapId, Process, ProcessIndex, ProcessOrigin, StackIndex, StackNode, StackTotals, Summary, TraceWriter,
+    Amounts, HeapId, Process, ProcessIndex, ProcessOrigin, StackIndex, StackNode, StackTotals, Summary,
+    TraceWriter,
 };
 
 use crate::bounded_run::{self, Outcome};
@@ -86,14 +87,16 @@ fn write_run_time_code(path: &Path, pid: u32) {
                 stack,
                 process: index,
                 heap: HeapId::MALLOC,
-                total_count: 1,
-                total_bytes: 8,
-                realloc_count: 0,
-                temporary_count: 0,
-                outstanding_count: 1,
-                outstanding_bytes: 8,
-                peak_count: 1,
-                peak_bytes: 8,
+                amounts: Amounts {
+                    total_count: 1,
+                    total_bytes: 8,
+                    realloc_count: 0,
+                    temporary_count: 0,
+                    outstanding_count: 1,
+                    outstanding_bytes: 8,
+                    peak_count: 1,
+                    peak_bytes: 8,
+                },
             });
         }
     }

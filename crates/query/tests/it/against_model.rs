@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use heapr_query::{
-    Action, Answer, CullList, Filter, FramePattern, FrameView, GroupBy, HistogramOf, Metrics, Query, SortKey,
-    Span, run,
+    Action, Answer, CullList, Filter, FramePattern, FrameView, GroupBy, HistogramOf, Metric, Query, Span, run,
 };
-use heapr_trace::{Totals, Trace};
+use heapr_trace::{Amounts, Totals, Trace};
 use proptest::prelude::*;
 
 use crate::made_trace::{Names, trace_of};
@@ -14,7 +13,7 @@ use crate::model::{Model, allocations};
 use crate::random_steps::{filter, hand_out_again, steps};
 
 /// All groups of a report, by names.
-fn answered(trace: &Trace, query: &Query) -> (BTreeMap<Vec<String>, Metrics>, Metrics, Vec<u64>) {
+fn answered(trace: &Trace, query: &Query) -> (BTreeMap<Vec<String>, Amounts>, Amounts, Vec<u64>) {
     let report = run(trace, query, &mut Names).unwrap();
     let Answer::Ranking(ranking) = &report.sections[0].answer else { panic!("not a ranking") };
     let name = |view: &FrameView<'_>| match view.symbol {
@@ -30,9 +29,9 @@ fn answered(trace: &Trace, query: &Query) -> (BTreeMap<Vec<String>, Metrics>, Me
             Some(thread) => vec![format!("thread {}", thread.0)],
             None => report.frames(group).iter().map(name).collect(),
         };
-        assert!(groups.insert(key, group.metrics).is_none(), "two groups are equal");
-        whole.add(&group.metrics);
-        order.push(sort.of(&group.metrics));
+        assert!(groups.insert(key, group.amounts).is_none(), "two groups are equal");
+        whole += &group.amounts;
+        order.push(sort.of(&group.amounts));
     }
     assert_eq!(ranking.groups.len(), ranking.group_count.min(query.top));
     let heap_sum: u64 = report.by_heap.iter().map(|row| row.totals.alloc_count).sum();
@@ -51,7 +50,7 @@ proptest! {
         steps in steps(),
         filter in filter(),
         by in prop::sample::select(vec![GroupBy::Stacks, GroupBy::Frames, GroupBy::Images, GroupBy::Threads]),
-        key in 0..SortKey::ALL.len(),
+        sort in prop::sample::select(Metric::sort_keys().collect::<Vec<_>>()),
         is_default_cull in any::<bool>(),
         checkpoint_every in 1..20_usize,
         has_summary in any::<bool>(),
@@ -62,7 +61,6 @@ proptest! {
         let trace = trace_of(&steps, checkpoint_every, has_summary, end_ns);
         let end_ns = trace.duration_ns();
         prop_assert!(trace.damage().is_empty() || !has_summary, "{:?}", trace.damage());
-        let sort = SortKey::ALL[key].1;
         let query = Query {
             filter,
             cull: if is_default_cull { CullList::built_in() } else { CullList::empty() },
@@ -103,7 +101,7 @@ proptest! {
         };
         let whole = totals(Query::default());
         prop_assert!(whole.0.implied_frees == u64::from(again));
-        let by_thread = Action::Ranking { by: GroupBy::Threads, sort: SortKey::default() };
+        let by_thread = Action::Ranking { by: GroupBy::Threads, sort: Metric::default() };
         let range = Filter { range: Some(Span { from: 0, to: 1_000_000 }), ..Filter::default() };
         let size = Filter { size: Some(Span { from: 0, to: u64::MAX }), ..Filter::default() };
         prop_assert_eq!(&totals(Query { actions: vec![by_thread], ..Query::default() }), &whole);
@@ -118,17 +116,17 @@ proptest! {
         let frames = |by_thread: bool| {
             let filter = Filter { required_frames: vec![FramePattern::parse("*").unwrap()], ..Filter::default() };
             let by = if by_thread { GroupBy::Threads } else { GroupBy::Stacks };
-            totals(Query { filter, actions: vec![Action::Ranking { by, sort: SortKey::default() }], ..Query::default() })
+            totals(Query { filter, actions: vec![Action::Ranking { by, sort: Metric::default() }], ..Query::default() })
         };
         prop_assert_eq!(frames(false).0.free_count, frames(true).0.free_count);
     }
 }
 
 /// What groups hold, of those that hold something.
-fn held(groups: &BTreeMap<Vec<String>, Metrics>) -> Vec<(&[String], [u64; 4])> {
-    let held = |metrics: &Metrics| {
-        [metrics.outstanding_count, metrics.outstanding_bytes, metrics.peak_count, metrics.peak_bytes]
+fn held(groups: &BTreeMap<Vec<String>, Amounts>) -> Vec<(&[String], [u64; 4])> {
+    let held = |amounts: &Amounts| {
+        [amounts.outstanding_count, amounts.outstanding_bytes, amounts.peak_count, amounts.peak_bytes]
     };
-    let all = groups.iter().map(|(names, metrics)| (names.as_slice(), held(metrics)));
+    let all = groups.iter().map(|(names, amounts)| (names.as_slice(), held(amounts)));
     all.filter(|(_, [outstanding_count, _, peak_count, _])| outstanding_count + peak_count != 0).collect()
 }

@@ -1,6 +1,7 @@
 //! Queries on whole traces, against a model that is obviously right.
 
 mod against_model;
+mod generated_metrics;
 mod made_trace;
 mod meanings;
 mod model;

@@ -1,7 +1,7 @@
 //! Single cases that say what a query means.
 
 use heapr_query::{
-    Action, Answer, CullList, Filter, FramePattern, GroupBy, HistogramOf, Moment, Query, SortKey, Span, run,
+    Action, Answer, CullList, Filter, FramePattern, GroupBy, HistogramOf, Metric, Moment, Query, Span, run,
 };
 use heapr_trace::{HeapId, Trace};
 
@@ -31,7 +31,7 @@ fn small() -> Trace {
 }
 
 fn ranking(by: GroupBy) -> Query {
-    Query { actions: vec![Action::Ranking { by, sort: SortKey::TotalBytes }], ..Query::default() }
+    Query { actions: vec![Action::Ranking { by, sort: Metric::TotalBytes }], ..Query::default() }
 }
 
 fn lines(trace: &Trace, query: &Query) -> Vec<(String, u64)> {
@@ -41,7 +41,7 @@ fn lines(trace: &Trace, query: &Query) -> Vec<(String, u64)> {
         let frames = report.frames(group);
         frames.iter().map(|frame| frame.symbol.unwrap_or("-")).collect::<Vec<_>>().join(" < ")
     };
-    ranking.groups.iter().map(|group| (text(group), group.metrics.total_bytes)).collect()
+    ranking.groups.iter().map(|group| (text(group), group.amounts.total_bytes)).collect()
 }
 
 #[test]
@@ -112,12 +112,12 @@ fn the_top_down_tree_and_the_callers_hold_what_passes_through_each_frame() {
                     "{}{} {}",
                     " ".repeat(node.depth),
                     report.tree_frame(node).symbol.unwrap(),
-                    node.metrics.total_bytes
+                    node.amounts.total_bytes
                 )
             })
             .collect::<Vec<_>>()
     };
-    let sort = SortKey::TotalBytes;
+    let sort = Metric::TotalBytes;
     assert_eq!(tree(Action::TopDown { sort }), ["main 137", " grow<int>(int) 130", " load(int) 7"]);
     let of = FramePattern::parse("malloc").unwrap();
     assert_eq!(
@@ -175,12 +175,12 @@ fn names_that_the_trace_does_not_have_are_said() {
         let query = Query { filter, actions: vec![action], ..Query::default() };
         run(&trace, &query, &mut Names).unwrap_err().to_string()
     };
-    let stacks = || Action::Ranking { by: GroupBy::Stacks, sort: SortKey::default() };
+    let stacks = || Action::Ranking { by: GroupBy::Stacks, sort: Metric::default() };
     let filter = Filter { pids: vec![7], ..Filter::default() };
     assert_eq!(error(filter, stacks()), "no process 7 in this trace; it has 100, 200");
     let filter =
         Filter { threads: vec![heapr_query::ThreadChoice::Name("x*".to_owned())], ..Filter::default() };
     assert_eq!(error(filter, stacks()), "no thread \"x*\" in this trace");
-    let callers = Action::Callers { of: FramePattern::parse("nobody").unwrap(), sort: SortKey::default() };
+    let callers = Action::Callers { of: FramePattern::parse("nobody").unwrap(), sort: Metric::default() };
     assert_eq!(error(Filter::default(), callers), "no frame of the selected stacks matches \"nobody\"");
 }

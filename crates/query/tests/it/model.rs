@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use heapr_query::{AllocationType, Filter, GroupBy, Metrics, Moment, Span, ThreadChoice};
-use heapr_trace::{HeapId, ProcessIndex};
+use heapr_query::{AllocationType, Filter, GroupBy, Moment, Span, ThreadChoice};
+use heapr_trace::{Amounts, HeapId, ProcessIndex};
 
 use crate::made_trace::{Call, FUNCTIONS, MODULES, PIDS, Path, Step, UNKNOWN, inlined_at, process_of};
 
@@ -226,12 +226,12 @@ impl Model<'_> {
         filter: &Filter,
         by: GroupBy,
         is_culled: impl Fn(&str) -> bool,
-    ) -> (BTreeMap<Vec<String>, Metrics>, Metrics) {
-        let mut groups: BTreeMap<Vec<String>, Metrics> = BTreeMap::new();
-        let mut whole = Metrics::default();
+    ) -> (BTreeMap<Vec<String>, Amounts>, Amounts) {
+        let mut groups: BTreeMap<Vec<String>, Amounts> = BTreeMap::new();
+        let mut whole = Amounts::default();
         for Counted { allocation, is_outstanding, is_temporary, is_at_peak } in self.counted(filter) {
             let size_bytes = allocation.size_bytes;
-            let metrics = Metrics {
+            let amounts = Amounts {
                 total_count: 1,
                 total_bytes: size_bytes,
                 realloc_count: u64::from(allocation.is_realloc),
@@ -255,8 +255,8 @@ impl Model<'_> {
                 GroupBy::Images => stack.iter().take(1).map(|(module, _)| (*module).to_owned()).collect(),
                 GroupBy::Threads => vec![format!("thread {}", allocation.thread)],
             };
-            groups.entry(key).or_default().add(&metrics);
-            whole.add(&metrics);
+            *groups.entry(key).or_default() += &amounts;
+            whole += &amounts;
         }
         (groups, whole)
     }

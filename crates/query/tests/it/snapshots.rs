@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use heapr_query::{
-    Action, Answer, CullList, Error, Filter, GroupBy, Metrics, Moment, Query, SortKey, Span, StackGroups,
-    live_rows, run,
+    Action, Answer, CullList, Error, Filter, GroupBy, Metric, Moment, Query, Span, StackGroups, live_rows,
+    run,
 };
-use heapr_trace::Trace;
+use heapr_trace::{Amounts, Trace};
 use proptest::prelude::*;
 
 use crate::made_trace::{Names, trace_of};
@@ -14,13 +14,13 @@ use crate::random_steps::steps;
 
 /// Groups by the names of their frames.
 fn groups(trace: &Trace, by: GroupBy, filter: &Filter) -> BTreeMap<Vec<String>, (u64, u64)> {
-    let actions = vec![Action::Ranking { by, sort: SortKey::default() }];
+    let actions = vec![Action::Ranking { by, sort: Metric::default() }];
     let query = Query { filter: filter.clone(), actions, ..Query::default() };
     let report = run(trace, &query, &mut Names).unwrap();
     let Answer::Ranking(ranking) = &report.sections[0].answer else { panic!("a ranking") };
     let mut found = BTreeMap::new();
     for group in &ranking.groups {
-        let Metrics { outstanding_count, outstanding_bytes, .. } = group.metrics;
+        let Amounts { outstanding_count, outstanding_bytes, .. } = group.amounts;
         let sums: &mut (u64, u64) = found.entry(names(&report.frames(group))).or_default();
         sums.0 += outstanding_count;
         sums.1 += outstanding_bytes;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use heapr_explore::{DifferenceGroup, Found, FrameUnion, Selection, Side};
-use heapr_query::{GroupBy, SortKey};
+use heapr_query::{GroupBy, Metric};
 use serde::{Deserialize, Serialize};
 
 use super::ids::sort_key;
@@ -12,7 +12,7 @@ use super::{Answer, Context, read};
 use crate::command_line::command;
 use crate::error::{Error, Result};
 use crate::filter_words::FilterWords;
-use crate::json::MetricsJson;
+use crate::json::AmountsJson;
 use crate::trace_file::{ReadFilter, TraceFile};
 
 /// One side of a comparison.
@@ -82,8 +82,8 @@ fn stacks() -> String {
 #[derive(Serialize)]
 struct DiffGroupJson {
     names: Vec<String>,
-    before: MetricsJson,
-    after: MetricsJson,
+    before: AmountsJson,
+    after: AmountsJson,
     delta: i128,
 }
 
@@ -91,8 +91,8 @@ struct DiffGroupJson {
 struct DiffJson {
     schema: &'static str,
     command: Option<String>,
-    before: MetricsJson,
-    after: MetricsJson,
+    before: AmountsJson,
+    after: AmountsJson,
     group_count: usize,
     match_count: usize,
     offset: usize,
@@ -104,7 +104,7 @@ pub(super) fn diff_command(
     request: [&SideRequest; 2],
     sides: &[OpenSide; 2],
     by: GroupBy,
-    sort: SortKey,
+    sort: Metric,
 ) -> Option<String> {
     let option = match by {
         GroupBy::Stacks => "--stacks",
@@ -112,12 +112,12 @@ pub(super) fn diff_command(
         GroupBy::Images => "--images",
         GroupBy::Lines | GroupBy::Threads => return None,
     };
-    if request[0].filter != request[1].filter {
+    if request[0].filter != request[1].filter || sort.key().is_empty() {
         return None;
     }
     let paths = sides.each_ref().map(|side| side.file.path.display().to_string());
     let words = request[0].filter.words();
-    let mut all = vec!["diff", paths[0].as_str(), paths[1].as_str(), option, "--sort", sort.name()];
+    let mut all = vec!["diff", paths[0].as_str(), paths[1].as_str(), option, "--sort", sort.key()];
     all.extend(words.iter().map(String::as_str));
     Some(command(&all))
 }
@@ -150,7 +150,7 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         names: union.group_names(group, by),
         before: (&group.before).into(),
         after: (&group.after).into(),
-        delta: i128::from(sort.of(&group.after)) - i128::from(sort.of(&group.before)),
+        delta: sort.difference(&group.before, &group.after),
     });
     super::json(&DiffJson {
         schema: "heapr.view.diff/1",

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::diff::{OpenSide, SideRequest, diff_command, union};
 use super::flame::{bounded, is_bottom_up};
 use super::flame_json::FrameColumns;
-use super::ids::{flame_value, node_id, node_key, sort_key};
+use super::ids::{flame_value, node_id, node_key};
 use super::{Answer, Context, read};
 use crate::error::{Error, Result};
 
@@ -91,7 +91,7 @@ fn focus(union: &FrameUnion, text: &str) -> Result<FrameNumber> {
 
 pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: DiffFlameRequest = read(body)?;
-    let (value, is_temporary, sort) = flame_value(&request.value)?;
+    let (value, is_temporary) = flame_value(&request.value)?;
     let open = |side| OpenSide::open(context, side, is_temporary);
     let sides = [open(&request.before)?, open(&request.after)?];
     let union = union(context, &sides)?;
@@ -136,12 +136,7 @@ pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     }
     super::json(&DiffFlameJson {
         schema: "heapr.view.diff-flame/1",
-        command: diff_command(
-            [&request.before, &request.after],
-            &sides,
-            heapr_query::GroupBy::Stacks,
-            sort_key(sort)?,
-        ),
+        command: diff_command([&request.before, &request.after], &sides, heapr_query::GroupBy::Stacks, value),
         value: &request.value,
         before: first.before,
         after: first.after,

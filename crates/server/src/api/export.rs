@@ -44,7 +44,7 @@ pub(super) fn export(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         }
     };
     // Only what has been understood reaches a command line.
-    let value = sort_key(&request.value)?.name();
+    let value = sort_key(&request.value)?.key();
     let by = option_of(group_by(&request.by)?).trim_start_matches('-');
     file.filter(&*context.files.host, &request.filter)?;
     let words = request.filter.words();

@@ -1,6 +1,7 @@
 //! Flame graphs.
 
 use heapr_explore::{FlameQuery, Found};
+use heapr_query::Metric;
 use serde::{Deserialize, Serialize};
 
 use super::flame_json::{FlameFrame, FrameColumns, NodeColumns, node_columns};
@@ -73,7 +74,7 @@ struct FlameJson<'a> {
 pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FlameRequest = read(body)?;
     let file = context.files.trace(request.file)?;
-    let (value, is_temporary, sort) = flame_value(&request.value)?;
+    let (value, is_temporary) = flame_value(&request.value)?;
     let filter =
         FilterWords { temporary: request.filter.temporary || is_temporary, ..request.filter.clone() };
     let read = file.filter(&*context.files.host, &filter)?;
@@ -100,6 +101,8 @@ pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let nodes = node_columns(&file.explorer, &tree, &mut frames);
     let focus_name =
         focus.and_then(|focus| file.explorer.frame(focus)).and_then(|view| view.symbol.map(str::to_owned));
+    // Blocks at the peak are no sort key: their bytes are.
+    let sort = if value.key().is_empty() { Metric::PeakBytes } else { value }.key();
     let action: Vec<&str> = match (is_bottom_up, &focus_name) {
         (true, Some(name)) => vec!["--callers", name, sort],
         (true, None) => vec!["--frames", sort],

@@ -1,7 +1,7 @@
 //! A frame with its callers and callees.
 
 use heapr_explore::{Explorer, Found, FrameNumber};
-use heapr_query::Metrics;
+use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
 
 use super::ids::{frame_id, sort_key};
@@ -9,7 +9,7 @@ use super::report::{page, report_command, so};
 use super::{Answer, Context, read};
 use crate::error::Result;
 use crate::filter_words::FilterWords;
-use crate::json::{FrameJson, MetricsJson};
+use crate::json::{AmountsJson, FrameJson};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,7 +29,7 @@ struct NeighbourJson {
     id: String,
     frame: Option<FrameJson>,
     #[serde(flatten)]
-    metrics: MetricsJson,
+    amounts: AmountsJson,
 }
 
 #[derive(Serialize)]
@@ -38,9 +38,9 @@ struct FrameAnswer {
     command: Option<String>,
     id: String,
     frame: Option<FrameJson>,
-    inclusive: MetricsJson,
+    inclusive: AmountsJson,
     #[serde(rename = "self")]
-    own: MetricsJson,
+    own: AmountsJson,
     callers: Vec<NeighbourJson>,
     caller_count: usize,
     callees: Vec<NeighbourJson>,
@@ -61,11 +61,11 @@ pub(super) fn frame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let explorer = &file.explorer;
     let number = super::ids::frame(explorer, &request.frame)?;
     let found = explorer.neighbours(&selection, &read.cull, number, sort)?;
-    let neighbours = |list: &[(FrameNumber, Metrics)]| {
-        let one = |(frame, metrics): &(FrameNumber, Metrics)| NeighbourJson {
+    let neighbours = |list: &[(FrameNumber, Amounts)]| {
+        let one = |(frame, amounts): &(FrameNumber, Amounts)| NeighbourJson {
             id: frame_id(*frame),
             frame: frame_json(explorer, *frame),
-            metrics: metrics.into(),
+            amounts: amounts.into(),
         };
         list.iter().take(request.limit).map(one).collect::<Vec<_>>()
     };
@@ -73,7 +73,7 @@ pub(super) fn frame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     super::json(&FrameAnswer {
         schema: "heapr.view.frame/1",
         command: symbol
-            .map(|symbol| report_command(&file, &["--callers", symbol, sort.name()], &request.filter)),
+            .map(|symbol| report_command(&file, &["--callers", symbol, sort.key()], &request.filter)),
         id: frame_id(number),
         frame: frame_json(explorer, number),
         inclusive: (&found.inclusive).into(),

@@ -1,7 +1,7 @@
 //! The ids of answers: a letter and numbers; who sends one back that is none gets an error.
 
-use heapr_explore::{Explorer, FrameNumber, Value};
-use heapr_query::{FramePattern, SortKey};
+use heapr_explore::{Explorer, FrameNumber};
+use heapr_query::{FramePattern, Metric};
 
 use crate::error::{Error, Result};
 
@@ -48,32 +48,26 @@ pub(crate) fn frame(explorer: &Explorer, text: &str) -> Result<FrameNumber> {
 }
 
 /// A sort key by its name.
-pub(crate) fn sort_key(name: &str) -> Result<SortKey> {
-    SortKey::parse(name).ok_or_else(|| {
-        let names: Vec<&str> = SortKey::ALL.iter().map(|&(name, _)| name).collect();
-        Error::bad("sort", format!("{name:?} is no sort key: {}", names.join(", ")))
-    })
+pub(crate) fn sort_key(name: &str) -> Result<Metric> {
+    let bad = || Error::bad("sort", format!("{name:?} is no sort key: {}", Metric::key_list()));
+    Metric::of_key(name).ok_or_else(bad)
 }
 
-/// What a flame graph is of; whether it is of temporary allocations alone; the sort key that says the same.
-pub(crate) fn flame_value(name: &str) -> Result<(Value, bool, &'static str)> {
-    Ok(match name {
-        "outstanding_bytes" => (Value::OutstandingBytes, false, "so"),
-        "outstanding_count" => (Value::OutstandingCount, false, "soc"),
-        "total_bytes" => (Value::TotalBytes, false, "st"),
-        "total_count" => (Value::TotalCount, false, "stc"),
-        "peak_bytes" => (Value::PeakBytes, false, "peak"),
-        "peak_count" => (Value::PeakCount, false, "peak"),
-        "temporary_bytes" => (Value::TotalBytes, true, "st"),
-        "temporary_count" => (Value::TotalCount, true, "stc"),
-        "realloc_count" => (Value::ReallocCount, false, "src"),
-        _ => {
-            return Err(Error::bad(
+/// Of temporary allocations there are bytes, too, where nothing else is counted.
+pub(crate) const TEMPORARY_BYTES: &str = "temporary_bytes";
+
+/// What a flame graph is of; whether it is of temporary allocations alone.
+pub(crate) fn flame_value(name: &str) -> Result<(Metric, bool)> {
+    match Metric::of_name(name) {
+        Some(Metric::TemporaryCount) => Ok((Metric::TotalCount, true)),
+        None if name == TEMPORARY_BYTES => Ok((Metric::TotalBytes, true)),
+        Some(metric) => Ok((metric, false)),
+        None => {
+            let names: Vec<&str> = Metric::all().map(Metric::name).collect();
+            Err(Error::bad(
                 "value",
-                format!(
-                    "{name:?} is no value: it is {{outstanding,total,peak,temporary}}_{{bytes,count}} or realloc_count"
-                ),
-            ));
+                format!("{name:?} is no value: it is one of {}, {TEMPORARY_BYTES}", names.join(", ")),
+            ))
         }
-    })
+    }
 }

@@ -3,14 +3,15 @@
 use std::cmp::Reverse;
 
 use heapr_explore::Age;
-use heapr_query::{Group, GroupBy, Metrics, SortKey, Span};
+use heapr_query::{Group, GroupBy, Metric, Span};
+use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
 
 use super::report::{GroupJson, ROWS_MAX, group_json, matching, page, report_command, yes};
 use super::{Answer, Context, read};
 use crate::error::Result;
 use crate::filter_words::FilterWords;
-use crate::json::{MetricsJson, TotalsJson};
+use crate::json::{AmountsJson, TotalsJson};
 
 /// Moments of the growth.
 const MOMENTS: usize = 16;
@@ -56,13 +57,13 @@ enum LeakOrder {
 
 impl LeakOrder {
     /// What a group is ordered by, greatest first.
-    fn rank(self, metrics: &Metrics, age: &Age) -> (u128, u64) {
-        let Metrics { outstanding_bytes: bytes, outstanding_count: count, .. } = *metrics;
+    fn rank(self, amounts: &Amounts, age: &Age) -> (u128, u64) {
+        let Amounts { outstanding_bytes: bytes, outstanding_count: count, .. } = *amounts;
         let first = match self {
             Self::Bytes => u128::from(bytes),
             Self::Count => u128::from(count),
             // In billionths: more than the table shows.
-            Self::Unfreed => u128::from(count) * 1_000_000_000 / u128::from(metrics.total_count.max(1)),
+            Self::Unfreed => u128::from(count) * 1_000_000_000 / u128::from(amounts.total_count.max(1)),
             // The earlier the times, the greater the age.
             Self::MeanAge => u128::MAX - age.sum_ns / u128::from(age.count.max(1)),
             Self::Oldest => u128::MAX - u128::from(age.oldest_ns),
@@ -89,8 +90,8 @@ struct LeaksJson {
     totals: TotalsJson,
     group_count: usize,
     match_count: usize,
-    all: MetricsJson,
-    matched: MetricsJson,
+    all: AmountsJson,
+    matched: AmountsJson,
     offset: usize,
     end_ns: u64,
     groups: Vec<LeakJson>,
@@ -103,15 +104,15 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let words = FilterWords { at: None, snapshot: None, r#type: None, temporary: false, ..request.filter };
     let read = file.filter(&*context.files.host, &words)?;
     let (selection, ranking) =
-        file.rank(&words, &read, GroupBy::Stacks, SortKey::OutstandingBytes, context.cancel)?;
+        file.rank(&words, &read, GroupBy::Stacks, Metric::OutstandingBytes, context.cancel)?;
     file.wait_for_events(context.cancel)?;
     let mut groups = match request.r#match.as_str() {
         "" => ranking.groups.clone(),
         text => matching(&file, &ranking.groups, GroupBy::Stacks, text),
     };
-    groups.retain(|group| group.metrics.outstanding_count > 0);
-    let mut matched = Metrics::default();
-    groups.iter().for_each(|group| matched.add(&group.metrics));
+    groups.retain(|group| group.amounts.outstanding_count > 0);
+    let mut matched = Amounts::default();
+    groups.iter().for_each(|group| matched += &group.amounts);
     let match_count = groups.len();
     let is_cancelled = || context.cancel.is_set();
     let explorer = &file.explorer;
@@ -119,7 +120,7 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     if !matches!(request.sort, LeakOrder::Bytes) {
         let none = Age::default();
         let age = |group: &Group| explorer.stack_key(group).and_then(|key| ages.get(&key.1)).unwrap_or(&none);
-        groups.sort_by_cached_key(|group| Reverse(request.sort.rank(&group.metrics, age(group))));
+        groups.sort_by_cached_key(|group| Reverse(request.sort.rank(&group.amounts, age(group))));
     }
     if !request.descending {
         groups.reverse();

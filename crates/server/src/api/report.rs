@@ -1,7 +1,7 @@
 //! Tables of stacks, frames, images and threads.
 
-use heapr_query::{Group, GroupBy, Metrics};
-use heapr_trace::{Process, ThreadIndex};
+use heapr_query::{Group, GroupBy};
+use heapr_trace::{Amounts, Process, ThreadIndex};
 use serde::{Deserialize, Serialize};
 
 use super::ids::{frame_id, sort_key, stack_id};
@@ -9,7 +9,7 @@ use super::{Answer, Context, read};
 use crate::command_line::command;
 use crate::error::{Error, Result};
 use crate::filter_words::FilterWords;
-use crate::json::{FrameJson, HeapJson, MetricsJson, TotalsJson, heap_name};
+use crate::json::{AmountsJson, FrameJson, HeapJson, TotalsJson, heap_name};
 use crate::trace_file::TraceFile;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -73,7 +73,7 @@ pub(super) struct GroupJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<ThreadJson>,
     #[serde(flatten)]
-    metrics: MetricsJson,
+    amounts: AmountsJson,
 }
 
 #[derive(Serialize)]
@@ -84,8 +84,8 @@ struct TableJson {
     heaps: Vec<HeapJson>,
     group_count: usize,
     match_count: usize,
-    all: MetricsJson,
-    matched: MetricsJson,
+    all: AmountsJson,
+    matched: AmountsJson,
     offset: usize,
     groups: Vec<GroupJson>,
 }
@@ -142,7 +142,7 @@ pub(super) fn group_json(file: &TraceFile, group: &Group, frames_max: usize) -> 
         frame_count: frames.len(),
         frames: frames.iter().take(frames_max).map(FrameJson::from).collect(),
         thread,
-        metrics: (&group.metrics).into(),
+        amounts: (&group.amounts).into(),
     }
 }
 
@@ -186,8 +186,8 @@ pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         found = matching(&file, &ranking.groups, by, &request.r#match);
         &found
     };
-    let mut matched = Metrics::default();
-    groups.iter().for_each(|group| matched.add(&group.metrics));
+    let mut matched = Amounts::default();
+    groups.iter().for_each(|group| matched += &group.amounts);
     let limit = request.limit.min(ROWS_MAX);
     let row = |group: &Group| group_json(&file, group, request.frames_max);
     let rows: Vec<GroupJson> = if request.descending {
@@ -206,7 +206,7 @@ pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     });
     super::json(&TableJson {
         schema: "heapr.view.report/1",
-        command: report_command(&file, &[option_of(by), sort.name()], &request.filter),
+        command: report_command(&file, &[option_of(by), sort.key()], &request.filter),
         totals: (&selection.totals).into(),
         heaps: heaps.collect(),
         group_count: ranking.group_count,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use heapr_explore::Found;
-use heapr_query::{GroupBy, HistogramOf, SortKey};
+use heapr_query::{GroupBy, HistogramOf, Metric};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let found = Found { threads: false, histograms: true };
     let selection = file.select(&words, &read.filter, found, context.cancel)?;
     let (_, threads) =
-        file.rank(&words, &read, GroupBy::Threads, SortKey::OutstandingBytes, context.cancel)?;
+        file.rank(&words, &read, GroupBy::Threads, Metric::OutstandingBytes, context.cancel)?;
     let trace = file.trace();
     let mut heaps: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let mut processes: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -58,7 +58,7 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             || "(unknown)".to_owned(),
             |thread| format!("{} ({})", if thread.name.is_empty() { "thread" } else { &thread.name }, thread.tid),
         );
-        json!({"name": name, "bytes": group.metrics.outstanding_bytes, "blocks": group.metrics.outstanding_count})
+        json!({"name": name, "bytes": group.amounts.outstanding_bytes, "blocks": group.amounts.outstanding_count})
     });
     let histogram = |of: HistogramOf| {
         selection.histograms.iter().find(|histogram| histogram.of == of).map(HistogramJson::from)

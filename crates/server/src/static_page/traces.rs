@@ -1,8 +1,10 @@
 //! What the page may ask of traces, the most telling first.
 
+use heapr_query::Metric;
 use serde_json::{Value, json};
 
 use super::recorder::Recorder;
+use crate::api::ids::TEMPORARY_BYTES;
 use crate::error::Result;
 use crate::files::Content;
 use crate::trace_file::TraceFile;
@@ -20,17 +22,10 @@ const BETWEEN: usize = 60;
 /// Native snapshots whose contents are recorded.
 const SNAPSHOTS: usize = 12;
 
-const VALUES: [&str; 9] = [
-    "outstanding_bytes",
-    "peak_bytes",
-    "total_bytes",
-    "total_count",
-    "outstanding_count",
-    "peak_count",
-    "temporary_bytes",
-    "temporary_count",
-    "realloc_count",
-];
+/// What flame graphs are of.
+fn values() -> impl Iterator<Item = &'static str> {
+    Metric::all().map(Metric::name).chain([TEMPORARY_BYTES])
+}
 
 pub(super) fn record(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile, step: usize) -> Result<()> {
     match step {
@@ -73,7 +68,7 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
         }
     }
     if recorder.begin(&format!("flame graphs of file {file}")) {
-        for value in VALUES {
+        for value in values() {
             for direction in ["top-down", "bottom-up"] {
                 flame(recorder, file, value, direction, false)?;
             }
@@ -94,8 +89,8 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
 fn third(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
     if recorder.begin(&format!("tables of file {file} in other orders")) {
         for by in ["by-thread", "images", "frames", "stacks"] {
-            for sort in ["so", "peak", "st", "stc", "soc", "temporary", "src"] {
-                report(recorder, file, by, sort)?;
+            for sort in Metric::sort_keys() {
+                report(recorder, file, by, sort.key())?;
             }
         }
     }
@@ -107,7 +102,7 @@ fn third(recorder: &mut Recorder<'_>, file: usize) -> Result<()> {
         }
     }
     if recorder.begin(&format!("flame graphs of file {file} without recursion")) {
-        for value in VALUES {
+        for value in values() {
             for direction in ["top-down", "bottom-up"] {
                 flame(recorder, file, value, direction, true)?;
             }

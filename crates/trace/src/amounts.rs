@@ -1,0 +1,48 @@
+//! What is added up of a set of allocations.
+
+use std::ops::AddAssign;
+
+/// The amounts of a set of allocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Amounts {
+    /// Allocations, those by realloc among them.
+    pub total_count: u64,
+    /// Their bytes.
+    pub total_bytes: u64,
+    /// How many came out of a realloc.
+    pub realloc_count: u64,
+    /// How many were temporary: freed by the thread that made them before it allocated again.
+    pub temporary_count: u64,
+    /// Not freed (inside the range).
+    pub outstanding_count: u64,
+    /// Their bytes.
+    pub outstanding_bytes: u64,
+    /// Live at the peak moment.
+    pub peak_count: u64,
+    /// Their bytes.
+    pub peak_bytes: u64,
+}
+
+impl AddAssign<&Self> for Amounts {
+    /// Bytes are a program's word and need not fit: their sum stops at the greatest number.
+    #[inline(always)]
+    fn add_assign(&mut self, other: &Self) {
+        self.total_count += other.total_count;
+        self.total_bytes = self.total_bytes.saturating_add(other.total_bytes);
+        self.realloc_count += other.realloc_count;
+        self.temporary_count += other.temporary_count;
+        self.outstanding_count += other.outstanding_count;
+        self.outstanding_bytes = self.outstanding_bytes.saturating_add(other.outstanding_bytes);
+        self.peak_count += other.peak_count;
+        self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
+    }
+}
+
+impl<'a> std::iter::Sum<&'a Self> for Amounts {
+    fn sum<I: Iterator<Item = &'a Self>>(parts: I) -> Self {
+        parts.fold(Self::default(), |mut sum, part| {
+            sum += part;
+            sum
+        })
+    }
+}
