@@ -61,12 +61,16 @@ const EXPORTS: &[&str] = &[
     // A program that forbids itself what the agent does must not be ended for it.
     "prctl",
     "syscall",
+    // What it locks in memory is its own.
+    "mlockall",
+    // AddressSanitizer's runtime asks it whether its library may come second.
+    "__asan_default_options",
 ];
 /// Everything it may need from the target. Each is safe in every hook: it takes no lock, allocates nothing and sets no
 /// errno; `dl_iterate_phdr` is called only where code is seen for the first time.
 const IMPORTS: &[&str] = &["bcmp", "dl_iterate_phdr", "memcmp", "memcpy", "memmove", "memset", "strlen"];
 /// What it looks at if it is there (weak symbols), and never calls.
-const WEAK_IMPORTS: &[&str] = &["__tsan_init", "_r_debug"];
+const WEAK_IMPORTS: &[&str] = &["__asan_init", "__hwasan_init", "__msan_init", "__tsan_init", "_r_debug"];
 
 /// Checks the given file, or the agent that heapr embeds, freshly built.
 pub(crate) fn run(file: Option<&str>) -> anyhow::Result<()> {

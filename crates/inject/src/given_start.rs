@@ -1,34 +1,152 @@
 //! Starting a program as whoever started this process would have started it.
 //!
-//! The standard library sorts the environment that it changes, leaves out what it cannot name, and gives programs the default action
-//! for SIGPIPE, whatever it was when this process began.
+//! The standard library sorts the environment that it changes, leaves out what it cannot name, gives programs the default action
+//! for SIGPIPE and an empty signal mask, and opens /dev/null in place of standard streams that were closed. heapr itself goes to
+//! the hard limits and takes a file that may not grow for a full disk ([`leave_given_limits`]). None of it reaches the program.
 
 use std::ffi::{CString, OsStr, OsString, c_char};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 unsafe extern "C" {
     static mut environ: *const *const c_char;
 }
 
-static IS_PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+/// Signals that heapr ignores.
+const IGNORED_HERE: [libc::c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
-/// Run before Rust's own start, which ignores SIGPIPE.
+/// The limits of which heapr takes what it may.
+const WIDENED: [libc::__rlimit_resource_t; 7] = [
+    libc::RLIMIT_NOFILE,
+    libc::RLIMIT_FSIZE,
+    libc::RLIMIT_AS,
+    libc::RLIMIT_DATA,
+    libc::RLIMIT_STACK,
+    libc::RLIMIT_NPROC,
+    libc::RLIMIT_CPU,
+];
+
+/// How this process was started. Written once, before `main`.
+struct Given {
+    /// [`leave_given_limits`] was called: a program that only uses this library keeps what it has set.
+    is_left: AtomicBool,
+    /// A bit for each of [`IGNORED_HERE`].
+    ignored: AtomicU32,
+    /// A bit for each standard stream that was closed.
+    closed: AtomicU32,
+    /// Blocked signals, the first in bit 0.
+    mask: AtomicU64,
+    /// Soft and hard limit of each of [`WIDENED`].
+    limits: [[AtomicU64; 2]; WIDENED.len()],
+}
+
+static GIVEN: Given = Given {
+    is_left: AtomicBool::new(false),
+    ignored: AtomicU32::new(0),
+    closed: AtomicU32::new(0),
+    mask: AtomicU64::new(0),
+    limits: [const { [const { AtomicU64::new(libc::RLIM_INFINITY) }; 2] }; WIDENED.len()],
+};
+
+/// Run before Rust's own start, which changes the first two.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = look_at_pipe;
+static BEFORE_MAIN: extern "C" fn() = look_at_start;
 
-extern "C" fn look_at_pipe() {
-    // SAFETY: only asks; the structure is plain data for which zeros are valid.
-    let is_ignored = unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) == 0
-            && action.sa_sigaction == libc::SIG_IGN
+extern "C" fn look_at_start() {
+    for (number, &signal) in IGNORED_HERE.iter().enumerate() {
+        // SAFETY: only asks; the structure is plain data for which zeros are valid.
+        let is_ignored = unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
+                && action.sa_sigaction == libc::SIG_IGN
+        };
+        GIVEN.ignored.fetch_or(u32::from(is_ignored) << number, Relaxed);
+    }
+    for stream in 0..3 {
+        // SAFETY: only asks.
+        let is_closed = unsafe { libc::fcntl(stream, libc::F_GETFD) } == -1;
+        GIVEN.closed.fetch_or(u32::from(is_closed) << stream, Relaxed);
+    }
+    // SAFETY: only asks; the set is plain data, larger than the 64 signals that Linux has.
+    let mask = unsafe {
+        let mut mask: libc::sigset_t = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, std::ptr::null(), &raw mut mask);
+        (&raw const mask).cast::<u64>().read_unaligned()
     };
-    IS_PIPE_IGNORED.store(is_ignored, Relaxed);
+    GIVEN.mask.store(mask, Relaxed);
+    for (&resource, [soft, hard]) in WIDENED.iter().zip(&GIVEN.limits) {
+        if let Some(limit) = limit_of(resource) {
+            soft.store(limit.rlim_cur, Relaxed);
+            hard.store(limit.rlim_max, Relaxed);
+        }
+    }
+}
+
+fn limit_of(resource: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes one rlimit.
+    (unsafe { libc::getrlimit(resource, &raw mut limit) } == 0).then_some(limit)
+}
+
+/// Makes the best of the limits that this process was given: what may be raised is raised, and a file that may not grow is an error and no
+/// end. Programs that are started by [`start_as_given`] or [`with_given_limits`] get them as they were.
+pub fn leave_given_limits() {
+    GIVEN.is_left.store(true, Relaxed);
+    for (&resource, [soft, hard]) in WIDENED.iter().zip(&GIVEN.limits) {
+        let (soft, hard) = (soft.load(Relaxed), hard.load(Relaxed));
+        // At the hard limit of processor time comes SIGKILL; a second before it there is still time to end in good order.
+        let is_time = resource == libc::RLIMIT_CPU && hard != libc::RLIM_INFINITY;
+        let wanted = if is_time { hard.saturating_sub(1).max(1) } else { hard };
+        if wanted != soft {
+            // SAFETY: a plain call; where it fails the limit stays as it is.
+            let _ = unsafe { libc::setrlimit(resource, &libc::rlimit { rlim_cur: wanted, rlim_max: hard }) };
+        }
+    }
+    // SAFETY: as above; nobody here handles the signal.
+    let _ = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// The size of the stack below which code of ours may not fit on the first thread's, if the limit is lower.
+#[must_use]
+pub fn has_small_stack(bytes: u64) -> bool {
+    limit_of(libc::RLIMIT_STACK).is_some_and(|limit| limit.rlim_cur < bytes)
+}
+
+/// Largest file that this process may write; `None` for any.
+#[must_use]
+pub fn file_bytes_max() -> Option<u64> {
+    limit_of(libc::RLIMIT_FSIZE).map(|limit| limit.rlim_cur).filter(|&bytes| bytes != libc::RLIM_INFINITY)
+}
+
+/// Gives signals and limits back what they were when this process began.
+///
+/// # Safety
+/// 1. In a forked child, or just before an exec.
+unsafe fn restore_given() {
+    if !GIVEN.is_left.load(Relaxed) {
+        return;
+    }
+    let ignored = GIVEN.ignored.load(Relaxed);
+    for (number, &signal) in IGNORED_HERE.iter().enumerate() {
+        let action = if ignored >> number & 1 != 0 { libc::SIG_IGN } else { libc::SIG_DFL };
+        // SAFETY: no handler of ours.
+        let _ = unsafe { libc::signal(signal, action) };
+    }
+    for (&resource, [soft, hard]) in WIDENED.iter().zip(&GIVEN.limits) {
+        let limit = libc::rlimit { rlim_cur: soft.load(Relaxed), rlim_max: hard.load(Relaxed) };
+        // SAFETY: a plain call; what it lowers was so low when this process began.
+        let _ = unsafe { libc::setrlimit(resource, &raw const limit) };
+    }
+    // SAFETY: the set is plain data, of which the kernel reads 64 bits.
+    unsafe {
+        let mut mask: libc::sigset_t = std::mem::zeroed();
+        (&raw mut mask).cast::<u64>().write_unaligned(GIVEN.mask.load(Relaxed));
+        let _ = libc::sigprocmask(libc::SIG_SETMASK, &raw const mask, std::ptr::null_mut());
+    }
 }
 
 /// An environment block that outlives the fork.
@@ -55,19 +173,32 @@ impl Block {
 }
 
 /// Makes `command` start its program with this process's environment, entry by entry as it is, but for `changes`: a variable that is there is
-/// replaced in its place, another one comes last; and with SIGPIPE ignored if that was so when this process began. The command's own
-/// environment must be left as it is.
+/// replaced in its place, another one comes last; and with the signals, limits and closed streams that this process was given. The command's
+/// own environment and streams must be left as they are.
 pub fn start_as_given(command: &mut Command, changes: &[(OsString, OsString)]) {
     let block = Block::new(changed(own_environment(), changes));
-    let is_pipe_ignored = IS_PIPE_IGNORED.load(Relaxed);
+    let closed = GIVEN.closed.load(Relaxed);
     let before_exec = move || -> io::Result<()> {
-        // SAFETY: in the forked child, which has one thread, or in this process just before its exec; the block lives in the closure.
+        // SAFETY: in the forked child, which has one thread, or in this process just before its exec; the block lives in the closure. Behind
+        // the streams is /dev/null, which nobody here needs any more.
         unsafe {
             environ = block.list();
-            if is_pipe_ignored {
-                libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-            }
+            restore_given();
+            (0..3).filter(|stream| closed >> stream & 1 != 0).for_each(|stream| {
+                let _ = libc::close(stream);
+            });
         }
+        Ok(())
+    };
+    // SAFETY: the closure allocates nothing and calls only what may be called between fork and exec.
+    unsafe { command.pre_exec(before_exec) };
+}
+
+/// Makes `command` start its program with the signals and limits that this process was given.
+pub fn with_given_limits(command: &mut Command) {
+    let before_exec = || -> io::Result<()> {
+        // SAFETY: in the forked child, before its exec.
+        unsafe { restore_given() };
         Ok(())
     };
     // SAFETY: the closure allocates nothing and calls only what may be called between fork and exec.

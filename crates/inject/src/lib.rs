@@ -44,7 +44,9 @@ pub use error::{Error, Result};
 pub use exec_argument::{ExecArgument, exec_argument};
 pub use exec_stop::{HeldExec, Preparation};
 pub use exec_watch::{ExecWatch, Started};
-pub use given_start::start_as_given;
+pub use given_start::{
+    file_bytes_max, has_small_stack, leave_given_limits, start_as_given, with_given_limits,
+};
 pub use memory::{ProcessMemory, TargetMemory, Unreachable};
 pub use recorder_life::start_time;
 pub use report::{AttachReport, DetachReport, PauseParts};

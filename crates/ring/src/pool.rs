@@ -1,6 +1,6 @@
 //! The mapping of the pool, and checked access to its parts.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use heapr_wire::{
     BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, BUFFER_COUNT_LIMIT, BUFFER_HEADERS_OFFSET, BUILD_ID, BufferHeader,
@@ -58,11 +58,16 @@ impl core::error::Error for PoolError {}
 pub struct PoolProperties {
     /// Bytes per buffer: a power of two from 4 KiB to 1 MiB.
     pub buffer_bytes: usize,
-    /// Number of buffers, at most 65,536. Memory is used only for buffers that were in use at some time.
+    /// Most buffers, at most 65,536. They get their memory when they are opened.
     pub buffer_count: usize,
-    /// Buffers that get their memory at once.
-    pub allocated_count: usize,
+    /// Buffers that are open from the start.
+    pub open_count: usize,
 }
+
+/// A process maps at least so many buffers, or none.
+const BUFFERS_MAPPED_MIN: usize = 4;
+/// A process whose address space is limited maps no more than this part of what is left of it.
+const ROOM_SHARE: usize = 8;
 
 /// A mapped pool. Never unmapped in an agent (its threads may be anywhere); unmapped on drop by who made it.
 #[derive(Debug)]
@@ -70,8 +75,11 @@ pub struct Pool {
     base: *mut u8,
     bytes: usize,
     buffer_bytes: usize,
+    /// Those that are mapped.
     buffer_count: usize,
     buffers_offset: usize,
+    /// Those that have their memory. Only its maker knows: what the control page says may be scribbled over.
+    open_count: AtomicU32,
     /// Made here, in a recorder.
     is_own: bool,
 }
@@ -87,24 +95,35 @@ impl Pool {
     /// # Errors
     /// Sizes out of bounds, or the kernel refused memory.
     pub fn create(properties: PoolProperties) -> Result<(Self, Descriptor), PoolError> {
-        let PoolProperties { buffer_bytes, buffer_count, allocated_count } = properties;
+        let PoolProperties { buffer_bytes, buffer_count, open_count } = properties;
         check_sizes(buffer_bytes, buffer_count)?;
         let bytes = pool_bytes(buffer_count, buffer_bytes);
         let descriptor = sys::memfd_sealed(bytes)
             .map_err(|errno| PoolError::System { call: "memfd_create or its sealing", errno })?;
-        let allocated_bytes = allocated_count.min(buffer_count).saturating_mul(buffer_bytes);
-        sys::allocate(&descriptor, buffers_offset(buffer_count), allocated_bytes)
+        let open_count = open_count.min(buffer_count);
+        let fixed_bytes = buffers_offset(buffer_count);
+        sys::allocate(&descriptor, 0, fixed_bytes.saturating_add(open_count.saturating_mul(buffer_bytes)))
             .map_err(|errno| PoolError::System { call: "fallocate of the shared buffers", errno })?;
         let base = sys::map_shared(&descriptor, bytes)
             .map_err(|errno| PoolError::System { call: "mmap of the shared buffers", errno })?;
-        let buffers_offset = buffers_offset(buffer_count);
-        let pool = Self { base, bytes, buffer_bytes, buffer_count, buffers_offset, is_own: true };
+        let open = AtomicU32::new(open_count as u32);
+        let pool = Self {
+            base,
+            bytes,
+            buffer_bytes,
+            buffer_count,
+            buffers_offset: fixed_bytes,
+            open_count: open,
+            is_own: true,
+        };
         let control = pool.control();
         control.build_id.store(BUILD_ID, Relaxed);
         control.pool_bytes.store(bytes as u64, Relaxed);
         control.buffers_offset.store(pool.buffers_offset as u64, Relaxed);
         control.buffer_bytes.store(buffer_bytes as u32, Relaxed);
         control.buffer_count.store(buffer_count as u32, Relaxed);
+        control.buffers_open.store(open_count as u32, Relaxed);
+        control.buffers_limit.store(buffer_count as u32, Relaxed);
         control.magic.store(POOL_MAGIC, core::sync::atomic::Ordering::Release);
         Ok((pool, descriptor))
     }
@@ -138,11 +157,67 @@ impl Pool {
         if bytes != pool_bytes(buffer_count, buffer_bytes) as u64 {
             return Err(PoolError::NotOurPool);
         }
-        let bytes = bytes as usize;
-        let base = sys::map_shared(descriptor, bytes)
-            .map_err(|errno| PoolError::System { call: "mmap of the shared buffers", errno })?;
+        // A process with little room maps fewer of the buffers than exist.
         let buffers_offset = buffers_offset(buffer_count);
-        Ok(Self { base, bytes, buffer_bytes, buffer_count, buffers_offset, is_own: false })
+        let bytes_of = |count: usize| buffers_offset.saturating_add(count.saturating_mul(buffer_bytes));
+        let least_count = BUFFERS_MAPPED_MIN.min(buffer_count);
+        let room_bytes = sys::address_room_bytes().map_or(usize::MAX, |room| room / ROOM_SHARE);
+        let fitting = room_bytes.saturating_sub(buffers_offset) / buffer_bytes;
+        let mut buffer_count = buffer_count.min(fitting.max(least_count));
+        loop {
+            let bytes = bytes_of(buffer_count);
+            match sys::map_shared_unlocked(descriptor, bytes) {
+                Ok(base) => {
+                    let open_count = AtomicU32::new(0);
+                    return Ok(Self {
+                        base,
+                        bytes,
+                        buffer_bytes,
+                        buffer_count,
+                        buffers_offset,
+                        open_count,
+                        is_own: false,
+                    });
+                }
+                Err(_) if buffer_count > least_count => buffer_count = (buffer_count / 2).max(least_count),
+                Err(errno) => return Err(PoolError::System { call: "mmap of the shared buffers", errno }),
+            }
+        }
+    }
+
+    /// Buffers that may be claimed now: the first ones.
+    #[inline]
+    #[must_use]
+    pub fn open_count(&self) -> usize {
+        let open = if self.is_own { &self.open_count } else { &self.control().buffers_open };
+        (open.load(Relaxed) as usize).min(self.buffer_count)
+    }
+
+    /// Buffers that may be open one day, as far as is known.
+    #[must_use]
+    pub fn limit_count(&self) -> usize {
+        (self.control().buffers_limit.load(Relaxed) as usize).clamp(1, self.buffer_count)
+    }
+
+    /// Says that no more than these buffers can be opened for now (recorder).
+    pub fn set_limit_count(&self, count: usize) {
+        self.control().buffers_limit.store(count as u32, Relaxed);
+    }
+
+    /// Opens buffers up to this number, with memory of the caller's (recorder).
+    ///
+    /// # Errors
+    /// The kernel has none.
+    pub fn open_up_to(&self, descriptor: &Descriptor, count: usize) -> Result<(), PoolError> {
+        let (open, count) = (self.open_count(), count.min(self.buffer_count));
+        let offset = self.buffers_offset + open * self.buffer_bytes;
+        sys::allocate(descriptor, offset, count.saturating_sub(open) * self.buffer_bytes)
+            .map_err(|errno| PoolError::System { call: "fallocate of the shared buffers", errno })?;
+        if count > open {
+            self.open_count.store(count as u32, Relaxed);
+            self.control().buffers_open.store(count as u32, Relaxed);
+        }
+        Ok(())
     }
 
     /// Bytes per buffer.
@@ -151,7 +226,7 @@ impl Pool {
         self.buffer_bytes
     }
 
-    /// Number of buffers.
+    /// Number of buffers that are mapped: in the recorder all that exist.
     #[must_use]
     pub fn buffer_count(&self) -> usize {
         self.buffer_count

@@ -9,7 +9,7 @@ use heapr_wire::{
     PUBLISHED_CLOSED, ProcessSlot, SESSION_CLOSED, split_owner,
 };
 
-use crate::{Pool, sys};
+use crate::{Pool, PoolError, sys};
 
 /// A buffer that somebody has claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub fn executable_name(slot: &ProcessSlot) -> [u8; EXECUTABLE_NAME_BYTES_MAX] {
 
 /// The claimed buffers whose headers are complete, in order of their numbers.
 pub fn claimed_buffers(pool: &Pool) -> impl Iterator<Item = ClaimedBuffer> + '_ {
-    (0..pool.buffer_count() as u32).filter_map(|index| claimed_buffer(pool, index))
+    (0..pool.open_count() as u32).filter_map(|index| claimed_buffer(pool, index))
 }
 
 /// The state of buffer `index`, if it is claimed.
@@ -118,6 +118,24 @@ pub fn node(pool: &Pool, index: u32, place: usize) -> Option<RawNode> {
     (return_address != 0).then(|| RawNode { parent: node.parent.load(Relaxed), return_address })
 }
 
+/// Opens buffers up to this number, with memory of the caller's, and wakes agents that wait for one.
+///
+/// # Errors
+/// The kernel has no memory.
+pub fn open_buffers(pool: &Pool, descriptor: &sys::Descriptor, count: usize) -> Result<(), PoolError> {
+    pool.open_up_to(descriptor, count)?;
+    wake_waiters(pool);
+    Ok(())
+}
+
+fn wake_waiters(pool: &Pool) {
+    let control = pool.control();
+    control.freed_generation.fetch_add(1, Release);
+    if control.waiter_count.load(Relaxed) != 0 {
+        sys::futex_wake(&control.freed_generation, i32::MAX as u32);
+    }
+}
+
 /// Makes a buffer free. The caller has read all of it.
 pub fn free_buffer(pool: &Pool, index: u32) {
     let Some(header) = pool.buffer_header(index) else { return };
@@ -157,10 +175,7 @@ pub fn finish_slice(pool: &Pool, freed_count: u32) {
     control.heartbeat.fetch_add(1, Relaxed);
     if freed_count > 0 {
         control.buffers_claimed.fetch_sub(freed_count, Relaxed);
-        control.freed_generation.fetch_add(1, Release);
-        if control.waiter_count.load(Relaxed) != 0 {
-            sys::futex_wake(&control.freed_generation, i32::MAX as u32);
-        }
+        wake_waiters(pool);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The few system calls that agent and recorder make by themselves, without the C library: its wrappers set errno, may be
 //! interposed by the target, and some allocate.
 
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::forbidden::permitted_syscall;
 use crate::mappings;
@@ -53,25 +53,18 @@ impl Drop for Descriptor {
 /// # Errors
 /// The kernel's error number, mostly ENOMEM.
 pub fn map_anonymous(bytes: usize, wipe_on_fork: bool) -> Result<*mut u8, i32> {
-    const PROT_READ_WRITE: usize = 3;
     const MAP_PRIVATE_ANONYMOUS_NORESERVE: usize = 0x02 | 0x20 | 0x4000;
     const MADV_WIPEONFORK: usize = 18;
     const MADV_DONTDUMP: usize = 16;
-    // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
-    let address = answer(unsafe {
-        permitted_syscall(
-            number::MMAP,
-            [0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, usize::MAX, 0],
-        )
-    })?;
+    let memory = map(bytes, MAP_PRIVATE_ANONYMOUS_NORESERVE, usize::MAX)?;
+    let address = memory as usize;
     if wipe_on_fork {
         // SAFETY: advice on the mapping just made.
         answer(unsafe { permitted_syscall(number::MADVISE, [address, bytes, MADV_WIPEONFORK, 0, 0, 0]) })?;
     }
     // SAFETY: as above. Core dumps of the target stay as small as without us; failure is harmless.
     let _ = unsafe { permitted_syscall(number::MADVISE, [address, bytes, MADV_DONTDUMP, 0, 0, 0]) };
-    mappings::note(address, bytes);
-    Ok(address as *mut u8)
+    Ok(memory)
 }
 
 /// Unmaps memory that [`map_anonymous`] or [`map_shared`] gave.
@@ -92,6 +85,47 @@ pub fn map_shared(descriptor: &Descriptor, bytes: usize) -> Result<*mut u8, i32>
     // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
     let address =
         answer(unsafe { permitted_syscall(number::MMAP, [0, bytes, 3, 1, descriptor.0 as usize, 0]) })?;
+    mappings::note(address, bytes);
+    Ok(address as *mut u8)
+}
+
+/// 1: the program has asked the kernel to lock what is mapped from now on (`MCL_FUTURE`).
+static LOCKS_MAPPINGS: AtomicU32 = AtomicU32::new(0);
+
+/// From now on what is mapped here is unlocked again before it gets memory: the program's limit is the program's.
+pub fn note_locking() {
+    LOCKS_MAPPINGS.store(1, Relaxed);
+}
+
+/// As [`map_shared`], for a file of which only parts have memory: none is given to the rest where the program locks what it maps.
+///
+/// # Errors
+/// The kernel's error number: EAGAIN and ENOMEM if there is no room.
+pub fn map_shared_unlocked(descriptor: &Descriptor, bytes: usize) -> Result<*mut u8, i32> {
+    map(bytes, MAP_SHARED, descriptor.0 as usize)
+}
+
+const PROT_READ_WRITE: usize = 3;
+const MAP_SHARED: usize = 1;
+
+/// Maps memory, readable and writable, that is not locked.
+fn map(bytes: usize, flags: usize, descriptor: usize) -> Result<*mut u8, i32> {
+    // The kernel fills a locked mapping at once, unless nobody may read it.
+    let is_locked = LOCKS_MAPPINGS.load(Relaxed) != 0;
+    let protection = if is_locked { 0 } else { PROT_READ_WRITE };
+    // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+    let address =
+        answer(unsafe { permitted_syscall(number::MMAP, [0, bytes, protection, flags, descriptor, 0]) })?;
+    if is_locked {
+        // SAFETY: the mapping just made.
+        let _ = unsafe { permitted_syscall(number::MUNLOCK, [address, bytes, 0, 0, 0, 0]) };
+        // SAFETY: as above, which nobody uses yet.
+        if let Err(errno) = unsafe { protect(address, bytes, PROT_READ_WRITE) } {
+            // SAFETY: as above.
+            let _ = unsafe { permitted_syscall(number::MUNMAP, [address, bytes, 0, 0, 0, 0]) };
+            return Err(errno);
+        }
+    }
     mappings::note(address, bytes);
     Ok(address as *mut u8)
 }
@@ -363,12 +397,43 @@ pub fn query_mapping(maps: &Descriptor, address: usize, wanted: u64) -> Result<(
 #[must_use]
 pub fn stack_limit_bytes() -> usize {
     const RLIMIT_STACK: usize = 3;
+    soft_limit(RLIMIT_STACK).unwrap_or(8 << 20)
+}
+
+/// The soft limit of the memory that may be locked (`RLIMIT_MEMLOCK`) in bytes; `usize::MAX` for none.
+#[must_use]
+pub fn lock_limit_bytes() -> usize {
+    const RLIMIT_MEMLOCK: usize = 8;
+    soft_limit(RLIMIT_MEMLOCK).unwrap_or(usize::MAX)
+}
+
+/// What the limit of the address space (`RLIMIT_AS`) leaves; `None` without a limit.
+#[must_use]
+pub fn address_room_bytes() -> Option<usize> {
+    const RLIMIT_AS: usize = 9;
+    let limit = soft_limit(RLIMIT_AS).filter(|&limit| limit != usize::MAX)?;
+    let file = open(b"/proc/self/statm\0", false).ok()?;
+    let mut text = [0; 64];
+    let count = read(&file, &mut text).ok()?;
+    // Its first number are the mapped pages.
+    let digits = text.get(..count)?.iter().take_while(|byte| byte.is_ascii_digit());
+    let pages =
+        digits.fold(0_usize, |number, &digit| number.wrapping_mul(10).wrapping_add((digit & 15) as usize));
+    Some(limit.saturating_sub(pages.wrapping_mul(4096)))
+}
+
+fn soft_limit(resource: usize) -> Option<usize> {
     let mut limit = [0_u64; 2];
     // SAFETY: the kernel writes one rlimit of two words.
-    let raw = unsafe {
-        permitted_syscall(number::PRLIMIT64, [0, RLIMIT_STACK, 0, limit.as_mut_ptr() as usize, 0, 0])
-    };
-    if raw == 0 { limit[0] as usize } else { 8 << 20 }
+    let raw =
+        unsafe { permitted_syscall(number::PRLIMIT64, [0, resource, 0, limit.as_mut_ptr() as usize, 0, 0]) };
+    (raw == 0).then_some(limit[0] as usize)
+}
+
+/// Locks pages that are mapped; `on_fault`: those that come, as they come. What cannot be locked stays as it is.
+pub fn lock(address: usize, bytes: usize, on_fault: bool) {
+    // SAFETY: changes no contents.
+    let _ = unsafe { permitted_syscall(number::MLOCK2, [address, bytes, usize::from(on_fault), 0, 0, 0]) };
 }
 
 /// The calling thread's alternate signal stack: its lowest address and size, if one is set.

@@ -80,6 +80,7 @@ pub fn claim_process(pool: &Pool, claim: ProcessClaim<'_>) -> Option<SlotClaim> 
         slot.parent_slot.store(claim.parent_slot, Relaxed);
         slot.namespace.store(namespace, Relaxed);
         slot.disable_reason.store(0, Relaxed);
+        slot.untraced_exec.store(0, Relaxed);
         slot.has_own_malloc.store(u32::from(claim.has_own_malloc), Relaxed);
         slot.start_ticks.store(claim.start_ticks, Relaxed);
         store_name(slot, claim.executable);
@@ -180,7 +181,7 @@ pub fn claim_buffer(pool: &Pool, purpose: BufferUse, ticks: u64) -> Option<u32> 
             block.wrapping_mul(pool.nodes_per_block() as u32),
         ),
     };
-    for index in 0..pool.buffer_count() as u32 {
+    for index in 0..pool.open_count() as u32 {
         let Some(header) = pool.buffer_header(index) else { break };
         if header.owner.load(Relaxed) != 0
             || header.owner.compare_exchange(0, owner, AcqRel, Relaxed).is_err()
@@ -199,7 +200,7 @@ pub fn claim_buffer(pool: &Pool, purpose: BufferUse, ticks: u64) -> Option<u32> 
         header.owner_generation.store(generation, Release);
         let held = pool.control().buffers_held.fetch_add(1, Relaxed).wrapping_add(1);
         let claimed = pool.control().buffers_claimed.fetch_add(1, Relaxed).wrapping_add(1);
-        if claimed as usize > pool.buffer_count() / 2 {
+        if is_to_be_opened(pool, claimed as usize) || claimed as usize > pool.limit_count() / 2 {
             wake_recorder(pool);
         }
         if matches!(purpose, BufferUse::Nodes { .. }) && !leaves_some(pool, held) {
@@ -210,6 +211,13 @@ pub fn claim_buffer(pool: &Pool, purpose: BufferUse, ticks: u64) -> Option<u32> 
     }
     wake_recorder(pool);
     None
+}
+
+/// Whether with so many claimed buffers the recorder should open more, before anybody waits for them.
+#[must_use]
+pub fn is_to_be_opened(pool: &Pool, claimed_count: usize) -> bool {
+    let open_count = pool.open_count();
+    claimed_count > open_count / 4 && open_count < pool.limit_count()
 }
 
 /// Gives back a buffer into which nothing was written.
@@ -240,7 +248,7 @@ pub fn let_go(pool: &Pool) {
 #[must_use]
 pub fn is_to_pass_on(pool: &Pool) -> bool {
     let held = count_of(pool.control().buffers_held.load(Relaxed));
-    held.saturating_mul(4) > pool.buffer_count().saturating_mul(3)
+    held.saturating_mul(4) > pool.limit_count().saturating_mul(3)
 }
 
 /// Whether one more buffer may be claimed for nodes: not the last sixteenth, which is for events.
@@ -271,7 +279,7 @@ pub fn note_waited_in_vain(pool: &Pool) {
 }
 
 fn leaves_some(pool: &Pool, held: u32) -> bool {
-    count_of(held) + (pool.buffer_count() / 16).max(1) <= pool.buffer_count()
+    count_of(held) + (pool.limit_count() / 16).max(1) <= pool.limit_count()
 }
 
 /// (Below zero for a moment where the recorder has counted a buffer as closed before its owner took it off.)

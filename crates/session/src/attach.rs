@@ -9,6 +9,7 @@ use heapr_inject::{AttachReport, AttachRequest, DetachReport, HeldExec, inner_pi
 use heapr_wire::FLAG_HOOK_MMAP;
 
 use crate::agent_file::AGENT;
+use crate::recorder::pool_growth;
 use crate::recorder::target_view::sees_file;
 use crate::{Error, Session};
 
@@ -41,6 +42,10 @@ pub(crate) fn attach_target(
     held: Option<HeldExec>,
     fail_at: Option<u32>,
 ) -> Result<AttachOutcome, Error> {
+    // (A process that is held at its start has not taken anything yet, and it is not known what its program needs.)
+    if held.is_none() {
+        pool_growth::check_target(pid)?;
+    }
     let is_same_namespace = inner_pid(pid) == pid;
     let agent_path = Some(preload.agent.as_path()).filter(|path| sees_file(pid, path));
     // Finding the heap takes longer than reading it: while the target runs.
@@ -115,8 +120,8 @@ impl Session {
         let flags = self.recorder.pool().control().flags.load(Relaxed);
         Preload {
             agent: self.agent.clone(),
-            session: format!("{}:{}", std::process::id(), self.descriptor.number()),
-            pool: self.descriptor.number(),
+            session: format!("{}:{}", std::process::id(), self.recorder.growth.descriptor.number()),
+            pool: self.recorder.growth.descriptor.number(),
             hooks_mmap: flags & FLAG_HOOK_MMAP != 0,
             despite_seccomp: self.properties().despite_seccomp,
         }

@@ -89,6 +89,16 @@ pub enum Error {
         /// What there is.
         available_mib: u64,
     },
+    /// A limit leaves too little for the shared buffers or for the agent.
+    #[error("not enough memory: at least {needed_kib} KiB are needed, and {of} leaves {left_kib} KiB")]
+    NoRoom {
+        /// What is needed.
+        needed_kib: u64,
+        /// What there is.
+        left_kib: u64,
+        /// The limit.
+        of: String,
+    },
     /// No place for a session's socket.
     #[error(
         "found no directory for the sessions' sockets ({reasons}): set XDG_RUNTIME_DIR, or HEAPR_RUNTIME_DIR where that is set, to one that is this user's alone"
@@ -141,7 +151,7 @@ impl Error {
             | Self::BadName { .. }
             | Self::InvalidProperties { .. } => FailureKind::Invalid,
             Self::Output { .. } => FailureKind::Output,
-            Self::OutOfMemory { .. } => FailureKind::OutOfMemory,
+            Self::OutOfMemory { .. } | Self::NoRoom { .. } => FailureKind::OutOfMemory,
             Self::SessionExists { .. } => FailureKind::AlreadyExists,
             Self::Inject { source } => kind_of_attach(source),
             Self::NotRecorded { .. } => FailureKind::NoSuchProcess,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use heapr_ring::{Pool, PoolProperties, reader, sys};
+use heapr_ring::{Pool, reader};
 use heapr_trace::Summary;
 use heapr_wire::{
     FLAG_CLOCK_TSC, FLAG_DROP_ON_FULL, FLAG_HOOK_MMAP, FLAG_NO_FOLLOW, FLAG_STACK_ALLOC, FLAG_STACK_CREATE,
@@ -15,6 +15,7 @@ use crate::agent_file::{agent_file, preload_with};
 use crate::recorder::Recorder;
 use crate::recorder::clock::{Clock, ClockSource};
 use crate::recorder::module_files::HeldModule;
+use crate::recorder::pool_growth::{self, PoolGrowth};
 use crate::recorder::sink::Sink;
 use crate::recorder::spare_time::SpareTime;
 use crate::recorder::statistics::Statistics;
@@ -34,7 +35,6 @@ const ROUND_IDLE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Session {
     pub(crate) recorder: Recorder,
-    pub(crate) descriptor: sys::Descriptor,
     pub(crate) agent: std::path::PathBuf,
     next_flush_ns: u64,
     flush_timer_ns: u64,
@@ -44,7 +44,7 @@ pub struct Session {
     properties: SessionProperties,
     start_unix_ns: u64,
     marker_count: u64,
-    /// The file has reached its largest size: the recorder is closed.
+    /// The file has reached its largest size, or the recording was ended: the recorder is closed.
     is_full: bool,
 }
 
@@ -72,15 +72,14 @@ impl Session {
     ///
     /// # Errors
     /// The file cannot be made, the buffers cannot, or there is no place for the agent.
-    pub fn start(properties: SessionProperties) -> Result<Self, Error> {
+    pub fn start(mut properties: SessionProperties) -> Result<Self, Error> {
         properties.check()?;
         check_memory(&properties)?;
         let agent = agent_file()?;
-        let (pool, descriptor) = Pool::create(PoolProperties {
-            buffer_bytes: properties.buffer_bytes,
-            buffer_count: properties.max_buffers,
-            allocated_count: properties.min_buffers,
-        })?;
+        let size = pool_growth::size(&properties)?;
+        properties.max_buffers = size.buffer_count;
+        properties.min_buffers = size.open_count;
+        let (pool, descriptor) = Pool::create(size)?;
         let mut sink = Sink::create(&properties)?;
         let source = ClockSource::detect();
         let clock = Clock::start(source);
@@ -90,8 +89,7 @@ impl Session {
         sink.flush();
         open_pool(&pool, &clock, source, &properties);
         Ok(Self {
-            recorder: Recorder::new(pool, clock, sink),
-            descriptor,
+            recorder: Recorder::new(pool, PoolGrowth::new(descriptor), clock, sink),
             agent,
             next_flush_ns: 0,
             flush_timer_ns: u64::try_from(properties.flush_timer.as_nanos())
@@ -112,7 +110,8 @@ impl Session {
     pub fn environment_for_target(&self) -> Vec<(OsString, OsString)> {
         let present = std::env::var_os("LD_PRELOAD").unwrap_or_default();
         let preload = preload_with(&self.agent, &present);
-        let session = format!("{}:{}", process_facts::own_id_in_proc(), self.descriptor.number());
+        let session =
+            format!("{}:{}", process_facts::own_id_in_proc(), self.recorder.growth.descriptor.number());
         vec![("LD_PRELOAD".into(), preload), ("HEAPR_SESSION".into(), session.into())]
     }
 
@@ -204,6 +203,13 @@ impl Session {
     /// Ends the recording when the file is as large as it may be. The targets go on untraced, at full speed.
     fn end_if_full(&mut self) {
         if self.recorder.sink.is_full() {
+            self.end_recording();
+        }
+    }
+
+    /// Ends the recording before the session's end. The targets go on untraced, at full speed.
+    pub fn end_recording(&mut self) {
+        if !self.is_full {
             self.recorder.close();
             self.recorder.flush();
             self.is_full = true;

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"heaprpl\x01");
 
 /// A number that differs between builds whose layout or records differ. Change it with every change of this crate.
-pub const BUILD_ID: u64 = 0x2026_1124_0000_0001;
+pub const BUILD_ID: u64 = 0x2026_1126_0000_0002;
 
 /// Process images that can be traced at the same time.
 pub const PROCESS_SLOT_COUNT: usize = 2048;
@@ -78,7 +78,7 @@ pub struct Control {
     pub buffers_offset: AtomicU64,
     /// Bytes per buffer, a power of two.
     pub buffer_bytes: AtomicU32,
-    /// Buffers that exist (the session's maximum).
+    /// Buffers that there is room for in the file (the session's maximum).
     pub buffer_count: AtomicU32,
     /// `FLAG_*`; may change while the session runs (stack flags only).
     pub flags: AtomicU32,
@@ -126,6 +126,11 @@ pub struct Control {
     pub ends_looked_for: AtomicU32,
     /// What `ends_looked_for` was when an agent gave up to wait for a buffer for stack nodes; 0: none did. Written by agents.
     pub nodes_waited_in_vain: AtomicU32,
+    /// Buffers that may be claimed: the first ones, to which the recorder has given their memory. So it is charged to the recorder's control
+    /// group, and no agent ever touches a page for which there is none. Grows.
+    pub buffers_open: AtomicU32,
+    /// How many may be opened, as far as the recorder knows: less than exist where there is no room for more.
+    pub buffers_limit: AtomicU32,
 }
 
 /// [`ProcessSlot::state`]: nobody's.
@@ -187,6 +192,8 @@ pub struct ProcessSlot {
     pub namespace: AtomicU32,
     /// 1: the program has an allocator of its own that the agent does not see.
     pub has_own_malloc: AtomicU32,
+    /// [`DisableReason`] as a number: why a program that this process went on to, or started, is not recorded; 0: none.
+    pub untraced_exec: AtomicU32,
     /// File name of the program, eight bytes a word, first byte lowest, zeros behind it; empty where it is unknown or longer. For a process
     /// that has ended before anybody could ask /proc, and has written no record that tells its path.
     pub executable_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],
@@ -333,6 +340,12 @@ pub enum DisableReason {
     LetGo = 8,
     /// The program has forbidden itself what the agent cannot do without.
     Forbidden = 9,
+    /// The program is built with a sanitizer.
+    Sanitizer = 10,
+    /// Where the program runs, the agent's file or the recorder is not seen.
+    NotVisible = 11,
+    /// The program is for another processor.
+    OtherProcessor = 12,
 }
 
 impl DisableReason {
@@ -340,13 +353,15 @@ impl DisableReason {
     #[must_use]
     pub const fn is_early_end(self) -> bool {
         match self {
-            Self::RecorderDied | Self::BadPool | Self::NoMemory | Self::Forbidden => true,
+            Self::RecorderDied | Self::BadPool | Self::NoMemory | Self::Forbidden | Self::Sanitizer => true,
             Self::None
             | Self::SessionClosed
             | Self::NoProcessSlot
             | Self::NotFollowed
             | Self::NoAllocator
-            | Self::LetGo => false,
+            | Self::LetGo
+            | Self::NotVisible
+            | Self::OtherProcessor => false,
         }
     }
 
@@ -364,6 +379,9 @@ impl DisableReason {
             7 => Self::NoAllocator,
             8 => Self::LetGo,
             9 => Self::Forbidden,
+            10 => Self::Sanitizer,
+            11 => Self::NotVisible,
+            12 => Self::OtherProcessor,
             _ => return None,
         })
     }

@@ -77,6 +77,8 @@ pub const AGENT_CALLS: &[Call] = &[
     Call::new("kill", 62, [1, 0, 0, 0, 0, 0]),
     Call::new("sigaltstack", 131, [0, 0, 0, 0, 0, 0]),
     Call::new("prlimit64", 302, [0, 3, 0, 0, 0, 0]),
+    // RLIMIT_AS.
+    Call::of_start("prlimit64", 302, [0, 9, 0, 0, 0, 0]),
     Call::new("clock_gettime", 228, [1, 0, 0, 0, 0, 0]),
     Call::new("clock_gettime", 228, [4, 0, 0, 0, 0, 0]),
 ];

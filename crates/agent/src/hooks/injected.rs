@@ -22,6 +22,7 @@ use crate::hooks::real::{MMAP, MREMAP, REAL, Real, SYSCALL};
 use crate::hooks::registered_code;
 use crate::modules;
 use crate::process::exec;
+use crate::process::locking;
 use crate::process::sandbox;
 use crate::process::start;
 use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
@@ -60,6 +61,7 @@ macro_rules! hooks {
             hook(&REAL.execveat, exec::execveat as *const (), HOOK_EXEC, null()),
             hook(&REAL.fexecve, exec::fexecve as *const (), HOOK_EXEC, null()),
             hook(&REAL.prctl, sandbox::prctl as *const (), HOOK_EXEC, null()),
+            hook(&REAL.mlockall, locking::mlockall as *const (), HOOK_EXEC, null()),
             hook(&SYSCALL, trampolines::syscall as *const (), HOOK_EXEC, null()),
             $(hook(&registered_code::real::$code, registered_code::$code as *const (), HOOK_LOADER, null()),)*
         ]);
@@ -67,7 +69,7 @@ macro_rules! hooks {
 }
 
 // execv, execvp, posix_spawn and their kin end in these three within the C library.
-hooks! { 32:
+hooks! { 33:
     malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
     free_aligned_sized;
     __register_frame __register_frame_info __register_frame_info_bases __register_frame_table
@@ -118,7 +120,8 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
         return Err(DisableReason::BadPool);
     }
     AGENT.is_injected.store(1, Relaxed);
-    let pool = Pool::open(&descriptor).map_err(|_| DisableReason::BadPool)?;
+    locking::look_for_locking();
+    let pool = Pool::open(&descriptor).map_err(start::reason_of)?;
     drop(descriptor);
     let control = pool.control();
     let flags = control.flags.load(Relaxed);

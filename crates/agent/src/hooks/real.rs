@@ -177,5 +177,6 @@ real_functions! {
         process: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void,
         arguments: Strings, environment: Strings) -> c_int = ENOSYS;
     dlclose b"dlclose" fn(handle: Pointer) -> c_int = -1;
+    mlockall b"mlockall" fn(flags: c_int) -> c_int = -1;
     prctl b"prctl" fn(option: c_int, value: usize, third: usize, fourth: usize, fifth: usize) -> c_int = -1;
 }

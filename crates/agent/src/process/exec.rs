@@ -2,18 +2,20 @@
 //!
 //! A child finds the session through two environment variables. A program that starts another with a fresh environment
 //! (`env -i`, a language's `spawn(…, env={})`) would lose it, so the functions that take an environment add the two
-//! where they are missing. Everything is built on the stack: the caller may be a vfork child, which shares its parent's
+//! where they are missing. Where the loader could not load the agent, and would say so on the program's standard error, or where the recorder
+//! is not seen, they are taken out instead: another root directory, other mounts, another user, another processor. Everything is built on the stack: the caller may be a vfork child, which shares its parent's
 //! memory and never returns.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use heapr_wire::{Control, FLAG_NO_FOLLOW, SESSION_RECORDING};
+use heapr_ring::sys;
+use heapr_wire::{Control, DisableReason, FLAG_NO_FOLLOW, SESSION_RECORDING};
 
 use crate::hooks::real::REAL;
 use crate::modules::link_map;
-use crate::process::AGENT;
-use crate::process::sandbox;
+use crate::process::program_file::Program;
+use crate::process::{AGENT, program_file, sandbox, start};
 
 type Strings = *const *const c_char;
 
@@ -27,8 +29,8 @@ const SESSION_BYTES_MAX: usize = 80;
 const PRELOAD_NAME: &[u8] = b"LD_PRELOAD=";
 const SESSION_NAME: &[u8] = b"HEAPR_SESSION=";
 const FLAGGED_NAME: &[u8] = b"HEAPR_FLAGGED=";
-/// An agent that finds this does nothing.
-const DISABLED: &CStr = c"HEAPR_DISABLE=1";
+/// How the kernel names the buffers' file.
+const POOL_LINK: &[u8] = b"/memfd:heapr-pool";
 
 /// `HEAPR_SESSION=…` with its end, as this process was given it. Written once at the start.
 static SESSION: [AtomicUsize; SESSION_BYTES_MAX / 8] = [const { AtomicUsize::new(0) }; SESSION_BYTES_MAX / 8];
@@ -78,6 +80,41 @@ fn followed() -> Option<&'static Control> {
     (is_recording && control.flags.load(Relaxed) & FLAG_NO_FOLLOW == 0).then_some(control)
 }
 
+/// The libraries of an LD_PRELOAD.
+fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b':' || byte == b' ').filter(|part| !part.is_empty())
+}
+
+fn note_refused(reason: u32) {
+    if let Some(slot) = AGENT.slot() {
+        slot.untraced_exec.store(reason, Relaxed);
+    }
+}
+
+/// Why the next image cannot be recorded, as this process sees it just before.
+fn obstacle(program: Program, agent_path: &CStr) -> Option<DisableReason> {
+    if sandbox::forbids_start() {
+        return Some(DisableReason::Forbidden);
+    }
+    if sys::open(agent_path.to_bytes_with_nul(), false).is_err() || !sees_pool() {
+        return Some(DisableReason::NotVisible);
+    }
+    program_file::is_for_other_processor(program).then_some(DisableReason::OtherProcessor)
+}
+
+/// Whether the recorder's descriptor leads to its buffers from here.
+fn sees_pool() -> bool {
+    let mut session = [0_u8; SESSION_BYTES_MAX];
+    for (place, word) in session.chunks_exact_mut(8).zip(&SESSION) {
+        place.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
+    }
+    let value = session.get(SESSION_NAME.len()..).unwrap_or_default();
+    let value = value.split(|&byte| byte == 0).next().unwrap_or_default();
+    let mut link = [0; 64];
+    start::pool_path(value)
+        .is_some_and(|path| sys::read_link(&path, &mut link).is_ok_and(|link| link.starts_with(POOL_LINK)))
+}
+
 /// Room for a completed environment.
 pub(crate) struct Completed {
     entries: [*const c_char; ENTRIES_MAX + 3],
@@ -95,19 +132,22 @@ impl Completed {
         }
     }
 
-    /// `environment`, or a copy of it that leads to the session, or away from it where the next image must not start the agent. It
+    /// `environment`, or a copy of it that leads to the session, or away from it where the next image cannot or must not start the agent. It
     /// borrows from both.
-    pub(crate) fn complete(&mut self, environment: Strings) -> Strings {
-        if sandbox::forbids_start() {
-            return self.without_session(environment);
-        }
+    pub(crate) fn complete(&mut self, program: Program, environment: Strings) -> Strings {
         let path = AGENT_PATH.load(Acquire) as *const c_char;
-        let is_followed = AGENT.is_active() && followed().is_some();
-        if path.is_null() || environment.is_null() || !is_followed {
+        if path.is_null() || environment.is_null() {
             return environment;
         }
         // SAFETY: the loader's string for the agent, which is never unloaded.
-        let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+        let path = unsafe { CStr::from_ptr(path) };
+        if let Some(reason) = obstacle(program, path) {
+            return self.refuse(environment, path.to_bytes(), reason);
+        }
+        let path = path.to_bytes();
+        if !AGENT.is_active() || followed().is_none() {
+            return environment;
+        }
         let mut preload = None;
         let mut has_session = false;
         let copied = self.copy(environment, |number, text| {
@@ -117,9 +157,7 @@ impl Completed {
             has_session |= text.starts_with(SESSION_NAME);
         });
         let Some(mut count) = copied else { return environment };
-        let is_preloaded = preload.is_some_and(|(_, value)| {
-            value.split(|&byte| byte == b':' || byte == b' ').any(|part| part == path)
-        });
+        let is_preloaded = preload.is_some_and(|(_, value)| parts(value).any(|part| part == path));
         if is_preloaded && has_session {
             return environment;
         }
@@ -149,26 +187,68 @@ impl Completed {
         self.entries.as_ptr()
     }
 
-    /// `environment`, with the word that an agent does nothing if one would be started.
-    fn without_session(&mut self, environment: Strings) -> Strings {
-        if environment.is_null() {
-            return environment;
-        }
-        let mut has_session = false;
-        let copied = self.copy(environment, |_, text| {
-            has_session |= text.starts_with(SESSION_NAME) || text.starts_with(FLAGGED_NAME);
-        });
-        let Some(count) = copied.filter(|_| has_session) else { return environment };
-        if let Some(control) = followed() {
+    /// `environment` without what is heapr's in it. What was to be recorded is counted.
+    fn refuse(&mut self, environment: Strings, path: &[u8], reason: DisableReason) -> Strings {
+        if AGENT.is_active()
+            && let Some(control) = followed()
+        {
             self.is_refused = true;
             control.processes_refused.fetch_add(1, Relaxed);
+            note_refused(reason as u32);
         }
-        for (number, entry) in [(count, DISABLED.as_ptr()), (count.wrapping_add(1), core::ptr::null())] {
-            if let Some(place) = self.entries.get_mut(number) {
+        let mut kept = 0_usize;
+        for number in 0..ENTRIES_MAX {
+            // SAFETY: an environment is an array of strings that ends with a null pointer; the caller passes one to exec.
+            let entry = unsafe { *environment.add(number) };
+            if entry.is_null() {
+                break;
+            }
+            // SAFETY: as above.
+            let text = unsafe { CStr::from_ptr(entry) }.to_bytes();
+            let mut entry = entry;
+            if text.starts_with(SESSION_NAME) || text.starts_with(FLAGGED_NAME) {
+                continue;
+            }
+            if let Some(value) = text.strip_prefix(PRELOAD_NAME) {
+                if !parts(value).any(|part| part == path) {
+                    // Not ours.
+                } else if parts(value).all(|part| part == path) {
+                    continue;
+                } else if text.len() < PRELOAD_BYTES_MAX {
+                    self.keep_others(value, path);
+                    entry = self.preload.as_ptr().cast();
+                }
+            }
+            if let Some(place) = self.entries.get_mut(kept) {
                 *place = entry;
             }
+            kept = kept.wrapping_add(1);
+        }
+        if kept >= ENTRIES_MAX {
+            return environment;
+        }
+        if let Some(place) = self.entries.get_mut(kept) {
+            *place = core::ptr::null();
         }
         self.entries.as_ptr()
+    }
+
+    /// Builds an LD_PRELOAD of the libraries that are not the agent.
+    fn keep_others(&mut self, value: &[u8], path: &[u8]) {
+        let mut places = self.preload.iter_mut();
+        let mut put = |text: &[u8]| {
+            for (&byte, place) in text.iter().zip(&mut places) {
+                *place = byte;
+            }
+        };
+        put(PRELOAD_NAME);
+        let mut separator: &[u8] = b"";
+        for part in parts(value).filter(|&part| part != path) {
+            put(separator);
+            put(part);
+            separator = b":";
+        }
+        put(b"\0");
     }
 
     /// The call has come back with this answer; 0: a child runs what was to be run.
@@ -178,6 +258,7 @@ impl Completed {
             && let Some(control) = followed()
         {
             control.processes_refused.fetch_sub(1, Relaxed);
+            note_refused(0);
         }
         answer
     }
@@ -217,7 +298,7 @@ pub(crate) fn own_environment() -> Strings {
 #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
 pub(crate) unsafe extern "C" fn execv(path: *const c_char, arguments: Strings) -> c_int {
     let mut completed = Completed::new();
-    let answer = REAL.execve(path, arguments, completed.complete(own_environment()));
+    let answer = REAL.execve(path, arguments, completed.complete(Program::Path(path), own_environment()));
     completed.came_back(answer)
 }
 
@@ -228,12 +309,13 @@ pub(crate) unsafe extern "C" fn execv(path: *const c_char, arguments: Strings) -
 #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
 pub(crate) unsafe extern "C" fn execvp(file: *const c_char, arguments: Strings) -> c_int {
     let mut completed = Completed::new();
-    let answer = REAL.execvpe(file, arguments, completed.complete(own_environment()));
+    let answer =
+        REAL.execvpe(file, arguments, completed.complete(Program::Searched(file), own_environment()));
     completed.came_back(answer)
 }
 
 macro_rules! exec_functions {
-    ($($name:ident($($argument:ident: $kind:ty),*; environment $(; $after:ident: $after_kind:ty)?);)*) => {$(
+    ($($name:ident($($argument:ident: $kind:ty),*; environment $(; $after:ident: $after_kind:ty)?) $program:expr;)*) => {$(
         /// The C function of this name, with the environment completed.
         ///
         /// # Safety
@@ -243,7 +325,7 @@ macro_rules! exec_functions {
             $($argument: $kind,)* environment: Strings $(, $after: $after_kind)?
         ) -> c_int {
             let mut completed = Completed::new();
-            let environment = completed.complete(environment);
+            let environment = completed.complete($program, environment);
             let answer = REAL.$name($($argument,)* environment $(, $after)?);
             completed.came_back(answer)
         }
@@ -251,16 +333,17 @@ macro_rules! exec_functions {
 }
 
 exec_functions! {
-    execve(path: *const c_char, arguments: Strings; environment);
-    execvpe(file: *const c_char, arguments: Strings; environment);
-    fexecve(descriptor: c_int, arguments: Strings; environment);
-    execveat(directory: c_int, path: *const c_char, arguments: Strings; environment; flags: c_int);
+    execve(path: *const c_char, arguments: Strings; environment) Program::Path(path);
+    execvpe(file: *const c_char, arguments: Strings; environment) Program::Searched(file);
+    fexecve(descriptor: c_int, arguments: Strings; environment) Program::At(descriptor, c"".as_ptr());
+    execveat(directory: c_int, path: *const c_char, arguments: Strings; environment; flags: c_int)
+        Program::At(directory, path);
     posix_spawn(
         process: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Strings;
         environment
-    );
+    ) Program::Path(path);
     posix_spawnp(
         process: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Strings;
         environment
-    );
+    ) Program::Searched(file);
 }

@@ -9,8 +9,11 @@
 
 pub(crate) mod exec;
 pub(crate) mod flagged;
+pub(crate) mod locking;
 pub(crate) mod memory_map;
+pub(crate) mod program_file;
 pub(crate) mod sandbox;
+pub(crate) mod sanitizers;
 pub(crate) mod start;
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -308,23 +311,23 @@ impl Agent {
     pub(crate) fn disable(&self, reason: DisableReason) {
         self.state.store(DISABLED, Relaxed);
         hooks::bypass();
-        let (Some(pool), Some(local)) = (self.pool(), self.fork_local()) else { return };
-        if local.registration.load(Acquire) != REGISTERED {
-            return;
-        }
-        if let Some(slot) = pool.process_slot(local.slot.load(Relaxed)) {
+        if let Some(slot) = self.slot() {
             slot.disable_reason.store(reason as u32, Relaxed);
             slot.state.store(PROCESS_DISABLED, Release);
         }
     }
 
+    /// The process's slot, if it has one.
+    pub(crate) fn slot(&self) -> Option<&'static heapr_wire::ProcessSlot> {
+        let (pool, local) = (self.pool()?, self.fork_local()?);
+        let is_registered = local.registration.load(Acquire) == REGISTERED;
+        pool.process_slot(local.slot.load(Relaxed)).filter(|_| is_registered)
+    }
+
     /// Adds to one of the process's counters.
     #[cold]
     pub(crate) fn count(&self, choose: impl Fn(&heapr_wire::ProcessSlot) -> &AtomicU64) {
-        let (Some(pool), Some(local)) = (self.pool(), self.fork_local()) else { return };
-        if local.registration.load(Acquire) == REGISTERED
-            && let Some(slot) = pool.process_slot(local.slot.load(Relaxed))
-        {
+        if let Some(slot) = self.slot() {
             choose(slot).fetch_add(1, Relaxed);
         }
     }

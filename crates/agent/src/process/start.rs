@@ -7,7 +7,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
 
-use heapr_ring::{Pool, sys};
+use heapr_ring::{Pool, PoolError, sys};
 use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDING};
 
 use crate::hooks::foreign;
@@ -18,10 +18,10 @@ use crate::modules;
 use crate::modules::link_map;
 use crate::process::exec;
 use crate::process::flagged;
+use crate::process::sanitizers;
 use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
 use crate::record::thread;
 use crate::stack::bounds;
-use crate::x86_64::weak_symbols;
 
 /// Environment variable with `pid:descriptor` of the recorder's pool.
 const SESSION_VARIABLE: &[u8] = b"HEAPR_SESSION=";
@@ -34,7 +34,7 @@ pub(crate) fn start() {
     if AGENT.state.compare_exchange(UNSTARTED, STARTING, AcqRel, Relaxed).is_err() {
         return;
     }
-    if bypass_thread_sanitizer() {
+    if sanitizers::bypass() {
         return;
     }
     REAL.resolve();
@@ -52,20 +52,6 @@ pub(crate) fn start() {
             step_aside::step_aside();
         }
     }
-}
-
-/// ThreadSanitizer's runtime comes to the agent while it starts, and stands itself before `dl_iterate_phdr`, `memcmp` and more,
-/// which cannot be called until it has started. Such a program runs untraced; whether it is one.
-fn bypass_thread_sanitizer() -> bool {
-    if weak_symbols::thread_sanitizer() == 0 {
-        return false;
-    }
-    REAL.resolve_uncalled();
-    let is_resolved = REAL.malloc.address() != 0;
-    if is_resolved {
-        AGENT.disable(DisableReason::SessionClosed);
-    }
-    is_resolved
 }
 
 /// As [`start`], for the trampolines of mmap and mremap, whose slots lead here until one of them has been chosen.
@@ -110,18 +96,28 @@ pub(crate) fn read_executable() {
     }
 }
 
+const POOL_PATH_BYTES: usize = 48;
+
 /// What the session variable says.
 struct PoolPath {
     /// `/proc/PID/fd/N` and a zero byte.
-    bytes: [u8; 48],
+    bytes: [u8; POOL_PATH_BYTES],
     /// The variable's value, for children.
     value: [u8; 64],
     value_bytes: usize,
 }
 
+/// Why the agent does not record with buffers that it cannot open.
+pub(crate) fn reason_of(error: PoolError) -> DisableReason {
+    match error {
+        PoolError::System { .. } => DisableReason::NoMemory,
+        _ => DisableReason::BadPool,
+    }
+}
+
 fn join(path: &PoolPath) -> Result<(), DisableReason> {
     let descriptor = sys::open(&path.bytes, true).map_err(|_| DisableReason::RecorderDied)?;
-    let pool = Pool::open(&descriptor).map_err(|_| DisableReason::BadPool)?;
+    let pool = Pool::open(&descriptor).map_err(reason_of)?;
     let control = pool.control();
     let flags = control.flags.load(Relaxed);
     let is_recording = control.state.load(Relaxed) == SESSION_RECORDING;
@@ -146,6 +142,7 @@ fn join(path: &PoolPath) -> Result<(), DisableReason> {
 pub(crate) extern "C" fn construct() {
     start();
     if !AGENT.is_active() {
+        sanitizers::report();
         return;
     }
     thread::register_end_of_thread();
@@ -188,6 +185,7 @@ const FLAGGED_VARIABLE: &[u8] = b"HEAPR_FLAGGED=";
 struct Variables {
     session: Option<PoolPath>,
     is_disabled: bool,
+    allows_address_sanitizer: bool,
     /// Where sessions say which programs they want.
     flagged: [u8; flagged::PATH_BYTES_MAX],
     flagged_bytes: usize,
@@ -196,11 +194,22 @@ struct Variables {
 }
 
 impl Variables {
+    const NONE: Self = Self {
+        session: None,
+        is_disabled: false,
+        allows_address_sanitizer: false,
+        flagged: [0; flagged::PATH_BYTES_MAX],
+        flagged_bytes: 0,
+        started_as: &[],
+    };
+
     fn take(&mut self, line: &[u8]) {
         if let Some(value) = line.strip_prefix(SESSION_VARIABLE) {
             self.session = parse_session(value);
         } else if line.strip_prefix(DISABLE_VARIABLE).is_some_and(|value| value != b"0") {
             self.is_disabled = true;
+        } else if let Some(options) = line.strip_prefix(b"ASAN_OPTIONS=") {
+            self.allows_address_sanitizer = sanitizers::may_come_second(options);
         } else if let Some(value) = line.strip_prefix(FLAGGED_VARIABLE)
             && let Some(place) = self.flagged.get_mut(..value.len())
         {
@@ -213,13 +222,7 @@ impl Variables {
 /// Reads the variables from the environment that the program was started with (not from `environ`, which is not
 /// set up yet when the first hook runs).
 fn read_environment() -> (Option<PoolPath>, bool) {
-    let mut variables = Variables {
-        session: None,
-        is_disabled: false,
-        flagged: [0; flagged::PATH_BYTES_MAX],
-        flagged_bytes: 0,
-        started_as: &[],
-    };
+    let mut variables = Variables::NONE;
     read_start_block(&mut variables);
     if variables.session.is_none() && variables.flagged_bytes == 0 {
         read_environment_file(&mut variables);
@@ -230,6 +233,19 @@ fn read_environment() -> (Option<PoolPath>, bool) {
         flagged::find_session(path, variables.started_as, &mut |value| *session = parse_session(value));
     }
     (variables.session, variables.is_disabled)
+}
+
+/// Path of the buffers' descriptor, and whether the agent is switched off.
+pub(crate) fn session() -> (Option<[u8; POOL_PATH_BYTES]>, bool) {
+    let (session, is_disabled) = read_environment();
+    (session.map(|session| session.bytes), is_disabled)
+}
+
+/// Whether AddressSanitizer's options say that its library need not be the first.
+pub(crate) fn allows_address_sanitizer() -> bool {
+    let mut variables = Variables::NONE;
+    read_start_block(&mut variables);
+    variables.allows_address_sanitizer
 }
 
 /// The block at the end of the stack, which a session with flagged programs has written into: the kernel's file of the
@@ -308,26 +324,30 @@ pub(crate) fn is_named_root(process_id: u32) -> bool {
     process_id != 0 && NAMED_ROOT.load(Relaxed) == process_id
 }
 
-/// `PID:FD` or `PID:FD:ROOT` to `/proc/PID/fd/FD`.
-fn parse_session(value: &[u8]) -> Option<PoolPath> {
-    let mut parts = value.split(|&byte| byte == b':');
-    let process = parts.next()?;
-    let descriptor = parts.next()?;
-    let is_number = |part: &[u8]| !part.is_empty() && part.len() <= 10 && part.iter().all(u8::is_ascii_digit);
-    if !is_number(process) || !is_number(descriptor) {
-        return None;
-    }
-    let root = parts.next().filter(|root| is_number(root)).unwrap_or_default();
-    let root = root.iter().fold(0_u32, |number, &digit| {
-        number.wrapping_mul(10).wrapping_add(u32::from(digit.wrapping_sub(b'0')))
-    });
-    NAMED_ROOT.store(root, Relaxed);
-    let mut bytes = [0; 48];
+fn is_number(part: &[u8]) -> bool {
+    !part.is_empty() && part.len() <= 10 && part.iter().all(u8::is_ascii_digit)
+}
+
+/// `PID:FD` or `PID:FD:ROOT` to `/proc/PID/fd/FD` and a zero byte.
+pub(crate) fn pool_path(value: &[u8]) -> Option<[u8; POOL_PATH_BYTES]> {
+    let mut parts = value.split(|&byte| byte == b':').take_while(|part| is_number(part));
+    let (process, descriptor) = (parts.next()?, parts.next()?);
+    let mut bytes = [0; POOL_PATH_BYTES];
     let parts: [&[u8]; 4] = [b"/proc/", process, b"/fd/", descriptor];
     let text = parts.iter().flat_map(|part| part.iter());
     for (place, &byte) in bytes.iter_mut().zip(text) {
         *place = byte;
     }
+    Some(bytes)
+}
+
+fn parse_session(value: &[u8]) -> Option<PoolPath> {
+    let bytes = pool_path(value)?;
+    let root = value.split(|&byte| byte == b':').nth(2).filter(|root| is_number(root)).unwrap_or_default();
+    let root = root.iter().fold(0_u32, |number, &digit| {
+        number.wrapping_mul(10).wrapping_add(u32::from(digit.wrapping_sub(b'0')))
+    });
+    NAMED_ROOT.store(root, Relaxed);
     let mut copy = [0; 64];
     copy.get_mut(..value.len())?.copy_from_slice(value);
     Some(PoolPath { bytes, value: copy, value_bytes: value.len() })

@@ -17,6 +17,7 @@ use heapr_ring::sys;
 
 use crate::hooks::real::REAL;
 use crate::process::exec::{Completed, own_environment};
+use crate::process::program_file::Program;
 
 type Strings = *const *const c_char;
 
@@ -87,14 +88,14 @@ impl List {
 
 unsafe extern "C" fn list_path(path: *const c_char, spilled: Strings, above: Strings) -> c_int {
     let mut completed = Completed::new();
-    let environment = completed.complete(own_environment());
+    let environment = completed.complete(Program::Path(path), own_environment());
     let answer = List { spilled, above }.with_array(|arguments| REAL.execve(path, arguments, environment));
     completed.came_back(answer)
 }
 
 unsafe extern "C" fn list_file(file: *const c_char, spilled: Strings, above: Strings) -> c_int {
     let mut completed = Completed::new();
-    let environment = completed.complete(own_environment());
+    let environment = completed.complete(Program::Searched(file), own_environment());
     let answer = List { spilled, above }.with_array(|arguments| REAL.execvpe(file, arguments, environment));
     completed.came_back(answer)
 }
@@ -104,7 +105,7 @@ unsafe extern "C" fn list_environment(path: *const c_char, spilled: Strings, abo
     // SAFETY: the environment follows the null pointer.
     let environment = unsafe { list.word(list.len().wrapping_add(1)) }.cast::<*const c_char>();
     let mut completed = Completed::new();
-    let environment = completed.complete(environment);
+    let environment = completed.complete(Program::Path(path), environment);
     let answer = list.with_array(|arguments| REAL.execve(path, arguments, environment));
     completed.came_back(answer)
 }

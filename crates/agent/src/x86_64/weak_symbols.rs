@@ -27,6 +27,12 @@ macro_rules! weak_symbols {
 weak_symbols! {
     /// Where ThreadSanitizer starts, from whatever module; 0: none was there when the program was loaded.
     thread_sanitizer "__tsan_init";
+    /// As above, AddressSanitizer.
+    address_sanitizer "__asan_init";
+    /// As above, MemorySanitizer.
+    memory_sanitizer "__msan_init";
+    /// As above, HWAddressSanitizer.
+    hardware_address_sanitizer "__hwasan_init";
     /// glibc's `_r_debug`, which debuggers read; 0: another C library.
     loader_debug "_r_debug";
 }

@@ -58,6 +58,8 @@ pub(crate) mod number {
     pub(crate) const GETPID: usize = 39;
     pub(crate) const KILL: usize = 62;
     pub(crate) const FCNTL: usize = 72;
+    pub(crate) const MUNLOCK: usize = 150;
+    pub(crate) const MLOCK2: usize = 325;
     pub(crate) const FALLOCATE: usize = 285;
     pub(crate) const FTRUNCATE: usize = 77;
     pub(crate) const GETPPID: usize = 110;

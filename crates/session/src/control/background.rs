@@ -156,5 +156,6 @@ fn start_program(session: &Session, program: &ProgramCommand) -> Result<std::pro
     if let Some((name, arguments)) = program.arguments.split_first() {
         command.arg0(name).args(arguments);
     }
-    command.envs(session.environment_for_target()).stdin(Stdio::null()).spawn().map_err(failed)
+    heapr_inject::start_as_given(&mut command, &session.environment_for_target());
+    command.stdin(Stdio::null()).spawn().map_err(failed)
 }

@@ -112,7 +112,14 @@ impl Recorder {
         let reason = DisableReason::from_number_untrusted(slot.disable_reason.load(Relaxed));
         if let Some(reason) = reason.filter(|reason| !process.is_end_noted && reason.is_early_end()) {
             process.is_end_noted = true;
-            texts.push(format!("recording ended, because {}", disable_text(reason)));
+            let what = if reason == DisableReason::Sanitizer { "not recorded" } else { "recording ended" };
+            texts.push(format!("{what}, because {}", disable_text(reason)));
+        }
+        let reason = DisableReason::from_number_untrusted(slot.untraced_exec.load(Relaxed));
+        if let Some(reason) = reason.filter(|&reason| !process.is_exec_noted && reason != DisableReason::None)
+        {
+            process.is_exec_noted = true;
+            texts.push(format!("a program that it started runs untraced: {}", disable_text(reason)));
         }
         for text in texts {
             let notice = Notice { process: process.index, time_ns: now_ns, text };

@@ -14,6 +14,7 @@ pub(crate) mod module_files;
 pub(crate) mod module_image;
 pub(crate) mod own_heaps;
 pub(crate) mod plain;
+pub(crate) mod pool_growth;
 pub(crate) mod process_facts;
 pub(crate) mod process_state;
 pub(crate) mod process_tree;
@@ -28,6 +29,7 @@ pub(crate) mod translate;
 mod before_attach;
 mod held;
 mod housekeeping;
+mod memory_room;
 mod scan;
 mod snapshots;
 mod take;
@@ -36,8 +38,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use heapr_ring::Pool;
-use heapr_ring::reader;
+use heapr_ring::{Pool, reader, writer};
 use heapr_trace::{Loss, ProcessIndex, Thread};
 use heapr_wire::DisableReason;
 
@@ -46,6 +47,7 @@ use self::snapshots::Snapshots;
 use crate::ProcessStatus;
 use crate::recorder::clock::Clock;
 use crate::recorder::merge::Stream;
+use crate::recorder::pool_growth::PoolGrowth;
 use crate::recorder::process_state::ProcessState;
 use crate::recorder::sink::Sink;
 use crate::recorder::statistics::{Statistics, ThreadCounters};
@@ -75,6 +77,7 @@ const HOUSEKEEPING_IN_NEED_NS: u64 = 10_000_000;
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pool: Pool,
+    pub(crate) growth: PoolGrowth,
     clock: Clock,
     pub(crate) sink: Sink,
     processes: Vec<ProcessState>,
@@ -117,9 +120,10 @@ struct ThreadState {
 }
 
 impl Recorder {
-    pub(crate) fn new(pool: Pool, clock: Clock, sink: Sink) -> Self {
+    pub(crate) fn new(pool: Pool, growth: PoolGrowth, clock: Clock, sink: Sink) -> Self {
         Self {
             pool,
+            growth,
             clock,
             sink,
             processes: Vec::new(),
@@ -223,7 +227,9 @@ impl Recorder {
     /// Whether more waits in the buffers than should, or somebody waits for what is to be taken.
     pub(crate) fn is_wanted_now(&self) -> bool {
         let control = self.pool.control();
-        control.buffers_claimed.load(Relaxed) as usize >= self.pool.buffer_count() / MAY_WAIT
+        let claimed_count = control.buffers_claimed.load(Relaxed) as usize;
+        claimed_count >= self.pool.limit_count() / MAY_WAIT
+            || writer::is_to_be_opened(&self.pool, claimed_count)
             || control.waiter_count.load(Relaxed) != 0
             || self.has_snapshots_to_take()
     }
@@ -253,7 +259,8 @@ impl Recorder {
         self.find_processes();
         let claimed_count = self.scan();
         reader::note_claimed(&self.pool, claimed_count);
-        let is_behind = claimed_count as usize >= self.pool.buffer_count() / MAY_WAIT;
+        self.growth.follow(&self.pool, claimed_count as usize, now_ns);
+        let is_behind = claimed_count as usize >= self.pool.limit_count() / MAY_WAIT;
         // (A thread that a lent recorder starts would run last for good.)
         self.sink.writer.use_second_thread(is_behind && !self.is_lent && self.sink.keeps_events());
         self.statistics.buffers_claimed_max =
@@ -379,6 +386,11 @@ fn disable_text(reason: DisableReason) -> &'static str {
         DisableReason::NotFollowed => "children are not followed",
         DisableReason::NoAllocator => "its allocator's functions were not found",
         DisableReason::LetGo => "it was let go",
+        DisableReason::Sanitizer => "it is built with a sanitizer, which must come before the agent",
+        DisableReason::NotVisible => {
+            "where it runs, the agent's file or the recorder is not seen (another root directory, mounts or user)"
+        }
+        DisableReason::OtherProcessor => "it is for another processor than x86-64",
         DisableReason::Forbidden => "it has forbidden itself what recording needs (seccomp, or PR_SET_TSC)",
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct ProcessState {
     pub(crate) had_ended_at_scan: bool,
     /// The file says that its recording ended before it did.
     pub(crate) is_end_noted: bool,
+    /// It was said that a program that it started is not recorded.
+    pub(crate) is_exec_noted: bool,
     /// The file says that it has an allocator of its own.
     pub(crate) is_own_malloc_noted: bool,
     /// Its slot was given back and everything it wrote is processed.
@@ -125,6 +127,7 @@ impl ProcessState {
             has_ended: false,
             had_ended_at_scan: false,
             is_end_noted: false,
+            is_exec_noted: false,
             is_own_malloc_noted: false,
             is_done: false,
             raw_nodes: Vec::new(),

@@ -1,0 +1,160 @@
+//! `mlockall`: what the program locks is the program's, not the agent's.
+//!
+//! The kernel refuses to lock more than a limit, and gives memory to all that is locked: the shared buffers alone are larger than the usual
+//! limit, and most of them never get any. So the mappings are locked one by one, but for the agent's.
+
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
+
+use heapr_ring::{mappings, sys};
+
+use crate::hooks::real::REAL;
+use crate::process::AGENT;
+
+const CURRENT: c_int = 1;
+const FUTURE: c_int = 2;
+const ON_FAULT: c_int = 4;
+
+/// The C function of this name.
+///
+/// # Safety
+/// As the C library documents it.
+#[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+pub(crate) unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
+    let is_known = flags & !(CURRENT | FUTURE | ON_FAULT) == 0;
+    if !AGENT.is_active() || !is_known || flags & (CURRENT | FUTURE) == 0 {
+        return REAL.mlockall(flags);
+    }
+    let facts = Facts::read();
+    // A filter may end the program for what it does not ask itself.
+    if facts.has_filters {
+        return REAL.mlockall(flags);
+    }
+    if flags & FUTURE != 0 {
+        sys::note_locking();
+    }
+    // What the kernel would refuse without the agent it refuses with it, too.
+    if flags & CURRENT == 0 || !facts.may_lock_all && !is_within_limit() {
+        return REAL.mlockall(flags);
+    }
+    if flags & FUTURE != 0 {
+        let answer = REAL.mlockall(flags & !CURRENT);
+        if answer != 0 {
+            return answer;
+        }
+    }
+    for_each_mapping(&mut |start, end| sys::lock(start, end.wrapping_sub(start), flags & ON_FAULT != 0));
+    0
+}
+
+/// Whether all that is the program's own may be locked.
+fn is_within_limit() -> bool {
+    let limit = sys::lock_limit_bytes();
+    let mut bytes = 0_usize;
+    for_each_mapping(&mut |start, end| bytes = bytes.wrapping_add(end.wrapping_sub(start)));
+    limit != 0 && bytes <= limit
+}
+
+/// What /proc tells of this process.
+#[derive(Default)]
+struct Facts {
+    /// No limit of locked memory holds for it (`CAP_IPC_LOCK`).
+    may_lock_all: bool,
+    has_locked: bool,
+    /// Seccomp's.
+    has_filters: bool,
+}
+
+impl Facts {
+    fn read() -> Self {
+        const CAP_IPC_LOCK: u32 = 14;
+        let mut facts = Self::default();
+        let is_above_zero = |amount: &[u8]| amount.iter().any(|digit| (b'1'..=b'9').contains(digit));
+        for_each_line(b"/proc/self/status\0", &mut |line| {
+            if let Some(digits) = line.strip_prefix(b"CapEff:") {
+                facts.may_lock_all = hexadecimal(digits.trim_ascii()).0 >> CAP_IPC_LOCK & 1 != 0;
+            } else if let Some(amount) = line.strip_prefix(b"VmLck:") {
+                facts.has_locked = is_above_zero(amount);
+            } else if let Some(mode) = line.strip_prefix(b"Seccomp:") {
+                facts.has_filters = is_above_zero(mode);
+            }
+        });
+        facts
+    }
+}
+
+/// For an agent that comes later: the program may have asked to lock all that is mapped from then on.
+pub(crate) fn look_for_locking() {
+    let facts = Facts::read();
+    if facts.has_locked && !facts.has_filters {
+        sys::note_locking();
+    }
+}
+
+/// Calls `visit` with start and end of each mapping that is not the agent's.
+fn for_each_mapping(visit: &mut dyn FnMut(usize, usize)) {
+    for_each_line(b"/proc/self/maps\0", &mut |line| {
+        let (start, digits) = hexadecimal(line);
+        let rest = line.get(digits.wrapping_add(1)..).unwrap_or_default();
+        let (end, _) = hexadecimal(rest);
+        // The kernel's own page at the end of the address space is in nobody's account.
+        let is_of_kernel = start >> 47 != 0;
+        if end > start && !is_of_kernel && !is_agents(start) {
+            visit(start, end);
+        }
+    });
+}
+
+fn is_agents(address: usize) -> bool {
+    mappings::MAPPINGS.iter().any(|[start, bytes]| {
+        let start = start.load(Relaxed);
+        start != 0 && address.wrapping_sub(start) < bytes.load(Relaxed)
+    })
+}
+
+/// A number at the start of a text, and how many digits it has.
+fn hexadecimal(text: &[u8]) -> (usize, usize) {
+    let mut number = 0_usize;
+    let mut count = 0_usize;
+    for &byte in text {
+        let Some(digit) = (byte as char).to_digit(16) else { break };
+        number = number.wrapping_shl(4) | digit as usize;
+        count = count.wrapping_add(1);
+    }
+    (number, count)
+}
+
+/// Calls `visit` with the beginning of each line of a file.
+fn for_each_line(path: &[u8], visit: &mut dyn FnMut(&[u8])) {
+    let Ok(file) = sys::open(path, false) else { return };
+    let (mut line, mut line_bytes) = ([0_u8; 64], 0_usize);
+    let mut chunk = [0_u8; 1024];
+    while let Ok(count @ 1..) = sys::read(&file, &mut chunk) {
+        for &byte in chunk.get(..count).unwrap_or_default() {
+            if byte == b'\n' {
+                visit(line.get(..line_bytes).unwrap_or(&line));
+                line_bytes = 0;
+                continue;
+            }
+            if let Some(place) = line.get_mut(line_bytes) {
+                *place = byte;
+            }
+            line_bytes = line_bytes.wrapping_add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mappings_are_those_that_the_kernel_lists() {
+        let own = the_mappings_are_those_that_the_kernel_lists as *const () as usize;
+        let mut has_own = false;
+        for_each_mapping(&mut |start, end| has_own |= (start..end).contains(&own));
+        assert!(has_own);
+        assert_eq!(hexadecimal(b"7f00a-7f00b r--p"), (0x7f00a, 5));
+        assert_eq!(hexadecimal(b"-"), (0, 0));
+    }
+}

@@ -1,0 +1,154 @@
+//! The file of a program that is about to be run: is it one for this processor?
+//!
+//! The loader of another one (32 bits, or an emulator's) cannot load the agent, and says so on the program's standard error.
+
+use core::ffi::{CStr, c_char, c_int};
+
+use heapr_ring::sys;
+
+use crate::process::exec::own_environment;
+
+/// How a program is named.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Program {
+    Path(*const c_char),
+    /// In the directories of PATH if it has no slash.
+    Searched(*const c_char),
+    /// Below a directory, or a descriptor of the file itself with an empty path.
+    At(c_int, *const c_char),
+}
+
+const PATH_BYTES_MAX: usize = 4096;
+/// A script's interpreter may be a script.
+const SCRIPTS_MAX: u32 = 4;
+
+/// Whether the file is an ELF program for another processor, or a script for one. What cannot be read is not.
+pub(crate) fn is_for_other_processor(program: Program) -> bool {
+    let Some(mut file) = open(program) else { return false };
+    let mut head = [0_u8; 256];
+    for _ in 0..SCRIPTS_MAX {
+        let Ok(count) = sys::read(&file, &mut head) else { return false };
+        let Some(read) = head.get(..count) else { return false };
+        let Some(line) = read.strip_prefix(b"#!") else { return is_other_elf(read) };
+        let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+        let Some(next) = words.next().and_then(|interpreter| open_joined(&[], interpreter)) else {
+            return false;
+        };
+        file = next;
+    }
+    false
+}
+
+fn is_other_elf(head: &[u8]) -> bool {
+    const CLASS_64: u8 = 2;
+    const X86_64: [u8; 2] = [62, 0];
+    head.starts_with(b"\x7fELF")
+        && (head.get(4) != Some(&CLASS_64) || head.get(18..20).is_some_and(|machine| machine != X86_64))
+}
+
+fn open(program: Program) -> Option<sys::Descriptor> {
+    const HERE: c_int = -100;
+    let (Program::Path(name) | Program::Searched(name) | Program::At(_, name)) = program;
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: a string with an end, which the caller passes to exec.
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+    match program {
+        Program::Searched(_) if !name.contains(&b'/') => search(name),
+        Program::At(directory, _) if directory != HERE && !name.starts_with(b"/") => {
+            let mut digits = [0_u8; 10];
+            let mut rest = directory.cast_unsigned();
+            let mut first = digits.len();
+            loop {
+                first = first.checked_sub(1)?;
+                *digits.get_mut(first)? = b'0'.wrapping_add((rest % 10) as u8);
+                rest /= 10;
+                if rest == 0 {
+                    break;
+                }
+            }
+            let parts: [&[u8]; 2] = [b"/proc/self/fd/", digits.get(first..)?];
+            open_joined(&parts, name)
+        }
+        _ => open_joined(&[], name),
+    }
+}
+
+/// As the C library searches.
+fn search(name: &[u8]) -> Option<sys::Descriptor> {
+    let mut environment = own_environment();
+    let mut directories: &[u8] = b"/bin:/usr/bin";
+    loop {
+        // SAFETY: the program's environment: an array that ends with a null pointer.
+        let entry = unsafe { *environment };
+        if entry.is_null() {
+            break;
+        }
+        // SAFETY: as above, of strings.
+        if let Some(value) = unsafe { CStr::from_ptr(entry) }.to_bytes().strip_prefix(b"PATH=") {
+            directories = value;
+            break;
+        }
+        environment = environment.wrapping_add(1);
+    }
+    directories.split(|&byte| byte == b':').find_map(|directory| open_joined(&[directory], name))
+}
+
+/// Opens `DIRECTORY/NAME`; an empty one of the two is left out.
+fn open_joined(directory: &[&[u8]], name: &[u8]) -> Option<sys::Descriptor> {
+    let mut path = [0_u8; PATH_BYTES_MAX];
+    let mut used = 0_usize;
+    let mut put = |text: &[u8]| -> Option<()> {
+        let end = used.checked_add(text.len())?;
+        // (The last byte stays zero.)
+        let place = path.get_mut(used..end).filter(|_| end < PATH_BYTES_MAX)?;
+        place.copy_from_slice(text);
+        used = end;
+        Some(())
+    };
+    for part in directory {
+        put(part)?;
+    }
+    if !name.is_empty() {
+        if directory.iter().any(|part| !part.is_empty()) {
+            put(b"/")?;
+        }
+        put(name)?;
+    }
+    sys::open(&path, false).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_program_for_another_processor_is_one() {
+        let head = |class: u8, machine: u8| {
+            let mut head = [0; 64];
+            head[..4].copy_from_slice(b"\x7fELF");
+            head[4] = class;
+            head[18] = machine;
+            is_other_elf(&head)
+        };
+        assert!(!head(2, 62));
+        // i386, x32, aarch64.
+        assert!(head(1, 3) && head(1, 62) && head(2, 183));
+        assert!(!is_other_elf(b"MZ") && !is_other_elf(b""));
+    }
+
+    #[test]
+    fn a_program_is_found_as_exec_finds_it() {
+        for program in [
+            Program::Path(c"/bin/sh".as_ptr()),
+            Program::Searched(c"sh".as_ptr()),
+            Program::At(-100, c"/bin/sh".as_ptr()),
+        ] {
+            assert!(open(program).is_some() && !is_for_other_processor(program), "{program:?}");
+        }
+        assert!(open(Program::Searched(c"no-such-program".as_ptr())).is_none());
+        assert!(open(Program::At(987_654, c"".as_ptr())).is_none());
+    }
+}

@@ -1,0 +1,126 @@
+//! Programs that are built with a sanitizer run untraced, and alive.
+//!
+//! | its runtime | what it cannot bear |
+//! |---|---|
+//! | AddressSanitizer, a library | that another library stands before it: it ends the program |
+//! | ThreadSanitizer, MemorySanitizer | to be called before it has started |
+//! | HWAddressSanitizer, any in the program | nothing, but the calls do not come here |
+//!
+//! AddressSanitizer asks for its default options while it starts, by a function that anybody may define: the agent's says that the order of the
+//! libraries need not be looked at. Who has set that option for all is recorded, as he means it.
+
+use core::ffi::c_char;
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+use heapr_ring::{Pool, sys};
+use heapr_wire::{DisableReason, SESSION_RECORDING};
+
+use crate::hooks::real::REAL;
+use crate::modules::link_map;
+use crate::process::AGENT;
+use crate::process::start;
+use crate::x86_64::weak_symbols;
+
+const ORDER_OPTION: &[u8] = b"verify_asan_link_order=0";
+const OPTIONS_BYTES_MAX: usize = 1024;
+
+static OPTIONS: [AtomicU8; OPTIONS_BYTES_MAX] = [const { AtomicU8::new(0) }; OPTIONS_BYTES_MAX];
+
+/// What AddressSanitizer's runtime calls. The options of whoever would be asked without the agent, and the agent's.
+///
+/// Nothing else may be called: nothing has started yet.
+#[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+pub(crate) extern "C" fn __asan_default_options() -> *const c_char {
+    let mut places = OPTIONS.iter().take(OPTIONS_BYTES_MAX - 1);
+    let mut put = |byte: u8| {
+        if let Some(place) = places.next() {
+            place.store(byte, Relaxed);
+        }
+    };
+    ORDER_OPTION.iter().for_each(|&byte| put(byte));
+    let address = link_map::find_after_agent_uncalled(b"__asan_default_options");
+    if address != 0 {
+        // SAFETY: whoever defines this name for the runtime gives it this interface.
+        let next: extern "C" fn() -> *const c_char = unsafe { core::mem::transmute(address) };
+        let mut text = next().cast::<u8>();
+        if !text.is_null() {
+            put(b':');
+            loop {
+                // SAFETY: a string with an end.
+                let byte = unsafe { text.read_volatile() };
+                if byte == 0 {
+                    break;
+                }
+                put(byte);
+                text = text.wrapping_add(1);
+            }
+        }
+    }
+    OPTIONS.as_ptr().cast()
+}
+
+fn is_sanitized() -> bool {
+    let is_early = [
+        weak_symbols::thread_sanitizer(),
+        weak_symbols::memory_sanitizer(),
+        weak_symbols::hardware_address_sanitizer(),
+    ];
+    is_early.iter().any(|&address| address != 0)
+        || weak_symbols::address_sanitizer() != 0 && !start::allows_address_sanitizer()
+}
+
+/// Ends the agent where it must not begin. A runtime comes to it while it starts itself, and stands itself before
+/// `dl_iterate_phdr`, `memcmp` and more, which cannot be called until it has started.
+pub(crate) fn bypass() -> bool {
+    if !is_sanitized() {
+        return false;
+    }
+    REAL.resolve_uncalled();
+    let is_resolved = REAL.malloc.address() != 0;
+    if is_resolved {
+        AGENT.disable(DisableReason::SessionClosed);
+    }
+    is_resolved
+}
+
+/// Tells the recorder, once the runtime has started.
+pub(crate) fn report() {
+    if !is_sanitized() {
+        return;
+    }
+    let (Some(path), false) = start::session() else { return };
+    let Ok(descriptor) = sys::open(&path, true) else { return };
+    let Ok(pool) = Pool::open(&descriptor) else { return };
+    if pool.control().state.load(Relaxed) != SESSION_RECORDING {
+        return;
+    }
+    AGENT.start_ticks.store(pool.control().start_ticks.load(Relaxed), Relaxed);
+    start::read_executable();
+    if AGENT.attach(pool).is_ok() && AGENT.process().is_some() {
+        AGENT.disable(DisableReason::Sanitizer);
+    }
+}
+
+/// As the runtime reads its options; the last counts.
+pub(crate) fn may_come_second(options: &[u8]) -> bool {
+    const NAME: &[u8] = b"verify_asan_link_order=";
+    let words = options.split(|byte| b":, \t\n\r".contains(byte));
+    let value = words.filter_map(|word| word.strip_prefix(NAME)).last();
+    value.is_some_and(|value| [&b"0"[..], b"no", b"false"].contains(&value))
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ffi::CStr;
+
+    use super::*;
+
+    #[test]
+    fn the_order_of_libraries_is_not_looked_at() {
+        // SAFETY: the string that was just built.
+        let options = unsafe { CStr::from_ptr(__asan_default_options()) };
+        assert!(may_come_second(options.to_bytes()), "{options:?}");
+        assert!(!may_come_second(b"verify_asan_link_order=0:verify_asan_link_order=1"));
+        assert!(!may_come_second(b"detect_leaks=0"));
+    }
+}

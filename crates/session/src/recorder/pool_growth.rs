@@ -1,0 +1,108 @@
+//! How large the shared buffers are, and how they grow.
+//!
+//! ```text
+//!   file, mapped by all:   [ fixed part | open buffers, with memory | room for more                   ]
+//!                                                    grows ----->   up to --max-buffers, or what limits leave
+//! ```
+//! The recorder gives buffers their memory before anybody uses them. So its control group pays for them, and nobody finds a page for which
+//! there is none, which would end a target.
+
+use heapr_ring::sys::Descriptor;
+use heapr_ring::{Pool, PoolProperties, reader, writer};
+use heapr_wire::{buffers_offset, pool_bytes};
+
+use crate::recorder::memory_room::{self, Room};
+use crate::{Error, SessionProperties};
+
+/// With fewer buffers there is no recording.
+const BUFFERS_LEAST: usize = 4;
+/// Of the room that is left the buffers take no more than this part at the start.
+const START_SHARE: u64 = 2;
+/// And each step of their growth no more than this part.
+const STEP_SHARE: u64 = 4;
+/// After a step for which there was no room.
+const RETRY_NS: u64 = 1_000_000_000;
+/// The agent's image and its tables for a process.
+const AGENT_BYTES: u64 = 3 << 20;
+/// What the agent keeps for a thread.
+const AGENT_THREAD_BYTES: u64 = 192 << 10;
+
+/// Opens buffers as they are needed.
+#[derive(Debug)]
+pub(crate) struct PoolGrowth {
+    pub(crate) descriptor: Descriptor,
+    retry_ns: u64,
+}
+
+impl PoolGrowth {
+    pub(crate) fn new(descriptor: Descriptor) -> Self {
+        Self { descriptor, retry_ns: 0 }
+    }
+
+    /// Opens more where so many buffers are claimed.
+    pub(crate) fn follow(&mut self, pool: &Pool, claimed_count: usize, now_ns: u64) {
+        if pool.limit_count() < pool.buffer_count() && now_ns >= self.retry_ns {
+            pool.set_limit_count(pool.buffer_count());
+        }
+        if !writer::is_to_be_opened(pool, claimed_count) {
+            return;
+        }
+        let open_count = pool.open_count();
+        let wanted_count = open_count.saturating_mul(2).clamp(BUFFERS_LEAST, pool.buffer_count());
+        let step_bytes = ((wanted_count - open_count) * pool.buffer_bytes()) as u64;
+        let has_room =
+            memory_room::of_process("self").is_none_or(|room| step_bytes <= room.bytes / STEP_SHARE);
+        if !has_room || reader::open_buffers(pool, &self.descriptor, wanted_count).is_err() {
+            pool.set_limit_count(open_count);
+            self.retry_ns = now_ns + RETRY_NS;
+        }
+    }
+}
+
+/// How many buffers there can be, and how many are open from the start.
+pub(crate) fn size(properties: &SessionProperties) -> Result<PoolProperties, Error> {
+    let buffer_bytes = properties.buffer_bytes;
+    let least_count = BUFFERS_LEAST.min(properties.max_buffers);
+    let mut buffer_count = properties.max_buffers;
+    let of_file = heapr_inject::file_bytes_max()
+        .map(|bytes| Room { bytes, of: "the limit of file sizes (ulimit -f)".to_owned() });
+    let of_space =
+        memory_room::of_limits("self").map(|room| Room { bytes: room.bytes / STEP_SHARE, of: room.of });
+    for room in of_file.into_iter().chain(of_space) {
+        // (A pool of more buffers has a larger fixed part: at worst some pages too many are left.)
+        let fitting = room.bytes.saturating_sub(buffers_offset(buffer_count) as u64) / buffer_bytes as u64;
+        let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
+        if fitting < least_count {
+            return Err(no_room(pool_bytes(least_count, buffer_bytes) as u64, room));
+        }
+        buffer_count = buffer_count.min(fitting);
+    }
+    let mut open_count = properties.min_buffers.min(buffer_count);
+    if let Some(room) = memory_room::of_process("self") {
+        let fixed_bytes = buffers_offset(buffer_count) as u64;
+        let fitting = (room.bytes / START_SHARE).saturating_sub(fixed_bytes) / buffer_bytes as u64;
+        let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
+        if fitting < least_count {
+            let needed = fixed_bytes + (least_count * buffer_bytes) as u64;
+            return Err(no_room(needed.saturating_mul(START_SHARE), room));
+        }
+        open_count = open_count.min(fitting);
+    }
+    Ok(PoolProperties { buffer_bytes, buffer_count, open_count })
+}
+
+/// Whether a process that runs has room for the agent; not for the buffers, which are the recorder's.
+pub(crate) fn check_target(pid: u32) -> Result<(), Error> {
+    let process = pid.to_string();
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).map_or(1, Iterator::count) as u64;
+    let needed = AGENT_BYTES + threads * AGENT_THREAD_BYTES;
+    let rooms = memory_room::of_process(&process).into_iter().chain(memory_room::of_limits(&process));
+    match rooms.min_by_key(|room| room.bytes) {
+        Some(room) if room.bytes < needed => Err(no_room(needed, room)),
+        _ => Ok(()),
+    }
+}
+
+fn no_room(needed_bytes: u64, room: Room) -> Error {
+    Error::NoRoom { needed_kib: needed_bytes.div_ceil(1024), left_kib: room.bytes >> 10, of: room.of }
+}
