@@ -79,7 +79,21 @@ enum Command {
     Node(Box<snapshot_take::NodeArguments>),
 }
 
+/// Code of ours needs no more stack than this.
+const STACK_BYTES: usize = 8 << 20;
+
 fn main() -> ExitCode {
+    heapr_inject::leave_given_limits();
+    if heapr_inject::has_small_stack(STACK_BYTES as u64) {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(main_in_any_thread);
+        if let Ok(thread) = thread {
+            return thread.join().unwrap_or(ExitCode::from(2));
+        }
+    }
+    main_in_any_thread()
+}
+
+fn main_in_any_thread() -> ExitCode {
     let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
     let native = snapshot_native::run_if_native(&words);
     let outcome = native.unwrap_or_else(|| run(Arguments::parse_from(words)));

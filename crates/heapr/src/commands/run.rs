@@ -1,6 +1,5 @@
 //! `heapr run`: a program from its first instruction to its end.
 
-use std::io::ErrorKind;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus};
@@ -10,11 +9,11 @@ use anyhow::Context;
 use heapr_session::{Session, SessionProperties, SnapshotRequest};
 use heapr_trace::SnapshotTrigger;
 use rustix::process::{Resource, Rlimit, setrlimit};
-use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
-use signal_hook::iterator::Signals;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::commands::symbolize;
-use crate::run::output_error::explain;
+use crate::run::output_error::{explain, keeps_heapr_out};
+use crate::run::passed_signals::{Passed, PassedSignals};
 use crate::run::program::{self, Traceability};
 use crate::run::record_arguments::RecordArguments;
 use crate::run::summary;
@@ -74,18 +73,35 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     properties.overwrite = arguments.force;
     properties.command_line =
         arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let mut session = Session::start(properties).map_err(|error| explain(error, &output))?;
+    let is_output_named = arguments.output.is_some();
+    let started = Session::start(properties)
+        .map_err(|error| (keeps_heapr_out(&error, is_output_named), explain(error, &output)))
+        .and_then(|session| match PassedSignals::watch() {
+            Ok(signals) => Ok((session, signals)),
+            Err(error) => Err((true, anyhow::Error::from(error).context("cannot watch for signals"))),
+        });
+    let (mut session, mut signals) = match started {
+        Ok(started) => started,
+        Err((true, error)) => return run_without_recorder(&found.path, command, &output, &error),
+        Err((false, error)) => return Err(error),
+    };
     session.use_spare_time();
-    let mut signals = Signals::new(watched_signals()).context("cannot watch for signals")?;
     arguments.snapshots.rules().into_iter().for_each(|rule| session.add_snapshot_rule(rule));
     heapr_inject::start_as_given(&mut command, &session.environment_for_target());
     let child = match command.spawn() {
         Ok(child) => child,
+        // No process or no memory for a second one: the program can have this one's place.
+        Err(error) if is_want(&error) => {
+            drop(session);
+            let mut command = Command::new(&found.path);
+            command.arg0(name).args(words);
+            return run_without_recorder(&found.path, command, &output, &error.into());
+        }
         Err(error) => {
             drop(session);
             let _ = std::fs::remove_file(&output);
             tell!("heapr: cannot run {}: {error}", found.path.display());
-            return Ok(ExitCode::from(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }));
+            return Ok(ExitCode::from(if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }));
         }
     };
     let mut has_told_incomplete = false;
@@ -110,24 +126,6 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     Ok(end_as(status))
 }
 
-/// The signals that are passed on. One that is ignored (`nohup`, a job in the background) stays so, here and in the program, which
-/// would lose that by our having a handler for it.
-fn watched_signals() -> Vec<i32> {
-    let ignored = ignored_signals();
-    // SIGCHLD only wakes the recorder from its sleep.
-    let mut watched = vec![SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH];
-    watched.retain(|signal| ignored >> (signal - 1) & 1 == 0);
-    watched.push(SIGCHLD);
-    watched
-}
-
-/// A bit for each signal, the first for signal 1.
-fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
-}
-
 /// After the program's end its children are looked at this often.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Children that outlive the program by less are on their way out, and not worth a word.
@@ -142,7 +140,7 @@ const FORK_WAIT: Duration = Duration::from_secs(1);
 fn record(
     session: &mut Session,
     mut child: Child,
-    signals: &mut Signals,
+    signals: &mut PassedSignals,
     arguments: &RunArguments,
     has_told_incomplete: &mut bool,
 ) -> anyhow::Result<ExitStatus> {
@@ -164,20 +162,35 @@ fn record(
                 "heapr: the file has the size of --max-file: recording has ended, the program runs on untraced"
             );
         }
-        for signal in signals.pending() {
+        for passed in signals.pending(pid) {
+            let signal = match passed {
+                Passed::Signal(signal) => signal,
+                Passed::OfGroup(signal) => {
+                    if status.is_some() && is_end(signal) {
+                        return status.context("the program has ended");
+                    }
+                    continue;
+                }
+                Passed::TimeUsedUp => {
+                    session.end_recording();
+                    tell!(
+                        "heapr: the processor time that heapr may use is used up (ulimit -t): recording has ended, the program runs on untraced"
+                    );
+                    continue;
+                }
+            };
             if arguments.snapshot_signal == Some(signal) {
                 request_snapshot(session, signal);
                 continue;
             }
-            let is_of_terminal = signal == SIGINT || signal == SIGQUIT || signal == SIGWINCH;
             // There is nobody any more to whom it could be passed on.
-            if status.is_some() && matches!(signal, SIGINT | SIGQUIT | SIGTERM | SIGHUP) {
-                return status.context("the program has ended");
+            if status.is_some() {
+                if is_end(signal) {
+                    return status.context("the program has ended");
+                }
+                continue;
             }
-            // What the terminal sends reaches the whole process group; the rest was meant for the program.
-            if !is_of_terminal && signal != SIGCHLD && status.is_none() {
-                pass_on(pid, signal);
-            }
+            signals.pass_on(pid, signal);
         }
         if status.is_none() {
             status = child.try_wait().context("cannot wait for the program")?;
@@ -221,17 +234,36 @@ fn request_snapshot(session: &mut Session, signal: i32) {
     }
 }
 
-fn pass_on(pid: u32, signal: i32) {
-    let target = rustix::process::Pid::from_raw(pid.cast_signed());
-    if let (Some(target), Some(signal)) = (target, rustix::process::Signal::from_named_raw(signal)) {
-        let _ = rustix::process::kill_process(target, signal);
-    }
+/// Whether who sends it wants an end.
+fn is_end(signal: i32) -> bool {
+    matches!(signal, SIGINT | SIGQUIT | SIGTERM | SIGHUP)
 }
 
 /// `heapr.PROGRAM.PID.heapr` in the working directory.
 fn default_output(program: &std::path::Path) -> PathBuf {
     let name = program.file_name().unwrap_or_default().to_string_lossy().replace(['\n', '\t'], "_");
     PathBuf::from(format!("heapr.{name}.{}.heapr", std::process::id()))
+}
+
+/// The program has a right to run, whatever heapr lacks.
+fn run_without_recorder(
+    program: &std::path::Path,
+    command: Command,
+    output: &std::path::Path,
+    why: &anyhow::Error,
+) -> anyhow::Result<ExitCode> {
+    tell!("heapr: {} runs untraced: {why:#}", program.display());
+    if output.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+        let _ = std::fs::remove_file(output);
+    }
+    run_untraced(command)
+}
+
+/// Whether the kernel had no room for a second process.
+fn is_want(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let wants = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE];
+    wants.iter().any(|want| error.raw_os_error() == Some(want.raw_os_error()))
 }
 
 fn run_untraced(mut command: Command) -> anyhow::Result<ExitCode> {

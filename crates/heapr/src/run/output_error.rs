@@ -2,6 +2,33 @@
 
 use std::io::ErrorKind;
 
+use rustix::io::Errno;
+
+/// Whether a session could not be started for something that is no mistake in what the user asked: a limit, or a place that cannot be
+/// written where none was named.
+pub(crate) fn keeps_heapr_out(error: &heapr_session::Error, is_output_named: bool) -> bool {
+    const WANTS: [Errno; 8] = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOMEM,
+        Errno::AGAIN,
+        Errno::NOSPC,
+        Errno::FBIG,
+        Errno::DQUOT,
+        Errno::PERM,
+    ];
+    let is_want = |code: Option<i32>| WANTS.iter().any(|want| code == Some(want.raw_os_error()));
+    match error {
+        heapr_session::Error::Output { source: heapr_trace::Error::Io { source, .. }, .. } => {
+            is_want(source.raw_os_error()) || !is_output_named && source.kind() != ErrorKind::AlreadyExists
+        }
+        heapr_session::Error::Pool { .. }
+        | heapr_session::Error::NoRoom { .. }
+        | heapr_session::Error::NoAgentDirectory { .. } => true,
+        _ => false,
+    }
+}
+
 /// The error of a start as advice.
 pub(crate) fn explain(error: heapr_session::Error, output: &std::path::Path) -> anyhow::Error {
     if let heapr_session::Error::Output { source: heapr_trace::Error::Io { source, .. }, .. } = &error {

@@ -121,6 +121,8 @@ fn begin(request: &StartRequest) -> anyhow::Result<Beginning> {
     // This very program, even if its file was replaced since.
     let mut recorder = Command::new("/proc/self/exe");
     recorder.arg(SUBCOMMAND).arg(&request.properties.name).stdin(Stdio::from(OwnedFd::from(theirs)));
+    // It goes beyond them itself, and gives them to its program.
+    heapr_inject::with_given_limits(&mut recorder);
     let mut child = recorder.spawn().context("cannot start the recorder")?;
     drop(recorder);
     let mut line = serde_json::to_vec(request).context("cannot pass the properties on")?;
