@@ -9,6 +9,7 @@ mod free_stacks;
 mod gdb_oracle;
 mod header;
 mod info;
+mod limits;
 mod mappings;
 mod names;
 mod native_snapshots;

@@ -445,6 +445,36 @@ fn a_program_with_thread_sanitizer_that_a_traced_shell_starts_runs_untraced() {
     }
 }
 
+/// Its runtime would end it for the agent's library, which stands before its own; it is not asked to, and the report says so.
+#[test]
+fn a_program_with_address_sanitizer_that_a_traced_shell_starts_runs_untraced() {
+    let folder = tempfile::tempdir().unwrap();
+    victim_at(&folder.path().join("victim-here"));
+    for (compiler, options) in [
+        ("gcc", &["-fsanitize=address"][..]),
+        ("gcc", &["-fsanitize=address", "-static-libasan"]),
+        ("clang", &["-fsanitize=address"]),
+        ("clang", &["-fsanitize=address", "-shared-libasan"]),
+        ("clang", &["-fsanitize=memory"]),
+    ] {
+        if sanitized(folder.path(), "sanitized", compiler, options).is_none() {
+            continue;
+        }
+        let line = "./sanitized && env -i ./sanitized && ./victim-here; exit $?";
+        let outcome =
+            heapr(folder.path(), &["run", "--quiet", "-f", "-o", "t.heapr", "--", "sh", "-c", line]);
+        let seen = (outcome.status, outcome.stdout.as_str(), outcome.stderr.as_str());
+        assert_eq!(seen, (0, "done\ndone\ndone\n", ""), "{compiler} {options:?}");
+        assert!(has_victim_blocks(folder.path(), "t.heapr"));
+        let report = heapr(folder.path(), &["report", "t.heapr"]);
+        let text = report.stdout + &report.stderr;
+        // One whose runtime is in the program does not show it to the loader.
+        let told = ["built with a sanitizer", "a malloc of its own"];
+        let told = text.lines().filter(|line| told.iter().any(|word| line.contains(word))).count();
+        assert_eq!(told, 2, "{compiler} {options:?}: {text}");
+    }
+}
+
 /// The other user may load the agent and may not open the buffers of root's session.
 #[test]
 fn a_program_that_goes_on_as_another_user_runs_untraced_in_silence() {
