@@ -80,7 +80,7 @@ impl<'t> StackGroups<'t> {
         let symbols: &mut dyn SymbolSource = if needs_symbols { symbols } else { &mut no_symbols };
         let tree = SymbolTree::build(
             trace,
-            CodeTable::new(trace.mappings()).telling_lines(by == GroupBy::Lines),
+            CodeTable::new(trace.mappings()).telling_lines(matches!(by, GroupBy::Stacks | GroupBy::Lines)),
             symbols,
             wanted,
         );

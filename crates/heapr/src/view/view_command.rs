@@ -12,6 +12,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::browser;
 use super::host::CommandLineHost;
 use super::sources::sources;
+use crate::plain_text::printable;
 use crate::report::names::NameArguments;
 use crate::report::quantity::{bytes, parse_bytes};
 use crate::snapshot_take::OutputFile;
@@ -69,7 +70,7 @@ fn write(files: &Files, path: &Path, may_replace: bool, page_bytes: u64) -> anyh
     let is_terminal = std::io::stderr().is_terminal();
     let mut progress = |what: &str| {
         if is_terminal {
-            eprint!("\r\x1b[Kheapr: {what}");
+            eprint!("\r\x1b[Kheapr: {}", printable(what));
         }
     };
     let page = write_static(files, StaticLimits { page_bytes }, &mut progress)?;

@@ -3,6 +3,7 @@
 
 mod doctor;
 mod flags;
+mod gone_files;
 mod hostile_clients;
 mod kills;
 mod life;
