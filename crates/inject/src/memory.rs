@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 
 use heapr_proc::Mapping;
-use heapr_proc::mappings;
+use heapr_proc::{mappings, telling_thread};
 
 /// A part of the target's memory that could not be read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -112,7 +112,8 @@ impl ProcessMemory {
     /// # Errors
     /// There is no such process, or it may not be traced.
     pub fn open(pid: u32) -> std::io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
+        let file =
+            OpenOptions::new().read(true).write(true).open(format!("/proc/{}/mem", telling_thread(pid)))?;
         Ok(Self { pid, file })
     }
 

@@ -141,9 +141,11 @@ fn read_module(
 /// argument of the loader the kernel knows the loader only; that has it under a name.
 fn find_debug(pid: u32, memory: &impl TargetMemory) -> Result<u64> {
     let memory_error = |source: Unreachable| Error::Memory { pid, source };
-    let auxiliary = fs::read(format!("/proc/{pid}/auxv")).map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => crate::target::not_permitted(pid),
-        _ => Error::NoSuchProcess { pid },
+    let auxiliary = fs::read(format!("/proc/{}/auxv", heapr_proc::telling_thread(pid))).map_err(|error| {
+        match error.kind() {
+            std::io::ErrorKind::PermissionDenied => crate::target::not_permitted(pid),
+            _ => Error::NoSuchProcess { pid },
+        }
     })?;
     let entry = |wanted: u64| {
         auxiliary.chunks_exact(16).find_map(|entry| {

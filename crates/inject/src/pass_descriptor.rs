@@ -12,10 +12,14 @@ const SYS_CLOSE: u64 = 3;
 const SYS_RECVMSG: u64 = 47;
 const SYS_SOCKETPAIR: u64 = 53;
 
-/// A copy of the target's descriptor `number` (Linux 5.6).
+/// A copy of the target's descriptor `number` (Linux 5.6; where its first thread has ended, Linux 6.9).
 fn take_copy(pid: u32, number: i32) -> io::Result<OwnedFd> {
+    /// The descriptor is of a thread, not of a process.
+    const PIDFD_THREAD: i32 = libc::O_EXCL;
+    let thread = heapr_proc::telling_thread(pid);
+    let flags = if thread == pid { 0 } else { PIDFD_THREAD };
     // SAFETY: plain numbers.
-    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, thread, flags) };
     if process < 0 {
         return Err(io::Error::last_os_error());
     }

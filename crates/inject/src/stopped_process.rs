@@ -17,6 +17,7 @@ pub struct StoppedProcess {
 impl StoppedProcess {
     /// The process `pid`; it is only looked at when something is read.
     pub fn of(pid: u32) -> Self {
+        let pid = heapr_proc::telling_thread(pid);
         Self { pid, page_map: std::fs::File::open(format!("/proc/{pid}/pagemap")).ok() }
     }
 }

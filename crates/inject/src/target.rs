@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use heapr_proc::telling_thread;
+
 use crate::error::{Error, Result};
 
 /// The lines of `/proc/PID/status` that matter.
@@ -18,7 +20,7 @@ struct Status {
 }
 
 fn status(pid: u32) -> Option<Status> {
-    let text = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let text = fs::read(format!("/proc/{pid}/task/{}/status", telling_thread(pid))).ok()?;
     let text = String::from_utf8_lossy(&text);
     let line = |name: &str| {
         let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -29,7 +31,7 @@ fn status(pid: u32) -> Option<Status> {
         tracer_pid: line("TracerPid").parse().unwrap_or(0),
         uids: line("Uid").to_owned(),
         name: line("Name").to_owned(),
-        inner_pid: line("NSpid")
+        inner_pid: line("NStgid")
             .split_ascii_whitespace()
             .last()
             .and_then(|pid| pid.parse().ok())
@@ -104,12 +106,13 @@ pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
         return unsupported("it is heapr itself");
     }
     let mut head = [0; 20];
-    match fs::File::open(format!("/proc/{pid}/exe")) {
+    let executable = format!("/proc/{}/exe", telling_thread(pid));
+    match fs::File::open(&executable) {
         Ok(mut file) => std::io::Read::read_exact(&mut file, &mut head).unwrap_or_default(),
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             return Err(Error::NotPermitted { pid, reason: why_not_permitted(pid, &status) });
         }
-        Err(_) if fs::read_link(format!("/proc/{pid}/exe")).is_err() => {
+        Err(_) if fs::read_link(&executable).is_err() => {
             return unsupported("it is a thread of the kernel");
         }
         Err(_) => {}

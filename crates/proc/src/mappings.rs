@@ -1,5 +1,7 @@
 //! `/proc/PID/maps`: what is mapped where, and where there is room.
 
+use crate::telling_thread;
+
 /// One mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
@@ -42,7 +44,7 @@ impl Mapping {
 /// # Errors
 /// It is gone, or may not be looked at.
 pub fn read(pid: u32) -> std::io::Result<Vec<Mapping>> {
-    let text = std::fs::read(format!("/proc/{pid}/maps"))?;
+    let text = std::fs::read(format!("/proc/{}/maps", telling_thread(pid)))?;
     Ok(String::from_utf8_lossy(&text).lines().filter_map(parse_line).collect())
 }
 

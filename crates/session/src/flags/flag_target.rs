@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::flags::FlagError;
-use crate::recorder::process_facts::is_alive;
 use crate::recorder::process_tree::{pids, stat_field};
+use heapr_proc::is_alive;
 
 /// Which processes a flag means.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

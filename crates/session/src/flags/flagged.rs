@@ -128,7 +128,7 @@ impl Flagged {
                     .push(format!("process {pid} is flagged and traced from its first instruction"));
             }
             let is_overdue = prepared.since.elapsed() > LOAD_LIMIT;
-            if is_overdue && !is_recorded && crate::recorder::process_facts::is_alive(pid) {
+            if is_overdue && !is_recorded && heapr_proc::is_alive(pid) {
                 started.push(pid);
             }
             !is_overdue

@@ -60,7 +60,7 @@ impl Recorder {
     /// Looks at once whether the processes live.
     pub(crate) fn look_for_ends(&mut self) {
         for process in self.processes.iter_mut().filter(|process| !process.has_ended) {
-            process.has_ended = !process_facts::is_alive(process.pid);
+            process.has_ended = !heapr_proc::is_alive(process.pid);
         }
     }
 
@@ -77,7 +77,7 @@ impl Recorder {
                 continue;
             }
             let pid = self.processes[place].pid;
-            if !process_facts::is_alive(pid) {
+            if !heapr_proc::is_alive(pid) {
                 // Its last events are read in the next round; then it is done.
                 self.processes[place].has_ended = true;
                 continue;

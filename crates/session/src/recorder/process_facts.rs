@@ -64,7 +64,7 @@ pub(crate) fn image(pid: u32) -> Option<[u64; 2]> {
 
 /// Path of the executable; empty if it cannot be read.
 pub(crate) fn executable(pid: u32) -> String {
-    fs::read_link(format!("/proc/{pid}/exe"))
+    fs::read_link(format!("/proc/{}/exe", heapr_proc::telling_thread(pid)))
         .map(|path| path.to_string_lossy().into_owned())
         .unwrap_or_default()
 }
@@ -78,7 +78,7 @@ pub(crate) fn may_be_same_program(one: &str, other: &str) -> bool {
 
 /// The command line.
 pub(crate) fn command_line(pid: u32) -> Vec<String> {
-    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let bytes = fs::read(format!("/proc/{}/cmdline", heapr_proc::telling_thread(pid))).unwrap_or_default();
     let bytes = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
     if bytes.is_empty() {
         return Vec::new();
@@ -92,36 +92,6 @@ pub(crate) fn thread_name(pid: u32, tid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(bytes.trim_ascii_end()).into_owned())
 }
 
-/// Whether the process exists and is no zombie. One whose first thread has ended looks like a zombie, and goes on while it has others.
-pub(crate) fn is_alive(pid: u32) -> bool {
-    fs::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_alive_by(&stat))
-}
-
-/// The same by what `/proc/PID/stat` says: `pid (name) state …`, where the name may hold anything. The 17th field behind the state is the
-/// number of threads, the ended first one among them.
-fn is_alive_by(stat: &[u8]) -> bool {
-    let Some(end) = stat.iter().rposition(|&byte| byte == b')') else { return false };
-    let fields = String::from_utf8_lossy(stat.get(end + 1..).unwrap_or_default());
-    let mut fields = fields.split_ascii_whitespace();
-    match fields.next() {
-        None | Some("X") => false,
-        Some("Z") => fields.nth(16).and_then(|count| count.parse().ok()).is_some_and(|count: u64| count > 1),
-        Some(_) => true,
-    }
-}
-
-/// A thread of the process that has not ended: its files tell what those of a process without its first thread do not.
-fn living_thread(pid: u32) -> Option<u32> {
-    let folder = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let threads = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let lives = |tid: &u32| {
-        let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-        let end = stat.iter().rposition(|&byte| byte == b')').unwrap_or(0);
-        !matches!(stat.get(end + 2), None | Some(b'Z' | b'X'))
-    };
-    threads.into_iter().find(lives)
-}
-
 /// Out-of-memory kills since the machine was started; 0 where the kernel does not tell.
 pub(crate) fn oom_kills() -> u64 {
     let counters = fs::read_to_string("/proc/vmstat").unwrap_or_default();
@@ -131,29 +101,7 @@ pub(crate) fn oom_kills() -> u64 {
 
 /// Resident set.
 pub(crate) fn rss_bytes(pid: u32) -> Option<u64> {
-    let pages_of = |path: String| -> Option<u64> {
-        fs::read_to_string(path).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
-    };
-    let pages = match pages_of(format!("/proc/{pid}/statm"))? {
-        0 => pages_of(format!("/proc/{pid}/task/{}/statm", living_thread(pid)?))?,
-        pages => pages,
-    };
+    let statm = fs::read_to_string(format!("/proc/{}/statm", heapr_proc::telling_thread(pid))).ok()?;
+    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_alive_by;
-
-    #[test]
-    fn a_process_without_its_first_thread_lives_while_it_has_others() {
-        let stat = |state: char, threads: u32| {
-            is_alive_by(
-                format!("7 (a ) Z) {state} 1 7 7 0 -1 4 0 0 0 0 1 2 0 0 20 0 {threads} 0 9 0 0").as_bytes(),
-            )
-        };
-        assert!(stat('S', 1) && stat('R', 9) && stat('Z', 2));
-        assert!(!stat('Z', 1) && !stat('Z', 0) && !stat('X', 2));
-        assert!(!is_alive_by(b"") && !is_alive_by(b"7 (x) Z"));
-    }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 
-use crate::recorder::process_facts::is_alive;
+use heapr_proc::is_alive;
 
 /// The processes that `pid` has started and that live, and those that they have started, parents before children. This process and
 /// those above it are left out: whoever asks in a shell for all that it runs does not mean the asking.

@@ -254,7 +254,7 @@ impl Recorder {
             return;
         }
         // The same process went on to another program by exec: its old heap is gone, but it has not ended.
-        if process_facts::is_alive(pid) {
+        if heapr_proc::is_alive(pid) {
             return;
         }
         let status = process.entry.as_ref().and_then(|entry| entry.exit_status).unwrap_or(0);

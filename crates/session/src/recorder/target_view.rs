@@ -41,7 +41,9 @@ fn has_our_rights(pid: u32) -> bool {
 /// Whether the process sees, under this path, the file that we see.
 pub(crate) fn sees_file(pid: u32, path: &Path) -> bool {
     let Ok(relative) = path.strip_prefix("/") else { return false };
-    let theirs = std::fs::metadata(Path::new(&format!("/proc/{pid}/root")).join(relative));
+    let theirs = std::fs::metadata(
+        Path::new(&format!("/proc/{}/root", heapr_proc::telling_thread(pid))).join(relative),
+    );
     let ours = std::fs::metadata(path);
     matches!((theirs, ours), (Ok(theirs), Ok(ours)) if (theirs.dev(), theirs.ino()) == (ours.dev(), ours.ino()))
 }

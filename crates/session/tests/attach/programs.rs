@@ -212,3 +212,43 @@ fn a_process_that_is_taken_in_again_goes_on() {
     processes.dedup();
     assert_eq!(processes.len(), 1);
 }
+
+#[test]
+fn a_process_whose_first_thread_has_ended_is_recorded() {
+    let mut victim = Victim::of("alone_after", &[]);
+    let (mut session, _folder) = session();
+    let report = session.attach(victim.pid()).unwrap();
+    assert_eq!((report.thread_count, report.inner_pid), (1, victim.pid()), "{report:?}");
+    victim.say("go\n");
+    assert_eq!(victim.line(), "done");
+    record_for(&mut session, 300);
+    victim.say("go\n");
+    assert_eq!(victim.line(), "done");
+    session.look_for_ends();
+    assert_eq!(session.live_process_count(), 1);
+    assert_eq!(session.detach(victim.pid()).unwrap().bytes_left, 0);
+    assert_eq!(session.stop().summary.event_count - report.blocks_before, 2000);
+}
+
+#[test]
+fn children_that_are_forked_after_the_attach_have_the_names_of_their_modules() {
+    let mut victim = Victim::of("forks_later", &[]);
+    let (mut session, folder) = session();
+    session.attach(victim.pid()).unwrap();
+    victim.say("go\n");
+    assert_eq!(victim.line(), "done");
+    record_for(&mut session, 100);
+    session.detach(victim.pid()).unwrap();
+    drop(session.stop());
+    let trace = heapr_trace::Trace::open(&folder.path().join("trace.heapr")).unwrap();
+    assert_eq!(trace.processes().len(), 3);
+    // The parent itself allocates nothing.
+    for process in 1..3 {
+        let is_program = |mapping: &&heapr_trace::Mapping| {
+            let module = trace.modules().get(mapping.module.0 as usize);
+            mapping.process.0 == process
+                && module.is_some_and(|module| module.path.contains("attach-forks_later"))
+        };
+        assert!(trace.mappings().iter().any(|mapping| is_program(&mapping)), "process {process}");
+    }
+}
