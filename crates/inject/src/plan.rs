@@ -14,7 +14,7 @@ use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::{Module, Modules, Symbol};
 use crate::quiet::AllocatorCode;
 use crate::remote::Gadgets;
-use crate::x86_64::{Prologue, Way};
+use crate::x86_64::{Prologue, Way, calls_one_of};
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
 
@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     /// Functions that stay as they are: offsets in the image of the words that get their address.
     pub(crate) plain: Vec<(u64, u64)>,
     pub(crate) not_hooked: Vec<(String, String)>,
+    /// Functions that are seen by what they call.
+    seen_through: Vec<u64>,
     pub(crate) code: AllocatorCode,
     pub(crate) imports: Vec<(String, Symbol)>,
     pub(crate) key_create_avma: u64,
@@ -67,6 +69,9 @@ struct Places<'a> {
     libc_code: (u64, u64),
     list: Vec<&'a Module>,
 }
+
+/// What an operator's name ends with that answers null in place of throwing.
+const NOTHROW: &str = "RKSt9nothrow_t";
 
 /// Allocators that are shared objects of their own, whose callers are elsewhere.
 const LIBRARIES: [&str; 3] = ["libjemalloc", "libtcmalloc", "libmimalloc"];
@@ -111,6 +116,7 @@ impl Plan {
             hooks: Vec::new(),
             plain: Vec::new(),
             not_hooked: Vec::new(),
+            seen_through: Vec::new(),
             code: AllocatorCode {
                 allocator_ranges: Vec::new(),
                 library_ranges: vec![libc_code],
@@ -228,6 +234,12 @@ impl Plan {
         Ok(())
     }
 
+    /// Functions whose calls are seen.
+    fn seen_functions(&self) -> Vec<u64> {
+        let hooked = self.hooks.iter().map(|hook| hook.prologue.function_avma);
+        hooked.chain(self.seen_through.iter().copied()).collect()
+    }
+
     /// Whether a function is hooked, at its entry or behind its landing pad.
     fn is_hooked(&self, function_avma: u64) -> bool {
         let is_at = |hook: &Hook| hook.prologue.function_avma == function_avma;
@@ -285,6 +297,15 @@ impl Plan {
         // At the end of what is mapped nothing follows.
         let code = code.or_else(|_| memory.read_vec(address_avma, bytes)).unwrap_or_default();
         let (body, behind) = code.split_at(bytes.min(code.len()));
+        // Nothing can be thrown through the agent. What such a function calls is seen, with the function on its stack.
+        let is_throwing = entry.group == HOOK_OPERATOR
+            && entry.name.starts_with("_Zn")
+            && !entry.name.ends_with(NOTHROW)
+            && module.symbol(memory, &format!("{}{NOTHROW}", entry.name)).is_none();
+        if is_throwing && calls_one_of(address_avma, body, &self.seen_functions()) {
+            self.seen_through.push(address_avma);
+            return Ok(());
+        }
         let behind = if symbol.size_bytes == bytes as u64 { behind } else { &[] };
         match Prologue::plan(address_avma, body, behind) {
             Ok(prologue) => {
@@ -296,6 +317,9 @@ impl Plan {
                         self.hooks.push(Hook { name: entry.name, way, real: vec![entry.real], prologue });
                     }
                 }
+            }
+            Err(_) if calls_one_of(address_avma, body, &self.seen_functions()) => {
+                self.seen_through.push(address_avma);
             }
             Err(reason) => self.not_hooked.push((entry.name, reason.to_owned())),
         }

@@ -13,7 +13,7 @@ use heapr_ring::sys;
 use heapr_wire::{HOOK_FOREIGN, HOOK_OPERATOR, InjectedHook};
 
 use crate::hooks::injected::Shared;
-use crate::hooks::kept::{self as of_kept, Kept, Outcome};
+use crate::hooks::kept::{self as of_kept, Kept, NOTHING, Outcome};
 use crate::hooks::{self, Caller, Mark};
 use crate::modules::link_map::{self, DlPhdrInfo, Dynamic, Relocation};
 use crate::process::AGENT;
@@ -304,6 +304,24 @@ macro_rules! foreign {
             $(pub(super) static $name: AtomicUsize = AtomicUsize::new(0);)*
         }
 
+        #[allow(non_upper_case_globals, reason = "named as the C functions")]
+        mod throwing {
+            use core::sync::atomic::AtomicUsize;
+            $(pub(super) static $new: AtomicUsize = AtomicUsize::new(0);)*
+        }
+
+        /// For an injected agent, whose frames no unwinder of the program's knows, so that nothing can be thrown through them: in place of each
+        /// function that throws the one is called that answers null. Then the first is left to fail by itself.
+        pub(crate) fn call_what_does_not_throw() {
+            $(if !core::ptr::eq(&raw const real::$new, &raw const real::$nothrow) {
+                let (own, other) = (real::$new.load(Relaxed), real::$nothrow.load(Relaxed));
+                if own != 0 && other != 0 {
+                    throwing::$new.store(own, Relaxed);
+                    real::$new.store(other, Relaxed);
+                }
+            })*
+        }
+
         #[allow(non_snake_case, reason = "named as the C functions")]
         mod hook {
             use super::*;
@@ -335,14 +353,14 @@ macro_rules! foreign {
             $(pub(super) static $new: Kept = Kept {
                 run: if is_aligned(stringify!($new)) { of_kept::new::<true> } else { of_kept::new::<false> },
                 real: &real::$new,
-                nothrow: &real::$nothrow,
+                throwing: &throwing::$new,
             };)*
             $(pub(super) static $free: Kept =
-                Kept { run: of_kept::freed, real: &real::$free, nothrow: &real::$free };)*
+                Kept { run: of_kept::freed, real: &real::$free, throwing: &NOTHING };)*
             $(pub(super) static $name: Kept = Kept {
                 run: |kept, &all, caller| Outcome::Answered(super::run::$name(kept.real, all, caller)),
                 real: &real::$name,
-                nothrow: &real::$name,
+                throwing: &NOTHING,
             };)*
         }
 
@@ -367,6 +385,9 @@ macro_rules! foreign {
                     "mov rsi, [rsp + 8]",
                     "mov rdx, [rsp + 16]",
                     "call qword ptr [rip + {real}]",
+                    "test rax, rax",
+                    "jz 3f",
+                    "2:",
                     "mov [rsp + 16], rax",
                     "mov rdi, rax",
                     "mov rsi, [rsp]",
@@ -376,9 +397,22 @@ macro_rules! foreign {
                     "call {after}",
                     "mov rax, [rsp + 16]",
                     "add rsp, 40",
+                    ".cfi_remember_state",
                     ".cfi_adjust_cfa_offset -40",
                     "ret",
+                    ".cfi_restore_state",
+                    // Where another was called that answers null: this one throws, with no frame of ours on the stack.
+                    "3:",
+                    "mov rcx, [rip + {throwing}]",
+                    "test rcx, rcx",
+                    "jz 2b",
+                    "mov rdi, [rsp]",
+                    "mov rsi, [rsp + 8]",
+                    "add rsp, 40",
+                    ".cfi_adjust_cfa_offset -40",
+                    "jmp rcx",
                     ".cfi_endproc",
+                    throwing = sym super::throwing::$new,
                     before = sym super::before_new,
                     after = sym super::after_new,
                     real = sym super::real::$new,

@@ -133,6 +133,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
         AGENT.clock.use_monotonic();
     }
     x86_64::choose_vector_saving();
+    foreign::call_what_does_not_throw();
     start::read_executable();
     AGENT.attach(pool)?;
     let session = parameters.session.get(..parameters.session_bytes as usize).unwrap_or_default();

@@ -36,10 +36,23 @@ pub(crate) enum Outcome {
 /// One function that is hooked so.
 pub(crate) struct Kept {
     pub(crate) run: fn(&Kept, &Arguments, Caller) -> Outcome,
-    /// Where the function itself is.
+    /// Where the function itself is, or the one that is called in its place.
     pub(crate) real: &'static AtomicUsize,
-    /// The same function, with a null pointer for an answer where this one throws.
-    pub(crate) nothrow: &'static AtomicUsize,
+    /// Where the function itself is, if another is called in its place: that one answers null where it throws.
+    pub(crate) throwing: &'static AtomicUsize,
+}
+
+/// No other function is called in place of one.
+pub(crate) static NOTHING: AtomicUsize = AtomicUsize::new(0);
+
+impl Kept {
+    /// The function itself.
+    fn own(&self) -> usize {
+        match self.throwing.load(Relaxed) {
+            0 => self.real.load(Relaxed),
+            own => own,
+        }
+    }
 }
 
 /// The allocator's function under way that the program has called: the stack pointer at its entry, and its [`Kept`].
@@ -98,36 +111,33 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut KeptCall) -> usize {
     // SAFETY: (1).
     let kept = unsafe { &*call.function() };
     let caller = Caller::new(call.entry_sp(), call.bp());
-    let real = kept.real.load(Relaxed);
+    let own = kept.own();
     if !AGENT.is_active() {
-        return real;
+        return own;
     }
     let function = core::ptr::from_ref(kept) as usize;
-    let Some(before) = Outermost::begin(caller.sp(), function) else { return real };
+    let Some(before) = Outermost::begin(caller.sp(), function) else { return own };
     let outcome = (kept.run)(kept, &call.arguments(), caller);
     Outermost::end(before);
     match outcome {
         Outcome::Answered(answer) => call.set_answer(answer),
         Outcome::Silent => {}
-        Outcome::PassOn => return real,
+        Outcome::PassOn => return own,
     }
     0
 }
 
-/// operator new and its kin. One that throws cannot do so through the agent, whose frames no unwinder of the program's knows: so the one
-/// that answers null is asked, and if it does the other is left to fail by itself.
+/// operator new and its kin; see [`foreign::call_what_does_not_throw`].
 pub(crate) fn new<const IS_ALIGNED: bool>(
     kept: &Kept,
     &[size, alignment, ..]: &Arguments,
     caller: Caller,
 ) -> Outcome {
-    let is_nothrow = core::ptr::eq(kept.real, kept.nothrow);
-    let function = if kept.nothrow.load(Relaxed) == 0 { kept.real } else { kept.nothrow };
     // `std::nothrow` is a reference to nothing.
     let tag = core::ptr::from_ref(kept) as usize;
     let words = if IS_ALIGNED { [size, alignment, tag, 0] } else { [size, tag, tag, 0] };
-    let block = foreign::call(function, words);
-    if block == 0 && !is_nothrow {
+    let block = foreign::call(kept.real, words);
+    if block == 0 && kept.throwing.load(Relaxed) != 0 {
         return Outcome::PassOn;
     }
     crate::hooks::allocated(block as *mut c_void, size, caller);
@@ -159,7 +169,7 @@ macro_rules! functions {
 }
 
 const fn kept(real: &'static AtomicUsize, run: fn(&Kept, &Arguments, Caller) -> Outcome) -> Kept {
-    Kept { run, real, nothrow: real }
+    Kept { run, real, throwing: &NOTHING }
 }
 
 fn allocated(kept: &Kept, all: &Arguments, size: usize, caller: Caller) -> Outcome {

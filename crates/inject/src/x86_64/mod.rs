@@ -9,6 +9,6 @@ pub(crate) use island::{
     GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, Island, Landing, OPENING_BYTES, WAITED_OFFSET, Way,
     island_of, record_of, waiting_range,
 };
-pub(crate) use prologue::{Prologue, entry_of, jump};
+pub(crate) use prologue::{Prologue, calls_one_of, entry_of, jump};
 pub(crate) use registers::Registers;
 pub(crate) use return_frame::{FRAME_BYTES_MAX, return_frame};

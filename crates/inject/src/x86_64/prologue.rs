@@ -104,6 +104,15 @@ impl Prologue {
     }
 }
 
+/// Whether code, at its address, calls or jumps to one of `functions` by itself.
+pub(crate) fn calls_one_of(code_avma: u64, code: &[u8], functions: &[u64]) -> bool {
+    let mut decoder = Decoder::with_ip(64, code, code_avma, DecoderOptions::NONE);
+    decoder.iter().any(|found| {
+        matches!(found.flow_control(), FlowControl::Call | FlowControl::UnconditionalBranch)
+            && functions.contains(&found.near_branch_target())
+    })
+}
+
 /// Whether a function that ends before a jump would has nothing but padding behind it: up to where the next one may begin, so that
 /// what looks like padding is not the beginning of that.
 fn has_padding(end_avma: u64, behind: &[u8], entry_avma: u64) -> bool {

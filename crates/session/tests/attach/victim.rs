@@ -17,9 +17,13 @@ pub(crate) struct Victim {
     lines: Receiver<String>,
 }
 
-/// Builds `victims/NAME.c` with more flags.
+/// Builds `victims/NAME.c` (or `victims/NAME`, if that says its language) with more flags.
 pub(crate) fn build(name: &str, flags: &[&str]) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/attach/victims/{name}.c"));
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attach/victims").join(match name.contains('.') {
+            true => name.to_owned(),
+            false => format!("{name}.c"),
+        });
     let label: String =
         flags.iter().flat_map(|flag| flag.chars()).filter(char::is_ascii_alphanumeric).collect();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
