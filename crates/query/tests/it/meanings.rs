@@ -90,12 +90,14 @@ fn what_is_left_out_by_the_limit_is_added_up() {
 }
 
 #[test]
-fn a_frame_is_shown_with_the_line_where_it_allocates_most() {
+fn a_function_has_no_line_and_each_of_its_lines_has() {
     let trace = small();
-    let report = run(&trace, &ranking(GroupBy::Frames), &mut Names).unwrap();
-    let Answer::Ranking(ranking) = &report.sections[0].answer else { panic!("not a ranking") };
-    let frames = report.frames(&ranking.groups[0]);
-    assert_eq!((frames.len(), frames[0].symbol, frames[0].line), (1, Some("grow<int>(int)"), Some(33)));
+    for (by, line) in [(GroupBy::Frames, None), (GroupBy::Lines, Some(33))] {
+        let report = run(&trace, &ranking(by), &mut Names).unwrap();
+        let Answer::Ranking(ranking) = &report.sections[0].answer else { panic!("not a ranking") };
+        let frames = report.frames(&ranking.groups[0]);
+        assert_eq!((frames.len(), frames[0].symbol, frames[0].line), (1, Some("grow<int>(int)"), line));
+    }
 }
 
 #[test]
