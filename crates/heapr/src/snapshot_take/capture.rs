@@ -224,7 +224,7 @@ fn capture_one(
     let taken = taken?;
     let extra_bytes = display.peak_bytes.saturating_sub(display.start_bytes);
     drop(display);
-    let path = file.keep()?;
+    let path = file.keep_as(|| destination.path("Heap", pid, thread_number, "heapsnapshot").0)?;
     let captured = Captured {
         path,
         pid,

@@ -37,6 +37,20 @@ impl OutputFile {
         &self.partial
     }
 
+    /// Gives the file its name; where somebody has taken that meanwhile, the next that is free.
+    pub(crate) fn keep_as(mut self, free_name: impl Fn() -> PathBuf) -> anyhow::Result<PathBuf> {
+        if !self.may_replace {
+            while self.path.symlink_metadata().is_ok() {
+                let path = free_name();
+                if path == self.path {
+                    break;
+                }
+                self.path = path;
+            }
+        }
+        self.keep()
+    }
+
     /// Gives the file its name.
     pub(crate) fn keep(mut self) -> anyhow::Result<PathBuf> {
         let cannot = || format!("cannot write {}", self.path.display());
@@ -75,5 +89,23 @@ impl Drop for OutputFile {
         if !self.is_kept {
             let _ = std::fs::remove_file(&self.partial);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_was_taken_meanwhile_is_not_an_error_where_another_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = ["1", "2"].map(|name| folder.path().join(name));
+        let file = OutputFile::create(&first, false).unwrap();
+        std::fs::write(&first, "another's").unwrap();
+        assert_eq!(file.keep_as(|| second.clone()).unwrap(), second);
+        let file = OutputFile::create(&folder.path().join("3"), false).unwrap();
+        std::fs::write(folder.path().join("3"), "another's").unwrap();
+        assert!(file.keep_as(|| folder.path().join("3")).is_err(), "a file that is named is not renamed");
+        assert_eq!(std::fs::read_to_string(&first).unwrap(), "another's");
     }
 }

@@ -267,6 +267,8 @@ fn a_program_that_a_session_started_can_be_let_go() {
     // Once is all, and it has an agent: it cannot be given a second one now.
     stage.heapr(&["update", "own", "--remove-pid", &pid]).fails_with(&["is not attached to"]);
     stage.heapr(&["update", "own", "--add-pid", &pid]).fails_with(&["was let go"]);
+    // What it had then is no snapshot of now.
+    stage.heapr(&["snapshot", "take", "--native", &pid]).fails_with(&["was let go"]);
     stage.release();
     assert_eq!(other.wait().unwrap().code(), Some(7));
     stage.wait_for("own", "the program's end", |status| status["live_process_count"] == 0);
