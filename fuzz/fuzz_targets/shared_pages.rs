@@ -7,7 +7,7 @@ use heapr_ring::{Pool, PoolProperties, reader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok((pool, _descriptor)) = Pool::create(PoolProperties { buffer_bytes: 4096, buffer_count: 4, open_count: 4 }) else { return };
+    let Ok((pool, _descriptor)) = Pool::create(PoolProperties { buffer_bytes: 4096, buffer_count: 4, open_count: 4, is_ample: false }) else { return };
     let mut words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
     for index in 0..4 {
         let Some(header) = pool.buffer_header(index) else { continue };

@@ -60,8 +60,10 @@ pub struct PoolProperties {
     pub buffer_bytes: usize,
     /// Most buffers, at most 65,536. They get their memory when they are opened.
     pub buffer_count: usize,
-    /// Buffers that are open from the start.
+    /// Buffers that have their memory from the start.
     pub open_count: usize,
+    /// There is so much memory that an agent may use a buffer before it was given its own.
+    pub is_ample: bool,
 }
 
 /// A process maps at least so many buffers, or none.
@@ -95,7 +97,7 @@ impl Pool {
     /// # Errors
     /// Sizes out of bounds, or the kernel refused memory.
     pub fn create(properties: PoolProperties) -> Result<(Self, Descriptor), PoolError> {
-        let PoolProperties { buffer_bytes, buffer_count, open_count } = properties;
+        let PoolProperties { buffer_bytes, buffer_count, open_count, is_ample } = properties;
         check_sizes(buffer_bytes, buffer_count)?;
         let bytes = pool_bytes(buffer_count, buffer_bytes);
         let descriptor = sys::memfd_sealed(bytes)
@@ -122,7 +124,8 @@ impl Pool {
         control.buffers_offset.store(pool.buffers_offset as u64, Relaxed);
         control.buffer_bytes.store(buffer_bytes as u32, Relaxed);
         control.buffer_count.store(buffer_count as u32, Relaxed);
-        control.buffers_open.store(open_count as u32, Relaxed);
+        let claimable_count = if is_ample { buffer_count } else { open_count };
+        control.buffers_open.store(claimable_count as u32, Relaxed);
         control.buffers_limit.store(buffer_count as u32, Relaxed);
         control.magic.store(POOL_MAGIC, core::sync::atomic::Ordering::Release);
         Ok((pool, descriptor))
@@ -188,9 +191,19 @@ impl Pool {
     /// Buffers that may be claimed now: the first ones.
     #[inline]
     #[must_use]
+    pub fn claimable_count(&self) -> usize {
+        (self.control().buffers_open.load(Relaxed) as usize).min(self.buffer_count)
+    }
+
+    /// Buffers that have their memory (recorder).
+    #[must_use]
     pub fn open_count(&self) -> usize {
-        let open = if self.is_own { &self.open_count } else { &self.control().buffers_open };
-        (open.load(Relaxed) as usize).min(self.buffer_count)
+        self.open_count.load(Relaxed) as usize
+    }
+
+    /// From now on only buffers that have their memory are claimed (recorder).
+    pub fn forbid_others(&self) {
+        self.control().buffers_open.store(self.open_count.load(Relaxed), Relaxed);
     }
 
     /// Buffers that may be open one day, as far as is known.
@@ -215,7 +228,7 @@ impl Pool {
             .map_err(|errno| PoolError::System { call: "fallocate of the shared buffers", errno })?;
         if count > open {
             self.open_count.store(count as u32, Relaxed);
-            self.control().buffers_open.store(count as u32, Relaxed);
+            self.control().buffers_open.fetch_max(count as u32, Relaxed);
         }
         Ok(())
     }

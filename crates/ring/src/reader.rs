@@ -59,7 +59,7 @@ pub fn executable_name(slot: &ProcessSlot) -> [u8; EXECUTABLE_NAME_BYTES_MAX] {
 
 /// The claimed buffers whose headers are complete, in order of their numbers.
 pub fn claimed_buffers(pool: &Pool) -> impl Iterator<Item = ClaimedBuffer> + '_ {
-    (0..pool.open_count() as u32).filter_map(|index| claimed_buffer(pool, index))
+    (0..pool.buffer_count() as u32).filter_map(|index| claimed_buffer(pool, index))
 }
 
 /// The state of buffer `index`, if it is claimed.

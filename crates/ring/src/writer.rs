@@ -181,7 +181,7 @@ pub fn claim_buffer(pool: &Pool, purpose: BufferUse, ticks: u64) -> Option<u32> 
             block.wrapping_mul(pool.nodes_per_block() as u32),
         ),
     };
-    for index in 0..pool.open_count() as u32 {
+    for index in 0..pool.claimable_count() as u32 {
         let Some(header) = pool.buffer_header(index) else { break };
         if header.owner.load(Relaxed) != 0
             || header.owner.compare_exchange(0, owner, AcqRel, Relaxed).is_err()
@@ -216,7 +216,7 @@ pub fn claim_buffer(pool: &Pool, purpose: BufferUse, ticks: u64) -> Option<u32> 
 /// Whether with so many claimed buffers the recorder should open more, before anybody waits for them.
 #[must_use]
 pub fn is_to_be_opened(pool: &Pool, claimed_count: usize) -> bool {
-    let open_count = pool.open_count();
+    let open_count = pool.claimable_count();
     claimed_count > open_count / 4 && open_count < pool.limit_count()
 }
 

@@ -118,6 +118,8 @@ impl Session {
     /// What leads a target into this session.
     pub(crate) fn preload(&self) -> Preload {
         let flags = self.recorder.pool().control().flags.load(Relaxed);
+        // Its control group may be another than the recorder's.
+        self.recorder.pool().forbid_others();
         Preload {
             agent: self.agent.clone(),
             session: format!("{}:{}", std::process::id(), self.recorder.growth.descriptor.number()),

@@ -116,8 +116,9 @@ impl Recorder {
             texts.push(format!("{what}, because {}", disable_text(reason)));
         }
         let reason = DisableReason::from_number_untrusted(slot.untraced_exec.load(Relaxed));
-        if let Some(reason) = reason.filter(|&reason| !process.is_exec_noted && reason != DisableReason::None)
-        {
+        if let Some(reason) = reason.filter(|&reason| {
+            !process.is_exec_noted && !matches!(reason, DisableReason::None | DisableReason::Forbidden)
+        }) {
             process.is_exec_noted = true;
             texts.push(format!("a program that it started runs untraced: {}", disable_text(reason)));
         }

@@ -21,13 +21,18 @@ pub(crate) fn of_process(process: &str) -> Option<Room> {
         // (Only where the kernel promises no more than there is.)
         ("CommitLimit:", "Committed_AS:", "the machine's limit of promised memory (vm.overcommit_memory=2)"),
     ];
-    let is_strict = fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.trim() == "2");
+    let is_strict = is_promised_strictly();
     let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let of_machine = machine.iter().take(1 + usize::from(is_strict)).filter_map(|&(limit, used, of)| {
         let used = if used.is_empty() { 0 } else { kib_of(&info, used)? };
         Some(Room { bytes: kib_of(&info, limit)?.saturating_sub(used) << 10, of: of.to_owned() })
     });
     of_machine.chain(of_groups(process)).min_by_key(|room| room.bytes)
+}
+
+/// Whether the kernel promises no more memory than there is.
+pub(crate) fn is_promised_strictly() -> bool {
+    fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.trim() == "2")
 }
 
 /// What a process's own limits leave of its address space and of its private memory.

@@ -8,7 +8,7 @@
 //! there is none, which would end a target.
 
 use heapr_ring::sys::Descriptor;
-use heapr_ring::{Pool, PoolProperties, reader, writer};
+use heapr_ring::{Pool, PoolProperties, reader};
 use heapr_wire::{buffers_offset, pool_bytes};
 
 use crate::recorder::memory_room::{self, Room};
@@ -20,6 +20,9 @@ const BUFFERS_LEAST: usize = 4;
 const START_SHARE: u64 = 2;
 /// And each step of their growth no more than this part.
 const STEP_SHARE: u64 = 4;
+/// Where all buffers together take less than this part of it, programs that the recorder starts, in its own control group, need not wait for it
+/// to open them: some cannot wait.
+const AMPLE_SHARE: u64 = 8;
 /// After a step for which there was no room.
 const RETRY_NS: u64 = 1_000_000_000;
 /// The agent's image and its tables for a process.
@@ -44,10 +47,10 @@ impl PoolGrowth {
         if pool.limit_count() < pool.buffer_count() && now_ns >= self.retry_ns {
             pool.set_limit_count(pool.buffer_count());
         }
-        if !writer::is_to_be_opened(pool, claimed_count) {
+        let open_count = pool.open_count();
+        if claimed_count <= open_count / 4 || open_count >= pool.limit_count() {
             return;
         }
-        let open_count = pool.open_count();
         let wanted_count = open_count.saturating_mul(2).clamp(BUFFERS_LEAST, pool.buffer_count());
         let step_bytes = ((wanted_count - open_count) * pool.buffer_bytes()) as u64;
         let has_room =
@@ -77,6 +80,7 @@ pub(crate) fn size(properties: &SessionProperties) -> Result<PoolProperties, Err
         }
         buffer_count = buffer_count.min(fitting);
     }
+    let mut is_ample = true;
     let mut open_count = properties.min_buffers.min(buffer_count);
     if let Some(room) = memory_room::of_process("self") {
         let fixed_bytes = buffers_offset(buffer_count) as u64;
@@ -87,8 +91,10 @@ pub(crate) fn size(properties: &SessionProperties) -> Result<PoolProperties, Err
             return Err(no_room(needed.saturating_mul(START_SHARE), room));
         }
         open_count = open_count.min(fitting);
+        is_ample = room.bytes / AMPLE_SHARE >= pool_bytes(buffer_count, buffer_bytes) as u64
+            && !memory_room::is_promised_strictly();
     }
-    Ok(PoolProperties { buffer_bytes, buffer_count, open_count })
+    Ok(PoolProperties { buffer_bytes, buffer_count, open_count, is_ample })
 }
 
 /// Whether a process that runs has room for the agent; not for the buffers, which are the recorder's.

@@ -202,7 +202,7 @@ impl Recorder {
     pub(super) fn scan(&mut self) -> u32 {
         let (mut claimed_count, mut held_count) = (0, 0);
         let held_before = reader::held_count(&self.pool);
-        for index in 0..self.pool.open_count() as u32 {
+        for index in 0..self.pool.buffer_count() as u32 {
             let Some(buffer) = reader::claimed_buffer(&self.pool, index) else { continue };
             claimed_count += 1;
             held_count += u32::from(!matches!(buffer.content, Content::Events { is_closed: true, .. }));
