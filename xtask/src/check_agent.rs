@@ -46,6 +46,12 @@ const EXPORTS: &[&str] = &[
     "__register_frame_info_table",
     "__register_frame_info_table_bases",
     "__register_frame_table",
+    // Libraries that are bound past the agent: what they are bound to leads to it.
+    "dlmopen",
+    "dlopen",
+    // The agent has a key of thread-local values, and gives it up when the program needs the last.
+    "pthread_key_create",
+    "tss_create",
     // A program started with an environment of its own making is followed: these add what the loader needs.
     "execl",
     "execle",

@@ -4,7 +4,7 @@
 //! places.
 
 use hashbrown::{HashMap, HashTable};
-use heapr_trace::{Mapping, ModuleIndex, ProcessIndex, StackIndex, StackNode};
+use heapr_trace::{CalledFunction, Mapping, ModuleIndex, ProcessIndex, StackIndex, StackNode};
 
 use crate::frames::{FrameKey, FrameTable, Location};
 use crate::mix::mix;
@@ -122,6 +122,17 @@ impl CodeTable {
         };
         for codes in by_module.chunk_by(same_module) {
             let first = self.places[codes[0] as usize];
+            if let Some(name) =
+                first.module.and_then(|module| CalledFunction::name_in(stacks.module_path(module)))
+            {
+                let symbol = Some(frames.names.intern(name));
+                let frame = frames.intern(FrameKey { module: None, symbol, offset: 0, line: None });
+                for &code in codes {
+                    spans[code as usize - known] = (arrived.len() as u32, arrived.len() as u32 + 1);
+                    arrived.push(Location { frame, file: None, line: 0, is_inlined: false });
+                }
+                continue;
+            }
             let module = first.module.map(|module| frames.names.intern(stacks.module_path(module)));
             addresses.clear();
             addresses.extend(codes.iter().map(|&code| self.places[code as usize].address));

@@ -11,6 +11,7 @@
 mod amounts;
 mod blocks;
 mod bytes;
+mod called_function;
 mod chunk;
 mod error;
 mod events;
@@ -30,6 +31,7 @@ mod window;
 mod writer;
 
 pub use amounts::Amounts;
+pub use called_function::CalledFunction;
 pub use chunk::{ChunkInfo, ChunkKind, FORMAT_VERSION};
 pub use error::{Damage, Error, Result};
 pub use model::*;

@@ -23,11 +23,13 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod called;
 mod injection;
 mod layout;
 mod record;
 pub mod seccomp;
 
+pub use called::*;
 pub use injection::*;
 pub use layout::*;
 pub use record::*;

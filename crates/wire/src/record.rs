@@ -11,21 +11,23 @@
 //!
 //! | kind | words | word 1 | word 2 | word 3 |
 //! |---|---|---|---|---|
-//! | `Alloc` | 3 | heap:8 address:56 | size:32 node:32 | |
-//! | `AllocBig` | 4 | heap:8 address:56 | size | node |
+//! | `Alloc` | 3 | heap:8 address:56 | size:28 stack:36 | |
+//! | `AllocBig` | 4 | heap:8 address:56 | size | stack |
 //! | `Free` | 2 | heap:8 address:56 | | |
-//! | `FreeStack` | 3 | heap:8 address:56 | node | |
+//! | `FreeStack` | 3 | heap:8 address:56 | stack | |
 //! | `ReallocPrepare` | 2 | heap:8 old address:56 | | |
-//! | `ReallocCommit` | 4 | heap:8 new address:56 | size | node:32 (high), 0 |
+//! | `ReallocCommit` | 4 | heap:8 new address:56 | size | stack |
 //! | `ReallocAbort` | 3 | heap:8 old address:56 | size asked | |
-//! | `AllocFailed` | 3 | size asked | node | |
+//! | `AllocFailed` | 3 | size asked | stack | |
 //! | `Module` | n | total bytes of the record | see [`ModuleRecord`] | |
 //! | `ThreadName` | 4 | 16 bytes, zero padded | | |
-//! | `HeapCreate`, `HeapDestroy` | 3 | heap:8 handle:56 | node | |
+//! | `HeapCreate`, `HeapDestroy` | 3 | heap:8 handle:56 | stack | |
 //! | `HeapName` | 4 | heap:8 part:56 | 16 bytes, zero padded | |
 //! | `Unmap` | 3 | heap:8 address:56 | bytes | |
 //! | `ShortFree` | 1 | | | |
-//! | `ShortAlloc` | 2 | size:32 node:32 | | |
+//! | `ShortAlloc` | 2 | size:28 stack:36 | | |
+//!
+//! A stack is a node of the tree and the function that was called there: see [`crate::CALLED`].
 //!
 //! Nearly all records are short ones: of the program's main heap, with an address divisible by 8, soon after the record before it in the same
 //! buffer. (A buffer's first record is never short.) Their word 0 holds all but size and node:
@@ -126,7 +128,7 @@ pub const HEAP_MALLOC: u8 = 0;
 /// `mmap` and its kin, with [`crate::FLAG_HOOK_MMAP`].
 pub const HEAP_MMAP: u8 = 1;
 
-/// What `Protect` makes of a range, in the upper half of its last word: a new mapping that is only reserved.
+/// What `Protect` makes of a range, above the stack in its last word: a new mapping that is only reserved.
 pub const PROTECT_MAP: u32 = 0;
 /// It can be used from now on.
 pub const PROTECT_USE: u32 = 1;

@@ -6,15 +6,15 @@
 //! call them are pointed at the hooks. operator new is hooked only where it comes from a module that has its own malloc; the C++
 //! library's calls malloc, which is hooked anyway.
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use heapr_ring::sys;
-use heapr_wire::{HOOK_FOREIGN, HOOK_OPERATOR, InjectedHook};
+use heapr_wire::{HOOK_FOREIGN, HOOK_OPERATOR, InjectedHook, called};
 
 use crate::hooks::injected::Shared;
 use crate::hooks::kept::{self as of_kept, Kept, NOTHING, Outcome};
-use crate::hooks::{self, Caller, Mark};
+use crate::hooks::{self, Caller, inner_calls};
 use crate::modules::link_map::{self, DlPhdrInfo, Dynamic, Relocation};
 use crate::process::AGENT;
 
@@ -74,6 +74,11 @@ pub(crate) fn start() {
     BUSY.store(0, Release);
 }
 
+/// Whether the real function of any entry point is known.
+pub(crate) fn is_any_known() -> bool {
+    all().any(|foreign| foreign.real.load(Relaxed) != 0)
+}
+
 /// Fills in the real functions; whether there are any.
 fn find_providers() -> bool {
     let mut is_any = false;
@@ -96,6 +101,7 @@ fn find_providers() -> bool {
             }
             is_any |= foreign.real.load(Relaxed) != 0;
         }
+        inner_calls::add_allocator(info);
         false
     });
     is_any
@@ -184,16 +190,28 @@ fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) {
     }
 }
 
-/// Place in the event stream before the real function runs; kept on the trampoline's stack.
-unsafe extern "C" fn before_new(entry_sp: *const usize) -> u64 {
-    hooks::mark(Caller::new(entry_sp, 0)).map_or(u64::MAX, Mark::pack)
+/// Begins a call: what [`after_new`] must know lies on the trampoline's stack meanwhile. `usize::MAX`: nothing is recorded.
+unsafe extern "C" fn before_new(entry_sp: *const usize) -> usize {
+    inner_calls::begin(entry_sp).unwrap_or(usize::MAX)
 }
 
-unsafe extern "C" fn after_new(block: Pointer, size: usize, entry_sp: *const usize, bp: usize, mark: u64) {
-    let caller = Caller::new(entry_sp, bp);
-    match Mark::unpack(mark) {
-        Some(before) => hooks::allocated_once(before, block, size, caller),
-        None => hooks::allocated(block, size, caller),
+/// Ends a call that another function goes on with.
+unsafe extern "C" fn left_new(begun: usize) {
+    if begun != usize::MAX {
+        inner_calls::end(begun);
+    }
+}
+
+unsafe extern "C" fn after_new<const CALLED: u8>(
+    block: Pointer,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+    begun: usize,
+) {
+    if begun != usize::MAX {
+        inner_calls::end(begun);
+        hooks::allocated(block, size, Caller::new(entry_sp, bp, CALLED));
     }
 }
 
@@ -210,20 +228,12 @@ pub(crate) fn call(real: &AtomicUsize, [a, b, c, d]: [usize; 4]) -> usize {
 }
 
 pub(crate) fn run_alloc(real: &AtomicUsize, arguments: [usize; 4], size: usize, caller: Caller) -> usize {
-    let before = hooks::mark(caller);
-    let block = call(real, arguments);
-    match before {
-        Some(before) => hooks::allocated_once(before, block as Pointer, size, caller),
-        None => hooks::allocated(block as Pointer, size, caller),
-    }
-    block
+    let block = || call(real, arguments) as Pointer;
+    hooks::new_block::<true>(caller, block, |block| hooks::allocated(block, size, caller)) as usize
 }
 
 pub(crate) fn run_free(real: &AtomicUsize, arguments: [usize; 4], block: usize, caller: Caller) -> usize {
-    hooks::about_to_free_once(block as Pointer, caller);
-    let answer = call(real, arguments);
-    hooks::freed(caller);
-    answer
+    hooks::freed::<true, _>(block as Pointer, caller, || call(real, arguments))
 }
 
 pub(crate) fn run_realloc(
@@ -233,7 +243,7 @@ pub(crate) fn run_realloc(
     size: usize,
     caller: Caller,
 ) -> usize {
-    hooks::reallocated(block as Pointer, size, caller, || call(real, arguments) as Pointer) as usize
+    hooks::reallocated::<true>(block as Pointer, size, caller, || call(real, arguments) as Pointer) as usize
 }
 
 /// In-place resize: `is_done` tells from the answer whether the block has the new size.
@@ -246,7 +256,7 @@ fn run_resize(
 ) -> usize {
     let [block, ..] = arguments;
     let mut answer = 0;
-    hooks::reallocated(block as Pointer, size.max(1), caller, || {
+    hooks::reallocated::<true>(block as Pointer, size.max(1), caller, || {
         answer = call(real, arguments);
         if is_done(answer) { block as Pointer } else { core::ptr::null_mut() }
     });
@@ -255,19 +265,8 @@ fn run_resize(
 
 pub(crate) fn run_posix(real: &AtomicUsize, arguments: [usize; 4], caller: Caller) -> usize {
     let [answer, _, size, _] = arguments;
-    let before = hooks::mark(caller);
-    let status = call(real, arguments);
-    let block = if status as u32 == 0 {
-        // SAFETY: on success the function has stored a block through the program's pointer.
-        unsafe { *(answer as *const Pointer) }
-    } else {
-        core::ptr::null_mut()
-    };
-    match before {
-        Some(before) => hooks::allocated_once(before, block, size, caller),
-        None => hooks::allocated(block, size, caller),
-    }
-    status
+    hooks::aligned_block::<true>(answer as *mut Pointer, size, caller, || call(real, arguments) as c_int)
+        as usize
 }
 
 /// Bytes of a zero-terminated string with its end; 0 for null.
@@ -280,14 +279,9 @@ fn string_bytes(string: usize) -> usize {
 }
 
 fn run_string(real: &AtomicUsize, arguments: [usize; 4], caller: Caller) -> usize {
-    let before = hooks::mark(caller);
-    let block = call(real, arguments);
-    let size = string_bytes(block);
-    match before {
-        Some(before) => hooks::allocated_once(before, block as Pointer, size, caller),
-        None => hooks::allocated(block as Pointer, size, caller),
-    }
-    block
+    let block = || call(real, arguments) as Pointer;
+    let record = |block: Pointer| hooks::allocated(block, string_bytes(block as usize), caller);
+    hooks::new_block::<true>(caller, block, record) as usize
 }
 
 macro_rules! foreign {
@@ -328,12 +322,14 @@ macro_rules! foreign {
             $(pub(super) unsafe extern "C" fn $free(
                 a: usize, b: usize, c: usize, d: usize, entry_sp: *const usize, bp: usize,
             ) -> usize {
-                run_free(&super::real::$free, [a, b, c, d], a, Caller::new(entry_sp, bp))
+                let caller = Caller::new(entry_sp, bp, const { called(stringify!($free)) });
+                run_free(&super::real::$free, [a, b, c, d], a, caller)
             })*
             $(pub(super) unsafe extern "C" fn $name(
                 a: usize, b: usize, c: usize, d: usize, entry_sp: *const usize, bp: usize,
             ) -> usize {
-                super::run::$name(&super::real::$name, [a, b, c, d], Caller::new(entry_sp, bp))
+                let caller = Caller::new(entry_sp, bp, const { called(stringify!($name)) });
+                super::run::$name(&super::real::$name, [a, b, c, d], caller)
             })*
         }
 
@@ -354,19 +350,28 @@ macro_rules! foreign {
                 run: if is_aligned(stringify!($new)) { of_kept::new::<true> } else { of_kept::new::<false> },
                 real: &real::$new,
                 throwing: &throwing::$new,
+                called: called(stringify!($new)),
             };)*
-            $(pub(super) static $free: Kept =
-                Kept { run: of_kept::freed, real: &real::$free, throwing: &NOTHING };)*
+            $(pub(super) static $free: Kept = Kept {
+                run: of_kept::freed,
+                real: &real::$free,
+                throwing: &NOTHING,
+                called: called(stringify!($free)),
+            };)*
             $(pub(super) static $name: Kept = Kept {
                 run: |kept, &all, caller| Outcome::Answered(super::run::$name(kept.real, all, caller)),
                 real: &real::$name,
                 throwing: &NOTHING,
+                called: called(stringify!($name)),
             };)*
         }
 
         #[allow(non_snake_case, reason = "named as the C functions")]
         mod trampoline {
             use core::arch::naked_asm;
+
+            use heapr_wire::called;
+
             // operator new throws: the frame between the program and the allocator is assembly with exact unwind
             // information, and no Rust code is on the stack while the real function runs.
             $(#[unsafe(naked)]
@@ -406,6 +411,9 @@ macro_rules! foreign {
                     "mov rcx, [rip + {throwing}]",
                     "test rcx, rcx",
                     "jz 2b",
+                    "mov rdi, [rsp + 24]",
+                    "call {left}",
+                    "mov rcx, [rip + {throwing}]",
                     "mov rdi, [rsp]",
                     "mov rsi, [rsp + 8]",
                     "add rsp, 40",
@@ -414,7 +422,8 @@ macro_rules! foreign {
                     ".cfi_endproc",
                     throwing = sym super::throwing::$new,
                     before = sym super::before_new,
-                    after = sym super::after_new,
+                    left = sym super::left_new,
+                    after = sym super::after_new::<{ called(stringify!($new)) }>,
                     real = sym super::real::$new,
                 );
             })*

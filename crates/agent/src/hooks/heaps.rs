@@ -12,7 +12,7 @@
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
-use heapr_wire::{FLAG_STACK_ALLOC, FLAG_STACK_CREATE, FLAG_STACK_DESTROY, FLAG_STACK_REALLOC};
+use heapr_wire::{FLAG_STACK_ALLOC, FLAG_STACK_CREATE, FLAG_STACK_DESTROY, FLAG_STACK_REALLOC, called};
 
 use crate::hooks::{Caller, stack_for};
 use crate::process::AGENT;
@@ -93,7 +93,7 @@ fn hash_of(bytes: &[u8]) -> u64 {
 /// `heapr_heap_create`.
 pub(crate) unsafe extern "C" fn create(name: *const c_char, entry_sp: *const usize, bp: usize) -> Handle {
     let none = core::ptr::null_mut();
-    let caller = Caller::new(entry_sp, bp);
+    let caller = Caller::new(entry_sp, bp, const { called("heapr_heap_create") });
     if !AGENT.is_active() {
         return none;
     }
@@ -102,20 +102,20 @@ pub(crate) unsafe extern "C" fn create(name: *const c_char, entry_sp: *const usi
     let name = bytes.get(..length).unwrap_or_default();
     let Some((number, generation)) = take_number(hash_of(name)) else { return none };
     let handle = generation << 8 | u64::from(number);
-    let node = stack_for(&mut scope, caller, FLAG_STACK_CREATE);
-    events::heap_created(&mut scope, number, name, handle, node);
+    let stack = stack_for(&mut scope, caller, FLAG_STACK_CREATE);
+    events::heap_created(&mut scope, number, name, handle, stack);
     handle as usize as Handle
 }
 
 /// `heapr_heap_destroy`.
 pub(crate) unsafe extern "C" fn destroy(heap: Handle, entry_sp: *const usize, bp: usize) {
     let Some(number) = number_of(heap) else { return };
-    let caller = Caller::new(entry_sp, bp);
+    let caller = Caller::new(entry_sp, bp, const { called("heapr_heap_destroy") });
     if AGENT.is_active()
         && let Some(mut scope) = Scope::enter(caller.sp())
     {
-        let node = stack_for(&mut scope, caller, FLAG_STACK_DESTROY);
-        events::heap_destroyed(&mut scope, number, heap as usize as u64, node);
+        let stack = stack_for(&mut scope, caller, FLAG_STACK_DESTROY);
+        events::heap_destroyed(&mut scope, number, heap as usize as u64, stack);
     }
     // After the record: the number's next heap is of later.
     if let Some(generation) = GENERATIONS.get(usize::from(number).wrapping_sub(FIRST)) {
@@ -133,22 +133,22 @@ pub(crate) unsafe extern "C" fn alloc(
     bp: usize,
 ) {
     let Some(number) = number_of(heap) else { return };
-    let caller = Caller::new(entry_sp, bp);
+    let caller = Caller::new(entry_sp, bp, const { called("heapr_heap_alloc") });
     if block.is_null() || !AGENT.is_active() {
         return;
     }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
-    let node = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
-    events::alloc(scope.lend(), number, block as usize, size, node);
+    let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
+    events::alloc(scope.lend(), number, block as usize, size, stack);
 }
 
 /// `heapr_heap_free`.
-pub(crate) unsafe extern "C" fn free(heap: Handle, block: *const c_void, entry_sp: *const usize, bp: usize) {
+pub(crate) unsafe extern "C" fn free(heap: Handle, block: *const c_void, entry_sp: *const usize, _bp: usize) {
     let Some(number) = number_of(heap) else { return };
     if block.is_null() || !AGENT.is_active() {
         return;
     }
-    if let Some(mut scope) = Scope::enter(Caller::new(entry_sp, bp).sp()) {
+    if let Some(mut scope) = Scope::enter(entry_sp as usize) {
         events::free(&mut scope, number, block as usize);
     }
 }
@@ -163,14 +163,14 @@ pub(crate) unsafe extern "C" fn resize(
     bp: usize,
 ) {
     let Some(number) = number_of(heap) else { return };
-    let caller = Caller::new(entry_sp, bp);
+    let caller = Caller::new(entry_sp, bp, const { called("heapr_heap_resize") });
     if old.is_null() || block.is_null() || !AGENT.is_active() {
         return;
     }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
-    let node = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
+    let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
     if events::realloc_prepare(&mut scope, number, old as usize) {
-        events::realloc_commit(&mut scope, number, block as usize, size, node);
+        events::realloc_commit(&mut scope, number, block as usize, size, stack);
     }
 }
 

@@ -15,6 +15,7 @@ use heapr_wire::{
     SESSION_RECORDING,
 };
 
+use crate::hooks;
 use crate::hooks::foreign;
 use crate::hooks::kept::{self, Kept};
 use crate::hooks::mapping_hooks;
@@ -145,6 +146,9 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     modules::start_with(parameters.find_object_avma as usize);
     mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
     thread::end_of_thread_by(parameters.end_key, parameters.set_specific_avma as usize);
+    if foreign::is_any_known() {
+        hooks::watch_inner_calls();
+    }
     AGENT.state.store(ACTIVE, Release);
     let Some(claim) = AGENT.process() else { return Err(DisableReason::NoProcessSlot) };
     parameters.process_slot = claim.index;

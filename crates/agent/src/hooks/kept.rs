@@ -9,7 +9,7 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use heapr_wire::{HOOK_ALLOCATOR, InjectedHook, MORE_ALLOCATORS};
+use heapr_wire::{HOOK_ALLOCATOR, InjectedHook, MORE_ALLOCATORS, called};
 
 use crate::hooks::injected::Shared;
 use crate::hooks::real::REAL;
@@ -40,6 +40,8 @@ pub(crate) struct Kept {
     pub(crate) real: &'static AtomicUsize,
     /// Where the function itself is, if another is called in its place: that one answers null where it throws.
     pub(crate) throwing: &'static AtomicUsize,
+    /// Its number in [`heapr_wire::CALLED`].
+    pub(crate) called: u8,
 }
 
 /// No other function is called in place of one.
@@ -110,7 +112,7 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut KeptCall) -> usize {
     let call = unsafe { &mut *call };
     // SAFETY: (1).
     let kept = unsafe { &*call.function() };
-    let caller = Caller::new(call.entry_sp(), call.bp());
+    let caller = Caller::new(call.entry_sp(), call.bp(), kept.called);
     let own = kept.own();
     if !AGENT.is_active() {
         return own;
@@ -160,7 +162,7 @@ macro_rules! functions {
         pub(crate) mod first {
             use super::*;
             $(#[allow(non_upper_case_globals, reason = "named as the C functions")]
-            pub(crate) static $name: Kept = kept(REAL.$name.place(), run::$name);)*
+            pub(crate) static $name: Kept = kept(REAL.$name.place(), run::$name, stringify!($name));)*
         }
 
         const NAMES: [&str; COUNT] = [$(stringify!($name)),*];
@@ -168,8 +170,8 @@ macro_rules! functions {
     };
 }
 
-const fn kept(real: &'static AtomicUsize, run: fn(&Kept, &Arguments, Caller) -> Outcome) -> Kept {
-    Kept { run, real, throwing: &NOTHING }
+const fn kept(real: &'static AtomicUsize, run: fn(&Kept, &Arguments, Caller) -> Outcome, name: &str) -> Kept {
+    Kept { run, real, throwing: &NOTHING, called: called(name) }
 }
 
 fn allocated(kept: &Kept, all: &Arguments, size: usize, caller: Caller) -> Outcome {
@@ -209,12 +211,12 @@ functions! {
 static MORE_REAL: [[AtomicUsize; COUNT]; MORE_ALLOCATORS] =
     [const { [const { AtomicUsize::new(0) }; COUNT] }; MORE_ALLOCATORS];
 static MORE_KEPT: [[Kept; COUNT]; MORE_ALLOCATORS] = {
-    const NONE: [Kept; COUNT] = [const { kept(&MORE_REAL[0][0], run::malloc) }; COUNT];
+    const NONE: [Kept; COUNT] = [const { kept(&MORE_REAL[0][0], run::malloc, "malloc") }; COUNT];
     let mut table = [NONE; MORE_ALLOCATORS];
     let mut place = 0;
     while place < MORE_ALLOCATORS * COUNT {
         let (allocator, number) = (place / COUNT, place % COUNT);
-        table[allocator][number] = kept(&MORE_REAL[allocator][number], RUNS[number]);
+        table[allocator][number] = kept(&MORE_REAL[allocator][number], RUNS[number], NAMES[number]);
         place += 1;
     }
     table

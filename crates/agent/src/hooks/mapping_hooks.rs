@@ -5,7 +5,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use heapr_wire::{
-    FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, HEAP_MMAP, PROTECT_MAP, PROTECT_RESERVE, PROTECT_USE,
+    FLAG_STACK_ALLOC, FLAG_STACK_REALLOC, HEAP_MMAP, PROTECT_MAP, PROTECT_RESERVE, PROTECT_USE, called,
 };
 
 use crate::hooks::real::{MMAP, MREMAP, REAL};
@@ -31,15 +31,15 @@ pub(crate) unsafe extern "C" fn after_mmap(
     protection: usize,
     flags: usize,
 ) {
-    let caller = Caller::new(entry_sp, bp);
+    let caller = Caller::new(entry_sp, bp, const { called("mmap") });
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
-    let node = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
+    let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
     if mapping == MAP_FAILED {
-        events::failed(&mut scope, size, node);
+        events::failed(&mut scope, size, stack);
     } else if protection as u32 as usize == PROT_NONE || flags & MAP_NORESERVE != 0 {
-        events::protect(&mut scope, PROTECT_MAP, mapping, size, node);
+        events::protect(&mut scope, PROTECT_MAP, mapping, size, stack);
     } else {
-        events::alloc(scope.lend(), HEAP_MMAP, mapping, size, node);
+        events::alloc(scope.lend(), HEAP_MMAP, mapping, size, stack);
     }
 }
 
@@ -52,13 +52,13 @@ pub(crate) unsafe extern "C" fn mprotect(
     bp: usize,
 ) -> c_int {
     let status = REAL.mprotect(address, size, protection);
-    let caller = Caller::new(entry_sp, bp);
+    let caller = Caller::new(entry_sp, bp, const { called("mprotect") });
     if status == 0
         && let Some(mut scope) = Scope::enter(caller.sp())
     {
         let what = if protection as usize == PROT_NONE { PROTECT_RESERVE } else { PROTECT_USE };
-        let node = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
-        events::protect(&mut scope, what, address as usize, size, node);
+        let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
+        events::protect(&mut scope, what, address as usize, size, stack);
     }
     status
 }
@@ -78,13 +78,13 @@ pub(crate) unsafe extern "C" fn after_mremap(
     entry_sp: *const usize,
     bp: usize,
 ) {
-    let caller = Caller::new(entry_sp, bp);
+    let caller = Caller::new(entry_sp, bp, const { called("mremap") });
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     if mapping == MAP_FAILED {
         events::realloc_abort(&mut scope, HEAP_MMAP, old, size);
     } else {
-        let node = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
-        events::realloc_commit(&mut scope, HEAP_MMAP, mapping, size, node);
+        let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
+        events::realloc_commit(&mut scope, HEAP_MMAP, mapping, size, stack);
     }
 }
 

@@ -6,20 +6,25 @@
 //!
 //! errno is left as the real function left it: nothing here calls the C library.
 
+pub(crate) mod apart;
 pub(crate) mod foreign;
 pub(crate) mod heaps;
 pub(crate) mod injected;
+pub(crate) mod inner_calls;
 pub(crate) mod kept;
 pub(crate) mod mapping_hooks;
+pub(crate) mod other_allocators;
 pub(crate) mod real;
 pub(crate) mod registered_code;
 pub(crate) mod step_aside;
+pub(crate) mod thread_keys;
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use heapr_wire::{
     FLAG_STACK_ALLOC, FLAG_STACK_FREE, FLAG_STACK_REALLOC, FLAG_STACK_SPECIAL, HEAP_MALLOC, HEAP_MMAP,
+    PACKED_SIZE_MAX, called, stack_word,
 };
 
 use crate::hooks::mapping_hooks::mprotect;
@@ -34,18 +39,19 @@ use crate::tree;
 
 type Pointer = *mut c_void;
 
-/// What the trampolines know of the hooked call: the stack pointer at entry, where the return address lies, and the
-/// caller's frame pointer register.
+/// What is known of the hooked call: the stack pointer at entry, where the return address lies, the caller's frame pointer
+/// register, and which function was called (see [`heapr_wire::CALLED`]).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
     entry_sp: *const usize,
     bp: usize,
+    called: u8,
 }
 
 impl Caller {
     #[inline(always)]
-    pub(crate) fn new(entry_sp: *const usize, bp: usize) -> Self {
-        Self { entry_sp, bp }
+    pub(crate) fn new(entry_sp: *const usize, bp: usize, called: u8) -> Self {
+        Self { entry_sp, bp, called }
     }
 
     #[inline(always)]
@@ -61,21 +67,24 @@ impl Caller {
     }
 }
 
-/// The node of the caller's stack, if events of this kind carry stacks.
+/// The caller's stack, if events of this kind carry stacks: its node, and which function was called.
 #[inline(always)]
-pub(crate) fn stack_for(scope: &mut Scope, caller: Caller, flag: u32) -> u32 {
-    let Some(pool) = AGENT.pool() else { return tree::ROOT };
+pub(crate) fn stack_for(scope: &mut Scope, caller: Caller, flag: u32) -> u64 {
+    let Some(pool) = AGENT.pool() else { return NO_STACK };
     if pool.control().flags.load(Relaxed) & flag == 0 {
-        return tree::ROOT;
+        return NO_STACK;
     }
-    stack::capture(scope, caller.start())
+    stack_word(stack::capture(scope, caller.start()), caller.called)
 }
+
+/// An event without a stack.
+const NO_STACK: u64 = stack_word(tree::ROOT, 0);
 
 /// Records a new block, or a failed call.
 #[inline(always)]
 pub(crate) fn allocated(block: Pointer, size: usize, caller: Caller) {
     if !allocated_plainly(block, size, caller) {
-        allocated_in_general(block, size, caller.entry_sp, caller.bp);
+        allocated_in_general(block, size, caller.entry_sp, caller.bp, caller.called);
     }
 }
 
@@ -87,119 +96,102 @@ fn allocated_plainly(block: Pointer, size: usize, caller: Caller) -> bool {
     let flags = pool.control().flags.load(Relaxed);
     if flags & (FLAG_STACK_ALLOC | FLAG_STACK_SPECIAL) != FLAG_STACK_ALLOC
         || block.is_null()
-        || size > u32::MAX as usize
+        || size > PACKED_SIZE_MAX
     {
         return false;
     }
     let node = stack::capture_plainly(&mut scope, caller.start());
-    events::alloc_of_malloc(&mut scope, block as usize, size as u32, node);
+    events::alloc_of_malloc(&mut scope, block as usize, size as u32, stack_word(node, caller.called));
     true
 }
 
 /// Records a new block, or a failed call, whatever is special about it.
 #[cold]
 #[inline(never)]
-extern "C" fn allocated_in_general(block: Pointer, size: usize, entry_sp: *const usize, bp: usize) {
-    let caller = Caller::new(entry_sp, bp);
+extern "C" fn allocated_in_general(
+    block: Pointer,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+    called: u8,
+) {
+    let caller = Caller::new(entry_sp, bp, called);
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
-    let node = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
+    let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
     if block.is_null() {
-        events::failed(&mut scope, size, node);
+        events::failed(&mut scope, size, stack);
     } else {
-        events::alloc(scope.lend(), HEAP_MALLOC, block as usize, size, node);
+        events::alloc(scope.lend(), HEAP_MALLOC, block as usize, size, stack);
     }
 }
 
-/// As [`allocated`], for an entry point whose real function may call another hooked one: a block that was recorded
-/// since `before` (see [`mark`]) is not recorded again.
-pub(crate) fn allocated_once(before: Mark, block: Pointer, size: usize, caller: Caller) {
-    if mark_changed(before, block) {
-        return;
+/// Calls `real` for a new block, and `record` behind it. `NESTS`: the allocator may make calls itself meanwhile, and this may be one.
+#[inline(always)]
+pub(crate) fn new_block<const NESTS: bool>(
+    caller: Caller,
+    real: impl FnOnce() -> Pointer,
+    record: impl FnOnce(Pointer),
+) -> Pointer {
+    if !NESTS {
+        let block = real();
+        record(block);
+        return block;
     }
-    allocated(block, size, caller);
-}
-
-/// Place in the thread's event stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark {
-    sequence: u64,
-    cursor: u32,
-}
-
-impl Mark {
-    /// As one word: buffers count modulo 2^32.
-    pub(crate) fn pack(self) -> u64 {
-        self.sequence << 32 | u64::from(self.cursor)
-    }
-
-    /// Back from [`Mark::pack`]; `None` for the word that stands for no mark.
-    pub(crate) fn unpack(word: u64) -> Option<Self> {
-        (word != u64::MAX).then_some(Self { sequence: word >> 32, cursor: word as u32 })
-    }
-}
-
-/// Where the thread's event stream stands.
-pub(crate) fn mark(caller: Caller) -> Option<Mark> {
-    let mut scope = Scope::enter(caller.sp())?;
-    let level = scope.level();
-    Some(Mark { sequence: level.sequence & 0xffff_ffff, cursor: level.cursor })
-}
-
-fn mark_changed(before: Mark, block: Pointer) -> bool {
-    let here = &raw const before as usize;
-    let Some(mut scope) = Scope::enter(here) else { return false };
-    let level = scope.level();
-    let now = Mark { sequence: level.sequence & 0xffff_ffff, cursor: level.cursor };
-    now != before && level.last_address == block as usize && !block.is_null()
+    let Some(begun) = inner_calls::begin(caller.entry_sp) else { return real() };
+    let block = real();
+    inner_calls::end(begun);
+    record(block);
+    block
 }
 
 /// Records that a block is about to be freed.
 #[inline(always)]
-pub(crate) fn about_to_free(block: Pointer, caller: Caller) {
+fn about_to_free(block: Pointer, caller: Caller) {
     if block.is_null() {
         return;
     }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
-    if scope.level().pending_free == block as usize {
-        return;
-    }
     let carries_stack =
         AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_STACK_FREE != 0);
     if carries_stack {
         let node = stack::capture(&mut scope, caller.start());
-        events::free_with_stack(&mut scope, HEAP_MALLOC, block as usize, node);
+        events::free_with_stack(&mut scope, HEAP_MALLOC, block as usize, stack_word(node, caller.called));
     } else {
         events::free(&mut scope, HEAP_MALLOC, block as usize);
     }
 }
 
-/// Records a free on behalf of an entry point whose real function may call another hooked one for the same block.
-pub(crate) fn about_to_free_once(block: Pointer, caller: Caller) {
-    about_to_free(block, caller);
-    set_pending_free(block, caller);
-}
-
-fn set_pending_free(block: Pointer, caller: Caller) {
-    if let Some(mut scope) = Scope::enter(caller.sp()) {
-        scope.level().pending_free = block as usize;
+/// Records a free before `real`; `NESTS` as for [`new_block`].
+#[inline(always)]
+pub(crate) fn freed<const NESTS: bool, T>(block: Pointer, caller: Caller, real: impl FnOnce() -> T) -> T {
+    if !NESTS {
+        about_to_free(block, caller);
+        return real();
     }
+    let Some(begun) = inner_calls::begin(caller.entry_sp) else { return real() };
+    about_to_free(block, caller);
+    let answer = real();
+    inner_calls::end(begun);
+    answer
 }
 
-/// Ends [`about_to_free_once`].
-pub(crate) fn freed(caller: Caller) {
-    set_pending_free(core::ptr::null_mut(), caller);
+pub(crate) unsafe extern "C" fn malloc<const NESTS: bool>(
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) -> Pointer {
+    let caller = Caller::new(entry_sp, bp, const { called("malloc") });
+    new_block::<NESTS>(caller, || REAL.malloc(size), |block| allocated(block, size, caller))
 }
 
-pub(crate) unsafe extern "C" fn malloc(size: usize, entry_sp: *const usize, bp: usize) -> Pointer {
-    let block = REAL.malloc(size);
-    allocated(block, size, Caller::new(entry_sp, bp));
-    block
-}
-
-pub(crate) unsafe extern "C" fn free(block: Pointer, entry_sp: *const usize, bp: usize) {
+pub(crate) unsafe extern "C" fn free<const NESTS: bool>(block: Pointer, entry_sp: *const usize, bp: usize) {
+    if NESTS {
+        let caller = Caller::new(entry_sp, bp, const { called("free") });
+        return freed::<true, _>(block, caller, || REAL.free(block));
+    }
     // Both ways end in a jump, so that nearly all frees need no frame of ours, and two saved registers in place of six.
     if let Some(real) = REAL.free.known_free()
-        && free_plainly(block, Caller::new(entry_sp, bp))
+        && free_plainly(block, entry_sp)
     {
         // SAFETY: the C library's function of this name, with what the program has called it with.
         return unsafe { real(block) };
@@ -210,87 +202,92 @@ pub(crate) unsafe extern "C" fn free(block: Pointer, entry_sp: *const usize, bp:
 #[cold]
 #[inline(never)]
 extern "C" fn free_in_general(block: Pointer, entry_sp: *const usize, bp: usize) {
-    about_to_free(block, Caller::new(entry_sp, bp));
+    about_to_free(block, Caller::new(entry_sp, bp, const { called("free") }));
     REAL.free(block);
 }
 
 /// Records a free that is nothing special. `false`: it was not recorded.
 #[inline(always)]
-fn free_plainly(block: Pointer, caller: Caller) -> bool {
+fn free_plainly(block: Pointer, entry_sp: *const usize) -> bool {
     if block.is_null() {
         return false;
     }
-    let Some(mut scope) = Scope::enter_plainly(caller.sp()) else { return false };
+    let Some(mut scope) = Scope::enter_plainly(entry_sp as usize) else { return false };
     let Some(pool) = AGENT.pool() else { return false };
     if pool.control().flags.load(Relaxed) & FLAG_STACK_FREE != 0 {
         return false;
     }
-    let level = scope.level();
-    level.pending_free != block as usize && events::write_short(level, block as usize, [])
+    events::write_short(scope.level(), block as usize, [])
 }
 
-pub(crate) unsafe extern "C" fn calloc(
+pub(crate) unsafe extern "C" fn calloc<const NESTS: bool>(
     count: usize,
     size: usize,
     entry_sp: *const usize,
     bp: usize,
 ) -> Pointer {
-    let block = REAL.calloc(count, size);
+    let caller = Caller::new(entry_sp, bp, const { called("calloc") });
     // A product that overflows has failed; what was asked for does not fit a number.
-    allocated(block, count.saturating_mul(size), Caller::new(entry_sp, bp));
-    block
+    let record = |block| allocated(block, count.saturating_mul(size), caller);
+    new_block::<NESTS>(caller, || REAL.calloc(count, size), record)
 }
 
-pub(crate) unsafe extern "C" fn realloc(
+pub(crate) unsafe extern "C" fn realloc<const NESTS: bool>(
     block: Pointer,
     size: usize,
     entry_sp: *const usize,
     bp: usize,
 ) -> Pointer {
-    let caller = Caller::new(entry_sp, bp);
-    reallocated(block, size, caller, || REAL.realloc(block, size))
+    let caller = Caller::new(entry_sp, bp, const { called("realloc") });
+    reallocated::<NESTS>(block, size, caller, || REAL.realloc(block, size))
 }
 
-/// Records a realloc around `real`: see the module for the order.
+/// Records a realloc around `real`: see the module for the order, and [`new_block`] for `NESTS`.
 #[inline(always)]
-pub(crate) fn reallocated(
+pub(crate) fn reallocated<const NESTS: bool>(
     block: Pointer,
     size: usize,
     caller: Caller,
     real: impl FnOnce() -> Pointer,
 ) -> Pointer {
     if block.is_null() {
-        let new = real();
-        allocated(new, size, caller);
-        return new;
+        return new_block::<NESTS>(caller, real, |new| allocated(new, size, caller));
+    }
+    let mut begun = 0;
+    if NESTS {
+        let Some(before) = inner_calls::begin(caller.entry_sp) else { return real() };
+        begun = before;
     }
     let is_prepared = Scope::enter(caller.sp())
         .is_some_and(|mut scope| events::realloc_prepare(&mut scope, HEAP_MALLOC, block as usize));
     let new = real();
+    if NESTS {
+        inner_calls::end(begun);
+    }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return new };
     if !is_prepared {
         // The recorder does not know the old block to be in motion: what became of it can only be lost.
         return new;
     }
     if !new.is_null() {
-        let node = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
-        events::realloc_commit(&mut scope, HEAP_MALLOC, new as usize, size, node);
+        let stack = stack_for(&mut scope, caller, FLAG_STACK_REALLOC);
+        events::realloc_commit(&mut scope, HEAP_MALLOC, new as usize, size, stack);
     } else if size == 0 {
-        events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, tree::ROOT);
+        events::realloc_commit(&mut scope, HEAP_MALLOC, 0, 0, NO_STACK);
     } else {
         events::realloc_abort(&mut scope, HEAP_MALLOC, block as usize, size);
     }
     new
 }
 
-pub(crate) unsafe extern "C" fn reallocarray(
+pub(crate) unsafe extern "C" fn reallocarray<const NESTS: bool>(
     block: Pointer,
     count: usize,
     size: usize,
     entry_sp: *const usize,
     bp: usize,
 ) -> Pointer {
-    let caller = Caller::new(entry_sp, bp);
+    let caller = Caller::new(entry_sp, bp, const { called("reallocarray") });
     // glibc's calls realloc, which is hooked; others do the work themselves. As the product may overflow only the
     // caller's words are passed on, and our own realloc does the recording.
     let Some(bytes) = count.checked_mul(size) else {
@@ -298,38 +295,52 @@ pub(crate) unsafe extern "C" fn reallocarray(
         if new.is_null()
             && let Some(mut scope) = Scope::enter(caller.sp())
         {
-            events::failed(&mut scope, usize::MAX, tree::ROOT);
+            events::failed(&mut scope, usize::MAX, NO_STACK);
         }
         return new;
     };
-    reallocated(block, bytes, caller, || REAL.realloc(block, bytes))
+    reallocated::<NESTS>(block, bytes, caller, || REAL.realloc(block, bytes))
 }
 
-pub(crate) unsafe extern "C" fn posix_memalign(
+pub(crate) unsafe extern "C" fn posix_memalign<const NESTS: bool>(
     answer: *mut Pointer,
     alignment: usize,
     size: usize,
     entry_sp: *const usize,
     bp: usize,
 ) -> c_int {
-    let status = REAL.posix_memalign(answer, alignment, size);
-    // SAFETY: on success the function has stored a block through the caller's pointer.
-    let block = if status == 0 { unsafe { *answer } } else { core::ptr::null_mut() };
-    allocated(block, size, Caller::new(entry_sp, bp));
+    let caller = Caller::new(entry_sp, bp, const { called("posix_memalign") });
+    aligned_block::<NESTS>(answer, size, caller, || REAL.posix_memalign(answer, alignment, size))
+}
+
+/// As [`new_block`], for a function that stores the block at `answer` and gives a status.
+#[inline(always)]
+pub(crate) fn aligned_block<const NESTS: bool>(
+    answer: *mut Pointer,
+    size: usize,
+    caller: Caller,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
+    let mut status = 0;
+    let block = || {
+        status = real();
+        // SAFETY: on success the function has stored a block through the program's pointer.
+        if status == 0 { unsafe { *answer } } else { core::ptr::null_mut() }
+    };
+    new_block::<NESTS>(caller, block, |block| allocated(block, size, caller));
     status
 }
 
 macro_rules! aligned_hooks {
     ($($name:ident)*) => {$(
-        pub(crate) unsafe extern "C" fn $name(
+        pub(crate) unsafe extern "C" fn $name<const NESTS: bool>(
             alignment: usize,
             size: usize,
             entry_sp: *const usize,
             bp: usize,
         ) -> Pointer {
-            let block = REAL.$name(alignment, size);
-            allocated(block, size, Caller::new(entry_sp, bp));
-            block
+            let caller = Caller::new(entry_sp, bp, const { called(stringify!($name)) });
+            new_block::<NESTS>(caller, || REAL.$name(alignment, size), |block| allocated(block, size, caller))
         }
     )*};
 }
@@ -338,48 +349,53 @@ aligned_hooks! { aligned_alloc memalign }
 
 macro_rules! page_hooks {
     ($($name:ident)*) => {$(
-        pub(crate) unsafe extern "C" fn $name(size: usize, entry_sp: *const usize, bp: usize) -> Pointer {
-            let block = REAL.$name(size);
-            allocated(block, size, Caller::new(entry_sp, bp));
-            block
+        pub(crate) unsafe extern "C" fn $name<const NESTS: bool>(
+            size: usize,
+            entry_sp: *const usize,
+            bp: usize,
+        ) -> Pointer {
+            let caller = Caller::new(entry_sp, bp, const { called(stringify!($name)) });
+            new_block::<NESTS>(caller, || REAL.$name(size), |block| allocated(block, size, caller))
         }
     )*};
 }
 
 page_hooks! { valloc pvalloc }
 
-pub(crate) unsafe extern "C" fn cfree(block: Pointer, entry_sp: *const usize, bp: usize) {
-    let caller = Caller::new(entry_sp, bp);
-    about_to_free_once(block, caller);
-    REAL.cfree(block);
-    freed(caller);
+// The C library's own three are its `free`, and may call that by name.
+
+pub(crate) unsafe extern "C" fn cfree<const NESTS: bool>(block: Pointer, entry_sp: *const usize, bp: usize) {
+    let caller = Caller::new(entry_sp, bp, const { called("cfree") });
+    freed::<NESTS, _>(block, caller, || if NESTS { REAL.cfree(block) } else { REAL.free(block) });
 }
 
-pub(crate) unsafe extern "C" fn free_sized(block: Pointer, size: usize, entry_sp: *const usize, bp: usize) {
-    let caller = Caller::new(entry_sp, bp);
-    about_to_free_once(block, caller);
-    REAL.free_sized(block, size);
-    freed(caller);
+pub(crate) unsafe extern "C" fn free_sized<const NESTS: bool>(
+    block: Pointer,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) {
+    let caller = Caller::new(entry_sp, bp, const { called("free_sized") });
+    freed::<NESTS, _>(block, caller, || if NESTS { REAL.free_sized(block, size) } else { REAL.free(block) });
 }
 
-pub(crate) unsafe extern "C" fn free_aligned_sized(
+pub(crate) unsafe extern "C" fn free_aligned_sized<const NESTS: bool>(
     block: Pointer,
     alignment: usize,
     size: usize,
     entry_sp: *const usize,
     bp: usize,
 ) {
-    let caller = Caller::new(entry_sp, bp);
-    about_to_free_once(block, caller);
-    REAL.free_aligned_sized(block, alignment, size);
-    freed(caller);
+    let caller = Caller::new(entry_sp, bp, const { called("free_aligned_sized") });
+    freed::<NESTS, _>(block, caller, || {
+        if NESTS { REAL.free_aligned_sized(block, alignment, size) } else { REAL.free(block) }
+    });
 }
 
 /// After a library was unloaded its addresses mean nothing any more.
-pub(crate) unsafe extern "C" fn dlclose(handle: Pointer, entry_sp: *const usize, bp: usize) -> c_int {
+pub(crate) unsafe extern "C" fn dlclose(handle: Pointer, entry_sp: *const usize, _bp: usize) -> c_int {
     let status = REAL.dlclose(handle);
-    let caller = Caller::new(entry_sp, bp);
-    if let Some(mut scope) = Scope::enter(caller.sp()) {
+    if let Some(mut scope) = Scope::enter(entry_sp as usize) {
         modules::forget_unloaded(&mut events::Records { scope: &mut scope });
     }
     status
@@ -389,16 +405,29 @@ pub(crate) unsafe extern "C" fn munmap(
     address: Pointer,
     size: usize,
     entry_sp: *const usize,
-    bp: usize,
+    _bp: usize,
 ) -> c_int {
-    if let Some(mut scope) = Scope::enter(Caller::new(entry_sp, bp).sp()) {
+    if let Some(mut scope) = Scope::enter(entry_sp as usize) {
         events::unmap(&mut scope, HEAP_MMAP, address as usize, size);
     }
     REAL.munmap(address, size)
 }
 
 macro_rules! slots {
-    ($($name:ident)*) => {
+    (allocator { $($nests:ident)* } others { $($other:ident)* }) => {
+        slots! { @all $($nests::<false>, $nests;)* $($other, $other;)* }
+
+        /// Has every hook of an allocator's function look whether the allocator itself has called it.
+        #[cold]
+        pub(crate) fn watch_inner_calls() {
+            $(
+                if let Some(slot) = SLOTS.get(SlotIndex::$nests as usize) {
+                    slot.store($nests::<true> as *mut (), Relaxed);
+                }
+            )*
+        }
+    };
+    (@all $($hook:expr, $name:ident;)*) => {
         /// Number of each trampoline's slot.
         #[allow(non_camel_case_types, reason = "named as the C functions")]
         #[repr(usize)]
@@ -407,7 +436,7 @@ macro_rules! slots {
 
         /// Where each exported trampoline jumps: the hook, or the real function once recording has ended.
         pub(crate) static SLOTS: [AtomicPtr<()>; [$(SlotIndex::$name),*].len()] =
-            [$(AtomicPtr::new($name as *mut ())),*];
+            [$(AtomicPtr::new($hook as *mut ())),*];
 
         /// Points every trampoline at the real function.
         pub(crate) fn bypass() {
@@ -438,6 +467,9 @@ macro_rules! slots {
 }
 
 slots! {
-    malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
-    free_aligned_sized dlclose munmap mprotect
+    allocator {
+        malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
+        free_aligned_sized
+    }
+    others { dlclose munmap mprotect }
 }

@@ -6,8 +6,9 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::modules::link_map;
+use crate::modules::link_map::{self, DlPhdrInfo};
 use crate::process::start;
+use crate::x86_64::trampolines;
 
 type Pointer = *mut c_void;
 type Strings = *const *const c_char;
@@ -45,6 +46,15 @@ impl Real {
     #[inline(always)]
     pub(crate) fn address(&self) -> usize {
         self.address.load(Relaxed)
+    }
+
+    /// The address; looked for once more where it was not found, as its library may have been loaded since.
+    #[cold]
+    pub(crate) fn found_late(&self) -> usize {
+        if self.address() == 0 {
+            self.resolve_by(link_map::find_after_agent);
+        }
+        self.address()
     }
 
     /// The function as one that takes a block and answers nothing, if its address is known.
@@ -96,6 +106,8 @@ macro_rules! real_functions {
                 MMAP.resolve_by(find);
                 MREMAP.resolve_by(find);
                 SYSCALL.resolve_by(find);
+                DLOPEN.resolve_by(find);
+                DLMOPEN.resolve_by(find);
             }
 
             $(
@@ -125,6 +137,34 @@ pub(crate) static MREMAP: Real = Real::new(b"mremap");
 /// `syscall`, which assembly jumps to with all its seven arguments.
 pub(crate) static SYSCALL: Real = Real::new(b"syscall");
 
+/// `dlopen`, which assembly jumps to: the loader looks at who has called it.
+pub(crate) static DLOPEN: Real = Real::new(b"dlopen");
+/// `dlmopen`, likewise.
+pub(crate) static DLMOPEN: Real = Real::new(b"dlmopen");
+
+macro_rules! allocator_functions {
+    ($($name:ident)*) => {
+        impl RealFunctions {
+            /// Calls `visit` with the name, the address (0: none) and the trampoline of all that the program's allocator may bring itself.
+            pub(crate) fn for_each_allocator_function(&self, visit: &mut dyn FnMut(&[u8], usize, usize)) {
+                $(visit(self.$name.name, self.$name.address(), trampolines::$name as *const () as usize);)*
+            }
+
+            /// Whether one of them is a module's.
+            pub(crate) fn has_allocator_function_in(&self, info: &DlPhdrInfo) -> bool {
+                let mut is_any = false;
+                $(is_any |= self.$name.address() != 0 && info.contains(self.$name.address());)*
+                is_any
+            }
+        }
+    };
+}
+
+allocator_functions! {
+    malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
+    free_aligned_sized
+}
+
 /// Calls the real `syscall` with five arguments.
 pub(crate) fn syscall(number: usize, arguments: [usize; 5]) -> isize {
     let address = SYSCALL.started();
@@ -146,6 +186,10 @@ fn nothing() {}
 const NULL: Pointer = core::ptr::null_mut();
 const ENOMEM: c_int = 12;
 const ENOSYS: c_int = 38;
+/// No key is left.
+pub(crate) const EAGAIN: c_int = 11;
+/// The same, as `<threads.h>` has it.
+pub(crate) const THRD_ERROR: c_int = 2;
 
 real_functions! {
     malloc b"malloc" fn(size: usize) -> Pointer = NULL;
@@ -178,5 +222,8 @@ real_functions! {
         arguments: Strings, environment: Strings) -> c_int = ENOSYS;
     dlclose b"dlclose" fn(handle: Pointer) -> c_int = -1;
     mlockall b"mlockall" fn(flags: c_int) -> c_int = -1;
+    pthread_key_create b"pthread_key_create" fn(key: *mut u32, destructor: usize) -> c_int = EAGAIN;
+    pthread_key_delete b"pthread_key_delete" fn(key: u32) -> c_int = ENOSYS;
+    tss_create b"tss_create" fn(key: *mut u32, destructor: usize) -> c_int = THRD_ERROR;
     prctl b"prctl" fn(option: c_int, value: usize, third: usize, fourth: usize, fifth: usize) -> c_int = -1;
 }

@@ -48,6 +48,7 @@ const DT_STRTAB: usize = 5;
 const DT_SYMTAB: usize = 6;
 const DT_RELA: usize = 7;
 const DT_RELASZ: usize = 8;
+const DT_DEBUG: usize = 21;
 const DT_JMPREL: usize = 23;
 const DT_GNU_HASH: usize = 0x6fff_fef5;
 
@@ -77,6 +78,14 @@ impl DlPhdrInfo {
         })
     }
 
+    /// From the first loaded byte to behind the last.
+    pub(crate) fn range(&self) -> Option<(usize, usize)> {
+        let loads = || self.headers().iter().filter(|header| header.kind == PT_LOAD);
+        let start = loads().map(|header| header.address_svma).min()?;
+        let end = loads().map(|header| header.address_svma.wrapping_add(header.memory_bytes)).max()?;
+        Some((self.bias.wrapping_add(start), self.bias.wrapping_add(end)))
+    }
+
     /// The module's dynamic section, decoded.
     pub(crate) fn dynamic(&self) -> Option<Dynamic> {
         let header = self.headers().iter().find(|header| header.kind == PT_DYNAMIC)?;
@@ -93,6 +102,8 @@ pub(crate) struct Dynamic {
     strings: usize,
     gnu_hash: usize,
     hash: usize,
+    /// What the loader shows to debuggers; the main program's alone is not 0.
+    debug: usize,
     /// Relocation tables (`Elf64_Rela`): address and bytes.
     pub(crate) relocations: [(usize, usize); 2],
 }
@@ -102,7 +113,7 @@ pub(crate) struct Dynamic {
 #[derive(Clone, Copy)]
 pub(crate) struct Symbol {
     name: u32,
-    info: u8,
+    pub(crate) info: u8,
     other: u8,
     pub(crate) section: u16,
     pub(crate) value: usize,
@@ -126,7 +137,7 @@ impl Dynamic {
     /// 1. `entries` is the dynamic section of a module that the loader has loaded at `bias`.
     unsafe fn read(bias: usize, mut entries: *const [usize; 2]) -> Option<Self> {
         let mut dynamic =
-            Self { bias, symbols: 0, strings: 0, gnu_hash: 0, hash: 0, relocations: [(0, 0); 2] };
+            Self { bias, symbols: 0, strings: 0, gnu_hash: 0, hash: 0, debug: 0, relocations: [(0, 0); 2] };
         let [mut rela, mut rela_bytes, mut jmprel, mut jmprel_bytes] = [0; 4];
         // glibc relocates these pointers in place, musl and the vdso do not: what lies below the bias is an offset.
         let absolute = |value: usize| if value < bias { bias.wrapping_add(value) } else { value };
@@ -139,6 +150,7 @@ impl Dynamic {
                 DT_STRTAB => dynamic.strings = absolute(value),
                 DT_GNU_HASH => dynamic.gnu_hash = absolute(value),
                 DT_HASH => dynamic.hash = absolute(value),
+                DT_DEBUG => dynamic.debug = value,
                 DT_RELA => rela = absolute(value),
                 DT_RELASZ => rela_bytes = value,
                 DT_JMPREL => jmprel = absolute(value),
@@ -356,6 +368,69 @@ struct LoadedModule {
 struct LoaderDebug {
     version: c_int,
     modules: *const LoadedModule,
+}
+
+/// `struct r_debug_extended` of glibc 2.35.
+#[repr(C)]
+struct NamespaceDebug {
+    first: LoaderDebug,
+    rest: [usize; 3],
+    next: *const NamespaceDebug,
+}
+
+/// Calls `visit` for each module outside the program's own namespace. Only with the loader's lock held: while this thread is in dlopen.
+pub(crate) fn for_each_in_namespaces(visit: &mut dyn FnMut(&DlPhdrInfo)) {
+    const NAMESPACES_MAX: usize = 64;
+    const MODULES_MAX: usize = 65_536;
+    let mut debug = 0;
+    for_each_module(&mut |info| {
+        debug = info.dynamic().map_or(0, |dynamic| dynamic.debug);
+        true
+    });
+    let debug = debug as *const NamespaceDebug;
+    // SAFETY: null, or what the loader shows to debuggers; from this version on there is a `next`.
+    if debug.is_null() || unsafe { (*debug).first.version } < 2 {
+        return;
+    }
+    // SAFETY: as above.
+    let mut next = unsafe { (*debug).next };
+    for _ in 0..NAMESPACES_MAX {
+        if next.is_null() {
+            return;
+        }
+        // SAFETY: a namespace in the loader's list, which is never unmapped.
+        let mut module = unsafe { (*next).first.modules };
+        for _ in 0..MODULES_MAX {
+            if module.is_null() {
+                break;
+            }
+            // SAFETY: a module of the loader's list, which cannot change while its lock is held.
+            let loaded = unsafe { &*module };
+            if let Some(info) = loaded.info() {
+                visit(&info);
+            }
+            module = loaded.next;
+        }
+        // SAFETY: as above.
+        next = unsafe { (*next).next };
+    }
+}
+
+impl LoadedModule {
+    /// The module as `dl_iterate_phdr` shows those of the program's namespace; `None` if its headers are not where its bytes begin.
+    fn info(&self) -> Option<DlPhdrInfo> {
+        if self.bias == 0 || self.dynamic.is_null() {
+            return None;
+        }
+        // SAFETY: libraries that are loaded at an address of the loader's choice begin there, with at least a page.
+        let header = unsafe { core::slice::from_raw_parts(self.bias as *const u8, 64) };
+        let offset = usize::from_le_bytes(header.get(32..40)?.try_into().ok()?);
+        let header_count = u16::from_le_bytes(header.get(56..58)?.try_into().ok()?);
+        let end = usize::from(header_count).checked_mul(size_of::<ProgramHeader>())?.checked_add(offset)?;
+        let is_plain = header.starts_with(b"\x7fELF") && end <= 4096;
+        let headers = self.bias.wrapping_add(offset) as *const ProgramHeader;
+        is_plain.then_some(DlPhdrInfo { bias: self.bias, name: self.name, headers, header_count })
+    }
 }
 
 unsafe extern "C" {

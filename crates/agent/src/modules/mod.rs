@@ -371,14 +371,11 @@ fn find_in_list(address_avma: usize) -> Option<Found> {
         if !info.contains(address_avma) {
             return false;
         }
-        let loads = || info.headers().iter().filter(|header| header.kind == PT_LOAD);
-        let start = loads().map(|header| header.address_svma).min().unwrap_or(0);
-        let end =
-            loads().map(|header| header.address_svma.wrapping_add(header.memory_bytes)).max().unwrap_or(0);
+        let (start, end) = info.range().unwrap_or_default();
         let unwind = info.headers().iter().find(|header| header.kind == PT_GNU_EH_FRAME);
         found = Some(Found {
-            start: info.bias.wrapping_add(start),
-            end: info.bias.wrapping_add(end),
+            start,
+            end,
             bias: info.bias,
             link: info.headers as usize,
             name: info.name,

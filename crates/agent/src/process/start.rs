@@ -11,6 +11,7 @@ use heapr_ring::{Pool, PoolError, sys};
 use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDING};
 
 use crate::hooks::foreign;
+use crate::hooks::inner_calls;
 use crate::hooks::mapping_hooks;
 use crate::hooks::real::REAL;
 use crate::hooks::step_aside;
@@ -134,6 +135,7 @@ fn join(path: &PoolPath) -> Result<(), DisableReason> {
     bounds::start();
     modules::start();
     mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
+    inner_calls::start();
     foreign::start();
     Ok(())
 }

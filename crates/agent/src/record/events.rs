@@ -16,8 +16,8 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use heapr_ring::writer;
 use heapr_wire::{
-    HEAP_MALLOC, HEAP_MMAP, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PUBLISHED_BUSY, PUBLISHED_CLOSED,
-    RecordKind, SHORT_ALLOC, address_word, short_word0, word0,
+    HEAP_MALLOC, HEAP_MMAP, MODULE_MAIN, ModuleRecord, NO_RECORD_BEFORE, PACKED_SIZE_MAX, PUBLISHED_BUSY,
+    PUBLISHED_CLOSED, RecordKind, SHORT_ALLOC, STACK_BITS, address_word, short_word0, word0,
 };
 
 use crate::modules::{self, Module, ModuleSink};
@@ -221,30 +221,28 @@ pub(crate) fn write_short<const N: usize>(level: &mut Level, address: usize, pac
 
 /// A new block of the program's main heap.
 #[inline(always)]
-pub(crate) fn alloc_of_malloc(scope: &mut Scope, address: usize, size: u32, node: u32) {
+pub(crate) fn alloc_of_malloc(scope: &mut Scope, address: usize, size: u32, stack: u64) {
     let level = scope.level();
-    let packed = u64::from(size) << 32 | u64::from(node);
+    let packed = u64::from(size) << STACK_BITS | stack;
     if write_short(level, address, [packed]) {
-        level.last_address = address;
     } else {
-        alloc(scope.lend(), HEAP_MALLOC, address, size as usize, node);
+        alloc(scope.lend(), HEAP_MALLOC, address, size as usize, stack);
     }
 }
 
 /// A new block.
 #[cold]
 #[inline(never)]
-pub(crate) fn alloc(lent: Lent, heap: u8, address: usize, size: usize, node: u32) {
+pub(crate) fn alloc(lent: Lent, heap: u8, address: usize, size: usize, stack: u64) {
     let scope = &mut *lent.scope();
     if !ensure_room(scope, 4) {
         return;
     }
     let level = scope.level();
-    level.last_address = address;
     let place = address_word(heap, address as u64);
-    let packed = (size as u64) << 32 | u64::from(node);
-    if size > u32::MAX as usize {
-        write(level, RecordKind::AllocBig, region_of(heap, address), [place, size as u64, u64::from(node)]);
+    let packed = (size as u64) << STACK_BITS | stack;
+    if size > PACKED_SIZE_MAX {
+        write(level, RecordKind::AllocBig, region_of(heap, address), [place, size as u64, stack]);
     } else if heap == HEAP_MALLOC {
         write_plain(level, address, [packed]);
     } else {
@@ -266,13 +264,13 @@ pub(crate) fn free(scope: &mut Scope, heap: u8, address: usize) {
 }
 
 /// A block about to be freed, with the stack of the call.
-pub(crate) fn free_with_stack(scope: &mut Scope, heap: u8, address: usize, node: u32) {
+pub(crate) fn free_with_stack(scope: &mut Scope, heap: u8, address: usize, stack: u64) {
     if ensure_room(scope, 3) {
         write(
             scope.level(),
             RecordKind::FreeStack,
             region_of(heap, address),
-            [address_word(heap, address as u64), u64::from(node)],
+            [address_word(heap, address as u64), stack],
         );
     }
 }
@@ -294,17 +292,11 @@ pub(crate) fn realloc_prepare(scope: &mut Scope, heap: u8, address: usize) -> bo
 
 /// A reallocation that succeeded (address 0, size 0: it freed the block).
 #[inline(always)]
-pub(crate) fn realloc_commit(scope: &mut Scope, heap: u8, address: usize, size: usize, node: u32) {
+pub(crate) fn realloc_commit(scope: &mut Scope, heap: u8, address: usize, size: usize, stack: u64) {
     if ensure_room(scope, 4) {
         let level = scope.level();
-        level.last_address = address;
         let place = address_word(heap, address as u64);
-        write(
-            level,
-            RecordKind::ReallocCommit,
-            region_of(heap, address),
-            [place, size as u64, u64::from(node) << 32],
-        );
+        write(level, RecordKind::ReallocCommit, region_of(heap, address), [place, size as u64, stack]);
     }
 }
 
@@ -330,21 +322,21 @@ pub(crate) fn unmap(scope: &mut Scope, heap: u8, address: usize, size: usize) {
 
 /// A range that was mapped or protected: what becomes of it.
 #[cold]
-pub(crate) fn protect(scope: &mut Scope, what: u32, address: usize, size: usize, node: u32) {
+pub(crate) fn protect(scope: &mut Scope, what: u32, address: usize, size: usize, stack: u64) {
     if ensure_room(scope, 4) {
         let place = address_word(HEAP_MMAP, address as u64);
         write(
             scope.level(),
             RecordKind::Protect,
             None,
-            [place, size as u64, u64::from(what) << 32 | u64::from(node)],
+            [place, size as u64, u64::from(what) << STACK_BITS | stack],
         );
     }
 }
 
 /// A heap of the program's own that now exists: its name in parts, then the heap.
 #[cold]
-pub(crate) fn heap_created(scope: &mut Scope, heap: u8, name: &[u8], handle: u64, node: u32) {
+pub(crate) fn heap_created(scope: &mut Scope, heap: u8, name: &[u8], handle: u64, stack: u64) {
     for (part, bytes) in name.chunks(16).enumerate() {
         if !ensure_room(scope, 4) {
             return;
@@ -361,23 +353,23 @@ pub(crate) fn heap_created(scope: &mut Scope, heap: u8, name: &[u8], handle: u64
         write(scope.level(), RecordKind::HeapName, None, [address_word(heap, part as u64), first, second]);
     }
     if ensure_room(scope, 3) {
-        write(scope.level(), RecordKind::HeapCreate, None, [address_word(heap, handle), u64::from(node)]);
+        write(scope.level(), RecordKind::HeapCreate, None, [address_word(heap, handle), stack]);
     }
 }
 
 /// A heap of the program's own that is about to be gone, with all its blocks.
 #[cold]
-pub(crate) fn heap_destroyed(scope: &mut Scope, heap: u8, handle: u64, node: u32) {
+pub(crate) fn heap_destroyed(scope: &mut Scope, heap: u8, handle: u64, stack: u64) {
     if ensure_room(scope, 3) {
-        write(scope.level(), RecordKind::HeapDestroy, None, [address_word(heap, handle), u64::from(node)]);
+        write(scope.level(), RecordKind::HeapDestroy, None, [address_word(heap, handle), stack]);
     }
 }
 
 /// A call that failed.
 #[cold]
-pub(crate) fn failed(scope: &mut Scope, size: usize, node: u32) {
+pub(crate) fn failed(scope: &mut Scope, size: usize, stack: u64) {
     if ensure_room(scope, 3) {
-        write(scope.level(), RecordKind::AllocFailed, None, [size as u64, u64::from(node)]);
+        write(scope.level(), RecordKind::AllocFailed, None, [size as u64, stack]);
     }
 }
 

@@ -16,6 +16,7 @@ use heapr_ring::{sys, writer};
 use heapr_wire::{BufferHeader, NO_RECORD_BEFORE, ProcessSlot, THREAD_ENDED, ThreadSlot};
 
 use crate::hooks::kept::Outermost;
+use crate::hooks::real::REAL;
 use crate::modules::link_map;
 use crate::process::AGENT;
 use crate::record::control_block;
@@ -44,10 +45,6 @@ pub(crate) struct Level {
     /// Time of the last record in the buffer.
     pub(crate) last_ticks: u64,
     pub(crate) clock: View,
-    /// Address of the last allocation recorded here: an entry point that calls another one inside must count once.
-    pub(crate) last_address: usize,
-    /// Block whose free was recorded by an outer entry point that is now calling an inner one.
-    pub(crate) pending_free: usize,
     /// The thread's slot; null without one.
     pub(crate) slot: *const ThreadSlot,
     pub(crate) claim: writer::SlotClaim,
@@ -70,6 +67,8 @@ pub(crate) struct ThreadState {
     pub(crate) is_main: bool,
     pub(crate) ranges: KnownRanges,
     pub(crate) levels: [Level; LEVELS],
+    /// See [`crate::hooks::inner_calls`].
+    pub(crate) outer_sp: usize,
     next_free: AtomicUsize,
     /// The allocator's function that the program has called, for those that it calls in turn.
     pub(crate) outermost: Outermost,
@@ -166,7 +165,6 @@ impl Scope {
             depth = depth.wrapping_sub(1);
             if let Some(level) = state_ref.levels.get_mut(depth) {
                 level.kept.forget();
-                level.pending_free = 0;
                 // It was left in the middle of a record, perhaps, and may hold that one's time.
                 level.last_ticks = NO_RECORD_BEFORE;
             }
@@ -227,6 +225,8 @@ impl Drop for Scope {
 static FREE_STATES: AtomicU64 = AtomicU64::new(0);
 /// Key of the end-of-thread handler plus one; 0 without one.
 static END_KEY: AtomicU32 = AtomicU32::new(0);
+/// Threads that are setting their value of that key.
+static ARMING: AtomicU32 = AtomicU32::new(0);
 /// `pthread_setspecific`; 0 without one.
 static SET_SPECIFIC: AtomicUsize = AtomicUsize::new(0);
 
@@ -310,18 +310,14 @@ pub(crate) fn register_end_of_thread() {
     /// Keys below this are stored in the thread's own descriptor: setting them does not allocate (glibc
     /// PTHREAD_KEY_2NDLEVEL_SIZE; musl stores all so).
     const INLINE_KEYS: u32 = 32;
-    let create = link_map::find_anywhere(b"pthread_key_create");
     let set = link_map::find_anywhere(b"pthread_setspecific");
+    let (create, delete) = (REAL.pthread_key_create.found_late(), REAL.pthread_key_delete.found_late());
     if create == 0 || set == 0 {
         return;
     }
     let mut key = 0_u32;
-    // SAFETY: the POSIX function of this signature.
-    let status = unsafe {
-        let create: unsafe extern "C" fn(*mut u32, Option<extern "C" fn(*mut c_void)>) -> i32 =
-            core::mem::transmute(create);
-        create(&raw mut key, Some(end_of_thread))
-    };
+    // SAFETY: the POSIX functions of these names.
+    let status = unsafe { claim_key(create, delete, &raw mut key) };
     if status == 0 && key < INLINE_KEYS {
         SET_SPECIFIC.store(set, Relaxed);
         END_KEY.store(key.wrapping_add(1), Release);
@@ -333,7 +329,7 @@ pub(crate) fn register_end_of_thread() {
     }
 }
 
-/// Asks for the last of the keys whose values lie in the thread's descriptor. Called by the injector.
+/// Asks for the last of the keys whose values lie in the thread's descriptor. Called by the injector, too.
 ///
 /// The last: another C library in the process (dlmopen) counts its keys from the first on, and keeps their values in the same places.
 ///
@@ -385,16 +381,36 @@ pub(crate) fn end_of_thread_by(key: u32, set_specific_avma: usize) {
 }
 
 fn arm_end_of_thread(state: *mut ThreadState) {
-    let key = END_KEY.load(Acquire);
+    ARMING.fetch_add(1, SeqCst);
+    let key = END_KEY.load(SeqCst);
     let set = SET_SPECIFIC.load(Relaxed);
-    if key == 0 || set == 0 {
-        return;
+    if key != 0 && set != 0 {
+        // SAFETY: the POSIX function of this signature; the key is ours and below the inline limit, so nothing allocates.
+        unsafe {
+            let set: unsafe extern "C" fn(u32, *const c_void) -> i32 = core::mem::transmute(set);
+            set(key.wrapping_sub(1), state.cast());
+        }
     }
-    // SAFETY: the POSIX function of this signature; the key is ours and below the inline limit, so nothing allocates.
-    unsafe {
-        let set: unsafe extern "C" fn(u32, *const c_void) -> i32 = core::mem::transmute(set);
-        set(key.wrapping_sub(1), state.cast());
+    ARMING.fetch_sub(1, SeqCst);
+}
+
+/// Gives the key back, for the program: from now on the recorder must find out itself which threads have ended. Whether there was one.
+#[cold]
+pub(crate) fn give_up_key() -> bool {
+    const LOOKS_MAX: u32 = 10_000;
+    let key = END_KEY.swap(0, SeqCst);
+    if key == 0 {
+        return false;
     }
+    // A thread that has read the key must not set what will be the program's.
+    let is_unused = (0..LOOKS_MAX).any(|_| {
+        core::hint::spin_loop();
+        ARMING.load(SeqCst) == 0
+    });
+    if !is_unused {
+        END_KEY.store(key, SeqCst);
+    }
+    is_unused && REAL.pthread_key_delete(key.wrapping_sub(1)) == 0
 }
 
 /// Runs among the thread's destructors. One that runs later and allocates registers the thread again.
@@ -413,6 +429,7 @@ pub(crate) extern "C" fn end_of_thread(state: *mut c_void) {
     }
     state_ref.is_ready = 0;
     state_ref.depth = 0;
+    state_ref.outer_sp = 0;
     state_ref.ranges = KnownRanges::EMPTY;
     loop {
         let head = FREE_STATES.load(Relaxed);
@@ -456,7 +473,5 @@ fn close(level: &mut Level) {
     level.slot = core::ptr::null();
     level.claim = writer::NO_CLAIM;
     level.sequence = 0;
-    level.last_address = 0;
-    level.pending_free = 0;
     level.kept.forget();
 }

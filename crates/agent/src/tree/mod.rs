@@ -21,7 +21,7 @@ pub(crate) mod path_node;
 use core::sync::atomic::Ordering::*;
 
 use heapr_ring::{Pool, writer};
-use heapr_wire::NODE_ADDRESS_MASK;
+use heapr_wire::{NODE_ADDRESS_MASK, NODE_BITS};
 
 use crate::process::{AGENT, ForkLocal, NODE_BLOCKS_MAX};
 use crate::tree::node_table::NodeTable;
@@ -103,7 +103,7 @@ fn write_node(local: &ForkLocal, pool: &'static Pool, parent: u32, return_addres
     let process = AGENT.process()?;
     let number = local.node_count.fetch_add(1, Relaxed);
     let block = number.checked_div(per_block)?;
-    if block as usize >= NODE_BLOCKS_MAX {
+    if block as usize >= NODE_BLOCKS_MAX || number >> NODE_BITS != 0 {
         local.node_count.store(number, Relaxed);
         return None;
     }

@@ -10,8 +10,9 @@
 
 use core::arch::naked_asm;
 
+use crate::hooks::apart;
 use crate::hooks::mapping_hooks::{self, MAPPING_SLOTS};
-use crate::hooks::real::{MMAP, MREMAP, SYSCALL};
+use crate::hooks::real::{DLOPEN, MMAP, MREMAP, SYSCALL};
 use crate::hooks::{SLOTS, SlotIndex};
 use crate::process::sandbox;
 
@@ -227,6 +228,90 @@ unsafe extern "C" fn syscall_first() {
         ".cfi_endproc",
         start = sym crate::process::start::start_for_call,
         real = sym SYSCALL,
+    );
+}
+
+/// The C function of this name. The loader looks at who has called it: it jumps on.
+///
+/// # Safety
+/// As the C library documents it.
+#[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn dlopen() {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rax, [rip + {real}]",
+        "test rax, rax",
+        "je 3f",
+        "test esi, {deepbind}",
+        "jne 2f",
+        "jmp rax",
+        "2:",
+        "sub rsp, 24",
+        ".cfi_adjust_cfa_offset 24",
+        "mov [rsp], rdi",
+        "mov [rsp + 8], rsi",
+        "lea rdi, [rsp + 24]",
+        "call {before}",
+        "jmp 4f",
+        "3:",
+        ".cfi_adjust_cfa_offset -24",
+        "sub rsp, 24",
+        ".cfi_adjust_cfa_offset 24",
+        "mov [rsp], rdi",
+        "mov [rsp + 8], rsi",
+        "mov rdi, rsi",
+        "lea rsi, [rsp + 24]",
+        "call {first}",
+        "4:",
+        "mov rdi, [rsp]",
+        "mov rsi, [rsp + 8]",
+        "add rsp, 24",
+        ".cfi_adjust_cfa_offset -24",
+        "test rax, rax",
+        "je 5f",
+        "jmp rax",
+        "5:",
+        "ret",
+        ".cfi_endproc",
+        deepbind = const RTLD_DEEPBIND,
+        real = sym DLOPEN,
+        before = sym apart::before_dlopen,
+        first = sym apart::first_dlopen,
+    );
+}
+
+/// The mode of dlopen that has a library's calls bound past the agent.
+pub(crate) const RTLD_DEEPBIND: u32 = 8;
+
+/// The C function of this name.
+///
+/// # Safety
+/// As the C library documents it.
+#[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn dlmopen() {
+    naked_asm!(
+        ".cfi_startproc",
+        "sub rsp, 24",
+        ".cfi_adjust_cfa_offset 24",
+        "mov [rsp], rdi",
+        "mov [rsp + 8], rsi",
+        "mov [rsp + 16], rdx",
+        "lea rdi, [rsp + 24]",
+        "call {before}",
+        "mov rdi, [rsp]",
+        "mov rsi, [rsp + 8]",
+        "mov rdx, [rsp + 16]",
+        "add rsp, 24",
+        ".cfi_adjust_cfa_offset -24",
+        "test rax, rax",
+        "je 2f",
+        "jmp rax",
+        "2:",
+        "ret",
+        ".cfi_endproc",
+        before = sym apart::before_dlmopen,
     );
 }
 

@@ -82,7 +82,11 @@ fn heapr_stacks(report: &Value) -> BTreeSet<Vec<String>> {
     let groups = report["groups"].as_array().unwrap().iter();
     let is_called = |frame: &&Value| frame["inlined"].as_bool() != Some(true);
     groups
-        .map(|group| down_to_main(group["frames"].as_array().unwrap().iter().filter(is_called).map(name)))
+        .map(|group| {
+            // The innermost frame is the function that gdb stops in.
+            let callers = group["frames"].as_array().unwrap().iter().filter(is_called).skip(1);
+            down_to_main(callers.map(name))
+        })
         .collect()
 }
 

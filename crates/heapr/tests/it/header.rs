@@ -1,7 +1,7 @@
 //! The header comment of a victim: how it is built and run, and what heapr must find in it.
 //!
 //! ```text
-//! // build: -lpthread                 compiler arguments added to the usual ones
+//! // build: -lpthread                 compiler arguments added to the usual ones; {folder} is where the program will be
 //! // variant: -O2 -fomit-frame-pointer   built and checked once more with these instead of -O1
 //! // library: plugin.c -DVALUE=1 as plugin_a.so     a shared object built beside the program
 //! // run: 3 10                        arguments

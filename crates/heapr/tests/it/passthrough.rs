@@ -30,7 +30,7 @@ fn heapr(folder: &Path, words: &[&str]) -> Outcome {
 }
 
 fn has_victim_blocks(folder: &Path, file: &str) -> bool {
-    let outcome = heapr(folder, &["report", file, "--frames", "--format", "json", "--no-default-cull"]);
+    let outcome = heapr(folder, &["report", file, "--frames", "--format", "json"]);
     assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     outcome.stdout.contains("victim_second")
 }

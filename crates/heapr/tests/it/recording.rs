@@ -115,15 +115,12 @@ impl Recording {
         let action = if is_by_frame { "--frames" } else { "--stacks" };
         let last = expectation.frames.last().expect("at least one frame");
         // `rust::path::name` and `operator new` are patterns as they stand: there is no `!` in them.
-        let report = self.json(&[
-            "report",
-            action,
-            "--no-default-cull",
-            "--top",
-            "100000000",
-            "--require-frames",
-            last,
-        ]);
+        let mut words = vec!["report", action, "--top", "100000000", "--require-frames", last];
+        // The innermost frame of all is the function that was called for memory.
+        if !is_by_frame {
+            words.push("--no-default-cull");
+        }
+        let report = self.json(&words);
         let sums = sum_groups(&report, &expectation.frames);
         for claim in &expectation.claims {
             claim.check(sums.quantity(&claim.quantity), label, &(&expectation.frames, &sums));

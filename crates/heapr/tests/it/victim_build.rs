@@ -47,7 +47,9 @@ pub(crate) fn build(name: &str, header: &Header, level: &[String]) -> PathBuf {
         // Scripts run as they are.
         Some("sh" | "js" | "py") => source,
         _ => {
-            compile(&source, &program, level, &header.build);
+            let in_folder = |flag: &String| flag.replace("{folder}", folder.to_str().unwrap());
+            let flags: Vec<String> = header.build.iter().map(in_folder).collect();
+            compile(&source, &program, level, &flags);
             program
         }
     }

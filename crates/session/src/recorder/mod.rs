@@ -8,6 +8,7 @@
 //! free       buffers that are used up; wake agents that wait
 //! ```
 
+pub(crate) mod called_stacks;
 pub(crate) mod clock;
 pub(crate) mod merge;
 pub(crate) mod module_files;

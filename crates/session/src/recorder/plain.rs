@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use heapr_trace::{Action, Event, HeapId, ProcessIndex, ThreadIndex};
-use heapr_wire::{RecordKind, SHORT, SHORT_ALLOC, record_ticks, short_address};
+use heapr_wire::{RecordKind, SHORT, SHORT_ALLOC, STACK_BITS, record_ticks, short_address};
 
 use crate::recorder::clock::Clock;
 use crate::recorder::merge::{Head, order};
@@ -87,8 +87,8 @@ impl<'a> Source<'a> {
             return None;
         }
         let packed = packed & 0_u64.wrapping_sub(u64::from(is_alloc));
-        let stack = self.process.known_stack(packed as u32)?;
-        let size_bytes = packed >> 32;
+        let stack = self.process.called.known(packed)?;
+        let size_bytes = packed >> STACK_BITS;
         let action = if is_alloc {
             Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc: false }
         } else {

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, HashMap};
 use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content, RawNode};
 use heapr_trace::{ProcessIndex, StackIndex, ThreadIndex};
+use heapr_wire::NODE_BITS;
 
+use crate::recorder::called_stacks::{CalledStacks, NO_STACK};
 use crate::recorder::own_heaps::OwnHeaps;
 use crate::snapshots::native_snapshot::SnapshotScope;
 
 /// Node numbers that one process can use: blocks of at most 65,536 nodes, 65,536 of them, but never more than this, so
 /// that a hostile number cannot make the recorder take memory.
-const NODES_MAX: usize = 1 << 28;
+const NODES_MAX: usize = 1 << NODE_BITS;
 
 /// State of one process image.
 #[derive(Debug)]
@@ -53,6 +55,8 @@ pub(crate) struct ProcessState {
     pub(crate) is_done: bool,
     raw_nodes: Vec<RawNode>,
     stacks: Vec<StackIndex>,
+    /// The stacks that events name.
+    pub(crate) called: CalledStacks,
     /// Nodes read so far of each block, by buffer.
     pub(crate) node_blocks: HashMap<u32, NodeBlock>,
     /// Node blocks seen so far.
@@ -106,9 +110,6 @@ pub(crate) struct Region {
     pub(crate) is_reserved: bool,
 }
 
-/// Marks a stack node that has no index in the file yet.
-const NO_STACK: StackIndex = StackIndex(u32::MAX);
-
 impl ProcessState {
     pub(crate) fn new(index: ProcessIndex, slot: u32, generation: u32, pid: u32) -> Self {
         Self {
@@ -132,6 +133,7 @@ impl ProcessState {
             is_done: false,
             raw_nodes: Vec::new(),
             stacks: vec![StackIndex::EMPTY],
+            called: CalledStacks::default(),
             node_blocks: HashMap::new(),
             block_count: 0,
             mappings: BTreeMap::new(),
@@ -217,6 +219,7 @@ impl ProcessState {
     pub(crate) fn forget(&mut self) {
         self.raw_nodes = Vec::new();
         self.stacks = vec![StackIndex::EMPTY];
+        self.called.forget();
         self.mappings.clear();
         self.regions.clear();
         self.reallocs.clear();
@@ -264,12 +267,6 @@ impl ProcessState {
                 && now.slot == self.slot
                 && now.generation == self.generation
         })
-    }
-
-    /// The file's index of a stack node, if it has one; node 0 is the empty stack.
-    #[inline(always)]
-    pub(crate) fn known_stack(&self, node: u32) -> Option<StackIndex> {
-        self.stacks.get(node as usize).copied().filter(|&stack| stack != NO_STACK)
     }
 
     /// The file's stack for an agent's node; nodes that have none yet are given one by `add`, callers first. `Err`: the

@@ -10,9 +10,10 @@ use heapr_ring::Pool;
 use heapr_trace::{Action, Event, HeapId, Mapping, Module, ProcessIndex, StackIndex, StackNode, ThreadIndex};
 use heapr_wire::{
     ADDRESS_MASK, HEAP_MMAP, MODULE_MAIN, MODULE_UNLOADED, ModuleRecord, PROTECT_MAP, PROTECT_RESERVE,
-    PROTECT_USE, RecordKind, short_address,
+    PROTECT_USE, RecordKind, STACK_BITS, of_stack_word, short_address,
 };
 
+use crate::recorder::called_stacks;
 use crate::recorder::merge::Head;
 use crate::recorder::module_files::{self, SeenModule};
 use crate::recorder::own_heaps::OwnHeaps;
@@ -60,7 +61,7 @@ pub(crate) fn translate(
     match record.kind {
         RecordKind::Alloc | RecordKind::ShortAlloc => {
             let packed = record.word(if is_short { 1 } else { 2 });
-            let Some(stack) = stack(record.pool, process, sink, packed as u32, time_ns) else {
+            let Some(stack) = stack(record.pool, process, sink, packed, time_ns) else {
                 return Outcome::Invalid;
             };
             let event = Event {
@@ -69,16 +70,16 @@ pub(crate) fn translate(
                 heap: HeapId(heap),
                 action: Action::Alloc {
                     address_avma,
-                    size_bytes: packed >> 32,
+                    size_bytes: packed >> STACK_BITS,
                     stack,
                     is_moved_realloc: false,
                 },
             };
-            alloc(process, sink, event, heap, address_avma, packed >> 32, stack);
+            alloc(process, sink, event, heap, address_avma, packed >> STACK_BITS, stack);
         }
         RecordKind::AllocBig => {
             let size_bytes = record.word(2);
-            let Some(stack) = stack(record.pool, process, sink, record.word(3) as u32, time_ns) else {
+            let Some(stack) = stack(record.pool, process, sink, record.word(3), time_ns) else {
                 return Outcome::Invalid;
             };
             let event = Event {
@@ -90,8 +91,8 @@ pub(crate) fn translate(
             alloc(process, sink, event, heap, address_avma, size_bytes, stack);
         }
         RecordKind::Free | RecordKind::ShortFree | RecordKind::FreeStack => {
-            let node = if record.kind == RecordKind::FreeStack { record.word(2) as u32 } else { 0 };
-            let Some(stack) = stack(record.pool, process, sink, node, time_ns) else {
+            let word = if record.kind == RecordKind::FreeStack { record.word(2) } else { 0 };
+            let Some(stack) = stack(record.pool, process, sink, word, time_ns) else {
                 return Outcome::Invalid;
             };
             if OwnHeaps::is_own(heap) {
@@ -106,8 +107,7 @@ pub(crate) fn translate(
         }
         RecordKind::ReallocCommit => {
             let size_bytes = record.word(2);
-            let node = (record.word(3) >> 32) as u32;
-            let Some(stack) = stack(record.pool, process, sink, node, time_ns) else {
+            let Some(stack) = stack(record.pool, process, sink, record.word(3), time_ns) else {
                 return Outcome::Invalid;
             };
             commit(process, sink, Commit { time_ns, thread, heap, address_avma, size_bytes, stack });
@@ -118,7 +118,7 @@ pub(crate) fn translate(
             sink.event(&Event { time_ns, thread, heap: HeapId(heap), action }, process.index);
         }
         RecordKind::AllocFailed => {
-            let Some(stack) = stack(record.pool, process, sink, record.word(2) as u32, time_ns) else {
+            let Some(stack) = stack(record.pool, process, sink, record.word(2), time_ns) else {
                 return Outcome::Invalid;
             };
             let action = Action::Failed { size_bytes: place, stack };
@@ -131,11 +131,11 @@ pub(crate) fn translate(
         }
         RecordKind::Protect => {
             let packed = record.word(3);
-            let Some(stack) = stack(record.pool, process, sink, packed as u32, time_ns) else {
+            let Some(stack) = stack(record.pool, process, sink, packed, time_ns) else {
                 return Outcome::Invalid;
             };
             let call = MappingCall { time_ns, thread, start_avma: address_avma, size_bytes: record.word(2) };
-            match (packed >> 32) as u32 {
+            match (packed >> STACK_BITS) as u32 {
                 PROTECT_MAP => regions::reserve(process, sink, call, stack),
                 PROTECT_USE => regions::protect(process, sink, call, stack, true),
                 PROTECT_RESERVE => regions::protect(process, sink, call, stack, false),
@@ -158,7 +158,7 @@ pub(crate) fn translate(
             free_all(process.index, sink, freeing, left);
         }
         RecordKind::HeapDestroy if OwnHeaps::is_own(heap) => {
-            let Some(stack) = stack(record.pool, process, sink, record.word(2) as u32, time_ns) else {
+            let Some(stack) = stack(record.pool, process, sink, record.word(2), time_ns) else {
                 return Outcome::Invalid;
             };
             let blocks = process.own_heaps.destroyed(heap);
@@ -189,8 +189,54 @@ fn free_all(process: ProcessIndex, sink: &mut Sink, freeing: Freeing, blocks: Ve
     }
 }
 
+/// The file's stack for a word with a stack.
 #[inline(always)]
 fn stack(
+    pool: &Pool,
+    process: &mut ProcessState,
+    sink: &mut Sink,
+    word: u64,
+    time_ns: u64,
+) -> Option<StackIndex> {
+    process.called.known(word).or_else(|| called_stack(pool, process, sink, word, time_ns))
+}
+
+/// The same for the first event of a node and function: the stack of the node, and above it the function.
+#[cold]
+fn called_stack(
+    pool: &Pool,
+    process: &mut ProcessState,
+    sink: &mut Sink,
+    word: u64,
+    time_ns: u64,
+) -> Option<StackIndex> {
+    let (node, called) = of_stack_word(word);
+    let parent = stack_of_node(pool, process, sink, node, time_ns)?;
+    let Some(function) = called_stacks::function(called).filter(|_| parent != StackIndex::EMPTY) else {
+        return Some(parent);
+    };
+    let index = process.index;
+    if process.called.enter(function) {
+        let added = sink.writer.add_module(function.module());
+        let added = added
+            .and_then(|module| sink.writer.add_mapping(function.mapping(index, module, time_ns)).map(|_| ()));
+        sink.keep(added);
+    }
+    let return_address_avma = function.return_address_avma();
+    let node = StackNode { parent, process: index, return_address_avma, first_seen_ns: time_ns };
+    match sink.writer.add_stack(node) {
+        Ok(stack) => {
+            process.called.keep(word, stack);
+            Some(stack)
+        }
+        Err(error) => {
+            sink.keep(Err(error));
+            Some(StackIndex::EMPTY)
+        }
+    }
+}
+
+fn stack_of_node(
     pool: &Pool,
     process: &mut ProcessState,
     sink: &mut Sink,

@@ -1,6 +1,8 @@
 //! Mappings as a heap: address space that is only reserved is not live, what is made usable of it is.
 
-use heapr_wire::{HEAP_MMAP, PROTECT_MAP, PROTECT_RESERVE, PROTECT_USE, RecordKind, address_word};
+use heapr_wire::{
+    HEAP_MMAP, PROTECT_MAP, PROTECT_RESERVE, PROTECT_USE, RecordKind, STACK_BITS, address_word,
+};
 
 use crate::producer::{Producer, ProducerThread, join, live_tid};
 use crate::recording::{pass_watermark, start, stop};
@@ -8,11 +10,14 @@ use crate::recording::{pass_watermark, start, stop};
 const PAGE: u64 = 4096;
 
 fn map(thread: &mut ProducerThread<'_>, page: u64, pages: u64) {
-    assert!(thread.write(RecordKind::Alloc, &[address_word(HEAP_MMAP, page * PAGE), (pages * PAGE) << 32]));
+    assert!(
+        thread
+            .write(RecordKind::Alloc, &[address_word(HEAP_MMAP, page * PAGE), (pages * PAGE) << STACK_BITS])
+    );
 }
 
 fn protect(thread: &mut ProducerThread<'_>, what: u32, page: u64, pages: u64) {
-    let words = [address_word(HEAP_MMAP, page * PAGE), pages * PAGE, u64::from(what) << 32];
+    let words = [address_word(HEAP_MMAP, page * PAGE), pages * PAGE, u64::from(what) << STACK_BITS];
     assert!(thread.write(RecordKind::Protect, &words));
 }
 

@@ -1,7 +1,7 @@
 //! Events of many threads come out in the order of their times, each once, whatever the interleaving.
 
 use heapr_trace::Action;
-use heapr_wire::{RecordKind, address_word};
+use heapr_wire::{RecordKind, STACK_BITS, address_word};
 use proptest::prelude::*;
 
 use crate::producer::{Producer, ProducerThread, join, live_tid, ticks};
@@ -64,8 +64,9 @@ proptest! {
         let recorded = stop(session, directory);
         let found: Vec<_> = recorded.events.iter().map(|event| {
             let Action::Alloc { address_avma, size_bytes, stack, .. } = event.action else { panic!("{event:?}") };
-            // Each block has a stack of one frame at its own address.
-            let node = recorded.trace.stacks().node(stack).expect("a stack");
+            // Each block has a stack of one frame at its own address, below that of malloc.
+            let stacks = recorded.trace.stacks();
+            let node = stacks.node(stacks.parent(stack)).expect("a stack");
             assert_eq!(node.return_address_avma, address_avma);
             (recorded.trace.threads()[event.thread.0 as usize].tid, address_avma, size_bytes)
         }).collect();
@@ -87,7 +88,7 @@ fn a_thread_in_the_middle_of_an_event_holds_later_events_back() {
     assert!(fast.alloc(0x300, 3, 0));
     pass_watermark();
     session.step_now();
-    slow.end(RecordKind::Alloc, early, &[address_word(0, 0x200), 2 << 32]);
+    slow.end(RecordKind::Alloc, early, &[address_word(0, 0x200), 2 << STACK_BITS]);
     pass_watermark();
     session.step_now();
     let recorded = stop(session, directory);
@@ -105,7 +106,7 @@ fn a_free_and_the_alloc_that_reuses_its_block_at_the_same_tick_stay_in_order() {
     assert!(one.alloc(0x100, 1, 0));
     let tick = ticks(&pool);
     assert!(other.begin(3));
-    other.end(RecordKind::Alloc, tick, &[address_word(0, 0x100), 2 << 32]);
+    other.end(RecordKind::Alloc, tick, &[address_word(0, 0x100), 2 << STACK_BITS]);
     assert!(one.begin(2));
     one.end(RecordKind::Free, tick, &[address_word(0, 0x100)]);
     pass_watermark();
@@ -155,7 +156,7 @@ proptest! {
             let last = streams[number].last().map(|&(tick, _)| tick + later / 2);
             let tick = last.unwrap_or(begin + number as u64);
             let address = (number as u64) << 32 | (streams[number].len() as u64 + 1) << 4;
-            let (kind, packed) = if is_free { (RecordKind::Free, &[][..]) } else { (RecordKind::Alloc, &[1 << 32][..]) };
+            let (kind, packed) = if is_free { (RecordKind::Free, &[][..]) } else { (RecordKind::Alloc, &[1 << STACK_BITS][..]) };
             prop_assert!(threads[number].begin(3));
             if may_be_short {
                 threads[number].end_plain(kind, tick, address, packed);

@@ -1,7 +1,7 @@
 //! Heaps of a program's own: their names, and that all of a heap is free when it goes.
 
 use heapr_trace::{Action, HeapId};
-use heapr_wire::{RecordKind, address_word};
+use heapr_wire::{RecordKind, STACK_BITS, address_word};
 
 use crate::producer::{Producer, ProducerThread, join, live_tid};
 use crate::recording::{Recorded, pass_watermark, start, stop};
@@ -25,7 +25,7 @@ fn destroy(thread: &mut ProducerThread<'_>, heap: u8) {
 }
 
 fn alloc(thread: &mut ProducerThread<'_>, heap: u8, address: u64, size: u64) {
-    assert!(thread.write(RecordKind::Alloc, &[address_word(heap, address), size << 32]));
+    assert!(thread.write(RecordKind::Alloc, &[address_word(heap, address), size << STACK_BITS]));
 }
 
 fn record(script: impl FnOnce(&mut ProducerThread<'_>)) -> Recorded {

@@ -8,7 +8,7 @@ use heapr_ring::{Pool, sys};
 use heapr_session::Session;
 use heapr_wire::{
     FLAG_CLOCK_TSC, NO_RECORD_BEFORE, NO_SLOT, ORIGIN_EXEC, ORIGIN_FORK, PUBLISHED_BUSY, RecordKind,
-    SHORT_ALLOC, THREAD_ENDED, address_word, short_word0, word0,
+    SHORT_ALLOC, STACK_BITS, THREAD_ENDED, address_word, short_word0, word0,
 };
 
 /// Thread id of a thread that lives as long as the test and does nothing: the recorder looks whether threads exist.
@@ -199,7 +199,7 @@ impl ProducerThread<'_> {
     }
 
     pub(crate) fn alloc(&mut self, address: u64, size: u32, node: u32) -> bool {
-        let packed = u64::from(size) << 32 | u64::from(node);
+        let packed = u64::from(size) << STACK_BITS | u64::from(node);
         self.plain(RecordKind::Alloc, address, &[packed])
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use heapr_trace::Action;
-use heapr_wire::{HEAP_MMAP, RecordKind, address_word};
+use heapr_wire::{HEAP_MMAP, RecordKind, STACK_BITS, address_word};
 use proptest::prelude::*;
 
 use crate::producer::{Producer, ProducerThread, join, live_tid};
@@ -115,7 +115,7 @@ fn a_realloc_whose_block_was_given_away_may_move_to_where_another_has_just_left(
 fn a_mapping_that_has_moved_is_not_freed_again_by_what_is_mapped_over_its_old_place() {
     let recorded = record(|one, other| {
         let place = |address| address_word(HEAP_MMAP, address);
-        let size = |bytes: u64| bytes << 32;
+        let size = |bytes: u64| bytes << STACK_BITS;
         assert!(one.write(RecordKind::Alloc, &[place(0x10000), size(0x2000)]));
         assert!(one.write(RecordKind::ReallocPrepare, &[place(0x10000)]));
         assert!(other.write(RecordKind::Alloc, &[place(0xf000), size(0x2000)]));

@@ -1,0 +1,204 @@
+//! Libraries that are loaded apart: with `RTLD_DEEPBIND`, or in a namespace of their own (`dlmopen`). Their calls are bound to the C library
+//! itself (in a namespace: to another copy of it), past the agent.
+//!
+//! The loader finds that function in the library's table of symbols. So the table is changed, before such a library is bound:
+//!
+//! ```text
+//! library --malloc--> loader --looks up--> table of the C library: malloc = trampoline --> hook --> the C library's malloc
+//! ```
+//! Only where the loader looks things up for a library that is loaded apart does it matter: whatever else is bound from now on finds
+//! the agent first. `RTLD_DEEPBIND` itself stays, for what else the library has of its own.
+//!
+//! A namespace's C library is there once the loader has mapped all libraries, and is needed when it binds the first. Between the two it
+//! calls `calloc` for each library's versions, which is hooked: see [`calloc_while_loading`]. (The lists of namespaces are
+//! glibc 2.35's.)
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
+
+use heapr_ring::sys;
+
+use crate::hooks::other_allocators;
+use crate::hooks::real::{DLMOPEN, DLOPEN, REAL};
+use crate::hooks::{SLOTS, SlotIndex, inner_calls};
+use crate::modules::link_map::{self, DlPhdrInfo, Dynamic, Symbol};
+use crate::process::AGENT;
+use crate::process::start;
+use crate::x86_64::{thread_pointer, trampolines};
+
+type Pointer = *mut c_void;
+type Calloc = unsafe extern "C" fn(usize, usize, *const usize, usize) -> Pointer;
+
+/// Threads that can be loading libraries apart at once; of more, some are seen late.
+const LOADING_MAX: usize = 8;
+/// Thread pointer, and the stack pointer with which it has called the loader.
+static LOADING: [[AtomicUsize; 2]; LOADING_MAX] = [const { [const { AtomicUsize::new(0) }; 2] }; LOADING_MAX];
+/// Where the loader's own code lies.
+static LOADER: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+/// The hook of calloc, while [`calloc_while_loading`] stands in its slot.
+static CALLOC: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Before dlopen with `RTLD_DEEPBIND`; gives the real one, 0 if there is none.
+pub(crate) unsafe extern "C" fn before_dlopen(entry_sp: *const usize) -> usize {
+    before_load(entry_sp);
+    DLOPEN.found_late()
+}
+
+/// Before dlmopen.
+pub(crate) unsafe extern "C" fn before_dlmopen(entry_sp: *const usize) -> usize {
+    before_load(entry_sp);
+    DLMOPEN.found_late()
+}
+
+/// Before a dlopen whose real function is not known yet.
+pub(crate) unsafe extern "C" fn first_dlopen(mode: u32, entry_sp: *const usize) -> usize {
+    start::start();
+    if mode & trampolines::RTLD_DEEPBIND != 0 {
+        before_load(entry_sp);
+    }
+    DLOPEN.found_late()
+}
+
+#[cold]
+fn before_load(entry_sp: *const usize) {
+    start::start();
+    if !AGENT.is_active() {
+        return;
+    }
+    link_map::for_each_module(&mut |info| {
+        if info.dynamic().is_some_and(|dynamic| dynamic.find_entry(b"_rtld_global").is_some())
+            && let Some((low, high)) = info.range()
+        {
+            let [start, end] = &LOADER;
+            end.store(high, Relaxed);
+            start.store(low, Release);
+        }
+        false
+    });
+    redirect_program();
+    let this = thread_pointer::thread_pointer();
+    let is_free = |[thread, _]: &&[AtomicUsize; 2]| [0, this].contains(&thread.load(Relaxed));
+    if let Some([thread, sp]) = LOADING.iter().find(is_free).or(LOADING.first()) {
+        sp.store(entry_sp as usize, Relaxed);
+        thread.store(this, Release);
+    }
+    let Some(slot) = SLOTS.get(SlotIndex::calloc as usize) else { return };
+    let hook = slot.load(Relaxed);
+    let watching = calloc_while_loading as *mut ();
+    if hook != watching && AGENT.is_active() {
+        CALLOC.store(hook, Release);
+        // An agent that has ended meanwhile stays so.
+        let _ = slot.compare_exchange(hook, watching, AcqRel, Relaxed);
+    }
+}
+
+/// The hook of calloc once a library has been loaded apart.
+unsafe extern "C" fn calloc_while_loading(
+    count: usize,
+    size: usize,
+    entry_sp: *const usize,
+    bp: usize,
+) -> Pointer {
+    // SAFETY: at entry the stack pointer points to the return address.
+    let pc = unsafe { *entry_sp };
+    let [start, end] = &LOADER;
+    let low = start.load(Acquire);
+    if pc.wrapping_sub(low) < end.load(Relaxed).wrapping_sub(low) {
+        look_at_loading(entry_sp as usize);
+    }
+    let hook = CALLOC.load(Acquire);
+    if hook.is_null() {
+        return REAL.calloc(count, size);
+    }
+    // SAFETY: what stood in this slot before, which is a hook of this signature, or the real function that ignores the rest.
+    let hook = unsafe { core::mem::transmute::<*mut (), Calloc>(hook) };
+    // SAFETY: with what the trampoline has passed on.
+    unsafe { hook(count, size, entry_sp, bp) }
+}
+
+/// While this thread loads a library apart (and so holds the loader's lock), all namespaces are looked through.
+#[cold]
+fn look_at_loading(sp: usize) {
+    let this = thread_pointer::thread_pointer();
+    let Some([thread, outer_sp]) = LOADING.iter().find(|[thread, _]| thread.load(Relaxed) == this) else {
+        return;
+    };
+    if sp > outer_sp.load(Relaxed) {
+        thread.store(0, Release);
+        return;
+    }
+    redirect_program();
+    link_map::for_each_in_namespaces(&mut |info| redirect_other(info));
+}
+
+/// The program's own namespace: what calls by name reach there through the agent, and allocators that they do not reach.
+fn redirect_program() {
+    let agent = redirect_program as *const () as usize;
+    let mut is_behind = false;
+    link_map::for_each_module(&mut |info| {
+        if info.contains(agent) {
+            is_behind = true;
+        } else if is_behind {
+            if REAL.has_allocator_function_in(info) { redirect_known(info) } else { redirect_other(info) }
+        }
+        false
+    });
+}
+
+fn redirect_known(info: &DlPhdrInfo) {
+    let Some(dynamic) = info.dynamic() else { return };
+    REAL.for_each_allocator_function(&mut |name, address, trampoline| {
+        if address != 0 && info.contains(address) {
+            redirect(&dynamic, info, name, trampoline);
+        }
+    });
+}
+
+/// An allocator whose functions are not the program's gets hooks of its own.
+fn redirect_other(info: &DlPhdrInfo) {
+    let Some(dynamic) = info.dynamic() else { return };
+    let has = |name: &[u8]| dynamic.find_entry(name).is_some();
+    // An old loader has a malloc, for itself.
+    if !has(b"malloc") || !has(b"free") || has(b"_rtld_global") {
+        return;
+    }
+    inner_calls::add_allocator(info);
+    let Some(number) = other_allocators::number_of(info.bias) else { return };
+    other_allocators::for_each_function(&mut |name, real, trampoline| {
+        let address = dynamic.find(name);
+        if address != 0 && info.contains(address) {
+            if let Some(real) = real.get(number) {
+                real.store(address, Release);
+            }
+            redirect(&dynamic, info, name, other_allocators::entry(trampoline, number));
+        }
+    });
+}
+
+/// Has a table of symbols say that a function is elsewhere. What was bound before stays so.
+fn redirect(dynamic: &Dynamic, info: &DlPhdrInfo, name: &[u8], target: usize) {
+    const PAGE_MASK: usize = 4095;
+    const READ: usize = 1;
+    const READ_WRITE: usize = 3;
+    const STT_FUNC: u8 = 2;
+    let Some(entry) = dynamic.find_entry(name) else { return };
+    // SAFETY: an entry of the module's table of symbols.
+    let symbol: Symbol = unsafe { entry.read() };
+    let value = target.wrapping_sub(info.bias);
+    if symbol.info & 15 != STT_FUNC || symbol.value == value {
+        return;
+    }
+    // SAFETY: a field of the entry above.
+    let place = unsafe { &raw const (*entry).value };
+    let page = place as usize & !PAGE_MASK;
+    // SAFETY: the page of the entry, which stays readable.
+    if place as usize & 7 != 0
+        || unsafe { sys::protect(page, PAGE_MASK.wrapping_add(1), READ_WRITE) }.is_err()
+    {
+        return;
+    }
+    // SAFETY: an aligned word, in a page that is writable now. Who looks the symbol up meanwhile finds one of the two functions.
+    unsafe { &*place.cast::<AtomicUsize>() }.store(value, Release);
+    // SAFETY: as above; tables of symbols are read only.
+    let _ = unsafe { sys::protect(page, PAGE_MASK.wrapping_add(1), READ) };
+}

@@ -1,0 +1,112 @@
+//! Calls that an allocator makes in the middle of another: its calloc that calls malloc, its free that calls free with its own header.
+//!
+//! ```text
+//! program --calloc--> hook --> the library's calloc --malloc--> hook --> the library's malloc
+//!                     recorded                                  not recorded
+//! ```
+//! The program has made one call, and what the library takes for itself is none of the program's. A call is an inner one if it
+//! comes from the code of an allocator while the thread is in one of its functions. (What such a function calls of the program's own,
+//! as operator new does with the new handler, is recorded as ever, and so are a signal handler's calls.)
+//!
+//! glibc's functions never do so: where all of them are glibc's, the hooks do not ask.
+
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+
+use crate::hooks;
+use crate::hooks::real::REAL;
+use crate::modules::link_map::{self, DlPhdrInfo};
+use crate::process::AGENT;
+use crate::record::thread::Scope;
+use crate::x86_64::thread_pointer;
+
+/// Modules that can be kept; calls within others count twice.
+const MODULES_MAX: usize = 16;
+
+/// Start and end of each module with an allocator, and of the C library, which some of them call.
+static MODULES: [[AtomicUsize; 2]; MODULES_MAX] = [const { [const { AtomicUsize::new(0) }; 2] }; MODULES_MAX];
+static MODULE_COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Learns whose functions the real ones are, and has the hooks look for inner calls unless all are glibc's.
+#[cold]
+pub(crate) fn start() {
+    let mut is_plain = true;
+    link_map::for_each_module(&mut |info| {
+        let has_functions = REAL.has_allocator_function_in(info);
+        if has_functions {
+            let is_glibc = info.dynamic().is_some_and(|dynamic| dynamic.find(b"gnu_get_libc_version") != 0);
+            is_plain &= is_glibc;
+        }
+        if has_functions || info.contains(REAL.munmap.address()) {
+            add_allocator(info);
+        }
+        false
+    });
+    if !is_plain {
+        hooks::watch_inner_calls();
+    }
+}
+
+/// Takes note of a module whose calls may be inner ones.
+#[cold]
+pub(crate) fn add_allocator(info: &DlPhdrInfo) {
+    let Some((start, end)) = info.range() else { return };
+    if MODULES.iter().any(|module| module.first().is_some_and(|known| known.load(Relaxed) == start)) {
+        return;
+    }
+    let number = MODULE_COUNT.fetch_add(1, Relaxed) as usize;
+    if let Some([low, high]) = MODULES.get(number) {
+        // Until both are there the range holds nothing.
+        high.store(end, Relaxed);
+        low.store(start, Release);
+    }
+}
+
+fn is_of_allocator(pc: usize) -> bool {
+    MODULES.iter().any(|[low, high]| {
+        let start = low.load(Acquire);
+        start != 0 && pc.wrapping_sub(start) < high.load(Relaxed).wrapping_sub(start)
+    })
+}
+
+/// Begins a call of an allocator's function: what [`end`] is to be told. `None`: it is an inner call, and nothing to be recorded.
+#[inline(always)]
+pub(crate) fn begin(entry_sp: *const usize) -> Option<usize> {
+    let mut state = thread_pointer::current();
+    if state.is_null() {
+        // The thread's first call.
+        drop(Scope::enter(entry_sp as usize));
+        state = thread_pointer::current();
+        if state.is_null() {
+            return Some(0);
+        }
+    }
+    // SAFETY: this thread's state, which is never unmapped; a signal handler leaves the field as it was.
+    let outer_sp = unsafe { &mut (*state).outer_sp };
+    let before = *outer_sp;
+    if before != 0 && is_inner(before, entry_sp) {
+        return None;
+    }
+    *outer_sp = entry_sp as usize;
+    // One whose frame was left by an exception or longjmp is no call any more.
+    Some(if before > entry_sp as usize { before } else { 0 })
+}
+
+#[cold]
+#[inline(never)]
+fn is_inner(outer_sp: usize, entry_sp: *const usize) -> bool {
+    // SAFETY: at entry the stack pointer points to the return address.
+    let pc = unsafe { *entry_sp };
+    // An injector that has changed the functions themselves does not tell where they are.
+    let may_be = || is_of_allocator(pc) || AGENT.is_injected.load(Relaxed) != 0;
+    (entry_sp as usize) < outer_sp && may_be()
+}
+
+/// Ends a call that [`begin`] has begun.
+#[inline(always)]
+pub(crate) fn end(begun: usize) {
+    let state = thread_pointer::current();
+    if !state.is_null() {
+        // SAFETY: as in `begin`.
+        unsafe { (*state).outer_sp = begun };
+    }
+}

@@ -1,0 +1,97 @@
+//! Hooks of allocators beside the program's own: the C library of another namespace, or one that only a library loaded apart calls.
+//!
+//! Each has a number, and each function of the interface as many trampolines in a row, from whose address the number follows.
+
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use heapr_wire::called;
+
+use crate::hooks::Caller;
+use crate::hooks::foreign::{run_alloc, run_free, run_posix, run_realloc};
+
+/// Allocators that can have hooks: the loader knows no more namespaces. (The trampolines are as many.)
+const ALLOCATORS_MAX: usize = 16;
+/// Bytes from one trampoline to the next.
+const TRAMPOLINE_BYTES: usize = 32;
+
+type Reals = [AtomicUsize; ALLOCATORS_MAX];
+
+/// Load bias of each allocator; 0: the number is free.
+static BIASES: Reals = [const { AtomicUsize::new(0) }; ALLOCATORS_MAX];
+
+/// The number of an allocator, which gets a free one if it is new. (One that was unloaded keeps it: it is mostly loaded there again.)
+pub(crate) fn number_of(bias: usize) -> Option<usize> {
+    BIASES.iter().position(|known| {
+        let now = known.load(Acquire);
+        now == bias || (now == 0 && known.compare_exchange(0, bias, AcqRel, Relaxed).is_ok())
+    })
+}
+
+/// The trampoline of allocator `number` in a row of them.
+pub(crate) fn entry(first: unsafe extern "C" fn(), number: usize) -> usize {
+    (first as *const () as usize).wrapping_add(number.wrapping_mul(TRAMPOLINE_BYTES))
+}
+
+macro_rules! functions {
+    ($($name:ident |$a:pat_param, $b:pat_param, $c:pat_param, $real:pat_param, $all:pat_param, $caller:pat_param| $body:expr;)*) => {
+        #[allow(non_upper_case_globals, reason = "named as the C functions")]
+        mod reals {
+            use super::*;
+            $(pub(super) static $name: Reals = [const { AtomicUsize::new(0) }; ALLOCATORS_MAX];)*
+        }
+
+        mod hooks {
+            use super::*;
+            $(pub(super) unsafe extern "C" fn $name(
+                a: usize, b: usize, c: usize, entry_sp: *const usize, bp: usize, place: usize,
+            ) -> usize {
+                let number = place.wrapping_sub(trampolines::$name as *const () as usize) / TRAMPOLINE_BYTES;
+                let Some(real) = reals::$name.get(number) else { return 0 };
+                let caller = Caller::new(entry_sp, bp, const { called(stringify!($name)) });
+                let ($a, $b, $c, $real, $all, $caller) = (a, b, c, real, [a, b, c, 0], caller);
+                $body
+            })*
+        }
+
+        mod trampolines {
+            use core::arch::naked_asm;
+            $(#[unsafe(naked)]
+            pub(super) unsafe extern "C" fn $name() {
+                naked_asm!(
+                    ".cfi_startproc",
+                    ".rept 16",
+                    "2:",
+                    "lea r9, [rip + 0]",
+                    "mov rcx, rsp",
+                    "mov r8, rbp",
+                    "jmp {hook}",
+                    ".skip 32 - (. - 2b), 0x90",
+                    ".endr",
+                    ".cfi_endproc",
+                    hook = sym super::hooks::$name,
+                );
+            })*
+        }
+
+        /// Calls `visit` with each function's name, places of the real ones, and first trampoline.
+        pub(crate) fn for_each_function(visit: &mut dyn FnMut(&[u8], &'static Reals, unsafe extern "C" fn())) {
+            $(visit(stringify!($name).as_bytes(), &reals::$name, trampolines::$name);)*
+        }
+    };
+}
+
+functions! {
+    malloc |size, _, _, real, all, caller| run_alloc(real, all, size, caller);
+    free |p, _, _, real, all, caller| run_free(real, all, p, caller);
+    calloc |n, size, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
+    realloc |p, size, _, real, all, caller| run_realloc(real, all, p, size, caller);
+    reallocarray |p, n, size, real, all, caller| run_realloc(real, all, p, n.saturating_mul(size), caller);
+    posix_memalign |_, _, _, real, all, caller| run_posix(real, all, caller);
+    aligned_alloc |_, size, _, real, all, caller| run_alloc(real, all, size, caller);
+    memalign |_, size, _, real, all, caller| run_alloc(real, all, size, caller);
+    valloc |size, _, _, real, all, caller| run_alloc(real, all, size, caller);
+    pvalloc |size, _, _, real, all, caller| run_alloc(real, all, size, caller);
+    cfree |p, _, _, real, all, caller| run_free(real, all, p, caller);
+    free_sized |p, _, _, real, all, caller| run_free(real, all, p, caller);
+    free_aligned_sized |p, _, _, real, all, caller| run_free(real, all, p, caller);
+}

@@ -1,0 +1,68 @@
+//! The file's stacks for what the events of a process name: a node of its tree, and the function that was called there.
+
+use heapr_trace::{CalledFunction, StackIndex};
+use heapr_wire::{CALLED, of_stack_word};
+
+/// Marks a stack that the file does not have yet.
+pub(crate) const NO_STACK: StackIndex = StackIndex(u32::MAX);
+
+/// By function, then by node.
+#[derive(Debug)]
+pub(crate) struct CalledStacks {
+    stacks: Vec<Vec<StackIndex>>,
+    /// Whether the file has the module and mapping that stand for a function.
+    entered: Vec<bool>,
+}
+
+impl Default for CalledStacks {
+    fn default() -> Self {
+        Self { stacks: vec![vec![StackIndex::EMPTY]], entered: vec![false; CALLED.len()] }
+    }
+}
+
+impl CalledStacks {
+    /// The file's stack, if it is known.
+    #[inline(always)]
+    pub(crate) fn known(&self, word: u64) -> Option<StackIndex> {
+        let (node, called) = of_stack_word(word);
+        let stacks = self.stacks.get(usize::from(called))?;
+        stacks.get(node as usize).copied().filter(|&stack| stack != NO_STACK)
+    }
+
+    /// Keeps the file's stack; its node is one that was read.
+    pub(crate) fn keep(&mut self, word: u64, stack: StackIndex) {
+        let (node, called) = of_stack_word(word);
+        let (node, called) = (node as usize, usize::from(called));
+        if called >= self.stacks.len() {
+            self.stacks.resize(called + 1, Vec::new());
+        }
+        let stacks = &mut self.stacks[called];
+        if node >= stacks.len() {
+            stacks.resize(node + 1, NO_STACK);
+        }
+        stacks[node] = stack;
+    }
+
+    /// Whether a function is met for the first time.
+    pub(crate) fn enter(&mut self, function: CalledFunction<'_>) -> bool {
+        let entered = self.entered.get_mut(usize::from(function.number));
+        entered.is_some_and(|entered| !std::mem::replace(entered, true))
+    }
+
+    /// Gives back the memory that only a live process needs.
+    pub(crate) fn forget(&mut self) {
+        self.stacks = vec![vec![StackIndex::EMPTY]];
+    }
+}
+
+/// The function of a number that an agent gave, named as the program's source has it.
+pub(crate) fn function(number: u8) -> Option<CalledFunction<'static>> {
+    let name = match *CALLED.get(usize::from(number))? {
+        name if name.starts_with("_Znw") => "operator new",
+        name if name.starts_with("_Zna") => "operator new[]",
+        name if name.starts_with("_Zdl") => "operator delete",
+        name if name.starts_with("_Zda") => "operator delete[]",
+        name => name,
+    };
+    Some(CalledFunction { number, name })
+}
