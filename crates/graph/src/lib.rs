@@ -29,6 +29,6 @@ pub use dominator_tree::DominatorTree;
 pub use dominators::Dominators;
 pub use error::GraphError;
 pub use graph::Graph;
-pub use paths::{IncomingEdges, Path, PathSearch};
+pub use paths::{IncomingEdges, Path, PathBounds, PathSearch};
 pub use retained::retained_bytes;
 pub use retainers::Retainers;

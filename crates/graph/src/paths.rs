@@ -1,6 +1,9 @@
 //! The ways from a node up to a root, shortest first.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
 
 use crate::{Graph, Retainers};
 
@@ -22,6 +25,16 @@ impl IncomingEdges for (&Graph, &Retainers) {
     }
 }
 
+impl<Edges: IncomingEdges> IncomingEdges for &Edges {
+    fn edges_into(&self, node: u32) -> Cow<'_, [u32]> {
+        (**self).edges_into(node)
+    }
+
+    fn source(&self, edge: u32) -> u32 {
+        (**self).source(edge)
+    }
+}
+
 /// A way up: the edges from the node to the root, the first one goes into the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
@@ -29,19 +42,33 @@ pub struct Path {
     pub edges: Vec<u32>,
 }
 
+/// How much a search may take.
+#[derive(Debug, Clone, Copy)]
+pub struct PathBounds {
+    /// Partial paths that are kept; beyond it only nodes are entered that no path passed yet.
+    pub partial_paths: usize,
+    /// Nodes that are entered at all.
+    pub nodes: usize,
+    /// Partial paths that go on from one node.
+    pub paths_of_node: usize,
+}
+
 /// A search for paths from one node to the roots against the direction of the edges.
 ///
 /// It yields paths in order of length; a path never passes a node twice. The number of paths can be exponential, so
-/// the partial paths that it keeps are bounded by `max_partial_paths`; when that is reached, [`PathSearch::is_cut`]
-/// tells, and the paths found stay right.
+/// that few go on from any one node: the first path found is a shortest one, later ones may not be all there are, and
+/// [`PathSearch::is_cut`] tells so. The work is linear in the edges that are looked at.
 pub struct PathSearch<Edges, IsRoot, IsFollowed> {
     edges: Edges,
     is_root: IsRoot,
     is_followed: IsFollowed,
     /// A tree of partial paths: each step extends an earlier one by an edge upwards.
     steps: Vec<Step>,
+    /// The last step at each node; earlier ones hang from it.
+    last_at: FxHashMap<u32, u32>,
     head: usize,
-    max_partial_paths: usize,
+    found: VecDeque<Step>,
+    bounds: PathBounds,
     is_cut: bool,
 }
 
@@ -50,9 +77,21 @@ struct Step {
     node: u32,
     edge: u32,
     below: u32,
+    depth: u32,
+    /// A step further down, so that any one below is found in a logarithm of the depth.
+    jump: u32,
+    /// The step before at the same node.
+    earlier: u32,
 }
 
 const NO_STEP: u32 = u32::MAX;
+
+/// Whether a path goes on to a node.
+enum Passage {
+    Free,
+    Loop,
+    NoRoom,
+}
 
 impl<Edges: IncomingEdges, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32) -> bool>
     PathSearch<Edges, IsRoot, IsFollowed>
@@ -64,41 +103,92 @@ impl<Edges: IncomingEdges, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32
         node: u32,
         is_root: IsRoot,
         is_followed: IsFollowed,
-        max_partial_paths: usize,
+        bounds: PathBounds,
     ) -> Self {
+        let first = Step { node, edge: 0, below: NO_STEP, depth: 0, jump: 0, earlier: NO_STEP };
         Self {
             edges,
             is_root,
             is_followed,
-            steps: vec![Step { node, edge: 0, below: NO_STEP }],
+            steps: vec![first],
+            last_at: FxHashMap::from_iter([(node, 0)]),
             head: 0,
-            max_partial_paths: max_partial_paths.min(NO_STEP as usize),
+            found: VecDeque::new(),
+            bounds,
             is_cut: false,
         }
     }
 
-    /// Whether paths may be missing because the bound on partial paths was reached.
+    /// Whether paths may be missing because a bound was reached.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    fn passes(&self, mut step: u32, node: u32) -> bool {
-        while step != NO_STEP {
-            let Step { node: passed, below, .. } = self.steps[step as usize];
-            if passed == node {
-                return true;
+    /// Goes up from the step `at` along all edges.
+    fn extend(&mut self, at: u32) {
+        let Step { node, depth, jump, .. } = self.steps[at as usize];
+        // The ends of two equal jumps are as far as one of twice their length: a number system with digits of jumps.
+        let beyond = self.steps[jump as usize];
+        let is_twice = depth - beyond.depth == beyond.depth - self.steps[beyond.jump as usize].depth;
+        let jump = if is_twice { beyond.jump } else { at };
+        for &edge in self.edges.edges_into(node).iter() {
+            let source = self.edges.source(edge);
+            if !(self.is_followed)(edge, source, node) {
+                continue;
             }
-            step = below;
+            let mut step = Step { node: source, edge, below: at, depth: depth + 1, jump, earlier: NO_STEP };
+            if (self.is_root)(source) {
+                if source != self.steps[0].node {
+                    self.found.push_back(step);
+                }
+                continue;
+            }
+            let last = self.last_at.get(&source).copied().unwrap_or(NO_STEP);
+            match self.passage(at, last) {
+                Passage::Loop => {}
+                Passage::NoRoom => self.is_cut = true,
+                Passage::Free => {
+                    step.earlier = last;
+                    self.last_at.insert(source, self.steps.len() as u32);
+                    self.steps.push(step);
+                }
+            }
         }
-        false
+    }
+
+    /// Whether the path that ends at the step `at` may go on to the node whose last step is `last`.
+    fn passage(&self, at: u32, last: u32) -> Passage {
+        let mut count = 0;
+        let mut passed = last;
+        while passed != NO_STEP {
+            if self.is_below(passed, at) {
+                return Passage::Loop;
+            }
+            count += 1;
+            passed = self.steps[passed as usize].earlier;
+        }
+        let most = if count == 0 { self.bounds.nodes } else { self.bounds.partial_paths };
+        let has_room = count < self.bounds.paths_of_node && self.steps.len() < most.min(NO_STEP as usize);
+        if has_room { Passage::Free } else { Passage::NoRoom }
+    }
+
+    /// Whether the way that ends at the step `at` leads through `below`.
+    fn is_below(&self, below: u32, at: u32) -> bool {
+        let depth = self.steps[below as usize].depth;
+        let mut at = at;
+        while self.steps[at as usize].depth > depth {
+            let Step { jump, below, .. } = self.steps[at as usize];
+            at = if self.steps[jump as usize].depth >= depth { jump } else { below };
+        }
+        at == below
     }
 
     fn path_of(&self, step: Step) -> Path {
-        let mut edges = vec![step.edge];
-        let mut below = step.below;
-        while below != NO_STEP && self.steps[below as usize].below != NO_STEP {
-            edges.push(self.steps[below as usize].edge);
-            below = self.steps[below as usize].below;
+        let mut edges = Vec::with_capacity(step.depth as usize);
+        let mut at = step;
+        while at.below != NO_STEP {
+            edges.push(at.edge);
+            at = self.steps[at.below as usize];
         }
         edges.reverse();
         Path { edges }
@@ -120,32 +210,21 @@ impl<Edges: IncomingEdges, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32
     type Item = Path;
 
     fn next(&mut self) -> Option<Path> {
-        while self.head < self.steps.len() {
-            let at = self.head as u32;
-            let step = self.steps[self.head];
+        while self.found.is_empty() && self.head < self.steps.len() {
             self.head += 1;
-            if step.below != NO_STEP && (self.is_root)(step.node) {
-                return Some(self.path_of(step));
-            }
-            for &edge in self.edges.edges_into(step.node).iter() {
-                let source = self.edges.source(edge);
-                if !(self.is_followed)(edge, source, step.node) || self.passes(at, source) {
-                    continue;
-                }
-                if self.steps.len() >= self.max_partial_paths {
-                    self.is_cut = true;
-                    break;
-                }
-                self.steps.push(Step { node: source, edge, below: at });
-            }
+            self.extend(self.head as u32 - 1);
         }
-        None
+        self.found.pop_front().map(|step| self.path_of(step))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    const WIDE: PathBounds = PathBounds { partial_paths: 1000, nodes: 1000, paths_of_node: 1000 };
 
     /// All ways up by definition: every sequence of edges without a repeated node that ends at the root.
     fn all_paths(
@@ -175,7 +254,7 @@ mod tests {
         // 0 -> 1, 2; 1 -> 2, 3; 2 -> 1, 3; 3 -> 1 (loops 1-2, 1-3).
         let graph = Graph::new(vec![0, 2, 4, 6, 7], vec![1, 2, 2, 3, 1, 3, 1]).unwrap();
         let retainers = Retainers::of(&graph);
-        let search = PathSearch::new((&graph, &retainers), 3, |node| node == 0, |_, _, _| true, 1000);
+        let search = PathSearch::new((&graph, &retainers), 3, |node| node == 0, |_, _, _| true, WIDE);
         let found: Vec<Path> = search.collect();
         assert!(found.is_sorted_by_key(|path| path.edges.len()));
         let mut expected = Vec::new();
@@ -188,21 +267,59 @@ mod tests {
     fn an_ignored_node_is_not_passed() {
         let graph = Graph::new(vec![0, 2, 3, 4, 4], vec![1, 2, 3, 3]).unwrap();
         let retainers = Retainers::of(&graph);
-        let search = PathSearch::new((&graph, &retainers), 3, |node| node == 0, |_, from, _| from != 1, 1000);
+        let search = PathSearch::new((&graph, &retainers), 3, |node| node == 0, |_, from, _| from != 1, WIDE);
         assert_eq!(search.map(|path| path.edges).collect::<Vec<_>>(), [[3, 1]]);
     }
 
     #[test]
-    fn an_exponential_number_of_paths_is_cut_and_told() {
+    fn of_an_exponential_number_of_paths_some_are_found_and_that_is_told() {
         // A ladder: each rung can be reached in two ways from the one above.
         let rungs = 64u32;
         let first_edge = (0..=rungs).map(|node| 2 * node).chain([2 * rungs]).collect();
         let targets = (0..rungs).flat_map(|node| [node + 1, node + 1]).collect();
         let graph = Graph::new(first_edge, targets).unwrap();
         let retainers = Retainers::of(&graph);
+        let bounds = PathBounds { partial_paths: 10_000, nodes: 10_000, paths_of_node: 8 };
         let mut search =
-            PathSearch::new((&graph, &retainers), rungs, |node| node == 0, |_, _, _| true, 10_000);
-        assert_eq!(search.next(), None);
+            PathSearch::new((&graph, &retainers), rungs, |node| node == 0, |_, _, _| true, bounds);
+        assert!(search.by_ref().take(8).all(|path| path.edges.len() == rungs as usize));
         assert!(search.is_cut());
+    }
+
+    /// Counts the edges that a search looks at.
+    struct Counted<'a>((&'a Graph, &'a Retainers), Cell<usize>);
+
+    impl IncomingEdges for Counted<'_> {
+        fn edges_into(&self, node: u32) -> Cow<'_, [u32]> {
+            self.0.edges_into(node)
+        }
+
+        fn source(&self, edge: u32) -> u32 {
+            self.1.set(self.1.get() + 1);
+            self.0.source(edge)
+        }
+    }
+
+    #[test]
+    fn in_a_list_linked_both_ways_the_work_grows_with_its_length() {
+        // 0 -> the first and the last; each refers to the next one and to the one before.
+        let work = |length: u32| {
+            let mut targets = vec![1, length];
+            let mut first_edge = vec![0, 2];
+            for link in 1..=length {
+                targets.extend([link + 1, link - 1].into_iter().filter(|other| (1..=length).contains(other)));
+                first_edge.push(targets.len() as u32);
+            }
+            let graph = Graph::new(first_edge, targets).unwrap();
+            let retainers = Retainers::of(&graph);
+            let edges = Counted((&graph, &retainers), Cell::new(0));
+            let bounds = PathBounds { partial_paths: 100, nodes: usize::MAX, paths_of_node: 8 };
+            let mut search =
+                PathSearch::new(&edges, length / 2, |node| node == 0, |_, _, _| true, bounds);
+            let lengths: Vec<usize> = search.by_ref().map(|path| path.edges.len()).collect();
+            assert_eq!(lengths, [length as usize / 2, length as usize / 2 + 1]);
+            edges.1.get()
+        };
+        assert!(work(80_000) < 10 * work(10_000));
     }
 }

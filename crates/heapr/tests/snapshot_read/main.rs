@@ -164,7 +164,7 @@ fn an_object_its_holders_and_its_dominators_are_found() {
     assert_eq!(retainers["rows"][0]["edge"], "[1]");
     let path: Vec<&Value> =
         retainers["paths"][0].as_array().unwrap().iter().map(|step| &step["id"]).collect();
-    assert_eq!(path, [&json!(3), &json!(5), &json!(7), &json!(103)]);
+    assert_eq!(path, [&json!(1), &json!(3), &json!(5), &json!(7), &json!(103)]);
     let dominators = json_of(&[&"dominators", &file, &"7"]);
     assert_eq!(dominators["dominated_count"], 2);
     assert_eq!(dominators["chain"].as_array().unwrap().len(), 4);

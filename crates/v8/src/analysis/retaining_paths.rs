@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use heapr_graph::{IncomingEdges, PathSearch};
+use heapr_graph::{IncomingEdges, PathBounds, PathSearch};
 
 use super::naming::Naming;
 use super::path::{PathStep, edge_in_words};
@@ -12,6 +12,10 @@ use crate::{EdgeKind, NodeKind};
 
 /// Paths that are being extended at the same time; beyond it the longest are given up.
 const MAX_PARTIAL_PATHS: usize = 500_000;
+/// Nodes that are looked at for a first path; where that is not enough, distances lead to a root.
+const MAX_NODES: usize = 8_000_000;
+/// Partial paths from one node on, besides one for each path that is asked for.
+const SPARE_PATHS_OF_NODE: usize = 4;
 
 /// The ways found, and whether there are more.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +26,7 @@ pub struct RetainingPaths {
     pub is_cut: bool,
 }
 
-/// The `top` shortest paths from a root to `node` that avoid the nodes of `ignored`; weak references hold nothing.
+/// The `top` shortest paths from the root to `node` that avoid the nodes of `ignored`; weak references hold nothing.
 pub fn retaining_paths<H: Objects + ?Sized>(
     heap: &H,
     naming: &Naming<'_, H>,
@@ -30,27 +34,67 @@ pub fn retaining_paths<H: Objects + ?Sized>(
     ignored: &HashSet<u32>,
     top: usize,
 ) -> RetainingPaths {
-    let is_root = |at: u32| at != node && (heap.kind(at) == NodeKind::SYNTHETIC || heap.distance(at) <= 1);
+    let root = heap.root();
+    let is_root = |at: u32| at == root;
     let is_followed = |edge: u32, from: u32, _| {
-        heap.edge_kind(edge) != EdgeKind::WEAK && (!ignored.contains(&from) || from == heap.root())
+        heap.edge_kind(edge) != EdgeKind::WEAK && (from == root || !ignored.contains(&from))
     };
-    let mut search = PathSearch::new(Incoming(heap), node, is_root, is_followed, MAX_PARTIAL_PATHS);
-    let mut paths = Vec::new();
-    for path in search.by_ref() {
-        if paths.len() == top {
-            break;
-        }
-        let mut steps = vec![step(heap, naming, node, String::new())];
-        for edge in path.edges {
-            if let Some(below) = steps.last_mut() {
-                below.held_as = edge_in_words(heap, edge);
-            }
-            steps.push(step(heap, naming, heap.source(edge), String::new()));
-        }
-        steps.reverse();
-        paths.push(steps);
+    let bounds = PathBounds {
+        partial_paths: if top > 1 { MAX_PARTIAL_PATHS } else { 0 },
+        nodes: MAX_NODES,
+        paths_of_node: top.saturating_add(SPARE_PATHS_OF_NODE),
+    };
+    let mut search = PathSearch::new(Incoming(heap), node, is_root, is_followed, bounds);
+    let mut paths: Vec<Vec<u32>> = search.by_ref().take(top).map(|path| path.edges).collect();
+    let is_cut = search.is_cut();
+    if node == root && top > 0 {
+        paths = vec![Vec::new()];
     }
-    RetainingPaths { paths, is_cut: search.is_cut() }
+    if paths.is_empty() && is_cut && ignored.is_empty() && top > 0 {
+        paths.extend(path_by_distance(heap, node));
+    }
+    let steps = |edges: Vec<u32>| steps_of(heap, naming, node, &edges);
+    RetainingPaths { paths: paths.into_iter().map(steps).collect(), is_cut }
+}
+
+/// A path along the edges from the nearest holder each, where that comes to the root.
+fn path_by_distance<H: Objects + ?Sized>(heap: &H, node: u32) -> Option<Vec<u32>> {
+    let mut edges = Vec::new();
+    let mut at = node;
+    while at != heap.root() {
+        let nearest = heap
+            .edges_into(at, usize::MAX)
+            .iter()
+            .filter(|&&edge| heap.edge_kind(edge) != EdgeKind::WEAK)
+            .map(|&edge| (rank(heap, heap.source(edge)), edge))
+            .min()
+            .filter(|&(nearest, _)| nearest < rank(heap, at))?;
+        edges.push(nearest.1);
+        at = heap.source(nearest.1);
+    }
+    Some(edges)
+}
+
+/// The distance, but the root itself comes before the objects that it refers to.
+fn rank<H: Objects + ?Sized>(heap: &H, node: u32) -> u32 {
+    if node == heap.root() { 0 } else { heap.distance(node).saturating_add(1) }
+}
+
+fn steps_of<H: Objects + ?Sized>(
+    heap: &H,
+    naming: &Naming<'_, H>,
+    node: u32,
+    edges: &[u32],
+) -> Vec<PathStep> {
+    let mut steps = vec![step(heap, naming, node)];
+    for &edge in edges {
+        if let Some(below) = steps.last_mut() {
+            below.held_as = edge_in_words(heap, edge);
+        }
+        steps.push(step(heap, naming, heap.source(edge)));
+    }
+    steps.reverse();
+    steps
 }
 
 struct Incoming<'a, H: ?Sized>(&'a H);
@@ -65,11 +109,12 @@ impl<H: Objects + ?Sized> IncomingEdges for Incoming<'_, H> {
     }
 }
 
-fn step<H: Objects + ?Sized>(heap: &H, naming: &Naming<'_, H>, node: u32, held_as: String) -> PathStep {
+fn step<H: Objects + ?Sized>(heap: &H, naming: &Naming<'_, H>, node: u32) -> PathStep {
     PathStep {
         name: naming.own_name(node),
         id: heap.id(node),
-        held_as,
+        held_as: String::new(),
         place: naming.place(node).filter(|place| !place.is_of_the_runtime()),
+        is_storage: heap.kind(node) == NodeKind::ARRAY,
     }
 }
