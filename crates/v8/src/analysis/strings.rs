@@ -1,9 +1,7 @@
 //! Texts that are in memory more than once.
 
-use rustc_hash::FxHashMap;
-
-use super::heap_view::HeapView;
-use crate::NodeKind;
+use crate::devtools::{DuplicateStrings, Heap};
+use crate::view::Objects;
 
 /// V8 writes this many characters of a text; longer ones are only known to begin alike.
 const WRITTEN_CHARS: usize = 1024;
@@ -25,46 +23,32 @@ pub struct DuplicatedString {
     pub is_cut: bool,
 }
 
-/// The `top` texts that waste most, flat strings only: parts of others have no text of their own.
-pub fn duplicated_strings(heap: &impl HeapView, top: usize) -> Vec<DuplicatedString> {
-    #[derive(Clone, Copy)]
-    struct Sum {
-        count: u64,
-        bytes: u64,
-        smallest: u64,
-        example: u32,
-    }
-    let mut by_index: FxHashMap<u32, Sum> = FxHashMap::default();
-    for node in 0..heap.graph().node_count() {
-        let bytes = heap.self_bytes(node);
-        if heap.kind(node) != NodeKind::STRING || bytes == 0 {
-            continue;
-        }
-        by_index
-            .entry(heap.name_index(node))
-            .and_modify(|sum| {
-                sum.count += 1;
-                sum.bytes = sum.bytes.saturating_add(bytes);
-                sum.smallest = sum.smallest.min(bytes);
-            })
-            .or_insert(Sum { count: 1, bytes, smallest: bytes, example: node });
-    }
-    let mut found: Vec<(u32, Sum)> = by_index.into_iter().filter(|(_, sum)| sum.count > 1).collect();
-    found.sort_by_key(|(index, sum)| (std::cmp::Reverse(sum.bytes - sum.smallest), *index));
+/// The `top` texts that waste most, those of concatenated strings as well.
+pub fn duplicated_strings(heap: &Heap, top: usize) -> Vec<DuplicatedString> {
+    let mut found: Vec<(u64, Vec<u32>)> = DuplicateStrings::of(heap)
+        .groups
+        .into_iter()
+        .map(|nodes| {
+            let bytes = |node: &u32| heap.self_bytes(*node);
+            let smallest = nodes.iter().map(bytes).min().unwrap_or(0);
+            (nodes.iter().map(bytes).fold(0, u64::saturating_add) - smallest, nodes)
+        })
+        .collect();
+    found.sort_by_key(|(wasted, nodes)| (std::cmp::Reverse(*wasted), nodes.first().copied()));
     found.truncate(top);
     found
         .into_iter()
-        .map(|(index, sum)| {
-            let text = heap.string(index).into_owned();
-            let is_cut = text.encode_utf16().count() >= WRITTEN_CHARS;
-            DuplicatedString {
+        .filter_map(|(wasted_bytes, nodes)| {
+            let example = *nodes.first()?;
+            let text = heap.display_text(example);
+            Some(DuplicatedString {
+                is_cut: text.encode_utf16().count() >= WRITTEN_CHARS,
                 text,
-                count: sum.count,
-                total_bytes: sum.bytes,
-                wasted_bytes: sum.bytes - sum.smallest,
-                example: sum.example,
-                is_cut,
-            }
+                count: nodes.len() as u64,
+                total_bytes: nodes.iter().map(|&node| heap.self_bytes(node)).fold(0, u64::saturating_add),
+                wasted_bytes,
+                example,
+            })
         })
         .collect()
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::devtools::Heap;
+use crate::devtools::cons_texts::ConsTexts;
 use crate::devtools::interfaces::format_property_name;
 use crate::format::utf16_length;
 use crate::view::{EdgeName, Objects};
@@ -32,16 +33,28 @@ impl Heap {
 
 /// The name that DevTools shows, WTF-8.
 pub fn display_name<H: Objects + ?Sized>(heap: &H, node: u32) -> Cow<'_, [u8]> {
-    display_name_up_to(heap, node, STRING_LIMIT)
+    DisplayNames::default().of(heap, node)
 }
 
-/// The same; of a concatenated string the pieces up to a length (in UTF-16 units).
-fn display_name_up_to<H: Objects + ?Sized>(heap: &H, node: u32, most_units: usize) -> Cow<'_, [u8]> {
-    let name = heap.string_bytes(heap.name_index(node));
-    match heap.kind(node) {
-        NodeKind::CONS_STRING => Cow::Owned(cons_string(heap, node, most_units)),
-        NodeKind::OBJECT if *name == *b"Object" => Cow::Owned(plain_object(heap, node)),
-        _ => name,
+/// Names of many nodes.
+#[derive(Debug)]
+pub(crate) struct DisplayNames(ConsTexts);
+
+impl Default for DisplayNames {
+    fn default() -> Self {
+        Self(ConsTexts::up_to(STRING_LIMIT))
+    }
+}
+
+impl DisplayNames {
+    /// The name that DevTools shows, WTF-8.
+    pub(crate) fn of<'a, H: Objects + ?Sized>(&mut self, heap: &'a H, node: u32) -> Cow<'a, [u8]> {
+        let name = heap.string_bytes(heap.name_index(node));
+        match heap.kind(node) {
+            NodeKind::CONS_STRING => Cow::Owned(self.0.text(heap, node)),
+            NodeKind::OBJECT if *name == *b"Object" => Cow::Owned(plain_object(heap, node)),
+            _ => name,
+        }
     }
 }
 
@@ -52,39 +65,8 @@ pub fn display_text<H: Objects + ?Sized>(heap: &H, node: u32) -> String {
 
 /// The same; of a concatenated string at least so many UTF-16 units, if it has them.
 pub(crate) fn display_text_up_to<H: Objects + ?Sized>(heap: &H, node: u32, units: usize) -> String {
-    String::from_utf8_lossy(&display_name_up_to(heap, node, units.min(STRING_LIMIT))).into_owned()
-}
-
-fn cons_string<H: Objects + ?Sized>(heap: &H, node: u32, most_units: usize) -> Vec<u8> {
-    let (mut name, mut units) = (Vec::new(), 0);
-    let mut stack = vec![node];
-    // Shared pieces can make a string out of itself many times over; each turn must be paid for.
-    let mut turns = 0;
-    while let Some(node) = stack.pop()
-        && units < most_units
-        && turns < 64 * STRING_LIMIT
-    {
-        turns += 1;
-        if heap.kind(node) != NodeKind::CONS_STRING {
-            let piece = heap.string_bytes(heap.name_index(node));
-            name.extend_from_slice(&piece);
-            units += utf16_length(&piece);
-            continue;
-        }
-        let (mut first, mut second) = (None, None);
-        for edge in heap.edges(node) {
-            if heap.edge_kind(edge) == EdgeKind::INTERNAL {
-                match &*heap.string_bytes(heap.edge_name_index(edge)) {
-                    b"first" => first = first.or(Some(heap.target(edge))),
-                    b"second" => second = second.or(Some(heap.target(edge))),
-                    _ => {}
-                }
-            }
-        }
-        stack.extend(second);
-        stack.extend(first);
-    }
-    name
+    let mut names = DisplayNames(ConsTexts::up_to(units.min(STRING_LIMIT)));
+    String::from_utf8_lossy(&names.of(heap, node)).into_owned()
 }
 
 fn plain_object<H: Objects + ?Sized>(heap: &H, node: u32) -> Vec<u8> {

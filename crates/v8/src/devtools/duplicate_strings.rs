@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
-use crate::devtools::Heap;
+use crate::devtools::{DisplayNames, Heap};
 use crate::devtools::node_set::NodeSet;
 use crate::{EdgeKind, NodeKind, Snapshot};
 
@@ -26,17 +26,18 @@ impl DuplicateStrings {
         let mut first_of: FxHashMap<Key<'_>, u32> = FxHashMap::default();
         let mut groups: Vec<Vec<u32>> = Vec::new();
         let mut group_of_first: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut names = DisplayNames::default();
         for node in 0..snapshot.node_count() {
             let kind = snapshot.kind(node);
             if !matches!(kind, NodeKind::STRING | NodeKind::CONS_STRING)
                 || snapshot.self_bytes(node) == 0
-                || is_flat(heap, node)
+                || is_flat(heap, &mut names, node)
             {
                 continue;
             }
             let whole = is_truncated(snapshot, node)
                 .then(|| (number_of(snapshot, node, b"length"), number_of(snapshot, node, b"hash")));
-            match first_of.entry((heap.display_name(node), whole)) {
+            match first_of.entry((names.of(heap, node), whole)) {
                 Entry::Vacant(entry) => {
                     entry.insert(node);
                 }
@@ -63,13 +64,13 @@ impl DuplicateStrings {
 }
 
 /// A concatenated string that V8 has put together in one of its parts; the other is empty.
-fn is_flat(heap: &Heap, node: u32) -> bool {
+fn is_flat(heap: &Heap, names: &mut DisplayNames, node: u32) -> bool {
     let snapshot = heap.snapshot();
     snapshot.kind(node) == NodeKind::CONS_STRING
         && snapshot.graph().edges(node).any(|edge| {
             snapshot.edge_kind(edge) == EdgeKind::INTERNAL
                 && matches!(snapshot.strings().get(snapshot.edge_name_number(edge)), b"first" | b"second")
-                && heap.display_name(snapshot.graph().target(edge)).is_empty()
+                && names.of(heap, snapshot.graph().target(edge)).is_empty()
         })
 }
 

@@ -7,6 +7,7 @@ mod aggregates;
 mod class_names;
 mod classes;
 mod comparison;
+mod cons_texts;
 mod display_name;
 mod distances;
 mod dom_states;
@@ -37,7 +38,7 @@ pub use comparison::{
     ClassDifference, Comparison, ObjectDifference, compare, compare_as_devtools, compare_by_id,
     compare_by_place, compare_class,
 };
-pub(crate) use display_name::display_text_up_to;
+pub(crate) use display_name::{DisplayNames, display_text_up_to};
 pub use display_name::{display_name, display_text, edge_text};
 pub use distances::{BASE_SYSTEM_DISTANCE, NO_DISTANCE};
 pub use duplicate_strings::DuplicateStrings;

@@ -3,9 +3,10 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::sync::{Mutex, PoisonError};
 
 use crate::NodeKind;
-use crate::devtools::{Heap, NodesByClass, PlainObjects};
+use crate::devtools::{DisplayNames, Heap, NodesByClass, PlainObjects};
 use crate::index::layout::Column;
 use crate::index::stored_graph::StoredGraph;
 use crate::view::{NodeNumber, ObjectOrder, Objects as _};
@@ -65,7 +66,7 @@ pub(super) fn class_ends(heap: &Heap, by_class: &NodesByClass, plain: PlainObjec
         .collect();
     let (by_number, by_name) = std::thread::scope(|scope| {
         let by_name = scope.spawn(|| {
-            let names = DisplayNames::of(heap, plain);
+            let names = NamesOfNodes::of(heap, plain);
             large.iter().map(|(_, nodes)| ends(nodes, |node| (names.get(node), node))).collect::<Vec<_>>()
         });
         let by_number: Vec<_> = large.iter().map(|(_, nodes)| ends_by_numbers(heap, nodes)).collect();
@@ -139,14 +140,15 @@ impl<T: Ord> Least<T> {
 }
 
 /// What lists call each object, found without a look at the properties of each.
-struct DisplayNames<'a> {
+struct NamesOfNodes<'a> {
     heap: &'a Heap,
     /// Of each node: 0, or one more than the number of its shape.
     shape_of: Vec<u32>,
     of_shape: Vec<Vec<u8>>,
+    others: Mutex<DisplayNames>,
 }
 
-impl<'a> DisplayNames<'a> {
+impl<'a> NamesOfNodes<'a> {
     fn of(heap: &'a Heap, plain: PlainObjects) -> Self {
         let mut shape_of = vec![0; heap.snapshot().node_count() as usize];
         let mut of_shape: Vec<Option<Vec<u8>>> = vec![None; plain.shapes.len()];
@@ -154,14 +156,21 @@ impl<'a> DisplayNames<'a> {
             shape_of[node as usize] = shape + 1;
             of_shape[shape as usize].get_or_insert_with(|| heap.display_name(node).into_owned());
         }
-        Self { heap, shape_of, of_shape: of_shape.into_iter().map(Option::unwrap_or_default).collect() }
+        Self {
+            heap,
+            shape_of,
+            of_shape: of_shape.into_iter().map(Option::unwrap_or_default).collect(),
+            others: Mutex::default(),
+        }
     }
 
     #[inline]
     fn get(&self, node: u32) -> Cow<'_, [u8]> {
         let snapshot = self.heap.snapshot();
         match self.shape_of[node as usize] {
-            0 if snapshot.kind(node) == NodeKind::CONS_STRING => self.heap.display_name(node),
+            0 if snapshot.kind(node) == NodeKind::CONS_STRING => {
+                self.others.lock().unwrap_or_else(PoisonError::into_inner).of(self.heap, node)
+            }
             0 => Cow::Borrowed(snapshot.name(node)),
             shape => Cow::Borrowed(&self.of_shape[shape as usize - 1]),
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::NodeKind;
-use crate::devtools::display_name;
+use crate::devtools::DisplayNames;
 use crate::view::search::page_of;
 use crate::view::{NodeNumber, Objects};
 
@@ -15,7 +15,8 @@ const FEW: usize = 2048;
 /// Some rows of nodes in the order of the names that lists show; of equals the first node.
 pub(crate) fn by_name(objects: &dyn Objects, mut nodes: Vec<u32>, rows: Range<usize>) -> Vec<u32> {
     if nodes.len() <= FEW {
-        nodes.sort_by_cached_key(|&node| (display_name(objects, node).into_owned(), node));
+        let mut names = DisplayNames::default();
+        nodes.sort_by_cached_key(|&node| (names.of(objects, node).into_owned(), node));
         return nodes.get(rows).unwrap_or_default().to_vec();
     }
     nodes.sort();
@@ -56,18 +57,19 @@ fn numbered(objects: &dyn Objects, nodes: &[u32], names: &mut Names) -> (Vec<u32
     let mut shapes = shapes.into_iter().peekable();
     let mut of_shape: FxHashMap<u32, u32> = FxHashMap::default();
     let mut empty = None;
+    let mut display = DisplayNames::default();
     let mut name_of = |node: u32, string: u64, kind: u64| {
         let name = of_string.get(string as usize).copied().filter(|&name| name != NONE);
         if kind == CONS_STRING {
-            return names.add(&display_name(objects, node));
+            return names.add(&display.of(objects, node));
         }
         if kind == OBJECT && name.is_some_and(|name| names.get(name) == PLAIN_OBJECT) {
             while shapes.next_if(|&(before, _)| before < node).is_some() {}
             return match shapes.next_if(|&(found, _)| found == node) {
                 Some((_, shape)) => {
-                    *of_shape.entry(shape).or_insert_with(|| names.add(&display_name(objects, node)))
+                    *of_shape.entry(shape).or_insert_with(|| names.add(&display.of(objects, node)))
                 }
-                None => names.add(&display_name(objects, node)),
+                None => names.add(&display.of(objects, node)),
             };
         }
         // No string of that number: no name.

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::devtools::display_name;
+use crate::devtools::{DisplayNames, display_name};
 use crate::view::name_order::by_name;
 use crate::view::objects::NodeFacts;
 use crate::view::{NodeNumber, Objects, Page, class_list};
@@ -160,6 +160,7 @@ struct Shapes {
     known: Option<std::iter::Peekable<std::vec::IntoIter<(u32, u32)>>>,
     by_number: FxHashMap<u32, bool>,
     by_properties: FxHashMap<Vec<u32>, bool>,
+    names: DisplayNames,
 }
 
 impl Shapes {
@@ -169,6 +170,7 @@ impl Shapes {
             known: known.map(|known| known.into_iter().peekable()),
             by_number: FxHashMap::default(),
             by_properties: FxHashMap::default(),
+            names: DisplayNames::default(),
         }
     }
 
@@ -239,19 +241,20 @@ impl<'a> Matcher<'a> {
             && query.only.is_none_or(|only| only.contains(facts.node))
             && is_within(facts.self_bytes, query.self_bytes)
             && is_within(facts.retained_bytes, query.retained_bytes)
-            && (!query.is_detached || facts.dom_state == DomState::Detached)
+            && (!query.is_detached
+                || facts.dom_state == DomState::Detached && self.objects.is_detached(facts.node))
             && query
                 .kind
                 .is_none_or(|name| self.objects.meta().node_kind_name(facts.kind).eq_ignore_ascii_case(name))
             && (self.is_field.is_none() || with_field.binary_search(&facts.node).is_ok())
-            && self.has_text(facts)
+            && self.has_text(facts, &mut shapes.names)
             && self.has_name(facts, shapes)
     }
 
-    fn has_text(&self, facts: &NodeFacts) -> bool {
+    fn has_text(&self, facts: &NodeFacts, names: &mut DisplayNames) -> bool {
         let (Some(is_text), Some(test)) = (&self.is_text, self.query.text) else { return true };
         match facts.kind {
-            NodeKind::CONS_STRING => test(&display_name(self.objects, facts.node)),
+            NodeKind::CONS_STRING => test(&names.of(self.objects, facts.node)),
             kind if kind.is_string() || kind == NodeKind::SYMBOL => is_named(is_text, facts.name_index),
             _ => false,
         }
@@ -260,7 +263,7 @@ impl<'a> Matcher<'a> {
     fn has_name(&self, facts: &NodeFacts, shapes: &mut Shapes) -> bool {
         let (Some(is_name), Some(test)) = (&self.is_name, self.query.name) else { return true };
         match facts.kind {
-            NodeKind::CONS_STRING => test(&display_name(self.objects, facts.node)),
+            NodeKind::CONS_STRING => test(&shapes.names.of(self.objects, facts.node)),
             NodeKind::OBJECT if is_named(&self.is_plain_object, facts.name_index) => {
                 shapes.is_match(self.objects, facts.node, test)
             }
