@@ -20,6 +20,25 @@ pub(crate) enum Amount {
 /// The name that stands for all classes.
 pub(crate) const TOTAL: &str = "(total)";
 
+/// The most bytes that a class may have; a plain number is in bytes, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ByteLimit {
+    /// The class's name; `(total)` is all of them.
+    pub(crate) class: String,
+    pub(crate) bytes: u64,
+}
+
+impl std::str::FromStr for ByteLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (class, bytes) =
+            text.rsplit_once('=').ok_or_else(|| format!("{text:?} is no limit: CLASS=10M (bytes)"))?;
+        let bytes = parse_bytes(bytes).map_err(|error| format!("{error:#}"))?;
+        Ok(Self { class: class.to_owned(), bytes })
+    }
+}
+
 impl std::str::FromStr for Limit {
     type Err = String;
 
@@ -45,6 +64,9 @@ mod tests {
         let limit = |text: &str| text.parse::<Limit>().unwrap();
         assert_eq!(limit("Session=100"), Limit { class: "Session".to_owned(), amount: Amount::Objects(100) });
         assert_eq!(limit("{a=b}=1K"), Limit { class: "{a=b}".to_owned(), amount: Amount::Bytes(1024) });
+        let of_bytes = "Session=100".parse::<ByteLimit>().unwrap();
+        assert_eq!((of_bytes.class.as_str(), of_bytes.bytes), ("Session", 100));
+        assert!("Session".parse::<ByteLimit>().is_err());
         assert!("Session".parse::<Limit>().is_err());
         assert!("Session=x".parse::<Limit>().is_err());
     }

@@ -12,14 +12,14 @@ use crate::report::quantity::{bytes, plural};
 use crate::snapshot::allocations;
 use crate::snapshot::filter_arguments::FilterArguments;
 use crate::snapshot::heap_file::{Wanted, ask, open};
-use crate::snapshot::limit::{Amount, Limit, TOTAL};
+use crate::snapshot::limit::{ByteLimit, TOTAL};
 use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
 use crate::snapshot::summary_file;
 
 /// Arguments of `heapr snapshot summary`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SummaryArguments {
-    /// The snapshot (.heapsnapshot or .heaptimeline, also .gz or .zst; - is standard input)
+    /// The snapshot (.heapsnapshot or .heaptimeline, also .gz, .xz, .zst, .zip or .tar; - is standard input)
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// List the objects of this class instead: its name as the summary has it
@@ -30,9 +30,9 @@ pub(crate) struct SummaryArguments {
     /// What is listed first
     #[arg(long, value_enum, default_value_t = Order::Retained)]
     sort: Order,
-    /// Exit with 1 if a class retains more than this, as in Session=10M; (total) is all of them
+    /// Exit with 1 if a class retains more bytes than this, as in Session=10M or Session=10000; (total) is all of them
     #[arg(long, value_name = "CLASS=BYTES")]
-    fail_if_retained: Vec<Limit>,
+    fail_if_retained: Vec<ByteLimit>,
     #[command(flatten)]
     output: OutputArguments,
 }
@@ -104,24 +104,16 @@ fn finish(arguments: &SummaryArguments, summary: &StoredSummary) -> anyhow::Resu
     Ok(exit_status(&arguments.fail_if_retained, summary))
 }
 
-fn exit_status(limits: &[Limit], summary: &StoredSummary) -> ExitCode {
+fn exit_status(limits: &[ByteLimit], summary: &StoredSummary) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for limit in limits {
-        let of_class =
-            || summary.classes.iter().filter(|line| line.name == limit.class || line.key == limit.class);
-        let (found, allowed, shown): (u64, u64, fn(u64) -> String) = match limit.amount {
-            Amount::Bytes(allowed) if limit.class == TOTAL => {
-                (summary.statistics.total_bytes, allowed, bytes)
-            }
-            Amount::Bytes(allowed) => (of_class().map(|line| line.retained_bytes).sum(), allowed, bytes),
-            Amount::Objects(allowed) => {
-                let is_total = limit.class == TOTAL;
-                let all = summary.classes.iter().filter(|_| is_total).chain(of_class());
-                (all.map(|line| line.object_count).sum(), allowed, |found| plural(found, "object"))
-            }
+        let of_class = summary.classes.iter().filter(|line| line.name == limit.class || line.key == limit.class);
+        let found: u64 = match limit.class.as_str() {
+            TOTAL => summary.statistics.total_bytes,
+            _ => of_class.map(|line| line.retained_bytes).fold(0, u64::saturating_add),
         };
-        if found > allowed {
-            tell!("heapr: {}: {}, more than {}", limit.class, shown(found), shown(allowed));
+        if found > limit.bytes {
+            tell!("heapr: {}: {}, more than {}", limit.class, bytes(found), bytes(limit.bytes));
             status = ExitCode::FAILURE;
         }
     }
