@@ -4,9 +4,9 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
-use crate::Result;
 use crate::devtools::Heap;
-use crate::format::{SamplingProfile, first_member};
+use crate::format::{SamplingProfile, TraceFunction, first_member};
+use crate::{Result, Snapshot};
 
 /// A function. Two of the same name at different places are two.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -108,14 +108,8 @@ impl CallTree {
             let sum = live.entry(u64::from(snapshot.trace_node_id(node))).or_default();
             *sum = (sum.0 + 1, sum.1.saturating_add(snapshot.self_bytes(node)));
         }
-        let text = |number: u32| snapshot.strings().text(number).into_owned();
         // One for each of the file's functions: V8 knows several of one name without a place.
-        let functions = trace.functions.iter().map(|info| CallFunction {
-            name: named(text(info.name)),
-            script: text(info.script_name),
-            line: info.line,
-            column: info.column,
-        });
+        let functions = trace.functions.iter().map(|info| function_of(snapshot, info));
         let mut tree = Self { functions: functions.collect(), ..Self::default() };
         let unknown = tree.functions.len() as u32;
         tree.functions
@@ -211,6 +205,42 @@ impl CallTree {
             walk.extend(children[at as usize].iter().map(|&child| (child, false)));
         }
         is_outermost
+    }
+}
+
+fn function_of(snapshot: &Snapshot, info: &TraceFunction) -> CallFunction {
+    let text = |number: u32| snapshot.strings().text(number).into_owned();
+    CallFunction {
+        name: named(text(info.name)),
+        script: text(info.script_name),
+        line: info.line,
+        column: info.column,
+    }
+}
+
+/// The functions in which an object was made, innermost first, as far as an allocation trace tells.
+pub(crate) fn allocation_stack(heap: &Heap, node: u32) -> Vec<CallFunction> {
+    let snapshot = heap.snapshot();
+    let id = u64::from(snapshot.trace_node_id(node));
+    let Some(trace) = snapshot.trace().filter(|_| id != 0) else { return Vec::new() };
+    let mut stack = Vec::new();
+    let mut at = trace.nodes.iter().position(|node| node.id == id);
+    // Callers come before callees; the root is no function.
+    while let Some(here) = at.and_then(|at| trace.nodes.get(at)).filter(|here| (here.parent as usize) < at.unwrap_or(0)) {
+        let info = trace.functions.get(here.function_index as usize);
+        stack.extend(info.map(|info| function_of(snapshot, info)));
+        at = Some(here.parent as usize);
+    }
+    stack
+}
+
+impl std::fmt::Display for CallFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.script.as_str(), self.line) {
+            ("", _) => f.write_str(&self.name),
+            (script, 0) => write!(f, "{} ({script})", self.name),
+            (script, line) => write!(f, "{} ({script}:{line}:{})", self.name, self.column),
+        }
     }
 }
 

@@ -25,6 +25,9 @@ pub(crate) struct ObjectArguments {
     output: OutputArguments,
 }
 
+/// Functions of an allocation's stack that are printed; JSON has all of them.
+const MOST_FUNCTIONS: usize = 8;
+
 /// Runs the command.
 pub(crate) fn run(arguments: ObjectArguments) -> anyhow::Result<ExitCode> {
     let output = &arguments.output;
@@ -121,16 +124,10 @@ fn facts(details: &ObjectDetails) -> Vec<(&'static str, &'static str, Fact)> {
         DomState::Unknown => {}
         state => facts.push(("dom_state", "DOM node", text(&format!("{state:?}").to_lowercase()))),
     }
-    let trace_node_id = details.trace_node_id;
-    if trace_node_id != 0 {
-        facts.push((
-            "trace_node_id",
-            "allocated at",
-            Fact {
-                value: trace_node_id.into(),
-                text: format!("node {trace_node_id} of the allocation trace"),
-            },
-        ));
+    if !details.allocated_by.is_empty() {
+        let functions: Vec<String> = details.allocated_by.iter().map(ToString::to_string).collect();
+        let text = one_line(&functions[..functions.len().min(MOST_FUNCTIONS)].join(" < "));
+        facts.push(("allocated_by", "allocated by", Fact { value: functions.into(), text }));
     }
     facts
 }

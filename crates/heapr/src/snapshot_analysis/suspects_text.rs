@@ -124,6 +124,9 @@ fn collected_in_words(collected: &Collected) -> String {
         let name = if *name == collected.class { "made".to_owned() } else { one_line(name) };
         text.push_str(&format!(", {name} at {}", one_line(&place.to_string())));
     }
+    if let Some(function) = collected.example_allocated_by.first() {
+        text.push_str(&format!(", allocated by {}", one_line(&function.to_string())));
+    }
     text
 }
 

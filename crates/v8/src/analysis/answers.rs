@@ -63,6 +63,8 @@ fn suspect_json(suspect: &Suspect, shown: fn(&str) -> String) -> Value {
             "bytes": collected.bytes,
             "example_id": collected.example_id,
             "example_text": collected.example_text,
+            "example_allocated_by":
+                collected.example_allocated_by.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "example_place": collected.example_place.as_ref().map(|(_, place)| place.to_string()),
         })
     });

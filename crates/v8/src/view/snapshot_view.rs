@@ -11,6 +11,7 @@ use crate::view::listed_ids::ListedIds;
 use crate::view::rows::{RowMaker, lines};
 use crate::view::search::{page_of, search, sorted_page};
 use crate::view::{FieldRow, Listed, NodeNumber, ObjectOrder, ObjectQuery, ObjectRow, Objects, Page};
+use crate::call_tree::{CallFunction, allocation_stack};
 use crate::{DomState, EdgeKind, Error, Result, StoredGraph, StoredSummary};
 
 /// A snapshot that is open for questions, each of them answered by itself and from any thread.
@@ -58,6 +59,8 @@ pub struct ObjectDetails {
     pub dom_state: DomState,
     /// The node of the allocation trace that made it; 0 if there is none.
     pub trace_node_id: u32,
+    /// The functions in which it was made, the innermost first; only an allocation timeline tells.
+    pub allocated_by: Vec<CallFunction>,
 }
 
 impl std::fmt::Debug for SnapshotView {
@@ -283,8 +286,16 @@ impl SnapshotView {
             dominator: maker.object(objects.dominator(node)),
             dominated_count: objects.dominated_count(node).saturating_sub(1),
             place: location.map(|location| ScriptPaths::place(&objects.script_paths(), location)),
-            dom_state: objects.dom_state(node),
+            dom_state: match objects.dom_state(node) {
+                DomState::Detached if !objects.is_detached(node) => DomState::Unknown,
+                state => state,
+            },
             trace_node_id: objects.trace_node_id(node),
+            allocated_by: match &self.source {
+                Source::Memory(heap) => allocation_stack(heap, node),
+                // An allocation trace is not in an index.
+                Source::Index(_) => Vec::new(),
+            },
         };
         self.unless_damaged(details)
     }
