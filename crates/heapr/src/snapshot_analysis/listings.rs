@@ -104,7 +104,7 @@ pub(super) fn collections(arguments: CollectionsArguments) -> anyhow::Result<Exi
             vec![
                 Cell::Count(found.reference_count),
                 Cell::Bytes(found.store_bytes),
-                Cell::Count(found.fill_percent),
+                found.fill_percent.map_or(Cell::Nothing, Cell::Count),
                 Cell::Bytes(found.retained_bytes),
                 text(naming.own_name(found.node)),
                 id(&heap, found.node),

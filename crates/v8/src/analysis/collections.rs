@@ -15,8 +15,9 @@ pub struct Collection {
     pub store_bytes: u64,
     /// What would be freed with it.
     pub retained_bytes: u64,
-    /// The share of the store that the references take, in percent, at most 100.
-    pub fill_percent: u64,
+    /// The share of the store that the references take, in percent, at most 100; nothing where they take so little that
+    /// the rest may be small integers, which a snapshot does not show.
+    pub fill_percent: Option<u64>,
 }
 
 /// Which collections are listed first.
@@ -32,12 +33,16 @@ pub enum CollectionOrder {
 const WORD_BYTES: u64 = 8;
 /// An object with some fields of its own has this size without its store.
 const HEADER_BYTES: u64 = 64;
+/// V8 shrinks what is less than a quarter full. What shows less than this holds numbers, or was made with room beforehand.
+const LEAST_TOLD_PERCENT: u64 = 10;
 /// A smaller store wastes too little to be listed as empty.
 const LEAST_STORE_BYTES: u64 = 256;
 
 /// The `top` collections in the order that is asked for.
 pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> Vec<Collection> {
     let mut found = Vec::new();
+    let shows_numbers = (0..heap.graph().node_count())
+        .any(|node| heap.kind(node) == NodeKind::NUMBER && heap.name(node) == "smi number");
     for node in 0..heap.graph().node_count() {
         if heap.kind(node) != NodeKind::OBJECT {
             continue;
@@ -72,6 +77,8 @@ pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> 
         };
         let used = used_words.saturating_mul(WORD_BYTES);
         let fill_percent = used.saturating_mul(100).checked_div(store_bytes).unwrap_or(100).min(100);
+        let is_told = shows_numbers || fill_percent >= LEAST_TOLD_PERCENT || store_bytes == 0;
+        let fill_percent = is_told.then_some(fill_percent);
         let retained_bytes = heap.retained_bytes(node);
         found.push(Collection { node, reference_count, store_bytes, retained_bytes, fill_percent });
     }
@@ -83,8 +90,14 @@ pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> 
         }
         CollectionOrder::Emptiest => {
             found.retain(|found| found.store_bytes >= LEAST_STORE_BYTES);
-            let room = |found: &Collection| found.store_bytes - found.store_bytes * found.fill_percent / 100;
-            found.sort_by_key(|found| (std::cmp::Reverse(room(found)), found.node));
+            // Those last of which nobody knows.
+            let room = |found: &Collection| {
+                let fill_percent = found.fill_percent?;
+                Some(found.store_bytes - (u128::from(found.store_bytes) * u128::from(fill_percent) / 100) as u64)
+            };
+            found.sort_by_key(|found| {
+                (std::cmp::Reverse(room(found)), std::cmp::Reverse(found.store_bytes), found.node)
+            });
         }
     }
     found.truncate(top);
