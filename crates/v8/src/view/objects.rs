@@ -16,6 +16,11 @@ pub enum EdgeName<'a> {
     Name(Cow<'a, str>),
 }
 
+/// Whether a native object of that name is one of Node's own.
+fn is_of_node(name: &[u8]) -> bool {
+    name.strip_prefix(b"Detached ").unwrap_or(name).starts_with(b"Node / ")
+}
+
 /// What a class name is made of when nodes of a kind have no names of their own.
 pub(crate) fn group_name(kind: NodeKind) -> &'static str {
     match kind {
@@ -247,9 +252,11 @@ pub trait Objects: Send + Sync {
         u32::try_from(self.devtools_distance(node)).unwrap_or(u32::MAX)
     }
 
-    /// Whether the node is of a document that it no longer hangs in.
+    /// Whether the node is of a document that it no longer hangs in. Node marks objects of its own likewise, which are in
+    /// no document.
     fn is_detached(&self, node: u32) -> bool {
         self.dom_state(node) == DomState::Detached
+            && !is_of_node(&self.string_bytes(self.name_index(node)))
     }
 
     /// Whether V8 was asked to show its own objects: such snapshots do not compare with others.
