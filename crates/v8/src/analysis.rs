@@ -11,6 +11,7 @@ mod fanout;
 mod heap_view;
 mod large_owners;
 mod matching;
+mod modules;
 mod naming;
 mod path;
 mod retaining_paths;

@@ -2,6 +2,7 @@
 
 use heapr_graph::{Dominators, Graph, Retainers};
 
+use crate::call_tree::{CallFunction, allocation_stack};
 use crate::devtools;
 use crate::view::Objects;
 
@@ -13,8 +14,10 @@ pub trait HeapView: Objects {
     fn graph(&self) -> &Graph;
     /// The incoming edges.
     fn retainers(&self) -> &Retainers;
-    /// The dominators over the edges that keep their target alive.
+    /// The dominators over the edges that keep their target alive; those of the program in both ways of taking a snapshot.
     fn dominators(&self) -> &Dominators;
+    /// The functions in which an object was made, innermost first, as far as an allocation trace tells.
+    fn allocation_stack(&self, node: u32) -> Vec<CallFunction>;
 }
 
 impl HeapView for devtools::Heap {
@@ -27,7 +30,11 @@ impl HeapView for devtools::Heap {
     }
 
     fn dominators(&self) -> &Dominators {
-        self.dominators()
+        self.owner_dominators()
+    }
+
+    fn allocation_stack(&self, node: u32) -> Vec<CallFunction> {
+        allocation_stack(self, node)
     }
 }
 

@@ -8,6 +8,7 @@
 mod by_id;
 mod by_place;
 mod numbering;
+mod successors;
 
 pub use numbering::Numbering;
 

@@ -1,24 +1,45 @@
 //! What a programmer would call an object: `MemoryStore.sessions`, the variable `cache` in app.js.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
+use super::modules;
 use super::scripts::{Place, is_of_the_runtime, place_of};
+use super::storage::{is_dictionary, is_of_the_engine};
 use crate::devtools::ScriptPaths;
 use crate::view::{EdgeName, Objects};
 use crate::{EdgeKind, NodeKind};
 
-/// Popular objects have millions of retainers; the one that names them is among the first of the order or not at all.
+/// An object with fewer retainers is looked at each time.
 const MAX_RETAINERS_LOOKED_AT: usize = 512;
+/// Popular objects have millions of retainers; the one that names them is among so many or not found.
+const MAX_RETAINERS_OF_POPULAR: usize = 1 << 16;
 /// The functions of a context may stand behind as many contexts of calls.
 const MAX_CONTEXT_USERS_LOOKED_AT: usize = 1 << 16;
 /// A name longer than this says less than its end.
 const MAX_FIELDS_IN_NAME: usize = 6;
+/// Between an object of the runtime and that of the program that it is for are few others.
+const MAX_HOLDERS_OF_THE_RUNTIME: usize = 8;
 
 /// Gives names to objects by what holds them.
 #[derive(Debug)]
 pub struct Naming<'a, H: ?Sized> {
     heap: &'a H,
     scripts: ScriptPaths,
+    /// Thousands of owners are variables of one module.
+    places_of_contexts: Mutex<HashMap<u32, Option<Place>>>,
+    edges_of_popular: Mutex<HashMap<u32, Option<u32>>>,
+}
+
+/// How far a name has come on the way up.
+#[derive(Debug, Clone)]
+struct Way {
+    at: u32,
+    /// The lowest first.
+    fields: Vec<String>,
+    /// The context whose variable the last field is.
+    context: Option<u32>,
 }
 
 /// The name of an object, and where it belongs.
@@ -48,7 +69,7 @@ impl Called {
 impl<'a, H: Objects + ?Sized> Naming<'a, H> {
     /// Prepares to name objects of `heap`.
     pub fn of(heap: &'a H) -> Self {
-        Self { heap, scripts: heap.script_paths() }
+        Self { heap, scripts: heap.script_paths(), places_of_contexts: Mutex::default(), edges_of_popular: Mutex::default() }
     }
 
     /// The heap whose objects are named.
@@ -58,25 +79,87 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
 
     /// The name of `node`.
     pub fn call(&self, node: u32) -> Called {
-        let mut fields = Vec::new();
-        let mut at = node;
-        let mut variable_of = None;
-        while fields.len() < MAX_FIELDS_IN_NAME && !self.has_own_name(at) && !self.is_context(at) {
-            let Some(edge) = self.naming_edge(at) else { break };
-            let holder = self.heap.source(edge);
-            if self.heap.edge_kind(edge) == EdgeKind::CONTEXT {
-                variable_of = Some(holder);
+        let mut way = Way { at: node, fields: Vec::new(), context: None };
+        while way.fields.len() < MAX_FIELDS_IN_NAME
+            && way.context.is_none()
+            && !self.has_own_name(way.at)
+            && !self.is_context(way.at)
+            && self.go_up(&mut way)
+        {}
+        // A class of the runtime says what an object is, the program's own name for it says whose.
+        if self.is_of_the_runtime(&way)
+            && let Some(called) = self.called_by_the_program(&way)
+        {
+            return called;
+        }
+        self.called(way)
+    }
+
+    /// One holder further up; `false` if there is none.
+    fn go_up(&self, way: &mut Way) -> bool {
+        if let Some((name, context)) = modules::export_of(self.heap, way.at) {
+            way.fields.push(shortened(&name));
+            way.at = context;
+            way.context = Some(context);
+            return true;
+        }
+        let Some(edge) = self.naming_edge(way.at) else { return false };
+        let holder = self.heap.source(edge);
+        if self.heap.edge_kind(edge) == EdgeKind::CONTEXT {
+            way.context = Some(holder);
+        }
+        way.fields.extend(self.field_name(edge));
+        way.at = holder;
+        true
+    }
+
+    fn is_of_the_runtime(&self, way: &Way) -> bool {
+        way.context.is_none()
+            && matches!(self.heap.kind(way.at), NodeKind::OBJECT | NodeKind::NATIVE)
+            && !self.is_context(way.at)
+            && !self.is_global(way.at)
+            && self.place(way.at).is_none_or(|place| place.is_of_the_runtime())
+    }
+
+    /// The name that begins with the nearest object, variable or module of the program further up.
+    fn called_by_the_program(&self, way: &Way) -> Option<Called> {
+        let mut way = way.clone();
+        let mut passed = Vec::new();
+        for _ in 0..MAX_HOLDERS_OF_THE_RUNTIME {
+            if let Some(script) = modules::script_of_common_module(self.heap, way.at) {
+                return self.called_in_module(way, script);
             }
-            if let Some(field) = self.field_name(edge) {
-                fields.push(field);
+            passed.push(way.at);
+            if !self.go_up(&mut way) || passed.contains(&way.at) {
+                return None;
             }
-            at = holder;
-            if variable_of.is_some() {
-                break;
+            let is_end = match self.heap.kind(way.at) {
+                NodeKind::OBJECT | NodeKind::CLOSURE if way.context.is_none() => {
+                    self.has_own_name(way.at) && !self.is_of_the_runtime(&way)
+                }
+                NodeKind::SYNTHETIC => return None,
+                _ => way.context.is_some(),
+            };
+            if is_end || self.is_global(way.at) {
+                way.fields.truncate(MAX_FIELDS_IN_NAME + MAX_HOLDERS_OF_THE_RUNTIME);
+                let called = self.called(way);
+                let is_told = called.place.as_ref().is_some_and(|place| !place.is_of_the_runtime());
+                return Some(called).filter(|_| is_told);
             }
         }
+        None
+    }
+
+    /// What a CommonJS module exports.
+    fn called_in_module(&self, way: Way, script: String) -> Option<Called> {
+        let Way { at, mut fields, .. } = way;
         fields.reverse();
-        self.called(at, fields, variable_of.is_some())
+        let place = Place { script, line: 1, column: 1 };
+        if fields.is_empty() || place.is_of_the_runtime() {
+            return None;
+        }
+        let text = format!("{} (module {})", joined(&fields), place.script);
+        Some(Called { text, fields, base: place.script.clone(), base_node: at, place: Some(place) })
     }
 
     /// The name of what holds `node`: the way up starts with its best holder.
@@ -90,8 +173,10 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         })
     }
 
-    fn called(&self, base_node: u32, fields: Vec<String>, is_variable: bool) -> Called {
-        if is_variable || self.is_context(base_node) {
+    fn called(&self, way: Way) -> Called {
+        let Way { at: base_node, mut fields, context } = way;
+        fields.reverse();
+        if context.is_some() || self.is_context(base_node) {
             let place = self.place_of_context(base_node);
             let script = place.as_ref().map_or("a function", |place| place.script.as_str()).to_owned();
             let text = if fields.is_empty() {
@@ -144,7 +229,7 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
                 let name = self.heap.name(node);
                 !is_generic_class(&name) && name != "system / Context"
             }
-            NodeKind::NATIVE => true,
+            NodeKind::NATIVE => !is_of_the_engine(self.heap, node),
             NodeKind::SYNTHETIC => true,
             NodeKind::CLOSURE => {
                 let place = self.heap.location(node).map(|location| place_of(&self.scripts, location));
@@ -156,9 +241,20 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
 
     /// The edge into `node` that tells most of why it lives: a named one from something nearer to the roots.
     pub fn naming_edge(&self, node: u32) -> Option<u32> {
+        let few = self.heap.edges_into(node, MAX_RETAINERS_LOOKED_AT);
+        if few.len() < MAX_RETAINERS_LOOKED_AT {
+            return self.telling_edge(node, &few);
+        }
+        let mut popular = self.edges_of_popular.lock().unwrap_or_else(PoisonError::into_inner);
+        *popular.entry(node).or_insert_with(|| {
+            self.telling_edge(node, &self.heap.edges_into(node, MAX_RETAINERS_OF_POPULAR))
+        })
+    }
+
+    fn telling_edge(&self, node: u32, edges: &[u32]) -> Option<u32> {
         let heap = self.heap;
         let distance = heap.distance(node);
-        heap.edges_into(node, MAX_RETAINERS_LOOKED_AT)
+        edges
             .iter()
             .filter_map(|&edge| {
                 let source = heap.source(edge);
@@ -167,12 +263,14 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
                     return None;
                 }
                 let mut doubts = 0;
-                if matches!(heap.kind(source), NodeKind::CODE | NodeKind::HIDDEN | NodeKind::OBJECT_SHAPE) {
+                if is_of_the_engine(heap, source) {
                     doubts += 2;
                 }
                 if kind != EdgeKind::ELEMENT && kind != EdgeKind::HIDDEN {
                     let name = heap.string(heap.edge_name_index(edge));
-                    if matches!(&*name, "__proto__" | "map" | "constructor" | "prototype") {
+                    if matches!(&*name, "__proto__" | "map" | "constructor" | "prototype")
+                        || heap.kind(source) == NodeKind::CODE
+                    {
                         doubts += 4;
                     }
                     // The key's side of a WeakMap entry: its name tells of the table, not of the value.
@@ -205,12 +303,14 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         let is_storage = self.heap.kind(holder) == NodeKind::ARRAY;
         match (self.heap.edge_kind(edge), self.heap.edge_name(edge)) {
             (EdgeKind::ELEMENT, _) => Some("[…]".to_owned()),
+            (EdgeKind::PROPERTY, _) if is_dictionary(self.heap, holder) => Some("[…]".to_owned()),
             (EdgeKind::INTERNAL | EdgeKind::HIDDEN, _) if is_storage => Some("[…]".to_owned()),
             (EdgeKind::PROPERTY | EdgeKind::CONTEXT | EdgeKind::SHORTCUT, EdgeName::Name(name)) => {
                 Some(shortened(&name))
             }
             (EdgeKind::INTERNAL, EdgeName::Name(name)) => match &*name {
                 "elements" | "table" | "properties" | "context" | "previous" | "value" | "extension" => None,
+                name if name.ends_with(')') && name.contains(" pair in WeakMap") => Some("[…]".to_owned()),
                 name => Some(shortened(name)),
             },
             _ => None,
@@ -219,6 +319,19 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
 
     /// Where the function stands whose variables a context holds; the nearest function that uses it has to do.
     pub fn place_of_context(&self, context: u32) -> Option<Place> {
+        let mut places = self.places_of_contexts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = places.get(&context) {
+            return place.clone();
+        }
+        let place = self.first_function_of(context).or_else(|| {
+            let script = modules::script_of_context(self.heap, context)?;
+            Some(Place { script, line: 1, column: 1 })
+        });
+        places.insert(context, place.clone());
+        place
+    }
+
+    fn first_function_of(&self, context: u32) -> Option<Place> {
         let heap = self.heap;
         // Several functions share a context; the first in the text is closest to its beginning.
         let mut best: Option<Place> = None;

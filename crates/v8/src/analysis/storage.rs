@@ -1,7 +1,65 @@
-//! The stores of collections: elements, properties, tables.
+//! The stores of collections: elements, properties, tables; objects whose fields are keys; what is the engine's own.
 
 use super::heap_view::{EdgeName, HeapView};
+use crate::view::Objects;
 use crate::{EdgeKind, NodeKind};
+
+/// A plain object with more fields is a dictionary.
+const MAX_FIELDS: usize = 24;
+/// With fewer fields nothing can be said of their names.
+const LEAST_KEYS: usize = 3;
+/// Fields of a large object that are looked at.
+const MAX_FIELDS_LOOKED_AT: usize = 64;
+
+/// Whether the node's fields are keys of a program's data and no names that a programmer gave.
+pub(super) fn is_dictionary<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
+    let edges = heap.edges(node);
+    if heap.kind(node) != NodeKind::OBJECT || edges.len() < LEAST_KEYS {
+        return false;
+    }
+    let is_plain = *heap.string_bytes(heap.name_index(node)) == *b"Object";
+    if edges.len() > MAX_FIELDS && is_plain {
+        return true;
+    }
+    let mut first = None;
+    let (mut count, mut data_count) = (0, 0);
+    for edge in edges.take(MAX_FIELDS_LOOKED_AT) {
+        let target = heap.target(edge);
+        if heap.edge_kind(edge) != EdgeKind::PROPERTY {
+            continue;
+        }
+        let key = heap.string_bytes(heap.edge_name_index(edge));
+        if *key == *b"__proto__" {
+            continue;
+        }
+        let class = (heap.kind(target), heap.name_index(target));
+        if class.0 != NodeKind::OBJECT || *first.get_or_insert(class) != class {
+            return false;
+        }
+        count += 1;
+        data_count += usize::from(is_data(&key));
+    }
+    count >= LEAST_KEYS && data_count * 2 > count && (is_plain || count > MAX_FIELDS)
+}
+
+/// Whether a programmer would hardly call a field so: `tenant-17`, `bob@example.org`, `/srv/app.js`.
+fn is_data(key: &[u8]) -> bool {
+    let is_marked = matches!(key.first(), Some(b'<' | b'#' | b'_'));
+    !is_marked && key.iter().any(|byte| !byte.is_ascii_alphabetic() && !matches!(byte, b'_' | b'$'))
+}
+
+/// Whether the node is something that the engine made for itself. From Node 26 on it calls some of it native.
+pub(super) fn is_of_the_engine<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
+    match heap.kind(node) {
+        NodeKind::HIDDEN | NodeKind::CODE | NodeKind::OBJECT_SHAPE => true,
+        NodeKind::NATIVE => {
+            let name = heap.string_bytes(heap.name_index(node));
+            name.starts_with(b"system / ")
+                && !matches!(&*name, b"system / JSArrayBufferData" | b"system / ExternalStringData")
+        }
+        _ => false,
+    }
+}
 
 /// Whether the node is the store of a collection.
 pub(super) fn is_storage(heap: &impl HeapView, node: u32) -> bool {

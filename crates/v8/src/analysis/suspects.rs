@@ -25,6 +25,7 @@ use super::matching::{MatchedBy, Matching, NOT_THERE};
 use super::naming::Naming;
 use super::path::{PathStep, path_from_root};
 use super::scripts::Place;
+use crate::CallFunction;
 use growth::{Growth, Holding};
 use ownership::Ownership;
 use ranking::Group;
@@ -77,6 +78,8 @@ pub struct Collected {
     pub example_text: Option<String>,
     /// A function or constructor of the program in the example, and where it stands.
     pub example_place: Option<(String, Place)>,
+    /// The functions that made the example, the innermost first, if an allocation trace tells.
+    pub example_allocated_by: Vec<CallFunction>,
 }
 
 /// How likely a suspect is a leak.
@@ -141,7 +144,7 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
     let ([first, .., last], true) = (heaps, heaps.len() >= 2) else { return found };
     let naming = Naming::of(*last);
     let mut names = Names::default();
-    let whole = Matching::of(*first, *last);
+    let whole = Matching::of(*first, *last).with_successors(*first, *last);
     let late = owners_since(*last, &whole, &mut names);
     // Each snapshot with the last, so that an owner has one number in all of them: its node in the last.
     let mut with_last = vec![whole];
@@ -152,13 +155,13 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
         let with_first = if is_last {
             &with_last[0]
         } else {
-            owned = Matching::of(*first, *later);
+            owned = Matching::of(*first, *later).with_successors(*first, *later);
             &owned
         };
         found.doubts.extend(doubts(*first, *later, with_first, number));
         let to_last = match is_last {
             true => Matching::identity(last.graph().node_count()),
-            false => Matching::of(*later, *last),
+            false => Matching::of(*later, *last).with_successors(*later, *last),
         };
         let late: FxHashSet<u32> = late
             .iter()
@@ -172,9 +175,9 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
         chains::move_to_lists(*later, &ownership, &mut growth, &mut names);
         let of_last: FxHashMap<Holding, Growth> = growth
             .into_iter()
-            .filter_map(|(Holding { owner, field, .. }, growth)| {
-                let owner = to_last.later[owner as usize];
-                (owner != NOT_THERE).then_some((Holding::new(owner, field), growth))
+            .filter_map(|(holding, growth)| {
+                let owner = to_last.later[holding.owner as usize];
+                (owner != NOT_THERE).then_some((Holding { owner, ..holding }, growth))
             })
             .collect();
         series.push(of_last);
@@ -220,6 +223,11 @@ fn finished<H: HeapView>(
     let last = naming.heap();
     let owner = group.owner;
     let collects = group.collected(last, naming, names);
+    // Of what the runtime holds, the function that it will call tells more than the runtime's own.
+    let runtime_place = group.place.clone();
+    let place = group.place.filter(|place| !place.is_of_the_runtime()).or_else(|| {
+        collects.iter().find_map(|collected| Some(collected.example_place.as_ref()?.1.clone()))
+    });
     let retained_bytes_at = heaps
         .iter()
         .zip(with_last)
@@ -233,7 +241,7 @@ fn finished<H: HeapView>(
         owner_count: group.owner_count,
         owner_id: last.id(owner),
         owner_class: naming.own_name(owner),
-        place: group.place,
+        place: place.or(runtime_place),
         growth_bytes: group.growth.bytes,
         growth_count: group.count,
         growth_bytes_at: group.series,

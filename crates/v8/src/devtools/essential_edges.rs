@@ -3,13 +3,15 @@
 use crate::devtools::node_set::NodeSet;
 use crate::devtools::page_objects::page_objects;
 use crate::devtools::weak_map_edges::WeakMapEdges;
-use crate::{EdgeKind, Snapshot};
+use crate::{EdgeKind, NodeKind, Snapshot};
 
 /// The rule, for [`heapr_graph::Dominators::of`].
 pub(crate) struct EssentialEdges<'a> {
     snapshot: &'a Snapshot,
     weak_maps: &'a WeakMapEdges,
     page_objects: &'a NodeSet,
+    /// Objects of the page that roots hold besides the root itself.
+    held_by_roots: &'a [u32],
 }
 
 impl<'a> EssentialEdges<'a> {
@@ -18,7 +20,12 @@ impl<'a> EssentialEdges<'a> {
         weak_maps: &'a WeakMapEdges,
         page_objects: &'a NodeSet,
     ) -> Self {
-        Self { snapshot, weak_maps, page_objects }
+        Self { snapshot, weak_maps, page_objects, held_by_roots: &[] }
+    }
+
+    /// The rule where no shortcut of the root leads to the page's objects: other roots hold the first of them.
+    pub(crate) fn held_by_roots(self, held_by_roots: &'a [u32]) -> Self {
+        Self { held_by_roots, ..self }
     }
 
     #[inline]
@@ -39,7 +46,9 @@ impl<'a> EssentialEdges<'a> {
         }
         // What the debugger holds besides the page is the page's.
         let is_from_outside = self.page_objects.contains(to) && !self.page_objects.contains(from);
-        kind != EdgeKind::SHORTCUT && !is_from_outside
+        kind != EdgeKind::SHORTCUT
+            && (!is_from_outside
+                || self.held_by_roots.contains(&to) && self.snapshot.kind(from) == NodeKind::SYNTHETIC)
     }
 }
 

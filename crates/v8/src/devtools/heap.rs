@@ -12,7 +12,7 @@ use crate::devtools::dominator_intervals::DominatorIntervals;
 use crate::devtools::essential_edges::EssentialEdges;
 use crate::devtools::filters::Filter;
 use crate::devtools::node_set::NodeSet;
-use crate::devtools::page_objects::{has_user_roots, page_objects};
+use crate::devtools::page_objects::{contexts_held_by_roots, has_user_roots, led_to, page_objects};
 use crate::devtools::shallow_sizes::{move_to_owners, owners};
 use crate::devtools::statistics::{Statistics, statistics};
 use crate::devtools::weak_map_edges::WeakMapEdges;
@@ -38,6 +38,7 @@ pub struct Heap {
     distances: OnceLock<Vec<i32>>,
     classes: OnceLock<Classes>,
     dominators: OnceLock<Dominators>,
+    owner_dominators: OnceLock<Dominators>,
     retained: OnceLock<Vec<u64>>,
     intervals: OnceLock<DominatorIntervals>,
     dominator_tree: OnceLock<DominatorTree>,
@@ -121,6 +122,7 @@ impl Heap {
             distances: OnceLock::new(),
             classes: OnceLock::new(),
             dominators: OnceLock::new(),
+            owner_dominators: OnceLock::new(),
             retained: OnceLock::new(),
             intervals: OnceLock::new(),
             dominator_tree: OnceLock::new(),
@@ -169,6 +171,22 @@ impl Heap {
             let essential = EssentialEdges::new(&self.snapshot, &self.weak_maps, self.page_objects());
             Dominators::of(&self.snapshot.graph, self.snapshot.root, |edge, from, to| {
                 essential.contains(edge, from, to)
+            })
+        })
+    }
+
+    /// The same in both ways of taking a snapshot: what the engine and the embedder refer to besides the program counts
+    /// as the program's. With exposed internals DevTools does not make this difference.
+    pub fn owner_dominators(&self) -> &Dominators {
+        if self.mode == CaptureMode::Default {
+            return self.dominators();
+        }
+        self.owner_dominators.get_or_init(|| {
+            let contexts = contexts_held_by_roots(&self.snapshot);
+            let program = led_to(&self.snapshot, contexts.iter().copied());
+            let rule = EssentialEdges::new(&self.snapshot, &self.weak_maps, &program).held_by_roots(&contexts);
+            Dominators::of(&self.snapshot.graph, self.snapshot.root, |edge, from, to| {
+                rule.contains(edge, from, to)
             })
         })
     }

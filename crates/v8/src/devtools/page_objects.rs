@@ -1,5 +1,6 @@
 //! The objects that belong to the page (or the program), not to the debugger or V8 alone.
 
+use crate::devtools::name_set::NameSet;
 use crate::devtools::node_set::NodeSet;
 use crate::{EdgeKind, NodeKind, Snapshot};
 
@@ -20,19 +21,35 @@ pub(crate) fn has_user_roots(snapshot: &Snapshot) -> bool {
 /// All that the root's shortcuts (the global objects) and the document trees lead to over edges that are not weak.
 pub(crate) fn page_objects(snapshot: &Snapshot) -> NodeSet {
     let graph = &snapshot.graph;
-    let mut found = NodeSet::new(graph.node_count());
-    let mut stack = Vec::new();
-    for edge in graph.edges(snapshot.root) {
-        let target = graph.target(edge);
-        let is_seed = match snapshot.edge_kind(edge) {
-            EdgeKind::SHORTCUT => true,
-            EdgeKind::ELEMENT => is_dom_trees(snapshot, target),
-            _ => false,
-        };
-        if is_seed && found.insert(target) {
-            stack.push(target);
+    let seeds = graph.edges(snapshot.root).filter(|&edge| match snapshot.edge_kind(edge) {
+        EdgeKind::SHORTCUT => true,
+        EdgeKind::ELEMENT => is_dom_trees(snapshot, graph.target(edge)),
+        _ => false,
+    });
+    led_to(snapshot, seeds.map(|edge| graph.target(edge)))
+}
+
+/// The contexts of programs that a root holds, other than weakly: with exposed internals no shortcut leads to them.
+pub(crate) fn contexts_held_by_roots(snapshot: &Snapshot) -> Vec<u32> {
+    let graph = &snapshot.graph;
+    let contexts = NameSet::of(&snapshot.strings, |text| text == b"system / NativeContext");
+    let mut found = Vec::new();
+    for root in (0..snapshot.node_count()).filter(|&node| snapshot.kind(node) == NodeKind::SYNTHETIC) {
+        for edge in graph.edges(root).filter(|&edge| snapshot.edge_kind(edge) != EdgeKind::WEAK) {
+            let target = graph.target(edge);
+            if contexts.contains(snapshot.name_number(target)) && !found.contains(&target) {
+                found.push(target);
+            }
         }
     }
+    found
+}
+
+/// All that some nodes lead to over edges that are not weak, themselves included.
+pub(crate) fn led_to(snapshot: &Snapshot, seeds: impl IntoIterator<Item = u32>) -> NodeSet {
+    let graph = &snapshot.graph;
+    let mut found = NodeSet::new(graph.node_count());
+    let mut stack: Vec<u32> = seeds.into_iter().filter(|&seed| found.insert(seed)).collect();
     while let Some(node) = stack.pop() {
         for edge in graph.edges(node) {
             let target = graph.target(edge);

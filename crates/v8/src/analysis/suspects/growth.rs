@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::super::classes::{Classes, Names};
 use super::super::heap_view::HeapView;
 use super::super::matching::{Matching, NOT_THERE};
-use super::super::storage::is_storage;
+use super::super::storage::{is_of_the_engine, is_storage};
 use super::ownership::{NONE, Ownership, is_collection};
 use crate::NodeKind;
 
@@ -183,7 +183,7 @@ fn counts(heap: &impl HeapView, node: u32) -> bool {
             let name = heap.name(node);
             name == "system / PromiseReaction" || !name.starts_with("system") && !name.starts_with('(')
         }
-        NodeKind::NATIVE => !heap.name(node).starts_with("Node / "),
+        NodeKind::NATIVE => !heap.name(node).starts_with("Node / ") && !is_of_the_engine(heap, node),
         _ => true,
     }
 }

@@ -28,7 +28,11 @@ pub(super) fn move_to_holders<H: HeapView>(
     let mut moves: Vec<(Holding, Holding, Vec<u32>)> = Vec::new();
     let mut classes = Classes::of(heap);
     for (&holding, growth) in all.iter().filter(|(holding, _)| holding.item_class != NONE) {
-        let stays = Holding::new(holding.owner, NONE);
+        // A root holds things of all kinds, which have nothing to do with each other.
+        let stays = match heap.kind(holding.owner) {
+            NodeKind::SYNTHETIC => holding,
+            _ => Holding::new(holding.owner, NONE),
+        };
         let enough = growth.new_items.len() >= LEAST_ITEMS;
         let holders =
             if enough { holders_of(heap, matching, &growth.new_items, holding.owner) } else { Vec::new() };

@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 use super::super::classes::{Classes, Names};
 use super::super::heap_view::HeapView;
 use super::super::matching::NOT_THERE;
-use super::super::storage::is_storage;
+use super::super::storage::{is_dictionary, is_of_the_engine, is_storage};
 use crate::{EdgeKind, NodeKind};
 
 pub(super) const NONE: u32 = u32::MAX;
@@ -97,27 +97,26 @@ pub(super) fn has_field_name(heap: &impl HeapView, edge: u32) -> bool {
 }
 
 pub(super) fn can_own(heap: &impl HeapView, node: u32) -> bool {
-    matches!(
-        heap.kind(node),
-        NodeKind::OBJECT
-            | NodeKind::CLOSURE
-            | NodeKind::NATIVE
-            | NodeKind::SYNTHETIC
-            | NodeKind::REGEXP
-            | NodeKind::WASM_OBJECT
-    )
+    match heap.kind(node) {
+        NodeKind::NATIVE => !is_of_the_engine(heap, node),
+        kind => matches!(
+            kind,
+            NodeKind::OBJECT
+                | NodeKind::CLOSURE
+                | NodeKind::SYNTHETIC
+                | NodeKind::REGEXP
+                | NodeKind::WASM_OBJECT
+        ),
+    }
 }
 
 /// Whether what the node holds has no fields of its own but keys or positions.
 pub(super) fn is_collection(heap: &impl HeapView, node: u32) -> bool {
-    const MAX_FIELDS: usize = 24;
     if heap.kind(node) != NodeKind::OBJECT {
         return false;
     }
     match &*heap.name(node) {
         "Array" | "Map" | "Set" | "WeakMap" | "WeakSet" | "Promise" => true,
-        // An object with that many properties is a dictionary.
-        "Object" => heap.graph().edges(node).len() > MAX_FIELDS,
-        _ => false,
+        _ => is_dictionary(heap, node),
     }
 }

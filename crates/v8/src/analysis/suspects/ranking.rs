@@ -53,10 +53,13 @@ pub(super) fn ranked_groups<H: HeapView>(
     let Some(final_growth) = series.last() else { return Vec::new() };
     let mut groups: FxHashMap<String, Group> = FxHashMap::default();
     for (&holding, growth) in final_growth {
-        let Holding { owner, field, .. } = holding;
+        let Holding { owner, field, item_class } = holding;
         let called = naming.call(owner);
         let field = (field != NONE).then(|| names.name(field));
-        let name = full_name(&called, field);
+        let name = match item_class {
+            NONE => full_name(&called, field),
+            class => name_at_root(names.name(class)),
+        };
         let group = groups.entry(name.clone()).or_insert_with(|| Group {
             name,
             owner,
@@ -110,6 +113,37 @@ fn full_name(called: &Called, field: Option<&str>) -> String {
         },
     }
 }
+
+/// What a root holds: of Node's own classes it is known what they stand for.
+fn name_at_root(class: &str) -> String {
+    match OPEN_HANDLES.contains(&class) {
+        true => format!("{class} (open handles)"),
+        false => format!("{class} (held by the runtime)"),
+    }
+}
+
+/// Classes whose objects the event loop holds until they are closed or done.
+const OPEN_HANDLES: [&str; 19] = [
+    "ChannelWrap",
+    "FSEvent",
+    "FileHandle",
+    "HTTPParser",
+    "Http2Session",
+    "Http2Stream",
+    "MessagePort",
+    "Pipe",
+    "PipeConnectWrap",
+    "Process",
+    "ShutdownWrap",
+    "StatWatcher",
+    "TCP",
+    "TCPConnectWrap",
+    "TLSWrap",
+    "TTY",
+    "UDP",
+    "Worker",
+    "WriteWrap",
+];
 
 impl Group {
     /// Score, confidence and the reasons for them.
@@ -171,7 +205,8 @@ impl Group {
             self.confidence = Confidence::Low;
             self.reasons.push("is a small part of the whole growth".to_owned());
         }
-        if self.is_root && !self.is_of_one_class() {
+        let is_told = holds_of_the_program || self.name.ends_with("(open handles)");
+        if self.is_root && (!is_told || !self.is_of_one_class()) {
             self.confidence = Confidence::Low;
             self.score *= 0.1;
             self.reasons.push("is a root, which holds things of all kinds".to_owned());
@@ -224,6 +259,10 @@ impl Group {
                 bytes: class.bytes,
                 example_id: class.example.map(|node| last.id(node)),
                 example_text: class.example.and_then(|node| text_of(last, node)),
+                example_allocated_by: class
+                    .example
+                    .map(|node| last.allocation_stack(node))
+                    .unwrap_or_default(),
                 example_place: class.example.and_then(|node| naming.place_within(node)),
             })
             .collect()

@@ -1,0 +1,88 @@
+//! What modules export: of ES modules the engine keeps cells by name, of CommonJS modules Node keeps objects.
+//!
+//! ```text
+//!  Context .extension -> SourceTextModule -> exports: (array) [5] "store"  [6] Cell .value -> what is exported
+//! ```
+
+use super::storage::is_of_the_engine;
+use crate::view::{EdgeName, Objects};
+use crate::{EdgeKind, NodeKind};
+
+/// An exported object has few holders besides the program's own; the cell is among the first of them or not at all.
+const MAX_RETAINERS_LOOKED_AT: usize = 512;
+
+/// The name under which an ES module exports `node`, and the context of the module.
+pub(super) fn export_of<H: Objects + ?Sized>(heap: &H, node: u32) -> Option<(String, u32)> {
+    let retainers = heap.edges_into(node, MAX_RETAINERS_LOOKED_AT);
+    let cells = retainers.iter().filter(|&&edge| is_internal(heap, edge, b"value")).map(|&edge| heap.source(edge));
+    cells
+        .filter(|&cell| is_engines(heap, cell, b"system / Cell"))
+        .find_map(|cell| exported_from(heap, cell))
+}
+
+fn exported_from<H: Objects + ?Sized>(heap: &H, cell: u32) -> Option<(String, u32)> {
+    heap.edges_into(cell, MAX_RETAINERS_LOOKED_AT).iter().find_map(|&edge| {
+        let exports = heap.source(edge);
+        let value_at = position(heap, edge)?;
+        if heap.kind(exports) != NodeKind::ARRAY {
+            return None;
+        }
+        let key = heap
+            .edges(exports)
+            .find(|&key| position(heap, key).is_some_and(|at| at + 1 == value_at))
+            .map(|key| heap.target(key))
+            .filter(|&key| heap.kind(key).is_string())?;
+        let module = heap
+            .edges_into(exports, MAX_RETAINERS_LOOKED_AT)
+            .iter()
+            .map(|&edge| heap.source(edge))
+            .find(|&module| is_engines(heap, module, b"system / SourceTextModule"))?;
+        let retainers = heap.edges_into(module, MAX_RETAINERS_LOOKED_AT);
+        let context = retainers.iter().find(|&&edge| is_internal(heap, edge, b"extension"))?;
+        Some((heap.name(key).into_owned(), heap.source(*context)))
+    })
+}
+
+/// The script of the ES module whose variables a context holds, as Node's object for it says.
+pub(super) fn script_of_context<H: Objects + ?Sized>(heap: &H, context: u32) -> Option<String> {
+    let extension = heap.edges(context).find(|&edge| is_internal(heap, edge, b"extension"))?;
+    let module = heap.target(extension);
+    let retainers = heap.edges_into(module, MAX_RETAINERS_LOOKED_AT);
+    let wraps = retainers.iter().map(|&edge| heap.source(edge)).filter(|&wrap| is_object(heap, wrap, b"ModuleWrap"));
+    let url = wraps.into_iter().find_map(|wrap| text_field(heap, wrap, b"url"))?;
+    Some(url.strip_prefix("file://").unwrap_or(&url).to_owned())
+}
+
+/// The file of a CommonJS module, if the node is one.
+pub(super) fn script_of_common_module<H: Objects + ?Sized>(heap: &H, node: u32) -> Option<String> {
+    if is_object(heap, node, b"Module") { text_field(heap, node, b"filename") } else { None }
+}
+
+fn text_field<H: Objects + ?Sized>(heap: &H, node: u32, name: &[u8]) -> Option<String> {
+    heap.edges(node)
+        .filter(|&edge| heap.edge_kind(edge) == EdgeKind::PROPERTY)
+        .find(|&edge| *heap.string_bytes(heap.edge_name_index(edge)) == *name)
+        .map(|edge| heap.target(edge))
+        .filter(|&text| heap.kind(text) == NodeKind::STRING)
+        .map(|text| heap.name(text).into_owned())
+}
+
+fn is_object<H: Objects + ?Sized>(heap: &H, node: u32, class: &[u8]) -> bool {
+    heap.kind(node) == NodeKind::OBJECT && *heap.string_bytes(heap.name_index(node)) == *class
+}
+
+fn is_engines<H: Objects + ?Sized>(heap: &H, node: u32, name: &[u8]) -> bool {
+    is_of_the_engine(heap, node) && *heap.string_bytes(heap.name_index(node)) == *name
+}
+
+fn is_internal<H: Objects + ?Sized>(heap: &H, edge: u32, name: &[u8]) -> bool {
+    heap.edge_kind(edge) == EdgeKind::INTERNAL && *heap.string_bytes(heap.edge_name_index(edge)) == *name
+}
+
+/// The position of an edge of a store.
+fn position<H: Objects + ?Sized>(heap: &H, edge: u32) -> Option<u32> {
+    match heap.edge_name(edge) {
+        EdgeName::Index(index) => Some(index),
+        EdgeName::Name(name) => name.parse().ok(),
+    }
+}
