@@ -10,6 +10,7 @@ use heapr_v8::view::{FieldRow, Listed, ObjectRow, Page, SnapshotView};
 use serde_json::{Value, json};
 
 use crate::commands::report::Format;
+use crate::report::quantity::count;
 use crate::snapshot::containment::{add_edges, edge_sheet};
 use crate::snapshot::heap_file::{ObjectId, Wanted, ask, one_line, open};
 use crate::snapshot::sheet::OutputArguments;
@@ -32,6 +33,9 @@ pub(crate) struct RetainersArguments {
     #[command(flatten)]
     output: OutputArguments,
 }
+
+/// Steps of a long way that are printed at each of its ends; JSON has all of them.
+const END_OF_WAY: usize = 40;
 
 /// Runs the command.
 pub(crate) fn run(arguments: RetainersArguments) -> anyhow::Result<ExitCode> {
@@ -89,7 +93,15 @@ fn print(output: &OutputArguments, answer: Answer) -> anyhow::Result<ExitCode> {
     let mut title = vec![format!("{} @{}", one_line(&object.name), object.id)];
     for (at, path) in found.paths.iter().enumerate() {
         title.extend([String::new(), format!("way {} from a root:", at + 1)]);
-        title.extend(path.iter().map(text_step));
+        let (start, end) = match path.len() > 2 * END_OF_WAY {
+            true => (END_OF_WAY, path.len() - END_OF_WAY),
+            false => (path.len(), path.len()),
+        };
+        title.extend(path[..start].iter().map(text_step));
+        if start < end {
+            title.push(format!("  … {} more of the way", count((end - start) as u64)));
+        }
+        title.extend(path[end..].iter().map(text_step));
     }
     if found.paths.is_empty() {
         title.extend([String::new(), "no way leads here from a root".to_owned()]);

@@ -7,7 +7,10 @@ use proptest::prelude::*;
 
 use crate::view::Objects;
 
-use super::{Doubt, MatchedBy, Matching, NOT_THERE, Naming, detached, duplicated_strings, shapes, suspects};
+use super::{
+    CollectionOrder, Doubt, MatchedBy, Matching, NOT_THERE, Naming, collections, detached,
+    duplicated_strings, path_from_root, shapes, suspects,
+};
 
 /// A program with a cache in a variable, a class that has a list, and noise of `noise` objects.
 fn program(entry_count: u32, job_count: u32, noise: u32) -> MadeHeap {
@@ -191,6 +194,248 @@ fn an_object_without_a_name_of_its_own_is_called_after_its_holder() {
     assert_eq!(naming.call(store).text, "Store");
     assert_eq!(naming.call(list).text, "Store.byKey.orders");
     assert_eq!(naming.call(entry).text, "Store.byKey.orders[…]");
+}
+
+/// A module with a function that uses its context; the context.
+fn module(heap: &mut MadeHeap) -> u32 {
+    let global = heap.node("object", "global", 40);
+    heap.edge(0, "shortcut", "2", global);
+    let function = heap.node("closure", "handle", 64);
+    heap.edge(global, "property", "handle", function);
+    let context = heap.node("object", "system / Context", 48);
+    heap.edge(function, "internal", "context", context);
+    context
+}
+
+#[test]
+fn a_way_is_a_shortest_one_from_the_root_past_all_cycles() {
+    let mut heap = MadeHeap::new();
+    let context = module(&mut heap);
+    let first = heap.node("object", "Link", 16);
+    heap.edge(context, "context", "first", first);
+    let second = heap.node("object", "Link", 16);
+    // Each holds the other, by names that say more than the store does.
+    heap.edge(second, "property", "previous", first);
+    let store = heap.node("array", "", 16);
+    heap.edge(first, "internal", "elements", store);
+    heap.edge(store, "internal", "0", second);
+    let heap = heap.open(1);
+    let path = path_from_root(&heap, &Naming::of(&heap), second);
+    let names: Vec<&str> = path.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(names, ["(root)", "globalThis", "function handle", "system / Context", "Link", "(array)", "Link"]);
+    assert_eq!(path.iter().map(|step| step.is_storage).collect::<Vec<_>>()[4..], [false, true, false]);
+    assert_eq!(path_from_root(&heap, &Naming::of(&heap), 0).len(), 1);
+}
+
+#[test]
+fn the_keys_of_a_dictionary_are_no_names() {
+    let snapshot = |entries: u32| {
+        let mut heap = MadeHeap::new();
+        let context = module(&mut heap);
+        let repository = heap.node("object", "Repository", 24);
+        heap.edge(context, "context", "repository", repository);
+        let by_tenant = heap.node("object", "Object", 24);
+        heap.edge(repository, "property", "byTenant", by_tenant);
+        for tenant in 0..8 {
+            let map = heap.node("object", "Map", 32);
+            heap.edge(by_tenant, "property", &format!("tenant-{tenant}"), map);
+            let table = heap.node("array", "", 16);
+            heap.edge(map, "internal", "table", table);
+            for entry in 0..entries {
+                let id = 100_001 + 2 * u64::from(tenant * 1000 + entry);
+                let row = heap.node_with_id("object", "Row", 40, id, false);
+                heap.edge(table, "internal", &entry.to_string(), row);
+            }
+        }
+        heap.open(1)
+    };
+    let found = suspects(&[&snapshot(5), &snapshot(25)], 5);
+    let first = &found.suspects[0];
+    assert_eq!((first.name.as_str(), first.owner_count), ("Repository.byTenant[…]", 8), "{found:#?}");
+    assert_eq!(first.growth_count, 160);
+}
+
+#[test]
+fn a_state_that_is_made_anew_with_each_change_grows_in_its_field() {
+    let snapshot = |version: u32| {
+        let mut heap = MadeHeap::new();
+        let context = module(&mut heap);
+        let mut made = 0;
+        // The objects of an earlier state are not there any more, what it held is.
+        let mut new = |heap: &mut MadeHeap, name: &str| {
+            made += 1;
+            let id = u64::from(100_001 + 1000 * version + 2 * made);
+            heap.node_with_id("object", name, 24, id, false)
+        };
+        let state = new(&mut heap, "Object");
+        heap.edge(context, "context", "state", state);
+        let todos = new(&mut heap, "Array");
+        heap.edge(state, "property", "todos", todos);
+        let elements = new(&mut heap, "Object");
+        heap.edge(state, "property", "settings", elements);
+        for todo in 0..20 * version {
+            let todo_id = 200_001 + 2 * u64::from(todo);
+            let item = heap.node_with_id("object", "Todo", 32, todo_id, false);
+            heap.edge(todos, "element", &todo.to_string(), item);
+        }
+        heap.open(1)
+    };
+    let heaps = [snapshot(1), snapshot(2), snapshot(3)];
+    let found = suspects(&heaps.each_ref(), 3);
+    let first = &found.suspects[0];
+    assert_eq!(first.name, "state.todos (variable in a function)", "{found:#?}");
+    assert_eq!(first.growth_bytes_at, [640, 1280]);
+}
+
+#[test]
+fn what_an_es_module_exports_has_the_name_of_its_export() {
+    for (kind, cell_kind) in [("hidden", "hidden"), ("native", "native")] {
+        let mut heap = MadeHeap::new();
+        let context = module(&mut heap);
+        let es_module = heap.node(kind, "system / SourceTextModule", 100);
+        heap.edge(context, "internal", "extension", es_module);
+        let exports = heap.node("array", "", 100);
+        heap.edge(es_module, "hidden", "0", exports);
+        let key = heap.node("string", "store", 24);
+        heap.edge(exports, "internal", "5", key);
+        let cell = heap.node(cell_kind, "system / Cell", 16);
+        heap.edge(exports, "internal", "6", cell);
+        let store = heap.node("object", "Array", 32);
+        heap.edge(cell, "internal", "value", store);
+        let heap = heap.open(1);
+        assert_eq!(Naming::of(&heap).call(store).text, "store (variable in a function)");
+    }
+}
+
+#[test]
+fn what_a_root_holds_is_told_by_class() {
+    let snapshot = |count: u32| {
+        let mut heap = MadeHeap::new();
+        module(&mut heap);
+        for number in 0..count {
+            let id = 100_001 + 4 * u64::from(number);
+            let handle = heap.node_with_id("object", "TCP", 64, id, false);
+            heap.edge(0, "element", "7", handle);
+            let request = heap.node_with_id("object", "Wrapped", 8, id + 2, false);
+            heap.edge(0, "element", "8", request);
+        }
+        heap.open(1)
+    };
+    let found = suspects(&[&snapshot(5), &snapshot(45)], 5);
+    let names: Vec<&str> = found.suspects.iter().map(|suspect| suspect.name.as_str()).collect();
+    assert_eq!(names, ["TCP (open handles)", "Wrapped (held by the runtime)"]);
+}
+
+#[test]
+fn with_exposed_internals_roots_own_nothing_of_the_program() {
+    let snapshot = |count: u32| {
+        let mut heap = MadeHeap::new();
+        let roots = heap.node("synthetic", "(GC roots)", 0);
+        heap.edge(0, "element", "1", roots);
+        let realm = heap.node("hidden", "system / NativeContext", 100);
+        heap.edge(roots, "element", "1", realm);
+        let global = heap.node("object", "global", 40);
+        heap.edge(realm, "internal", "global", global);
+        let history = heap.node("object", "Array", 32);
+        heap.edge(global, "property", "history", history);
+        let environment = heap.node("synthetic", "Node / Environment", 0);
+        heap.edge(0, "element", "2", environment);
+        for number in 0..count {
+            let id = 100_001 + 2 * u64::from(number);
+            let entry = heap.node_with_id("object", "Stream", 64, id, false);
+            heap.edge(history, "element", &number.to_string(), entry);
+            // Node has a list of its own.
+            heap.edge(environment, "internal", &number.to_string(), entry);
+        }
+        heap.open(1)
+    };
+    let (before, after) = (snapshot(5), snapshot(45));
+    assert!(after.shows_internals());
+    assert_eq!(suspects(&[&before, &after], 5).suspects[0].name, "globalThis.history");
+}
+
+#[test]
+fn a_store_that_may_be_full_of_integers_is_not_called_empty() {
+    let mut heap = MadeHeap::new();
+    let context = module(&mut heap);
+    for (name, references) in [("integers", 0), ("objects", 20)] {
+        let list = heap.node("object", "Array", 32);
+        heap.edge(context, "context", name, list);
+        let elements = heap.node("array", "", 800);
+        heap.edge(list, "internal", "elements", elements);
+        for number in 0..references {
+            let entry = heap.node("object", "Entry", 16);
+            heap.edge(list, "element", &number.to_string(), entry);
+            heap.edge(elements, "internal", &number.to_string(), entry);
+        }
+    }
+    let heap = heap.open(1);
+    let found = collections(&heap, CollectionOrder::Emptiest, 5);
+    let told: Vec<_> = found.iter().map(|found| (found.reference_count, found.fill_percent.is_some())).collect();
+    assert_eq!(told, [(20, true), (0, false)]);
+}
+
+#[test]
+fn a_popular_object_is_called_after_the_variable_that_it_is() {
+    let mut heap = MadeHeap::new();
+    let context = module(&mut heap);
+    let registry = heap.node("object", "FinalizationRegistry", 32);
+    heap.edge(context, "context", "registry", registry);
+    let cells = heap.node("object", "Array", 32);
+    heap.edge(context, "context", "cells", cells);
+    for number in 0..2000 {
+        let cell = heap.node("hidden", "system / WeakCell", 32);
+        heap.edge(cells, "element", &number.to_string(), cell);
+        heap.edge(cell, "hidden", "0", registry);
+    }
+    let heap = heap.open(1);
+    let naming = Naming::of(&heap);
+    let edge = naming.naming_edge(registry).unwrap();
+    assert_eq!(heap.source(edge), context);
+}
+
+#[test]
+fn a_log_that_is_one_string_is_read_line_by_line_once() {
+    let mut heap = MadeHeap::new();
+    let mut log = heap.node("string", "start;", 24);
+    heap.edge(0, "element", "0", log);
+    for number in 0..60_000 {
+        let line = heap.node("string", &format!("line {number};"), 24);
+        let longer = heap.node("concatenated string", "", 32);
+        heap.edge(longer, "internal", "first", log);
+        heap.edge(longer, "internal", "second", line);
+        log = longer;
+    }
+    heap.edge(0, "element", "1", log);
+    let heap = heap.open(1);
+    // All that are longer than what is looked at begin alike. Line by line from each of them it would take hours.
+    let found = duplicated_strings(&heap, 5);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].text.starts_with("start;line 0;line 1;") && found[0].count > 59_000);
+    assert_eq!(heap.display_text(log), found[0].text);
+}
+
+#[test]
+fn a_part_of_itself_has_no_text() {
+    let mut heap = MadeHeap::new();
+    let string = heap.node("concatenated string", "", 32);
+    heap.edge(0, "element", "0", string);
+    heap.edge(string, "internal", "first", string);
+    let line = heap.node("string", "line", 24);
+    heap.edge(string, "internal", "second", line);
+    assert_eq!(heap.open(1).display_text(string), "line");
+}
+
+#[test]
+fn objects_that_node_marks_are_no_nodes_of_a_document() {
+    let mut heap = MadeHeap::new();
+    let list = heap.detached("<ul>", 100);
+    heap.edge(0, "element", "0", list);
+    let wrap = heap.detached("Node / BindingData", 100);
+    heap.edge(0, "element", "1", wrap);
+    let heap = heap.open(1);
+    assert_eq!(detached(&heap, 5).iter().map(|found| found.node).collect::<Vec<_>>(), [list]);
+    assert!(heap.is_detached(list) && !heap.is_detached(wrap));
 }
 
 prop_compose! {

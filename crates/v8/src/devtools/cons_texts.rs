@@ -18,6 +18,8 @@ pub(crate) struct ConsTexts {
     most_units: usize,
     known: FxHashMap<u32, Pieces>,
     known_count: usize,
+    /// The text that was asked for last: thousands of lines of one log begin with the same pieces.
+    last: (Pieces, Vec<u8>),
 }
 
 /// The pieces that a text begins with, none of them empty; shared with the texts that begin with all of them.
@@ -38,7 +40,7 @@ struct Open {
 
 impl ConsTexts {
     pub(crate) fn up_to(most_units: usize) -> Self {
-        Self { most_units, known: FxHashMap::default(), known_count: 0 }
+        Self { most_units, known: FxHashMap::default(), known_count: 0, last: Default::default() }
     }
 
     /// The text of a concatenated string, WTF-8.
@@ -47,11 +49,15 @@ impl ConsTexts {
             self.known.clear();
             self.known_count = 0;
         }
-        let mut text = Vec::new();
-        for &(piece, _) in self.pieces(heap, node).nodes.iter() {
-            text.extend_from_slice(&heap.string_bytes(heap.name_index(piece)));
+        let pieces = self.pieces(heap, node);
+        if !Arc::ptr_eq(&pieces.nodes, &self.last.0.nodes) {
+            let mut text = Vec::new();
+            for &(piece, _) in pieces.nodes.iter() {
+                text.extend_from_slice(&heap.string_bytes(heap.name_index(piece)));
+            }
+            self.last = (pieces, text);
         }
-        text
+        self.last.1.clone()
     }
 
     fn pieces<H: Objects + ?Sized>(&mut self, heap: &H, node: u32) -> Pieces {

@@ -1,10 +1,12 @@
 //! Where the text comes from: a file, a compressed file, a pipe.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::format::archive::{BEGINNING_BYTES, is_packed, unpacked};
 
 /// The uncompressed text of a snapshot.
 pub(crate) struct Input {
@@ -34,11 +36,8 @@ impl<R: Read> Read for Counting<R> {
     }
 }
 
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-
 impl Input {
-    /// Opens a file; `-` is standard input. Compression is recognized by the first bytes.
+    /// Opens a file; `-` is standard input. How it is packed is told by its beginning.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Self::stream(io::stdin(), None);
@@ -51,12 +50,12 @@ impl Input {
         if !metadata.is_file() {
             return Self::stream(file, None);
         }
-        let mut magic = [0; 4];
+        let mut beginning = [0; BEGINNING_BYTES];
         let mut first = &file;
-        let count = read_full(&mut first, &mut magic)?;
+        let count = read_full(&mut first, &mut beginning)?;
         let mut file = file;
         file.seek(SeekFrom::Start(0))?;
-        if is_compressed(&magic[..count]) {
+        if is_packed(&beginning[..count]) {
             return Self::stream(file, Some(metadata.len()));
         }
         Ok(Self { reader: Reader::File(file), taken: Arc::default(), length: Some(metadata.len()) })
@@ -65,18 +64,7 @@ impl Input {
     /// Text from any reader, which may be compressed; `length` is for the progress.
     pub(crate) fn stream(reader: impl Read + Send + 'static, length: Option<u64>) -> io::Result<Self> {
         let taken = Arc::new(AtomicU64::new(0));
-        let mut reader = Counting { reader, taken: Arc::clone(&taken) };
-        let mut magic = [0; 4];
-        let count = read_full(&mut reader, &mut magic)?;
-        let compressed = is_compressed(&magic[..count]);
-        let whole = BufReader::with_capacity(1 << 18, Cursor::new(magic[..count].to_vec()).chain(reader));
-        let reader: Box<dyn Read + Send> = if !compressed {
-            Box::new(whole)
-        } else if magic.starts_with(&GZIP) {
-            Box::new(flate2::bufread::MultiGzDecoder::new(whole))
-        } else {
-            Box::new(zstd::stream::read::Decoder::with_buffer(whole)?)
-        };
+        let reader = unpacked(Counting { reader, taken: Arc::clone(&taken) })?;
         Ok(Self { reader: Reader::Stream(reader), taken, length })
     }
 
@@ -128,10 +116,6 @@ impl Input {
         self.reader = Reader::File(file);
         Ok(())
     }
-}
-
-fn is_compressed(magic: &[u8]) -> bool {
-    magic.starts_with(&GZIP) || magic.starts_with(&ZSTD)
 }
 
 /// Reads until `into` is full or the text ends.

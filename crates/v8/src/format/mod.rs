@@ -1,6 +1,7 @@
 //! The `.heapsnapshot` format: text in, columns out.
 
 mod allocation_trace;
+mod archive;
 mod check;
 mod digits;
 mod edge_columns;

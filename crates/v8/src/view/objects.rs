@@ -277,6 +277,10 @@ pub trait Objects: Send + Sync {
     fn class_name(&self, node: u32) -> Cow<'_, str> {
         match self.kind(node) {
             NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::WASM_OBJECT => self.name(node),
+            // A kind that only this file knows.
+            kind if kind > NodeKind::WASM_OBJECT => {
+                Cow::Owned(format!("({})", self.meta().node_kind_name(kind)))
+            }
             kind => Cow::Borrowed(group_name(kind)),
         }
     }

@@ -1,0 +1,181 @@
+//! Snapshots as people send them: packed with gzip, xz or zstd, in a tar or zip archive, with a byte order mark.
+
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
+const ZIP: &[u8] = b"PK\x03\x04";
+const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
+/// Where a tar archive says that it is one.
+const TAR_MAGIC_AT: usize = 257;
+const TAR_BLOCK: usize = 512;
+/// A packed archive has a snapshot in it, which may be packed once more.
+const MAX_LAYERS: usize = 4;
+/// A name in an archive is no longer.
+const MAX_NAME_BYTES: u64 = 1 << 16;
+
+/// The longest beginning that tells how a file is packed.
+pub(super) const BEGINNING_BYTES: usize = TAR_BLOCK;
+
+type Source = Box<dyn BufRead + Send>;
+
+/// Whether a file that begins so is more than the text of a snapshot.
+pub(super) fn is_packed(beginning: &[u8]) -> bool {
+    [GZIP, ZSTD, XZ, ZIP, BYTE_ORDER_MARK].iter().any(|magic| beginning.starts_with(magic)) || is_tar(beginning)
+}
+
+fn is_tar(beginning: &[u8]) -> bool {
+    beginning.get(TAR_MAGIC_AT..).is_some_and(|rest| rest.starts_with(b"ustar"))
+}
+
+/// The text of the snapshot that `source` holds, however it is packed.
+pub(super) fn unpacked(source: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    let mut source: Source = Box::new(BufReader::with_capacity(1 << 18, source));
+    for _ in 0..MAX_LAYERS {
+        let mut beginning = Vec::with_capacity(BEGINNING_BYTES);
+        source.by_ref().take(BEGINNING_BYTES as u64).read_to_end(&mut beginning).or_else(at_end)?;
+        let is = |magic: &[u8]| beginning.starts_with(magic);
+        let (is_gzip, is_zstd, is_xz) = (is(GZIP), is(ZSTD), is(XZ));
+        let (is_zip, is_marked, is_tar) = (is(ZIP), is(BYTE_ORDER_MARK), is_tar(&beginning));
+        let mut whole = Cursor::new(beginning).chain(source);
+        source = if is_gzip {
+            buffered(flate2::bufread::MultiGzDecoder::new(whole))
+        } else if is_zstd {
+            buffered(zstd::stream::read::Decoder::with_buffer(whole)?)
+        } else if is_xz {
+            buffered(lzma_rust2::XzReader::new(whole, true))
+        } else if is_zip {
+            zip_member(whole)?
+        } else if is_tar {
+            tar_member(whole)?
+        } else {
+            whole.consume(if is_marked { BYTE_ORDER_MARK.len() } else { 0 });
+            return Ok(Box::new(whole));
+        };
+    }
+    Err(refused("it is packed too many times"))
+}
+
+fn buffered(reader: impl Read + Send + 'static) -> Source {
+    Box::new(BufReader::with_capacity(1 << 16, reader))
+}
+
+/// What breaks off has what there is.
+fn at_end(error: io::Error) -> io::Result<usize> {
+    if error.kind() == io::ErrorKind::UnexpectedEof { Ok(0) } else { Err(error) }
+}
+
+fn refused(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+fn no_snapshot() -> io::Error {
+    refused("the archive holds no .heapsnapshot, .heaptimeline, .heapprofile or .json")
+}
+
+/// Whether a member of an archive is looked at; what macOS adds beside each file is not.
+fn is_snapshot_name(name: &[u8]) -> bool {
+    let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_ascii_lowercase();
+    let extension = file.rsplit(|&byte| byte == b'.').next().unwrap_or_default();
+    let known: [&[u8]; 7] =
+        [b"heapsnapshot", b"heaptimeline", b"heapprofile", b"json", b"gz", b"xz", b"zst"];
+    !file.starts_with(b"._") && known.contains(&extension)
+}
+
+/// The first snapshot of a tar archive.
+fn tar_member(mut archive: impl BufRead + Send + 'static) -> io::Result<Source> {
+    let mut long_name = None;
+    loop {
+        let mut header = [0; TAR_BLOCK];
+        if archive.read_exact(&mut header).is_err() || header[0] == 0 {
+            return Err(no_snapshot());
+        }
+        let size = tar_number(&header[124..136]).ok_or_else(|| refused("a size in the archive is no number"))?;
+        let padded = size.checked_next_multiple_of(TAR_BLOCK as u64).ok_or_else(no_snapshot)?;
+        let short_name = header[..100].split(|&byte| byte == 0).next().unwrap_or_default();
+        match header[156] {
+            b'L' | b'x' if size <= MAX_NAME_BYTES => {
+                let mut text = vec![0; padded as usize];
+                archive.read_exact(&mut text)?;
+                text.truncate(size as usize);
+                let name = if header[156] == b'L' { Some(&text[..]) } else { pax_path(&text) };
+                long_name = name
+                    .map(|name| name.split(|&byte| byte == 0).next().unwrap_or_default().to_vec())
+                    .or(long_name);
+            }
+            0 | b'0' if is_snapshot_name(long_name.as_deref().unwrap_or(short_name)) => {
+                return Ok(Box::new(archive.take(size)));
+            }
+            _ => {
+                long_name = None;
+                pass(&mut archive, padded)?;
+            }
+        }
+    }
+}
+
+/// Digits of eight, or from 8 GiB on a number in bytes.
+fn tar_number(field: &[u8]) -> Option<u64> {
+    if field[0] & 0x80 != 0 {
+        let bytes: [u8; 8] = field[field.len() - 8..].try_into().ok()?;
+        return Some(u64::from_be_bytes(bytes));
+    }
+    let text = std::str::from_utf8(field).ok()?.trim_matches(['\0', ' ']);
+    if text.is_empty() { Some(0) } else { u64::from_str_radix(text, 8).ok() }
+}
+
+/// The path in lines `LENGTH path=PATH`.
+fn pax_path(text: &[u8]) -> Option<&[u8]> {
+    let line = text.split(|&byte| byte == b'\n').find(|line| memchr::memmem::find(line, b" path=").is_some())?;
+    let at = memchr::memmem::find(line, b" path=")?;
+    Some(&line[at + 6..])
+}
+
+/// The first snapshot of a zip archive, read from its beginning: it may come from a pipe.
+fn zip_member(mut archive: impl BufRead + Send + 'static) -> io::Result<Source> {
+    loop {
+        let mut header = [0; 30];
+        if archive.read_exact(&mut header).is_err() || !header.starts_with(ZIP) {
+            return Err(no_snapshot());
+        }
+        let short = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+        let mut name = vec![0; usize::from(short(26))];
+        let mut extra = vec![0; usize::from(short(28))];
+        archive.read_exact(&mut name)?;
+        archive.read_exact(&mut extra)?;
+        let packed_bytes = match u32::from_le_bytes([header[18], header[19], header[20], header[21]]) {
+            u32::MAX => zip64_packed_bytes(&extra).ok_or_else(|| refused("a size in the archive is missing"))?,
+            bytes => u64::from(bytes),
+        };
+        // The size comes behind the content; only packed content says itself where it ends.
+        let is_size_behind = short(6) & 8 != 0 && packed_bytes == 0;
+        let is_encrypted = short(6) & 1 != 0;
+        match short(8) {
+            _ if is_encrypted => return Err(refused("the archive is encrypted")),
+            8 if is_snapshot_name(&name) => return Ok(buffered(flate2::bufread::DeflateDecoder::new(archive))),
+            0 if is_snapshot_name(&name) && !is_size_behind => return Ok(Box::new(archive.take(packed_bytes))),
+            _ if is_snapshot_name(&name) => return Err(refused("the archive is packed in a way that is not known")),
+            _ if is_size_behind => return Err(refused("the snapshot is not the first file of the archive")),
+            _ => pass(&mut archive, packed_bytes)?,
+        }
+    }
+}
+
+/// The second number of the field that has sizes beyond 32 bits.
+fn zip64_packed_bytes(extra: &[u8]) -> Option<u64> {
+    let mut rest = extra;
+    while let [a, b, c, d, after @ ..] = rest {
+        let (id, length) = (u16::from_le_bytes([*a, *b]), usize::from(u16::from_le_bytes([*c, *d])));
+        let field = after.get(..length)?;
+        if id == 1 {
+            return Some(u64::from_le_bytes(field.get(8..16)?.try_into().ok()?));
+        }
+        rest = &after[length..];
+    }
+    None
+}
+
+fn pass(archive: &mut impl Read, count: u64) -> io::Result<()> {
+    io::copy(&mut archive.take(count), &mut io::sink()).map(drop)
+}
