@@ -314,8 +314,7 @@ mod tests {
             let retainers = Retainers::of(&graph);
             let edges = Counted((&graph, &retainers), Cell::new(0));
             let bounds = PathBounds { partial_paths: 100, nodes: usize::MAX, paths_of_node: 8 };
-            let mut search =
-                PathSearch::new(&edges, length / 2, |node| node == 0, |_, _, _| true, bounds);
+            let mut search = PathSearch::new(&edges, length / 2, |node| node == 0, |_, _, _| true, bounds);
             let lengths: Vec<usize> = search.by_ref().map(|path| path.edges.len()).collect();
             assert_eq!(lengths, [length as usize / 2, length as usize / 2 + 1]);
             edges.1.get()

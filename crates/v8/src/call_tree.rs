@@ -226,7 +226,9 @@ pub(crate) fn allocation_stack(heap: &Heap, node: u32) -> Vec<CallFunction> {
     let mut stack = Vec::new();
     let mut at = trace.nodes.iter().position(|node| node.id == id);
     // Callers come before callees; the root is no function.
-    while let Some(here) = at.and_then(|at| trace.nodes.get(at)).filter(|here| (here.parent as usize) < at.unwrap_or(0)) {
+    while let Some(here) =
+        at.and_then(|at| trace.nodes.get(at)).filter(|here| (here.parent as usize) < at.unwrap_or(0))
+    {
         let info = trace.functions.get(here.function_index as usize);
         stack.extend(info.map(|info| function_of(snapshot, info)));
         at = Some(here.parent as usize);

@@ -107,7 +107,8 @@ fn finish(arguments: &SummaryArguments, summary: &StoredSummary) -> anyhow::Resu
 fn exit_status(limits: &[ByteLimit], summary: &StoredSummary) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for limit in limits {
-        let of_class = summary.classes.iter().filter(|line| line.name == limit.class || line.key == limit.class);
+        let of_class =
+            summary.classes.iter().filter(|line| line.name == limit.class || line.key == limit.class);
         let found: u64 = match limit.class.as_str() {
             TOTAL => summary.statistics.total_bytes,
             _ => of_class.map(|line| line.retained_bytes).fold(0, u64::saturating_add),

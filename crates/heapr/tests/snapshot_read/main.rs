@@ -150,7 +150,10 @@ fn limits_decide_the_exit_status() {
     );
     assert_eq!([status("(total)=1K"), status("(total)=1")], [Some(0), Some(1)]);
     let status = |limit: &str| heapr(&[&"summary", &a, &"--fail-if-retained", &limit]).status.code();
-    assert_eq!([status("Cache=160B"), status("Cache=159B"), status("Cache=159")], [Some(0), Some(1), Some(1)]);
+    assert_eq!(
+        [status("Cache=160B"), status("Cache=159B"), status("Cache=159")],
+        [Some(0), Some(1), Some(1)]
+    );
 }
 
 #[test]

@@ -93,7 +93,10 @@ pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> 
             // Those last of which nobody knows.
             let room = |found: &Collection| {
                 let fill_percent = found.fill_percent?;
-                Some(found.store_bytes - (u128::from(found.store_bytes) * u128::from(fill_percent) / 100) as u64)
+                Some(
+                    found.store_bytes
+                        - (u128::from(found.store_bytes) * u128::from(fill_percent) / 100) as u64,
+                )
             };
             found.sort_by_key(|found| {
                 (std::cmp::Reverse(room(found)), std::cmp::Reverse(found.store_bytes), found.node)

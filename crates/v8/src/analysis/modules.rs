@@ -14,10 +14,9 @@ const MAX_RETAINERS_LOOKED_AT: usize = 512;
 /// The name under which an ES module exports `node`, and the context of the module.
 pub(super) fn export_of<H: Objects + ?Sized>(heap: &H, node: u32) -> Option<(String, u32)> {
     let retainers = heap.edges_into(node, MAX_RETAINERS_LOOKED_AT);
-    let cells = retainers.iter().filter(|&&edge| is_internal(heap, edge, b"value")).map(|&edge| heap.source(edge));
-    cells
-        .filter(|&cell| is_engines(heap, cell, b"system / Cell"))
-        .find_map(|cell| exported_from(heap, cell))
+    let cells =
+        retainers.iter().filter(|&&edge| is_internal(heap, edge, b"value")).map(|&edge| heap.source(edge));
+    cells.filter(|&cell| is_engines(heap, cell, b"system / Cell")).find_map(|cell| exported_from(heap, cell))
 }
 
 fn exported_from<H: Objects + ?Sized>(heap: &H, cell: u32) -> Option<(String, u32)> {
@@ -48,7 +47,8 @@ pub(super) fn script_of_context<H: Objects + ?Sized>(heap: &H, context: u32) -> 
     let extension = heap.edges(context).find(|&edge| is_internal(heap, edge, b"extension"))?;
     let module = heap.target(extension);
     let retainers = heap.edges_into(module, MAX_RETAINERS_LOOKED_AT);
-    let wraps = retainers.iter().map(|&edge| heap.source(edge)).filter(|&wrap| is_object(heap, wrap, b"ModuleWrap"));
+    let wraps =
+        retainers.iter().map(|&edge| heap.source(edge)).filter(|&wrap| is_object(heap, wrap, b"ModuleWrap"));
     let url = wraps.into_iter().find_map(|wrap| text_field(heap, wrap, b"url"))?;
     Some(url.strip_prefix("file://").unwrap_or(&url).to_owned())
 }

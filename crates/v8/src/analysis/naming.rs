@@ -69,7 +69,12 @@ impl Called {
 impl<'a, H: Objects + ?Sized> Naming<'a, H> {
     /// Prepares to name objects of `heap`.
     pub fn of(heap: &'a H) -> Self {
-        Self { heap, scripts: heap.script_paths(), places_of_contexts: Mutex::default(), edges_of_popular: Mutex::default() }
+        Self {
+            heap,
+            scripts: heap.script_paths(),
+            places_of_contexts: Mutex::default(),
+            edges_of_popular: Mutex::default(),
+        }
     }
 
     /// The heap whose objects are named.
@@ -246,9 +251,9 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
             return self.telling_edge(node, &few);
         }
         let mut popular = self.edges_of_popular.lock().unwrap_or_else(PoisonError::into_inner);
-        *popular.entry(node).or_insert_with(|| {
-            self.telling_edge(node, &self.heap.edges_into(node, MAX_RETAINERS_OF_POPULAR))
-        })
+        *popular
+            .entry(node)
+            .or_insert_with(|| self.telling_edge(node, &self.heap.edges_into(node, MAX_RETAINERS_OF_POPULAR)))
     }
 
     fn telling_edge(&self, node: u32, edges: &[u32]) -> Option<u32> {

@@ -7,6 +7,7 @@ use heapr_graph::{IncomingEdges, PathBounds, PathSearch};
 
 use super::naming::Naming;
 use super::path::{PathStep, edge_in_words};
+use crate::devtools::BASE_SYSTEM_DISTANCE;
 use crate::view::Objects;
 use crate::{EdgeKind, NodeKind};
 
@@ -27,6 +28,9 @@ pub struct RetainingPaths {
 }
 
 /// The `top` shortest paths from the root to `node` that avoid the nodes of `ignored`; weak references hold nothing.
+///
+/// Those over the program's global objects come first, as in DevTools' distances: what a register or a handle of the
+/// engine refers to at the moment tells nothing of why an object lives.
 pub fn retaining_paths<H: Objects + ?Sized>(
     heap: &H,
     naming: &Naming<'_, H>,
@@ -34,10 +38,43 @@ pub fn retaining_paths<H: Objects + ?Sized>(
     ignored: &HashSet<u32>,
     top: usize,
 ) -> RetainingPaths {
+    if node == heap.root() && top > 0 {
+        return RetainingPaths { paths: vec![steps_of(heap, naming, node, &[])], is_cut: false };
+    }
+    let (mut paths, mut is_cut) = match heap.devtools_distance(node) {
+        BASE_SYSTEM_DISTANCE.. => (Vec::new(), false),
+        _ => shortest_paths(heap, node, ignored, top, true),
+    };
+    if paths.len() < top {
+        let (others, is_cut_then) = shortest_paths(heap, node, ignored, top, false);
+        is_cut |= is_cut_then;
+        for path in others {
+            if paths.len() < top && !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    if paths.is_empty() && is_cut && ignored.is_empty() && top > 0 {
+        paths.extend(path_by_distance(heap, node));
+    }
+    let steps = |edges: Vec<u32>| steps_of(heap, naming, node, &edges);
+    RetainingPaths { paths: paths.into_iter().map(steps).collect(), is_cut }
+}
+
+/// The edges of each path from the bottom up, and whether there may be more.
+fn shortest_paths<H: Objects + ?Sized>(
+    heap: &H,
+    node: u32,
+    ignored: &HashSet<u32>,
+    top: usize,
+    only_of_the_program: bool,
+) -> (Vec<Vec<u32>>, bool) {
     let root = heap.root();
     let is_root = |at: u32| at == root;
-    let is_followed = |edge: u32, from: u32, _| {
-        heap.edge_kind(edge) != EdgeKind::WEAK && (from == root || !ignored.contains(&from))
+    let is_followed = |edge: u32, from: u32, to: u32| {
+        heap.edge_kind(edge) != EdgeKind::WEAK
+            && (from == root
+                || !ignored.contains(&from) && (!only_of_the_program || is_of_the_program(heap, from, to)))
     };
     let bounds = PathBounds {
         partial_paths: if top > 1 { MAX_PARTIAL_PATHS } else { 0 },
@@ -45,16 +82,16 @@ pub fn retaining_paths<H: Objects + ?Sized>(
         paths_of_node: top.saturating_add(SPARE_PATHS_OF_NODE),
     };
     let mut search = PathSearch::new(Incoming(heap), node, is_root, is_followed, bounds);
-    let mut paths: Vec<Vec<u32>> = search.by_ref().take(top).map(|path| path.edges).collect();
-    let is_cut = search.is_cut();
-    if node == root && top > 0 {
-        paths = vec![Vec::new()];
-    }
-    if paths.is_empty() && is_cut && ignored.is_empty() && top > 0 {
-        paths.extend(path_by_distance(heap, node));
-    }
-    let steps = |edges: Vec<u32>| steps_of(heap, naming, node, &edges);
-    RetainingPaths { paths: paths.into_iter().map(steps).collect(), is_cut }
+    let paths = search.by_ref().take(top).map(|path| path.edges).collect();
+    (paths, search.is_cut())
+}
+
+/// Whether an edge is the program's: of the roots besides the root itself only what leads to its contexts and documents.
+fn is_of_the_program<H: Objects + ?Sized>(heap: &H, from: u32, to: u32) -> bool {
+    heap.kind(from) != NodeKind::SYNTHETIC
+        || heap.kind(to) == NodeKind::SYNTHETIC
+        || *heap.string_bytes(heap.name_index(to)) == *b"system / NativeContext"
+        || *heap.string_bytes(heap.name_index(from)) == *b"(Document DOM trees)"
 }
 
 /// A path along the edges from the nearest holder each, where that comes to the root.

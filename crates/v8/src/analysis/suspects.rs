@@ -225,9 +225,10 @@ fn finished<H: HeapView>(
     let collects = group.collected(last, naming, names);
     // Of what the runtime holds, the function that it will call tells more than the runtime's own.
     let runtime_place = group.place.clone();
-    let place = group.place.filter(|place| !place.is_of_the_runtime()).or_else(|| {
-        collects.iter().find_map(|collected| Some(collected.example_place.as_ref()?.1.clone()))
-    });
+    let place = group
+        .place
+        .filter(|place| !place.is_of_the_runtime())
+        .or_else(|| collects.iter().find_map(|collected| Some(collected.example_place.as_ref()?.1.clone())));
     let retained_bytes_at = heaps
         .iter()
         .zip(with_last)

@@ -219,10 +219,17 @@ fn a_way_is_a_shortest_one_from_the_root_past_all_cycles() {
     let store = heap.node("array", "", 16);
     heap.edge(first, "internal", "elements", store);
     heap.edge(store, "internal", "0", second);
+    // A register that has it at the moment.
+    let stack = heap.node("synthetic", "(Stack roots)", 0);
+    heap.edge(0, "element", "1", stack);
+    heap.edge(stack, "internal", "7", second);
     let heap = heap.open(1);
     let path = path_from_root(&heap, &Naming::of(&heap), second);
     let names: Vec<&str> = path.iter().map(|step| step.name.as_str()).collect();
-    assert_eq!(names, ["(root)", "globalThis", "function handle", "system / Context", "Link", "(array)", "Link"]);
+    assert_eq!(
+        names,
+        ["(root)", "globalThis", "function handle", "system / Context", "Link", "(array)", "Link"]
+    );
     assert_eq!(path.iter().map(|step| step.is_storage).collect::<Vec<_>>()[4..], [false, true, false]);
     assert_eq!(path_from_root(&heap, &Naming::of(&heap), 0).len(), 1);
 }
@@ -371,7 +378,8 @@ fn a_store_that_may_be_full_of_integers_is_not_called_empty() {
     }
     let heap = heap.open(1);
     let found = collections(&heap, CollectionOrder::Emptiest, 5);
-    let told: Vec<_> = found.iter().map(|found| (found.reference_count, found.fill_percent.is_some())).collect();
+    let told: Vec<_> =
+        found.iter().map(|found| (found.reference_count, found.fill_percent.is_some())).collect();
     assert_eq!(told, [(20, true), (0, false)]);
 }
 

@@ -184,7 +184,8 @@ impl Heap {
         self.owner_dominators.get_or_init(|| {
             let contexts = contexts_held_by_roots(&self.snapshot);
             let program = led_to(&self.snapshot, contexts.iter().copied());
-            let rule = EssentialEdges::new(&self.snapshot, &self.weak_maps, &program).held_by_roots(&contexts);
+            let rule =
+                EssentialEdges::new(&self.snapshot, &self.weak_maps, &program).held_by_roots(&contexts);
             Dominators::of(&self.snapshot.graph, self.snapshot.root, |edge, from, to| {
                 rule.contains(edge, from, to)
             })

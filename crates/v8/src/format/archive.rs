@@ -22,7 +22,8 @@ type Source = Box<dyn BufRead + Send>;
 
 /// Whether a file that begins so is more than the text of a snapshot.
 pub(super) fn is_packed(beginning: &[u8]) -> bool {
-    [GZIP, ZSTD, XZ, ZIP, BYTE_ORDER_MARK].iter().any(|magic| beginning.starts_with(magic)) || is_tar(beginning)
+    [GZIP, ZSTD, XZ, ZIP, BYTE_ORDER_MARK].iter().any(|magic| beginning.starts_with(magic))
+        || is_tar(beginning)
 }
 
 fn is_tar(beginning: &[u8]) -> bool {
@@ -78,8 +79,7 @@ fn no_snapshot() -> io::Error {
 fn is_snapshot_name(name: &[u8]) -> bool {
     let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_ascii_lowercase();
     let extension = file.rsplit(|&byte| byte == b'.').next().unwrap_or_default();
-    let known: [&[u8]; 7] =
-        [b"heapsnapshot", b"heaptimeline", b"heapprofile", b"json", b"gz", b"xz", b"zst"];
+    let known: [&[u8]; 7] = [b"heapsnapshot", b"heaptimeline", b"heapprofile", b"json", b"gz", b"xz", b"zst"];
     !file.starts_with(b"._") && known.contains(&extension)
 }
 
@@ -91,7 +91,8 @@ fn tar_member(mut archive: impl BufRead + Send + 'static) -> io::Result<Source> 
         if archive.read_exact(&mut header).is_err() || header[0] == 0 {
             return Err(no_snapshot());
         }
-        let size = tar_number(&header[124..136]).ok_or_else(|| refused("a size in the archive is no number"))?;
+        let size =
+            tar_number(&header[124..136]).ok_or_else(|| refused("a size in the archive is no number"))?;
         let padded = size.checked_next_multiple_of(TAR_BLOCK as u64).ok_or_else(no_snapshot)?;
         let short_name = header[..100].split(|&byte| byte == 0).next().unwrap_or_default();
         match header[156] {
@@ -127,7 +128,8 @@ fn tar_number(field: &[u8]) -> Option<u64> {
 
 /// The path in lines `LENGTH path=PATH`.
 fn pax_path(text: &[u8]) -> Option<&[u8]> {
-    let line = text.split(|&byte| byte == b'\n').find(|line| memchr::memmem::find(line, b" path=").is_some())?;
+    let line =
+        text.split(|&byte| byte == b'\n').find(|line| memchr::memmem::find(line, b" path=").is_some())?;
     let at = memchr::memmem::find(line, b" path=")?;
     Some(&line[at + 6..])
 }
@@ -145,7 +147,9 @@ fn zip_member(mut archive: impl BufRead + Send + 'static) -> io::Result<Source> 
         archive.read_exact(&mut name)?;
         archive.read_exact(&mut extra)?;
         let packed_bytes = match u32::from_le_bytes([header[18], header[19], header[20], header[21]]) {
-            u32::MAX => zip64_packed_bytes(&extra).ok_or_else(|| refused("a size in the archive is missing"))?,
+            u32::MAX => {
+                zip64_packed_bytes(&extra).ok_or_else(|| refused("a size in the archive is missing"))?
+            }
             bytes => u64::from(bytes),
         };
         // The size comes behind the content; only packed content says itself where it ends.
@@ -153,9 +157,15 @@ fn zip_member(mut archive: impl BufRead + Send + 'static) -> io::Result<Source> 
         let is_encrypted = short(6) & 1 != 0;
         match short(8) {
             _ if is_encrypted => return Err(refused("the archive is encrypted")),
-            8 if is_snapshot_name(&name) => return Ok(buffered(flate2::bufread::DeflateDecoder::new(archive))),
-            0 if is_snapshot_name(&name) && !is_size_behind => return Ok(Box::new(archive.take(packed_bytes))),
-            _ if is_snapshot_name(&name) => return Err(refused("the archive is packed in a way that is not known")),
+            8 if is_snapshot_name(&name) => {
+                return Ok(buffered(flate2::bufread::DeflateDecoder::new(archive)));
+            }
+            0 if is_snapshot_name(&name) && !is_size_behind => {
+                return Ok(Box::new(archive.take(packed_bytes)));
+            }
+            _ if is_snapshot_name(&name) => {
+                return Err(refused("the archive is packed in a way that is not known"));
+            }
             _ if is_size_behind => return Err(refused("the snapshot is not the first file of the archive")),
             _ => pass(&mut archive, packed_bytes)?,
         }

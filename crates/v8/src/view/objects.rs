@@ -255,8 +255,7 @@ pub trait Objects: Send + Sync {
     /// Whether the node is of a document that it no longer hangs in. Node marks objects of its own likewise, which are in
     /// no document.
     fn is_detached(&self, node: u32) -> bool {
-        self.dom_state(node) == DomState::Detached
-            && !is_of_node(&self.string_bytes(self.name_index(node)))
+        self.dom_state(node) == DomState::Detached && !is_of_node(&self.string_bytes(self.name_index(node)))
     }
 
     /// Whether V8 was asked to show its own objects: such snapshots do not compare with others.

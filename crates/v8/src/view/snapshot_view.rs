@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use crate::analysis::{Naming, RetainingPaths, retaining_paths};
+use crate::call_tree::{CallFunction, allocation_stack};
 use crate::devtools::{
     Comparison, Heap, Population, RetainersView, ScriptPaths, compare_by_id, compare_by_place,
 };
@@ -11,7 +12,6 @@ use crate::view::listed_ids::ListedIds;
 use crate::view::rows::{RowMaker, lines};
 use crate::view::search::{page_of, search, sorted_page};
 use crate::view::{FieldRow, Listed, NodeNumber, ObjectOrder, ObjectQuery, ObjectRow, Objects, Page};
-use crate::call_tree::{CallFunction, allocation_stack};
 use crate::{DomState, EdgeKind, Error, Result, StoredGraph, StoredSummary};
 
 /// A snapshot that is open for questions, each of them answered by itself and from any thread.

@@ -24,7 +24,8 @@ impl Matching {
                 let is_free = self.later[a as usize] == NOT_THERE && self.earlier[b as usize] == NOT_THERE;
                 let is_alike = before.kind(a) == after.kind(b)
                     && (before.kind(a).is_string()
-                        || before.string_bytes(before.name_index(a)) == after.string_bytes(after.name_index(b)));
+                        || before.string_bytes(before.name_index(a))
+                            == after.string_bytes(after.name_index(b)));
                 if is_free && is_alike {
                     self.pair(a, b);
                     pairs.push((a, b));
