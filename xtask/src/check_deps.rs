@@ -24,10 +24,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("symbols", &[]),
     ("query", &["trace", "ledger", "symbols"]),
     ("explore", &["query", "trace", "ledger", "symbols"]),
+    ("filters", &["query", "trace"]),
+    ("export", &["query", "trace", "filters"]),
     ("graph", &[]),
     ("v8", &["graph"]),
     ("inspector", &["proc"]),
-    ("server", &["query", "explore", "graph", "v8", "symbols", "trace", "session"]),
+    ("server", &["query", "explore", "filters", "export", "graph", "v8", "symbols", "trace", "session"]),
 ];
 /// Crates that must not need the standard library.
 const NO_STD: &[&str] = &["wire", "ring", "agent"];

@@ -9,7 +9,6 @@ mod plain_text;
 mod commands;
 mod config;
 mod doctor;
-mod export;
 mod info;
 mod processes;
 mod report;

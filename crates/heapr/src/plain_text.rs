@@ -5,6 +5,9 @@ use std::fmt;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use heapr_export::frame_text::harmless;
+pub(crate) use heapr_export::frame_text::printable;
+
 /// Prints a line on standard error.
 macro_rules! tell {
     ($($arguments:tt)*) => { $crate::plain_text::tell(format_args!($($arguments)*)) };
@@ -15,8 +18,6 @@ macro_rules! say {
     ($($arguments:tt)*) => { $crate::plain_text::say(format_args!($($arguments)*)) };
 }
 
-/// Stands for a character that would do something.
-const REPLACEMENT: char = '\u{fffd}';
 /// Columns of a line where nobody says how many there are.
 const COLUMNS: usize = 80;
 /// In place of a width: no line is too long.
@@ -52,22 +53,6 @@ impl<W: Write> Write for PlainText<W> {
 fn plain(text: &str, keeps_lines: bool) -> String {
     let is_kept = |character: char| keeps_lines && character == '\n' || character == '\t';
     text.chars().map(|character| if is_kept(character) { character } else { harmless(character) }).collect()
-}
-
-fn harmless(character: char) -> char {
-    match character {
-        // Marks and overrides of direction; separators of lines and paragraphs.
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            REPLACEMENT
-        }
-        _ if character.is_control() => REPLACEMENT,
-        _ => character,
-    }
-}
-
-/// One name, for where it does not go through [`PlainText`] by itself: also without tabs and ends of lines.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(harmless).collect()
 }
 
 /// Standard output, for text or for something else.

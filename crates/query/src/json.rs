@@ -2,7 +2,7 @@
 //! `heapr.report/1` (`docs/report.md`).
 
 use crate::{Bucket, FrameView, HeapRow, Histogram, HistogramOf, Metric};
-use heapr_trace::{Amounts, HeapId, HeapName, ProcessIndex, Totals, Trace};
+use heapr_trace::{Amounts, HeapId, HeapName, ProcessIndex, Totals};
 use serde::{Serialize, Serializer};
 
 /// The amounts of a group, each under its metric's name.
@@ -111,9 +111,9 @@ impl HeapJson {
 
 /// `malloc`, `mmap`, the name of one of the program's own, `heap 2`.
 #[must_use]
-pub fn heap_name(trace: &Trace, process: ProcessIndex, heap: HeapId) -> String {
+pub fn heap_name(names: &[HeapName], process: ProcessIndex, heap: HeapId) -> String {
     let is_its = |name: &&HeapName| (name.process, name.heap) == (process, heap) && !name.name.is_empty();
-    let mut names = trace.heap_names().iter().filter(is_its);
+    let mut names = names.iter().filter(is_its);
     match (names.next(), names.count(), heap) {
         (Some(first), 0, _) => first.name.clone(),
         (Some(first), more, _) => format!("{} and {more} more", first.name),

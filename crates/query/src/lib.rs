@@ -45,6 +45,7 @@ mod run;
 mod snapshot_series;
 mod stack_groups;
 mod stack_source;
+mod steady_growth;
 mod symbol_forms;
 mod symbol_source;
 mod symbol_tree;
@@ -72,6 +73,7 @@ pub use snapshot_series::{
     Sureness, Suspect, SuspectJson, SuspectOrder, Taken, is_at_end, process_names,
 };
 pub use stack_groups::StackGroups;
+pub use steady_growth::{SteadyGrowth, course_in_words, ordered};
 pub use symbol_source::{FrameSink, NoSymbols, SourceFrame, SymbolSource};
 pub use trend::Trend;
 

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use heapr_explore::{Explorer, Found, GrowingTable, Selection, Spread, TableLimit};
+use heapr_filters::FilterArguments;
 use heapr_query::{CullList, Filter, Group, GroupBy, Metric};
-use heapr_trace::{Amounts, Loss, Trace};
+use heapr_trace::{Amounts, Trace};
 
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
-use crate::filter_words::FilterWords;
 use crate::host::Host;
 use crate::kept::Kept;
 use crate::pending::Pending;
@@ -102,7 +102,7 @@ impl Growth {
     }
 }
 
-type RankingKey = (FilterWords, GroupBy, Metric);
+type RankingKey = (FilterArguments, GroupBy, Metric);
 
 /// See the module.
 #[derive(Debug)]
@@ -118,7 +118,7 @@ pub(crate) struct TraceFile {
     /// How long the sums took that nearly all queries need.
     sums: Pending<Duration>,
     tasks: Mutex<Vec<Arc<Task>>>,
-    selections: Kept<(FilterWords, Found), Selection>,
+    selections: Kept<(FilterArguments, Found), Selection>,
     rankings: Kept<RankingKey, KeptRanking>,
     /// Tables and flame graphs that are being made, and those that are.
     answers_begun: AtomicUsize,
@@ -165,9 +165,7 @@ impl TraceFile {
             }
             drop(names);
             // Nearly all pages begin with the built-in list.
-            if let Ok((_, cull)) = host.filter(&[], naming.explorer.trace()) {
-                naming.explorer.prepare_culling(&cull);
-            }
+            naming.explorer.prepare_culling(&CullList::built_in());
             naming.end(&task);
         });
         let reading = Arc::clone(&file);
@@ -253,10 +251,9 @@ impl TraceFile {
     }
 
     /// Reads a filter.
-    pub(crate) fn filter(&self, host: &dyn Host, words: &FilterWords) -> Result<ReadFilter> {
-        let (filter, cull) = host
-            .filter(&words.words(), self.trace())
-            .map_err(|message| Error::BadRequest { field: Some("filter"), message })?;
+    pub(crate) fn filter(&self, words: &FilterArguments) -> Result<ReadFilter> {
+        let read = || anyhow::Ok((words.filter(self.trace())?, words.cull_list()?));
+        let (filter, cull) = read().map_err(|error| Error::bad("filter", format!("{error:#}")))?;
         filter.check()?;
         Ok(ReadFilter { filter, cull })
     }
@@ -281,7 +278,7 @@ impl TraceFile {
     /// What a filter chooses.
     pub(crate) fn select(
         &self,
-        words: &FilterWords,
+        words: &FilterArguments,
         filter: &Filter,
         found: Found,
         cancel: &Cancel,
@@ -293,7 +290,7 @@ impl TraceFile {
             self.wait_for_events(cancel)?;
         }
         // Culling does not change what is chosen.
-        let key = FilterWords { cull_frames: Vec::new(), no_default_cull: false, ..words.clone() };
+        let key = FilterArguments { cull_frames: Vec::new(), no_default_cull: false, ..words.clone() };
         // A pass over the table tells threads apart anyway: all panels share it. Histograms take time of their own; where they are
         // known, they do no harm. What stands in the file's summary needs no pass.
         let has_table = self.explorer.table().is_some() && filter.at.is_none();
@@ -321,7 +318,7 @@ impl TraceFile {
     /// The groups of what a filter chooses, the greatest first.
     pub(crate) fn rank(
         &self,
-        words: &FilterWords,
+        words: &FilterArguments,
         read: &ReadFilter,
         by: GroupBy,
         sort: Metric,
@@ -340,41 +337,9 @@ impl TraceFile {
         Ok((selection, ranking))
     }
 
-    /// The loss over all processes.
-    pub(crate) fn loss(&self) -> Loss {
-        let mut loss = Loss::default();
-        for entry in self.trace().losses() {
-            loss.events_lost += entry.loss.events_lost;
-            loss.stacks_lost += entry.loss.stacks_lost;
-            loss.events_late += entry.loss.events_late;
-            loss.records_invalid += entry.loss.records_invalid;
-            loss.processes_refused += entry.loss.processes_refused;
-        }
-        loss
-    }
-
-    /// What is wrong with the recording, one line each, as `heapr report` says it. One that is running is not complete.
+    /// What is wrong with the recording, one line each, as `heapr report` says it.
     pub(crate) fn warnings(&self, is_running: bool) -> Vec<String> {
-        let mut warnings = heapr_query::loss_warnings(&self.loss(), |number| number.to_string());
-        let seconds = |ns: u64| format!("{:.3} s", ns as f64 / 1e9);
-        warnings.extend(heapr_query::notice_lines(self.trace(), seconds));
-        let span = heapr_query::RecordedSpan::of(self.trace());
-        warnings.extend(span.warnings(seconds));
-        for damage in self.damage() {
-            warnings.push(format!(
-                "damaged file: {} byte{} at offset {}: {}",
-                damage.bytes,
-                if damage.bytes == 1 { "" } else { "s" },
-                damage.offset,
-                damage.what
-            ));
-        }
-        if !self.trace().is_complete() && !is_running {
-            warnings.push(
-                "the recording did not end in order: the file is complete up to its last flush".to_owned(),
-            );
-        }
-        warnings
+        heapr_export::warnings(self.trace(), self.explorer.event_damage(), is_running)
     }
 
     /// What of the file could not be used.

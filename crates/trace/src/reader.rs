@@ -113,6 +113,18 @@ impl Trace {
         &self.losses
     }
 
+    /// All that was lost, over processes and threads. (Their entries are disjoint, and the last of each counts.)
+    #[must_use]
+    pub fn whole_loss(&self) -> Loss {
+        self.losses.iter().fold(Loss::default(), |sum, LossEntry { loss, .. }| Loss {
+            events_lost: sum.events_lost.saturating_add(loss.events_lost),
+            stacks_lost: sum.stacks_lost.saturating_add(loss.stacks_lost),
+            events_late: sum.events_late.saturating_add(loss.events_late),
+            records_invalid: sum.records_invalid.saturating_add(loss.records_invalid),
+            processes_refused: sum.processes_refused.saturating_add(loss.processes_refused),
+        })
+    }
+
     /// Numbers about the recording.
     #[must_use]
     pub fn statistics(&self) -> &[Statistic] {

@@ -4,6 +4,7 @@ import { addedFilter } from '../address/address';
 import { go, useAddress } from '../address/use-address';
 import { answer } from '../api/use-answer';
 import { requestFile } from '../api/client';
+import { EXPORT_FORMATS } from '../api/export-formats';
 import type { Amounts, Group, ReportAnswer } from '../api/types';
 import { saveBlob } from '../frame/clipboard';
 import { Popover } from '../frame/popover';
@@ -23,9 +24,8 @@ import type { TraceViewProps } from './trace-page';
 export type ReportBy = 'stacks' | 'frames' | 'images' | 'by-thread';
 
 const TITLES: Record<ReportBy, string> = { stacks: 'Stack', frames: 'Frame', images: 'Image', 'by-thread': 'Thread' };
-const EXPORTS: [string, string][] = [
-  ['collapsed', 'collapsed stacks'], ['pprof', 'pprof'], ['speedscope', 'speedscope'], ['flamegraph', 'flame graph (SVG)'], ['json', 'JSON'], ['csv', 'CSV of heapr report'],
-];
+/** Other tools' formats, and the table itself. */
+const EXPORTS = [...EXPORT_FORMATS, { name: 'json', ending: 'json', help: 'heapr report as JSON' }, { name: 'csv', ending: 'csv', help: 'heapr report as CSV' }];
 
 export function ReportView({ by, file, filter, onCommand }: TraceViewProps & { by: ReportBy }) {
   const address = useAddress();
@@ -101,19 +101,18 @@ function stackText(group: Group): string {
 
 function Export({ file, filter, sort }: { file: number; filter: object; sort: string }) {
   const [error, setError] = useState('');
-  const save = async (to: string) => {
+  const save = async (to: string, ending: string) => {
     try {
       setError('');
       const rest = to === 'json' || to === 'csv' ? { by: 'stacks', sort } : { value: sort };
-      const endings: Record<string, string> = { collapsed: 'txt', pprof: 'pb.gz', speedscope: 'json', flamegraph: 'svg', json: 'json', csv: 'csv' };
-      saveBlob(`heapr-${to}.${endings[to] ?? 'txt'}`, await requestFile('/api/export', { file, filter, to, ...rest }));
+      saveBlob(`heapr-${to}.${ending}`, await requestFile('/api/export', { file, filter, to, ...rest }));
     } catch (failure) {
       setError(failure instanceof Error ? failure.message : String(failure));
     }
   };
   return (
     <Popover label="Export" title="Files for other programs" side="left">
-      {EXPORTS.map(([to, title]) => <button key={to} type="button" class="menu-item" onClick={() => void save(to)}>{title}</button>)}
+      {EXPORTS.map(({ name, ending, help }) => <button key={name} type="button" class="menu-item" title={help} onClick={() => void save(name, ending)}>{name}</button>)}
       {error && <p class="filter-error" role="alert">{error}</p>}
     </Popover>
   );

@@ -1,21 +1,23 @@
 //! `heapr diff`: two traces compared by stack, frame or image.
 
-use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
+use heapr_explore::{self as explore, DifferenceGroup, Explorer, Found, FrameUnion, Selection};
+use heapr_export::Subject;
+use heapr_filters::FilterArguments;
 use heapr_query::json::AmountsJson;
-use heapr_query::{Action, Answer, GroupBy, Metric, Query, file_name};
+use heapr_query::{GroupBy, Metric};
 use heapr_trace::Amounts;
 use serde_json::json;
 
-use crate::commands::report::{Format, open, subject_of_report};
+use crate::commands::report::{Format, open, tell_warnings};
 use crate::plain_text::{line_width, printed};
 use crate::report::action_arguments::sort_key;
 use crate::report::csv::quoted;
-use crate::report::filter_arguments::FilterArguments;
 use crate::report::frame_text::cut_middle;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::quantity::{parse_bytes, signed_bytes, signed_count};
@@ -57,19 +59,16 @@ pub(crate) struct DiffArguments {
     format: Format,
 }
 
-/// What is the same in both traces, whatever the addresses and builds: names of modules and functions.
-type Identity = Vec<String>;
-
 /// What a trace holds.
 struct Side {
-    groups: HashMap<Identity, Amounts>,
-    whole: Amounts,
+    explorer: Explorer,
+    selection: Selection,
     /// What is wrong with the recording.
     warnings: Vec<String>,
 }
 
 struct Line {
-    identity: Identity,
+    names: Vec<String>,
     before: Amounts,
     after: Amounts,
 }
@@ -84,34 +83,29 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     };
     let limit =
         arguments.fail_if_growth.as_deref().map(parse_bytes).transpose().context("--fail-if-growth")?;
-    let mut before = side(&arguments.before, by, &arguments)?;
-    let mut after = side(&arguments.after, by, &arguments)?;
-    let mut lines: Vec<Line> = std::mem::take(&mut before.groups)
-        .into_iter()
-        .map(|(identity, before)| {
-            let after = after.groups.remove(&identity).unwrap_or_default();
-            Line { identity, before, after }
-        })
-        .collect();
-    lines.extend(std::mem::take(&mut after.groups).into_iter().map(|(identity, after)| Line {
-        identity,
-        before: Amounts::default(),
-        after,
-    }));
-    let delta = |before: &Amounts, after: &Amounts| sort.difference(before, after);
-    lines.retain(|line| line.before != line.after);
-    lines.sort_by(|one, other| {
-        let amount = |line: &Line| delta(&line.before, &line.after);
-        amount(other).abs().cmp(&amount(one).abs()).then_with(|| one.identity.cmp(&other.identity))
+    let cull = arguments.filters.cull_list()?;
+    let sides = [side(&arguments.before, &arguments)?, side(&arguments.after, &arguments)?];
+    let union = FrameUnion::new(&sides[0].explorer, &sides[1].explorer);
+    let compared = sides.each_ref().map(|side| explore::Side {
+        explorer: &side.explorer,
+        selection: &side.selection,
+        cull: &cull,
     });
-    let growth = delta(&before.whole, &after.whole);
+    let (groups, [before, after]) = union.groups(compared, by, sort)?;
+    let line = |group: &DifferenceGroup| Line {
+        names: union.group_names(group, by),
+        before: group.before,
+        after: group.after,
+    };
+    let lines: Vec<Line> = groups.iter().map(line).collect();
+    let growth = sort.difference(&before, &after);
     let mut out = printed(arguments.format == Format::Text);
     match arguments.format {
         Format::Text => {
             let top = arguments.top.unwrap_or(20);
-            write_text(&mut out, &arguments, sort, (&before.whole, &after.whole), &lines, top)?;
+            write_text(&mut out, &arguments, sort, (&before, &after), &lines, top)?;
         }
-        Format::Json => write_json(&mut out, &arguments, (&before, &after), &lines)?,
+        Format::Json => write_json(&mut out, &arguments, &sides, (&before, &after), &lines)?,
         Format::Csv => write_csv(&mut out, &lines, arguments.top.unwrap_or(usize::MAX))?,
     }
     out.flush()?;
@@ -121,41 +115,17 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Amounts by identity, and of all. What is wrong with the recording is told on standard error: the amounts may be too small
-/// for a comparison.
-fn side(file: &Path, by: GroupBy, arguments: &DiffArguments) -> anyhow::Result<Side> {
-    let trace = open(file)?;
-    let query = Query {
-        filter: arguments.filters.filter(&trace)?,
-        cull: arguments.filters.cull_list()?,
-        actions: vec![Action::Ranking { by, sort: Metric::default() }],
-        top: usize::MAX,
-        ..Query::default()
-    };
-    let mut names = TraceNames::new(&trace, &arguments.names);
-    let report = heapr_query::run(&trace, &query, &mut names).with_context(|| file.display().to_string())?;
-    let subject = subject_of_report(file, &trace, &report, String::new());
-    subject.tell_warnings();
-    let mut groups: HashMap<Identity, Amounts> = HashMap::new();
-    let mut whole = Amounts::default();
-    for section in &report.sections {
-        let Answer::Ranking(ranking) = &section.answer else { continue };
-        for group in &ranking.groups {
-            // A frame without a name is told by its module alone: its offset is another in each build.
-            let frames = report.frames(group);
-            let identity = frames.iter().map(|frame| {
-                let module = file_name(frame.module.unwrap_or("?"));
-                match (by, frame.symbol) {
-                    (GroupBy::Images, _) => module.to_owned(),
-                    (_, Some(symbol)) => format!("{module}!{symbol}"),
-                    (_, None) => format!("{module}!?"),
-                }
-            });
-            *groups.entry(identity.collect()).or_default() += &group.amounts;
-            whole += &group.amounts;
-        }
-    }
-    Ok(Side { groups, whole, warnings: subject.warnings() })
+/// Opens a side. What is wrong with the recording is told on standard error: the amounts may be too small for a comparison.
+fn side(file: &Path, arguments: &DiffArguments) -> anyhow::Result<Side> {
+    let trace = Arc::new(open(file)?);
+    let filter = arguments.filters.filter(&trace)?;
+    let explorer = Explorer::new(Arc::clone(&trace));
+    explorer.name(&mut TraceNames::new(&trace, &arguments.names));
+    let selection =
+        explorer.select(&filter, Found::default(), &|| false).with_context(|| file.display().to_string())?;
+    let subject = Subject::new(file, &trace, &selection.damage, String::new());
+    tell_warnings(&subject);
+    Ok(Side { explorer, selection, warnings: subject.warnings })
 }
 
 fn write_text(
@@ -184,10 +154,10 @@ fn write_text(
         let (one, other) = (amount(sort, &line.before), amount(sort, &line.after));
         writeln!(out)?;
         writeln!(out, "{:>14}  ({one} -> {other})", signed(sort, &line.before, &line.after))?;
-        if line.identity.is_empty() {
+        if line.names.is_empty() {
             writeln!(out, "      (no stack)")?;
         }
-        for frame in &line.identity {
+        for frame in &line.names {
             writeln!(out, "      {}", cut_middle(frame, width.saturating_sub(6)))?;
         }
     }
@@ -197,27 +167,18 @@ fn write_text(
 fn write_json(
     out: &mut impl Write,
     arguments: &DiffArguments,
-    (before, after): (&Side, &Side),
+    sides: &[Side; 2],
+    (before, after): (&Amounts, &Amounts),
     lines: &[Line],
 ) -> anyhow::Result<()> {
-    let groups: Vec<_> = lines
-        .iter()
-        .take(arguments.top.unwrap_or(usize::MAX))
-        .map(|line| {
-            json!({ "frames": line.identity, "before": AmountsJson::from(&line.before), "after": AmountsJson::from(&line.after) })
-        })
-        .collect();
-    let side = |file: &Path, side: &Side| {
-        json!({
-            "file": file.display().to_string(),
-            "warnings": side.warnings,
-            "totals": AmountsJson::from(&side.whole),
-        })
-    };
+    let json_of = |amounts: &Amounts| AmountsJson::from(amounts);
+    let line = |line: &Line| json!({ "frames": line.names, "before": json_of(&line.before), "after": json_of(&line.after) });
+    let groups: Vec<_> = lines.iter().take(arguments.top.unwrap_or(usize::MAX)).map(line).collect();
+    let side = |file: &Path, side: &Side, amounts: &Amounts| json!({ "file": file.display().to_string(), "warnings": side.warnings, "totals": json_of(amounts) });
     let whole = json!({
         "schema": "heapr.diff/1",
-        "before": side(&arguments.before, before),
-        "after": side(&arguments.after, after),
+        "before": side(&arguments.before, &sides[0], before),
+        "after": side(&arguments.after, &sides[1], after),
         "groups": groups,
     });
     serde_json::to_writer_pretty(&mut *out, &whole)?;
@@ -229,7 +190,7 @@ fn write_csv(out: &mut impl Write, lines: &[Line], top: usize) -> std::io::Resul
     let head = Metric::all().map(|metric| format!(",{0}_before,{0}_after", metric.name()));
     writeln!(out, "name{}", head.collect::<String>())?;
     for line in lines.iter().take(top) {
-        write!(out, "{}", quoted(&line.identity.join(" <- ")))?;
+        write!(out, "{}", quoted(&line.names.join(" <- ")))?;
         for metric in Metric::all() {
             write!(out, ",{},{}", metric.of(&line.before), metric.of(&line.after))?;
         }

@@ -4,14 +4,15 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use heapr_query::{Action, Answer, GroupBy, Metric, Query};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use heapr_export::{FORMATS, Format, Profile, Sample, Subject, is_too_large_for_pprof, samples};
+use heapr_query::Metric;
 
-use crate::commands::report::{open, output, refuse_inputs, subject_of_report};
-use crate::export::{Sample, SampleFrame, collapsed, flamegraph, pprof, speedscope};
+use crate::commands::report::{open, output, refuse_inputs, tell_warnings};
 use crate::report::action_arguments::sort_key;
-use crate::report::filter_arguments::FilterArguments;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::snapshot::allocations;
+use heapr_filters::FilterArguments;
 
 /// Arguments of `heapr export`.
 #[derive(Debug, clap::Args)]
@@ -20,8 +21,8 @@ pub(crate) struct ExportArguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Format
-    #[arg(long, value_enum)]
-    to: Target,
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    to: Format,
     /// What is shown
     #[arg(long, value_name = "KEY", default_value = Metric::default().key(), ignore_case = true, value_parser = sort_key())]
     value: Metric,
@@ -34,16 +35,9 @@ pub(crate) struct ExportArguments {
     output: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Target {
-    /// A line for each stack, as flame graph scripts read it
-    Collapsed,
-    /// pprof's gzipped protocol buffer, with all values
-    Pprof,
-    /// The file format of speedscope.app
-    Speedscope,
-    /// A self-contained SVG
-    Flamegraph,
+fn format() -> impl TypedValueParser<Value = Format> {
+    let values = FORMATS.map(|format| PossibleValue::new(format.name).help(format.help));
+    PossibleValuesParser::new(values).try_map(|name| Format::of_name(&name).ok_or("it is no format"))
 }
 
 /// Runs the command.
@@ -55,26 +49,12 @@ pub(crate) fn run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
         return write(&arguments, &samples, (0, 0), sort);
     }
     let trace = open(&arguments.file)?;
-    let query = Query {
-        filter: arguments.filters.filter(&trace)?,
-        cull: arguments.filters.cull_list()?,
-        actions: vec![Action::Ranking { by: GroupBy::Stacks, sort }],
-        top: usize::MAX,
-        tells_lines: matches!(arguments.to, Target::Pprof | Target::Speedscope),
-        ..Query::default()
-    };
+    let query = arguments.to.query(arguments.filters.filter(&trace)?, arguments.filters.cull_list()?, sort);
     let mut names = TraceNames::new(&trace, &arguments.names);
     let report = heapr_query::run(&trace, &query, &mut names)?;
     // None of the formats has a place for what is wrong with the recording.
-    subject_of_report(&arguments.file, &trace, &report, String::new()).tell_warnings();
-    let mut samples = Vec::new();
-    for section in &report.sections {
-        let Answer::Ranking(ranking) = &section.answer else { continue };
-        for group in &ranking.groups {
-            let frames = report.frames(group).iter().map(SampleFrame::new).collect();
-            samples.push(Sample { frames, amounts: group.amounts });
-        }
-    }
+    tell_warnings(&Subject::new(&arguments.file, &trace, &report.damage, String::new()));
+    let samples = samples(&report);
     write(&arguments, &samples, (trace.session().start_unix_ns, trace.duration_ns()), sort)
 }
 
@@ -85,7 +65,7 @@ fn write(
     times: (u64, u64),
     sort: Metric,
 ) -> anyhow::Result<ExitCode> {
-    if matches!(arguments.to, Target::Pprof) && pprof::is_too_large(samples) {
+    if arguments.to.name == "pprof" && is_too_large_for_pprof(samples) {
         tell!(
             "heapr: {}: amounts above 2^63 - 1 are written as that: pprof has no larger ones",
             arguments.file.display()
@@ -93,12 +73,11 @@ fn write(
     }
     let mut out = output(arguments.output.as_deref(), false)?;
     let title = format!("{} ({})", arguments.file.display(), sort.key());
-    match arguments.to {
-        Target::Collapsed => collapsed::write(&mut out, samples, sort)?,
-        Target::Pprof => pprof::write(&mut out, samples, times.0, times.1, sort)?,
-        Target::Speedscope => speedscope::write(&mut out, samples, sort, &title)?,
-        Target::Flamegraph => flamegraph::write(&mut out, samples, sort, &title)?,
-    }
+    let (start_unix_ns, duration_ns) = times;
+    (arguments.to.write)(
+        &mut out,
+        &Profile { samples, value: sort, title: &title, start_unix_ns, duration_ns },
+    )?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }

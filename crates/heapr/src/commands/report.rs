@@ -6,19 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use heapr_query::{Action, GroupBy, HistogramOf, Metric, Query, RecordedSpan, Report, StackGroups};
-use heapr_trace::{Damage, Loss, Trace};
+use heapr_export::Subject;
+use heapr_query::{Action, GroupBy, HistogramOf, Metric, Query, StackGroups};
+use heapr_trace::Trace;
 
 use crate::plain_text::{line_width, printed, protected};
 use crate::report::action_arguments::ActionArguments;
-use crate::report::filter_arguments::FilterArguments;
 use crate::report::free_stacks::{self, FreeReport};
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::progress_bar::ProgressBar;
-use crate::report::quantity::duration;
-use crate::report::subject::{ProcessName, Subject, ThreadName};
 use crate::report::text::TextOptions;
 use crate::report::{csv, json, text, xperf};
+use heapr_filters::FilterArguments;
 
 /// Arguments of `heapr report`.
 #[derive(Debug, clap::Args)]
@@ -127,10 +126,10 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     let report =
         heapr_query::run_with_progress(&trace, &query, &mut names, &mut |read, all| bar.show(read, all))?;
     drop(bar);
-    let mut subject = subject_of_report(&file, &trace, &report, arguments.filters.words());
+    let mut subject = Subject::new(&file, &trace, &report.damage, arguments.filters.counted());
     subject.advice = names.advice();
     if arguments.format == Format::Csv || is_xperf {
-        subject.tell_warnings();
+        tell_warnings(&subject);
     }
     let mut out = output(arguments.output.as_deref(), arguments.format == Format::Text)?;
     match (arguments.format, arguments.layout) {
@@ -171,8 +170,7 @@ fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyho
     let is_text = arguments.format == Format::Text;
     let top = arguments.top.unwrap_or(if is_text { DEFAULT_TOP_SHOWN } else { usize::MAX });
     let report = FreeReport::new(&found, groups, top);
-    let mut subject = subject(file, trace, arguments.filters.words());
-    subject.damage.extend(found.damage.iter().map(damage_text));
+    let subject = Subject::new(file, trace, &found.damage, arguments.filters.counted());
     let mut out = output(arguments.output.as_deref(), arguments.format == Format::Text)?;
     match arguments.format {
         Format::Text => {
@@ -181,7 +179,7 @@ fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyho
         }
         Format::Json => writeln!(out, "{:#}", report.json(&subject))?,
         Format::Csv => {
-            subject.tell_warnings();
+            tell_warnings(&subject);
             report.write_csv(&mut out)?;
         }
     }
@@ -218,38 +216,10 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Trace> {
     Trace::open(file).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))
 }
 
-/// What a report says of the trace itself.
-pub(crate) fn subject(file: &Path, trace: &Trace, filters: String) -> Subject {
-    let mut loss = Loss::default();
-    for entry in trace.losses() {
-        loss.events_lost += entry.loss.events_lost;
-        loss.stacks_lost += entry.loss.stacks_lost;
-        loss.events_late += entry.loss.events_late;
-        loss.records_invalid += entry.loss.records_invalid;
-        loss.processes_refused += entry.loss.processes_refused;
-    }
-    Subject {
-        file: file.display().to_string(),
-        event_count: trace.event_count(),
-        duration_ns: trace.duration_ns(),
-        processes: trace
-            .processes()
-            .iter()
-            .map(|process| ProcessName { pid: process.pid, name: process.name().to_owned() })
-            .collect(),
-        threads: trace
-            .threads()
-            .iter()
-            .map(|thread| ThreadName { tid: thread.tid, name: thread.name.clone(), process: thread.process })
-            .collect(),
-        heap_names: trace.heap_names().to_vec(),
-        loss,
-        notices: heapr_query::notice_lines(trace, duration),
-        damage: trace.damage().iter().map(damage_text).collect(),
-        is_cut_short: !trace.is_complete(),
-        span: RecordedSpan::of(trace),
-        advice: None,
-        filters,
+/// Says on standard error what is wrong with the recording: for formats that have no place for it.
+pub(crate) fn tell_warnings(subject: &Subject) {
+    for warning in &subject.warnings {
+        tell!("heapr: {}: {warning}", subject.file);
     }
 }
 
@@ -275,21 +245,9 @@ pub(crate) fn refuse_inputs(
     std::iter::once(input).chain(filters.cull_list_files()).try_for_each(|input| refuse_input(output, input))
 }
 
-/// The same with what a report found out about the file.
-pub(crate) fn subject_of_report(file: &Path, trace: &Trace, report: &Report<'_>, filters: String) -> Subject {
-    let mut subject = subject(file, trace, filters);
-    let damage: Vec<String> = report.damage.iter().map(damage_text).collect();
-    subject.damage.extend(damage);
-    subject
-}
-
 /// Where a command writes: a file, or standard output.
 pub(crate) fn output(path: Option<&Path>, is_text: bool) -> anyhow::Result<Box<dyn Write>> {
     let Some(path) = path else { return Ok(printed(is_text)) };
     let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(protected(BufWriter::new(file), is_text))
-}
-
-fn damage_text(damage: &Damage) -> String {
-    format!("{} bytes at offset {}: {}", damage.bytes, damage.offset, damage.what)
 }

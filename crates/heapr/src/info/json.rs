@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::snapshot_native::snapshot_json;
 
-use super::{End, end_of, hexadecimal, kind_name, whole_loss};
+use super::{End, end_of, hexadecimal, kind_name};
 
 /// The whole as one value. `file_bytes`: size of the file; `damaged`: all damage in it.
 pub(crate) fn value(trace: &Trace, file: &str, file_bytes: u64, damaged: &[Damage]) -> Value {
@@ -28,7 +28,7 @@ pub(crate) fn value(trace: &Trace, file: &str, file_bytes: u64, damaged: &[Damag
         "notices": notices(trace),
         "heap_names": trace.heap_names().iter().map(heap_name).collect::<Vec<_>>(),
         "chunks": chunks(trace),
-        "loss": loss(&whole_loss(trace)),
+        "loss": loss(&trace.whole_loss()),
         "losses": losses(trace),
         "statistics": statistics(trace),
         "damage": damage(damaged),

@@ -3,18 +3,7 @@
 pub(crate) mod json;
 pub(crate) mod text;
 
-use heapr_trace::{ChunkKind, Loss, Trace};
-
-/// All that was lost, over processes and threads. (Their entries are disjoint, and the last of each counts.)
-pub(crate) fn whole_loss(trace: &Trace) -> Loss {
-    trace.losses().iter().fold(Loss::default(), |sum, entry| Loss {
-        events_lost: sum.events_lost.saturating_add(entry.loss.events_lost),
-        stacks_lost: sum.stacks_lost.saturating_add(entry.loss.stacks_lost),
-        events_late: sum.events_late.saturating_add(entry.loss.events_late),
-        records_invalid: sum.records_invalid.saturating_add(entry.loss.records_invalid),
-        processes_refused: sum.processes_refused.saturating_add(entry.loss.processes_refused),
-    })
-}
+use heapr_trace::ChunkKind;
 
 /// Name of a kind of chunk, as in the description of the format.
 pub(crate) fn kind_name(kind: Option<ChunkKind>) -> String {

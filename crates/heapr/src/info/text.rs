@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use heapr_trace::{Damage, Process, ProcessOrigin, Trace};
 
-use super::{End, end_of, hexadecimal, kind_name, whole_loss};
+use super::{End, end_of, hexadecimal, kind_name};
 use crate::report::frame_text::cut_middle;
 use crate::report::quantity::{bytes, count, duration, plural};
 use crate::report::table::{Align, Table};
@@ -268,7 +268,7 @@ impl Page<'_> {
     }
 
     fn loss(&mut self, trace: &Trace) -> io::Result<()> {
-        let loss = whole_loss(trace);
+        let loss = trace.whole_loss();
         self.title("Loss")?;
         let counts = [
             (loss.events_lost, "events lost (buffers full)"),

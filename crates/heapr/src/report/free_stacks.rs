@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::csv::quoted;
 use super::frame_text::{frame_line, frame_name};
 use super::quantity::{bytes, count, percent, plural};
-use super::subject::Subject;
+use heapr_export::Subject;
 
 /// Frees at places that look the same.
 #[derive(Debug, Clone)]
@@ -108,7 +108,7 @@ impl<'t> FreeReport<'t> {
         (width, depth): (usize, usize),
     ) -> io::Result<()> {
         writeln!(out, "{}: {}", subject.file, plural(self.all_count, "free"))?;
-        for warning in subject.warnings() {
+        for warning in &subject.warnings {
             writeln!(out, "WARNING: {warning}")?;
         }
         if self.without_stack > 0 {
@@ -174,7 +174,7 @@ impl<'t> FreeReport<'t> {
         let mut value = json!({
             "schema": "heapr.free-stacks/1",
             "file": subject.file,
-            "warnings": subject.warnings(),
+            "warnings": subject.warnings,
             "free_count": self.all_count,
             "without_stack_count": self.without_stack,
         });

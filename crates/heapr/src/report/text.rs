@@ -3,16 +3,15 @@
 use std::io::{self, Write};
 
 use heapr_query::{
-    Action, Answer, CallTree, FrameView, Group, GroupBy, Histogram, HistogramOf, Metric, Ranking, Report,
-    Section,
+    Action, Answer, CallTree, FrameView, GroupBy, Histogram, HistogramOf, Metric, Ranking, Report, Section,
 };
 use heapr_trace::Amounts;
 
-use super::frame_text::{frame_line, frame_name, image_name};
+use super::frame_text::frame_line;
 use super::quantity::{bytes, count, duration, percent, plural};
-use super::subject::Subject;
 use super::table::{Align, Table};
 use crate::plain_text::page_columns;
+use heapr_export::{Subject, group_name};
 
 /// How much is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +53,7 @@ fn write_head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
         duration(subject.duration_ns),
         if process_count == 1 { "process" } else { "processes" },
     )?;
-    for warning in subject.warnings() {
+    for warning in &subject.warnings {
         writeln!(out, "WARNING: {warning}")?;
     }
     if let Some(advice) = &subject.advice {
@@ -312,21 +311,6 @@ fn write_ranking(
         add(&ranking.rest, format!("({} more)", count(left_out as u64)));
     }
     write_lines(out, table.lines(0, width))
-}
-
-/// What a group of frames, images or threads is called.
-pub(crate) fn group_name(subject: &Subject, report: &Report<'_>, group: &Group, by: GroupBy) -> String {
-    let frames = report.frames(group);
-    match by {
-        GroupBy::Images => image_name(&frames),
-        GroupBy::Threads => group.thread().map_or_else(String::new, |thread| subject.thread(thread)),
-        GroupBy::Stacks | GroupBy::Frames => {
-            frames.first().map_or_else(|| "(no stack was taken)".to_owned(), frame_name)
-        }
-        GroupBy::Lines => frames
-            .first()
-            .map_or_else(|| "(no stack was taken)".to_owned(), |frame| frame_line(frame, usize::MAX)),
-    }
 }
 
 fn write_tree(

@@ -8,8 +8,8 @@ use heapr_query::{Answer, GroupBy, Ranking, Report};
 use heapr_trace::Amounts;
 
 use super::frame_text::frame_name;
-use super::subject::Subject;
-use super::text::group_name;
+use heapr_export::Subject;
+use heapr_export::group_name;
 
 /// Between the blocks.
 const RULE: &str = "---------------------------------------------------------------------";

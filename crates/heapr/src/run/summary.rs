@@ -5,16 +5,16 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
+use heapr_export::Subject;
 use heapr_query::{Action, Answer, GroupBy, Metric, Query, Report};
 use heapr_session::SessionSummary;
 use heapr_trace::{HeapId, ProcessIndex, Totals};
 
-use crate::commands::report::{open, subject};
+use crate::commands::report::open;
 use crate::plain_text::{PlainText, error_line_width};
 use crate::report::frame_text::{cut_middle, frame_name};
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::quantity::{bytes, count, duration, plural};
-use crate::report::subject::Subject;
 
 /// Stacks shown of each ranking.
 const STACKS_SHOWN: usize = 5;
@@ -56,7 +56,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     write_totals(&mut text, ending)?;
     let trace = open(output)?;
     let by_heap = trace.summary_totals().ok().flatten().map(|summary| summary.by_heap).unwrap_or_default();
-    let subject = subject(output, &trace, String::new());
+    let subject = Subject::new(output, &trace, &[], String::new());
     write_heaps(&mut text, &subject, &by_heap)?;
     let ranking = |sort| Action::Ranking { by: GroupBy::Stacks, sort };
     let query = Query {
@@ -71,7 +71,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     // Without its totals the file ends before the program did, and the totals above say more than it holds.
     let is_cut = trace.summary_totals().ok().flatten().is_none();
     write_stacks(&mut text, &report, is_cut)?;
-    for warning in subject.warnings() {
+    for warning in &subject.warnings {
         writeln!(text, "heapr: warning: {warning}")?;
     }
     if let Some(advice) = names.advice() {

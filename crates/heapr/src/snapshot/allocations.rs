@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use heapr_export::{Sample, SampleFrame};
 use heapr_trace::Amounts;
 use heapr_v8::{CallFunction, CallTree};
 
-use crate::export::{Sample, SampleFrame};
 use crate::report::quantity::bytes;
 use crate::snapshot::heap_file::{Wanted, open};
 use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};

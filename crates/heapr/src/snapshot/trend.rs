@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::process::ExitCode;
 
+use heapr_query::course_in_words;
 use heapr_v8::analysis::MatchedBy;
 use heapr_v8::devtools::{Class, Population};
 
@@ -82,6 +83,7 @@ fn print(arguments: &DiffArguments, lines: &[(Class, Course)], warnings: &[Strin
                 course.iter().map(show).collect::<Vec<_>>().join(if is_text { " -> " } else { " " })
             };
             let (objects, size) = delta(course);
+            let sizes: Vec<u64> = course.iter().map(|&(_, size)| size).collect();
             vec![
                 Cell::Text(class.name_text().into_owned()),
                 Cell::Text(joined(&|&(objects, _)| {
@@ -90,24 +92,10 @@ fn print(arguments: &DiffArguments, lines: &[(Class, Course)], warnings: &[Strin
                 Cell::Text(joined(&|&(_, size)| if is_text { bytes(size) } else { size.to_string() })),
                 Cell::SignedCount(objects),
                 Cell::SignedBytes(size),
-                Cell::Text(word(course).to_owned()),
+                Cell::Text(course_in_words(&sizes).to_owned()),
             ]
         }),
     );
     let title = format!("{} snapshots, classes that changed, by growth in bytes", arguments.files.len());
     sheet.print(arguments.output.format, &[title, String::new()])
-}
-
-/// A course in a word.
-fn word(course: &Course) -> &'static str {
-    let mut steps = course.windows(2).map(|pair| pair[1].1.cmp(&pair[0].1));
-    if steps.clone().all(std::cmp::Ordering::is_gt) {
-        "grows each time"
-    } else if steps.clone().all(std::cmp::Ordering::is_ge) {
-        "grows"
-    } else if steps.all(std::cmp::Ordering::is_le) {
-        "shrinks"
-    } else {
-        "varies"
-    }
 }

@@ -8,13 +8,13 @@ use anyhow::{Context as _, bail, ensure};
 use heapr_query::{Change, ChangeOrder, LiveAmount, Taken};
 use serde_json::json;
 
-use super::find::find_snapshot;
 use super::line_table::{LineTable, OutputArguments};
 use super::series::{Chosen, SeriesArguments, read};
 use crate::commands::report::Format;
 use crate::plain_text::printed;
 use crate::report::quantity::{bytes, count, duration, parse_bytes, plural, signed_bytes, signed_count};
 use crate::snapshot::sheet::Cell;
+use heapr_filters::find_snapshot;
 
 /// Arguments of `heapr snapshot diff` for native heaps.
 #[derive(Debug, clap::Args)]
@@ -52,7 +52,7 @@ enum Order {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
-    ensure!(arguments.series.filters.snapshot().is_none(), "--snapshots A B chooses the two, not --snapshot");
+    ensure!(arguments.series.filters.snapshot.is_none(), "--snapshots A B chooses the two, not --snapshot");
     let files = chosen(arguments)?;
     let (series, warnings) = read(&files, &arguments.series)?;
     let [before, after] = series.taken.as_slice() else {

@@ -5,7 +5,6 @@
 
 mod diff;
 mod every;
-pub(crate) mod find;
 mod line_table;
 pub(crate) mod rule_arguments;
 mod series;

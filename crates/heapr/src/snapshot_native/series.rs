@@ -6,8 +6,8 @@ use heapr_query::{GroupBy, SeriesFile, SnapshotSeries, StackGroups};
 use heapr_trace::Trace;
 
 use crate::commands::report::open;
-use crate::report::filter_arguments::FilterArguments;
 use crate::report::names::{NameArguments, TraceNames};
+use heapr_filters::FilterArguments;
 
 /// How lines are made and which blocks count.
 #[derive(Debug, Clone, clap::Args)]

@@ -8,7 +8,6 @@ use heapr_query::{LineOrder, process_names};
 use heapr_trace::{Snapshot, SnapshotTrigger, Trace};
 use serde_json::{Value, json};
 
-use super::find::find_snapshot;
 use super::line_table::{LineTable, OutputArguments};
 use super::series::{Chosen, SeriesArguments, read};
 use crate::commands::report::Format;
@@ -16,6 +15,7 @@ use crate::plain_text::{line_width, printed};
 use crate::report::quantity::{bytes, count, duration, plural, signed_bytes};
 use crate::report::table::{Align, Table};
 use crate::snapshot::sheet::Cell;
+use heapr_filters::find_snapshot;
 
 /// Arguments of `heapr snapshot summary` for native heaps.
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,7 @@ enum Order {
 /// Runs the command.
 pub(crate) fn run(arguments: &SummaryArguments) -> anyhow::Result<ExitCode> {
     let chosen = Chosen::open(&arguments.file, |trace| {
-        let text = arguments.series.filters.snapshot().unwrap_or("last");
+        let text = arguments.series.filters.snapshot.as_deref().unwrap_or("last");
         Ok(vec![find_snapshot(trace, text)?.number])
     })?;
     let files = [chosen];

@@ -54,7 +54,7 @@ enum Order {
 /// Runs the command.
 pub(crate) fn run(arguments: &SuspectsArguments) -> anyhow::Result<ExitCode> {
     ensure!(
-        arguments.series.filters.snapshot().is_none(),
+        arguments.series.filters.snapshot.is_none(),
         "--snapshots N… chooses snapshots here, not --snapshot"
     );
     let is_chosen = |snapshot: &&Snapshot| {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use heapr_explore::{DifferenceGroup, Found, FrameUnion, Selection, Side};
+use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, Metric};
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,6 @@ use super::report::{ROWS_MAX, group_by, page, so};
 use super::{Answer, Context, read};
 use crate::command_line::command;
 use crate::error::{Error, Result};
-use crate::filter_words::FilterWords;
 use crate::json::AmountsJson;
 use crate::trace_file::{ReadFilter, TraceFile};
 
@@ -21,7 +21,7 @@ use crate::trace_file::{ReadFilter, TraceFile};
 pub(super) struct SideRequest {
     pub(super) file: usize,
     #[serde(default)]
-    pub(super) filter: FilterWords,
+    pub(super) filter: FilterArguments,
 }
 
 /// A side, selected.
@@ -35,8 +35,9 @@ impl OpenSide {
     /// `is_temporary`: only temporary allocations.
     pub(super) fn open(context: &Context<'_>, side: &SideRequest, is_temporary: bool) -> Result<Self> {
         let file = context.files.trace(side.file)?;
-        let words = FilterWords { temporary: side.filter.temporary || is_temporary, ..side.filter.clone() };
-        let read = file.filter(&*context.files.host, &words)?;
+        let words =
+            FilterArguments { temporary: side.filter.temporary || is_temporary, ..side.filter.clone() };
+        let read = file.filter(&words)?;
         let selection = file.select(&words, &read.filter, Found::default(), context.cancel)?;
         file.wait_for_names(context.cancel)?;
         Ok(Self { file, read, selection })

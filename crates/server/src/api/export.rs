@@ -1,57 +1,70 @@
 //! Files for other programs.
 
+use heapr_export::{FORMATS, Format, Profile, Subject, csv, json, samples};
+use heapr_filters::FilterArguments;
+use heapr_query::{Action, Query};
 use serde::Deserialize;
 
 use super::ids::sort_key;
-use super::report::{group_by, option_of};
+use super::report::group_by;
 use super::{Answer, Context, read};
 use crate::error::{Error, Result};
-use crate::filter_words::FilterWords;
-use crate::host::ExportRequest;
+use crate::trace_file::ReadFilter;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ExportFields {
     file: usize,
     #[serde(default)]
-    filter: FilterWords,
+    filter: FilterArguments,
     to: String,
     #[serde(default = "super::report::so")]
     value: String,
-    #[serde(default = "stacks")]
+    #[serde(default = "super::report::stacks")]
     by: String,
-}
-
-fn stacks() -> String {
-    "stacks".to_owned()
 }
 
 pub(super) fn export(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: ExportFields = read(body)?;
     let file = context.files.trace(request.file)?;
-    let ending = match request.to.as_str() {
-        "collapsed" => "txt",
-        "pprof" => "pb.gz",
-        "speedscope" => "speedscope.json",
-        "flamegraph" => "svg",
-        "csv" => "csv",
-        "json" => "json",
-        to => {
-            return Err(Error::bad(
-                "to",
-                format!("{to:?} is none of collapsed, pprof, speedscope, flamegraph, csv, json"),
-            ));
+    let (value, by) = (sort_key(&request.value)?, group_by(&request.by)?);
+    let ReadFilter { filter, cull } = file.filter(&request.filter)?;
+    let format = Format::of_name(&request.to);
+    let query = match (request.to.as_str(), format) {
+        (_, Some(format)) => format.query(filter, cull, value),
+        ("csv" | "json", _) => {
+            let actions = vec![Action::Ranking { by, sort: value }];
+            Query { filter, cull, actions, tells_lines: request.to == "json", ..Query::default() }
+        }
+        (to, _) => {
+            let names = FORMATS.map(|format| format.name).join(", ");
+            return Err(Error::bad("to", format!("{to:?} is none of {names}, csv, json")));
         }
     };
-    // Only what has been understood reaches a command line.
-    let value = sort_key(&request.value)?.key();
-    let by = option_of(group_by(&request.by)?).trim_start_matches('-');
-    file.filter(&*context.files.host, &request.filter)?;
-    let words = request.filter.words();
-    let exported = ExportRequest { path: &file.path, to: &request.to, value, by, filter_words: &words };
-    let bytes =
-        context.files.host.export(&exported).map_err(|message| Error::BadRequest { field: None, message })?;
+    let trace = file.trace();
+    let mut names = context.files.host.names(trace);
+    let report = heapr_query::run(trace, &query, &mut *names)?;
+    let mut bytes = Vec::new();
+    let written = match format {
+        Some(format) => {
+            let profile = Profile {
+                samples: &samples(&report),
+                value,
+                title: &format!("{} ({})", file.path.display(), value.key()),
+                start_unix_ns: trace.session().start_unix_ns,
+                duration_ns: trace.duration_ns(),
+            };
+            (format.write)(&mut bytes, &profile)
+        }
+        None => {
+            let subject = Subject::new(&file.path, trace, &report.damage, request.filter.counted());
+            let write = if request.to == "csv" { csv::write_csv } else { json::write_json };
+            write(&mut bytes, &subject, &report)
+        }
+    };
+    written.map_err(|error| Error::BadRequest { field: None, message: error.to_string() })?;
     let stem =
         file.path.file_stem().map_or_else(|| "trace".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let ending = format.map_or(request.to.as_str(), |format| format.ending);
     Ok(Answer::File { name: format!("{stem}.{ending}"), bytes })
 }

@@ -113,7 +113,7 @@ fn tasks(trace: &TraceFile) -> Value {
 
 fn trace_facts(host: &dyn Host, file: &TraceFile) -> Value {
     let trace = file.trace();
-    let (system, session, loss) = (trace.system(), trace.session(), file.loss());
+    let (system, session, loss) = (trace.system(), trace.session(), trace.whole_loss());
     let processes: Vec<Value> = trace
         .processes()
         .iter()

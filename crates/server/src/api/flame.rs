@@ -1,6 +1,7 @@
 //! Flame graphs.
 
 use heapr_explore::{FlameQuery, Found};
+use heapr_filters::FilterArguments;
 use heapr_query::Metric;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,6 @@ use super::ids::{flame_value, frame, node_key};
 use super::report::report_command;
 use super::{Answer, Context, read};
 use crate::error::{Error, Result};
-use crate::filter_words::FilterWords;
 
 /// Most nodes of an answer.
 const NODES_MAX: usize = 200_000;
@@ -19,7 +19,7 @@ const NODES_MAX: usize = 200_000;
 #[serde(default, deny_unknown_fields)]
 pub(super) struct FlameRequest {
     pub(super) file: usize,
-    pub(super) filter: FilterWords,
+    pub(super) filter: FilterArguments,
     pub(super) value: String,
     direction: String,
     pub(super) collapse_recursion: bool,
@@ -33,7 +33,7 @@ impl Default for FlameRequest {
     fn default() -> Self {
         Self {
             file: usize::MAX,
-            filter: FilterWords::default(),
+            filter: FilterArguments::default(),
             value: "outstanding_bytes".to_owned(),
             direction: "top-down".to_owned(),
             collapse_recursion: false,
@@ -76,8 +76,8 @@ pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let file = context.files.trace(request.file)?;
     let (value, is_temporary) = flame_value(&request.value)?;
     let filter =
-        FilterWords { temporary: request.filter.temporary || is_temporary, ..request.filter.clone() };
-    let read = file.filter(&*context.files.host, &filter)?;
+        FilterArguments { temporary: request.filter.temporary || is_temporary, ..request.filter.clone() };
+    let read = file.filter(&filter)?;
     let _answering = file.answering(&read.filter, Found::default());
     let selection = file.select(&filter, &read.filter, Found::default(), context.cancel)?;
     file.wait_for_names(context.cancel)?;

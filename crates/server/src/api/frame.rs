@@ -1,6 +1,7 @@
 //! A frame with its callers and callees.
 
 use heapr_explore::{Explorer, Found, FrameNumber};
+use heapr_filters::FilterArguments;
 use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,6 @@ use super::ids::{frame_id, sort_key};
 use super::report::{page, report_command, so};
 use super::{Answer, Context, read};
 use crate::error::Result;
-use crate::filter_words::FilterWords;
 use crate::json::{AmountsJson, FrameJson};
 
 #[derive(Deserialize)]
@@ -16,7 +16,7 @@ use crate::json::{AmountsJson, FrameJson};
 struct FrameRequest {
     file: usize,
     #[serde(default)]
-    filter: FilterWords,
+    filter: FilterArguments,
     frame: String,
     #[serde(default = "so")]
     sort: String,
@@ -55,7 +55,7 @@ pub(super) fn frame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FrameRequest = read(body)?;
     let file = context.files.trace(request.file)?;
     let sort = sort_key(&request.sort)?;
-    let read = file.filter(&*context.files.host, &request.filter)?;
+    let read = file.filter(&request.filter)?;
     let selection = file.select(&request.filter, &read.filter, Found::default(), context.cancel)?;
     file.wait_for_names(context.cancel)?;
     let explorer = &file.explorer;

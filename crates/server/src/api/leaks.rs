@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use heapr_explore::Age;
+use heapr_filters::FilterArguments;
 use heapr_query::{Group, GroupBy, Metric, Span};
 use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use super::report::{GroupJson, ROWS_MAX, group_json, matching, page, report_command, yes};
 use super::{Answer, Context, read};
 use crate::error::Result;
-use crate::filter_words::FilterWords;
 use crate::json::{AmountsJson, TotalsJson};
 
 /// Moments of the growth.
@@ -23,7 +23,7 @@ const FRAMES_MAX: usize = 16;
 struct LeaksRequest {
     file: usize,
     #[serde(default)]
-    filter: FilterWords,
+    filter: FilterArguments,
     #[serde(default)]
     sort: LeakOrder,
     #[serde(default = "yes")]
@@ -101,8 +101,9 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: LeaksRequest = read(body)?;
     let file = context.files.trace(request.file)?;
     // What is outstanding at a moment, or of a type, is another question.
-    let words = FilterWords { at: None, snapshot: None, r#type: None, temporary: false, ..request.filter };
-    let read = file.filter(&*context.files.host, &words)?;
+    let words =
+        FilterArguments { at: None, snapshot: None, r#type: None, temporary: false, ..request.filter };
+    let read = file.filter(&words)?;
     let (selection, ranking) =
         file.rank(&words, &read, GroupBy::Stacks, Metric::OutstandingBytes, context.cancel)?;
     file.wait_for_events(context.cancel)?;

@@ -1,6 +1,7 @@
 //! Histograms, and allocation types against the range.
 
 use heapr_explore::Found;
+use heapr_filters::FilterArguments;
 use heapr_query::AllocationType;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -8,7 +9,6 @@ use serde_json::json;
 use super::report::report_command;
 use super::{Answer, Context, read};
 use crate::error::Result;
-use crate::filter_words::FilterWords;
 use crate::json::HistogramJson;
 use crate::trace_file::TraceFile;
 
@@ -17,13 +17,13 @@ use crate::trace_file::TraceFile;
 struct FilterRequest {
     file: usize,
     #[serde(default)]
-    filter: FilterWords,
+    filter: FilterArguments,
 }
 
 pub(super) fn histograms(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FilterRequest = read(body)?;
     let file = context.files.trace(request.file)?;
-    let read = file.filter(&*context.files.host, &request.filter)?;
+    let read = file.filter(&request.filter)?;
     let found = Found { threads: false, histograms: true };
     let selection = file.select(&request.filter, &read.filter, found, context.cancel)?;
     super::json(&json!({
@@ -45,8 +45,8 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: FilterRequest = read(body)?;
     let file = context.files.trace(request.file)?;
     // The types are those of the range: a moment, or one type alone, does not count here.
-    let words = FilterWords { r#type: None, at: None, snapshot: None, ..request.filter };
-    let base = file.filter(&*context.files.host, &words)?.filter;
+    let words = FilterArguments { r#type: None, at: None, snapshot: None, ..request.filter };
+    let base = file.filter(&words)?.filter;
     let all = [
         ("aifi", AllocationType::Aifi),
         ("aifo", AllocationType::Aifo),
@@ -60,7 +60,7 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         if !kind.is_allocated_inside() && (base.range.is_none() || base.is_temporary_only) {
             continue;
         }
-        let words = FilterWords { r#type: Some(name.to_owned()), ..words.clone() };
+        let words = FilterArguments { r#type: Some(name.to_owned()), ..words.clone() };
         let (count, bytes) = match &known {
             Some(known) => known[number],
             None => {
@@ -84,7 +84,7 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 fn sums(
     context: &Context<'_>,
     file: &TraceFile,
-    words: &FilterWords,
+    words: &FilterArguments,
     base: &heapr_query::Filter,
 ) -> Result<Option<[(u64, u64); 4]>> {
     file.wait_for_events(context.cancel)?;

@@ -1,5 +1,6 @@
 //! Tables of stacks, frames, images and threads.
 
+use heapr_filters::FilterArguments;
 use heapr_query::{Group, GroupBy};
 use heapr_trace::{Amounts, Process, ThreadIndex};
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,6 @@ use super::ids::{frame_id, sort_key, stack_id};
 use super::{Answer, Context, read};
 use crate::command_line::command;
 use crate::error::{Error, Result};
-use crate::filter_words::FilterWords;
 use crate::json::{AmountsJson, FrameJson, HeapJson, TotalsJson, heap_name};
 use crate::trace_file::TraceFile;
 
@@ -17,7 +17,7 @@ use crate::trace_file::TraceFile;
 pub(super) struct TableRequest {
     pub(super) file: usize,
     #[serde(default)]
-    pub(super) filter: FilterWords,
+    pub(super) filter: FilterArguments,
     #[serde(default = "stacks")]
     by: String,
     #[serde(default = "so")]
@@ -113,7 +113,7 @@ pub(super) fn option_of(by: GroupBy) -> &'static str {
 }
 
 /// `heapr report FILE …`.
-pub(crate) fn report_command(file: &TraceFile, action: &[&str], filter: &FilterWords) -> String {
+pub(crate) fn report_command(file: &TraceFile, action: &[&str], filter: &FilterArguments) -> String {
     let path = file.path.display().to_string();
     let words = filter.words();
     let all =
@@ -177,7 +177,7 @@ pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let request: TableRequest = read(body)?;
     let file = context.files.trace(request.file)?;
     let (by, sort) = (group_by(&request.by)?, sort_key(&request.sort)?);
-    let read = file.filter(&*context.files.host, &request.filter)?;
+    let read = file.filter(&request.filter)?;
     let (selection, ranking) = file.rank(&request.filter, &read, by, sort, context.cancel)?;
     let found: Vec<Group>;
     let groups: &[Group] = if request.r#match.is_empty() {
@@ -199,7 +199,7 @@ pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         let process = file.trace().processes().get(heap.process.0 as usize);
         HeapJson::new(
             heap,
-            heap_name(file.trace(), heap.process, heap.heap),
+            heap_name(file.trace().heap_names(), heap.process, heap.heap),
             process.map_or(0, |process| process.pid),
             process.map_or("", Process::name),
         )

@@ -1,5 +1,6 @@
 //! A stack in full, with the lines of its source where it is there.
 
+use heapr_filters::FilterArguments;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -7,7 +8,6 @@ use super::ids::{frame_id, stack_key};
 use super::source_lines::{SourceFiles, SourceJson};
 use super::{Answer, Context, read};
 use crate::error::{Error, Result};
-use crate::filter_words::FilterWords;
 use crate::json::FrameJson;
 
 #[derive(Deserialize)]
@@ -17,7 +17,7 @@ struct StackRequest {
     id: String,
     #[serde(default)]
     #[expect(dead_code, reason = "the id says what culling leaves; taken so that all requests look alike")]
-    filter: FilterWords,
+    filter: FilterArguments,
     /// Before and behind the line; 0: no source at all.
     #[serde(default = "three")]
     source_lines: u32,

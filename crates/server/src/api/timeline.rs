@@ -1,6 +1,7 @@
 //! Memory over time.
 
 use heapr_explore::{CourseBy, CourseOf, CourseQuery, SeriesKey};
+use heapr_filters::FilterArguments;
 use heapr_query::{Span, file_name};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -8,7 +9,6 @@ use serde_json::{Value, json};
 use super::ids::{frame_id, stack_id};
 use super::{Answer, Context, read};
 use crate::error::{Error, Result};
-use crate::filter_words::FilterWords;
 use crate::host::Host;
 use crate::trace_file::TraceFile;
 
@@ -19,7 +19,7 @@ const SERIES_MAX: usize = 50;
 #[serde(default, deny_unknown_fields)]
 struct TimelineRequest {
     file: usize,
-    filter: FilterWords,
+    filter: FilterArguments,
     from_ns: u64,
     to_ns: Option<u64>,
     bins: usize,
@@ -32,7 +32,7 @@ impl Default for TimelineRequest {
     fn default() -> Self {
         Self {
             file: usize::MAX,
-            filter: FilterWords::default(),
+            filter: FilterArguments::default(),
             from_ns: 0,
             to_ns: None,
             bins: 1000,
@@ -110,8 +110,8 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     if request.bins == 0 || request.bins > BINS_MAX {
         return Err(Error::bad("bins", format!("{} bins: 1 to {BINS_MAX}", request.bins)));
     }
-    let words = FilterWords { range: None, at: None, snapshot: None, r#type: None, ..request.filter };
-    let read = file.filter(&*context.files.host, &words)?;
+    let words = FilterArguments { range: None, at: None, snapshot: None, r#type: None, ..request.filter };
+    let read = file.filter(&words)?;
     file.wait_for_events(context.cancel)?;
     if !matches!(by, CourseBy::Nothing | CourseBy::Processes | CourseBy::Threads)
         || !read.filter.required_frames.is_empty()

@@ -1,6 +1,7 @@
 //! Two or more snapshots side by side.
 
-use heapr_query::{Change, ChangeOrder, LineChange};
+use heapr_filters::FilterArguments;
+use heapr_query::{Change, ChangeOrder, LineChange, SteadyGrowth, ordered};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,8 +10,6 @@ use super::series::{Chosen, Read, number};
 use crate::api::report::{page, stacks, yes};
 use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
-use crate::filter_words::FilterWords;
-use crate::steady::{SteadyGrowth, ordered};
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,7 +24,7 @@ struct DiffRequest {
     #[serde(default)]
     of: Vec<SnapshotName>,
     #[serde(default)]
-    filter: FilterWords,
+    filter: FilterArguments,
     #[serde(default = "stacks")]
     by: String,
     #[serde(default = "change")]

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, SeriesFile, SnapshotSeries};
 
 use super::rows::option_of;
 use crate::api::Context;
 use crate::command_line::command;
 use crate::error::{Error, Result};
-use crate::filter_words::FilterWords;
 use crate::trace_file::TraceFile;
 
 /// What a series is made of: files by the numbers of their openings, with their snapshots; the filter; what lines are of.
-pub(crate) type SeriesKey = (Vec<(usize, Vec<u32>)>, FilterWords, GroupBy);
+pub(crate) type SeriesKey = (Vec<(usize, Vec<u32>)>, FilterArguments, GroupBy);
 
 /// A series, read.
 pub(super) struct Read {
@@ -31,7 +31,7 @@ impl Read {
     pub(super) fn new(
         context: &Context<'_>,
         chosen: &[Chosen],
-        filter: &FilterWords,
+        filter: &FilterArguments,
         by: GroupBy,
     ) -> Result<Self> {
         if filter.snapshot.is_some() {
@@ -42,7 +42,7 @@ impl Read {
         for (number, _) in chosen {
             let file = context.files.trace(*number)?;
             file.wait_for_names(context.cancel)?;
-            filters.push(file.filter(&*context.files.host, filter)?);
+            filters.push(file.filter(filter)?);
             files.push((*number, file));
         }
         let key_of =

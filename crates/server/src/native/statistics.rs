@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use heapr_explore::Found;
+use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, HistogramOf, Metric};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,7 +12,6 @@ use super::series::number;
 use crate::api::report::report_command;
 use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
-use crate::filter_words::FilterWords;
 use crate::json::HistogramJson;
 use crate::json::heap_name;
 
@@ -22,7 +22,7 @@ struct StatisticsRequest {
     #[serde(default)]
     number: Option<u32>,
     #[serde(default)]
-    filter: FilterWords,
+    filter: FilterArguments,
 }
 
 pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -32,8 +32,8 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     }
     let shown = number(context, request.file, request.number)?;
     let file = context.files.trace(request.file)?;
-    let words = FilterWords { snapshot: Some(shown.to_string()), ..request.filter };
-    let read = file.filter(&*context.files.host, &words)?;
+    let words = FilterArguments { snapshot: Some(shown.to_string()), ..request.filter };
+    let read = file.filter(&words)?;
     let found = Found { threads: false, histograms: true };
     let selection = file.select(&words, &read.filter, found, context.cancel)?;
     let (_, threads) =
@@ -46,7 +46,7 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             Some(process) => format!("{} ({})", process.name(), process.pid),
             None => format!("process #{}", row.process.0),
         };
-        let heap = heap_name(trace, row.process, row.heap);
+        let heap = heap_name(trace.heap_names(), row.process, row.heap);
         for sums in [heaps.entry(heap).or_default(), processes.entry(process).or_default()] {
             sums.0 += row.totals.outstanding_bytes;
             sums.1 += row.totals.outstanding_count;

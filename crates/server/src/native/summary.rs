@@ -1,5 +1,6 @@
 //! What one snapshot holds, with ages.
 
+use heapr_filters::FilterArguments;
 use heapr_query::{Line, LineOrder};
 use serde::Deserialize;
 use serde_json::json;
@@ -9,7 +10,6 @@ use super::series::{Read, number};
 use crate::api::report::{page, stacks, yes};
 use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
-use crate::filter_words::FilterWords;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,7 +17,7 @@ struct SummaryRequest {
     file: usize,
     number: Option<u32>,
     #[serde(default)]
-    filter: FilterWords,
+    filter: FilterArguments,
     #[serde(default = "stacks")]
     by: String,
     #[serde(default = "bytes")]

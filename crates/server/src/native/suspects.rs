@@ -1,5 +1,6 @@
 //! What grows steadily over three or more snapshots.
 
+use heapr_filters::FilterArguments;
 use heapr_query::{Suspect, SuspectJson, SuspectOrder, is_at_end};
 use serde::Deserialize;
 use serde_json::json;
@@ -9,7 +10,6 @@ use super::series::{Chosen, Read};
 use crate::api::report::{page, stacks};
 use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
-use crate::filter_words::FilterWords;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,7 +18,7 @@ struct SuspectsRequest {
     files: Vec<usize>,
     numbers: Option<Vec<u32>>,
     #[serde(default)]
-    filter: FilterWords,
+    filter: FilterArguments,
     #[serde(default = "stacks")]
     by: String,
     #[serde(default = "min_growth")]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, Line};
 use serde::Deserialize;
 
@@ -9,7 +10,6 @@ use super::rows::line_id;
 use super::series::{Read, number};
 use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
-use crate::filter_words::FilterWords;
 use crate::treemap_columns::{NODES_MAX, TreemapColumns};
 
 #[derive(Deserialize)]
@@ -17,7 +17,7 @@ use crate::treemap_columns::{NODES_MAX, TreemapColumns};
 struct TreemapRequest {
     file: usize,
     number: Option<u32>,
-    filter: FilterWords,
+    filter: FilterArguments,
     value: String,
     least_share: f64,
     nodes_max: usize,
@@ -28,7 +28,7 @@ impl Default for TreemapRequest {
         Self {
             file: usize::MAX,
             number: None,
-            filter: FilterWords::default(),
+            filter: FilterArguments::default(),
             value: "bytes".to_owned(),
             least_share: 0.001,
             nodes_max: 2_000,

@@ -4,13 +4,13 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use heapr_query::{SteadyGrowth, ordered};
 use heapr_v8::StoredSummary;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::{Answer, Context, json as answer_json, read};
 use crate::error::{Error, Result};
-use crate::steady::{SteadyGrowth, ordered};
 
 /// Most rows of an answer.
 const ROWS_MAX: usize = 10_000;

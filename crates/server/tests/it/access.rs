@@ -87,7 +87,7 @@ fn nonsense_is_refused_and_the_server_lives_on() {
         ("timeline", "{\"file\":0,\"bins\":999999999}", "bins"),
         ("timeline", "{\"file\":0,\"from_ns\":5,\"to_ns\":5}", "empty"),
         ("report", "{\"file\":0,\"filter\":{\"range\":[\"a\",\"2\"]}}", "no time"),
-        ("report", "{\"file\":0,\"filter\":{\"range\":[\"2\",\"2\"]}}", "empty"),
+        ("report", "{\"file\":0,\"filter\":{\"range\":[\"2ns\",\"2ns\"]}}", "empty"),
         ("snapshot/summary", "{\"file\":0}", "no snapshot"),
     ] {
         let reply = server.ask(name, body);

@@ -3,7 +3,7 @@
 use crate::made::{Running, write_trace};
 
 const REPORT: &str = "{\"file\":0}";
-const RANGE: &str = "{\"file\":0,\"filter\":{\"range\":[\"0\",\"95\"]}}";
+const RANGE: &str = "{\"file\":0,\"filter\":{\"range\":[\"0ns\",\"95ns\"]}}";
 
 #[test]
 fn a_file_that_vanishes_or_is_replaced_is_shown_as_it_was() {

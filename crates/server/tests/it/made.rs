@@ -1,4 +1,4 @@
-//! A small trace, a host that knows few words, and a client.
+//! A small trace, a host that knows few names, and a client.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use heapr_ledger::{Ledger, SummaryBuilder};
-use heapr_query::{CullList, Filter, FrameSink, SourceFrame, Span, SymbolSource};
-use heapr_server::{ExportRequest, Files, Host, Limits, Server, ServerOptions};
+use heapr_query::{FrameSink, SourceFrame, SymbolSource};
+use heapr_server::{Files, Host, Limits, Server, ServerOptions};
 use heapr_trace::{
     Action, Event, HeapId, Mapping, Module, ModuleIndex, Process, ProcessOrigin, StackIndex, StackNode,
     Thread, Trace, TraceWriter,
@@ -19,30 +19,13 @@ use serde_json::{Value, json};
 /// A symbol that a careless page would run.
 pub(crate) const MARKUP: &str = "<img src=x onerror=alert(1)>";
 
-/// Ranges in ns are the only filter; names are `f0`, `f1` and so on, and one with markup.
+/// Names are `f0`, `f1` and so on, and one with markup.
 #[derive(Debug)]
 pub(crate) struct PlainHost;
 
 impl Host for PlainHost {
-    fn filter(&self, words: &[String], _trace: &Trace) -> Result<(Filter, CullList), String> {
-        let mut filter = Filter::default();
-        match words {
-            [] => {}
-            [option, from, to] if option == "--range" => {
-                let number = |text: &String| text.parse().map_err(|_| format!("{text:?} is no time"));
-                filter.range = Some(Span { from: number(from)?, to: number(to)? });
-            }
-            words => return Err(format!("unexpected {words:?}")),
-        }
-        Ok((filter, CullList::empty()))
-    }
-
     fn names(&self, _trace: &Trace) -> Box<dyn SymbolSource + Send> {
         Box::new(Numbered)
-    }
-
-    fn export(&self, request: &ExportRequest<'_>) -> Result<Vec<u8>, String> {
-        Ok(format!("{} of {}", request.to, request.path.display()).into_bytes())
     }
 
     fn snapshot_indexes(&self, _path: &Path) -> Option<IndexStore> {

@@ -19,7 +19,7 @@ fn sum(values: &Value) -> u64 {
 #[test]
 fn all_views_of_a_filter_agree() {
     let (_folder, server) = running(1000);
-    for filter in ["{}", "{\"range\":[\"1000\",\"5000\"]}"] {
+    for filter in ["{}", "{\"range\":[\"1000ns\",\"5000ns\"]}"] {
         let ask = |name: &str, more: &str| {
             let reply = server.ask(name, &format!("{{\"file\":0,\"filter\":{filter}{more}}}"));
             assert_eq!(reply.status, 200, "{name}: {}", String::from_utf8_lossy(&reply.body));
@@ -53,6 +53,19 @@ fn all_views_of_a_filter_agree() {
         let id = &report["groups"][0]["id"];
         let stack = ask("stack", &format!(",\"id\":{id}"));
         assert_eq!(stack["frames"].as_array().unwrap().len(), 2);
+        let export = |to: &str| {
+            let body = format!("{{\"file\":0,\"filter\":{filter},\"to\":\"{to}\",\"value\":\"st\"}}");
+            let reply = server.ask("export", &body);
+            assert_eq!(reply.status, 200, "{to}: {}", String::from_utf8_lossy(&reply.body));
+            reply
+        };
+        let collapsed = String::from_utf8(export("collapsed").body).unwrap();
+        let amounts = collapsed.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        assert_eq!(amounts.sum::<u64>(), total, "{collapsed}");
+        assert_eq!(export("json").json()["totals"]["alloc_bytes"], total);
+        for to in ["pprof", "speedscope", "flamegraph", "csv"] {
+            assert!(!export(to).body.is_empty());
+        }
     }
 }
 
@@ -74,9 +87,9 @@ fn of_a_trace_without_events_nothing_is_said_that_only_events_tell() {
     let leak = &leaks["groups"][0];
     assert_eq!((&leak["outstanding_bytes"], &leak["oldest_ns"]), (&50_000.into(), &Value::Null), "{leak}");
     for (name, filter, more) in [
-        ("report", "{\"range\":[\"0\",\"5000\"]}", ""),
+        ("report", "{\"range\":[\"0ns\",\"5000ns\"]}", ""),
         ("report", "{}", ",\"by\":\"by-thread\""),
-        ("flame", "{\"range\":[\"0\",\"5000\"]}", ""),
+        ("flame", "{\"range\":[\"0ns\",\"5000ns\"]}", ""),
         ("histograms", "{}", ""),
     ] {
         let reply = ask(name, filter, more);
@@ -88,7 +101,7 @@ fn of_a_trace_without_events_nothing_is_said_that_only_events_tell() {
 #[test]
 fn two_moments_of_a_file_are_compared() {
     let (_folder, server) = running(1000);
-    let side = |to: u32| format!("{{\"file\":0,\"filter\":{{\"range\":[\"0\",\"{to}\"]}}}}");
+    let side = |to: u32| format!("{{\"file\":0,\"filter\":{{\"range\":[\"0ns\",\"{to}ns\"]}}}}");
     let body = format!("{{\"before\":{},\"after\":{},\"sort\":\"st\"}}", side(1000), side(3000));
     let diff = server.ask("diff", &body).json();
     assert_eq!(diff["before"]["total_bytes"], 9_900);
@@ -151,9 +164,9 @@ fn a_query_whose_client_goes_leaves_the_server_as_it_was() {
 fn several_requests_at_once_get_what_each_gets_alone() {
     let (_folder, server) = running(500);
     let bodies = [
-        ("report", "{\"file\":0,\"filter\":{\"range\":[\"10\",\"900\"]}}"),
+        ("report", "{\"file\":0,\"filter\":{\"range\":[\"10ns\",\"900ns\"]}}"),
         ("flame", "{\"file\":0}"),
-        ("types", "{\"file\":0,\"filter\":{\"range\":[\"10\",\"900\"]}}"),
+        ("types", "{\"file\":0,\"filter\":{\"range\":[\"10ns\",\"900ns\"]}}"),
         ("report", "{\"file\":9}"),
         ("panels", "{\"requests\":[]}"),
         ("session/stop", "{\"file\":0}"),
@@ -179,13 +192,15 @@ fn several_requests_at_once_get_what_each_gets_alone() {
 #[test]
 fn two_browsers_at_once_get_the_same_answers() {
     let (_folder, server) = running(2000);
-    let expected = server.ask("report", "{\"file\":0,\"filter\":{\"range\":[\"0\",\"8991\"]}}").json();
+    let expected = server.ask("report", "{\"file\":0,\"filter\":{\"range\":[\"0ns\",\"8991ns\"]}}").json();
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 for round in 0..20 {
-                    let body =
-                        format!("{{\"file\":0,\"filter\":{{\"range\":[\"0\",\"{}\"]}}}}", 8991 + round % 4);
+                    let body = format!(
+                        "{{\"file\":0,\"filter\":{{\"range\":[\"0ns\",\"{}ns\"]}}}}",
+                        8991 + round % 4
+                    );
                     let answer = server.ask("report", &body).json();
                     assert_eq!(answer["totals"], expected["totals"], "{body}");
                 }
@@ -197,7 +212,7 @@ fn two_browsers_at_once_get_the_same_answers() {
 #[test]
 fn types_are_what_each_type_alone_counts() {
     let (_folder, server) = running(1000);
-    let types = server.ask("types", "{\"file\":0,\"filter\":{\"range\":[\"2003\",\"7000\"]}}").json();
+    let types = server.ask("types", "{\"file\":0,\"filter\":{\"range\":[\"2003ns\",\"7000ns\"]}}").json();
     let count = |number: usize| types["types"][number]["count"].as_u64().unwrap();
     // Allocations at 10 n + 10; each odd one is freed 5 ns later. Freed inside: those of the odd ones among 200..699, and none
     // across the start; what is older and not freed: the even ones before.
@@ -210,7 +225,7 @@ fn types_are_what_each_type_alone_counts() {
 #[test]
 fn a_difference_has_a_focus_and_says_which_frame_is_not_there() {
     let (_folder, server) = running(100);
-    let sides = "\"before\":{\"file\":0,\"filter\":{\"range\":[\"0\",\"300\"]}},\"after\":{\"file\":0},\"value\":\"total_bytes\"";
+    let sides = "\"before\":{\"file\":0,\"filter\":{\"range\":[\"0ns\",\"300ns\"]}},\"after\":{\"file\":0},\"value\":\"total_bytes\"";
     for direction in ["top-down", "bottom-up"] {
         let ask = |focus: &str| {
             server.ask(

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use heapr_query::Metric;
-
-use super::Sample;
+use crate::Profile;
 
 /// Writes it. Stacks of amount 0 are left out; equal lines are added up.
-pub(crate) fn write(out: &mut dyn Write, samples: &[Sample], value: Metric) -> io::Result<()> {
+pub(crate) fn write(out: &mut dyn Write, &Profile { samples, value, .. }: &Profile<'_>) -> io::Result<()> {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for sample in samples {
         let amount = value.of(&sample.amounts);
@@ -35,7 +33,9 @@ mod tests {
     use heapr_trace::Amounts;
 
     use super::*;
-    use crate::export::SampleFrame;
+    use heapr_query::Metric;
+
+    use crate::{Sample, SampleFrame};
 
     #[test]
     fn stacks_start_at_the_root_and_names_cannot_break_lines() {
@@ -51,7 +51,14 @@ mod tests {
         };
         let samples = [sample(["a;b\n", "main"], 3), sample(["a;b\n", "main"], 4), sample(["c", "main"], 0)];
         let mut out = Vec::new();
-        write(&mut out, &samples, Metric::default()).unwrap();
+        let profile = Profile {
+            samples: &samples,
+            value: Metric::default(),
+            title: "",
+            start_unix_ns: 0,
+            duration_ns: 0,
+        };
+        write(&mut out, &profile).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "main;a:b  7\n");
     }
 }

@@ -6,10 +6,13 @@ use heapr_query::json::{AmountsJson, FrameJson, HeapJson, HistogramJson, TotalsJ
 use heapr_query::{Action, Answer, CallTree, Group, GroupBy, Ranking, Report, Section};
 use serde::ser::{Serialize, SerializeSeq as _, SerializeStruct as _, Serializer};
 
-use super::subject::Subject;
+use crate::Subject;
 
 /// Writes it, ended by a newline.
-pub(crate) fn write_json(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_json(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
     let whole = Whole { subject, report };
     serde_json::to_writer(&mut *out, &whole).map_err(io::Error::from)?;
     writeln!(out)
@@ -139,11 +142,11 @@ impl Serialize for Whole<'_> {
         object.serialize_field("schema", "heapr.report/1")?;
         object.serialize_field("file", &subject.file)?;
         object.serialize_field("event_count", &subject.event_count)?;
-        object.serialize_field("warnings", &subject.warnings())?;
+        object.serialize_field("warnings", &subject.warnings)?;
         let totals = WholeTotalsJson {
             totals: (&report.totals).into(),
             peak_of: if report.is_own_peak { "counted" } else { "all" },
-            lost_events: subject.loss.events_lost,
+            lost_events: subject.lost_events,
             duration_ns: subject.duration_ns,
         };
         object.serialize_field("totals", &totals)?;
@@ -182,7 +185,8 @@ impl Serialize for Whole<'_> {
 }
 
 /// An action's name on the command line, and its sort key's.
-pub(crate) fn action_name(action: &Action) -> (&'static str, &'static str) {
+#[must_use]
+pub fn action_name(action: &Action) -> (&'static str, &'static str) {
     match action {
         Action::Ranking { by, sort } => {
             let name = match by {

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use heapr_query::Metric;
 use serde_json::json;
 
-use super::{Sample, SampleFrame};
+use crate::{Profile, SampleFrame};
 
 /// Writes it.
-pub(crate) fn write(out: &mut dyn Write, samples: &[Sample], value: Metric, title: &str) -> io::Result<()> {
+pub(crate) fn write(
+    out: &mut dyn Write,
+    &Profile { samples, value, title, .. }: &Profile<'_>,
+) -> io::Result<()> {
     let mut numbers: HashMap<&SampleFrame, usize> = HashMap::new();
     let mut frames = Vec::new();
     let mut stacks = Vec::new();

@@ -5,16 +5,18 @@ use std::io::{self, Write};
 use heapr_query::{Answer, GroupBy, HistogramOf, Metric, Report};
 use heapr_trace::Amounts;
 
-use super::frame_text::frame_name;
-use super::json::action_name;
-use super::subject::Subject;
-use super::text::group_name;
+use crate::frame_text::frame_name;
+use crate::json::action_name;
+use crate::{Subject, group_name};
 
 /// Before the metrics. `name` is the frame, image, thread or heap; for a stack all frames, innermost first, joined by ` <- `.
 const HEAD: &str = "action,sort,rank,depth,name";
 
 /// Writes it.
-pub(crate) fn write_csv(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_csv(out: &mut dyn Write, subject: &Subject, report: &Report<'_>) -> io::Result<()> {
     writeln!(out, "{HEAD},{}", joined(|metric| metric.name().to_owned()))?;
     line(out, ["totals", ""], 1, 0, "TOTAL", &report.totals.amounts())?;
     for (at, row) in report.by_heap.iter().enumerate() {
@@ -87,7 +89,8 @@ fn joined(field: impl Fn(Metric) -> String) -> String {
 }
 
 /// A field, quoted if it has to be.
-pub(crate) fn quoted(field: &str) -> String {
+#[must_use]
+pub fn quoted(field: &str) -> String {
     if field.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {

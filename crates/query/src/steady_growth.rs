@@ -1,18 +1,19 @@
-//! How steadily an amount grows over snapshots.
+//! How steadily an amount grows over snapshots, whatever heap they are of. (How sure growth is, given its times, says [`crate::Trend`].)
 
 /// Growth of an amount from the first to the last of a series, and how steady it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct SteadyGrowth {
+pub struct SteadyGrowth {
     /// Last less first.
-    pub(crate) growth: i64,
+    pub growth: i64,
     /// 1: each step goes up; 0: it has not grown. The share of the steps that go up, times the growth's share of all that it went up
     /// and down: one large step in ten is not steady, and neither is what comes and goes.
-    pub(crate) steadiness: f64,
+    pub steadiness: f64,
 }
 
 impl SteadyGrowth {
     /// Of amounts in order of time.
-    pub(crate) fn of(amounts: &[u64]) -> Self {
+    #[must_use]
+    pub fn of(amounts: &[u64]) -> Self {
         let difference = |from: u64, to: u64| {
             i64::try_from(i128::from(to) - i128::from(from)).unwrap_or(if to > from {
                 i64::MAX
@@ -37,13 +38,27 @@ impl SteadyGrowth {
     }
 
     /// What lists are ordered by: the growth as far as it is steady; what shrank comes last.
-    pub(crate) fn rank(&self) -> f64 {
+    #[must_use]
+    pub fn rank(&self) -> f64 {
         if self.growth > 0 { self.growth as f64 * self.steadiness } else { self.growth as f64 }
     }
 }
 
+/// The course of an amount in words.
+#[must_use]
+pub fn course_in_words(amounts: &[u64]) -> &'static str {
+    let never_falls = amounts.is_sorted();
+    match SteadyGrowth::of(amounts) {
+        SteadyGrowth { steadiness: 1.0, .. } => "grows each time",
+        _ if never_falls => "grows",
+        _ if amounts.iter().rev().is_sorted() => "shrinks",
+        _ => "varies",
+    }
+}
+
 /// A number whose order is that of the value.
-pub(crate) fn ordered(value: f64) -> i64 {
+#[must_use]
+pub fn ordered(value: f64) -> i64 {
     let bits = value.to_bits() as i64;
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
@@ -82,5 +97,11 @@ mod tests {
         let rank = |amounts: &[u64]| SteadyGrowth::of(amounts).rank();
         assert!(rank(&[0, 50, 100]) > rank(&[0, 150, 150]), "steps before a leap");
         assert!(rank(&[3, 3]) > rank(&[3, 2]));
+    }
+
+    #[test]
+    fn a_course_has_a_word() {
+        let words = [&[1, 2, 3][..], &[1, 1, 3], &[3, 3, 1], &[1, 3, 2]].map(course_in_words);
+        assert_eq!(words, ["grows each time", "grows", "shrinks", "varies"]);
     }
 }

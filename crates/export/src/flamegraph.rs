@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use heapr_filters::quantity::{bytes, count, percent};
 use heapr_query::Metric;
 
-use super::Sample;
-use crate::report::quantity::{bytes, count, percent};
+use crate::Profile;
 
 const WIDTH: f64 = 1200.0;
 const ROW: usize = 17;
@@ -34,7 +34,10 @@ struct Drawn<'a> {
 }
 
 /// Writes it.
-pub(crate) fn write(out: &mut dyn Write, samples: &[Sample], value: Metric, title: &str) -> io::Result<()> {
+pub(crate) fn write(
+    out: &mut dyn Write,
+    &Profile { samples, value, title, .. }: &Profile<'_>,
+) -> io::Result<()> {
     let mut root = Node::default();
     for sample in samples {
         let amount = value.of(&sample.amounts);
@@ -170,7 +173,7 @@ mod tests {
     use heapr_trace::Amounts;
 
     use super::*;
-    use crate::export::SampleFrame;
+    use crate::{Sample, SampleFrame};
 
     #[test]
     fn markup_in_names_is_shown_as_text() {
@@ -182,7 +185,15 @@ mod tests {
         };
         let amounts = Amounts { outstanding_bytes: 5, ..Amounts::default() };
         let mut out = Vec::new();
-        write(&mut out, &[Sample { frames: vec![frame], amounts }], Metric::default(), "a<b").unwrap();
+        let samples = [Sample { frames: vec![frame], amounts }];
+        let profile = Profile {
+            samples: &samples,
+            value: Metric::default(),
+            title: "a<b",
+            start_unix_ns: 0,
+            duration_ns: 0,
+        };
+        write(&mut out, &profile).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("&lt;script&gt;&amp;&quot; "));
         assert_eq!(text.matches("<script>").count(), 1, "our own");

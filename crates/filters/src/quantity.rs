@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 /// `1.5 MiB`: three digits or more, never more than the value has.
-pub(crate) fn bytes(bytes: u64) -> String {
+#[must_use]
+pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
         return format!("{bytes} B");
@@ -22,7 +23,8 @@ pub(crate) fn bytes(bytes: u64) -> String {
 }
 
 /// `1,234,567`.
-pub(crate) fn count(count: u64) -> String {
+#[must_use]
+pub fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.char_indices() {
@@ -35,17 +37,20 @@ pub(crate) fn count(count: u64) -> String {
 }
 
 /// `1 block`, `1,234 blocks`.
-pub(crate) fn plural(number: u64, what: &str) -> String {
+#[must_use]
+pub fn plural(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// `+1.5 MiB`, `-12 B`, `0 B`.
-pub(crate) fn signed_bytes(delta: i128) -> String {
+#[must_use]
+pub fn signed_bytes(delta: i128) -> String {
     signed(delta, bytes)
 }
 
 /// `+1,234`, `-12`, `0`.
-pub(crate) fn signed_count(delta: i128) -> String {
+#[must_use]
+pub fn signed_count(delta: i128) -> String {
     signed(delta, count)
 }
 
@@ -59,13 +64,15 @@ fn signed(delta: i128, format: fn(u64) -> String) -> String {
 }
 
 /// `12.3 %` of a whole; nothing of nothing is 0.
-pub(crate) fn percent(part: u64, whole: u64) -> String {
+#[must_use]
+pub fn percent(part: u64, whole: u64) -> String {
     let percent = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
     format!("{percent:.1} %")
 }
 
 /// `2 h 03 m 04 s`, `5 m 06.789 s`, `1.234 s`, `56.7 ms`, `8.90 µs`, `123 ns`: [`parse_duration_ns`] reads them all.
-pub(crate) fn duration(duration_ns: u64) -> String {
+#[must_use]
+pub fn duration(duration_ns: u64) -> String {
     match duration_ns {
         0..1_000 => format!("{duration_ns} ns"),
         1_000..1_000_000 => format!("{:.2} µs", duration_ns as f64 / 1e3),
@@ -84,7 +91,10 @@ pub(crate) fn duration(duration_ns: u64) -> String {
 }
 
 /// Bytes: a number, with K, M, G or T (or KiB …) for powers of 1024.
-pub(crate) fn parse_bytes(text: &str) -> anyhow::Result<u64> {
+///
+/// # Errors
+/// It is not written so.
+pub fn parse_bytes(text: &str) -> anyhow::Result<u64> {
     let (number, suffix) = split_number(text);
     let unit: u64 = match suffix.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1,
@@ -98,12 +108,18 @@ pub(crate) fn parse_bytes(text: &str) -> anyhow::Result<u64> {
 }
 
 /// A span of time in ns: a number in microseconds, or numbers with units, as in `1.5s` and `1h 30m`.
-pub(crate) fn parse_duration_ns(text: &str) -> anyhow::Result<u64> {
+///
+/// # Errors
+/// It is not written so.
+pub fn parse_duration_ns(text: &str) -> anyhow::Result<u64> {
     parse_span_ns(text, 1_000)
 }
 
 /// A span of time for options that take seconds: a bare number is of those, else as [`parse_duration_ns`].
-pub(crate) fn parse_seconds(text: &str) -> anyhow::Result<Duration> {
+///
+/// # Errors
+/// It is not written so.
+pub fn parse_seconds(text: &str) -> anyhow::Result<Duration> {
     parse_span_ns(text, 1_000_000_000).map(Duration::from_nanos)
 }
 
@@ -143,7 +159,10 @@ fn parse_span_ns(text: &str, bare_ns: u64) -> anyhow::Result<u64> {
 
 /// A time of a trace, in ns since its start: as [`parse_duration_ns`], or wall-clock as in `2026/11/21:07:22:05.25`,
 /// `2026-11-21T07:22:05.25` (both local; UTC with `Z` or `+UTC`; with an offset as `+01:00`).
-pub(crate) fn parse_time_ns(text: &str, start_unix_ns: u64) -> anyhow::Result<u64> {
+///
+/// # Errors
+/// It is not written so.
+pub fn parse_time_ns(text: &str, start_unix_ns: u64) -> anyhow::Result<u64> {
     if !text.contains(':') {
         return parse_duration_ns(text);
     }

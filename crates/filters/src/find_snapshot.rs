@@ -4,7 +4,10 @@ use anyhow::bail;
 use heapr_trace::{Snapshot, Trace};
 
 /// The snapshot of a number, of a name (the last one of that name), or `last`.
-pub(crate) fn find_snapshot<'t>(trace: &'t Trace, text: &str) -> anyhow::Result<&'t Snapshot> {
+///
+/// # Errors
+/// The trace has none such.
+pub fn find_snapshot<'t>(trace: &'t Trace, text: &str) -> anyhow::Result<&'t Snapshot> {
     let snapshots = trace.snapshots();
     let Some(last) = snapshots.last() else {
         bail!(

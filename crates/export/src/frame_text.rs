@@ -3,11 +3,10 @@
 use heapr_query::{FrameView, file_name};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::plain_text::printable;
-
 /// `libfoo.so!foo::bar(int)`, `libfoo.so+0x1234`, or `0x7f001234` outside all modules. A module's first byte is no code: what
 /// stands there is a name for allocations that have no stack (`allocated before attach`).
-pub(crate) fn frame_name(frame: &FrameView<'_>) -> String {
+#[must_use]
+pub fn frame_name(frame: &FrameView<'_>) -> String {
     let module = frame.module.map(file_name);
     match (module, frame.symbol) {
         (Some(module), Some(symbol)) => format!("{}!{}", printable(module), printable(symbol)),
@@ -19,12 +18,14 @@ pub(crate) fn frame_name(frame: &FrameView<'_>) -> String {
 }
 
 /// The module alone.
-pub(crate) fn image_name(frames: &[FrameView<'_>]) -> String {
+#[must_use]
+pub fn image_name(frames: &[FrameView<'_>]) -> String {
     frames.first().and_then(|frame| frame.module).map_or_else(|| "(no module)".to_owned(), printable)
 }
 
 /// The place in the source: `foo.cc:12`; empty if it is not known.
-pub(crate) fn place(frame: &FrameView<'_>) -> String {
+#[must_use]
+pub fn place(frame: &FrameView<'_>) -> String {
     match (frame.file, frame.line) {
         (Some(file), Some(line)) => format!("{}:{line}", printable(file_name(file))),
         (Some(file), None) => printable(file_name(file)),
@@ -33,7 +34,8 @@ pub(crate) fn place(frame: &FrameView<'_>) -> String {
 }
 
 /// One line of at most `width` columns: the name, cut in the middle if need be, the place and whether it is inlined.
-pub(crate) fn frame_line(frame: &FrameView<'_>, width: usize) -> String {
+#[must_use]
+pub fn frame_line(frame: &FrameView<'_>, width: usize) -> String {
     let mut tail = place(frame);
     if !tail.is_empty() {
         tail.insert_str(0, "  ");
@@ -51,7 +53,8 @@ pub(crate) fn frame_line(frame: &FrameView<'_>, width: usize) -> String {
 }
 
 /// `text` in at most `width` columns: the middle is what is left out.
-pub(crate) fn cut_middle(text: &str, width: usize) -> String {
+#[must_use]
+pub fn cut_middle(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -75,6 +78,28 @@ fn take_columns(characters: impl Iterator<Item = char>, columns: usize) -> Vec<c
             fits
         })
         .collect()
+}
+
+/// What stands for a character that would do something in a terminal.
+pub const REPLACEMENT: char = '\u{fffd}';
+
+/// The character, if it does nothing but to be seen.
+#[must_use]
+pub fn harmless(character: char) -> char {
+    match character {
+        // Marks and overrides of direction; separators of lines and paragraphs.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            REPLACEMENT
+        }
+        _ if character.is_control() => REPLACEMENT,
+        _ => character,
+    }
+}
+
+/// Names come from files that nobody vouches for: one of them without what would do something in a terminal, tabs and ends of lines too.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    text.chars().map(harmless).collect()
 }
 
 #[cfg(test)]

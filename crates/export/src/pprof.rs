@@ -10,13 +10,14 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use heapr_query::Metric;
 
-use super::{Sample, SampleFrame};
+use crate::{Profile, Sample, SampleFrame};
 
 /// Values are signed.
 const LARGEST: u64 = i64::MAX as u64;
 
 /// Whether an amount is larger than the format can say.
-pub(crate) fn is_too_large(samples: &[Sample]) -> bool {
+#[must_use]
+pub fn is_too_large(samples: &[Sample]) -> bool {
     samples.iter().any(|sample| Metric::all().any(|metric| metric.of(&sample.amounts) > LARGEST))
 }
 
@@ -69,13 +70,8 @@ impl<'a> Strings<'a> {
 }
 
 /// Writes it. `value` is what pprof shows unless told otherwise.
-pub(crate) fn write(
-    out: &mut dyn Write,
-    samples: &[Sample],
-    start_unix_ns: u64,
-    duration_ns: u64,
-    value: Metric,
-) -> io::Result<()> {
+pub(crate) fn write(out: &mut dyn Write, profile: &Profile<'_>) -> io::Result<()> {
+    let &Profile { samples, value, start_unix_ns, duration_ns, .. } = profile;
     let mut strings = Strings { numbers: HashMap::from([("", 0)]), texts: vec![""] };
     let mut profile = Message::default();
     for metric in Metric::all() {

@@ -1,0 +1,188 @@
+//! Traces and profiles in other tools' formats, and reports for programs. Bytes out: nothing here knows a file or a terminal.
+//!
+//! ```text
+//! stacks with amounts ([`Sample`]) ── a row of [`FORMATS`] ──> collapsed, pprof, speedscope, flame graph
+//! report + what it is of ([`Subject`]) ── [`json`], [`csv`]
+//! ```
+#![forbid(unsafe_code)]
+
+mod collapsed;
+pub mod csv;
+mod flamegraph;
+pub mod frame_text;
+pub mod json;
+mod pprof;
+mod speedscope;
+mod subject;
+
+pub use pprof::is_too_large as is_too_large_for_pprof;
+pub use subject::{ProcessName, Subject, ThreadName, group_name, warnings};
+
+use std::io::{self, Write};
+
+use heapr_query::{
+    Action, Answer, CullList, Filter, FrameView, Group, GroupBy, Metric, Query, Report, file_name,
+};
+use heapr_trace::Amounts;
+
+/// A stack and its amounts.
+#[derive(Debug)]
+pub struct Sample {
+    /// Innermost first.
+    pub frames: Vec<SampleFrame>,
+    /// What was allocated there.
+    pub amounts: Amounts,
+}
+
+/// A frame, as exports name it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SampleFrame {
+    /// Function, or `module+0xoffset`.
+    pub name: String,
+    /// Path of the module.
+    pub module: String,
+    /// Source file.
+    pub file: String,
+    /// Line in it; 0: unknown.
+    pub line: u32,
+}
+
+impl SampleFrame {
+    /// As a query names it.
+    #[must_use]
+    pub fn new(frame: &FrameView<'_>) -> Self {
+        let module = frame.module.unwrap_or_default();
+        let name = match frame.symbol {
+            Some(symbol) => symbol.to_owned(),
+            None if module.is_empty() => format!("{:#x}", frame.offset),
+            None if frame.offset == 0 => file_name(module).to_owned(),
+            None => format!("{}+{:#x}", file_name(module), frame.offset),
+        };
+        Self {
+            name,
+            module: module.to_owned(),
+            file: frame.file.unwrap_or_default().to_owned(),
+            line: frame.line.unwrap_or(0),
+        }
+    }
+}
+
+/// What a file of stacks says.
+#[derive(Debug, Clone, Copy)]
+pub struct Profile<'a> {
+    /// The stacks.
+    pub samples: &'a [Sample],
+    /// What is shown, or shown first.
+    pub value: Metric,
+    /// Of what.
+    pub title: &'a str,
+    /// When the recording began, in ns since 1970 UTC; 0: unknown.
+    pub start_unix_ns: u64,
+    /// How long it took.
+    pub duration_ns: u64,
+}
+
+/// A format of another tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
+    /// On the command line and in requests.
+    pub name: &'static str,
+    /// How its files' names end.
+    pub ending: &'static str,
+    /// What it is.
+    pub help: &'static str,
+    /// It tells lines of source: stacks that differ in them alone must stand apart.
+    pub tells_lines: bool,
+    /// Writes it.
+    pub write: fn(&mut dyn Write, &Profile<'_>) -> io::Result<()>,
+}
+
+/// All of them.
+pub const FORMATS: [Format; 4] = [
+    Format {
+        name: "collapsed",
+        ending: "txt",
+        help: "A line for each stack, as flame graph scripts read it",
+        tells_lines: false,
+        write: collapsed::write,
+    },
+    Format {
+        name: "pprof",
+        ending: "pb.gz",
+        help: "pprof's gzipped protocol buffer, with all values",
+        tells_lines: true,
+        write: pprof::write,
+    },
+    Format {
+        name: "speedscope",
+        ending: "speedscope.json",
+        help: "The file format of speedscope.app",
+        tells_lines: true,
+        write: speedscope::write,
+    },
+    Format {
+        name: "flamegraph",
+        ending: "svg",
+        help: "A self-contained SVG",
+        tells_lines: false,
+        write: flamegraph::write,
+    },
+];
+
+impl Format {
+    /// What a trace is asked for: all stacks of what is chosen, the greatest first.
+    #[must_use]
+    pub fn query(self, filter: Filter, cull: CullList, sort: Metric) -> Query {
+        let actions = vec![Action::Ranking { by: GroupBy::Stacks, sort }];
+        Query { filter, cull, actions, top: usize::MAX, tells_lines: self.tells_lines, ..Query::default() }
+    }
+
+    /// The format of a name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        FORMATS.into_iter().find(|format| format.name == name)
+    }
+}
+
+/// The stacks of an answer to [`Format::query`].
+#[must_use]
+pub fn samples(report: &Report<'_>) -> Vec<Sample> {
+    let rankings = report.sections.iter().filter_map(|section| match &section.answer {
+        Answer::Ranking(ranking) => Some(ranking),
+        Answer::Tree(_) => None,
+    });
+    let sample = |group: &Group| Sample {
+        frames: report.frames(group).iter().map(SampleFrame::new).collect(),
+        amounts: group.amounts,
+    };
+    rankings.flat_map(|ranking| &ranking.groups).map(sample).collect()
+}
+
+/// The page's copy of the table.
+#[must_use]
+pub fn typescript() -> String {
+    let mut text = "/** The table of crates/export/src/lib.rs, written by its test: not to be edited. */\n\n\
+                    export const EXPORT_FORMATS: { name: string; ending: string; help: string }[] = [\n"
+        .to_owned();
+    for Format { name, ending, help, .. } in FORMATS {
+        text += &format!("  {{ name: '{name}', ending: '{ending}', help: \"{help}\" }},\n");
+    }
+    text + "];\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `HEAPR_WRITE_GENERATED=1` writes it.
+    #[test]
+    fn the_page_has_the_table_of_formats() {
+        let path =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui/src/api/export-formats.ts");
+        if std::env::var_os("HEAPR_WRITE_GENERATED").is_some() {
+            std::fs::write(&path, typescript()).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert!(written == typescript(), "run this test with HEAPR_WRITE_GENERATED=1, then build the page");
+    }
+}

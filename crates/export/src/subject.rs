@@ -1,0 +1,141 @@
+//! What a report says about the trace itself: taken from the file once, so that printing needs no file.
+
+use std::path::Path;
+
+use heapr_filters::quantity;
+use heapr_query::{Group, GroupBy, RecordedSpan, Report};
+use heapr_trace::{Damage, HeapId, HeapName, Process, ProcessIndex, Thread, ThreadIndex, Trace};
+
+use crate::frame_text::{frame_line, frame_name, image_name};
+
+/// A process, as reports name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessName {
+    /// Its id.
+    pub pid: u32,
+    /// File name of its executable.
+    pub name: String,
+}
+
+/// A thread, as reports name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadName {
+    /// Its id.
+    pub tid: u32,
+    /// As the program called it.
+    pub name: String,
+    /// Whose.
+    pub process: ProcessIndex,
+}
+
+/// The trace of a report.
+#[derive(Debug, Clone, Default)]
+pub struct Subject {
+    /// Path of the file.
+    pub file: String,
+    /// Events in all.
+    pub event_count: u64,
+    /// How long was recorded.
+    pub duration_ns: u64,
+    /// By index.
+    pub processes: Vec<ProcessName>,
+    /// By index.
+    pub threads: Vec<ThreadName>,
+    /// Names that programs gave to heaps of their own, in turn.
+    pub heap_names: Vec<HeapName>,
+    /// Over all processes.
+    pub lost_events: u64,
+    /// What is wrong with the recording: one line each, to stand above all numbers.
+    pub warnings: Vec<String>,
+    /// What would give names to modules without.
+    pub advice: Option<String>,
+    /// The filters, in the words of the command line; empty: none.
+    pub filters: String,
+}
+
+impl Subject {
+    /// What the file says of the recording; `damage`: what else of it was found; `filters`: in the words of the command line.
+    #[must_use]
+    pub fn new(file: &Path, trace: &Trace, damage: &[Damage], filters: String) -> Self {
+        let process = |process: &Process| ProcessName { pid: process.pid, name: process.name().to_owned() };
+        let thread = |thread: &Thread| ThreadName {
+            tid: thread.tid,
+            name: thread.name.clone(),
+            process: thread.process,
+        };
+        Self {
+            file: file.display().to_string(),
+            event_count: trace.event_count(),
+            duration_ns: trace.duration_ns(),
+            processes: trace.processes().iter().map(process).collect(),
+            threads: trace.threads().iter().map(thread).collect(),
+            heap_names: trace.heap_names().to_vec(),
+            lost_events: trace.whole_loss().events_lost,
+            warnings: warnings(trace, damage, false),
+            advice: None,
+            filters,
+        }
+    }
+
+    /// `python3 (1234)`.
+    #[must_use]
+    pub fn process(&self, process: ProcessIndex) -> String {
+        match self.processes.get(process.0 as usize) {
+            Some(known) => format!("{} ({})", known.name, known.pid),
+            None => format!("process #{}", process.0),
+        }
+    }
+
+    /// `malloc`, `mmap`, the name that the program gave, `heap 2`. A number that had several names in turn has all of them.
+    #[must_use]
+    pub fn heap(&self, process: ProcessIndex, heap: HeapId) -> String {
+        heapr_query::json::heap_name(&self.heap_names, process, heap)
+    }
+
+    /// `worker-1 (1240)`, with the process if there are several.
+    #[must_use]
+    pub fn thread(&self, thread: ThreadIndex) -> String {
+        let Some(known) = self.threads.get(thread.0 as usize) else { return format!("thread #{}", thread.0) };
+        let name = if known.name.is_empty() { "thread" } else { &known.name };
+        if self.processes.len() > 1 {
+            format!("{name} ({}) of {}", known.tid, self.process(known.process))
+        } else {
+            format!("{name} ({})", known.tid)
+        }
+    }
+}
+
+/// What is wrong with a recording, one line each; `damage`: what was found of it besides. One that is running is not complete.
+#[must_use]
+pub fn warnings(trace: &Trace, damage: &[Damage], is_running: bool) -> Vec<String> {
+    let mut warnings = heapr_query::loss_warnings(&trace.whole_loss(), quantity::count);
+    warnings.extend(heapr_query::notice_lines(trace, quantity::duration));
+    warnings.extend(RecordedSpan::of(trace).warnings(quantity::duration));
+    let known = trace.damage();
+    let others = damage.iter().filter(|damage| !known.contains(damage));
+    for Damage { bytes, offset, what } in known.iter().chain(others) {
+        warnings
+            .push(format!("damaged file: {} at offset {offset}: {what}", quantity::plural(*bytes, "byte")));
+    }
+    if !trace.is_complete() && !is_running {
+        warnings
+            .push("the recording did not end in order: the file is complete up to its last flush".to_owned());
+    }
+    warnings
+}
+
+/// What a group of frames, images or threads is called.
+#[must_use]
+pub fn group_name(subject: &Subject, report: &Report<'_>, group: &Group, by: GroupBy) -> String {
+    let frames = report.frames(group);
+    match by {
+        GroupBy::Images => image_name(&frames),
+        GroupBy::Threads => group.thread().map_or_else(String::new, |thread| subject.thread(thread)),
+        GroupBy::Stacks | GroupBy::Frames => {
+            frames.first().map_or_else(|| "(no stack was taken)".to_owned(), frame_name)
+        }
+        GroupBy::Lines => frames
+            .first()
+            .map_or_else(|| "(no stack was taken)".to_owned(), |frame| frame_line(frame, usize::MAX)),
+    }
+}

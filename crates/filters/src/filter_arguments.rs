@@ -1,0 +1,260 @@
+//! The options that choose allocations, shared by all commands that query a trace.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::ArgAction;
+use heapr_query::{AllocationType, CullList, Filter, FramePattern, Moment, Span, ThreadChoice};
+use heapr_trace::{HeapId, HeapName, Trace};
+use serde::{Deserialize, Deserializer};
+
+use crate::find_snapshot;
+use crate::quantity::{parse_bytes, parse_duration_ns, parse_time_ns};
+
+/// Which allocations are counted, and which innermost frames are removed.
+///
+/// In a request the fields are the long options, and their values text, as on the command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, clap::Args, Deserialize)]
+#[command(next_help_heading = "Filters")]
+#[serde(default, deny_unknown_fields)]
+pub struct FilterArguments {
+    /// Only this process; may be given several times
+    #[arg(long, value_name = "PID", num_args = 1.., allow_negative_numbers = true)]
+    #[serde(deserialize_with = "without_blanks")]
+    pub pid: Vec<String>,
+    /// Only this heap: malloc, mmap, the name of one of the program's own, or a number
+    #[arg(long, value_name = "HEAP")]
+    #[serde(deserialize_with = "without_blanks")]
+    pub heap: Vec<String>,
+    /// Only allocations of this thread: its id, or its name with `*`
+    #[arg(long, value_name = "TID|NAME")]
+    #[serde(deserialize_with = "without_blanks")]
+    pub thread: Vec<String>,
+    /// Only events between two times: microseconds since the start, with h, m, s, ms, us or ns (1h30m), or wall-clock
+    #[arg(long, action = ArgAction::Set, num_args = 2, value_names = ["T1", "T2"], allow_negative_numbers = true)]
+    pub range: Option<Vec<String>>,
+    /// Only lifetimes of at least L1 and below L2: microseconds, or with units as in 1h30m
+    #[arg(long, action = ArgAction::Set, alias = "age", num_args = 2, value_names = ["L1", "L2"], allow_negative_numbers = true)]
+    pub lifetime: Option<Vec<String>>,
+    /// Only sizes of at least S1 and below S2
+    #[arg(long, action = ArgAction::Set, num_args = 2, value_names = ["S1", "S2"], allow_negative_numbers = true)]
+    pub size: Option<Vec<String>>,
+    /// Only what was live at the peak, or at a time
+    #[arg(long, value_name = "peak|TIME", allow_negative_numbers = true)]
+    pub at: Option<String>,
+    /// Only what a snapshot of the live heap holds: its number, `last`, or its name
+    #[arg(long, value_name = "N|NAME", conflicts_with = "at")]
+    pub snapshot: Option<String>,
+    /// Only what its thread freed before it allocated again
+    #[arg(long)]
+    pub temporary: bool,
+    /// Only this type against the range: allocated inside or outside, freed inside or outside
+    #[arg(long, value_name = "aifi|aifo|aofi|aofo")]
+    pub r#type: Option<String>,
+    /// Only stacks with a frame that matches one of these: module!, module!symbol, symbol
+    #[arg(long, alias = "requireframes", value_name = "FRAME", num_args = 1..)]
+    #[serde(deserialize_with = "without_blanks")]
+    pub require_frames: Vec<String>,
+    /// Remove innermost frames that match
+    #[arg(long, alias = "cullframes", value_name = "FRAME", num_args = 1..)]
+    #[serde(deserialize_with = "without_blanks")]
+    pub cull_frames: Vec<String>,
+    /// Remove innermost frames listed in files, one a line
+    // A request names no files.
+    #[serde(skip)]
+    #[arg(long, alias = "culllists", value_name = "FILE", num_args = 1..)]
+    pub cull_lists: Vec<PathBuf>,
+    /// Do not remove the allocator's own entry points
+    #[arg(long)]
+    pub no_default_cull: bool,
+}
+
+impl FilterArguments {
+    /// The filter, for this trace.
+    ///
+    /// # Errors
+    /// It is not written so, or the trace has not what it names.
+    pub fn filter(&self, trace: &Trace) -> anyhow::Result<Filter> {
+        let span =
+            |option: &str, values: &Option<Vec<String>>, parse: &dyn Fn(&str) -> anyhow::Result<u64>| {
+                let Some(values) = values else { return Ok(None) };
+                let [from, to] = values.as_slice() else {
+                    bail!("--{option} takes two values, not {}", values.len())
+                };
+                let context = || format!("--{option} {from} {to}");
+                let span =
+                    Span { from: parse(from).with_context(context)?, to: parse(to).with_context(context)? };
+                anyhow::Ok(Some(span))
+            };
+        let time = |text: &str| parse_time_ns(text, trace.session().start_unix_ns);
+        let at = match self.at.as_deref() {
+            None => None,
+            Some(text) if text.eq_ignore_ascii_case("peak") => Some(Moment::Peak),
+            Some(text) => Some(Moment::At { time_ns: time(text).with_context(|| format!("--at {text}"))? }),
+        };
+        let at = match &self.snapshot {
+            Some(text) => Some(Moment::Snapshot { number: find_snapshot(trace, text)?.number }),
+            None => at,
+        };
+        let allocation_type = match self.r#type.as_deref().map(str::to_ascii_lowercase).as_deref() {
+            None => None,
+            Some("aifi") => Some(AllocationType::Aifi),
+            Some("aifo") => Some(AllocationType::Aifo),
+            Some("aofi") => Some(AllocationType::Aofi),
+            Some("aofo") => Some(AllocationType::Aofo),
+            Some(other) => anyhow::bail!("--type {other}: it is one of aifi, aifo, aofi, aofo"),
+        };
+        Ok(Filter {
+            pids: self
+                .pid
+                .iter()
+                .map(|text| text.parse().with_context(|| format!("--pid {text}: it is no process id")))
+                .collect::<anyhow::Result<_>>()?,
+            heaps: parse_heaps(trace.heap_names(), &self.heap)?,
+            threads: self
+                .thread
+                .iter()
+                .map(|text| text.parse().map_or_else(|_| ThreadChoice::Name(text.clone()), ThreadChoice::Tid))
+                .collect(),
+            range: span("range", &self.range, &time)?,
+            lifetime: span("lifetime", &self.lifetime, &parse_duration_ns)?,
+            size: span("size", &self.size, &parse_bytes)?,
+            at,
+            is_temporary_only: self.temporary,
+            allocation_type,
+            required_frames: self
+                .require_frames
+                .iter()
+                .map(|text| FramePattern::parse(text))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The files that [`FilterArguments::cull_list`] reads.
+    pub fn cull_list_files(&self) -> impl Iterator<Item = &Path> {
+        self.cull_lists.iter().map(PathBuf::as_path)
+    }
+
+    /// The frames to be removed.
+    ///
+    /// # Errors
+    /// A list cannot be read, or a pattern says nothing.
+    pub fn cull_list(&self) -> anyhow::Result<CullList> {
+        let mut list = if self.no_default_cull { CullList::empty() } else { CullList::built_in() };
+        for text in &self.cull_frames {
+            list.add(FramePattern::parse(text)?);
+        }
+        for path in &self.cull_lists {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read the cull list {}", path.display()))?;
+            list.add_lines(&path.display().to_string(), &text)?;
+        }
+        Ok(list)
+    }
+
+    /// Option, values, and how many of them stand behind one option.
+    fn options(&self) -> impl Iterator<Item = (&'static str, &[String], usize)> {
+        let spans = [&self.range, &self.lifetime, &self.size].map(|span| span.as_deref().unwrap_or_default());
+        let all = [
+            ("pid", self.pid.as_slice(), 1),
+            ("heap", &self.heap, 1),
+            ("thread", &self.thread, 1),
+            ("range", spans[0], 2),
+            ("lifetime", spans[1], 2),
+            ("size", spans[2], 2),
+            ("at", self.at.as_slice(), 1),
+            ("snapshot", self.snapshot.as_slice(), 1),
+            ("type", self.r#type.as_slice(), 1),
+            ("require-frames", &self.require_frames, 1),
+        ];
+        all.into_iter().filter(|(_, values, _)| !values.is_empty())
+    }
+
+    /// The filters as a report names them: what is counted, not what is culled.
+    #[must_use]
+    pub fn counted(&self) -> String {
+        let options = self.options().map(|(option, values, _)| format!("--{option} {}", values.join(" ")));
+        let flag = self.temporary.then(|| "--temporary".to_owned());
+        options.chain(flag).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The words that a command line has for all of it. Those that could be taken for options are joined to theirs.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let lists: Vec<String> = self.cull_lists.iter().map(|path| path.display().to_string()).collect();
+        let culled = [("cull-frames", self.cull_frames.as_slice(), 1), ("cull-lists", &lists, 1)];
+        let mut words = Vec::new();
+        for (option, values, together) in self.options().chain(culled) {
+            for values in values.chunks(together) {
+                match values {
+                    [value] if value.starts_with('-') => words.push(format!("--{option}={value}")),
+                    _ => words.extend(std::iter::once(format!("--{option}")).chain(values.iter().cloned())),
+                }
+            }
+        }
+        for (option, is_set) in [("temporary", self.temporary), ("no-default-cull", self.no_default_cull)] {
+            words.extend(is_set.then(|| format!("--{option}")));
+        }
+        words
+    }
+}
+
+/// A page sends what its fields hold: nothing, too.
+fn without_blanks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let mut values = Vec::<String>::deserialize(deserializer)?;
+    values.retain(|value| !value.trim().is_empty());
+    Ok(values)
+}
+
+/// Numbers of heaps; a name stands for all that had it.
+fn parse_heaps(names: &[HeapName], texts: &[String]) -> anyhow::Result<Vec<HeapId>> {
+    let mut heaps = Vec::new();
+    for text in texts {
+        let named = names.iter().filter(|name| name.name == *text).map(|name| name.heap);
+        let before = heaps.len();
+        heaps.extend(named);
+        if heaps.len() > before {
+            continue;
+        }
+        heaps.push(match text.as_str() {
+            "malloc" => HeapId::MALLOC,
+            "mmap" => HeapId::MMAP,
+            number => HeapId(number.parse().with_context(|| {
+                format!("--heap {text}: neither malloc, mmap, a number nor the name of a heap of this trace")
+            })?),
+        });
+    }
+    Ok(heaps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_becomes_the_options_of_the_same_names() {
+        let text = r#"{"pid": ["7"], "thread": ["-x"], "range": ["1s", "2s"], "temporary": true, "require_frames": ["a b", ""]}"#;
+        let filter: FilterArguments = serde_json::from_str(text).unwrap();
+        let words =
+            ["--pid", "7", "--thread=-x", "--range", "1s", "2s", "--require-frames", "a b", "--temporary"];
+        assert_eq!(filter.words(), words);
+        assert_eq!(filter.counted(), "--pid 7 --thread -x --range 1s 2s --require-frames a b --temporary");
+        for text in [r#"{"rage": ["1s", "2s"]}"#, r#"{"cull_lists": ["/etc/passwd"]}"#] {
+            assert!(serde_json::from_str::<FilterArguments>(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_words_are_read_back() {
+        #[derive(clap::Parser)]
+        #[command(no_binary_name = true)]
+        struct Line {
+            #[command(flatten)]
+            filters: FilterArguments,
+        }
+        let text = r#"{"pid": ["7", "8"], "heap": ["-1"], "size": ["1", "2K"], "at": "peak", "cull_frames": ["--x", "y"]}"#;
+        let filter: FilterArguments = serde_json::from_str(text).unwrap();
+        let line = <Line as clap::Parser>::try_parse_from(filter.words()).unwrap();
+        assert_eq!(line.filters, filter);
+    }
+}

@@ -1,0 +1,10 @@
+//! What the options that choose allocations say, in the words of the command line: for `heapr report` and its kin, and for the page,
+//! whose requests are written with the same words.
+#![forbid(unsafe_code)]
+
+mod filter_arguments;
+mod find_snapshot;
+pub mod quantity;
+
+pub use filter_arguments::FilterArguments;
+pub use find_snapshot::find_snapshot;

@@ -1,0 +1,8 @@
+/** The table of crates/export/src/lib.rs, written by its test: not to be edited. */
+
+export const EXPORT_FORMATS: { name: string; ending: string; help: string }[] = [
+  { name: 'collapsed', ending: 'txt', help: "A line for each stack, as flame graph scripts read it" },
+  { name: 'pprof', ending: 'pb.gz', help: "pprof's gzipped protocol buffer, with all values" },
+  { name: 'speedscope', ending: 'speedscope.json', help: "The file format of speedscope.app" },
+  { name: 'flamegraph', ending: 'svg', help: "A self-contained SVG" },
+];
