@@ -51,7 +51,7 @@ impl PoolGrowth {
         if claimed_count <= open_count / 4 || open_count >= pool.limit_count() {
             return;
         }
-        let wanted_count = open_count.saturating_mul(2).clamp(BUFFERS_LEAST, pool.buffer_count());
+        let wanted_count = open_count.saturating_mul(2).max(BUFFERS_LEAST).min(pool.buffer_count());
         let step_bytes = ((wanted_count - open_count) * pool.buffer_bytes()) as u64;
         let has_room =
             memory_room::of_process("self").is_none_or(|room| step_bytes <= room.bytes / STEP_SHARE);
