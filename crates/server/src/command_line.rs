@@ -1,9 +1,22 @@
 //! Command lines to be copied: quoted for a POSIX shell.
 
+use heapr_filters::FilterArguments;
+
+use crate::trace_file::TraceFile;
+
 /// `heapr` with its words.
 pub(crate) fn command(words: &[&str]) -> String {
     let quoted: Vec<String> = std::iter::once("heapr").chain(words.iter().copied()).map(quoted).collect();
     quoted.join(" ")
+}
+
+/// `heapr report FILE …`.
+pub(crate) fn report_command(file: &TraceFile, action: &[&str], filter: &FilterArguments) -> String {
+    let path = file.path.display().to_string();
+    let words = filter.words();
+    let all =
+        ["report", &path].into_iter().chain(action.iter().copied()).chain(words.iter().map(String::as_str));
+    command(&all.collect::<Vec<_>>())
 }
 
 fn quoted(word: &str) -> String {

@@ -2,20 +2,22 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use heapr_explore::{FrameUnion, TableLimit};
-use heapr_query::SnapshotSeries;
+use heapr_filters::FilterArguments;
+use heapr_query::{GroupBy, SnapshotSeries};
 use heapr_session::SessionName;
 use heapr_trace::Trace;
 use heapr_v8::devtools::Comparison;
 
+use crate::entry::{Change, Content, Entry};
 use crate::error::{Error, Result};
+use crate::follow;
 use crate::host::Host;
 use crate::kept::Kept;
-use crate::native::SeriesKey;
-use crate::session::{RunningSession, SessionStage, follow};
-use crate::snapshot::SnapshotFile;
+use crate::session::RunningSession;
+use crate::snapshot_file::SnapshotFile;
 use crate::trace_file::{Identity, TraceFile};
 
 /// How much memory may be used.
@@ -48,114 +50,8 @@ pub enum Source {
     },
 }
 
-/// What a file is.
-#[derive(Debug, Clone)]
-pub(crate) enum Content {
-    Opening,
-    Trace(Arc<TraceFile>),
-    Snapshot(Arc<SnapshotFile>),
-    Failed { message: String, offset: Option<u64> },
-}
-
-/// Whether the file is still what was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
-    None,
-    /// It has vanished: what was opened can still be read.
-    Gone,
-    /// Another file has its name: what was opened can still be read.
-    Replaced,
-    Shrunk {
-        was_bytes: u64,
-        is_bytes: u64,
-    },
-    Grown,
-}
-
-#[derive(Debug)]
-struct State {
-    content: Content,
-    identity: Option<Identity>,
-    /// Counts openings.
-    generation: u32,
-    /// Where it is; a session's file may be moved when it ends.
-    path: PathBuf,
-}
-
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) is_snapshot: bool,
-    /// What writes it, if it was opened as a session that runs.
-    pub(crate) session: Option<Arc<RunningSession>>,
-    state: Mutex<State>,
-}
-
-impl Entry {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn path(&self) -> PathBuf {
-        self.lock().path.clone()
-    }
-
-    pub(crate) fn content(&self) -> Content {
-        self.lock().content.clone()
-    }
-
-    pub(crate) fn generation(&self) -> u32 {
-        self.lock().generation
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.lock().identity.map_or(0, |identity| identity.bytes)
-    }
-
-    /// Looks at the file again.
-    pub(crate) fn change(&self) -> Change {
-        let (was, path) = {
-            let state = self.lock();
-            let Some(was) = state.identity else { return Change::None };
-            (was, state.path.clone())
-        };
-        // What grows while it is written, and what becomes of it then, the session tells.
-        let is_written = self.session.as_ref().is_some_and(|session| session.stage() != SessionStage::Ended);
-        match Identity::of(&path) {
-            _ if is_written => Change::None,
-            Err(_) => Change::Gone,
-            Ok(is) if !is.is_same_file(&was) => Change::Replaced,
-            Ok(is) if is.bytes < was.bytes => Change::Shrunk { was_bytes: was.bytes, is_bytes: is.bytes },
-            Ok(is) if is.bytes > was.bytes => Change::Grown,
-            Ok(_) => Change::None,
-        }
-    }
-
-    pub(crate) fn unusable(&self, message: String, offset: Option<u64>) -> Error {
-        Error::Unusable { path: self.path().display().to_string(), message, offset }
-    }
-
-    /// There is nothing to be shown.
-    pub(crate) fn fail(&self, message: String) {
-        self.lock().content = Content::Failed { message, offset: None };
-    }
-
-    /// Another name of the same file.
-    pub(crate) fn moved(&self, path: PathBuf) {
-        self.lock().path = path;
-    }
-
-    /// Shows a newer state of a session's file.
-    pub(crate) fn show(&self, path: PathBuf, identity: Identity, trace: Arc<TraceFile>) {
-        let mut state = self.lock();
-        if let Content::Trace(before) = &state.content {
-            before.close();
-        }
-        state.content = Content::Trace(trace);
-        state.identity = Some(identity);
-        state.path = path;
-        state.generation += 1;
-    }
-}
+/// What native snapshots were read together: files with their snapshots, the filter, the grouping.
+pub(crate) type SeriesKey = (Vec<(usize, Vec<u32>)>, FilterArguments, GroupBy);
 
 /// See the module.
 pub struct Files {
@@ -199,17 +95,7 @@ impl Files {
                 Source::File(path) => (path, None),
                 Source::Session { name, path } => (path, Some(Arc::new(RunningSession::new(name.clone())))),
             };
-            Arc::new(Entry {
-                is_snapshot: session.is_none() && is_snapshot(path),
-                session,
-                state: Mutex::new(State {
-                    content: Content::Opening,
-                    identity: None,
-                    generation: 0,
-                    // The same file whatever the working directory becomes.
-                    path: std::path::absolute(path).unwrap_or_else(|_| path.clone()),
-                }),
-            })
+            Arc::new(Entry::new(path, session.is_none() && is_snapshot(path), session))
         };
         let files = Arc::new(Self {
             entries: sources.iter().map(entry).collect(),
@@ -234,17 +120,11 @@ impl Files {
     fn begin(&self, entry: &Arc<Entry>) {
         let path = entry.path();
         let identity = Identity::of(&path).ok();
-        {
-            let mut state = entry.lock();
-            state.identity = identity;
-            state.content = Content::Opening;
-            state.generation += 1;
-        }
+        let generation = entry.begin(identity);
         if entry.is_snapshot {
             let entry = Arc::clone(entry);
             let host = Arc::clone(&self.host);
             std::thread::spawn(move || {
-                let generation = entry.generation();
                 let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                     SnapshotFile::open(&path, &*host)
                 }));
@@ -256,10 +136,7 @@ impl Files {
                         offset: None,
                     },
                 };
-                let mut state = entry.lock();
-                if state.generation == generation {
-                    state.content = content;
-                }
+                entry.opened(generation, content);
             });
             return;
         }
@@ -275,7 +152,7 @@ impl Files {
                 Content::Failed { message: error.to_string(), offset }
             }
         };
-        entry.lock().content = content;
+        entry.opened(generation, content);
     }
 
     /// Opens a file anew.

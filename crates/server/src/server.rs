@@ -12,11 +12,12 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 
 use crate::access::Access;
-use crate::api::{self, Answer};
+use crate::api;
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::page;
+use crate::request::Answer;
 use crate::token::Token;
 
 /// Largest body of a request.

@@ -3,8 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Answer, Context, answer, read};
+use super::answer;
 use crate::error::{Error, Result};
+use crate::request::{Answer, Context, read};
 
 /// Most requests at once.
 const REQUESTS_MAX: usize = 32;

@@ -7,12 +7,12 @@ use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, Metric};
 use serde::{Deserialize, Serialize};
 
-use super::ids::sort_key;
-use super::report::{ROWS_MAX, group_by, page, so};
-use super::{Answer, Context, read};
+use super::report::{ROWS_MAX, group_by};
 use crate::command_line::command;
 use crate::error::{Error, Result};
+use crate::ids::sort_key;
 use crate::json::AmountsJson;
+use crate::request::{Answer, Context, read};
 use crate::trace_file::{ReadFilter, TraceFile};
 
 /// One side of a comparison.
@@ -61,23 +61,19 @@ pub(super) fn union(context: &Context<'_>, sides: &[OpenSide; 2]) -> Result<Arc<
 struct DiffRequest {
     before: SideRequest,
     after: SideRequest,
-    #[serde(default = "stacks")]
+    #[serde(default = "crate::request::stacks")]
     by: String,
-    #[serde(default = "so")]
+    #[serde(default = "crate::request::so")]
     sort: String,
     #[serde(default)]
     offset: usize,
-    #[serde(default = "page")]
+    #[serde(default = "crate::request::number::<200>")]
     limit: usize,
     #[serde(default)]
     r#match: String,
     /// Groups that are the same in what is sorted by, and differ in something else, too.
     #[serde(default)]
     same: bool,
-}
-
-fn stacks() -> String {
-    "stacks".to_owned()
 }
 
 #[derive(Serialize)]
@@ -153,7 +149,7 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         after: (&group.after).into(),
         delta: sort.difference(&group.before, &group.after),
     });
-    super::json(&DiffJson {
+    crate::request::json(&DiffJson {
         schema: "heapr.view.diff/1",
         command: diff_command([&request.before, &request.after], &sides, by, sort),
         before: (&before).into(),

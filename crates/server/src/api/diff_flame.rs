@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::diff::{OpenSide, SideRequest, diff_command, union};
 use super::flame::{bounded, is_bottom_up};
 use super::flame_json::FrameColumns;
-use super::ids::{flame_value, node_id, node_key};
-use super::{Answer, Context, read};
 use crate::error::{Error, Result};
+use crate::ids::{flame_value, node_id, node_key};
+use crate::request::{Answer, Context, read};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +28,7 @@ struct DiffFlameRequest {
     focus: Option<String>,
     #[serde(default = "least_share")]
     least_share: f64,
-    #[serde(default = "nodes_max")]
+    #[serde(default = "crate::request::number::<20_000>")]
     nodes_max: usize,
 }
 
@@ -42,10 +42,6 @@ fn top_down() -> String {
 
 fn least_share() -> f64 {
     0.0005
-}
-
-fn nodes_max() -> usize {
-    20_000
 }
 
 #[derive(Default, Serialize)]
@@ -134,7 +130,7 @@ pub(super) fn diff_flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         nodes.before.push(node.before);
         nodes.after.push(node.after);
     }
-    super::json(&DiffFlameJson {
+    crate::request::json(&DiffFlameJson {
         schema: "heapr.view.diff-flame/1",
         command: diff_command([&request.before, &request.after], &sides, heapr_query::GroupBy::Stacks, value),
         value: &request.value,

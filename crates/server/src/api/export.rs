@@ -5,10 +5,10 @@ use heapr_filters::FilterArguments;
 use heapr_query::{Action, Query};
 use serde::Deserialize;
 
-use super::ids::sort_key;
 use super::report::group_by;
-use super::{Answer, Context, read};
 use crate::error::{Error, Result};
+use crate::ids::sort_key;
+use crate::request::{Answer, Context, read};
 use crate::trace_file::ReadFilter;
 
 #[derive(Deserialize)]
@@ -18,9 +18,9 @@ struct ExportFields {
     #[serde(default)]
     filter: FilterArguments,
     to: String,
-    #[serde(default = "super::report::so")]
+    #[serde(default = "crate::request::so")]
     value: String,
-    #[serde(default = "super::report::stacks")]
+    #[serde(default = "crate::request::stacks")]
     by: String,
 }
 

@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answer, Context, read};
+use crate::entry::{Change, Content};
 use crate::error::Result;
-use crate::files::{Change, Content};
+use crate::request::{Answer, Context, read};
+
 use crate::host::Host;
 use crate::json::TotalsJson;
 use crate::native::snapshot_json;
@@ -93,7 +94,7 @@ pub(super) fn files(context: &Context<'_>) -> Result<Answer> {
             })
         })
         .collect();
-    super::json(&json!({
+    crate::request::json(&json!({
         "schema": "heapr.view.files/1",
         "heapr_version": context.files.host.version(),
         "files": files,

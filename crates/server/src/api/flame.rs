@@ -6,10 +6,10 @@ use heapr_query::Metric;
 use serde::{Deserialize, Serialize};
 
 use super::flame_json::{FlameFrame, FrameColumns, NodeColumns, node_columns};
-use super::ids::{flame_value, frame, node_key};
-use super::report::report_command;
-use super::{Answer, Context, read};
+use crate::command_line::report_command;
 use crate::error::{Error, Result};
+use crate::ids::{flame_value, frame, node_key};
+use crate::request::{Answer, Context, read};
 
 /// Most nodes of an answer.
 const NODES_MAX: usize = 200_000;
@@ -108,7 +108,7 @@ pub(super) fn flame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         (true, None) => vec!["--frames", sort],
         _ => vec!["--invert", sort],
     };
-    super::json(&FlameJson {
+    crate::request::json(&FlameJson {
         schema: "heapr.view.flame/1",
         command: report_command(&file, &action, &filter),
         value: &request.value,

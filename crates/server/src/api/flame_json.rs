@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use heapr_explore::{Explorer, FlameTree, FrameNumber};
 use serde::Serialize;
 
-use super::ids::{frame_id, node_id};
+use crate::ids::{frame_id, node_id};
 
 #[derive(Debug, Serialize)]
 pub(super) struct FlameFrame {

@@ -5,11 +5,11 @@ use heapr_filters::FilterArguments;
 use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
 
-use super::ids::{frame_id, sort_key};
-use super::report::{page, report_command, so};
-use super::{Answer, Context, read};
+use crate::command_line::report_command;
 use crate::error::Result;
+use crate::ids::{frame_id, sort_key};
 use crate::json::{AmountsJson, FrameJson};
+use crate::request::{Answer, Context, read};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,9 +18,9 @@ struct FrameRequest {
     #[serde(default)]
     filter: FilterArguments,
     frame: String,
-    #[serde(default = "so")]
+    #[serde(default = "crate::request::so")]
     sort: String,
-    #[serde(default = "page")]
+    #[serde(default = "crate::request::number::<200>")]
     limit: usize,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn frame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let selection = file.select(&request.filter, &read.filter, Found::default(), context.cancel)?;
     file.wait_for_names(context.cancel)?;
     let explorer = &file.explorer;
-    let number = super::ids::frame(explorer, &request.frame)?;
+    let number = crate::ids::frame(explorer, &request.frame)?;
     let found = explorer.neighbours(&selection, &read.cull, number, sort)?;
     let neighbours = |list: &[(FrameNumber, Amounts)]| {
         let one = |(frame, amounts): &(FrameNumber, Amounts)| NeighbourJson {
@@ -70,7 +70,7 @@ pub(super) fn frame(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         list.iter().take(request.limit).map(one).collect::<Vec<_>>()
     };
     let symbol = explorer.frame(number).and_then(|view| view.symbol);
-    super::json(&FrameAnswer {
+    crate::request::json(&FrameAnswer {
         schema: "heapr.view.frame/1",
         command: symbol
             .map(|symbol| report_command(&file, &["--callers", symbol, sort.key()], &request.filter)),

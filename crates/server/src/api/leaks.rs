@@ -8,10 +8,11 @@ use heapr_query::{Group, GroupBy, Metric, Span};
 use heapr_trace::Amounts;
 use serde::{Deserialize, Serialize};
 
-use super::report::{GroupJson, ROWS_MAX, group_json, matching, page, report_command, yes};
-use super::{Answer, Context, read};
+use super::report::{GroupJson, ROWS_MAX, group_json, matching};
+use crate::command_line::report_command;
 use crate::error::Result;
 use crate::json::{AmountsJson, TotalsJson};
+use crate::request::{Answer, Context, read};
 
 /// Moments of the growth.
 const MOMENTS: usize = 16;
@@ -26,11 +27,11 @@ struct LeaksRequest {
     filter: FilterArguments,
     #[serde(default)]
     sort: LeakOrder,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::request::yes")]
     descending: bool,
     #[serde(default)]
     offset: usize,
-    #[serde(default = "page")]
+    #[serde(default = "crate::request::number::<200>")]
     limit: usize,
     #[serde(default)]
     r#match: String,
@@ -145,7 +146,7 @@ pub(super) fn leaks(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             growth,
         }
     });
-    super::json(&LeaksJson {
+    crate::request::json(&LeaksJson {
         schema: "heapr.view.leaks/1",
         command: report_command(&file, &["--stacks", "so"], &words),
         totals: (&selection.totals).into(),

@@ -8,51 +8,19 @@ mod files;
 mod flame;
 mod flame_json;
 mod frame;
-pub(crate) mod ids;
 mod leaks;
 mod panels;
-pub(crate) mod report;
+mod report;
 mod session;
 mod source_lines;
 mod stack;
 mod timeline;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use crate::request::{Answer, Context};
 
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::files::Files;
-
-/// What a request gets.
-#[derive(Debug)]
-pub(crate) enum Answer {
-    Json(Vec<u8>),
-    /// A file to be saved.
-    File {
-        name: String,
-        bytes: Vec<u8>,
-    },
-}
-
-/// What all requests are answered with.
-pub(crate) struct Context<'a> {
-    pub(crate) files: &'a Files,
-    pub(crate) cancel: &'a Cancel,
-}
-
-/// Reads a request.
-pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
-    serde_json::from_slice(body).map_err(|error| Error::BadRequest {
-        field: None,
-        message: format!("the request can't be read: {error}"),
-    })
-}
-
-/// Writes an answer.
-pub(crate) fn json(answer: &impl Serialize) -> Result<Answer> {
-    serde_json::to_vec(answer).map(Answer::Json).map_err(|error| Error::Internal(error.to_string()))
-}
 
 /// Answers a request by its name, which is the address after `/api/`.
 pub(crate) fn answer(files: &Files, name: &str, body: &[u8], cancel: &Cancel) -> Result<Answer> {

@@ -6,10 +6,10 @@ use heapr_query::AllocationType;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::report::report_command;
-use super::{Answer, Context, read};
+use crate::command_line::report_command;
 use crate::error::Result;
 use crate::json::HistogramJson;
+use crate::request::{Answer, Context, read};
 use crate::trace_file::TraceFile;
 
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ pub(super) fn histograms(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let read = file.filter(&request.filter)?;
     let found = Found { threads: false, histograms: true };
     let selection = file.select(&request.filter, &read.filter, found, context.cancel)?;
-    super::json(&json!({
+    crate::request::json(&json!({
         "schema": "heapr.view.histograms/1",
         "command": report_command(&file, &["--histogram", "size", "--histogram", "lifetime"], &request.filter),
         "histograms": selection.histograms.iter().map(HistogramJson::from).collect::<Vec<_>>(),
@@ -76,7 +76,7 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             bytes,
         });
     }
-    super::json(&json!({ "schema": "heapr.view.types/1", "types": types }))
+    crate::request::json(&json!({ "schema": "heapr.view.types/1", "types": types }))
 }
 
 /// Number and bytes of all four, from what the other panels ask for anyway, where there is a table of the events: what was

@@ -5,11 +5,11 @@ use heapr_query::{Group, GroupBy};
 use heapr_trace::{Amounts, Process, ThreadIndex};
 use serde::{Deserialize, Serialize};
 
-use super::ids::{frame_id, sort_key, stack_id};
-use super::{Answer, Context, read};
-use crate::command_line::command;
+use crate::command_line::report_command;
 use crate::error::{Error, Result};
+use crate::ids::{frame_id, sort_key, stack_id};
 use crate::json::{AmountsJson, FrameJson, HeapJson, TotalsJson, heap_name};
+use crate::request::{Answer, Context, read};
 use crate::trace_file::TraceFile;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -18,40 +18,20 @@ pub(super) struct TableRequest {
     pub(super) file: usize,
     #[serde(default)]
     pub(super) filter: FilterArguments,
-    #[serde(default = "stacks")]
+    #[serde(default = "crate::request::stacks")]
     by: String,
-    #[serde(default = "so")]
+    #[serde(default = "crate::request::so")]
     sort: String,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::request::yes")]
     descending: bool,
     #[serde(default)]
     offset: usize,
-    #[serde(default = "page")]
+    #[serde(default = "crate::request::number::<200>")]
     limit: usize,
     #[serde(default)]
     r#match: String,
-    #[serde(default = "frames_max")]
+    #[serde(default = "crate::request::number::<16>")]
     frames_max: usize,
-}
-
-pub(crate) fn stacks() -> String {
-    "stacks".to_owned()
-}
-
-pub(super) fn so() -> String {
-    "so".to_owned()
-}
-
-pub(crate) fn yes() -> bool {
-    true
-}
-
-pub(crate) fn page() -> usize {
-    200
-}
-
-fn frames_max() -> usize {
-    16
 }
 
 /// Most rows of an answer.
@@ -110,15 +90,6 @@ pub(super) fn option_of(by: GroupBy) -> &'static str {
         GroupBy::Images => "--images",
         GroupBy::Threads => "--by-thread",
     }
-}
-
-/// `heapr report FILE …`.
-pub(crate) fn report_command(file: &TraceFile, action: &[&str], filter: &FilterArguments) -> String {
-    let path = file.path.display().to_string();
-    let words = filter.words();
-    let all =
-        ["report", &path].into_iter().chain(action.iter().copied()).chain(words.iter().map(String::as_str));
-    command(&all.collect::<Vec<_>>())
 }
 
 pub(super) fn group_json(file: &TraceFile, group: &Group, frames_max: usize) -> GroupJson {
@@ -204,7 +175,7 @@ pub(super) fn report(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             process.map_or("", Process::name),
         )
     });
-    super::json(&TableJson {
+    crate::request::json(&TableJson {
         schema: "heapr.view.report/1",
         command: report_command(&file, &[option_of(by), sort.key()], &request.filter),
         totals: (&selection.totals).into(),

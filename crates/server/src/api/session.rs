@@ -6,8 +6,8 @@ use heapr_session::{Answer as SessionAnswer, ClientError, Request};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, Context, read};
 use crate::error::{Error, Result};
+use crate::request::{Answer, Context, read};
 use crate::session::RunningSession;
 
 #[derive(Deserialize)]
@@ -50,7 +50,7 @@ pub(super) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<A
         },
         name => return Err(Error::NotFound { what: "request", name: format!("session/{name}") }),
     };
-    super::json(&answer)
+    crate::request::json(&answer)
 }
 
 fn ask(session: &Arc<RunningSession>, request: Request) -> Result<SessionAnswer> {

@@ -4,11 +4,11 @@ use heapr_filters::FilterArguments;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::ids::{frame_id, stack_key};
 use super::source_lines::{SourceFiles, SourceJson};
-use super::{Answer, Context, read};
 use crate::error::{Error, Result};
+use crate::ids::{frame_id, stack_key};
 use crate::json::FrameJson;
+use crate::request::{Answer, Context, read};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,5 +61,5 @@ pub(super) fn stack(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
                 .and_then(|(path, line)| sources.lines(path, line, around)),
         })
         .collect();
-    super::json(&json!({ "schema": "heapr.view.stack/1", "frames": frames }))
+    crate::request::json(&json!({ "schema": "heapr.view.stack/1", "frames": frames }))
 }

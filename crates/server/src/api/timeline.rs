@@ -6,10 +6,10 @@ use heapr_query::{Span, file_name};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::ids::{frame_id, stack_id};
-use super::{Answer, Context, read};
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::ids::{frame_id, stack_id};
+use crate::request::{Answer, Context, read};
 use crate::trace_file::TraceFile;
 
 const BINS_MAX: usize = 20_000;
@@ -143,7 +143,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         SeriesJson { name, filter, id, values: series.values }
     });
     let (time_ns, bytes, count) = course.peak;
-    super::json(&TimelineJson {
+    crate::request::json(&TimelineJson {
         schema: "heapr.view.timeline/1",
         note: None,
         from_ns: request.from_ns,
@@ -168,7 +168,7 @@ pub(super) fn timeline(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
 fn without_course(context: &Context<'_>, file: &TraceFile, query: &CourseQuery) -> Result<Answer> {
     let Span { from: from_ns, to: to_ns } = query.time;
     let none = || vec![0; query.bins];
-    super::json(&TimelineJson {
+    crate::request::json(&TimelineJson {
         schema: "heapr.view.timeline/1",
         note: Some("recorded without events (--mode snapshot): only snapshots and totals are known"),
         from_ns,

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::rows::{Page, amounts, group_by, line_id, matches, taken_json};
 use super::series::{Chosen, Read, number};
-use crate::api::report::{page, stacks, yes};
-use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
+use crate::request::{Answer, Context, json, read};
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,15 +24,15 @@ struct DiffRequest {
     of: Vec<SnapshotName>,
     #[serde(default)]
     filter: FilterArguments,
-    #[serde(default = "stacks")]
+    #[serde(default = "crate::request::stacks")]
     by: String,
     #[serde(default = "change")]
     sort: String,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::request::yes")]
     descending: bool,
     #[serde(default)]
     offset: usize,
-    #[serde(default = "page")]
+    #[serde(default = "crate::request::number::<200>")]
     limit: usize,
     #[serde(default)]
     r#match: String,

@@ -9,10 +9,9 @@ mod suspects;
 mod treemap;
 
 pub use rows::snapshot_json;
-pub(crate) use series::SeriesKey;
 
-use crate::api::{Answer, Context};
 use crate::error::{Error, Result};
+use crate::request::{Answer, Context};
 
 /// Answers a request by its name, which is the address after `/api/native/`.
 pub(crate) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<Answer> {

@@ -5,9 +5,9 @@ use heapr_trace::{Snapshot, Trace};
 use serde_json::{Value, json};
 
 use super::series::Read;
-use crate::api::ids::{frame_id, stack_id};
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::ids::{frame_id, stack_id};
 
 /// Most rows of an answer.
 const ROWS_MAX: usize = 10_000;

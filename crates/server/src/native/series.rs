@@ -6,13 +6,10 @@ use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, SeriesFile, SnapshotSeries};
 
 use super::rows::option_of;
-use crate::api::Context;
 use crate::command_line::command;
 use crate::error::{Error, Result};
+use crate::request::Context;
 use crate::trace_file::TraceFile;
-
-/// What a series is made of: files by the numbers of their openings, with their snapshots; the filter; what lines are of.
-pub(crate) type SeriesKey = (Vec<(usize, Vec<u32>)>, FilterArguments, GroupBy);
 
 /// A series, read.
 pub(super) struct Read {

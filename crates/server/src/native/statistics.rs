@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::series::number;
-use crate::api::report::report_command;
-use crate::api::{Answer, Context, json, read};
+use crate::command_line::report_command;
 use crate::error::{Error, Result};
 use crate::json::HistogramJson;
 use crate::json::heap_name;
+use crate::request::{Answer, Context, json, read};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

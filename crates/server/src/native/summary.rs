@@ -7,9 +7,8 @@ use serde_json::json;
 
 use super::rows::{Page, group_by, line_id, matches};
 use super::series::{Read, number};
-use crate::api::report::{page, stacks, yes};
-use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
+use crate::request::{Answer, Context, json, read};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,15 +17,15 @@ struct SummaryRequest {
     number: Option<u32>,
     #[serde(default)]
     filter: FilterArguments,
-    #[serde(default = "stacks")]
+    #[serde(default = "crate::request::stacks")]
     by: String,
     #[serde(default = "bytes")]
     sort: String,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::request::yes")]
     descending: bool,
     #[serde(default)]
     offset: usize,
-    #[serde(default = "page")]
+    #[serde(default = "crate::request::number::<200>")]
     limit: usize,
     #[serde(default)]
     r#match: String,

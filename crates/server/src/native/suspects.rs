@@ -7,9 +7,8 @@ use serde_json::json;
 
 use super::rows::{Page, group_by, line_id, matches, taken_json};
 use super::series::{Chosen, Read};
-use crate::api::report::{page, stacks};
-use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
+use crate::request::{Answer, Context, json, read};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,7 +18,7 @@ struct SuspectsRequest {
     numbers: Option<Vec<u32>>,
     #[serde(default)]
     filter: FilterArguments,
-    #[serde(default = "stacks")]
+    #[serde(default = "crate::request::stacks")]
     by: String,
     #[serde(default = "min_growth")]
     min_growth_bytes: u64,
@@ -27,7 +26,7 @@ struct SuspectsRequest {
     sort: String,
     #[serde(default)]
     offset: usize,
-    #[serde(default = "page")]
+    #[serde(default = "crate::request::number::<200>")]
     limit: usize,
     #[serde(default)]
     r#match: String,

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::rows::line_id;
 use super::series::{Read, number};
-use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
+use crate::request::{Answer, Context, json, read};
 use crate::treemap_columns::{NODES_MAX, TreemapColumns};
 
 #[derive(Deserialize)]

@@ -6,7 +6,6 @@
 //!     └──> file ── a new opening of it, read beside the one that is shown ──> shown, generation + 1
 //! ```
 
-pub(crate) mod follow;
 mod history;
 mod running_session;
 

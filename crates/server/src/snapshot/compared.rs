@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::rows::heap_object;
-use super::snapshot_file::SnapshotFile;
-use crate::api::{Answer, Context, json as answer_json, read};
 use crate::command_line::command;
 use crate::error::{Error, Result};
+use crate::request::{Answer, Context, json as answer_json, read};
+use crate::snapshot_file::SnapshotFile;
 
 /// Most rows of an answer.
 const ROWS_MAX: usize = 10_000;
@@ -28,22 +28,14 @@ struct DiffRequest {
     class_key: Option<String>,
     #[serde(default)]
     sort: Option<String>,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::request::yes")]
     descending: bool,
     #[serde(default)]
     offset: usize,
-    #[serde(default = "page")]
+    #[serde(default = "crate::request::number::<200>")]
     limit: usize,
     #[serde(default)]
     r#match: String,
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn page() -> usize {
-    200
 }
 
 /// Both files and what differs.

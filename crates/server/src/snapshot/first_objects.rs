@@ -7,30 +7,18 @@ use std::sync::{Arc, PoisonError};
 use heapr_v8::devtools::NodeSet;
 use heapr_v8::view::{Listed, ObjectOrder, ObjectQuery, ObjectRow, Page};
 
-use super::snapshot_file::SnapshotFile;
 use crate::cancel::Cancel;
 use crate::error::Result;
+use crate::snapshot_file::{FirstKey, FirstObjects, SnapshotFile};
 
 /// Rows that are kept of a class: two pages.
 pub(super) const KEPT_ROWS: usize = 400;
-/// Classes that are kept.
-pub(super) const KEPT_CLASSES: usize = 256;
 /// From so many objects on the order of a class is worth to be found beforehand: it takes a few ms.
 const LARGE: u64 = 20_000;
 /// Classes of which the first objects are found beforehand.
 const PREPARED_MAX: usize = 24;
 /// Threads that do so.
 const THREADS: usize = 2;
-
-/// Of which classes, in which order; `true`: from its start, else from its end.
-pub(super) type FirstKey = (Vec<u32>, ObjectOrder, bool);
-
-/// See the module.
-#[derive(Debug)]
-pub(super) struct FirstObjects {
-    nodes: Vec<u32>,
-    total_count: u64,
-}
 
 /// The objects of some classes that have bytes of their own.
 pub(super) fn query_of<'a>(classes: &'a [u32], only: Option<&'a NodeSet>) -> ObjectQuery<'a> {

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::rows::short;
-use crate::api::{Answer, Context, json as answer_json, read};
 use crate::error::Result;
+use crate::request::{Answer, Context, json as answer_json, read};
 
 /// Every line has a name to be looked for.
 const TOP_MAX: usize = 10_000;
@@ -16,12 +16,8 @@ const TOP_MAX: usize = 10_000;
 #[serde(deny_unknown_fields)]
 struct ListingRequest {
     file: usize,
-    #[serde(default = "hundred")]
+    #[serde(default = "crate::request::number::<100>")]
     top: usize,
-}
-
-fn hundred() -> usize {
-    100
 }
 
 fn place(place: Option<&analysis::Place>) -> Value {

@@ -7,12 +7,12 @@ use heapr_v8::view::{FieldOrder, Listed, ObjectOrder, ObjectQuery, ObjectRow, Pa
 use serde::Deserialize;
 use serde_json::json;
 
-use super::first_objects::{FirstObjects, KEPT_ROWS, query_of};
+use super::first_objects::{KEPT_ROWS, query_of};
 use super::rows::{EdgeJson, ObjectJson, edge, object};
-use super::snapshot_file::SnapshotFile;
-use super::summary::SummaryFilter;
-use crate::api::{Answer, Context, json as answer_json, read};
 use crate::error::{Error, Result};
+use crate::request::{Answer, Context, json as answer_json, read};
+use crate::snapshot_file::SummaryFilter;
+use crate::snapshot_file::{FirstObjects, SnapshotFile};
 
 /// Most rows of an answer.
 const ROWS_MAX: usize = 10_000;

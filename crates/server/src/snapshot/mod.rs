@@ -8,15 +8,12 @@ mod object;
 mod rows;
 mod search;
 mod series;
-mod snapshot_file;
 mod summary;
 mod suspects;
 mod treemap;
 
-use crate::api::{Answer, Context};
 use crate::error::{Error, Result};
-
-pub(crate) use snapshot_file::SnapshotFile;
+use crate::request::{Answer, Context};
 
 /// Answers a request by its name, which is the address after `/api/snapshot/`.
 pub(crate) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<Answer> {

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::rows;
-use crate::api::{Answer, Context, json as answer_json, read};
 use crate::error::Result;
+use crate::request::{Answer, Context, json as answer_json, read};
 
 /// Most ways.
 const PATHS_MAX: usize = 50;
@@ -44,12 +44,8 @@ struct PathsRequest {
     id: u64,
     #[serde(default)]
     ignore: Vec<u64>,
-    #[serde(default = "three")]
+    #[serde(default = "crate::request::number::<3>")]
     paths: usize,
-}
-
-fn three() -> usize {
-    3
 }
 
 /// A way from a root, an object for each step.

@@ -1,12 +1,10 @@
 //! Objects as rows.
 
+use crate::snapshot_file::NAME_CHARS_MAX;
 use heapr_v8::DomState;
 use heapr_v8::devtools::{BASE_SYSTEM_DISTANCE, Heap};
 use heapr_v8::view::{FieldRow, ObjectRow, Objects};
 use serde::Serialize;
-
-/// Characters of a name in a list.
-pub(super) const NAME_CHARS_MAX: usize = 200;
 
 /// An object.
 #[derive(Debug, Serialize)]

@@ -4,8 +4,8 @@ use heapr_v8::view::{Listed, ObjectOrder, ObjectQuery, Page};
 use serde::Deserialize;
 
 use super::lists::objects_answer;
-use crate::api::{Answer, Context, read};
 use crate::error::{Error, Result};
+use crate::request::{Answer, Context, read};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,16 +16,12 @@ struct SearchRequest {
     r#in: String,
     #[serde(default)]
     offset: usize,
-    #[serde(default = "page")]
+    #[serde(default = "crate::request::number::<200>")]
     limit: usize,
 }
 
 fn any() -> String {
     "any".to_owned()
-}
-
-fn page() -> usize {
-    200
 }
 
 pub(super) fn search(context: &Context<'_>, body: &[u8]) -> Result<Answer> {

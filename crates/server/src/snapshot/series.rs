@@ -9,8 +9,8 @@ use heapr_v8::StoredSummary;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::api::{Answer, Context, json as answer_json, read};
 use crate::error::{Error, Result};
+use crate::request::{Answer, Context, json as answer_json, read};
 
 /// Most rows of an answer.
 const ROWS_MAX: usize = 10_000;

@@ -6,36 +6,14 @@ use std::sync::Arc;
 use heapr_v8::devtools::{Filter, Heap, NodeSet};
 use heapr_v8::view::ObjectOrder;
 use heapr_v8::{StoredClass, StoredSummary};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::first_objects;
 use super::lists::{ListRequest, open};
 use super::rows::distance;
-use super::snapshot_file::SnapshotFile;
-use crate::api::{Answer, Context, json as answer_json};
 use crate::error::{Error, Result};
-
-/// Which objects count: see `heapr snapshot summary --filter`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct SummaryFilter {
-    kind: Vec<String>,
-    allocated_after: Option<usize>,
-    allocated_before: Option<usize>,
-    native_context: Option<String>,
-}
-
-/// What is kept of a filter: by it, and by the states of the files that it speaks of.
-pub(super) type FilterKey = (SummaryFilter, [Option<u32>; 2]);
-
-/// The objects that pass a filter, and their classes.
-#[derive(Debug)]
-pub(super) struct Passing {
-    /// All, if there is none.
-    pub(super) nodes: Option<NodeSet>,
-    summary: StoredSummary,
-}
+use crate::request::{Answer, Context, json as answer_json};
+use crate::snapshot_file::{Passing, SnapshotFile, SummaryFilter};
 
 impl SummaryFilter {
     /// The objects that pass, found once for each filter.

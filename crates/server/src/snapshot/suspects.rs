@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::rows::short;
-use crate::api::{Answer, Context, json as answer_json, read};
 use crate::command_line::command;
 use crate::error::{Error, Result};
+use crate::request::{Answer, Context, json as answer_json, read};
 
 /// Most suspects.
 const TOP_MAX: usize = 1_000;
@@ -19,12 +19,8 @@ const STRINGS_MAX: usize = 10_000;
 #[serde(deny_unknown_fields)]
 struct SuspectsRequest {
     files: Vec<usize>,
-    #[serde(default = "ten")]
+    #[serde(default = "crate::request::number::<10>")]
     top: usize,
-}
-
-fn ten() -> usize {
-    10
 }
 
 pub(super) fn suspects(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
@@ -74,12 +70,8 @@ fn owner_json(heap: &Heap, owner: &LargeOwner) -> Value {
 #[serde(deny_unknown_fields)]
 struct StringsRequest {
     file: usize,
-    #[serde(default = "hundred")]
+    #[serde(default = "crate::request::number::<100>")]
     top: usize,
-}
-
-fn hundred() -> usize {
-    100
 }
 
 pub(super) fn strings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {

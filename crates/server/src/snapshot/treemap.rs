@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 use serde::Deserialize;
 
 use super::rows::short;
-use crate::api::{Answer, Context, json, read};
 use crate::error::{Error, Result};
+use crate::request::{Answer, Context, json, read};
 use crate::treemap_columns::{NODES_MAX, TreemapColumns};
 
 /// Children that are looked at of one object: those of the root of a large heap are millions.

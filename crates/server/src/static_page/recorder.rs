@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::{html, key, snapshots, traces};
 use crate::api::answer_json;
+use crate::entry::Content;
 use crate::error::{Error, Result};
-use crate::files::{Content, Files};
+use crate::files::Files;
 
 /// How large a page may become.
 #[derive(Debug, Clone, Copy)]

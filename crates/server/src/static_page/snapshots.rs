@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::recorder::Recorder;
+use crate::entry::Content;
 use crate::error::Result;
-use crate::files::Content;
-use crate::snapshot::SnapshotFile;
+use crate::snapshot_file::SnapshotFile;
 
 /// Rows of a table.
 const ROWS: usize = 500;

@@ -4,9 +4,9 @@ use heapr_query::Metric;
 use serde_json::{Value, json};
 
 use super::recorder::Recorder;
-use crate::api::ids::TEMPORARY_BYTES;
+use crate::entry::Content;
 use crate::error::Result;
-use crate::files::Content;
+use crate::ids::TEMPORARY_BYTES;
 use crate::trace_file::TraceFile;
 
 /// Rounds of recording: what everybody looks at, what most look at, the rest.

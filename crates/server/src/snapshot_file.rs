@@ -3,18 +3,52 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use heapr_v8::devtools::Heap;
+use heapr_v8::devtools::{Heap, NodeSet};
 use heapr_v8::view::{ObjectOrder, SnapshotView};
 use heapr_v8::{Error as V8Error, ReadOptions, Snapshot, StoredSummary};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::first_objects::{FirstKey, FirstObjects, KEPT_CLASSES};
-use super::rows::NAME_CHARS_MAX;
-use super::summary::{FilterKey, Passing};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::kept::Kept;
+
+/// Characters of a name in a list.
+pub(crate) const NAME_CHARS_MAX: usize = 200;
+/// Classes that are kept.
+pub(crate) const KEPT_CLASSES: usize = 256;
+
+/// Which objects count: see `heapr snapshot summary --filter`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SummaryFilter {
+    pub(crate) kind: Vec<String>,
+    pub(crate) allocated_after: Option<usize>,
+    pub(crate) allocated_before: Option<usize>,
+    pub(crate) native_context: Option<String>,
+}
+
+/// What is kept of a filter: by it, and by the states of the files that it speaks of.
+pub(crate) type FilterKey = (SummaryFilter, [Option<u32>; 2]);
+
+/// The objects that pass a filter, and their classes.
+#[derive(Debug)]
+pub(crate) struct Passing {
+    /// All, if there is none.
+    pub(crate) nodes: Option<NodeSet>,
+    pub(crate) summary: StoredSummary,
+}
+
+/// Of which classes, in which order; `true`: from its start, else from its end.
+pub(crate) type FirstKey = (Vec<u32>, ObjectOrder, bool);
+
+/// The first objects of a class in an order.
+#[derive(Debug)]
+pub(crate) struct FirstObjects {
+    pub(crate) nodes: Vec<u32>,
+    pub(crate) total_count: u64,
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -24,10 +58,10 @@ pub(crate) struct SnapshotFile {
     /// The whole heap, for analyses of the whole graph: loaded when the first one asks.
     heap: Kept<(), Arc<Heap>>,
     /// What passes the filters of the summary that were used last.
-    pub(super) passing: Kept<FilterKey, Passing>,
-    pub(super) first_objects: Kept<FirstKey, FirstObjects>,
+    pub(crate) passing: Kept<FilterKey, Passing>,
+    pub(crate) first_objects: Kept<FirstKey, FirstObjects>,
     /// Orders in which the first objects of the large classes are found, or were.
-    pub(super) prepared: Mutex<Vec<(ObjectOrder, bool)>>,
+    pub(crate) prepared: Mutex<Vec<(ObjectOrder, bool)>>,
 }
 
 fn told(error: &V8Error) -> (String, Option<u64>) {
@@ -68,7 +102,7 @@ impl SnapshotFile {
     }
 
     /// Whether the first objects of classes stand in an index.
-    pub(super) fn has_index(&self) -> bool {
+    pub(crate) fn has_index(&self) -> bool {
         self.view.objects().class_rows(0).is_some()
     }
 

@@ -12,11 +12,11 @@ use heapr_explore::TableLimit;
 use heapr_session::{ClientError, Request, SessionStatus, Update};
 use heapr_trace::Trace;
 
-use super::running_session::{RunningSession, SessionStage};
 use crate::cancel::Cancel;
+use crate::entry::Entry;
 use crate::error::Error;
-use crate::files::Entry;
 use crate::host::Host;
+use crate::session::{RunningSession, SessionStage};
 use crate::trace_file::{Growth, Identity, TraceFile};
 
 /// Between two looks.
