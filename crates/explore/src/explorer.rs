@@ -14,9 +14,9 @@ use heapr_trace::{Damage, StackIndex, Summary, Trace};
 
 use crate::course::{CourseBy, SiteGroups};
 use crate::event_table::{EventTable, TableLimit};
+use crate::frame_number::FrameNumber;
 use crate::kept_sums::KeptSums;
 use crate::passing::Passing;
-use crate::prepared::{lifetimes_for, needs_bits};
 use crate::remembered::Remembered;
 use crate::row_plan::RowPlan;
 use crate::scan::Scan;
@@ -24,10 +24,6 @@ use crate::selection::Selection;
 use crate::site_sums::FoundSums;
 use crate::spread::Spread;
 use crate::table_builder::GrowingTable;
-
-/// Number of a distinct frame (module and symbol), the same for all queries on one explorer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FrameNumber(pub u32);
 
 /// What a selection must be able to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -235,7 +231,7 @@ impl Explorer {
             return Err(Error::NoEvents);
         }
         if let Some(table) = self.table().filter(|_| !is_of_snapshot) {
-            let passing = match needs_bits(filter) {
+            let passing = match Passing::is_worth(filter) {
                 true => Some(self.passing(table, filter, &choice, is_cancelled)?),
                 false => None,
             };
@@ -250,7 +246,7 @@ impl Explorer {
                 duration_ns: self.trace.duration_ns(),
                 file_peak: file_peak.map(|summary| (summary.totals.peak_bytes, summary.totals.peak_time_ns)),
                 wants_histograms: found.histograms,
-                lifetimes: lifetimes_for(kept, filter, found.histograms)?,
+                lifetimes: kept.lifetimes_for(filter, found.histograms)?,
                 passing: passing.as_deref(),
             };
             return Ok(Selection::of_scan(table, &self.plans(table)[0], scan.run()?));

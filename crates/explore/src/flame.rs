@@ -9,7 +9,8 @@ use hashbrown::HashMap;
 use heapr_query::engine::{SymbolTree, depth_first, greatest};
 use heapr_query::{CullList, GroupBy, Metric, Result};
 
-use crate::explorer::{Explorer, FrameNumber, Node};
+use crate::explorer::{Explorer, Node};
+use crate::frame_number::FrameNumber;
 use crate::selection::Selection;
 
 /// What of a flame graph is wanted.

@@ -9,8 +9,9 @@ use std::collections::BinaryHeap;
 use heapr_query::engine::depth_first;
 use heapr_query::{CullList, GroupBy, Result};
 
-use crate::explorer::{Explorer, FrameNumber};
+use crate::explorer::Explorer;
 use crate::flame::{FlameNode, FlameQuery, FlameTree, FrameTree, OUTSIDE, Sides, add, wider};
+use crate::frame_number::FrameNumber;
 use crate::selection::Selection;
 
 /// A place in the frame tree: the next frame of some stacks that are alike up to there.

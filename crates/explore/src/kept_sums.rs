@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use heapr_query::Result;
 use heapr_query::engine::Choice;
+use heapr_query::{Filter, Result};
 
 use crate::bit_sums::BitSums;
 use crate::event_table::EventTable;
@@ -64,6 +64,16 @@ impl<'a> Kept<'a> {
 
     pub(crate) fn lifetimes(&self) -> Result<&'a LifetimeColumn> {
         self.sums.lifetimes.try_get(|| LifetimeColumn::new(self.table, self.spread))
+    }
+
+    /// The lifetimes, if a scan needs them.
+    pub(crate) fn lifetimes_for(
+        &self,
+        filter: &Filter,
+        wants_histograms: bool,
+    ) -> Result<Option<&'a LifetimeColumn>> {
+        let is_needed = wants_histograms || filter.lifetime.is_some();
+        is_needed.then(|| self.lifetimes()).transpose()
     }
 
     /// Only where there are [`Kept::prefixes`].

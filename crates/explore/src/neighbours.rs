@@ -5,7 +5,8 @@ use hashbrown::HashMap;
 use heapr_query::{CullList, GroupBy, Metric, Result};
 use heapr_trace::Amounts;
 
-use crate::explorer::{Explorer, FrameNumber};
+use crate::explorer::Explorer;
+use crate::frame_number::FrameNumber;
 use crate::selection::Selection;
 
 /// Amounts around a frame. A stack in which it occurs several times counts once, for each of its callers and callees there.

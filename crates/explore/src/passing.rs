@@ -34,6 +34,12 @@ pub(crate) struct PassingQuery<'a> {
 }
 
 impl Passing {
+    /// Whether a filter looks at allocations one by one, at no time in particular: then what passes is found once, for all views.
+    pub(crate) fn is_worth(filter: &Filter) -> bool {
+        let is_timeless = filter.range.is_none() && filter.at.is_none() && filter.allocation_type.is_none();
+        is_timeless && (filter.size.is_some() || filter.lifetime.is_some() || filter.is_temporary_only)
+    }
+
     /// Whether an allocation counts.
     #[inline(always)]
     pub(crate) fn has(&self, allocation: usize) -> bool {

@@ -10,29 +10,10 @@ use heapr_trace::StackIndex;
 use crate::event_table::EventTable;
 use crate::explorer::Explorer;
 use crate::kept_sums::Kept;
-use crate::lifetime_column::LifetimeColumn;
 use crate::passing::{Passing, PassingQuery};
 use crate::row_plan::RowPlan;
 use crate::scan::Scan;
 use crate::site_table::Site;
-
-/// Whether a filter looks at allocations one by one, at no time in particular: then what passes is found once, for all views.
-pub(crate) fn needs_bits(filter: &Filter) -> bool {
-    let is_timeless = filter.range.is_none() && filter.at.is_none() && filter.allocation_type.is_none();
-    is_timeless && (filter.size.is_some() || filter.lifetime.is_some() || filter.is_temporary_only)
-}
-
-/// The lifetimes of a table's allocations, if a scan needs them.
-pub(crate) fn lifetimes_for<'a>(
-    kept: Kept<'a>,
-    filter: &Filter,
-    wants_histograms: bool,
-) -> Result<Option<&'a LifetimeColumn>> {
-    if !wants_histograms && filter.lifetime.is_none() {
-        return Ok(None);
-    }
-    kept.lifetimes().map(Some)
-}
 
 impl Explorer {
     /// By stack of the file: whether one of the required frames is in it; `None`: none is required.
@@ -76,7 +57,7 @@ impl Explorer {
             duration_ns: self.trace().duration_ns(),
             file_peak: None,
             wants_histograms: false,
-            lifetimes: lifetimes_for(kept, filter, false)?,
+            lifetimes: kept.lifetimes_for(filter, false)?,
             passing: None,
         })
     }
@@ -96,7 +77,7 @@ impl Explorer {
                 table,
                 filter: &filter,
                 sites: sites.as_deref(),
-                lifetimes: lifetimes_for(self.kept(table, is_cancelled), &filter, false)?,
+                lifetimes: self.kept(table, is_cancelled).lifetimes_for(&filter, false)?,
                 duration_ns: self.trace().duration_ns(),
                 spread: self.spread,
                 is_cancelled,

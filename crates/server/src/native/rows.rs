@@ -42,15 +42,6 @@ pub(super) fn group_by(name: &str) -> Result<GroupBy> {
     }
 }
 
-/// The option of `heapr snapshot`.
-pub(super) fn option_of(by: GroupBy) -> &'static str {
-    match by {
-        GroupBy::Frames => "--frames",
-        GroupBy::Images => "--images",
-        _ => "--stacks",
-    }
-}
-
 /// Whether a line holds a text, which is in lower case.
 pub(super) fn matches(line: &Line, text: &str) -> bool {
     text.is_empty() || line.frames.iter().any(|frame| frame.to_lowercase().contains(text))

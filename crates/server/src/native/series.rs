@@ -5,7 +5,6 @@ use std::sync::Arc;
 use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, SeriesFile, SnapshotSeries};
 
-use super::rows::option_of;
 use crate::command_line::command;
 use crate::error::{Error, Result};
 use crate::request::Context;
@@ -94,5 +93,14 @@ pub(super) fn number(context: &Context<'_>, file: usize, number: Option<u32>) ->
     match trace.trace().snapshot(number) {
         Some(_) => Ok(number),
         None => Err(Error::NotFound { what: "snapshot", name: number.to_string() }),
+    }
+}
+
+/// The option of `heapr snapshot`.
+fn option_of(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::Frames => "--frames",
+        GroupBy::Images => "--images",
+        _ => "--stacks",
     }
 }

@@ -2,89 +2,22 @@
 
 use std::collections::HashSet;
 use std::io::Write as _;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
-use super::{html, key, snapshots, traces};
+use super::{html, key};
 use crate::api::answer_json;
-use crate::entry::Content;
 use crate::error::{Error, Result};
 use crate::files::Files;
 
-/// How large a page may become.
-#[derive(Debug, Clone, Copy)]
-pub struct StaticLimits {
-    /// The whole file.
-    pub page_bytes: u64,
-}
-
-impl Default for StaticLimits {
-    /// What most trackers of bugs take.
-    fn default() -> Self {
-        Self { page_bytes: 16 << 20 }
-    }
-}
-
-/// Between two looks whether the files are open.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Answers that lie in the encoder and are not counted yet, at most.
 const ENCODER_BYTES: u64 = 256 << 10;
 
-/// The page with the answers about all files. `progress` is told what is recorded.
-///
-/// # Errors
-/// A file cannot be opened, or not even the least fits.
-pub fn write_static(files: &Files, limits: StaticLimits, progress: &mut dyn FnMut(&str)) -> Result<Vec<u8>> {
-    wait(files)?;
-    let without_answers = html::page("")?.len() as u64;
-    // Base64 makes four bytes of three.
-    let budget = limits.page_bytes.saturating_sub(without_answers).saturating_sub(ENCODER_BYTES) / 4 * 3;
-    let mut recorder = Recorder {
-        files,
-        packed: GzEncoder::new(b"".to_vec(), Compression::default()),
-        known: HashSet::new(),
-        budget,
-        is_full: false,
-        left_out: Vec::new(),
-        progress,
-    };
-    recorder.put_raw(b"{\"/api/\":null").map_err(internal)?;
-    // The greatest questions of all files come before the smaller ones of the first.
-    for step in 0..traces::STEPS {
-        for (number, entry) in files.entries.iter().enumerate() {
-            match entry.content() {
-                Content::Trace(trace) => traces::record(&mut recorder, number, &trace, step)?,
-                Content::Snapshot(snapshot) => snapshots::record(&mut recorder, number, &snapshot, step)?,
-                _ => {}
-            }
-        }
-        if step == 0 {
-            traces::record_pairs(&mut recorder)?;
-            snapshots::record_pairs(&mut recorder)?;
-        }
-    }
-    recorder.finish()
-}
-
 fn internal(error: std::io::Error) -> Error {
     Error::Internal(error.to_string())
-}
-
-/// Waits until all files are open.
-fn wait(files: &Files) -> Result<()> {
-    for entry in &files.entries {
-        loop {
-            match entry.content() {
-                Content::Opening => std::thread::sleep(LOOK_INTERVAL),
-                Content::Failed { message, offset } => return Err(entry.unusable(message, offset)),
-                _ => break,
-            }
-        }
-    }
-    Ok(())
 }
 
 /// See the module.
@@ -98,7 +31,25 @@ pub(super) struct Recorder<'a> {
     progress: &'a mut dyn FnMut(&str),
 }
 
-impl Recorder<'_> {
+impl<'a> Recorder<'a> {
+    /// Nothing is recorded yet; the page is to have at most so many bytes.
+    pub(super) fn new(files: &'a Files, page_bytes: u64, progress: &'a mut dyn FnMut(&str)) -> Result<Self> {
+        let without_answers = html::page("")?.len() as u64;
+        // Base64 makes four bytes of three.
+        let budget = page_bytes.saturating_sub(without_answers).saturating_sub(ENCODER_BYTES) / 4 * 3;
+        let mut recorder = Self {
+            files,
+            packed: GzEncoder::new(b"".to_vec(), Compression::default()),
+            known: HashSet::new(),
+            budget,
+            is_full: false,
+            left_out: Vec::new(),
+            progress,
+        };
+        recorder.put_raw(b"{\"/api/\":null").map_err(internal)?;
+        Ok(recorder)
+    }
+
     fn put_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.packed.write_all(bytes)
     }
@@ -136,7 +87,8 @@ impl Recorder<'_> {
         serde_json::from_slice(&answer).map(Some).map_err(|error| Error::Internal(error.to_string()))
     }
 
-    fn finish(mut self) -> Result<Vec<u8>> {
+    /// The page.
+    pub(super) fn finish(mut self) -> Result<Vec<u8>> {
         let files = answer_json(self.files, "files", b"")?;
         let mut files: Value =
             serde_json::from_slice(&files).map_err(|error| Error::Internal(error.to_string()))?;

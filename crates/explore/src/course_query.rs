@@ -1,0 +1,139 @@
+//! How a course is drawn.
+//!
+//! Two passes: the allocations that are alive at the start, then the moves of the time that is drawn. Where there are many
+//! groups (stacks, frames), a pass before finds the few that are greatest at the end of any bin.
+
+use hashbrown::HashMap;
+use heapr_query::engine::{Choice, Name};
+use heapr_query::{Filter, Result, Span};
+
+use crate::course::{Course, CourseBy, CourseOf, CourseQuery, Series, SeriesKey, SiteGroups};
+use crate::course_pen::Pen;
+use crate::event_table::EventTable;
+use crate::explorer::Explorer;
+use crate::frame_number::FrameNumber;
+use crate::site_table::Site;
+
+/// Up to this many groups are drawn in one pass, and the greatest chosen then.
+const GROUPS_DRAWN_AT_ONCE: usize = 64;
+
+/// Start of bin `bin`: the end of the one before.
+fn bin_start(time: Span, bins: usize, bin: usize) -> u64 {
+    let width = u128::from(time.to.saturating_sub(time.from));
+    time.from + (width * bin as u128 / bins.max(1) as u128) as u64
+}
+
+impl Explorer {
+    /// The course of what a filter chooses; nothing if there is no table of events.
+    ///
+    /// # Errors
+    /// The filter can't be meant, names what the trace does not have, or it was given up.
+    pub fn course(
+        &self,
+        query: &CourseQuery,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Course>> {
+        let Some(table) = self.table() else { return Ok(None) };
+        let filter = Filter { range: None, at: None, allocation_type: None, ..query.filter.clone() };
+        filter.check()?;
+        let choice = Choice::new(&filter, self.trace().processes(), self.trace().threads())?;
+        let groups =
+            self.site_groups.get(&(query.cull.clone(), query.by), || self.groups_of_sites(table, query));
+        let keys = &groups.keys;
+        let passing = self.passing(table, &filter, &choice, is_cancelled)?;
+        let bins = query.bins.max(1);
+        let borders: Vec<u32> =
+            (0..=bins).map(|bin| table.times.count_before(bin_start(query.time, bins, bin))).collect();
+        let duration_ns = self.trace().duration_ns();
+        let kept = self.kept(table, is_cancelled);
+        let pen = Pen {
+            table,
+            passing: &passing,
+            last_ends: kept.last_ends()?,
+            columns: kept.columns(),
+            group_of: &groups.group_of,
+            borders: &borders,
+            of: query.of,
+            group_count: keys.len(),
+            spread: self.spread,
+            is_cancelled,
+        };
+        let has_series = query.by != CourseBy::Nothing && query.series_max > 0;
+        let mut candidates: Vec<u32> = (0..keys.len() as u32).collect();
+        if has_series && candidates.len() > GROUPS_DRAWN_AT_ONCE {
+            let most = pen.greatest()?;
+            candidates.retain(|&group| most[group as usize] > 0);
+            candidates.sort_by_key(|&group| (std::cmp::Reverse(most[group as usize]), group));
+            candidates.truncate(query.series_max);
+        }
+        let (mut course, values) = pen.draw(if has_series { &candidates } else { &[] })?;
+        course.peak.0 = course.peak.0.min(duration_ns);
+        if !has_series {
+            return Ok(Some(course));
+        }
+        let mut series: Vec<Series> = candidates
+            .iter()
+            .zip(values)
+            .map(|(&group, values)| Series { key: keys[group as usize], values })
+            .filter(|series| series.values.iter().any(|&value| value > 0))
+            .collect();
+        series.sort_by_key(|series| std::cmp::Reverse(series.values.iter().max().copied()));
+        series.truncate(query.series_max);
+        let whole = match query.of {
+            CourseOf::LiveBytes => &course.live_bytes,
+            CourseOf::LiveCount => &course.live_count,
+            CourseOf::AllocBytes => &course.alloc_bytes,
+            CourseOf::AllocCount => &course.alloc_count,
+        };
+        let rest = |(bin, &whole): (usize, &u64)| {
+            series.iter().fold(whole, |rest, series| rest.saturating_sub(series.values[bin]))
+        };
+        course.rest = whole.iter().enumerate().map(rest).collect();
+        course.series = series;
+        Ok(Some(course))
+    }
+
+    /// Groups of all sites.
+    fn groups_of_sites(&self, table: &EventTable, query: &CourseQuery) -> SiteGroups {
+        let tree = self.tree();
+        let left = self.left(&query.cull);
+        let mut keys = Vec::new();
+        let mut numbers: HashMap<GroupId, u32> = HashMap::new();
+        let mut group = |site: &Site| {
+            let culled = || left[tree.named(site.stack) as usize];
+            let (id, key) = match query.by {
+                CourseBy::Nothing => (GroupId::Number(0), SeriesKey::Process(0)),
+                CourseBy::Processes => (GroupId::Number(site.process.0), SeriesKey::Process(site.process.0)),
+                CourseBy::Threads => (GroupId::Number(site.thread.0), SeriesKey::Thread(site.thread)),
+                CourseBy::Stacks => {
+                    let stack = culled();
+                    (GroupId::Number(stack), SeriesKey::Stack((site.stack.0, stack)))
+                }
+                CourseBy::Frames => {
+                    let frame = tree.frame(culled()).map(|frame| FrameNumber(frame.0));
+                    (GroupId::Frame(frame), SeriesKey::Frame(frame))
+                }
+                CourseBy::Images => {
+                    let frame = tree.frame(culled());
+                    let module = frame.and_then(|frame| tree.frames.module_name(frame));
+                    let frame = frame.filter(|_| module.is_some()).map(|frame| FrameNumber(frame.0));
+                    (GroupId::Module(module), SeriesKey::Image(frame))
+                }
+            };
+            *numbers.entry(id).or_insert_with(|| {
+                keys.push(key);
+                keys.len() as u32 - 1
+            })
+        };
+        let group_of = table.sites.iter().map(&mut group).collect();
+        SiteGroups { group_of, keys }
+    }
+}
+
+/// What two sites of the same group have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum GroupId {
+    Number(u32),
+    Frame(Option<FrameNumber>),
+    Module(Option<Name>),
+}
