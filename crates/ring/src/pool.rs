@@ -209,7 +209,8 @@ impl Pool {
     /// Buffers that may be open one day, as far as is known.
     #[must_use]
     pub fn limit_count(&self) -> usize {
-        (self.control().buffers_limit.load(Relaxed) as usize).clamp(1, self.buffer_count)
+        // (No `clamp`: it can panic, and the agent links it.)
+        (self.control().buffers_limit.load(Relaxed) as usize).min(self.buffer_count).max(1)
     }
 
     /// Says that no more than these buffers can be opened for now (recorder).

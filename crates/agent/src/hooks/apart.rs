@@ -191,10 +191,11 @@ fn redirect(dynamic: &Dynamic, info: &DlPhdrInfo, name: &[u8], target: usize) {
     // SAFETY: a field of the entry above.
     let place = unsafe { &raw const (*entry).value };
     let page = place as usize & !PAGE_MASK;
+    if place as usize & 7 != 0 {
+        return;
+    }
     // SAFETY: the page of the entry, which stays readable.
-    if place as usize & 7 != 0
-        || unsafe { sys::protect(page, PAGE_MASK.wrapping_add(1), READ_WRITE) }.is_err()
-    {
+    if unsafe { sys::protect(page, PAGE_MASK.wrapping_add(1), READ_WRITE) }.is_err() {
         return;
     }
     // SAFETY: an aligned word, in a page that is writable now. Who looks the symbol up meanwhile finds one of the two functions.

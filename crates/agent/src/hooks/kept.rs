@@ -210,6 +210,7 @@ functions! {
 /// has another (RTLD_DEEPBIND).
 static MORE_REAL: [[AtomicUsize; COUNT]; MORE_ALLOCATORS] =
     [const { [const { AtomicUsize::new(0) }; COUNT] }; MORE_ALLOCATORS];
+#[allow(clippy::indexing_slicing, reason = "the compiler evaluates it, and refuses an index out of range")]
 static MORE_KEPT: [[Kept; COUNT]; MORE_ALLOCATORS] = {
     const NONE: [Kept; COUNT] = [const { kept(&MORE_REAL[0][0], run::malloc, "malloc") }; COUNT];
     let mut table = [NONE; MORE_ALLOCATORS];
@@ -222,6 +223,7 @@ static MORE_KEPT: [[Kept; COUNT]; MORE_ALLOCATORS] = {
     table
 };
 
+#[allow(clippy::indexing_slicing, reason = "the compiler evaluates it, and refuses an index out of range")]
 /// For the injector: [`COUNT`] functions for each of the other allocators.
 pub(crate) static MORE: Shared<[InjectedHook; MORE_ALLOCATORS * COUNT]> = Shared({
     let mut table = [const { more(0, 0) }; MORE_ALLOCATORS * COUNT];
@@ -233,6 +235,7 @@ pub(crate) static MORE: Shared<[InjectedHook; MORE_ALLOCATORS * COUNT]> = Shared
     table
 });
 
+#[allow(clippy::indexing_slicing, reason = "the compiler evaluates it, and refuses an index out of range")]
 const fn more(allocator: usize, number: usize) -> InjectedHook {
     let name = NAMES[number];
     InjectedHook {

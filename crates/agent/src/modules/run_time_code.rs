@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn only_what_may_be_executed_is_code_and_what_was_refused_is_asked_about_again() {
-        let data = vec![0_u8; 64];
+        let data = Box::new([0_u8; 64]);
         let address = data.as_ptr() as usize;
         for _ in 0..REFUSED_FOR * 2 + 3 {
             assert!(!is_at(address));

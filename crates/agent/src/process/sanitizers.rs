@@ -105,7 +105,7 @@ pub(crate) fn report() {
 pub(crate) fn may_come_second(options: &[u8]) -> bool {
     const NAME: &[u8] = b"verify_asan_link_order=";
     let words = options.split(|byte| b":, \t\n\r".contains(byte));
-    let value = words.filter_map(|word| word.strip_prefix(NAME)).last();
+    let value = words.filter_map(|word| word.strip_prefix(NAME)).next_back();
     value.is_some_and(|value| [&b"0"[..], b"no", b"false"].contains(&value))
 }
 
