@@ -139,7 +139,7 @@ pub(crate) unsafe extern "C" fn alloc(
     }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return };
     let stack = stack_for(&mut scope, caller, FLAG_STACK_ALLOC);
-    events::alloc(scope.lend(), number, block as usize, size, stack);
+    events::alloc(scope.handle(), number, block as usize, size, stack);
 }
 
 /// `heapr_heap_free`.

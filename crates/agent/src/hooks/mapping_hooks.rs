@@ -39,7 +39,7 @@ pub(crate) unsafe extern "C" fn after_mmap(
     } else if protection as u32 as usize == PROT_NONE || flags & MAP_NORESERVE != 0 {
         events::protect(&mut scope, PROTECT_MAP, mapping, size, stack);
     } else {
-        events::alloc(scope.lend(), HEAP_MMAP, mapping, size, stack);
+        events::alloc(scope.handle(), HEAP_MMAP, mapping, size, stack);
     }
 }
 

@@ -88,7 +88,7 @@ pub(crate) fn allocated(block: Pointer, size: usize, caller: Caller) {
     }
 }
 
-/// Records a new block, if nothing about it is special. `false`: it was not recorded.
+/// Must record what [`allocated_in_general`] does, if nothing is special (heapr's test `victims`). `false`: it was not recorded.
 #[inline(always)]
 fn allocated_plainly(block: Pointer, size: usize, caller: Caller) -> bool {
     let Some(mut scope) = Scope::enter_plainly(caller.sp()) else { return false };
@@ -121,7 +121,7 @@ extern "C" fn allocated_in_general(
     if block.is_null() {
         events::failed(&mut scope, size, stack);
     } else {
-        events::alloc(scope.lend(), HEAP_MALLOC, block as usize, size, stack);
+        events::alloc(scope.handle(), HEAP_MALLOC, block as usize, size, stack);
     }
 }
 
@@ -206,7 +206,7 @@ extern "C" fn free_in_general(block: Pointer, entry_sp: *const usize, bp: usize)
     REAL.free(block);
 }
 
-/// Records a free that is nothing special. `false`: it was not recorded.
+/// Must record what [`about_to_free`] does, if nothing is special (heapr's test `victims`). `false`: it was not recorded.
 #[inline(always)]
 fn free_plainly(block: Pointer, entry_sp: *const usize) -> bool {
     if block.is_null() {

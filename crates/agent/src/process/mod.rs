@@ -67,8 +67,8 @@ pub(crate) struct ForkLocal {
     pub(crate) tree_table: AtomicPtr<crate::tree::node_table::NodeTable>,
     /// 1 while a thread makes a larger one.
     pub(crate) tree_growing: AtomicU32,
-    /// What the threads' grown tables of ways take: see [`crate::stack::way_table`].
-    pub(crate) grown_ways_bytes: AtomicUsize,
+    /// What the threads' grown tables of suffixes take: see [`crate::stack::suffix_table`].
+    pub(crate) grown_suffixes_bytes: AtomicUsize,
 }
 
 const UNREGISTERED: u32 = 0;

@@ -24,7 +24,7 @@ use crate::modules::{self, Module, ModuleSink};
 use crate::process::start;
 use crate::process::{AGENT, ForkLocal};
 use crate::record::event_clock::Region;
-use crate::record::thread::{Lent, Level, Scope};
+use crate::record::thread::{Level, Scope, ScopeHandle};
 
 /// Makes sure that a record of `words` fits into the level's buffer. `false`: it is lost (and counted).
 #[inline(always)]
@@ -178,8 +178,8 @@ fn write_plain<const N: usize>(level: &mut Level, address: usize, packed: [u64; 
     });
 }
 
-/// Writes a record of the main heap if there is room, it can be a short one and its time is as expected: nearly always. `false`: nothing was
-/// written, and [`free`] or [`alloc`] is for it.
+/// Must write what [`write_plain`] does, if there is room, it can be a short record and its time is as expected: nearly
+/// always (heapr's test `victims`). `false`: nothing was written, and [`free`] or [`alloc`] is for it.
 ///
 /// It calls nothing, so that a hook that does no more needs no registers saved.
 #[inline(always)]
@@ -226,15 +226,15 @@ pub(crate) fn alloc_of_malloc(scope: &mut Scope, address: usize, size: u32, stac
     let packed = u64::from(size) << STACK_BITS | stack;
     if write_short(level, address, [packed]) {
     } else {
-        alloc(scope.lend(), HEAP_MALLOC, address, size as usize, stack);
+        alloc(scope.handle(), HEAP_MALLOC, address, size as usize, stack);
     }
 }
 
 /// A new block.
 #[cold]
 #[inline(never)]
-pub(crate) fn alloc(lent: Lent, heap: u8, address: usize, size: usize, stack: u64) {
-    let scope = &mut *lent.scope();
+pub(crate) fn alloc(handle: ScopeHandle, heap: u8, address: usize, size: usize, stack: u64) {
+    let scope = &mut *handle.scope();
     if !ensure_room(scope, 4) {
         return;
     }

@@ -80,14 +80,14 @@ pub(crate) struct Scope {
     level: NonNull<Level>,
 }
 
-/// A scope for functions that are called with it in registers: one that is lent by its address must lie in memory.
+/// A scope that is passed in registers: one that is passed by its address must lie in memory.
 #[derive(Clone, Copy)]
-pub(crate) struct Lent {
+pub(crate) struct ScopeHandle {
     state: NonNull<ThreadState>,
     level: NonNull<Level>,
 }
 
-impl Lent {
+impl ScopeHandle {
     /// The scope, which goes on when this ends. Only its owner's callee has it meanwhile.
     #[inline(always)]
     pub(crate) fn scope(self) -> ManuallyDrop<Scope> {
@@ -109,7 +109,8 @@ impl Scope {
         Some(Self::begin(state, 0, sp))
     }
 
-    /// The same for a thread that is known and in no other hook: nearly always. `None`: [`Scope::enter`] may say otherwise.
+    /// Must begin what [`Scope::enter`] does, for a thread that is known and in no other hook (heapr's test `victims`).
+    /// `None`: that one may say otherwise.
     #[inline(always)]
     pub(crate) fn enter_plainly(sp: usize) -> Option<Self> {
         let state = NonNull::new(thread_pointer::current())?;
@@ -178,8 +179,8 @@ impl Scope {
 
     /// For the time of one call.
     #[inline(always)]
-    pub(crate) fn lend(&mut self) -> Lent {
-        Lent { state: self.state, level: self.level }
+    pub(crate) fn handle(&mut self) -> ScopeHandle {
+        ScopeHandle { state: self.state, level: self.level }
     }
 
     /// The thread's state. Only this hook's level may be changed through it.

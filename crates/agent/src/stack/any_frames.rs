@@ -24,10 +24,10 @@ use crate::record::events::{self, Records};
 use crate::record::thread::Scope;
 use crate::stack::bounds::StackRange;
 use crate::stack::kept_stack::{Frame, Kept, Start, WORDS_PER_FRAME, Word, read};
-use crate::stack::recent_way;
 use crate::stack::rules;
+use crate::stack::suffix_cache;
+use crate::stack::suffix_table::Tag;
 use crate::stack::verify;
-use crate::stack::way_table::Tag;
 use crate::stack::{cached_rule, finish};
 use crate::tree;
 use crate::tree::path_node;
@@ -46,7 +46,7 @@ enum Outcome {
     Cut,
 }
 
-/// Unwinds until the kept stack is met again, or to the end. `new`: its way is not known, and to be kept.
+/// Unwinds until the kept stack is met again, or to the end. `new`: its suffix is not known, and to be kept.
 #[inline(never)]
 pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, new: Option<Tag>) -> u32 {
     let mut range = first_range;
@@ -203,7 +203,7 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
         && crossing_count == 0
         && let Some(tag) = new
     {
-        recent_way::keep(scope, tag, start, base, fresh);
+        suffix_cache::keep(scope, tag, start, base, fresh);
     }
     if let Some(slot) = slot(scope) {
         events::add(&slot.stack_count, 1);

@@ -5,7 +5,7 @@ use heapr_ring::sys;
 use crate::modules;
 use crate::stack::bounds::StackRange;
 use crate::stack::shortcut::Shortcuts;
-use crate::stack::way::Way;
+use crate::stack::suffix::StackSuffix;
 use crate::tree;
 
 /// Frames for which a thread's first arrays have room.
@@ -102,16 +102,17 @@ pub(crate) struct Kept {
     pub(crate) node: u32,
     /// Null at first, and at the levels of signal handlers.
     pub(crate) shortcuts: *mut Shortcuts,
-    /// The way of the last stack, if it went a recent one's (it is only compared), and the capture since which all stacks went it.
-    pub(crate) last_way: *const Way,
-    pub(crate) last_way_capture: u32,
-    /// How its words are compared for a recent way: see [`crate::stack::recent_way`].
+    /// The suffix by which the last stack was found, if it was (it is only compared), and the capture
+    /// since which all were found by it.
+    pub(crate) last_suffix: *const StackSuffix,
+    pub(crate) last_suffix_capture: u32,
+    /// How its words are compared for a recent suffix: see [`crate::stack::suffix_cache`].
     pub(crate) comparing: u32,
-    /// Ways that were asked for lately and not found, less those that were found; and what follows from it.
-    pub(crate) way_misses: u32,
+    /// Suffixes that were asked for lately and not found, less those that were found; and what follows from it.
+    pub(crate) suffix_misses: u32,
     pub(crate) finds_by_return: bool,
     pub(crate) innermost: [Innermost; INNERMOST],
-    /// The epoch of the rules and ways that the level remembers.
+    /// The epoch of the rules and suffixes that the level remembers.
     pub(crate) code_epoch: u32,
     /// The same if a stack is kept, and can be proven; else 0.
     pub(crate) proof_epoch: u32,

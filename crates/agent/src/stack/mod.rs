@@ -25,21 +25,37 @@
 //! neither         as the caller's               no
 //! ```
 //!
-//! (Python: 14.6 million frames unwound before, 0.2 million with this; redis 10.1 and 3.9, the rest of them by longer ways, see
-//! [`crate::stack::way`].)
+//! Which function leads to which (each answers the stack's node; what it could not prove it hands on):
+//!
+//! ```text
+//! function            is for                                            goes on with
+//! capture             any stack                                         capture_as
+//! capture_plainly     the same, where nothing special is asked for      capture_as
+//! capture_as          the thread's own stack, and one is kept           capture_at_top, capture_by_suffix; else capture_elsewhere
+//! capture_elsewhere   another stack, or none is kept                    the same two; else capture_anew
+//! capture_at_top      a start that is the kept stack's                  its node; else capture_changed
+//! capture_changed     the same, with a word that has changed            repair; else capture_by_suffix
+//! capture_by_suffix   another start                                     suffix_cache; else unwind_again, unwind_onto_kept
+//! unwind_again        a suffix that comes again and again               unwind_onto_kept
+//! unwind_onto_kept    frames down to the kept stack                     plain_frames; else any_frames
+//! capture_anew        nothing that is kept proves anything              any_frames
+//! ```
+//!
+//! Whichever is taken, the frames must be those of a full unwind ([`verify`]). With `HEAPR_VERIFY` each is compared;
+//! heapr's test `victims` does so for the programs that say `verify` in their header.
 
 pub(crate) mod any_frames;
 pub(crate) mod bounds;
 pub(crate) mod kept_stack;
 pub(crate) mod known_rules;
 pub(crate) mod plain_frames;
-pub(crate) mod recent_way;
 pub(crate) mod repair;
 pub(crate) mod rules;
 pub(crate) mod shortcut;
+pub(crate) mod suffix;
+pub(crate) mod suffix_cache;
+pub(crate) mod suffix_table;
 pub(crate) mod verify;
-pub(crate) mod way;
-pub(crate) mod way_table;
 pub(crate) mod word_pairs;
 
 use core::sync::atomic::Ordering::Relaxed;
@@ -49,24 +65,24 @@ use heapr_wire::FLAG_STACK_SPECIAL;
 
 use crate::modules;
 use crate::process::AGENT;
-use crate::record::thread::{Lent, Scope};
+use crate::record::thread::{Scope, ScopeHandle};
 use crate::stack::bounds::StackRange;
 use crate::stack::kept_stack::{CUT_MEMO, Frame, Kept, Start, is_surely_within, is_within};
-use crate::stack::recent_way::Recent;
 use crate::stack::shortcut::Shortcuts;
-use crate::stack::way::Way;
+use crate::stack::suffix::StackSuffix;
+use crate::stack::suffix_cache::Recent;
 use crate::tree;
 use crate::x86_64::Rule;
 
 /// The node of the stack that begins at `start`.
 ///
-/// (All that a stack is captured by takes its arguments in registers: where they are lent by address, each call stores them.)
+/// (All that a stack is captured by takes its arguments in registers: where a scope is passed by address, each call stores them.)
 #[inline(never)]
 pub(crate) fn capture(scope: &mut Scope, start: Start) -> u32 {
     if is_special() { capture_as::<true>(scope, start) } else { capture_as::<false>(scope, start) }
 }
 
-/// The same, if it is seen that [`is_special`] says no.
+/// Must give what [`capture`] gives where [`is_special`] says no; heapr's test `victims` compares both with full unwinds.
 #[inline(always)]
 pub(crate) fn capture_plainly(scope: &mut Scope, start: Start) -> u32 {
     capture_as::<false>(scope, start)
@@ -75,7 +91,7 @@ pub(crate) fn capture_plainly(scope: &mut Scope, start: Start) -> u32 {
 #[inline(always)]
 fn capture_as<const IS_SPECIAL: bool>(scope: &mut Scope, start: Start) -> u32 {
     let Start { pc, sp, bp } = start;
-    let lent = scope.lend();
+    let handle = scope.handle();
     let own = scope.state().ranges.own();
     let kept = &mut scope.level().kept;
     let is_provable = kept.proof_epoch == AGENT.code_epoch.load(Relaxed);
@@ -83,19 +99,19 @@ fn capture_as<const IS_SPECIAL: bool>(scope: &mut Scope, start: Start) -> u32 {
     if sp < own.high && sp >= own.low && is_provable && is_surely_within(kept, own.high) {
         kept.capture_count = kept.capture_count.wrapping_add(1);
         if top(kept).is_at(start) {
-            capture_at_top::<IS_SPECIAL>(lent, pc, sp, bp)
+            capture_at_top::<IS_SPECIAL>(handle, pc, sp, bp)
         } else {
-            capture_by_way::<IS_SPECIAL>(lent, pc, sp, bp, own.high)
+            capture_by_suffix::<IS_SPECIAL>(handle, pc, sp, bp, own.high)
         }
     } else {
-        capture_elsewhere::<IS_SPECIAL>(lent, pc, sp, bp)
+        capture_elsewhere::<IS_SPECIAL>(handle, pc, sp, bp)
     }
 }
 
 /// On another stack than the thread's own, or without a kept one.
 #[inline(never)]
-fn capture_elsewhere<const IS_SPECIAL: bool>(lent: Lent, pc: usize, sp: usize, bp: usize) -> u32 {
-    let mut scope = lent.scope();
+fn capture_elsewhere<const IS_SPECIAL: bool>(handle: ScopeHandle, pc: usize, sp: usize, bp: usize) -> u32 {
+    let mut scope = handle.scope();
     // A forked child's thread must know whose stack it is on.
     scope.state().revive();
     let range = range_of(&mut scope, sp);
@@ -103,12 +119,12 @@ fn capture_elsewhere<const IS_SPECIAL: bool>(lent: Lent, pc: usize, sp: usize, b
     let kept = &mut scope.level().kept;
     kept.capture_count = kept.capture_count.wrapping_add(1);
     if kept.proof_epoch != AGENT.code_epoch.load(Relaxed) || !is_within(kept, range, own) {
-        return capture_anew(lent, pc, sp, bp);
+        return capture_anew(handle, pc, sp, bp);
     }
     if top(kept).is_at(Start { pc, sp, bp }) {
-        capture_at_top::<IS_SPECIAL>(lent, pc, sp, bp)
+        capture_at_top::<IS_SPECIAL>(handle, pc, sp, bp)
     } else {
-        capture_by_way::<IS_SPECIAL>(lent, pc, sp, bp, range.high)
+        capture_by_suffix::<IS_SPECIAL>(handle, pc, sp, bp, range.high)
     }
 }
 
@@ -128,39 +144,39 @@ fn top(kept: &Kept) -> &Frame {
 
 /// The kept stack's node, which begins at the same place, if it stands or can be repaired. Its words may be read.
 #[inline(never)]
-fn capture_at_top<const IS_SPECIAL: bool>(lent: Lent, pc: usize, sp: usize, bp: usize) -> u32 {
-    let mut scope = lent.scope();
+fn capture_at_top<const IS_SPECIAL: bool>(handle: ScopeHandle, pc: usize, sp: usize, bp: usize) -> u32 {
+    let mut scope = handle.scope();
     let kept = &mut scope.level().kept;
-    kept.last_way = core::ptr::null();
+    kept.last_suffix = core::ptr::null();
     // SAFETY: the words lie on the current stack, outwards of its stack pointer.
     let change = unsafe { kept.first_change(top(kept).words_end as usize) };
     if change == 0 {
         let node = kept.node;
         return if IS_SPECIAL { finish(&mut scope, node, Start { pc, sp, bp }) } else { node };
     }
-    capture_changed::<IS_SPECIAL>(lent, pc, sp, bp, change)
+    capture_changed::<IS_SPECIAL>(handle, pc, sp, bp, change)
 }
 
 /// The same, of whose words the one before number `change` is the innermost that is another now.
 #[inline(never)]
 fn capture_changed<const IS_SPECIAL: bool>(
-    lent: Lent,
+    handle: ScopeHandle,
     pc: usize,
     sp: usize,
     bp: usize,
     change: usize,
 ) -> u32 {
-    let mut scope = lent.scope();
+    let mut scope = handle.scope();
     let range = range_of(&mut scope, sp);
     if range != scope.state().ranges.own() && scope.level().kept.inner_high != 0 {
         // Frames of two stacks are not repaired.
-        return capture_by_way::<IS_SPECIAL>(lent, pc, sp, bp, range.high);
+        return capture_by_suffix::<IS_SPECIAL>(handle, pc, sp, bp, range.high);
     }
     // SAFETY: a stack is kept, and `change` is one of its words.
-    match unsafe { repair::repair(lent, range, change) } {
+    match unsafe { repair::repair(handle, range, change) } {
         Some(node) if IS_SPECIAL => finish(&mut scope, node, Start { pc, sp, bp }),
         Some(node) => node,
-        None => capture_by_way::<IS_SPECIAL>(lent, pc, sp, bp, range.high),
+        None => capture_by_suffix::<IS_SPECIAL>(handle, pc, sp, bp, range.high),
     }
 }
 
@@ -228,40 +244,46 @@ pub(crate) fn finish_specially(
     cut
 }
 
-/// Takes a recent stack's way, or unwinds. A stack is kept, and its words may be read; the present one is readable up to `high`.
+/// Takes a recent stack's suffix, or unwinds. A stack is kept, and its words may be read; the present one is readable up to `high`.
 #[inline(never)]
-fn capture_by_way<const IS_SPECIAL: bool>(lent: Lent, pc: usize, sp: usize, bp: usize, high: usize) -> u32 {
+fn capture_by_suffix<const IS_SPECIAL: bool>(
+    handle: ScopeHandle,
+    pc: usize,
+    sp: usize,
+    bp: usize,
+    high: usize,
+) -> u32 {
     let start = Start { pc, sp, bp };
-    let mut scope = lent.scope();
+    let mut scope = handle.scope();
     let kept = &mut scope.level().kept;
-    let tag = recent_way::tag(kept, start, high);
-    match recent_way::take(kept, tag, start, high) {
-        Recent::Way(way) if !IS_SPECIAL => way.node,
-        Recent::Way(way) => {
-            let way: *const Way = way;
-            // SAFETY: a way of this level's, which keeps it until one is kept in its place.
-            let node = recent_way::take_specially(&mut scope, start, unsafe { &*way });
-            node.unwrap_or_else(|| unwind_again(lent, pc, sp, bp))
+    let tag = suffix_cache::tag(kept, start, high);
+    match suffix_cache::take(kept, tag, start, high) {
+        Recent::Suffix(suffix) if !IS_SPECIAL => suffix.node,
+        Recent::Suffix(suffix) => {
+            let suffix: *const StackSuffix = suffix;
+            // SAFETY: a suffix of this level's, which keeps it until another is kept in its place.
+            let node = suffix_cache::take_specially(&mut scope, start, unsafe { &*suffix });
+            node.unwrap_or_else(|| unwind_again(handle, pc, sp, bp))
         }
-        Recent::ComesAgain => unwind_again(lent, pc, sp, bp),
-        Recent::Unknown => unwind_onto_kept(lent, pc, sp, bp, true),
+        Recent::ComesAgain => unwind_again(handle, pc, sp, bp),
+        Recent::Unknown => unwind_onto_kept(handle, pc, sp, bp, true),
     }
 }
 
-/// Unwinds a stack whose way is known, so that it is kept.
+/// Unwinds a stack whose suffix is known, so that it is kept.
 #[cold]
 #[inline(never)]
-fn unwind_again(lent: Lent, pc: usize, sp: usize, bp: usize) -> u32 {
-    unwind_onto_kept(lent, pc, sp, bp, false)
+fn unwind_again(handle: ScopeHandle, pc: usize, sp: usize, bp: usize) -> u32 {
+    unwind_onto_kept(handle, pc, sp, bp, false)
 }
 
-/// Unwinds down to the kept stack. `is_new`: the way is not known, and to be kept.
+/// Unwinds down to the kept stack. `is_new`: the suffix is not known, and to be kept.
 #[inline(never)]
-fn unwind_onto_kept(lent: Lent, pc: usize, sp: usize, bp: usize, is_new: bool) -> u32 {
+fn unwind_onto_kept(handle: ScopeHandle, pc: usize, sp: usize, bp: usize, is_new: bool) -> u32 {
     let start = Start { pc, sp, bp };
-    let mut scope = lent.scope();
+    let mut scope = handle.scope();
     let range = range_of(&mut scope, sp);
-    let new = is_new.then(|| recent_way::tag(&mut scope.level().kept, start, range.high));
+    let new = is_new.then(|| suffix_cache::tag(&mut scope.level().kept, start, range.high));
     match plain_frames::unwind(&mut scope, start, range, new) {
         Some(node) => node,
         None => any_frames::unwind(&mut scope, start, range, new),
@@ -271,9 +293,9 @@ fn unwind_onto_kept(lent: Lent, pc: usize, sp: usize, bp: usize, is_new: bool) -
 /// Unwinds to the end: nothing is kept that proves anything.
 #[cold]
 #[inline(never)]
-fn capture_anew(lent: Lent, pc: usize, sp: usize, bp: usize) -> u32 {
+fn capture_anew(handle: ScopeHandle, pc: usize, sp: usize, bp: usize) -> u32 {
     let start = Start { pc, sp, bp };
-    let mut scope = lent.scope();
+    let mut scope = handle.scope();
     let epoch = AGENT.code_epoch.load(Relaxed);
     let kept = &mut scope.level().kept;
     if kept.capacity == 0 && !kept.grow(0, 0) {
@@ -287,7 +309,7 @@ fn capture_anew(lent: Lent, pc: usize, sp: usize, bp: usize) -> u32 {
         // SAFETY: null, or a table of this level alone, which is never unmapped.
         if let Some(shortcuts) = unsafe { kept.shortcuts.as_mut() } {
             shortcuts.rules.forget();
-            shortcuts.ways.forget();
+            shortcuts.suffixes.forget();
         }
     }
     let range = range_of(&mut scope, sp);

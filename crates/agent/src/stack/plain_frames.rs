@@ -1,4 +1,6 @@
-//! Unwinding plain frames: those whose rules need the stack pointer alone.
+//! Unwinding plain frames, which must give what [`crate::stack::any_frames`] gives; heapr's test `victims` holds it.
+//!
+//! Their rules need the stack pointer alone.
 //!
 //! In code compiled without frame pointers nearly all are: the caller's stack pointer lies a fixed number of bytes above, and the
 //! return address right below it. Such a frame is passed with one lookup and one read; what [`crate::stack`] must find out of any
@@ -17,8 +19,8 @@ use crate::record::thread::Scope;
 use crate::stack;
 use crate::stack::bounds::StackRange;
 use crate::stack::kept_stack::{FIRST_CAPACITY, Frame, Kept, Start, Word, read};
-use crate::stack::recent_way;
-use crate::stack::way_table::Tag;
+use crate::stack::suffix_cache;
+use crate::stack::suffix_table::Tag;
 use crate::tree::path_node;
 
 /// Frames that are passed at most, for which the first arrays of a thread have room.
@@ -27,14 +29,14 @@ const PASSED_MAX: usize = 64;
 const _: () = assert!(PASSED_MAX <= FIRST_CAPACITY);
 
 /// The node of the stack that begins at `start`, if all its frames down to one of the kept stack are plain; it is the kept stack then.
-/// `new`: its way is not known, and to be kept.
+/// `new`: its suffix is not known, and to be kept.
 #[inline(never)]
 pub(crate) fn unwind(scope: &mut Scope, start: Start, range: StackRange, new: Option<Tag>) -> Option<u32> {
     let kept = &mut scope.level().kept;
     let (base, passed) = pass(kept, start, range)?;
     enter(kept, base, passed, start.bp);
     if let Some(tag) = new {
-        recent_way::keep(scope, tag, start, base, passed);
+        suffix_cache::keep(scope, tag, start, base, passed);
     }
     let level = scope.level();
     // SAFETY: null, or a slot of the pool, which is never unmapped.

@@ -1,4 +1,4 @@
-//! The kept stack repaired in its place: other frames of the same sizes.
+//! The kept stack repaired in its place, which must be what unwinding it anew gives; heapr's test `victims` holds it.
 //!
 //! A loop that calls one function or another, and ends in the same allocation, changes some frames in the middle of the stack and
 //! leaves its shape as it is: each frame lies where the one before lay, and reads as many words.
@@ -21,7 +21,7 @@ use core::mem::MaybeUninit;
 
 use crate::modules;
 use crate::record::events;
-use crate::record::thread::Lent;
+use crate::record::thread::ScopeHandle;
 use crate::stack;
 use crate::stack::bounds::StackRange;
 use crate::stack::kept_stack::{Frame, Kept, Start, Word, read};
@@ -75,8 +75,8 @@ impl Work {
 /// 1. A stack is kept, and its words lie in `range` or outwards of it, where the thread's stack goes on.
 /// 2. `change` is at least 1 and not above the number of its words.
 #[inline(never)]
-pub(crate) unsafe fn repair(lent: Lent, range: StackRange, change: usize) -> Option<u32> {
-    let mut scope = lent.scope();
+pub(crate) unsafe fn repair(handle: ScopeHandle, range: StackRange, change: usize) -> Option<u32> {
+    let mut scope = handle.scope();
     let is_outermost_level = scope.depth() == 0;
     let level = scope.level();
     let kept = &mut level.kept;
@@ -84,7 +84,7 @@ pub(crate) unsafe fn repair(lent: Lent, range: StackRange, change: usize) -> Opt
     // SAFETY: (1), (2).
     unsafe { unwind_in_place(kept, range, change, &mut work) }?;
     if is_outermost_level {
-        // Not for the ways: for the nodes that it remembers.
+        // Not for the suffixes: for the nodes that it remembers.
         let _ = Shortcuts::is_there(kept);
     }
     // SAFETY: frames of the kept stack, and their own words.
@@ -215,8 +215,8 @@ unsafe fn commit(kept: &mut Kept, work: &Work) {
     }
     kept.path_hash = hash;
     // The rest is written while the tables' entries are on their way.
-    path_node::soon(kept, hash);
-    tree::soon(hash);
+    path_node::prefetch(kept, hash);
+    tree::prefetch_node(hash);
     for repaired in work.all() {
         for (offset, word) in repaired.words.iter().enumerate().take(repaired.count) {
             // SAFETY: as many words as the frame has read, and had before, from the same first one on.

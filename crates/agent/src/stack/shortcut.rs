@@ -1,11 +1,11 @@
-//! What a thread remembers of its recent stacks: their ways ([`crate::stack::way`]), their nodes and their frames' rules; and the kept one's
+//! What a thread remembers of its recent stacks: their suffixes ([`crate::stack::suffix`]), their nodes and their frames' rules; and the kept one's
 //! words in pairs.
 
 use heapr_ring::sys;
 
 use crate::stack::kept_stack::Kept;
 use crate::stack::known_rules::KnownRules;
-use crate::stack::way_table::WayTable;
+use crate::stack::suffix_table::SuffixTable;
 use crate::stack::word_pairs::WordPairs;
 use crate::tree;
 use crate::x86_64::prefetch;
@@ -25,7 +25,7 @@ struct KnownNode {
 /// What a thread remembers. All zero: nothing.
 #[repr(C, align(64))]
 pub(crate) struct Shortcuts {
-    pub(crate) ways: WayTable,
+    pub(crate) suffixes: SuffixTable,
     nodes: [KnownNode; NODES],
     pub(crate) rules: KnownRules,
     /// The kept stack's words, if it says so.
@@ -48,7 +48,7 @@ impl Shortcuts {
         let Ok(memory) = sys::map_anonymous(size_of::<Self>(), false) else { return core::ptr::null_mut() };
         let shortcuts = memory.cast::<Self>();
         // SAFETY: a mapping of this size, all zero: valid, and of this level alone.
-        if unsafe { (*shortcuts).ways.prepare() } {
+        if unsafe { (*shortcuts).suffixes.prepare() } {
             return shortcuts;
         }
         // SAFETY: the mapping made above, to which nothing refers.
@@ -56,9 +56,9 @@ impl Shortcuts {
         core::ptr::null_mut()
     }
 
-    /// The node of the path with this hash is asked for soon: its entry is pulled into the caches.
+    /// The node of the path with this hash is about to be looked up: its entry is pulled into the caches.
     #[inline(always)]
-    pub(crate) fn node_soon(&self, hash: u64) {
+    pub(crate) fn prefetch_node(&self, hash: u64) {
         if let Some(known) = self.nodes.get((hash >> 32) as usize % NODES) {
             prefetch(core::ptr::from_ref(known).addr());
         }

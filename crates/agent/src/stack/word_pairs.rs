@@ -11,7 +11,7 @@
 //! ends     |1, 0|1, 1|2, 1|3, 1|                             by frame: how many pairs and singles it and those outwards of it have
 //! ```
 //!
-//! (Of Node's 2.2 million stacks that went a recent way each had 37 words from its base outwards, 34 of them in pairs. Python and clang++ have next to
+//! (Of Node's 2.2 million stacks found by a suffix each had 37 words from its base outwards, 34 of them in pairs. Python and clang++ have next to
 //! none, and stay with the words as they were read.)
 
 use crate::stack::kept_stack::{Frame, Word, read};

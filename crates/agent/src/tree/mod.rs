@@ -60,9 +60,9 @@ fn table(local: &ForkLocal) -> Option<&'static NodeTable> {
     unsafe { local.tree_table.load(Acquire).as_ref() }
 }
 
-/// A node of the path with this hash is looked up soon: its entry is pulled into the caches.
+/// A node of the path with this hash is about to be looked up: its entry is pulled into the caches.
 #[inline(always)]
-pub(crate) fn soon(hash: u64) {
+pub(crate) fn prefetch_node(hash: u64) {
     if let Some(table) = AGENT.fork_local().and_then(table) {
         prefetch(table.home(hash).addr());
     }

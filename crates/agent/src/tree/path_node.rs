@@ -4,13 +4,13 @@ use crate::modules;
 use crate::stack::kept_stack::Kept;
 use crate::tree;
 
-/// The node of the path with this hash is looked up soon, among those that the thread remembers. (To prefetch the large table's entry too
+/// The node of the path with this hash is about to be looked up among those that the thread remembers. (To prefetch the large table's entry too
 /// took clang as much time as waiting for it does where it is needed: what it misses is the translation of the address.)
 #[inline(always)]
-pub(crate) fn soon(kept: &Kept, hash: u64) {
+pub(crate) fn prefetch(kept: &Kept, hash: u64) {
     // SAFETY: null, or a table of this level alone, which is never unmapped.
     if let Some(shortcuts) = unsafe { kept.shortcuts.as_ref() } {
-        shortcuts.node_soon(hash);
+        shortcuts.prefetch_node(hash);
     }
 }
 
@@ -38,14 +38,14 @@ pub(crate) unsafe fn hash_fresh(kept: &mut Kept, base: usize, fresh: usize) {
     }
     kept.path_hash = hash;
     // The frames are moved while the entry is on its way.
-    soon(kept, hash);
+    prefetch(kept, hash);
 }
 
 /// Numbers the kept stack, of which the outer `shared` frames have nodes. One that gets none is no longer kept, so that the next such stack is counted
 /// as lost again.
 #[inline(always)]
 pub(crate) fn enter(kept: &mut Kept, shared: usize) {
-    (kept.comparing, kept.last_way) = (0, core::ptr::null());
+    (kept.comparing, kept.last_suffix) = (0, core::ptr::null());
     kept.node = if kept.depth == 0 { tree::ROOT } else { of(kept, shared) };
     if kept.node == tree::ROOT {
         kept.depth = 0;
@@ -85,7 +85,7 @@ fn add_nodes(kept: &mut Kept, shared: usize) -> u32 {
         node = known;
         first_new = first_new.wrapping_add(1);
     }
-    (first_new..kept.depth).for_each(|index| tree::soon(hash_of(index)));
+    (first_new..kept.depth).for_each(|index| tree::prefetch_node(hash_of(index)));
     for index in first_new..kept.depth {
         // SAFETY: below the depth.
         let (pc, hash) = unsafe { (kept.frame(index).pc, kept.frame(index).hash) };

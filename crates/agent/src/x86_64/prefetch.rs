@@ -1,4 +1,4 @@
-//! Memory that is read soon.
+//! Memory that is about to be read.
 
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 

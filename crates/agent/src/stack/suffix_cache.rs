@@ -1,9 +1,11 @@
-//! Taking a recent stack's way to a frame of the kept stack, and keeping the way that was unwound: see [`crate::stack::way`].
+//! A recent stack's suffix in place of unwinding, which must lead to the same node; heapr's test `victims` holds it.
+//!
+//! It leads to a frame of the kept stack. One that was unwound is remembered: see [`crate::stack::suffix`].
 //!
 //! ```text
 //! kept     [main] [loop] [f] [g]
-//! recent          [loop] [h] [k]        the way of a stack that began at k: its words, the base that it leads to, its node
-//! now      [main] [loop] [h] [k]        as recent: the way's words and those from the base outwards are as they were
+//! recent          [loop] [h] [k]        the suffix that began at k: its words, the base that it leads to, its node
+//! now      [main] [loop] [h] [k]        as recent: its words and those from the base outwards are as they were
 //! ```
 
 use crate::process::AGENT;
@@ -12,28 +14,29 @@ use crate::stack::bounds::StackRange;
 use crate::stack::kept_stack::{Frame, INNERMOST, Innermost, Kept, Start, read};
 use crate::stack::rules;
 use crate::stack::shortcut::Shortcuts;
-use crate::stack::way::{Unwound, Way};
-use crate::stack::way_table::{KeptFrames, Tag};
+use crate::stack::suffix::{StackSuffix, Unwound};
+use crate::stack::suffix_table::{KeptFrames, Tag};
 use crate::stack::{self, finish_specially};
 use crate::x86_64::Rule;
 
 /// What is known of a stack by the recent ones.
 pub(crate) enum Recent<'a> {
-    /// Its way, and with it its node.
-    Way(&'a Way),
-    /// Its way was the last ones', too: it is worth to be kept as a whole.
+    /// Its suffix, and with it its node.
+    Suffix(&'a StackSuffix),
+    /// The last ones had the same suffix: it is worth to be kept as a whole.
     ComesAgain,
     /// Nothing.
     Unknown,
 }
 
-/// A stack whose way was taken again so often in a row is unwound the next time, and kept. (At once: 57,000 times on clang, 2 to 3 % of the agent.)
+/// A stack whose suffix was found so often in a row is unwound the next time, and kept. (At once:
+/// 57,000 times on clang, 2 to 3 % of the agent.)
 const REPEATS: u32 = 4;
-/// A way that is not found counts for so many that are. (Of clang's every sixth is not found, with return addresses every tenth; of Python's one in
+/// A suffix that is not found counts for so many that are. (Of clang's every sixth is not found, with return addresses every tenth; of Python's one in
 /// hundreds, and there the return address distinguishes nothing and took 4 to 5 ns a stack.)
 const MISS: u32 = 16;
-/// At this count ways begin to be found by where the innermost frame returns to, too, and at 0 they end to be: some thousand in a row, so that
-/// the ways, which are not found by the other kind of tag, are seldom given up.
+/// At this count suffixes begin to be found by where the innermost frame returns to, too, and at 0 they end to be: some thousand in a row, so that
+/// the suffixes, which are not found by the other kind of tag, are seldom given up.
 const MISSES: u32 = 1 << 14;
 
 /// [`Kept::comparing`]: a kept stack's words are compared as they were read until they have been so often, before they are laid out in pairs,
@@ -44,7 +47,7 @@ const AS_READ: u32 = COMPARED;
 /// [`Kept::comparing`]: they are laid out.
 const IN_PAIRS: u32 = COMPARED + 1;
 
-/// What the way of the stack that begins at `start` is found by: where many are not found, with it where the innermost frame returns to, if that is
+/// What the suffix of the stack that begins at `start` is found by: where many are not found, with it where the innermost frame returns to, if that is
 /// a plain one. The stack is readable up to `high`.
 #[inline(always)]
 pub(crate) fn tag(kept: &mut Kept, start: Start, high: usize) -> Tag {
@@ -68,7 +71,8 @@ fn tag_with_return(kept: &mut Kept, pc: usize, sp: usize, high: usize) -> Tag {
     Tag::of(start, return_address)
 }
 
-/// The way of the stack that begins at `start`, if it is a recent one's to a frame of the kept stack. The stack is readable up to `high`.
+/// The recent suffix that the stack which begins at `start` has, if its base is a frame of the kept stack. The stack
+/// is readable up to `high`.
 ///
 /// The kept stack stays as it is where two or more take turns: each is found without moving a frame. One that comes again and again is kept in
 /// its stead. (The agent's samples over those of the program's own code, in turn: Python 0.328 with each one kept, 0.283 so; jq 0.129 and
@@ -76,36 +80,36 @@ fn tag_with_return(kept: &mut Kept, pc: usize, sp: usize, high: usize) -> Tag {
 #[inline(always)]
 pub(crate) fn take(kept: &mut Kept, tag: Tag, start: Start, high: usize) -> Recent<'_> {
     // SAFETY: null, or a table of this level alone, which is never unmapped.
-    let Some(Shortcuts { ways, .. }) = (unsafe { kept.shortcuts.as_ref() }) else {
+    let Some(Shortcuts { suffixes, .. }) = (unsafe { kept.shortcuts.as_ref() }) else {
         return Recent::Unknown;
     };
     kept.settle_hashes();
     let frames = KeptFrames { frames: kept.frames, depth: kept.depth };
-    // SAFETY: the stack pointer lies below `high`; `depth` frames are kept, where each way's base was, too; where there are shortcuts there is a table of ways.
-    let found = unsafe { ways.find(tag, start, high, frames) };
-    let Some((way, base)) = found else {
-        kept.way_misses = kept.way_misses.saturating_add(MISS).min(MISSES);
-        kept.finds_by_return |= kept.way_misses == MISSES;
+    // SAFETY: the stack pointer lies below `high`; `depth` frames are kept, where each suffix's base was, too; where there are shortcuts there is a table of suffixes.
+    let found = unsafe { suffixes.find(tag, start, high, frames) };
+    let Some((suffix, base)) = found else {
+        kept.suffix_misses = kept.suffix_misses.saturating_add(MISS).min(MISSES);
+        kept.finds_by_return |= kept.suffix_misses == MISSES;
         return Recent::Unknown;
     };
-    if kept.way_misses != 0 {
-        kept.way_misses = kept.way_misses.wrapping_sub(1);
-        kept.finds_by_return &= kept.way_misses != 0;
+    if kept.suffix_misses != 0 {
+        kept.suffix_misses = kept.suffix_misses.wrapping_sub(1);
+        kept.finds_by_return &= kept.suffix_misses != 0;
     }
     // SAFETY: the base was found among the kept frames, and lies on the current stack with its words outwards of it.
-    if !unsafe { words_stand(kept, way.base_index(), base.words_end as usize) } {
+    if !unsafe { words_stand(kept, suffix.base_index(), base.words_end as usize) } {
         return Recent::Unknown;
     }
-    if comes_again(kept, way) { Recent::ComesAgain } else { Recent::Way(way) }
+    if comes_again(kept, suffix) { Recent::ComesAgain } else { Recent::Suffix(suffix) }
 }
 
-/// Whether the way was found for so many captures in a row that its stack is worth to be kept as a whole.
+/// Whether the suffix was found for so many captures in a row that its stack is worth to be kept as a whole.
 #[inline(always)]
-fn comes_again(kept: &mut Kept, way: &Way) -> bool {
-    if core::ptr::eq(kept.last_way, way) {
-        return kept.capture_count.wrapping_sub(kept.last_way_capture) >= REPEATS;
+fn comes_again(kept: &mut Kept, suffix: &StackSuffix) -> bool {
+    if core::ptr::eq(kept.last_suffix, suffix) {
+        return kept.capture_count.wrapping_sub(kept.last_suffix_capture) >= REPEATS;
     }
-    (kept.last_way, kept.last_way_capture) = (way, kept.capture_count);
+    (kept.last_suffix, kept.last_suffix_capture) = (suffix, kept.capture_count);
     false
 }
 
@@ -141,18 +145,18 @@ fn compared_again(kept: &mut Kept) {
     kept.comparing = if is_laid_out { IN_PAIRS } else { AS_READ };
 }
 
-/// The node of a stack that went a way, with all that is to be done with its frames. `None`: there is no room for them.
+/// The node of a stack with this suffix, with all that is to be done with its frames. `None`: there is no room for them.
 #[cold]
 #[inline(never)]
-pub(crate) fn take_specially(scope: &mut Scope, start: Start, way: &Way) -> Option<u32> {
+pub(crate) fn take_specially(scope: &mut Scope, start: Start, suffix: &StackSuffix) -> Option<u32> {
     let kept = &mut scope.level().kept;
-    let mut depth = way.base_index().wrapping_add(1);
+    let mut depth = suffix.base_index().wrapping_add(1);
     // SAFETY: the base is among the kept frames, and there is room for as many frames as are kept at most; nothing is being unwound. They are not
     // changed until `finish_specially` has returned.
     let frames = unsafe {
-        let base = *kept.frame(way.base_index());
+        let base = *kept.frame(suffix.base_index());
         core::ptr::copy_nonoverlapping(kept.frames, kept.fresh, depth);
-        for pc in way.return_addresses() {
+        for pc in suffix.return_addresses() {
             if depth >= kept.capacity {
                 return None;
             }
@@ -162,10 +166,10 @@ pub(crate) fn take_specially(scope: &mut Scope, start: Start, way: &Way) -> Opti
         }
         core::slice::from_raw_parts(kept.fresh, depth)
     };
-    Some(finish_specially(scope, way.node, start, frames, None))
+    Some(finish_specially(scope, suffix.node, start, frames, None))
 }
 
-/// Keeps the way that the stack took over `fresh` frames down to the `base` kept ones, if it is a short one.
+/// Keeps the suffix of `fresh` frames above the `base` kept ones, if it is a short one.
 #[inline(always)]
 pub(crate) fn keep(scope: &mut Scope, tag: Tag, start: Start, base: usize, fresh: usize) {
     let is_outermost_level = scope.depth() == 0;
@@ -190,6 +194,6 @@ pub(crate) fn keep(scope: &mut Scope, tag: Tag, start: Start, base: usize, fresh
             frames: core::slice::from_raw_parts(kept.frames.add(base), fresh),
             words: kept.words,
         };
-        (*kept.shortcuts).ways.keep(tag, &unwound, &process.grown_ways_bytes);
+        (*kept.shortcuts).suffixes.keep(tag, &unwound, &process.grown_suffixes_bytes);
     }
 }

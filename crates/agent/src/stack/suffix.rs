@@ -1,4 +1,4 @@
-//! The way that a stack took from its top down to a frame that it shares with others.
+//! A stack's suffix: its frames from the top down to one that it shares with others, remembered by their words.
 //!
 //! ```text
 //! start (pc, sp, bp)  --words-->  base frame (sp, bp, path, number from the outer end)
@@ -12,10 +12,10 @@
 use crate::stack::kept_stack::{Frame, Start, Word, read};
 use crate::x86_64::{AllEqual, Pair};
 
-/// Words of a way: a return address for each frame, and some frame pointers.
+/// Words of a suffix: a return address for each frame, and some frame pointers.
 const WORDS_MAX: usize = 24;
 
-/// A word that a way's rules have read.
+/// A word that a suffix's rules have read.
 ///
 /// ```text
 ///  63                             16  15                0
@@ -25,11 +25,11 @@ const WORDS_MAX: usize = 24;
 /// ```
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
-struct WayWord(u64);
+struct SuffixWord(u64);
 
 const OFFSET_MASK: u64 = (1 << 16) - 1;
 
-impl WayWord {
+impl SuffixWord {
     /// The word, and what of it does not fit (0: all does).
     #[inline(always)]
     fn new(word: Word, start_sp: usize) -> (Self, u64) {
@@ -59,7 +59,7 @@ impl WayWord {
     }
 }
 
-/// One way, in four cache lines of which most use two. All zero: none.
+/// One suffix, in four cache lines of which most use two. All zero: none.
 ///
 /// ```text
 /// words   |s 0|s 1| ... |s n|                 |ret 1 .. |bp 1, ret 1|bp 0, ret 0|
@@ -70,7 +70,7 @@ impl WayWord {
 /// In both the outermost frame's come first. Those that stand alone are compared two at a time: of an odd number the last one is there twice.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(crate) struct Way {
+pub(crate) struct StackSuffix {
     start: Start,
     /// Of the path to the base, whose last frame's address is the outermost return address of the words.
     base_hash: u64,
@@ -88,21 +88,23 @@ pub(crate) struct Way {
     singles: u8,
     /// Pairs; with [`NEEDS_BP`].
     pairs: u8,
-    words: [WayWord; WORDS_MAX],
+    words: [SuffixWord; WORDS_MAX],
 }
 
 /// The program's frame pointer register matters at the start (see [`Frame::needs_bp`]).
 const NEEDS_BP: u8 = 1 << 7;
 
-const _: () = assert!(size_of::<Way>() == 256 && core::mem::offset_of!(Way, words) % size_of::<Pair>() == 0);
+const _: () = assert!(
+    size_of::<StackSuffix>() == 256 && core::mem::offset_of!(StackSuffix, words) % size_of::<Pair>() == 0
+);
 
-/// What a way is made from.
+/// What a suffix is made from.
 #[derive(Clone, Copy)]
 pub(crate) struct Unwound<'a> {
     pub(crate) start: Start,
     /// The whole stack's node.
     pub(crate) node: u32,
-    /// The frame that the way leads to, and its number from the outer end.
+    /// The frame that the suffix leads to, and its number from the outer end.
     pub(crate) base: Frame,
     pub(crate) base_index: usize,
     /// The frames from there inwards, outermost first.
@@ -112,7 +114,7 @@ pub(crate) struct Unwound<'a> {
 }
 
 impl Unwound<'_> {
-    /// Whether it is short enough for a way.
+    /// Whether it is short enough for a suffix.
     #[inline(always)]
     pub(crate) fn is_short(&self) -> bool {
         self.frames.last().is_some_and(|top| self.words_until(top) <= WORDS_MAX)
@@ -124,8 +126,8 @@ impl Unwound<'_> {
     }
 }
 
-impl Way {
-    /// Becomes that of a stack. `false`: some word does not fit, and the way is none now.
+impl StackSuffix {
+    /// Becomes that of a stack. `false`: some word does not fit, and the suffix is none now.
     ///
     /// # Safety
     /// 1. `unwound.words` holds as many words as its frames say.
@@ -136,13 +138,13 @@ impl Way {
         let (start, base) = (unwound.start, unwound.base);
         let (mut misfit, mut span) = (0, 0);
         let mut packed = |word: Word| {
-            let (packed, rest) = WayWord::new(word, start.sp);
+            let (packed, rest) = SuffixWord::new(word, start.sp);
             misfit |= rest;
             span = span.max(packed.0 & OFFSET_MASK);
             packed
         };
         let (mut singles, mut pairs, mut returns) = (0_u8, 0_u8, 0_u32);
-        let mut last_single = WayWord(0);
+        let mut last_single = SuffixWord(0);
         let mut number = base.words_end;
         // From both ends: there is room for all, as it is short.
         let mut places = self.words.iter_mut();
@@ -207,12 +209,12 @@ impl Way {
         (self.base_offset_bytes as usize) < depth.wrapping_mul(size_of::<Frame>())
     }
 
-    /// The frame among the first of `frames` to which a stack that begins at `start` goes this way, if it is still kept: whether it is one of those
-    /// that are kept is left to the caller.
+    /// The frame of `frames` to which this suffix leads a stack that begins at `start`. Whether it is one of
+    /// those that are kept is left to the caller.
     ///
     /// # Safety
     /// 1. `start.sp` lies on a mapped stack that is readable up to `high`.
-    /// 2. The frames have been kept at `frames` when the way was, or were moved there.
+    /// 2. The frames have been kept at `frames` when the suffix was, or were moved there.
     #[inline(always)]
     pub(crate) unsafe fn leads_from(
         &self,
@@ -248,7 +250,7 @@ impl Way {
         leads_there.then_some(base)
     }
 
-    /// The rest of [`Way::leads_from`]: what most ways do not have.
+    /// The rest of [`StackSuffix::leads_from`]: what most suffixes do not have.
     ///
     /// # Safety
     /// 1. As there; the highest word was seen to lie below `high`.
@@ -260,7 +262,7 @@ impl Way {
         let stand = self.pairs().fold(AllEqual::so_far(), |stand, pair| {
             let [lower, _] = pair.0;
             // SAFETY: (1); a pair's words lie side by side, the lower one first.
-            unsafe { stand.and_shifted((sp, WayWord(lower).offset_bytes()), pair) }
+            unsafe { stand.and_shifted((sp, SuffixWord(lower).offset_bytes()), pair) }
         });
         stand.holds()
     }
@@ -268,24 +270,24 @@ impl Way {
     #[inline(always)]
     fn pairs(&self) -> impl Iterator<Item = &Pair> {
         let pairs = self.words.rchunks_exact(2).take(usize::from(self.pairs & !NEEDS_BP));
-        // SAFETY: two words, of which the first lies at a multiple of a pair's size in the way, which is aligned.
+        // SAFETY: two words, of which the first lies at a multiple of a pair's size in the suffix, which is aligned.
         pairs.map(|pair| unsafe { &*pair.as_ptr().cast::<Pair>() })
     }
 
     /// The frames' return addresses, outermost first.
     pub(crate) fn return_addresses(&self) -> impl Iterator<Item = usize> {
-        let of_pairs = self.pairs().map(|&Pair([_, upper])| WayWord(upper));
+        let of_pairs = self.pairs().map(|&Pair([_, upper])| SuffixWord(upper));
         let of_singles = self.words.iter().enumerate().take(usize::from(self.singles));
         let of_singles =
             of_singles.filter(|(number, _)| self.returns >> number & 1 != 0).map(|(_, word)| *word);
         let (mut of_pairs, mut of_singles) = (of_pairs.peekable(), of_singles.peekable());
         let outer_first = core::iter::from_fn(move || {
-            let offset = |word: &WayWord| word.offset_bytes();
+            let offset = |word: &SuffixWord| word.offset_bytes();
             // The one that lies higher is further out.
             let is_pair = of_pairs.peek().map(offset) > of_singles.peek().map(offset);
             if is_pair { of_pairs.next() } else { of_singles.next() }
         });
         // The first is the base's own, the start's is in no word.
-        outer_first.map(WayWord::value).skip(1).chain([self.start.pc])
+        outer_first.map(SuffixWord::value).skip(1).chain([self.start.pc])
     }
 }

@@ -1,15 +1,15 @@
-//! The ways of a thread's recent stacks, found by where they start (and where many start at one place, by where they go first: see
-//! [`crate::stack::recent_way::tag`]).
+//! The suffixes of a thread's recent stacks, found by where they start (and where many start at one place, by where they go first: see
+//! [`crate::stack::suffix_cache::tag`]).
 //!
 //! ```text
-//! ways   [4 ways            ][4][4] ...        1 KiB a set
+//! suffixes   [4 ways            ][4][4] ...        1 KiB a set
 //! tags   [4 hashes of starts][4][4] ...        16 bytes a set, compared at once
 //! next   [1][1][1] ...                         which of the four is replaced next
 //! ```
 //!
 //! A program that allocates in a loop has the same few stacks in turn: the frames between the allocator and the loop
 //! differ from the last stack's, but not from those of the stack before. A large program has thousands in turn, so that the table
-//! grows where many ways are kept. (Of the 3.3 million stacks of clang that differ from the one before, 1.6 million go one of 128 ways, 2.3 one of
+//! grows where many suffixes are kept. (Of the 3.3 million stacks of clang that differ from the one before, 1.6 million have one of 128 suffixes, 2.3 one of
 //! 512, 2.75 one of 2,048, and 2.8 one of 8,192.)
 
 use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
@@ -17,35 +17,35 @@ use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 use heapr_ring::sys;
 
 use crate::stack::kept_stack::{Frame, Start};
-use crate::stack::way::{Unwound, Way};
+use crate::stack::suffix::{StackSuffix, Unwound};
 use crate::x86_64::equal_words;
 
-/// Ways with the same hash of their start.
+/// Suffixes with the same hash of their start.
 const WAYS: usize = 4;
 /// Sets of the first table (32 KiB), and by how many times it grows.
 const FIRST_SETS: usize = 32;
 const GROWTH: usize = 4;
-/// Sets at most (512 KiB): a thread's ways should fit the second-level cache.
+/// Sets at most (512 KiB): a thread's suffixes should fit the second-level cache.
 const SETS_MAX: usize = 512;
-/// A table grows when each of its ways has been replaced so often: 512 KiB are taken by threads that have had 10,000 stacks unwound.
+/// A table grows when each of its suffixes has been replaced so often: 512 KiB are taken by threads that have had 10,000 stacks unwound.
 const REPLACED: usize = 16;
 /// What the grown tables of all threads may take together: 30 of the largest. A program with hundreds of threads is a large one anyway, and
 /// its other threads keep their first tables.
 const GROWN_BYTES_MAX: usize = 16 << 20;
 
 type Tags = [u32; WAYS];
-type Set = [Way; WAYS];
+type Set = [StackSuffix; WAYS];
 
-/// A thread's ways. All zero: none.
+/// A thread's suffixes. All zero: none.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct WayTable {
+pub(crate) struct SuffixTable {
     sets: *mut Set,
     /// Behind the sets, in the same mapping.
     tags: *mut Tags,
     next: *mut u8,
     set_count: usize,
-    /// Ways kept since there is this table.
+    /// Suffixes kept since there is this table.
     kept_count: usize,
 }
 
@@ -53,7 +53,7 @@ fn bytes_for(set_count: usize) -> usize {
     set_count.wrapping_mul(size_of::<Set>() + size_of::<Tags>() + 1)
 }
 
-/// What a way is found by: a hash of where it starts, and of where the innermost frame returns to.
+/// What a suffix is found by: a hash of where it starts, and of where the innermost frame returns to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tag(u32);
 
@@ -64,31 +64,31 @@ impl Tag {
         // Without bp: in most code it is just another register, and another one each time.
         let (pc, sp) = ((start.pc ^ return_address.rotate_left(24)) as u64, start.sp as u64);
         let product = u128::from(pc ^ 0x9e37_79b9_7f4a_7c15) * u128::from(sp ^ 0xd6e8_feb8_6659_fd93);
-        // Of the folded product each bit depends on all bits of both. 0 is that of a way that may be half written, or forgotten.
+        // Of the folded product each bit depends on all bits of both. 0 is that of a suffix that may be half written, or forgotten.
         Self((((product >> 64) as u64 ^ product as u64) as u32).max(1))
     }
 }
 
-/// The kept stack, to a frame of which a way must lead.
+/// The kept stack, to a frame of which a suffix must lead.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptFrames {
     pub(crate) frames: *const Frame,
     pub(crate) depth: usize,
 }
 
-impl WayTable {
+impl SuffixTable {
     /// The number of the set for a tag. There are sets.
     #[inline(always)]
     fn set_of(&self, tag: Tag) -> usize {
         tag.0 as usize & self.set_count.wrapping_sub(1)
     }
 
-    /// A way from `start` whose words all have their values and that ends at a frame of the kept stack.
+    /// A suffix from `start` whose words all have their values and that ends at a frame of the kept stack.
     ///
     /// # Safety
     /// 1. `start.sp` lies on a mapped stack that is readable up to `high`.
-    /// 2. `kept` has as many frames as it says; the ways are those of stacks that were kept there.
-    /// 3. There is a table (see [`WayTable::prepare`]).
+    /// 2. `kept` has as many frames as it says; the suffixes are those of stacks that were kept there.
+    /// 3. There is a table (see [`SuffixTable::prepare`]).
     #[inline(always)]
     pub(crate) unsafe fn find(
         &self,
@@ -96,18 +96,18 @@ impl WayTable {
         start: Start,
         high: usize,
         kept: KeptFrames,
-    ) -> Option<(&Way, &Frame)> {
+    ) -> Option<(&StackSuffix, &Frame)> {
         let set = self.set_of(tag);
         // SAFETY: the number of a set, by (3).
         let mut equal = unsafe { equal_words(*self.tags.add(set), tag.0) };
         while equal != 0 {
-            // SAFETY: the number of a set, and of a way in it; (1), (2).
+            // SAFETY: the number of a set, and of a suffix in it; (1), (2).
             unsafe {
-                let way = &*self.sets.add(set).cast::<Way>().add(equal.trailing_zeros() as usize);
-                if let Some(base) = way.leads_from(start, high, kept.frames)
-                    && way.is_among(kept.depth)
+                let suffix = &*self.sets.add(set).cast::<StackSuffix>().add(equal.trailing_zeros() as usize);
+                if let Some(base) = suffix.leads_from(start, high, kept.frames)
+                    && suffix.is_among(kept.depth)
                 {
-                    return Some((way, base));
+                    return Some((suffix, base));
                 }
             }
             equal &= equal.wrapping_sub(1);
@@ -115,7 +115,7 @@ impl WayTable {
         None
     }
 
-    /// Keeps the way of a stack. `grown_bytes`: what the grown tables of the process take.
+    /// Keeps the suffix of a stack. `grown_bytes`: what the grown tables of the process take.
     ///
     /// # Safety
     /// 1. `unwound.words` holds as many words as its frames say.
@@ -126,17 +126,17 @@ impl WayTable {
         }
         let set = self.set_of(tag);
         self.kept_count = self.kept_count.wrapping_add(1);
-        // SAFETY: the number of a set, and of a way in it; (1).
+        // SAFETY: the number of a set, and of a suffix in it; (1).
         unsafe {
             let next = &mut *self.next.add(set);
             let number = usize::from(*next) % WAYS;
             *next = next.wrapping_add(1);
             let place = self.tags.add(set).cast::<u32>().add(number);
-            let way = &mut *self.sets.add(set).cast::<Way>().add(number);
-            // A signal handler that jumps out of here must not leave half a way behind.
+            let suffix = &mut *self.sets.add(set).cast::<StackSuffix>().add(number);
+            // A signal handler that jumps out of here must not leave half a suffix behind.
             *place = 0;
             compiler_fence(SeqCst);
-            let is_set = way.set(unwound);
+            let is_set = suffix.set(unwound);
             compiler_fence(SeqCst);
             if is_set {
                 *place = tag.0;
@@ -150,7 +150,7 @@ impl WayTable {
         self.set_count != 0 || self.grow(&AtomicUsize::new(0))
     }
 
-    /// Forgets all ways: code was unloaded or replaced.
+    /// Forgets all suffixes: code was unloaded or replaced.
     #[cold]
     #[inline(never)]
     pub(crate) fn forget(&mut self) {
@@ -165,7 +165,7 @@ impl WayTable {
         self.kept_count >= self.set_count.wrapping_mul(WAYS * REPLACED) && self.set_count < SETS_MAX
     }
 
-    /// Takes the place of a smaller table, whose ways are forgotten, if there is room for it. `false`: there is no table.
+    /// Takes the place of a smaller table, whose suffixes are forgotten, if there is room for it. `false`: there is no table.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, grown_bytes: &AtomicUsize) -> bool {
@@ -175,7 +175,7 @@ impl WayTable {
         // A first table is no grown one.
         let old_bytes = if old_count <= FIRST_SETS { 0 } else { bytes_for(old_count) };
         let more_bytes = if is_first { 0 } else { bytes_for(set_count).wrapping_sub(old_bytes) };
-        // If it may not, or there is no memory, it is tried again when as many ways have been kept.
+        // If it may not, or there is no memory, it is tried again when as many suffixes have been kept.
         self.kept_count = 0;
         if grown_bytes.fetch_add(more_bytes, Relaxed).wrapping_add(more_bytes) > GROWN_BYTES_MAX {
             grown_bytes.fetch_sub(more_bytes, Relaxed);
@@ -267,26 +267,26 @@ mod tests {
             }
         }
 
-        fn find<'t>(&self, table: &'t WayTable, start: Start) -> Option<&'t Way> {
+        fn find<'t>(&self, table: &'t SuffixTable, start: Start) -> Option<&'t StackSuffix> {
             let high = self.memory.as_ptr_range().end as usize;
             let kept = KeptFrames { frames: self.frames.as_ptr(), depth: self.frames.len() - 1 };
-            // SAFETY: the stack's memory up to its end, and its frames but the innermost; the ways are those of stacks of as many frames.
+            // SAFETY: the stack's memory up to its end, and its frames but the innermost; the suffixes are those of stacks of as many frames.
             let found = unsafe { table.find(Tag::of(start, 0), start, high, kept) };
-            found.map(|(way, base)| {
-                assert!(core::ptr::eq(base, &raw const self.frames[way.base_index()]));
-                way
+            found.map(|(suffix, base)| {
+                assert!(core::ptr::eq(base, &raw const self.frames[suffix.base_index()]));
+                suffix
             })
         }
     }
 
-    fn table() -> WayTable {
+    fn table() -> SuffixTable {
         let (sets, tags, next) = (core::ptr::null_mut(), core::ptr::null_mut(), core::ptr::null_mut());
-        let mut table = WayTable { sets, tags, next, set_count: 0, kept_count: 0 };
+        let mut table = SuffixTable { sets, tags, next, set_count: 0, kept_count: 0 };
         assert!(table.prepare() && table.prepare());
         table
     }
 
-    fn keep(table: &mut WayTable, unwound: &Unwound<'_>) {
+    fn keep(table: &mut SuffixTable, unwound: &Unwound<'_>) {
         // SAFETY: the words are those of the stack.
         unsafe { table.keep(Tag::of(unwound.start, 0), unwound, &AtomicUsize::new(0)) };
     }
@@ -298,9 +298,9 @@ mod tests {
         assert!(stack.find(&table, stack.start()).is_none());
         keep(&mut table, &stack.unwound(1, 7));
         let start = stack.start();
-        let way = stack.find(&table, start).unwrap();
-        assert_eq!((way.node, way.base_index()), (7, 1));
-        assert_eq!(way.return_addresses().collect::<Vec<_>>(), [0x30, 0x40, 0x50]);
+        let suffix = stack.find(&table, start).unwrap();
+        assert_eq!((suffix.node, suffix.base_index()), (7, 1));
+        assert_eq!(suffix.return_addresses().collect::<Vec<_>>(), [0x30, 0x40, 0x50]);
         for other in [Start { pc: 0x51, ..start }, Start { sp: start.sp - 32, ..start }] {
             assert!(stack.find(&table, other).is_none());
         }
@@ -309,9 +309,9 @@ mod tests {
         for number in 0..stack.memory.len() {
             let (before, is_word) = (stack.memory[number], (1..4).contains(&(number / 4)));
             stack.memory[number] ^= 1;
-            // The way's words are the return addresses into frames 1 to 3; the one into frame 0 is the base's.
-            let is_the_ways = is_word && number % 4 == 3;
-            assert_eq!(stack.find(&table, start).is_none(), is_the_ways, "word {number}");
+            // The suffix's words are the return addresses into frames 1 to 3; the one into frame 0 is the base's.
+            let is_of_suffix = is_word && number % 4 == 3;
+            assert_eq!(stack.find(&table, start).is_none(), is_of_suffix, "word {number}");
             stack.memory[number] = before;
         }
         stack.frames[1].hash ^= 1;
@@ -338,20 +338,20 @@ mod tests {
     fn frame_pointers_are_words_of_a_way_too() {
         let pcs: Vec<usize> = (1..=9).map(|number| number * 0x10).collect();
         for kept in 0..1_usize << 7 {
-            // Frames 2 to 8 are the way's.
+            // Frames 2 to 8 are the suffix's.
             let keeps = |number: usize| number >= 2 && kept >> (number - 2) & 1 != 0;
             let mut stack = Stack::with_frame_pointers(&pcs, keeps);
             let mut table = table();
             keep(&mut table, &stack.unwound(1, 7));
             let start = stack.start();
-            let way = stack.find(&table, start).unwrap();
-            assert_eq!(way.return_addresses().collect::<Vec<_>>(), pcs[2..]);
+            let suffix = stack.find(&table, start).unwrap();
+            assert_eq!(suffix.return_addresses().collect::<Vec<_>>(), pcs[2..]);
             for place in 0..stack.memory.len() {
                 let frame = 8 - (place / 4).min(8) + 1;
-                let is_the_ways =
+                let is_of_suffix =
                     (2..9).contains(&frame) && (place % 4 == 3 || place % 4 == 2 && keeps(frame));
                 stack.memory[place] ^= 1;
-                assert_eq!(stack.find(&table, start).is_none(), is_the_ways, "{kept:#b}, word {place}");
+                assert_eq!(stack.find(&table, start).is_none(), is_of_suffix, "{kept:#b}, word {place}");
                 stack.memory[place] ^= 1;
             }
         }
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_no_way() {
+    fn what_does_not_fit_is_no_suffix() {
         let mut table = table();
         let long: Vec<usize> = (1..40).collect();
         let stack = Stack::new(&long);
@@ -377,7 +377,7 @@ mod tests {
         assert!(stack.find(&table, stack.start()).is_none());
         keep(&mut table, &stack.unwound(20, 7));
         assert!(stack.find(&table, stack.start()).is_some());
-        // A value of more than 48 bits, which takes the place of a way with the same start.
+        // A value of more than 48 bits, which takes the place of a suffix with the same start.
         let stack = Stack::new(&[0x10, 1 << 48, 0x30]);
         for _ in 0..2 * WAYS {
             keep(&mut table, &stack.unwound(1, 7));
@@ -416,7 +416,7 @@ mod tests {
         let grown_bytes = AtomicUsize::new(0);
         let stacks: Vec<Stack> =
             (0..12 * FIRST_SETS * WAYS).map(|number| Stack::new(&[0x10, 0x20, 0x1000 + number])).collect();
-        let mut tables: Vec<WayTable> =
+        let mut tables: Vec<SuffixTable> =
             (0..GROWN_BYTES_MAX / bytes_for(SETS_MAX) + 4).map(|_| table()).collect();
         for table in &mut tables {
             for stack in stacks.iter().cycle().take(2 * SETS_MAX * WAYS * REPLACED) {
