@@ -251,7 +251,9 @@ mod tests {
         let word0 = word0(RecordKind::HeapName, 123);
         assert_eq!(record_ticks(word0, 99), 123);
         assert_eq!(RecordKind::of_untrusted(word0), Some(RecordKind::HeapName));
-        for number in 15..32 {
+        let last = RecordKind::Protect as u64;
+        assert_eq!(RecordKind::of_untrusted(last << RecordKind::SHIFT), Some(RecordKind::Protect));
+        for number in last + 1..32 {
             assert_eq!(RecordKind::of_untrusted(number << RecordKind::SHIFT), None);
         }
     }
