@@ -18,7 +18,8 @@ struct ExportFields {
     #[serde(default)]
     filter: FilterArguments,
     to: String,
-    #[serde(default = "crate::request::so")]
+    /// Of a table: what it is sorted by.
+    #[serde(default = "crate::request::so", alias = "sort")]
     value: String,
     #[serde(default = "crate::request::stacks")]
     by: String,

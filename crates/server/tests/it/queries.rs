@@ -63,6 +63,9 @@ fn all_views_of_a_filter_agree() {
         let amounts = collapsed.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
         assert_eq!(amounts.sum::<u64>(), total, "{collapsed}");
         assert_eq!(export("json").json()["totals"]["alloc_bytes"], total);
+        let table = ",\"to\":\"csv\",\"by\":\"frames\",\"sort\":\"st\"";
+        let reply = server.ask("export", &format!("{{\"file\":0,\"filter\":{filter}{table}}}"));
+        assert!(String::from_utf8(reply.body).unwrap().contains("\nframes,st,1,"), "{}", reply.status);
         for to in ["pprof", "speedscope", "flamegraph", "csv"] {
             assert!(!export(to).body.is_empty());
         }
