@@ -86,7 +86,7 @@ impl FrameUnion {
         let mut children: HashMap<(u32, u32), u32> = HashMap::new();
         for (side, explorer) in [before, after].into_iter().enumerate() {
             let tree = explorer.tree();
-            let numbers: Vec<u32> = (0..tree.frames.len() as u32)
+            let numbers: Vec<u32> = (0..tree.frames.count() as u32)
                 .map(|frame| {
                     let module = file_name(tree.frames.module(FrameId(frame)).unwrap_or("?")).to_owned();
                     let symbol = tree.frames.symbol(FrameId(frame)).map(str::to_owned);
@@ -100,8 +100,8 @@ impl FrameUnion {
                     })
                 })
                 .collect();
-            let mut node_of = vec![0_u32; tree.len()];
-            for node in 1..tree.len() as u32 {
+            let mut node_of = vec![0_u32; tree.count()];
+            for node in 1..tree.count() as u32 {
                 let above = node_of[tree.parent(node) as usize];
                 let frame = tree.frame(node).map_or(NONE, |frame| numbers[frame.0 as usize]);
                 let (parents, frames) = (&mut union.parents, &mut union.frames);

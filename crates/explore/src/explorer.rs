@@ -410,14 +410,17 @@ impl Explorer {
     #[must_use]
     pub fn innermost_frame(&self, key: (u32, u32)) -> Option<FrameNumber> {
         let tree = self.tree();
-        ((key.1 as usize) < tree.len()).then(|| tree.frame(key.1)).flatten().map(|frame| FrameNumber(frame.0))
+        ((key.1 as usize) < tree.count())
+            .then(|| tree.frame(key.1))
+            .flatten()
+            .map(|frame| FrameNumber(frame.0))
     }
 
     /// A frame by its number, without a place in the source.
     #[must_use]
     pub fn frame(&self, frame: FrameNumber) -> Option<FrameView<'_>> {
         let frames = &self.tree().frames;
-        ((frame.0 as usize) < frames.len()).then(|| frames.view(FrameId(frame.0)))
+        ((frame.0 as usize) < frames.count()).then(|| frames.view(FrameId(frame.0)))
     }
 
     /// The frames whose module or symbol holds `text`, whatever the case, by number.
@@ -426,7 +429,7 @@ impl Explorer {
         let text = text.to_lowercase();
         let frames = &self.tree().frames;
         let has = |name: Option<&str>| name.is_some_and(|name| name.to_lowercase().contains(&text));
-        (0..frames.len() as u32)
+        (0..frames.count() as u32)
             .map(|frame| has(frames.symbol(FrameId(frame))) || has(frames.module(FrameId(frame))))
             .collect()
     }
@@ -437,7 +440,7 @@ impl Explorer {
         let frames = &self.tree().frames;
         let matches =
             |&frame: &u32| pattern.matches(frames.module(FrameId(frame)), frames.symbol(FrameId(frame)));
-        (0..frames.len() as u32).find(matches).map(FrameNumber)
+        (0..frames.count() as u32).find(matches).map(FrameNumber)
     }
 
     /// Keeps the groups of a ranking of stacks, frames or images one of whose frames is set (by frame number).

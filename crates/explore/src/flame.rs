@@ -73,7 +73,7 @@ impl FrameTree {
     /// The symbol tree as it is, with recursion collapsed, or below a frame.
     pub(crate) fn new(tree: &SymbolTree, collapses_recursion: bool, focus: Option<FrameNumber>) -> Self {
         let frame_of = |node: Node| tree.frame(node).map_or(OUTSIDE, |frame| frame.0);
-        Self::of(tree.len() as u32, |node| tree.parent(node), frame_of, collapses_recursion, focus)
+        Self::of(tree.count() as u32, |node| tree.parent(node), frame_of, collapses_recursion, focus)
     }
 
     /// The same of any tree of so many nodes.

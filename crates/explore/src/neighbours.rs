@@ -49,7 +49,7 @@ impl Explorer {
         sort: Metric,
     ) -> Result<Neighbours> {
         let tree = self.tree();
-        let mut is_set = vec![false; tree.frames.len()];
+        let mut is_set = vec![false; tree.frames.count()];
         if let Some(place) = is_set.get_mut(frame.0 as usize) {
             *place = true;
         }

@@ -78,7 +78,7 @@ impl<'a, 't> Culled<'a, 't> {
     pub fn ranking(&self, by: GroupBy, sort: Metric, top: usize) -> Result<Ranking> {
         let (group_of, keys) = match by {
             GroupBy::Stacks => {
-                let mut numbering = Numbering::new(self.tree.len());
+                let mut numbering = Numbering::new(self.tree.count());
                 let groups = self.group_rows(|stack| numbering.number(stack));
                 (groups, numbering.into_keys().into_iter().map(GroupKey::Stack).collect::<Vec<_>>())
             }
@@ -123,7 +123,7 @@ impl<'a, 't> Culled<'a, 't> {
     fn by_frame(&self, of: impl Fn(FrameId) -> FrameId) -> (Vec<u32>, Vec<GroupKey>) {
         // The frame's number + 1, 0 for no frame.
         let key_of = |stack: NamedStack| self.tree.frame(stack).map_or(0, |frame| of(frame).0 + 1);
-        let mut numbering = Numbering::new(self.tree.frames.len() + 1);
+        let mut numbering = Numbering::new(self.tree.frames.count() + 1);
         let groups = self.group_rows(|stack| numbering.number(key_of(stack)));
         let key = |key: u32| GroupKey::Frame(key.checked_sub(1).map(|frame| (0, FrameId(frame))));
         (groups, numbering.into_keys().into_iter().map(key).collect())

@@ -16,7 +16,7 @@ pub struct Culling<'a> {
 impl<'a> Culling<'a> {
     /// Nothing is decided yet.
     pub fn new(tree: &'a SymbolTree, list: &'a CullList) -> Self {
-        Self { tree, list, decided: vec![None; tree.frames.len()] }
+        Self { tree, list, decided: vec![None; tree.frames.count()] }
     }
 
     /// The stack without the longest run of innermost frames that all match; at least the outermost frame stays.
@@ -37,7 +37,7 @@ impl<'a> Culling<'a> {
 
     /// By stack what culling leaves of it.
     pub fn all(&mut self) -> Vec<NamedStack> {
-        let mut left: Vec<NamedStack> = (0..self.tree.len() as NamedStack).collect();
+        let mut left: Vec<NamedStack> = (0..self.tree.count() as NamedStack).collect();
         if self.list.is_empty() {
             return left;
         }

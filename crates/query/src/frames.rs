@@ -92,7 +92,7 @@ impl FrameTable {
     }
 
     /// Frames in all.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.keys.len()
     }
 

@@ -146,7 +146,7 @@ impl SymbolTree {
     }
 
     /// Stacks in all, the empty one among them.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.nodes.len()
     }
 
@@ -166,7 +166,7 @@ impl SymbolTree {
             let (module, symbol) = (self.frames.module(frame), self.frames.symbol(frame));
             patterns.iter().any(|pattern| pattern.matches(module, symbol))
         };
-        (0..self.frames.len() as u32).map(|number| matches(FrameId(number))).collect()
+        (0..self.frames.count() as u32).map(|number| matches(FrameId(number))).collect()
     }
 
     /// For each stack, whether one of its frames is set in `is_set` (by frame).
