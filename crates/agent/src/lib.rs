@@ -22,11 +22,13 @@
 )]
 #![allow(clippy::missing_safety_doc, reason = "the hooks' contracts are the C functions'")]
 
+mod frames;
 mod hooks;
 mod modules;
 mod process;
 mod record;
 mod stack;
+mod state;
 mod tree;
 pub mod x86_64;
 

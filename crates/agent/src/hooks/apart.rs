@@ -22,8 +22,8 @@ use crate::hooks::other_allocators;
 use crate::hooks::real::{DLMOPEN, DLOPEN, REAL};
 use crate::hooks::{SLOTS, SlotIndex, inner_calls};
 use crate::modules::link_map::{self, DlPhdrInfo, Dynamic, Symbol};
-use crate::process::AGENT;
 use crate::process::start;
+use crate::state::AGENT;
 use crate::x86_64::{thread_pointer, trampolines};
 
 type Pointer = *mut c_void;

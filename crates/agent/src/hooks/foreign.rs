@@ -16,7 +16,7 @@ use crate::hooks::injected::Shared;
 use crate::hooks::kept::{self as of_kept, Kept, NOTHING, Outcome};
 use crate::hooks::{self, Caller, inner_calls};
 use crate::modules::link_map::{self, DlPhdrInfo, Dynamic, Relocation};
-use crate::process::AGENT;
+use crate::state::AGENT;
 
 type Pointer = *mut c_void;
 

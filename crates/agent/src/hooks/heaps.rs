@@ -15,9 +15,9 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 use heapr_wire::{FLAG_STACK_ALLOC, FLAG_STACK_CREATE, FLAG_STACK_DESTROY, FLAG_STACK_REALLOC, called};
 
 use crate::hooks::{Caller, stack_for};
-use crate::process::AGENT;
 use crate::record::events;
 use crate::record::thread::Scope;
+use crate::state::AGENT;
 
 /// First number of a program's own heap.
 const FIRST: usize = 2;

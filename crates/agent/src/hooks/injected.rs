@@ -15,6 +15,7 @@ use heapr_wire::{
     SESSION_RECORDING,
 };
 
+use crate::frames::control_block;
 use crate::hooks;
 use crate::hooks::foreign;
 use crate::hooks::kept::{self, Kept};
@@ -26,9 +27,9 @@ use crate::process::exec;
 use crate::process::locking;
 use crate::process::sandbox;
 use crate::process::start;
-use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
 use crate::record::thread;
-use crate::stack::bounds;
+use crate::state::program;
+use crate::state::{ACTIVE, AGENT, STARTING, UNSTARTED};
 use crate::x86_64::{self, trampolines};
 
 /// A constant with pointers to statics and functions in it.
@@ -120,6 +121,7 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     if AGENT.state.compare_exchange(UNSTARTED, STARTING, AcqRel, Relaxed).is_err() {
         return Err(DisableReason::BadPool);
     }
+    AGENT.on_end.set(hooks::bypass);
     AGENT.is_injected.store(1, Relaxed);
     locking::look_for_locking();
     let pool = Pool::open(&descriptor).map_err(start::reason_of)?;
@@ -135,14 +137,14 @@ fn join(parameters: &mut AttachParameters) -> Result<(), DisableReason> {
     }
     x86_64::choose_vector_saving();
     foreign::call_what_does_not_throw();
-    start::read_executable();
+    program::read_executable();
     AGENT.attach(pool)?;
     let session = parameters.session.get(..parameters.session_bytes as usize).unwrap_or_default();
     let [first, ..] = parameters.agent_path;
     if first != 0 {
         exec::start_with(session, (&raw const parameters.agent_path).cast::<c_char>());
     }
-    bounds::start_with(parameters.stack_end_avma as usize);
+    control_block::start_with(parameters.stack_end_avma as usize);
     modules::start_with(parameters.find_object_avma as usize);
     mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
     thread::end_of_thread_by(parameters.end_key, parameters.set_specific_avma as usize);

@@ -15,9 +15,8 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use crate::hooks;
 use crate::hooks::real::REAL;
 use crate::modules::link_map::{self, DlPhdrInfo};
-use crate::process::AGENT;
-use crate::record::thread::Scope;
-use crate::x86_64::thread_pointer;
+use crate::record::thread::{self, Scope};
+use crate::state::AGENT;
 
 /// Modules that can be kept; calls within others count twice.
 const MODULES_MAX: usize = 16;
@@ -71,11 +70,11 @@ fn is_of_allocator(pc: usize) -> bool {
 /// Begins a call of an allocator's function: what [`end`] is to be told. `None`: it is an inner call, and nothing to be recorded.
 #[inline(always)]
 pub(crate) fn begin(entry_sp: *const usize) -> Option<usize> {
-    let mut state = thread_pointer::current();
+    let mut state = thread::current();
     if state.is_null() {
         // The thread's first call.
         drop(Scope::enter(entry_sp as usize));
-        state = thread_pointer::current();
+        state = thread::current();
         if state.is_null() {
             return Some(0);
         }
@@ -104,7 +103,7 @@ fn is_inner(outer_sp: usize, entry_sp: *const usize) -> bool {
 /// Ends a call that [`begin`] has begun.
 #[inline(always)]
 pub(crate) fn end(begun: usize) {
-    let state = thread_pointer::current();
+    let state = thread::current();
     if !state.is_null() {
         // SAFETY: as in `begin`.
         unsafe { (*state).outer_sp = begun };

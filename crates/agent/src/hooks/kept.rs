@@ -14,10 +14,9 @@ use heapr_wire::{HOOK_ALLOCATOR, InjectedHook, MORE_ALLOCATORS, called};
 use crate::hooks::injected::Shared;
 use crate::hooks::real::REAL;
 use crate::hooks::{Caller, foreign};
-use crate::process::AGENT;
-use crate::record::thread::Scope;
+use crate::record::thread::{self, Outermost, Scope};
+use crate::state::AGENT;
 use crate::x86_64::KeptCall;
-use crate::x86_64::thread_pointer;
 
 /// The first words that a function is called with; none has more.
 pub(crate) type Arguments = [usize; 4];
@@ -57,13 +56,7 @@ impl Kept {
     }
 }
 
-/// The allocator's function under way that the program has called: the stack pointer at its entry, and its [`Kept`].
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Outermost {
-    entry_sp: usize,
-    function: usize,
-}
-
+/// With [`Outermost::function`] the address of a [`Kept`].
 impl Outermost {
     const NONE: Self = Self { entry_sp: 0, function: 0 };
 
@@ -95,7 +88,7 @@ impl Outermost {
     }
 
     fn end(before: Self) {
-        let state = thread_pointer::current();
+        let state = thread::current();
         if !state.is_null() {
             // SAFETY: this thread's state, which is never unmapped.
             unsafe { (*state).outermost = before };

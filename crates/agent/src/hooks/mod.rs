@@ -27,14 +27,14 @@ use heapr_wire::{
     PACKED_SIZE_MAX, called, stack_word,
 };
 
+use crate::frames::frame::Start;
 use crate::hooks::mapping_hooks::mprotect;
 use crate::hooks::real::{MMAP, MREMAP, REAL};
 use crate::modules;
-use crate::process::AGENT;
 use crate::record::events;
 use crate::record::thread::Scope;
 use crate::stack;
-use crate::stack::kept_stack::Start;
+use crate::state::AGENT;
 use crate::tree;
 
 type Pointer = *mut c_void;

@@ -7,7 +7,7 @@ use core::ffi::c_void;
 
 use crate::hooks::real::Real;
 use crate::modules::{self, link_map, registered_frames};
-use crate::process::AGENT;
+use crate::state::AGENT;
 
 type Pointer = *mut c_void;
 type Function = unsafe extern "C" fn(Pointer, Pointer, Pointer, Pointer) -> Pointer;

@@ -17,7 +17,11 @@ use crate::record::thread;
 pub(crate) unsafe extern "C" fn pthread_key_create(key: *mut u32, destructor: usize) -> c_int {
     REAL.pthread_key_create.found_late();
     let status = REAL.pthread_key_create(key, destructor);
-    if status == EAGAIN && thread::give_up_key() { REAL.pthread_key_create(key, destructor) } else { status }
+    if status == EAGAIN && thread::give_up_key(|key| REAL.pthread_key_delete(key)) {
+        REAL.pthread_key_create(key, destructor)
+    } else {
+        status
+    }
 }
 
 /// The C function of this name.
@@ -28,5 +32,9 @@ pub(crate) unsafe extern "C" fn pthread_key_create(key: *mut u32, destructor: us
 pub(crate) unsafe extern "C" fn tss_create(key: *mut u32, destructor: usize) -> c_int {
     REAL.tss_create.found_late();
     let status = REAL.tss_create(key, destructor);
-    if status == THRD_ERROR && thread::give_up_key() { REAL.tss_create(key, destructor) } else { status }
+    if status == THRD_ERROR && thread::give_up_key(|key| REAL.pthread_key_delete(key)) {
+        REAL.tss_create(key, destructor)
+    } else {
+        status
+    }
 }

@@ -5,7 +5,9 @@
 
 mod file_tables;
 pub(crate) mod link_map;
+pub(crate) mod memory_map;
 pub(crate) mod registered_frames;
+pub(crate) mod rules;
 mod run_time_code;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -14,11 +16,10 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering:
 use heapr_ring::sys;
 use heapr_wire::{MODULE_MAIN, MODULE_UNLOADED, ModuleRecord};
 
-use crate::hooks::foreign;
 use crate::modules::file_tables::FileTables;
 use crate::modules::link_map::{PF_R, PF_X, PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, ProgramHeader};
-use crate::process::AGENT;
-use crate::stack::rules;
+use crate::state::AGENT;
+use crate::state::callback::Callback;
 use crate::x86_64::{Rule, SEGMENTS_MAX, UnwindTables, rule_for as read_rule};
 
 /// Modules that one process image can have over its life. Each takes a mapping at least, and of these the kernel gives a process no
@@ -87,6 +88,8 @@ static MODULES: AtomicPtr<Module> = AtomicPtr::new(core::ptr::null_mut());
 static MODULE_COUNT: AtomicU32 = AtomicU32::new(0);
 /// Numbers of modules, by the hash of their first address.
 static RECENT: [AtomicU32; RECENT_MAX] = [const { AtomicU32::new(0) }; RECENT_MAX];
+/// Called when a module has turned up.
+pub(crate) static ON_NEW: Callback = Callback::none();
 /// Distinguishes stack nodes of different modules that had the same addresses one after the other.
 static SALT: AtomicU64 = AtomicU64::new(0);
 
@@ -432,7 +435,7 @@ fn announce(found: &Found, sink: &mut dyn ModuleSink) {
     sink.module(module, if path.is_empty() { MODULE_MAIN } else { 0 });
     // Release: pairs with the Acquire of whoever looks the module up; only then do other threads skip announcing it.
     module.state.store(LOADED, Release);
-    foreign::start();
+    ON_NEW.call();
 }
 
 /// The entry that this module had before it was unloaded, or a new one: a program that loads and unloads the same library all

@@ -2,8 +2,8 @@
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
-use crate::process::memory_map::{self, Access, Place};
-use crate::stack::rules;
+use crate::modules::memory_map::{self, Access, Place};
+use crate::modules::rules;
 
 /// Mappings that are remembered; the oldest is replaced.
 const KNOWN_MAX: usize = 64;

@@ -15,7 +15,8 @@ use heapr_wire::{Control, DisableReason, FLAG_NO_FOLLOW, SESSION_RECORDING};
 use crate::hooks::real::REAL;
 use crate::modules::link_map;
 use crate::process::program_file::Program;
-use crate::process::{AGENT, program_file, sandbox, start};
+use crate::process::{program_file, sandbox, start};
+use crate::state::AGENT;
 
 type Strings = *const *const c_char;
 

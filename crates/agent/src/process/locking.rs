@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use heapr_ring::{mappings, sys};
 
 use crate::hooks::real::REAL;
-use crate::process::AGENT;
+use crate::state::AGENT;
 
 const CURRENT: c_int = 1;
 const FUTURE: c_int = 2;

@@ -18,7 +18,7 @@ use heapr_wire::DisableReason;
 use heapr_wire::seccomp::{AGENT_CALLS, Call, Instruction};
 
 use crate::hooks::real::{self, REAL};
-use crate::process::AGENT;
+use crate::state::AGENT;
 
 /// The next image of this process or its children would be ended for what the agent does when it starts.
 static FORBIDS_START: AtomicBool = AtomicBool::new(false);

@@ -17,8 +17,8 @@ use heapr_wire::{DisableReason, SESSION_RECORDING};
 
 use crate::hooks::real::REAL;
 use crate::modules::link_map;
-use crate::process::AGENT;
 use crate::process::start;
+use crate::state::{AGENT, program};
 use crate::x86_64::weak_symbols;
 
 const ORDER_OPTION: &[u8] = b"verify_asan_link_order=0";
@@ -95,7 +95,7 @@ pub(crate) fn report() {
         return;
     }
     AGENT.start_ticks.store(pool.control().start_ticks.load(Relaxed), Relaxed);
-    start::read_executable();
+    program::read_executable();
     if AGENT.attach(pool).is_ok() && AGENT.process().is_some() {
         AGENT.disable(DisableReason::Sanitizer);
     }

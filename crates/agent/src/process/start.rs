@@ -4,12 +4,13 @@
 //! constructor, on the only thread that exists then.
 
 use core::ffi::{CStr, c_char, c_void};
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
+use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 use heapr_ring::{Pool, PoolError, sys};
 use heapr_wire::{DisableReason, FLAG_CLOCK_TSC, FLAG_HOOK_MMAP, SESSION_RECORDING};
 
+use crate::frames::control_block;
+use crate::hooks;
 use crate::hooks::foreign;
 use crate::hooks::inner_calls;
 use crate::hooks::mapping_hooks;
@@ -20,9 +21,9 @@ use crate::modules::link_map;
 use crate::process::exec;
 use crate::process::flagged;
 use crate::process::sanitizers;
-use crate::process::{ACTIVE, AGENT, STARTING, UNSTARTED};
-use crate::record::thread;
-use crate::stack::bounds;
+use crate::record::{events, thread};
+use crate::state::program;
+use crate::state::{ACTIVE, AGENT, STARTING, UNSTARTED};
 
 /// Environment variable with `pid:descriptor` of the recorder's pool.
 const SESSION_VARIABLE: &[u8] = b"HEAPR_SESSION=";
@@ -35,6 +36,7 @@ pub(crate) fn start() {
     if AGENT.state.compare_exchange(UNSTARTED, STARTING, AcqRel, Relaxed).is_err() {
         return;
     }
+    AGENT.on_end.set(hooks::bypass);
     if sanitizers::bypass() {
         return;
     }
@@ -69,34 +71,6 @@ pub(crate) unsafe extern "C" fn start_for_call() {
     start();
 }
 
-/// Bytes of the program's path that are kept.
-const EXECUTABLE_BYTES_MAX: usize = 1024;
-
-/// Path of the program, read at the start: later it may have forbidden itself to ask.
-static EXECUTABLE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
-static EXECUTABLE_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-/// Path of the program; empty if it is not known.
-pub(crate) fn executable() -> &'static [u8] {
-    let start = EXECUTABLE.load(Acquire);
-    if start.is_null() {
-        return &[];
-    }
-    // SAFETY: a mapping that is never unmapped and holds as many bytes, written before the pointer was stored.
-    unsafe { core::slice::from_raw_parts(start, EXECUTABLE_BYTES.load(Relaxed)) }
-}
-
-pub(crate) fn read_executable() {
-    let Ok(memory) = sys::map_anonymous(EXECUTABLE_BYTES_MAX, false) else { return };
-    // SAFETY: a fresh mapping of that size, written here only, before it is published.
-    let buffer = unsafe { core::slice::from_raw_parts_mut(memory, EXECUTABLE_BYTES_MAX) };
-    if let Ok(path) = sys::read_link(b"/proc/self/exe\0", buffer) {
-        EXECUTABLE_BYTES.store(path.len(), Relaxed);
-        // Release: pairs with the Acquire in `executable`.
-        EXECUTABLE.store(memory, Release);
-    }
-}
-
 const POOL_PATH_BYTES: usize = 48;
 
 /// What the session variable says.
@@ -129,10 +103,13 @@ fn join(path: &PoolPath) -> Result<(), DisableReason> {
     if !is_recording {
         return Err(DisableReason::SessionClosed);
     }
-    read_executable();
+    program::read_executable();
     AGENT.attach(pool)?;
     exec::start(path.value.get(..path.value_bytes).unwrap_or_default());
-    bounds::start();
+    control_block::start();
+    let has_own_malloc = link_map::is_defined_before_agent(b"malloc");
+    AGENT.has_own_malloc.store(u32::from(has_own_malloc), Relaxed);
+    modules::ON_NEW.set(foreign::start);
     modules::start();
     mapping_hooks::arm(flags & FLAG_HOOK_MMAP != 0);
     inner_calls::start();
@@ -147,10 +124,13 @@ pub(crate) extern "C" fn construct() {
         sanitizers::report();
         return;
     }
-    thread::register_end_of_thread();
+    thread::register_end_of_thread(
+        REAL.pthread_key_create.found_late(),
+        REAL.pthread_key_delete.found_late(),
+    );
     register_fork_handler();
     // Registers process and main thread now, so that a program that allocates nothing is seen too.
-    thread::announce();
+    events::announce();
     foreign::start();
 }
 
@@ -164,7 +144,7 @@ fn register_fork_handler() {
     }
     extern "C" fn in_child() {
         if AGENT.is_active() {
-            thread::announce();
+            events::announce();
         }
     }
     let address = link_map::find_anywhere(b"__register_atfork");
@@ -318,14 +298,6 @@ fn read_environment_file(variables: &mut Variables) {
     }
 }
 
-/// The process that the session variable names as one to be recorded for its own sake; 0: none.
-static NAMED_ROOT: AtomicU32 = AtomicU32::new(0);
-
-/// Whether this process is recorded for its own sake, not as somebody's child.
-pub(crate) fn is_named_root(process_id: u32) -> bool {
-    process_id != 0 && NAMED_ROOT.load(Relaxed) == process_id
-}
-
 fn is_number(part: &[u8]) -> bool {
     !part.is_empty() && part.len() <= 10 && part.iter().all(u8::is_ascii_digit)
 }
@@ -349,7 +321,7 @@ fn parse_session(value: &[u8]) -> Option<PoolPath> {
     let root = root.iter().fold(0_u32, |number, &digit| {
         number.wrapping_mul(10).wrapping_add(u32::from(digit.wrapping_sub(b'0')))
     });
-    NAMED_ROOT.store(root, Relaxed);
+    program::set_named_root(root);
     let mut copy = [0; 64];
     copy.get_mut(..value.len())?.copy_from_slice(value);
     Some(PoolPath { bytes, value: copy, value_bytes: value.len() })

@@ -21,10 +21,9 @@ use heapr_wire::{
 };
 
 use crate::modules::{self, Module, ModuleSink};
-use crate::process::start;
-use crate::process::{AGENT, ForkLocal};
-use crate::record::event_clock::Region;
 use crate::record::thread::{Level, Scope, ScopeHandle};
+use crate::state::event_clock::Region;
+use crate::state::{AGENT, ForkLocal, program};
 
 /// Makes sure that a record of `words` fits into the level's buffer. `false`: it is lost (and counted).
 #[inline(always)]
@@ -96,6 +95,22 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
         return ensure_room(scope, words);
     }
     words as usize <= buffer.len()
+}
+
+/// Registers process and thread with the recorder although there is no event yet.
+pub(crate) fn announce() {
+    let marker = 0_usize;
+    let Some(mut scope) = Scope::enter((&raw const marker) as usize) else { return };
+    ensure_room(&mut scope, 1);
+    // Memory for what is kept of stacks, too.
+    scope.level().kept.prepare();
+    // One that is to be closed with its first record must not wait for that.
+    if scope.level().closing != 0 {
+        scope.level().close_buffer();
+    }
+    // Finds the stack's bounds by system calls, which the program may soon forbid itself.
+    let is_main = scope.state().is_main;
+    scope.state().ranges.find((&raw const marker) as usize, is_main);
 }
 
 /// Adds to a counter that only this thread writes.
@@ -383,7 +398,7 @@ impl ModuleSink for Records<'_> {
         let mut path = module.path();
         if flags & MODULE_MAIN != 0 {
             // The link map does not name the main program, and the recorder may look when it has ended already.
-            path = start::executable();
+            path = program::executable();
         }
         // The end of a path tells more than its beginning.
         let cut = path.len().saturating_sub(ModuleRecord::PATH_BYTES_MAX);

@@ -15,15 +15,12 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compile
 use heapr_ring::{sys, writer};
 use heapr_wire::{BufferHeader, NO_RECORD_BEFORE, ProcessSlot, THREAD_ENDED, ThreadSlot};
 
-use crate::hooks::kept::Outermost;
-use crate::hooks::real::REAL;
+use crate::frames::bounds::KnownRanges;
+use crate::frames::control_block;
+use crate::frames::kept_stack::Kept;
 use crate::modules::link_map;
-use crate::process::AGENT;
-use crate::record::control_block;
-use crate::record::event_clock::View;
-use crate::record::events;
-use crate::stack::bounds::KnownRanges;
-use crate::stack::kept_stack::Kept;
+use crate::state::AGENT;
+use crate::state::event_clock::View;
 use crate::x86_64::thread_pointer;
 
 /// The thread itself and two nested signal handlers.
@@ -74,6 +71,19 @@ pub(crate) struct ThreadState {
     pub(crate) outermost: Outermost,
 }
 
+/// An allocator's function under way that the program has called: the stack pointer at its entry, and which one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outermost {
+    pub(crate) entry_sp: usize,
+    pub(crate) function: usize,
+}
+
+/// The calling thread's state; null before its first event and after its end.
+#[inline(always)]
+pub(crate) fn current() -> *mut ThreadState {
+    thread_pointer::current().cast()
+}
+
 /// A hook in progress on a level; ends when dropped. Two words, so that it lives in registers.
 pub(crate) struct Scope {
     state: NonNull<ThreadState>,
@@ -99,7 +109,7 @@ impl Scope {
     /// Begins a hook whose caller's stack pointer is `sp`. `None`: not recorded (the agent is off, or too deeply nested).
     #[inline(always)]
     pub(crate) fn enter(sp: usize) -> Option<Self> {
-        let Some(state) = NonNull::new(thread_pointer::current()) else {
+        let Some(state) = NonNull::new(current()) else {
             return Self::enter_first(sp);
         };
         // SAFETY: the slot holds null or this thread's state, which is never unmapped.
@@ -113,7 +123,7 @@ impl Scope {
     /// `None`: that one may say otherwise.
     #[inline(always)]
     pub(crate) fn enter_plainly(sp: usize) -> Option<Self> {
-        let state = NonNull::new(thread_pointer::current())?;
+        let state = NonNull::new(current())?;
         // SAFETY: the slot holds null or this thread's state, which is never unmapped.
         if unsafe { (*state.as_ptr()).depth } != 0 {
             return None;
@@ -240,7 +250,7 @@ fn register() -> Option<*mut ThreadState> {
         None => sys::map_anonymous(size_of::<ThreadState>(), true).ok()?.cast::<ThreadState>(),
     };
     make_ready(state, control_block::ids());
-    thread_pointer::set_current(state);
+    thread_pointer::set_current(state.cast());
     AGENT.thread_count.fetch_add(1, Relaxed);
     arm_end_of_thread(state);
     Some(state)
@@ -290,29 +300,14 @@ fn reuse_state() -> Option<*mut ThreadState> {
     }
 }
 
-/// Registers process and thread with the recorder although there is no event yet.
-pub(crate) fn announce() {
-    let marker = 0_usize;
-    let Some(mut scope) = Scope::enter((&raw const marker) as usize) else { return };
-    events::ensure_room(&mut scope, 1);
-    // Memory for what is kept of stacks, too.
-    scope.level().kept.prepare();
-    // One that is to be closed with its first record must not wait for that.
-    if scope.level().closing != 0 {
-        scope.level().close_buffer();
-    }
-    // Finds the stack's bounds by system calls, which the program may soon forbid itself.
-    let is_main = scope.state().is_main;
-    scope.state().ranges.find((&raw const marker) as usize, is_main);
-}
-
 /// Asks for a key whose destructor tells the end of each thread.
-pub(crate) fn register_end_of_thread() {
+///
+/// `create` and `delete`: where `pthread_key_create` and `pthread_key_delete` are; 0: nowhere.
+pub(crate) fn register_end_of_thread(create: usize, delete: usize) {
     /// Keys below this are stored in the thread's own descriptor: setting them does not allocate (glibc
     /// PTHREAD_KEY_2NDLEVEL_SIZE; musl stores all so).
     const INLINE_KEYS: u32 = 32;
     let set = link_map::find_anywhere(b"pthread_setspecific");
-    let (create, delete) = (REAL.pthread_key_create.found_late(), REAL.pthread_key_delete.found_late());
     if create == 0 || set == 0 {
         return;
     }
@@ -323,7 +318,7 @@ pub(crate) fn register_end_of_thread() {
         SET_SPECIFIC.store(set, Relaxed);
         END_KEY.store(key.wrapping_add(1), Release);
         // The thread that starts the agent was registered before the key existed.
-        let state = thread_pointer::current();
+        let state = current();
         if !state.is_null() {
             arm_end_of_thread(state);
         }
@@ -397,7 +392,7 @@ fn arm_end_of_thread(state: *mut ThreadState) {
 
 /// Gives the key back, for the program: from now on the recorder must find out itself which threads have ended. Whether there was one.
 #[cold]
-pub(crate) fn give_up_key() -> bool {
+pub(crate) fn give_up_key(delete: fn(u32) -> i32) -> bool {
     const LOOKS_MAX: u32 = 10_000;
     let key = END_KEY.swap(0, SeqCst);
     if key == 0 {
@@ -411,15 +406,15 @@ pub(crate) fn give_up_key() -> bool {
     if !is_unused {
         END_KEY.store(key, SeqCst);
     }
-    is_unused && REAL.pthread_key_delete(key.wrapping_sub(1)) == 0
+    is_unused && delete(key.wrapping_sub(1)) == 0
 }
 
 /// Runs among the thread's destructors. One that runs later and allocates registers the thread again.
 pub(crate) extern "C" fn end_of_thread(state: *mut c_void) {
     let state = state.cast::<ThreadState>();
     // An injected agent's slot is the key's own value, which is null by now.
-    let current = thread_pointer::current();
-    if state.is_null() || (current != state && !current.is_null()) {
+    let now = current();
+    if state.is_null() || (now != state && !now.is_null()) {
         return;
     }
     thread_pointer::set_current(core::ptr::null_mut());

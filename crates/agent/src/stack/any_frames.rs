@@ -15,27 +15,25 @@
 //! ```text
 //! stacks, from the innermost frame outwards     kept as proof
 //! any one                                       yes
-//! another one, then the thread's own            yes: see [`crate::stack::kept_stack::is_within`]
+//! another one, then the thread's own            yes: see [`crate::frames::kept_stack::is_within`]
 //! anything else                                 no: the next stack is unwound in full
 //! ```
 
-use crate::process::AGENT;
+use crate::frames::frame::{Frame, Start, Word, read};
+use crate::frames::kept_stack::{Kept, WORDS_PER_FRAME};
+use crate::frames::path_node;
+use crate::frames::stack_range::StackRange;
+use crate::frames::suffix_table::Tag;
+use crate::modules::rules;
 use crate::record::events::{self, Records};
 use crate::record::thread::Scope;
-use crate::stack::bounds::StackRange;
-use crate::stack::kept_stack::{Frame, Kept, Start, WORDS_PER_FRAME, Word, read};
-use crate::stack::rules;
 use crate::stack::suffix_cache;
-use crate::stack::suffix_table::Tag;
-use crate::stack::verify;
+use crate::stack::verify::{self, FRESH_FRAMES_MAX};
 use crate::stack::{cached_rule, finish};
+use crate::state::AGENT;
 use crate::tree;
-use crate::tree::path_node;
 use crate::x86_64::{Rule, Step};
 
-/// Frames unwound anew in one capture before it is cut. Deeper stacks are cut at the outer end. (Twice what fits into the usual 8 MiB, of 16
-/// bytes each at least.)
-pub(crate) const FRESH_FRAMES_MAX: usize = 1 << 20;
 /// Times that a stack goes on on another one, at most: each may ask the kernel.
 const CROSSINGS_MAX: usize = 256;
 

@@ -45,32 +45,25 @@
 //! heapr's test `victims` does so for the programs that say `verify` in their header.
 
 pub(crate) mod any_frames;
-pub(crate) mod bounds;
-pub(crate) mod kept_stack;
-pub(crate) mod known_rules;
 pub(crate) mod plain_frames;
 pub(crate) mod repair;
-pub(crate) mod rules;
-pub(crate) mod shortcut;
-pub(crate) mod suffix;
 pub(crate) mod suffix_cache;
-pub(crate) mod suffix_table;
 pub(crate) mod verify;
-pub(crate) mod word_pairs;
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use heapr_ring::Pool;
 use heapr_wire::FLAG_STACK_SPECIAL;
 
-use crate::modules;
-use crate::process::AGENT;
+use crate::frames::frame::{Frame, Start};
+use crate::frames::kept_stack::{CUT_MEMO, Kept, is_surely_within, is_within};
+use crate::frames::shortcut::Shortcuts;
+use crate::frames::stack_range::StackRange;
+use crate::frames::suffix::StackSuffix;
+use crate::modules::{self, rules};
 use crate::record::thread::{Scope, ScopeHandle};
-use crate::stack::bounds::StackRange;
-use crate::stack::kept_stack::{CUT_MEMO, Frame, Kept, Start, is_surely_within, is_within};
-use crate::stack::shortcut::Shortcuts;
-use crate::stack::suffix::StackSuffix;
 use crate::stack::suffix_cache::Recent;
+use crate::state::AGENT;
 use crate::tree;
 use crate::x86_64::Rule;
 

@@ -14,14 +14,15 @@
 //! What is not plain is left to the general way, and nothing has been changed then. (Of 640,000 unwound stacks of clang 607,000 are plain,
 //! with 6.6 frames each.)
 
+use crate::frames::frame::{Frame, Start, Word, read};
+use crate::frames::kept_stack::{FIRST_CAPACITY, Kept};
+use crate::frames::path_node;
+use crate::frames::stack_range::StackRange;
+use crate::frames::suffix_table::Tag;
 use crate::record::events;
 use crate::record::thread::Scope;
 use crate::stack;
-use crate::stack::bounds::StackRange;
-use crate::stack::kept_stack::{FIRST_CAPACITY, Frame, Kept, Start, Word, read};
 use crate::stack::suffix_cache;
-use crate::stack::suffix_table::Tag;
-use crate::tree::path_node;
 
 /// Frames that are passed at most, for which the first arrays of a thread have room.
 const PASSED_MAX: usize = 64;

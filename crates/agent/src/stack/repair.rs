@@ -19,15 +19,15 @@
 
 use core::mem::MaybeUninit;
 
+use crate::frames::frame::{Frame, Start, Word, read};
+use crate::frames::kept_stack::Kept;
+use crate::frames::path_node;
+use crate::frames::stack_range::StackRange;
 use crate::modules;
 use crate::record::events;
 use crate::record::thread::ScopeHandle;
 use crate::stack;
-use crate::stack::bounds::StackRange;
-use crate::stack::kept_stack::{Frame, Kept, Start, Word, read};
-use crate::stack::shortcut::Shortcuts;
 use crate::tree;
-use crate::tree::path_node;
 use crate::x86_64::{Rule, Step};
 
 /// Frames repaired in one stack, at most: with 16 the room for them is 1 KiB of the program's stack.
@@ -85,7 +85,7 @@ pub(crate) unsafe fn repair(handle: ScopeHandle, range: StackRange, change: usiz
     unsafe { unwind_in_place(kept, range, change, &mut work) }?;
     if is_outermost_level {
         // Not for the suffixes: for the nodes that it remembers.
-        let _ = Shortcuts::is_there(kept);
+        let _ = kept.has_shortcuts();
     }
     // SAFETY: frames of the kept stack, and their own words.
     unsafe { commit(kept, &work) };

@@ -1,6 +1,6 @@
 //! A recent stack's suffix in place of unwinding, which must lead to the same node; heapr's test `victims` holds it.
 //!
-//! It leads to a frame of the kept stack. One that was unwound is remembered: see [`crate::stack::suffix`].
+//! It leads to a frame of the kept stack. One that was unwound is remembered: see [`crate::frames::suffix`].
 //!
 //! ```text
 //! kept     [main] [loop] [f] [g]
@@ -8,15 +8,16 @@
 //! now      [main] [loop] [h] [k]        as recent: its words and those from the base outwards are as they were
 //! ```
 
-use crate::process::AGENT;
+use crate::frames::frame::{Frame, Innermost, Start, read};
+use crate::frames::kept_stack::{INNERMOST, Kept};
+use crate::frames::shortcut::Shortcuts;
+use crate::frames::stack_range::StackRange;
+use crate::frames::suffix::{StackSuffix, Unwound};
+use crate::frames::suffix_table::{KeptFrames, Tag};
+use crate::modules::rules;
 use crate::record::thread::Scope;
-use crate::stack::bounds::StackRange;
-use crate::stack::kept_stack::{Frame, INNERMOST, Innermost, Kept, Start, read};
-use crate::stack::rules;
-use crate::stack::shortcut::Shortcuts;
-use crate::stack::suffix::{StackSuffix, Unwound};
-use crate::stack::suffix_table::{KeptFrames, Tag};
 use crate::stack::{self, finish_specially};
+use crate::state::AGENT;
 use crate::x86_64::Rule;
 
 /// What is known of a stack by the recent ones.
@@ -179,7 +180,7 @@ pub(crate) fn keep(scope: &mut Scope, tag: Tag, start: Start, base: usize, fresh
         || kept.is_unprovable
         || kept.depth != base.wrapping_add(fresh)
         || !is_outermost_level
-        || !Shortcuts::is_there(kept)
+        || !kept.has_shortcuts()
     {
         return;
     }

@@ -1,14 +1,17 @@
 //! The full unwind in use: for rules that need all registers, and to check the verified stacks (`HEAPR_VERIFY`).
 
+use crate::frames::bounds::KnownRanges;
+use crate::frames::frame::{Frame, Start};
+use crate::frames::stack_range::StackRange;
 use crate::modules;
-use crate::process::AGENT;
-use crate::stack::any_frames::FRESH_FRAMES_MAX;
-use crate::stack::bounds::{KnownRanges, StackRange};
-use crate::stack::kept_stack::{Frame, Start};
-use crate::stack::rules;
+use crate::modules::rules;
+use crate::state::AGENT;
 use crate::tree;
 use crate::x86_64::full::{FullStep, Registers};
 
+/// Frames unwound anew in one capture before it is cut. Deeper stacks are cut at the outer end. (Twice what fits into the usual 8 MiB, of 16
+/// bytes each at least.)
+pub(crate) const FRESH_FRAMES_MAX: usize = 1 << 20;
 /// Frames of the agent itself between here and the program.
 const OWN_FRAMES_MAX: usize = 64;
 

@@ -16,14 +16,13 @@
 //! together are as large as the current).
 
 pub(crate) mod node_table;
-pub(crate) mod path_node;
 
 use core::sync::atomic::Ordering::*;
 
 use heapr_ring::{Pool, writer};
 use heapr_wire::{NODE_ADDRESS_MASK, NODE_BITS};
 
-use crate::process::{AGENT, ForkLocal, NODE_BLOCKS_MAX};
+use crate::state::{AGENT, ForkLocal, NODE_BLOCKS_MAX};
 use crate::tree::node_table::NodeTable;
 use crate::x86_64::prefetch;
 
@@ -57,7 +56,7 @@ pub(crate) fn part_hash(caller_depth: usize, return_address: u64, salt: u64) -> 
 #[inline(always)]
 fn table(local: &ForkLocal) -> Option<&'static NodeTable> {
     // SAFETY: null, or a table published below, which is never unmapped.
-    unsafe { local.tree_table.load(Acquire).as_ref() }
+    unsafe { local.tree_table.load(Acquire).cast::<NodeTable>().as_ref() }
 }
 
 /// A node of the path with this hash is about to be looked up: its entry is pulled into the caches.
@@ -155,7 +154,7 @@ fn grow(local: &ForkLocal, is_wanted: impl Fn(Option<&NodeTable>) -> bool) -> Op
     let answer = if is_wanted(known) { NodeTable::larger(known) } else { known };
     if let Some(table) = answer {
         // Release: pairs with the Acquire in `table`.
-        local.tree_table.store(core::ptr::from_ref(table).cast_mut(), Release);
+        local.tree_table.store(core::ptr::from_ref(table).cast_mut().cast(), Release);
     }
     local.tree_growing.store(0, Release);
     answer

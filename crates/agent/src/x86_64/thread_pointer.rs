@@ -6,8 +6,6 @@
 
 use core::arch::{asm, global_asm};
 
-use crate::record::thread::ThreadState;
-
 global_asm!(
     ".section .tbss.heapr_thread,\"awT\",@nobits",
     ".balign 8",
@@ -22,7 +20,7 @@ global_asm!(
 
 /// The calling thread's state; null before its first event and after its end.
 #[inline(always)]
-pub(crate) fn current() -> *mut ThreadState {
+pub(crate) fn current() -> *mut () {
     let state;
     // SAFETY: reads the slot defined above through its offset from the thread pointer, as the initial-exec model says.
     unsafe {
@@ -38,7 +36,7 @@ pub(crate) fn current() -> *mut ThreadState {
 
 /// Sets the calling thread's state.
 #[inline(always)]
-pub(crate) fn set_current(state: *mut ThreadState) {
+pub(crate) fn set_current(state: *mut ()) {
     // SAFETY: as above, a store into the agent's own slot.
     unsafe {
         asm!(

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::SeqCst};
 
+use crate::frames::bounds::KnownRanges;
 use crate::modules;
-use crate::stack::bounds::KnownRanges;
 use crate::x86_64::Step;
 use crate::x86_64::full::{FullStep, Registers};
 use crate::x86_64::{Rule, rule_for};

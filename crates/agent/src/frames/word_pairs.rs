@@ -14,7 +14,8 @@
 //! (Of Node's 2.2 million stacks found by a suffix each had 37 words from its base outwards, 34 of them in pairs. Python and clang++ have next to
 //! none, and stay with the words as they were read.)
 
-use crate::stack::kept_stack::{Frame, Word, read};
+use crate::frames::frame::{Frame, Word, read};
+
 use crate::x86_64::{AllEqual, Pair};
 
 /// Pairs, singles and frames at most: a longer stack stays as it is.

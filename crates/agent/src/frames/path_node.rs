@@ -1,7 +1,7 @@
 //! The node of the kept stack: found by the hash of its path, made with those outwards of it if it is new.
 
+use crate::frames::kept_stack::Kept;
 use crate::modules;
-use crate::stack::kept_stack::Kept;
 use crate::tree;
 
 /// The node of the path with this hash is about to be looked up among those that the thread remembers. (To prefetch the large table's entry too

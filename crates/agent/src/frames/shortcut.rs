@@ -1,12 +1,11 @@
-//! What a thread remembers of its recent stacks: their suffixes ([`crate::stack::suffix`]), their nodes and their frames' rules; and the kept one's
+//! What a thread remembers of its recent stacks: their suffixes ([`crate::frames::suffix`]), their nodes and their frames' rules; and the kept one's
 //! words in pairs.
 
 use heapr_ring::sys;
 
-use crate::stack::kept_stack::Kept;
-use crate::stack::known_rules::KnownRules;
-use crate::stack::suffix_table::SuffixTable;
-use crate::stack::word_pairs::WordPairs;
+use crate::frames::known_rules::KnownRules;
+use crate::frames::suffix_table::SuffixTable;
+use crate::frames::word_pairs::WordPairs;
 use crate::tree;
 use crate::x86_64::prefetch;
 
@@ -33,18 +32,9 @@ pub(crate) struct Shortcuts {
 }
 
 impl Shortcuts {
-    /// Whether a level has its table, which is made unless there is no memory.
-    #[inline(always)]
-    pub(crate) fn is_there(kept: &mut Kept) -> bool {
-        if kept.shortcuts.is_null() {
-            kept.shortcuts = Self::allocate();
-        }
-        !kept.shortcuts.is_null()
-    }
-
     #[cold]
     #[inline(never)]
-    fn allocate() -> *mut Self {
+    pub(crate) fn allocate() -> *mut Self {
         let Ok(memory) = sys::map_anonymous(size_of::<Self>(), false) else { return core::ptr::null_mut() };
         let shortcuts = memory.cast::<Self>();
         // SAFETY: a mapping of this size, all zero: valid, and of this level alone.

@@ -16,8 +16,8 @@ use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
 use heapr_ring::sys;
 
-use crate::stack::kept_stack::{Frame, Start};
-use crate::stack::suffix::{StackSuffix, Unwound};
+use crate::frames::frame::{Frame, Start};
+use crate::frames::suffix::{StackSuffix, Unwound};
 use crate::x86_64::equal_words;
 
 /// Suffixes with the same hash of their start.
@@ -202,7 +202,7 @@ impl SuffixTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stack::kept_stack::Word;
+    use crate::frames::frame::Word;
 
     /// A stack in memory of its own: frames that are four words apart, each with a return address.
     struct Stack {

@@ -8,10 +8,11 @@
 //! Nothing is taken on trust: the id's place must have held the first thread's, and the two words that say where the stack lies must
 //! enclose the stack pointer and the control block, which lies at the top of the stack.
 
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use crate::process::AGENT;
-use crate::stack::bounds::{self, StackRange};
+use crate::frames::stack_range::StackRange;
+use crate::modules::link_map;
+use crate::state::AGENT;
 use crate::x86_64::thread_pointer;
 
 /// `struct pthread.tid` on x86-64 (nptl/descr.h of glibc 2.31 to 2.43).
@@ -24,6 +25,28 @@ const ABOVE_BYTES: core::ops::Range<usize> = 0x8c0..0x2000;
 /// Whether this is glibc's control block as described above.
 static IS_KNOWN: AtomicBool = AtomicBool::new(false);
 
+/// Upper end of the main thread's stack: `__libc_stack_end`; 0 if the C library does not tell.
+static MAIN_HIGH: AtomicUsize = AtomicUsize::new(0);
+
+/// Learns where the main thread's stack ends.
+pub(crate) fn start() {
+    start_with(link_map::find_anywhere(b"__libc_stack_end"));
+}
+
+/// As [`start`], with the address of `__libc_stack_end`; 0 if it is not known.
+pub(crate) fn start_with(variable_avma: usize) {
+    let variable = variable_avma as *const usize;
+    if !variable.is_null() {
+        // SAFETY: glibc's loader exports this variable, a pointer to the program's argument block.
+        MAIN_HIGH.store(unsafe { *variable }, Relaxed);
+    }
+}
+
+/// See [`MAIN_HIGH`]. No C library but glibc tells it.
+pub(crate) fn main_high() -> usize {
+    MAIN_HIGH.load(Relaxed)
+}
+
 fn word(offset: usize) -> usize {
     // SAFETY: callers stay within glibc's `struct pthread` of the calling thread.
     unsafe { *(thread_pointer::thread_pointer().wrapping_add(offset) as *const usize) }
@@ -34,7 +57,7 @@ pub(crate) fn learn(thread_id: u32, process_id: u32) {
     if let Some(local) = AGENT.fork_local() {
         local.process_id.store(process_id, Relaxed);
     }
-    IS_KNOWN.store(bounds::is_of_glibc() && word(THREAD_ID_OFFSET) as u32 == thread_id, Relaxed);
+    IS_KNOWN.store(main_high() != 0 && word(THREAD_ID_OFFSET) as u32 == thread_id, Relaxed);
 }
 
 /// The calling thread's id and its process's; `None`: the kernel must be asked. So it is by the first thread of a forked child, whose

@@ -1,10 +1,10 @@
-//! The rules that a thread has used lately, in front of the table of all ([`crate::stack::rules`]).
+//! The rules that a thread has used lately, in front of the table of all ([`crate::modules::rules`]).
 //!
 //! A large program has tens of thousands of call sites, and a lookup in the table of all touches a cache line for each. Here eight entries
 //! share a line, so that what is unwound all the time stays in the near caches beside the program's own data. (Of what capturing clang's
 //! stacks takes, the lookups were 29 %.)
 
-use crate::stack::rules;
+use crate::modules::rules;
 use crate::x86_64::Rule;
 
 /// Entries: 32 KiB, of which only what is used is touched.

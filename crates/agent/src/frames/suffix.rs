@@ -9,7 +9,8 @@
 //! time of unwinding, and the node is known, if the base has the same path. (Python, redis, Node, clang and jq have
 //! 3.3 to 4.1 such frames in each new stack, which took 60 ns.)
 
-use crate::stack::kept_stack::{Frame, Start, Word, read};
+use crate::frames::frame::{Frame, Start, Word, read};
+
 use crate::x86_64::{AllEqual, Pair};
 
 /// Words of a suffix: a return address for each frame, and some frame pointers.

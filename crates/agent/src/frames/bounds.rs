@@ -6,46 +6,12 @@
 //! Where unwind information says that a frame's caller runs on another stack, that one is asked of the kernel each time, unless it is
 //! the thread's own: any other may have been unmapped since.
 
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
 use heapr_ring::sys;
 
-use crate::modules::link_map;
-use crate::process::memory_map::{self, Access, Place};
-use crate::record::control_block;
+use crate::frames::control_block;
+use crate::frames::stack_range::StackRange;
+use crate::modules::memory_map::{self, Access, Place};
 use crate::x86_64::thread_pointer;
-
-/// A readable range of stack, `low..high`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StackRange {
-    pub(crate) low: usize,
-    pub(crate) high: usize,
-}
-
-impl StackRange {
-    /// Holds no address.
-    pub(crate) const EMPTY: Self = Self { low: 0, high: 0 };
-
-    /// Whether a frame with stack pointer `sp` on this stack may read the word at `address`: between the stack pointer and
-    /// the upper end. A function that a signal interrupted (`is_exact`) may have popped a register already that its table
-    /// still names: the word is there yet, in the red zone of 128 bytes (read only within the page that `sp` is on).
-    #[inline(always)]
-    pub(crate) fn may_read(self, address: usize, sp: usize, is_exact: bool) -> bool {
-        const RED_ZONE_BYTES: usize = 128;
-        let is_above = address >= sp;
-        let is_in_red_zone =
-            is_exact && sp.wrapping_sub(address) <= RED_ZONE_BYTES && address >> 12 == sp >> 12;
-        (is_above || is_in_red_zone)
-            && address & 7 == 0
-            && self.high > 8
-            && address <= self.high.wrapping_sub(8)
-    }
-
-    #[inline(always)]
-    pub(crate) fn contains(self, address: usize) -> bool {
-        address.wrapping_sub(self.low) < self.high.wrapping_sub(self.low)
-    }
-}
 
 /// Ranges that a thread knows: its own stack first, then those found since (signal stacks, fibers), oldest replaced.
 #[derive(Debug, Clone, Copy)]
@@ -61,31 +27,9 @@ pub(crate) struct KnownRanges {
 /// A thread that runs more fibers than this asks the kernel anew at each switch (3 µs).
 const KNOWN_MAX: usize = 16;
 
-/// Upper end of the main thread's stack: `__libc_stack_end`; 0 if the C library does not tell.
-static MAIN_HIGH: AtomicUsize = AtomicUsize::new(0);
-
 /// The kernel leaves at least this much below the main stack free of other mappings (`mmap_base`: gap of 128 MiB or the
 /// stack limit, whichever is more), so that an address in it can only be the stack's.
 const MAIN_GAP_BYTES: usize = 128 << 20;
-
-/// Learns where the main thread's stack ends.
-pub(crate) fn start() {
-    start_with(link_map::find_anywhere(b"__libc_stack_end"));
-}
-
-/// As [`start`], with the address of `__libc_stack_end`; 0 if it is not known.
-pub(crate) fn start_with(variable_avma: usize) {
-    let variable = variable_avma as *const usize;
-    if !variable.is_null() {
-        // SAFETY: glibc's loader exports this variable, a pointer to the program's argument block.
-        MAIN_HIGH.store(unsafe { *variable }, Relaxed);
-    }
-}
-
-/// Whether the C library is glibc: no other tells where the main stack ends.
-pub(crate) fn is_of_glibc() -> bool {
-    MAIN_HIGH.load(Relaxed) != 0
-}
 
 impl KnownRanges {
     /// Knows nothing yet.
@@ -148,7 +92,7 @@ impl KnownRanges {
 
 /// The stack that holds `sp`, and whether it is the thread's own, which stays for as long as the thread.
 fn discover(sp: usize, is_main: bool) -> (StackRange, bool) {
-    let main_high = MAIN_HIGH.load(Relaxed);
+    let main_high = control_block::main_high();
     if is_main && main_high != 0 {
         let limit = sys::stack_limit_bytes();
         let gap = if limit == usize::MAX { MAIN_GAP_BYTES } else { limit.max(MAIN_GAP_BYTES) };

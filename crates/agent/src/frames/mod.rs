@@ -1,0 +1,13 @@
+//! The frames that a thread keeps of its stacks, and what it remembers of them: see [`crate::stack`].
+
+pub(crate) mod bounds;
+pub(crate) mod control_block;
+pub(crate) mod frame;
+pub(crate) mod kept_stack;
+pub(crate) mod known_rules;
+pub(crate) mod path_node;
+pub(crate) mod shortcut;
+pub(crate) mod stack_range;
+pub(crate) mod suffix;
+pub(crate) mod suffix_table;
+pub(crate) mod word_pairs;

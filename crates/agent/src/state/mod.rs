@@ -1,0 +1,335 @@
+//! The agent's state in one process: whether it records, its slot in the pool, and what a fork must reset.
+//!
+//! ```text
+//! UNSTARTED --first hook or constructor--> STARTING --> ACTIVE --> DISABLED   (for good, with a reason)
+//!                                              \---------------------^
+//! ```
+//!
+//! Disabling points every trampoline at the real function: the program then runs on at full speed.
+
+pub(crate) mod callback;
+pub(crate) mod claims;
+pub(crate) mod event_clock;
+pub(crate) mod program;
+
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+
+use heapr_ring::{Pool, forbidden, sys, writer};
+use heapr_wire::{
+    DisableReason, FLAG_DROP_ON_FULL, FLAG_NO_FOLLOW, NO_SLOT, ORIGIN_ATTACH, ORIGIN_EXEC, ORIGIN_FORK,
+    PROCESS_DISABLED, SESSION_RECORDING,
+};
+use writer::{ProcessClaim, SlotClaim, WaitOutcome};
+
+use crate::state::callback::Callback;
+use crate::state::event_clock::{EventClock, Region, View};
+
+/// No hook has run yet.
+pub(crate) const UNSTARTED: u32 = 0;
+/// One thread starts the agent.
+pub(crate) const STARTING: u32 = 1;
+/// Events are recorded.
+pub(crate) const ACTIVE: u32 = 2;
+/// Nothing is recorded any more.
+pub(crate) const DISABLED: u32 = 3;
+
+/// Largest number of node blocks of one process.
+pub(crate) const NODE_BLOCKS_MAX: usize = 65_536;
+/// So long a process waits for one of the buffers that are left for nodes: the recorder gives back full ones, and those of ended processes, within
+/// some milliseconds.
+const NODES_WAIT_NS: u64 = 500_000_000;
+/// And until the recorder has looked so often which processes have ended: one look may have been under way, the next finds those that have, the
+/// third comes when their last events are too new to be taken, and the fourth gives back what they held. A recorder that was not let run has
+/// given back nothing yet.
+const NODES_WAIT_LOOKS: u32 = 4;
+
+/// What must not survive a fork: lies in memory that the kernel zeroes in the child, so that no hook of the child can
+/// write into the parent's buffers whatever way it was forked (fork, _Fork, raw clone).
+#[repr(C)]
+pub(crate) struct ForkLocal {
+    registration: AtomicU32,
+    slot: AtomicU32,
+    generation: AtomicU32,
+    /// 1 once the recorder has been told which modules a forked child has from its parent.
+    pub(crate) has_told_modules: AtomicU32,
+    /// The process's id; 0: the kernel has not been asked in this process.
+    pub(crate) process_id: AtomicU32,
+    /// Next number of a stack node; node 0 is the empty stack, so the first is 1.
+    pub(crate) node_count: AtomicU32,
+    /// Pool buffer plus one of each node block.
+    pub(crate) node_blocks: [AtomicU32; NODE_BLOCKS_MAX],
+    /// The stack tree's current table, whose type is the tree's own.
+    pub(crate) tree_table: AtomicPtr<()>,
+    /// 1 while a thread makes a larger one.
+    pub(crate) tree_growing: AtomicU32,
+    /// What the threads' grown tables of suffixes take: see `frames::suffix_table`.
+    pub(crate) grown_suffixes_bytes: AtomicUsize,
+}
+
+const UNREGISTERED: u32 = 0;
+const REGISTERING: u32 = 1;
+const REGISTERED: u32 = 2;
+
+/// The process's state; see the module.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) state: AtomicU32,
+    pool: AtomicPtr<Pool>,
+    fork_local: AtomicPtr<ForkLocal>,
+    pub(crate) clock: EventClock,
+    pub(crate) start_ticks: AtomicU64,
+    /// Slot that this process, or the one it was forked from, had.
+    last_slot: AtomicU32,
+    /// Registrations so far in this image: the second and later are forks.
+    registration_count: AtomicU32,
+    /// Incremented when addresses of code may have changed their meaning.
+    pub(crate) code_epoch: AtomicU32,
+    /// Threads that are registered now or were.
+    pub(crate) thread_count: AtomicU32,
+    /// 1: the agent was put into the running process; its hooks are the injector's.
+    pub(crate) is_injected: AtomicU32,
+    /// 1: the program has a malloc of its own that stands before the agent's.
+    pub(crate) has_own_malloc: AtomicU32,
+    /// Takes the hooks out of the program's calls.
+    pub(crate) on_end: Callback,
+}
+
+/// The one instance.
+pub(crate) static AGENT: Agent = Agent {
+    state: AtomicU32::new(UNSTARTED),
+    pool: AtomicPtr::new(core::ptr::null_mut()),
+    fork_local: AtomicPtr::new(core::ptr::null_mut()),
+    clock: EventClock::new(),
+    start_ticks: AtomicU64::new(0),
+    last_slot: AtomicU32::new(NO_SLOT),
+    registration_count: AtomicU32::new(0),
+    code_epoch: AtomicU32::new(1),
+    thread_count: AtomicU32::new(0),
+    is_injected: AtomicU32::new(0),
+    has_own_malloc: AtomicU32::new(0),
+    on_end: Callback::none(),
+};
+
+impl Agent {
+    #[inline(always)]
+    pub(crate) fn is_active(&self) -> bool {
+        self.state.load(Relaxed) == ACTIVE
+    }
+
+    /// The pool; `None` before the start and when there is none.
+    #[inline(always)]
+    pub(crate) fn pool(&self) -> Option<&'static Pool> {
+        // SAFETY: null, or set once in `attach` to a value in memory that is never freed.
+        unsafe { self.pool.load(Acquire).as_ref() }
+    }
+
+    /// See [`ForkLocal`].
+    #[inline(always)]
+    pub(crate) fn fork_local(&self) -> Option<&'static ForkLocal> {
+        // SAFETY: as for the pool; all fields are atomics, valid for any bits.
+        unsafe { self.fork_local.load(Relaxed).as_ref() }
+    }
+
+    /// Takes over an opened pool. Called once, by the starting thread.
+    pub(crate) fn attach(&self, pool: Pool) -> Result<(), DisableReason> {
+        let memory = sys::map_anonymous(size_of::<Pool>(), false).map_err(|_| DisableReason::NoMemory)?;
+        let fork_local =
+            sys::map_anonymous(size_of::<ForkLocal>(), true).map_err(|_| DisableReason::NoMemory)?;
+        let memory = memory.cast::<Pool>();
+        // SAFETY: a fresh page, large enough and aligned, that nothing else uses.
+        unsafe { memory.write(pool) };
+        self.fork_local.store(fork_local.cast(), Relaxed);
+        // Release: pairs with the Acquire in `pool`.
+        self.pool.store(memory, Release);
+        Ok(())
+    }
+
+    /// The time for an event; see [`EventClock::event_ticks`].
+    #[inline(always)]
+    pub(crate) fn event_ticks(&self, view: &mut View, region: Option<Region>, position: u32) -> Option<u64> {
+        let ticks = self.clock.event_ticks(view, region, position);
+        if ticks.is_none() {
+            self.take_leave();
+        }
+        ticks
+    }
+
+    /// There is no time any more: ends the recording for good if the injector said so.
+    #[cold]
+    #[inline(never)]
+    fn take_leave(&self) {
+        if self.clock.is_ended() {
+            self.end(DisableReason::LetGo);
+        }
+    }
+
+    /// The time for anything else.
+    fn now_ticks(&self) -> u64 {
+        self.clock.now_ticks(self.start_ticks.load(Relaxed))
+    }
+
+    /// The process's slot, registering it if this is the first call in this address space (also after a fork).
+    /// `None`: not to be traced; the agent is disabled.
+    pub(crate) fn process(&self) -> Option<SlotClaim> {
+        let local = self.fork_local()?;
+        loop {
+            match local.registration.load(Acquire) {
+                REGISTERED => {
+                    let claim = SlotClaim {
+                        index: local.slot.load(Relaxed),
+                        generation: local.generation.load(Relaxed),
+                    };
+                    return Some(claim);
+                }
+                UNREGISTERED
+                    if local
+                        .registration
+                        .compare_exchange(UNREGISTERED, REGISTERING, Acquire, Relaxed)
+                        .is_ok() =>
+                {
+                    return self.register(local);
+                }
+                // Another thread is at it: a few stores and system calls.
+                _ => core::hint::spin_loop(),
+            }
+            if !self.is_active() {
+                return None;
+            }
+        }
+    }
+
+    fn register(&self, local: &ForkLocal) -> Option<SlotClaim> {
+        let pool = self.pool()?;
+        let is_fork = self.registration_count.fetch_add(1, Relaxed) > 0;
+        let control = pool.control();
+        let process_id = sys::process_id();
+        if process_id == 0 {
+            // A forked child that may not even ask who it is.
+            control.processes_refused.fetch_add(1, Relaxed);
+            control.forks_arrived.fetch_add(u32::from(is_fork), Relaxed);
+            self.disable(DisableReason::Forbidden);
+            return None;
+        }
+        let root = control.root_pid.compare_exchange(0, process_id, Relaxed, Relaxed);
+        let is_attached = !is_fork && self.is_injected.load(Relaxed) != 0;
+        let is_root =
+            root.is_ok() || root == Err(process_id) || is_attached || program::is_named_root(process_id);
+        if !is_root && control.flags.load(Relaxed) & FLAG_NO_FOLLOW != 0 {
+            self.disable(DisableReason::NotFollowed);
+            return None;
+        }
+        if control.state.load(Relaxed) != SESSION_RECORDING {
+            self.disable(DisableReason::SessionClosed);
+            return None;
+        }
+        let claim = ProcessClaim {
+            origin: match (is_fork, is_attached) {
+                (true, _) => ORIGIN_FORK,
+                (_, true) => ORIGIN_ATTACH,
+                _ => ORIGIN_EXEC,
+            },
+            parent_slot: if is_fork { self.last_slot.load(Relaxed) } else { NO_SLOT },
+            start_ticks: self.now_ticks(),
+            has_own_malloc: !is_fork && !is_attached && self.has_own_malloc.load(Relaxed) != 0,
+            executable: program::executable(),
+        };
+        let Some(claim) = writer::claim_process(pool, claim) else {
+            self.disable(DisableReason::NoProcessSlot);
+            return None;
+        };
+        if is_fork {
+            control.forks_arrived.fetch_add(1, Relaxed);
+        }
+        self.last_slot.store(claim.index, Relaxed);
+        local.slot.store(claim.index, Relaxed);
+        local.generation.store(claim.generation, Relaxed);
+        local.node_count.store(1, Relaxed);
+        // Release: pairs with the Acquire in `process`.
+        local.registration.store(REGISTERED, Release);
+        Some(claim)
+    }
+
+    /// Claims a buffer, waiting if the session says so. `None`: the event is lost, or the agent is now disabled.
+    pub(crate) fn claim_buffer(
+        &self,
+        pool: &Pool,
+        purpose: writer::BufferUse,
+        waited: &mut u64,
+    ) -> Option<u32> {
+        let is_for_nodes = matches!(purpose, writer::BufferUse::Nodes { .. });
+        // What is left is for events, for as long as the owners of the others live: that is waited for once, and not long.
+        let is_refused = || is_for_nodes && !writer::may_hold_nodes(pool);
+        if is_refused() && writer::was_waited_in_vain(pool) {
+            return None;
+        }
+        let ticks = self.now_ticks();
+        if let Some(index) = writer::claim_buffer(pool, purpose, ticks) {
+            return Some(index);
+        }
+        if pool.control().flags.load(Relaxed) & FLAG_DROP_ON_FULL != 0 || !forbidden::may_wait() {
+            return None;
+        }
+        let looks_before = writer::ends_looked_for(pool);
+        let outcome = writer::wait_for(pool, |waited_ns| {
+            *waited = waited_ns;
+            let ticks = self.now_ticks();
+            if let Some(index) = writer::claim_buffer(pool, purpose, ticks) {
+                return Some(Some(index));
+            }
+            let looks = writer::ends_looked_for(pool).wrapping_sub(looks_before);
+            let is_in_vain = looks >= NODES_WAIT_LOOKS && waited_ns > NODES_WAIT_NS;
+            let is_over = is_in_vain || writer::was_waited_in_vain(pool);
+            if !is_over || !is_refused() {
+                return None;
+            }
+            if is_in_vain {
+                writer::note_waited_in_vain(pool);
+            }
+            Some(None)
+        });
+        match outcome {
+            Ok(claimed) => claimed,
+            Err(WaitOutcome::Dead) => {
+                self.disable(DisableReason::RecorderDied);
+                None
+            }
+            Err(_) => {
+                self.disable(DisableReason::SessionClosed);
+                None
+            }
+        }
+    }
+
+    /// As [`Agent::disable`], unless that was done or nothing was begun.
+    pub(crate) fn end(&self, reason: DisableReason) {
+        if self.is_active() {
+            self.disable(reason);
+        }
+    }
+
+    /// Stops recording for good in this process. The program runs on at full speed.
+    #[cold]
+    pub(crate) fn disable(&self, reason: DisableReason) {
+        self.state.store(DISABLED, Relaxed);
+        self.on_end.call();
+        if let Some(slot) = self.slot() {
+            slot.disable_reason.store(reason as u32, Relaxed);
+            slot.state.store(PROCESS_DISABLED, Release);
+        }
+    }
+
+    /// The process's slot, if it has one.
+    pub(crate) fn slot(&self) -> Option<&'static heapr_wire::ProcessSlot> {
+        let (pool, local) = (self.pool()?, self.fork_local()?);
+        let is_registered = local.registration.load(Acquire) == REGISTERED;
+        pool.process_slot(local.slot.load(Relaxed)).filter(|_| is_registered)
+    }
+
+    /// Adds to one of the process's counters.
+    #[cold]
+    pub(crate) fn count(&self, choose: impl Fn(&heapr_wire::ProcessSlot) -> &AtomicU64) {
+        if let Some(slot) = self.slot() {
+            choose(slot).fetch_add(1, Relaxed);
+        }
+    }
+}
