@@ -20,11 +20,12 @@ use heapr_ring::sys;
 
 use crate::hooks::other_allocators;
 use crate::hooks::real::{DLMOPEN, DLOPEN, REAL};
-use crate::hooks::{SLOTS, SlotIndex, inner_calls};
+use crate::hooks::{SLOTS, SlotIndex, entries, inner_calls};
 use crate::modules::link_map::{self, DlPhdrInfo, Dynamic, Symbol};
 use crate::process::start;
 use crate::state::AGENT;
-use crate::x86_64::{thread_pointer, trampolines};
+use crate::x86_64::entries::loader_entries;
+use crate::x86_64::thread_pointer;
 
 type Pointer = *mut c_void;
 type Calloc = unsafe extern "C" fn(usize, usize, *const usize, usize) -> Pointer;
@@ -37,6 +38,11 @@ static LOADING: [[AtomicUsize; 2]; LOADING_MAX] = [const { [const { AtomicUsize:
 static LOADER: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 /// The hook of calloc, while [`calloc_while_loading`] stands in its slot.
 static CALLOC: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The mode of dlopen that has a library's calls bound past the agent.
+const RTLD_DEEPBIND: u32 = 8;
+
+loader_entries! { DLOPEN, RTLD_DEEPBIND, before_dlopen, first_dlopen; before_dlmopen }
 
 /// Before dlopen with `RTLD_DEEPBIND`; gives the real one, 0 if there is none.
 pub(crate) unsafe extern "C" fn before_dlopen(entry_sp: *const usize) -> usize {
@@ -53,7 +59,7 @@ pub(crate) unsafe extern "C" fn before_dlmopen(entry_sp: *const usize) -> usize 
 /// Before a dlopen whose real function is not known yet.
 pub(crate) unsafe extern "C" fn first_dlopen(mode: u32, entry_sp: *const usize) -> usize {
     start::start();
-    if mode & trampolines::RTLD_DEEPBIND != 0 {
+    if mode & RTLD_DEEPBIND != 0 {
         before_load(entry_sp);
     }
     DLOPEN.found_late()
@@ -147,7 +153,7 @@ fn redirect_program() {
 
 fn redirect_known(info: &DlPhdrInfo) {
     let Some(dynamic) = info.dynamic() else { return };
-    REAL.for_each_allocator_function(&mut |name, address, trampoline| {
+    entries::for_each_of_allocator(&mut |name, address, trampoline| {
         if address != 0 && info.contains(address) {
             redirect(&dynamic, info, name, trampoline);
         }

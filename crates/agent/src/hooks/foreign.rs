@@ -368,73 +368,16 @@ macro_rules! foreign {
 
         #[allow(non_snake_case, reason = "named as the C functions")]
         mod trampoline {
-            use core::arch::naked_asm;
-
             use heapr_wire::called;
 
-            // operator new throws: the frame between the program and the allocator is assembly with exact unwind
-            // information, and no Rust code is on the stack while the real function runs.
-            $(#[unsafe(naked)]
-            pub(super) unsafe extern "C" fn $new() {
-                naked_asm!(
-                    ".cfi_startproc",
-                    "sub rsp, 40",
-                    ".cfi_adjust_cfa_offset 40",
-                    "mov [rsp], rdi",
-                    "mov [rsp + 8], rsi",
-                    "mov [rsp + 16], rdx",
-                    "lea rdi, [rsp + 40]",
-                    "call {before}",
-                    "mov [rsp + 24], rax",
-                    "mov rdi, [rsp]",
-                    "mov rsi, [rsp + 8]",
-                    "mov rdx, [rsp + 16]",
-                    "call qword ptr [rip + {real}]",
-                    "test rax, rax",
-                    "jz 3f",
-                    "2:",
-                    "mov [rsp + 16], rax",
-                    "mov rdi, rax",
-                    "mov rsi, [rsp]",
-                    "lea rdx, [rsp + 40]",
-                    "mov rcx, rbp",
-                    "mov r8, [rsp + 24]",
-                    "call {after}",
-                    "mov rax, [rsp + 16]",
-                    "add rsp, 40",
-                    ".cfi_remember_state",
-                    ".cfi_adjust_cfa_offset -40",
-                    "ret",
-                    ".cfi_restore_state",
-                    // Where another was called that answers null: this one throws, with no frame of ours on the stack.
-                    "3:",
-                    "mov rcx, [rip + {throwing}]",
-                    "test rcx, rcx",
-                    "jz 2b",
-                    "mov rdi, [rsp + 24]",
-                    "call {left}",
-                    "mov rcx, [rip + {throwing}]",
-                    "mov rdi, [rsp]",
-                    "mov rsi, [rsp + 8]",
-                    "add rsp, 40",
-                    ".cfi_adjust_cfa_offset -40",
-                    "jmp rcx",
-                    ".cfi_endproc",
-                    throwing = sym super::throwing::$new,
-                    before = sym super::before_new,
-                    left = sym super::left_new,
-                    after = sym super::after_new::<{ called(stringify!($new)) }>,
-                    real = sym super::real::$new,
-                );
+            use crate::x86_64::entries::{new_entry, word_entry};
+
+            $(new_entry! {
+                $new, super::real::$new, super::throwing::$new, super::before_new, super::left_new,
+                super::after_new::<{ called(stringify!($new)) }>
             })*
-            $(#[unsafe(naked)]
-            pub(super) unsafe extern "C" fn $free() {
-                naked_asm!(".cfi_startproc", "mov r8, rsp", "mov r9, rbp", "jmp {}", ".cfi_endproc", sym super::hook::$free);
-            })*
-            $(#[unsafe(naked)]
-            pub(super) unsafe extern "C" fn $name() {
-                naked_asm!(".cfi_startproc", "mov r8, rsp", "mov r9, rbp", "jmp {}", ".cfi_endproc", sym super::hook::$name);
-            })*
+            $(word_entry! { $free, super::hook::$free })*
+            $(word_entry! { $name, super::hook::$name })*
         }
 
         const COUNT: usize =

@@ -18,6 +18,7 @@ use crate::hooks::{Caller, stack_for};
 use crate::record::events;
 use crate::record::thread::Scope;
 use crate::state::AGENT;
+use crate::x86_64::entries::heap_entries;
 
 /// First number of a program's own heap.
 const FIRST: usize = 2;
@@ -172,6 +173,14 @@ pub(crate) unsafe extern "C" fn resize(
     if events::realloc_prepare(&mut scope, number, old as usize) {
         events::realloc_commit(&mut scope, number, block as usize, size, stack);
     }
+}
+
+heap_entries! {
+    heapr_heap_create, create, "rsi", "rdx";
+    heapr_heap_destroy, destroy, "rsi", "rdx";
+    heapr_heap_alloc, alloc, "rcx", "r8";
+    heapr_heap_free, free, "rdx", "rcx";
+    heapr_heap_resize, resize, "r8", "r9";
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use heapr_wire::{
 
 use crate::frames::control_block;
 use crate::hooks;
+use crate::hooks::entries;
 use crate::hooks::foreign;
 use crate::hooks::kept::{self, Kept};
 use crate::hooks::mapping_hooks;
@@ -30,7 +31,7 @@ use crate::process::start;
 use crate::record::thread;
 use crate::state::program;
 use crate::state::{ACTIVE, AGENT, STARTING, UNSTARTED};
-use crate::x86_64::{self, trampolines};
+use crate::x86_64;
 
 /// A constant with pointers to statics and functions in it.
 #[repr(transparent)]
@@ -53,18 +54,18 @@ const fn hook(real: &'static Real, trampoline: *const (), group: u64, kept: *con
 macro_rules! hooks {
     ($count:literal: $($name:ident)* ; $($code:ident)*) => {
         static HOOKS: Shared<[InjectedHook; $count]> = Shared([
-            $(hook(&REAL.$name, trampolines::$name as *const (), HOOK_ALLOCATOR, &raw const kept::first::$name),)*
-            hook(&REAL.dlclose, trampolines::dlclose as *const (), HOOK_LOADER, null()),
-            hook(&REAL.munmap, trampolines::munmap as *const (), HOOK_MAPPING, null()),
-            hook(&REAL.mprotect, trampolines::mprotect as *const (), HOOK_MAPPING, null()),
-            hook(&MMAP, trampolines::mmap as *const (), HOOK_MAPPING, null()),
-            hook(&MREMAP, trampolines::mremap as *const (), HOOK_MAPPING, null()),
+            $(hook(&REAL.$name, entries::$name as *const (), HOOK_ALLOCATOR, &raw const kept::first::$name),)*
+            hook(&REAL.dlclose, entries::dlclose as *const (), HOOK_LOADER, null()),
+            hook(&REAL.munmap, entries::munmap as *const (), HOOK_MAPPING, null()),
+            hook(&REAL.mprotect, entries::mprotect as *const (), HOOK_MAPPING, null()),
+            hook(&MMAP, mapping_hooks::mmap as *const (), HOOK_MAPPING, null()),
+            hook(&MREMAP, mapping_hooks::mremap as *const (), HOOK_MAPPING, null()),
             hook(&REAL.execve, exec::execve as *const (), HOOK_EXEC, null()),
             hook(&REAL.execveat, exec::execveat as *const (), HOOK_EXEC, null()),
             hook(&REAL.fexecve, exec::fexecve as *const (), HOOK_EXEC, null()),
             hook(&REAL.prctl, sandbox::prctl as *const (), HOOK_EXEC, null()),
             hook(&REAL.mlockall, locking::mlockall as *const (), HOOK_EXEC, null()),
-            hook(&SYSCALL, trampolines::syscall as *const (), HOOK_EXEC, null()),
+            hook(&SYSCALL, sandbox::syscall as *const (), HOOK_EXEC, null()),
             $(hook(&registered_code::real::$code, registered_code::$code as *const (), HOOK_LOADER, null()),)*
         ]);
     };
@@ -95,7 +96,7 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
     mappings: (&raw const mappings::MAPPINGS).cast(),
     mapping_count: mappings::MAPPINGS_MAX,
     clock: AGENT.clock.choice_place(),
-    kept_entry: x86_64::kept_entry as *const (),
+    kept_entry: kept::kept_entry as *const (),
     more: (&raw const kept::MORE).cast(),
     more_count: kept::MORE.0.len(),
     claim_key: thread::claim_key as *const (),

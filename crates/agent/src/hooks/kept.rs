@@ -16,7 +16,7 @@ use crate::hooks::real::REAL;
 use crate::hooks::{Caller, foreign};
 use crate::record::thread::{self, Outermost, Scope};
 use crate::state::AGENT;
-use crate::x86_64::KeptCall;
+use crate::x86_64::kept_entry::{KeptCall, kept_entry};
 
 /// The first words that a function is called with; none has more.
 pub(crate) type Arguments = [usize; 4];
@@ -96,6 +96,8 @@ impl Outermost {
     }
 }
 
+kept_entry! { make_call }
+
 /// Makes a call. The answer: where it is to go on; 0: nowhere, it is done.
 ///
 /// # Safety
@@ -104,7 +106,7 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut KeptCall) -> usize {
     // SAFETY: (1).
     let call = unsafe { &mut *call };
     // SAFETY: (1).
-    let kept = unsafe { &*call.function() };
+    let kept = unsafe { &*(call.function() as *const Kept) };
     let caller = Caller::new(call.entry_sp(), call.bp(), kept.called);
     let own = kept.own();
     if !AGENT.is_active() {

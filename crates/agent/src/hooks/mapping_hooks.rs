@@ -10,9 +10,10 @@ use heapr_wire::{
 
 use crate::hooks::real::{MMAP, MREMAP, REAL};
 use crate::hooks::{Caller, Pointer, SLOTS, SlotIndex, stack_for};
+use crate::process::start::start_for_mapping;
 use crate::record::events;
 use crate::record::thread::Scope;
-use crate::x86_64::trampolines;
+use crate::x86_64::entries::{self, mapping_entries, mmap64_entry};
 
 /// What mmap and mremap answer when they fail.
 const MAP_FAILED: usize = usize::MAX;
@@ -91,8 +92,8 @@ pub(crate) unsafe extern "C" fn after_mremap(
 /// Chooses what mmap and its kin do once the session is known.
 pub(crate) fn arm(is_hooked: bool) {
     if is_hooked {
-        MAPPING_SLOTS.mmap.store(trampolines::MMAP_HOOK as *mut (), Relaxed);
-        MAPPING_SLOTS.mremap.store(trampolines::MREMAP_HOOK as *mut (), Relaxed);
+        MAPPING_SLOTS.mmap.store(mmap_hook as *mut (), Relaxed);
+        MAPPING_SLOTS.mremap.store(mremap_hook as *mut (), Relaxed);
     } else {
         bypass();
     }
@@ -125,6 +126,15 @@ pub(crate) struct MappingSlots {
 
 /// See [`MappingSlots`].
 pub(crate) static MAPPING_SLOTS: MappingSlots = MappingSlots {
-    mmap: AtomicPtr::new(trampolines::MMAP_FIRST as *mut ()),
-    mremap: AtomicPtr::new(trampolines::MREMAP_FIRST as *mut ()),
+    mmap: AtomicPtr::new(mmap_first as *mut ()),
+    mremap: AtomicPtr::new(mremap_first as *mut ()),
 };
+
+entries::mapping_hooks! { MMAP, after_mmap; MREMAP, before_mremap, after_mremap }
+
+mapping_entries! { MAPPING_SLOTS, start_for_mapping;
+    mmap mmap_first "0"
+    mremap mremap_first "8"
+}
+
+mmap64_entry! { MAPPING_SLOTS }

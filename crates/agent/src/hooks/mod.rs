@@ -7,6 +7,7 @@
 //! errno is left as the real function left it: nothing here calls the C library.
 
 pub(crate) mod apart;
+pub(crate) mod entries;
 pub(crate) mod foreign;
 pub(crate) mod heaps;
 pub(crate) mod injected;

@@ -8,11 +8,10 @@ use heapr_wire::called;
 
 use crate::hooks::Caller;
 use crate::hooks::foreign::{run_alloc, run_free, run_posix, run_realloc};
+use crate::x86_64::entries::{ROW_BYTES, ROW_LENGTH};
 
-/// Allocators that can have hooks: the loader knows no more namespaces. (The trampolines are as many.)
-const ALLOCATORS_MAX: usize = 16;
-/// Bytes from one trampoline to the next.
-const TRAMPOLINE_BYTES: usize = 32;
+/// Allocators that can have hooks: the loader knows no more namespaces.
+const ALLOCATORS_MAX: usize = ROW_LENGTH;
 
 type Reals = [AtomicUsize; ALLOCATORS_MAX];
 
@@ -29,7 +28,7 @@ pub(crate) fn number_of(bias: usize) -> Option<usize> {
 
 /// The trampoline of allocator `number` in a row of them.
 pub(crate) fn entry(first: unsafe extern "C" fn(), number: usize) -> usize {
-    (first as *const () as usize).wrapping_add(number.wrapping_mul(TRAMPOLINE_BYTES))
+    (first as *const () as usize).wrapping_add(number.wrapping_mul(ROW_BYTES))
 }
 
 macro_rules! functions {
@@ -45,7 +44,7 @@ macro_rules! functions {
             $(pub(super) unsafe extern "C" fn $name(
                 a: usize, b: usize, c: usize, entry_sp: *const usize, bp: usize, place: usize,
             ) -> usize {
-                let number = place.wrapping_sub(trampolines::$name as *const () as usize) / TRAMPOLINE_BYTES;
+                let number = place.wrapping_sub(trampolines::$name as *const () as usize) / ROW_BYTES;
                 let Some(real) = reals::$name.get(number) else { return 0 };
                 let caller = Caller::new(entry_sp, bp, const { called(stringify!($name)) });
                 let ($a, $b, $c, $real, $all, $caller) = (a, b, c, real, [a, b, c, 0], caller);
@@ -54,23 +53,7 @@ macro_rules! functions {
         }
 
         mod trampolines {
-            use core::arch::naked_asm;
-            $(#[unsafe(naked)]
-            pub(super) unsafe extern "C" fn $name() {
-                naked_asm!(
-                    ".cfi_startproc",
-                    ".rept 16",
-                    "2:",
-                    "lea r9, [rip + 0]",
-                    "mov rcx, rsp",
-                    "mov r8, rbp",
-                    "jmp {hook}",
-                    ".skip 32 - (. - 2b), 0x90",
-                    ".endr",
-                    ".cfi_endproc",
-                    hook = sym super::hooks::$name,
-                );
-            })*
+            $(crate::x86_64::entries::entry_row! { $name, super::hooks::$name })*
         }
 
         /// Calls `visit` with each function's name, places of the real ones, and first trampoline.

@@ -8,7 +8,6 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::modules::link_map::{self, DlPhdrInfo};
 use crate::process::start;
-use crate::x86_64::trampolines;
 
 type Pointer = *mut c_void;
 type Strings = *const *const c_char;
@@ -145,11 +144,6 @@ pub(crate) static DLMOPEN: Real = Real::new(b"dlmopen");
 macro_rules! allocator_functions {
     ($($name:ident)*) => {
         impl RealFunctions {
-            /// Calls `visit` with the name, the address (0: none) and the trampoline of all that the program's allocator may bring itself.
-            pub(crate) fn for_each_allocator_function(&self, visit: &mut dyn FnMut(&[u8], usize, usize)) {
-                $(visit(self.$name.name, self.$name.address(), trampolines::$name as *const () as usize);)*
-            }
-
             /// Whether one of them is a module's.
             pub(crate) fn has_allocator_function_in(&self, info: &DlPhdrInfo) -> bool {
                 let mut is_any = false;

@@ -14,8 +14,9 @@ use heapr_wire::{Control, DisableReason, FLAG_NO_FOLLOW, SESSION_RECORDING};
 
 use crate::hooks::real::REAL;
 use crate::modules::link_map;
+use crate::process::environment::{self, own_environment};
 use crate::process::program_file::Program;
-use crate::process::{program_file, sandbox, start};
+use crate::process::{program_file, sandbox};
 use crate::state::AGENT;
 
 type Strings = *const *const c_char;
@@ -112,7 +113,7 @@ fn sees_pool() -> bool {
     let value = session.get(SESSION_NAME.len()..).unwrap_or_default();
     let value = value.split(|&byte| byte == 0).next().unwrap_or_default();
     let mut link = [0; 64];
-    start::pool_path(value)
+    environment::pool_path(value)
         .is_some_and(|path| sys::read_link(&path, &mut link).is_ok_and(|link| link.starts_with(POOL_LINK)))
 }
 
@@ -278,18 +279,6 @@ impl Completed {
         }
         None
     }
-}
-
-/// The program's `environ`; an empty environment if it has none.
-pub(crate) fn own_environment() -> Strings {
-    static EMPTY: [AtomicUsize; 1] = [AtomicUsize::new(0)];
-    let variable = link_map::find_anywhere(b"environ") as *const Strings;
-    if variable.is_null() {
-        return EMPTY.as_ptr().cast();
-    }
-    // SAFETY: the C library's variable of this name (or the program's copy of it, which comes first in search order).
-    let environment = unsafe { variable.read_volatile() };
-    if environment.is_null() { EMPTY.as_ptr().cast() } else { environment }
 }
 
 /// The C function: execve with the program's own environment, which may have lost the two variables.

@@ -6,7 +6,7 @@ use core::ffi::{CStr, c_char, c_int};
 
 use heapr_ring::sys;
 
-use crate::process::exec::own_environment;
+use crate::process::environment::own_environment;
 
 /// How a program is named.
 #[derive(Debug, Clone, Copy)]

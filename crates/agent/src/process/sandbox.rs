@@ -17,8 +17,10 @@ use heapr_ring::{forbidden, sys};
 use heapr_wire::DisableReason;
 use heapr_wire::seccomp::{AGENT_CALLS, Call, Instruction};
 
-use crate::hooks::real::{self, REAL};
+use crate::hooks::real::{self, REAL, SYSCALL};
+use crate::process::start::start_for_call;
 use crate::state::AGENT;
+use crate::x86_64::entries::syscall_entry;
 
 /// The next image of this process or its children would be ended for what the agent does when it starts.
 static FORBIDS_START: AtomicBool = AtomicBool::new(false);
@@ -145,6 +147,8 @@ pub(crate) unsafe extern "C" fn prctl(
 
 /// Whether the C function `syscall` is to come to [`checked_syscall`] with this number.
 pub(crate) const CHECKED_CALLS: [usize; 2] = [SYS_SECCOMP, SYS_PRCTL];
+
+syscall_entry! { SYSCALL, CHECKED_CALLS, checked_syscall, start_for_call }
 
 /// The C function `syscall` for [`CHECKED_CALLS`], which have five arguments at most.
 pub(crate) unsafe extern "C" fn checked_syscall(

@@ -17,7 +17,7 @@ use heapr_wire::{DisableReason, SESSION_RECORDING};
 
 use crate::hooks::real::REAL;
 use crate::modules::link_map;
-use crate::process::start;
+use crate::process::environment;
 use crate::state::{AGENT, program};
 use crate::x86_64::weak_symbols;
 
@@ -66,7 +66,7 @@ fn is_sanitized() -> bool {
         weak_symbols::hardware_address_sanitizer(),
     ];
     is_early.iter().any(|&address| address != 0)
-        || weak_symbols::address_sanitizer() != 0 && !start::allows_address_sanitizer()
+        || weak_symbols::address_sanitizer() != 0 && !environment::allows_address_sanitizer()
 }
 
 /// Ends the agent where it must not begin. A runtime comes to it while it starts itself, and stands itself before
@@ -88,7 +88,7 @@ pub(crate) fn report() {
     if !is_sanitized() {
         return;
     }
-    let (Some(path), false) = start::session() else { return };
+    let (Some(path), false) = environment::session() else { return };
     let Ok(descriptor) = sys::open(&path, true) else { return };
     let Ok(pool) = Pool::open(&descriptor) else { return };
     if pool.control().state.load(Relaxed) != SESSION_RECORDING {
@@ -101,19 +101,12 @@ pub(crate) fn report() {
     }
 }
 
-/// As the runtime reads its options; the last counts.
-pub(crate) fn may_come_second(options: &[u8]) -> bool {
-    const NAME: &[u8] = b"verify_asan_link_order=";
-    let words = options.split(|byte| b":, \t\n\r".contains(byte));
-    let value = words.filter_map(|word| word.strip_prefix(NAME)).next_back();
-    value.is_some_and(|value| [&b"0"[..], b"no", b"false"].contains(&value))
-}
-
 #[cfg(test)]
 mod tests {
     use core::ffi::CStr;
 
     use super::*;
+    use crate::process::environment::may_come_second;
 
     #[test]
     fn the_order_of_libraries_is_not_looked_at() {

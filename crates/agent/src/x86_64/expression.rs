@@ -2,7 +2,9 @@
 
 use super::byte_reader::Reader;
 use super::call_frame::Expression;
-use super::full::Registers;
+
+/// The register with a number, if it is known.
+type Registers<'a> = &'a dyn Fn(usize) -> Option<u64>;
 
 /// Values on the evaluation stack; the expressions in use need four.
 const STACK_MAX: usize = 16;
@@ -35,7 +37,7 @@ impl Stack {
 /// The value of an expression. `cfa`: pushed first, where the standard says so. `read` gives a word of memory.
 pub(super) fn evaluate(
     expression: Expression,
-    registers: &Registers,
+    registers: Registers<'_>,
     cfa: Option<u64>,
     read: &mut dyn FnMut(usize) -> Option<usize>,
 ) -> Option<u64> {
@@ -58,7 +60,7 @@ fn execute(
     code: &mut Reader,
     whole: Reader,
     stack: &mut Stack,
-    registers: &Registers,
+    registers: Registers<'_>,
     read: &mut dyn FnMut(usize) -> Option<usize>,
 ) -> Option<()> {
     let operation = code.u8()?;
@@ -105,16 +107,16 @@ fn execute(
         0x28 | 0x2f => branch(operation, code, whole, stack),
         0x1a..=0x2e => binary(operation, stack),
         0x30..=0x4f => stack.push(u64::from(operation.wrapping_sub(0x30))),
-        0x50..=0x6f => stack.push(registers.get(usize::from(operation.wrapping_sub(0x50)))?),
+        0x50..=0x6f => stack.push(registers(usize::from(operation.wrapping_sub(0x50)))?),
         0x70..=0x8f => {
             let offset = code.sleb()?;
-            let value = registers.get(usize::from(operation.wrapping_sub(0x70)))?;
+            let value = registers(usize::from(operation.wrapping_sub(0x70)))?;
             stack.push(value.wrapping_add_signed(offset))
         }
         0x92 => {
             let register = usize::try_from(code.uleb()?).ok()?;
             let offset = code.sleb()?;
-            stack.push(registers.get(register)?.wrapping_add_signed(offset))
+            stack.push(registers(register)?.wrapping_add_signed(offset))
         }
         0x94 => {
             let bytes = code.u8()?;

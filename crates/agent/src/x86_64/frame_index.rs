@@ -1,65 +1,18 @@
 //! A sorted index of a section of unwind tables that has none: where functions begin, and where their FDEs are.
 
-use super::byte_reader::{Reader, SEGMENTS_MAX, Segments};
-use super::call_frame::{Form, for_each_fde};
-
 /// One function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C)]
 pub(crate) struct Entry {
-    start_avma: usize,
-    fde: usize,
+    pub(super) start_avma: usize,
+    pub(super) fde: usize,
 }
 
 /// An index in memory that is never unmapped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameIndex {
-    entries: *const Entry,
-    count: usize,
-}
-
-/// The section `begin..end` and the segments that its entries may point into.
-pub(crate) struct ToIndex<'a> {
-    pub(crate) begin: usize,
-    pub(crate) end: usize,
-    pub(crate) form: Form,
-    pub(crate) segments: &'a [(usize, usize); SEGMENTS_MAX],
-}
-
-impl ToIndex<'_> {
-    fn for_each(&self, visit: &mut dyn FnMut(usize, usize)) {
-        let section = Reader { position: self.begin, end: self.end };
-        for_each_fde(&Segments(*self.segments), self.form, section, &mut |fde, start, _| {
-            visit(fde, start);
-            false
-        });
-    }
-
-    /// Bytes that its index takes.
-    pub(crate) fn index_bytes(&self) -> usize {
-        let mut count = 0_usize;
-        self.for_each(&mut |_, _| count = count.wrapping_add(1));
-        count.wrapping_mul(size_of::<Entry>())
-    }
-
-    /// Makes the index in memory of so many bytes.
-    ///
-    /// # Safety
-    /// 1. `memory..memory + bytes` is mapped for this alone, aligned as an entry, and never unmapped.
-    pub(crate) unsafe fn index_in(&self, memory: *mut u8, bytes: usize) -> FrameIndex {
-        // SAFETY: (1); any bits are an entry.
-        let entries =
-            unsafe { core::slice::from_raw_parts_mut(memory.cast::<Entry>(), bytes / size_of::<Entry>()) };
-        let mut count = 0_usize;
-        self.for_each(&mut |fde, start_avma| {
-            if let Some(place) = entries.get_mut(count) {
-                *place = Entry { start_avma, fde };
-                count = count.wrapping_add(1);
-            }
-        });
-        sort(entries.get_mut(..count).unwrap_or_default());
-        FrameIndex { entries: entries.as_ptr(), count }
-    }
+    pub(super) entries: *const Entry,
+    pub(super) count: usize,
 }
 
 impl FrameIndex {
@@ -73,7 +26,7 @@ impl FrameIndex {
 }
 
 /// Heap sort: the standard library's may panic, which the agent must not link, and this is done once for a module.
-fn sort(entries: &mut [Entry]) {
+pub(super) fn sort(entries: &mut [Entry]) {
     let sift = |entries: &mut [Entry], mut parent: usize, end: usize| {
         loop {
             let left = parent.wrapping_mul(2).wrapping_add(1);

@@ -175,7 +175,7 @@ impl Registers {
         }
         let cfa = match row.cfa {
             Cfa::Register(register, offset) => here.get(usize::from(register))?.wrapping_add_signed(offset),
-            Cfa::Expression(expression) => evaluate(expression, &here, None, read)?,
+            Cfa::Expression(expression) => evaluate(expression, &|number| here.get(number), None, read)?,
         };
         let mut caller = Self { values: [0; COLUMNS], known: 0, is_exact: is_signal_frame };
         caller.set(RSP, cfa);
@@ -197,10 +197,12 @@ impl Registers {
                 Column::ValueOffset(offset) => cfa.wrapping_add_signed(offset),
                 Column::Register(register) => here.get(usize::from(register))?,
                 Column::Expression(expression) => {
-                    let address = evaluate(expression, &here, Some(cfa), read)?;
+                    let address = evaluate(expression, &|number| here.get(number), Some(cfa), read)?;
                     read(address as usize)? as u64
                 }
-                Column::ValueExpression(expression) => evaluate(expression, &here, Some(cfa), read)?,
+                Column::ValueExpression(expression) => {
+                    evaluate(expression, &|number| here.get(number), Some(cfa), read)?
+                }
             };
             caller.set(number, value);
         }

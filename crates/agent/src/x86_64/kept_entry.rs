@@ -11,11 +11,8 @@
 //!
 //! The other registers are kept by all code of the agent's and the C library's.
 
-use core::arch::naked_asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
-
-use crate::hooks::kept::{self, Arguments, Kept};
 
 /// What was saved, from the lowest address on.
 #[derive(Debug)]
@@ -30,16 +27,17 @@ pub(crate) struct KeptCall {
     rcx: usize,
     rax: usize,
     flags: usize,
-    function: *const Kept,
+    function: usize,
     bp: usize,
     return_address: usize,
 }
 
 impl KeptCall {
-    /// How far below the stack pointer at entry the function's [`Kept`] lies.
+    /// How far below the stack pointer at entry the function's `Kept` lies.
     pub(crate) const FUNCTION_BELOW_ENTRY: usize = 16;
 
-    pub(crate) fn function(&self) -> *const Kept {
+    /// Address of the function's `Kept`.
+    pub(crate) fn function(&self) -> usize {
         self.function
     }
 
@@ -53,7 +51,7 @@ impl KeptCall {
         self.bp
     }
 
-    pub(crate) fn arguments(&self) -> Arguments {
+    pub(crate) fn arguments(&self) -> [usize; 4] {
         [self.rdi, self.rsi, self.rdx, self.rcx]
     }
 
@@ -65,10 +63,10 @@ impl KeptCall {
 /// The processor has xmm registers only.
 const SAVE_XMM: u8 = 0;
 /// It has larger ones, tells which are in use, and saves those.
-const SAVE_USED: u8 = 1;
+pub(crate) const SAVE_USED: u8 = 1;
 /// It has larger ones.
 const SAVE_ALL: u8 = 2;
-static VECTOR_SAVING: AtomicU8 = AtomicU8::new(SAVE_ALL);
+pub(crate) static VECTOR_SAVING: AtomicU8 = AtomicU8::new(SAVE_ALL);
 
 /// Looks which vector registers the processor has. Before the first call.
 pub(crate) fn choose_vector_saving() {
@@ -84,141 +82,148 @@ pub(crate) fn choose_vector_saving() {
     VECTOR_SAVING.store(saving, Relaxed);
 }
 
-/// Comes from an island with rbp and the function's [`Kept`] pushed.
-#[unsafe(naked)]
-pub(crate) unsafe extern "C" fn kept_entry() {
-    naked_asm!(
-        ".cfi_startproc",
-        ".cfi_def_cfa rbp, 16",
-        ".cfi_offset rbp, -16",
-        "pushfq",
-        "push rax",
-        "push rcx",
-        "push rdx",
-        "push rsi",
-        "push rdi",
-        "push r8",
-        "push r9",
-        "push r10",
-        "push r11",
-        "and rsp, -64",
-        "cmp byte ptr [rip + {saving}], {used}",
-        "jb 4f",
-        "ja 2f",
-        // Which are in use: of AVX, and the three of AVX-512.
-        "mov ecx, 1",
-        "xgetbv",
-        "test eax, 0xe4",
-        "jz 4f",
-        "2:",
-        // The size of the largest area without AMX, which is nobody's to keep.
-        "sub rsp, 2752",
-        "xor eax, eax",
-        "mov [rsp + 512], rax",
-        "mov [rsp + 520], rax",
-        "mov [rsp + 528], rax",
-        "mov [rsp + 536], rax",
-        "mov [rsp + 544], rax",
-        "mov [rsp + 552], rax",
-        "mov [rsp + 560], rax",
-        "mov [rsp + 568], rax",
-        "xor edx, edx",
-        "mov eax, 0xe6",
-        "cmp byte ptr [rip + {saving}], {used}",
-        "jne 3f",
-        "xsavec [rsp]",
-        "jmp 5f",
-        "3:",
-        "xsave [rsp]",
-        "5:",
-        "lea rdi, [rbp - 88]",
-        "call {make_call}",
-        "mov rcx, rax",
-        "xor edx, edx",
-        "mov eax, 0xe6",
-        "xrstor [rsp]",
-        "mov rax, rcx",
-        "jmp 6f",
-        "4:",
-        "sub rsp, 256",
-        "movaps [rsp], xmm0",
-        "movaps [rsp + 16], xmm1",
-        "movaps [rsp + 32], xmm2",
-        "movaps [rsp + 48], xmm3",
-        "movaps [rsp + 64], xmm4",
-        "movaps [rsp + 80], xmm5",
-        "movaps [rsp + 96], xmm6",
-        "movaps [rsp + 112], xmm7",
-        "movaps [rsp + 128], xmm8",
-        "movaps [rsp + 144], xmm9",
-        "movaps [rsp + 160], xmm10",
-        "movaps [rsp + 176], xmm11",
-        "movaps [rsp + 192], xmm12",
-        "movaps [rsp + 208], xmm13",
-        "movaps [rsp + 224], xmm14",
-        "movaps [rsp + 240], xmm15",
-        "lea rdi, [rbp - 88]",
-        "call {make_call}",
-        "movaps xmm0, [rsp]",
-        "movaps xmm1, [rsp + 16]",
-        "movaps xmm2, [rsp + 32]",
-        "movaps xmm3, [rsp + 48]",
-        "movaps xmm4, [rsp + 64]",
-        "movaps xmm5, [rsp + 80]",
-        "movaps xmm6, [rsp + 96]",
-        "movaps xmm7, [rsp + 112]",
-        "movaps xmm8, [rsp + 128]",
-        "movaps xmm9, [rsp + 144]",
-        "movaps xmm10, [rsp + 160]",
-        "movaps xmm11, [rsp + 176]",
-        "movaps xmm12, [rsp + 192]",
-        "movaps xmm13, [rsp + 208]",
-        "movaps xmm14, [rsp + 224]",
-        "movaps xmm15, [rsp + 240]",
-        "6:",
-        "lea rsp, [rbp - 88]",
-        "test rax, rax",
-        "jnz 7f",
-        "pop r11",
-        "pop r10",
-        "pop r9",
-        "pop r8",
-        "pop rdi",
-        "pop rsi",
-        "pop rdx",
-        "pop rcx",
-        "pop rax",
-        "popfq",
-        "lea rsp, [rsp + 8]",
-        ".cfi_remember_state",
-        "pop rbp",
-        ".cfi_def_cfa rsp, 8",
-        ".cfi_restore rbp",
-        "ret",
-        ".cfi_restore_state",
-        "7:",
-        // On to the function itself: its address goes where rbp is, and that where the Kept was.
-        "mov rcx, [rbp]",
-        "mov [rbp - 8], rcx",
-        ".cfi_offset rbp, -24",
-        "mov [rbp], rax",
-        "pop r11",
-        "pop r10",
-        "pop r9",
-        "pop r8",
-        "pop rdi",
-        "pop rsi",
-        "pop rdx",
-        "pop rcx",
-        "pop rax",
-        "popfq",
-        "pop rbp",
-        ".cfi_def_cfa rsp, 16",
-        ".cfi_restore rbp",
-        "ret",
-        ".cfi_endproc",
-        saving = sym VECTOR_SAVING,
-        used = const SAVE_USED,
-        make_call = sym kept::make_call,
-    );
+/// The entry, which has `$make_call` make the call.
+macro_rules! kept_entry {
+    ($make_call:path) => {
+        /// Comes from an island with rbp and the function's `Kept` pushed.
+        #[unsafe(naked)]
+        pub(crate) unsafe extern "C" fn kept_entry() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                ".cfi_def_cfa rbp, 16",
+                ".cfi_offset rbp, -16",
+                "pushfq",
+                "push rax",
+                "push rcx",
+                "push rdx",
+                "push rsi",
+                "push rdi",
+                "push r8",
+                "push r9",
+                "push r10",
+                "push r11",
+                "and rsp, -64",
+                "cmp byte ptr [rip + {saving}], {used}",
+                "jb 4f",
+                "ja 2f",
+                // Which are in use: of AVX, and the three of AVX-512.
+                "mov ecx, 1",
+                "xgetbv",
+                "test eax, 0xe4",
+                "jz 4f",
+                "2:",
+                // The size of the largest area without AMX, which is nobody's to keep.
+                "sub rsp, 2752",
+                "xor eax, eax",
+                "mov [rsp + 512], rax",
+                "mov [rsp + 520], rax",
+                "mov [rsp + 528], rax",
+                "mov [rsp + 536], rax",
+                "mov [rsp + 544], rax",
+                "mov [rsp + 552], rax",
+                "mov [rsp + 560], rax",
+                "mov [rsp + 568], rax",
+                "xor edx, edx",
+                "mov eax, 0xe6",
+                "cmp byte ptr [rip + {saving}], {used}",
+                "jne 3f",
+                "xsavec [rsp]",
+                "jmp 5f",
+                "3:",
+                "xsave [rsp]",
+                "5:",
+                "lea rdi, [rbp - 88]",
+                "call {make_call}",
+                "mov rcx, rax",
+                "xor edx, edx",
+                "mov eax, 0xe6",
+                "xrstor [rsp]",
+                "mov rax, rcx",
+                "jmp 6f",
+                "4:",
+                "sub rsp, 256",
+                "movaps [rsp], xmm0",
+                "movaps [rsp + 16], xmm1",
+                "movaps [rsp + 32], xmm2",
+                "movaps [rsp + 48], xmm3",
+                "movaps [rsp + 64], xmm4",
+                "movaps [rsp + 80], xmm5",
+                "movaps [rsp + 96], xmm6",
+                "movaps [rsp + 112], xmm7",
+                "movaps [rsp + 128], xmm8",
+                "movaps [rsp + 144], xmm9",
+                "movaps [rsp + 160], xmm10",
+                "movaps [rsp + 176], xmm11",
+                "movaps [rsp + 192], xmm12",
+                "movaps [rsp + 208], xmm13",
+                "movaps [rsp + 224], xmm14",
+                "movaps [rsp + 240], xmm15",
+                "lea rdi, [rbp - 88]",
+                "call {make_call}",
+                "movaps xmm0, [rsp]",
+                "movaps xmm1, [rsp + 16]",
+                "movaps xmm2, [rsp + 32]",
+                "movaps xmm3, [rsp + 48]",
+                "movaps xmm4, [rsp + 64]",
+                "movaps xmm5, [rsp + 80]",
+                "movaps xmm6, [rsp + 96]",
+                "movaps xmm7, [rsp + 112]",
+                "movaps xmm8, [rsp + 128]",
+                "movaps xmm9, [rsp + 144]",
+                "movaps xmm10, [rsp + 160]",
+                "movaps xmm11, [rsp + 176]",
+                "movaps xmm12, [rsp + 192]",
+                "movaps xmm13, [rsp + 208]",
+                "movaps xmm14, [rsp + 224]",
+                "movaps xmm15, [rsp + 240]",
+                "6:",
+                "lea rsp, [rbp - 88]",
+                "test rax, rax",
+                "jnz 7f",
+                "pop r11",
+                "pop r10",
+                "pop r9",
+                "pop r8",
+                "pop rdi",
+                "pop rsi",
+                "pop rdx",
+                "pop rcx",
+                "pop rax",
+                "popfq",
+                "lea rsp, [rsp + 8]",
+                ".cfi_remember_state",
+                "pop rbp",
+                ".cfi_def_cfa rsp, 8",
+                ".cfi_restore rbp",
+                "ret",
+                ".cfi_restore_state",
+                "7:",
+                // On to the function itself: its address goes where rbp is, and that where the Kept was.
+                "mov rcx, [rbp]",
+                "mov [rbp - 8], rcx",
+                ".cfi_offset rbp, -24",
+                "mov [rbp], rax",
+                "pop r11",
+                "pop r10",
+                "pop r9",
+                "pop r8",
+                "pop rdi",
+                "pop rsi",
+                "pop rdx",
+                "pop rcx",
+                "pop rax",
+                "popfq",
+                "pop rbp",
+                ".cfi_def_cfa rsp, 16",
+                ".cfi_restore rbp",
+                "ret",
+                ".cfi_endproc",
+                saving = sym $crate::x86_64::kept_entry::VECTOR_SAVING,
+                used = const $crate::x86_64::kept_entry::SAVE_USED,
+                make_call = sym $make_call,
+            );
+        }
+    };
 }
+
+pub(crate) use kept_entry;

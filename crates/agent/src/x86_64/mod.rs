@@ -1,14 +1,14 @@
-//! What depends on the processor: unwinding, trampolines, the thread pointer.
+//! What depends on the processor: unwinding, the entries' assembly, the thread pointer. It imports nothing of the agent's.
 
 mod byte_reader;
 mod call_frame;
+pub(crate) mod entries;
 mod equal_pairs;
 mod equal_words;
-mod exec_lists;
 mod expression;
 pub(crate) mod frame_index;
 pub(crate) mod full;
-mod kept_entry;
+pub(crate) mod kept_entry;
 mod ordered_time;
 mod prefetch;
 mod rule;
@@ -16,7 +16,7 @@ mod signal_return;
 #[cfg(test)]
 mod tests;
 pub(crate) mod thread_pointer;
-pub(crate) mod trampolines;
+pub(crate) mod to_index;
 pub(crate) mod weak_symbols;
 
 pub use byte_reader::SEGMENTS_MAX;
@@ -24,7 +24,7 @@ pub(crate) use call_frame::Form;
 pub use call_frame::UnwindTables;
 pub(crate) use equal_pairs::{AllEqual, Pair};
 pub(crate) use equal_words::equal_words;
-pub(crate) use kept_entry::{KeptCall, choose_vector_saving, kept_entry};
+pub(crate) use kept_entry::choose_vector_saving;
 pub(crate) use ordered_time::{Late, wait_for_loads};
 pub(crate) use prefetch::prefetch;
 pub use rule::{Rule, Step, rule_for};

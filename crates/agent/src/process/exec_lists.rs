@@ -10,13 +10,13 @@
 //! …                           a null pointer; for execle the environment behind it
 //! ```
 
-use core::arch::naked_asm;
 use core::ffi::{c_char, c_int};
 
 use heapr_ring::sys;
 
 use crate::hooks::real::REAL;
-use crate::process::exec::{Completed, own_environment};
+use crate::process::environment::own_environment;
+use crate::process::exec::Completed;
 use crate::process::program_file::Program;
 
 type Strings = *const *const c_char;
@@ -110,42 +110,7 @@ unsafe extern "C" fn list_environment(path: *const c_char, spilled: Strings, abo
     completed.came_back(answer)
 }
 
-macro_rules! list_functions {
-    ($($name:ident $function:ident)*) => {$(
-        /// The C function of this name, with the environment completed.
-        ///
-        /// # Safety
-        /// As the C library documents it.
-        #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
-        #[cfg_attr(
-            not(all(feature = "cdylib", not(test))),
-            allow(unreachable_pub, reason = "the C library's names are given to them only in the shared object")
-        )]
-        #[unsafe(naked)]
-        pub(crate) unsafe extern "C" fn $name() {
-            naked_asm!(
-                ".cfi_startproc",
-                "sub rsp, 56",
-                ".cfi_adjust_cfa_offset 56",
-                "mov [rsp], rsi",
-                "mov [rsp + 8], rdx",
-                "mov [rsp + 16], rcx",
-                "mov [rsp + 24], r8",
-                "mov [rsp + 32], r9",
-                "mov rsi, rsp",
-                "lea rdx, [rsp + 64]",
-                "call {function}",
-                "add rsp, 56",
-                ".cfi_adjust_cfa_offset -56",
-                "ret",
-                ".cfi_endproc",
-                function = sym $function,
-            );
-        }
-    )*};
-}
-
-list_functions! {
+crate::x86_64::entries::list_entries! {
     execl list_path
     execlp list_file
     execle list_environment
