@@ -37,7 +37,7 @@ mod shared_object {
     /// Runs `start::construct` when the loader has loaded the agent.
     #[used]
     #[unsafe(link_section = ".init_array")]
-    static CONSTRUCTOR: extern "C" fn() = crate::process::start::construct;
+    static CONSTRUCTOR: extern "C" fn() = crate::hooks::start::construct;
 
     /// No code of the agent panics (the build checks that none of core's panic machinery is linked); the language wants
     /// a handler all the same.

@@ -20,9 +20,8 @@ use heapr_ring::sys;
 
 use crate::hooks::other_allocators;
 use crate::hooks::real::{DLMOPEN, DLOPEN, REAL};
-use crate::hooks::{SLOTS, SlotIndex, entries, inner_calls};
+use crate::hooks::{self, SLOTS, SlotIndex, entries, inner_calls};
 use crate::modules::link_map::{self, DlPhdrInfo, Dynamic, Symbol};
-use crate::process::start;
 use crate::state::AGENT;
 use crate::x86_64::entries::loader_entries;
 use crate::x86_64::thread_pointer;
@@ -58,7 +57,7 @@ pub(crate) unsafe extern "C" fn before_dlmopen(entry_sp: *const usize) -> usize 
 
 /// Before a dlopen whose real function is not known yet.
 pub(crate) unsafe extern "C" fn first_dlopen(mode: u32, entry_sp: *const usize) -> usize {
-    start::start();
+    hooks::start_agent();
     if mode & RTLD_DEEPBIND != 0 {
         before_load(entry_sp);
     }
@@ -67,7 +66,7 @@ pub(crate) unsafe extern "C" fn first_dlopen(mode: u32, entry_sp: *const usize) 
 
 #[cold]
 fn before_load(entry_sp: *const usize) {
-    start::start();
+    hooks::start_agent();
     if !AGENT.is_active() {
         return;
     }

@@ -6,14 +6,15 @@
 //! call them are pointed at the hooks. operator new is hooked only where it comes from a module that has its own malloc; the C++
 //! library's calls malloc, which is hooked anyway.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use heapr_ring::sys;
 use heapr_wire::{HOOK_FOREIGN, HOOK_OPERATOR, InjectedHook, called};
 
-use crate::hooks::injected::Shared;
+use crate::hooks::forwarded::{run_alloc, run_free, run_posix, run_realloc, run_resize, run_string};
 use crate::hooks::kept::{self as of_kept, Kept, NOTHING, Outcome};
+use crate::hooks::shared::Shared;
 use crate::hooks::{self, Caller, inner_calls};
 use crate::modules::link_map::{self, DlPhdrInfo, Dynamic, Relocation};
 use crate::state::AGENT;
@@ -213,75 +214,6 @@ unsafe extern "C" fn after_new<const CALLED: u8>(
         inner_calls::end(begun);
         hooks::allocated(block, size, Caller::new(entry_sp, bp, CALLED));
     }
-}
-
-/// Calls the real function: up to four words of arguments cover every one in the table.
-#[inline(always)]
-pub(crate) fn call(real: &AtomicUsize, [a, b, c, d]: [usize; 4]) -> usize {
-    // SAFETY: the function of this name in the allocator; it takes at most these four words and ignores the rest, and
-    // was called by the program with them.
-    unsafe {
-        let function: unsafe extern "C" fn(usize, usize, usize, usize) -> usize =
-            core::mem::transmute(real.load(Relaxed));
-        function(a, b, c, d)
-    }
-}
-
-pub(crate) fn run_alloc(real: &AtomicUsize, arguments: [usize; 4], size: usize, caller: Caller) -> usize {
-    let block = || call(real, arguments) as Pointer;
-    hooks::new_block::<true>(caller, block, |block| hooks::allocated(block, size, caller)) as usize
-}
-
-pub(crate) fn run_free(real: &AtomicUsize, arguments: [usize; 4], block: usize, caller: Caller) -> usize {
-    hooks::freed::<true, _>(block as Pointer, caller, || call(real, arguments))
-}
-
-pub(crate) fn run_realloc(
-    real: &AtomicUsize,
-    arguments: [usize; 4],
-    block: usize,
-    size: usize,
-    caller: Caller,
-) -> usize {
-    hooks::reallocated::<true>(block as Pointer, size, caller, || call(real, arguments) as Pointer) as usize
-}
-
-/// In-place resize: `is_done` tells from the answer whether the block has the new size.
-fn run_resize(
-    real: &AtomicUsize,
-    arguments: [usize; 4],
-    size: usize,
-    caller: Caller,
-    is_done: impl FnOnce(usize) -> bool,
-) -> usize {
-    let [block, ..] = arguments;
-    let mut answer = 0;
-    hooks::reallocated::<true>(block as Pointer, size.max(1), caller, || {
-        answer = call(real, arguments);
-        if is_done(answer) { block as Pointer } else { core::ptr::null_mut() }
-    });
-    answer
-}
-
-pub(crate) fn run_posix(real: &AtomicUsize, arguments: [usize; 4], caller: Caller) -> usize {
-    let [answer, _, size, _] = arguments;
-    hooks::aligned_block::<true>(answer as *mut Pointer, size, caller, || call(real, arguments) as c_int)
-        as usize
-}
-
-/// Bytes of a zero-terminated string with its end; 0 for null.
-fn string_bytes(string: usize) -> usize {
-    if string == 0 {
-        return 0;
-    }
-    // SAFETY: the answer of a function that returns a zero-terminated string.
-    unsafe { core::ffi::CStr::from_ptr(string as *const core::ffi::c_char) }.to_bytes_with_nul().len()
-}
-
-fn run_string(real: &AtomicUsize, arguments: [usize; 4], caller: Caller) -> usize {
-    let block = || call(real, arguments) as Pointer;
-    let record = |block: Pointer| hooks::allocated(block, string_bytes(block as usize), caller);
-    hooks::new_block::<true>(caller, block, record) as usize
 }
 
 macro_rules! foreign {

@@ -18,27 +18,21 @@ use heapr_wire::{
 use crate::frames::control_block;
 use crate::hooks;
 use crate::hooks::entries;
+use crate::hooks::exec;
 use crate::hooks::foreign;
 use crate::hooks::kept::{self, Kept};
+use crate::hooks::locking;
 use crate::hooks::mapping_hooks;
 use crate::hooks::real::{MMAP, MREMAP, REAL, Real, SYSCALL};
 use crate::hooks::registered_code;
+use crate::hooks::sandbox;
+use crate::hooks::shared::Shared;
+use crate::hooks::start;
 use crate::modules;
-use crate::process::exec;
-use crate::process::locking;
-use crate::process::sandbox;
-use crate::process::start;
 use crate::record::thread;
 use crate::state::program;
 use crate::state::{ACTIVE, AGENT, STARTING, UNSTARTED};
 use crate::x86_64;
-
-/// A constant with pointers to statics and functions in it.
-#[repr(transparent)]
-pub(crate) struct Shared<T>(pub(crate) T);
-
-// SAFETY: never written; the pointers in it lead to statics and functions, which any thread may name.
-unsafe impl<T> Sync for Shared<T> {}
 
 const fn hook(real: &'static Real, trampoline: *const (), group: u64, kept: *const Kept) -> InjectedHook {
     InjectedHook {

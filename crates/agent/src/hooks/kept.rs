@@ -11,9 +11,9 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use heapr_wire::{HOOK_ALLOCATOR, InjectedHook, MORE_ALLOCATORS, called};
 
-use crate::hooks::injected::Shared;
 use crate::hooks::real::REAL;
-use crate::hooks::{Caller, foreign};
+use crate::hooks::shared::Shared;
+use crate::hooks::{Caller, forwarded};
 use crate::record::thread::{self, Outermost, Scope};
 use crate::state::AGENT;
 use crate::x86_64::kept_entry::{KeptCall, kept_entry};
@@ -124,7 +124,7 @@ pub(crate) unsafe extern "C" fn make_call(call: *mut KeptCall) -> usize {
     0
 }
 
-/// operator new and its kin; see [`foreign::call_what_does_not_throw`].
+/// operator new and its kin; see [`crate::hooks::foreign::call_what_does_not_throw`].
 pub(crate) fn new<const IS_ALIGNED: bool>(
     kept: &Kept,
     &[size, alignment, ..]: &Arguments,
@@ -133,7 +133,7 @@ pub(crate) fn new<const IS_ALIGNED: bool>(
     // `std::nothrow` is a reference to nothing.
     let tag = core::ptr::from_ref(kept) as usize;
     let words = if IS_ALIGNED { [size, alignment, tag, 0] } else { [size, tag, tag, 0] };
-    let block = foreign::call(kept.real, words);
+    let block = forwarded::call(kept.real, words);
     if block == 0 && kept.throwing.load(Relaxed) != 0 {
         return Outcome::PassOn;
     }
@@ -170,17 +170,17 @@ const fn kept(real: &'static AtomicUsize, run: fn(&Kept, &Arguments, Caller) -> 
 }
 
 fn allocated(kept: &Kept, all: &Arguments, size: usize, caller: Caller) -> Outcome {
-    Outcome::Answered(foreign::run_alloc(kept.real, *all, size, caller))
+    Outcome::Answered(forwarded::run_alloc(kept.real, *all, size, caller))
 }
 
 fn reallocated(kept: &Kept, all: &Arguments, size: usize, caller: Caller) -> Outcome {
     let &[block, ..] = all;
-    Outcome::Answered(foreign::run_realloc(kept.real, *all, block, size, caller))
+    Outcome::Answered(forwarded::run_realloc(kept.real, *all, block, size, caller))
 }
 
 pub(crate) fn freed(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
     let &[block, ..] = all;
-    foreign::run_free(kept.real, *all, block, caller);
+    forwarded::run_free(kept.real, *all, block, caller);
     Outcome::Silent
 }
 
@@ -191,7 +191,7 @@ functions! {
     realloc |&[_, size, ..], kept, all, caller| reallocated(kept, all, size, caller);
     reallocarray |&[_, count, size, _], kept, all, caller|
         reallocated(kept, all, count.saturating_mul(size), caller);
-    posix_memalign |_, kept, all, caller| Outcome::Answered(foreign::run_posix(kept.real, *all, caller));
+    posix_memalign |_, kept, all, caller| Outcome::Answered(forwarded::run_posix(kept.real, *all, caller));
     aligned_alloc |&[_, size, ..], kept, all, caller| allocated(kept, all, size, caller);
     memalign |&[_, size, ..], kept, all, caller| allocated(kept, all, size, caller);
     valloc |&[size, ..], kept, all, caller| allocated(kept, all, size, caller);

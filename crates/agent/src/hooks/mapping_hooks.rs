@@ -9,8 +9,8 @@ use heapr_wire::{
 };
 
 use crate::hooks::real::{MMAP, MREMAP, REAL};
+use crate::hooks::start_for_mapping;
 use crate::hooks::{Caller, Pointer, SLOTS, SlotIndex, stack_for};
-use crate::process::start::start_for_mapping;
 use crate::record::events;
 use crate::record::thread::Scope;
 use crate::x86_64::entries::{self, mapping_entries, mmap64_entry};

@@ -8,15 +8,23 @@
 
 pub(crate) mod apart;
 pub(crate) mod entries;
+pub(crate) mod exec;
+pub(crate) mod exec_lists;
 pub(crate) mod foreign;
+pub(crate) mod forwarded;
 pub(crate) mod heaps;
 pub(crate) mod injected;
 pub(crate) mod inner_calls;
 pub(crate) mod kept;
+pub(crate) mod locking;
 pub(crate) mod mapping_hooks;
 pub(crate) mod other_allocators;
 pub(crate) mod real;
 pub(crate) mod registered_code;
+pub(crate) mod sandbox;
+pub(crate) mod sanitizers;
+pub(crate) mod shared;
+pub(crate) mod start;
 pub(crate) mod step_aside;
 pub(crate) mod thread_keys;
 
@@ -35,10 +43,30 @@ use crate::modules;
 use crate::record::events;
 use crate::record::thread::Scope;
 use crate::stack;
-use crate::state::AGENT;
+use crate::state::{AGENT, STARTING};
 use crate::tree;
 
 type Pointer = *mut c_void;
+
+/// Starts the agent unless that was done: whatever hook is called first does so.
+#[cold]
+pub(crate) fn start_agent() {
+    start::start();
+}
+
+/// As [`start_agent`], for the trampolines of mmap and mremap, whose slots lead here until one of them has been chosen.
+pub(crate) unsafe extern "C" fn start_for_mapping() {
+    start_agent();
+    if AGENT.state.load(Relaxed) == STARTING {
+        // Called from within the start itself.
+        mapping_hooks::arm(false);
+    }
+}
+
+/// As [`start_agent`], for a trampoline.
+pub(crate) unsafe extern "C" fn start_for_call() {
+    start_agent();
+}
 
 /// What is known of the hooked call: the stack pointer at entry, where the return address lies, the caller's frame pointer
 /// register, and which function was called (see [`heapr_wire::CALLED`]).

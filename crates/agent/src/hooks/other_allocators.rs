@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 use heapr_wire::called;
 
 use crate::hooks::Caller;
-use crate::hooks::foreign::{run_alloc, run_free, run_posix, run_realloc};
+use crate::hooks::forwarded::{run_alloc, run_free, run_posix, run_realloc};
 use crate::x86_64::entries::{ROW_BYTES, ROW_LENGTH};
 
 /// Allocators that can have hooks: the loader knows no more namespaces.

@@ -6,8 +6,8 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use crate::hooks;
 use crate::modules::link_map::{self, DlPhdrInfo};
-use crate::process::start;
 
 type Pointer = *mut c_void;
 type Strings = *const *const c_char;
@@ -74,7 +74,7 @@ impl Real {
     #[cold]
     #[inline(never)]
     fn start(&self) -> usize {
-        start::start();
+        hooks::start_agent();
         self.address()
     }
 }

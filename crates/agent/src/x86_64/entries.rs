@@ -364,7 +364,7 @@ macro_rules! slot_entries {
     )*};
 }
 
-/// exec with the arguments of the new program in the call itself: see [`crate::process::exec_lists`].
+/// exec with the arguments of the new program in the call itself: see [`crate::hooks::exec_lists`].
 macro_rules! list_entries {
     ($($name:ident $function:ident)*) => {$(
         /// The C function of this name, with the environment completed.

@@ -18,7 +18,7 @@ use heapr_wire::DisableReason;
 use heapr_wire::seccomp::{AGENT_CALLS, Call, Instruction};
 
 use crate::hooks::real::{self, REAL, SYSCALL};
-use crate::process::start::start_for_call;
+use crate::hooks::start_for_call;
 use crate::state::AGENT;
 use crate::x86_64::entries::syscall_entry;
 

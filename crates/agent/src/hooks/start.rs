@@ -16,9 +16,10 @@ use crate::hooks::inner_calls;
 use crate::hooks::mapping_hooks;
 use crate::hooks::real::REAL;
 use crate::hooks::step_aside;
+use crate::hooks::{exec, sanitizers};
 use crate::modules;
 use crate::modules::link_map;
-use crate::process::{environment, exec, sanitizers};
+use crate::process::environment;
 use crate::record::{events, thread};
 use crate::state::program;
 use crate::state::{ACTIVE, AGENT, STARTING, UNSTARTED};
@@ -48,20 +49,6 @@ pub(crate) fn start() {
             step_aside::step_aside();
         }
     }
-}
-
-/// As [`start`], for the trampolines of mmap and mremap, whose slots lead here until one of them has been chosen.
-pub(crate) unsafe extern "C" fn start_for_mapping() {
-    start();
-    if AGENT.state.load(Relaxed) == STARTING {
-        // Called from within the start itself.
-        mapping_hooks::arm(false);
-    }
-}
-
-/// As [`start`], for a trampoline.
-pub(crate) unsafe extern "C" fn start_for_call() {
-    start();
 }
 
 /// Why the agent does not record with buffers that it cannot open.

@@ -14,9 +14,9 @@ use core::ffi::{c_char, c_int};
 
 use heapr_ring::sys;
 
+use crate::hooks::exec::Completed;
 use crate::hooks::real::REAL;
 use crate::process::environment::own_environment;
-use crate::process::exec::Completed;
 use crate::process::program_file::Program;
 
 type Strings = *const *const c_char;

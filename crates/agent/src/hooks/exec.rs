@@ -13,10 +13,11 @@ use heapr_ring::sys;
 use heapr_wire::{Control, DisableReason, FLAG_NO_FOLLOW, SESSION_RECORDING};
 
 use crate::hooks::real::REAL;
+use crate::hooks::sandbox;
 use crate::modules::link_map;
 use crate::process::environment::{self, own_environment};
+use crate::process::program_file;
 use crate::process::program_file::Program;
-use crate::process::{program_file, sandbox};
 use crate::state::AGENT;
 
 type Strings = *const *const c_char;
