@@ -2,6 +2,7 @@
 
 mod failures;
 mod filters;
+mod memory_limits;
 mod own_allocators;
 mod programs;
 mod refusals;
