@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use anyhow::bail;
+use heapr_proc::Fields;
 use heapr_session::{FlagTarget, ProcessFacts, descendants};
 
 use crate::plain_text::printable;
@@ -97,13 +98,11 @@ fn one(word: &str, with_children: bool) -> anyhow::Result<u32> {
 
 /// /proc shows a thread by its number too, with the process that it is of.
 fn process_of_thread(pid: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    Fields::of_process(pid).ok()?.number("Tgid")
 }
 
 fn command_line(pid: u32) -> Option<String> {
-    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
-    let text: String = text.trim_end().chars().take(COMMAND_CHARACTERS_MAX).collect();
+    let text: String =
+        heapr_proc::command_line(pid).join(" ").trim_end().chars().take(COMMAND_CHARACTERS_MAX).collect();
     (!text.is_empty()).then_some(text)
 }

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::ptrace::{self, Event};
+use crate::seccomp;
 use crate::start_block::{AT_BASE, AT_EXECFN, AT_SECURE, StartBlock};
-use crate::{seccomp, target};
 use heapr_proc::mappings;
 
 /// A process that has been seized while it waits in exec. It is let go when this is dropped.
@@ -81,7 +81,7 @@ impl HeldExec {
                 }
                 // Not ours yet: another thread of the process has called.
                 Some(Event::Ended) if self.tid != self.pid => match ptrace::poll(self.tid)? {
-                    Some(Event::Ended) if target::thread_state(self.pid, self.pid).is_none() => {
+                    Some(Event::Ended) if heapr_proc::Stat::of_thread(self.pid, self.pid).is_none() => {
                         return Ok(false);
                     }
                     Some(event) => self.pass_on(self.tid, event)?,

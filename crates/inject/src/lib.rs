@@ -48,7 +48,5 @@ pub use given_start::{
     file_bytes_max, has_small_stack, leave_given_limits, start_as_given, with_given_limits,
 };
 pub use memory::{ProcessMemory, TargetMemory, Unreachable};
-pub use recorder_life::start_time;
 pub use report::{AttachReport, DetachReport, PauseParts};
 pub use stopped_process::StoppedProcess;
-pub use target::inner_pid;

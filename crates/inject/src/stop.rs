@@ -265,7 +265,7 @@ fn seize(pid: u32, tid: u32, deadline: Instant) -> Result<Seizing> {
     let mut is_second = false;
     loop {
         let Err(source) = ptrace::seize(tid) else { return Ok(Seizing::Done) };
-        let has_ended = matches!(target::thread_state(pid, tid), None | Some('Z' | 'X'));
+        let has_ended = target::has_ended(pid, tid);
         match source.raw_os_error() {
             _ if has_ended => return Ok(Seizing::Ended),
             Some(libc::ESRCH) => return Ok(Seizing::Ended),

@@ -1,18 +1,14 @@
 //! Why the kernel keeps a process closed to us although its user would not stand in the way.
 
-use super::process::status_field;
+use heapr_proc::Fields;
 
 /// `CAP_SYS_PTRACE`.
 const SYS_PTRACE: u64 = 1 << 19;
 
 /// What the status files of heapr and of the process say about it; nothing if the user alone explains it.
-pub(super) fn reason(own_status: &str, status: &str) -> Option<String> {
-    let effective_user = |status: &str| -> Option<u32> {
-        status_field(status, "Uid")?.split_whitespace().nth(1)?.parse().ok()
-    };
-    let capabilities = |status: &str, name: &str| {
-        status_field(status, name).and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0)
-    };
+pub(super) fn reason(own_status: &Fields, status: &Fields) -> Option<String> {
+    let effective_user = |status: &Fields| status.words("Uid").nth(1)?.parse::<u32>().ok();
+    let capabilities = |status: &Fields, name: &str| status.bits(name).unwrap_or(0);
     let (own_user, user) = (effective_user(own_status)?, effective_user(status)?);
     if own_user != 0 && own_user != user {
         return None;
@@ -36,14 +32,16 @@ pub(super) fn reason(own_status: &str, status: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn status(user: u32, effective: u64, permitted: u64) -> String {
-        format!("Name:\tx\nUid:\t7\t{user}\t7\t7\nCapPrm:\t{permitted:016x}\nCapEff:\t{effective:016x}\n")
+    fn status(user: u32, effective: u64, permitted: u64) -> Fields {
+        let ids = format!("Name:\tx\nUid:\t7\t{user}\t7\t7\n");
+        let capabilities = format!("CapPrm:\t{permitted:016x}\nCapEff:\t{effective:016x}\n");
+        Fields::parse((ids + &capabilities).as_bytes())
     }
 
     #[test]
     fn another_user_is_the_whole_explanation() {
         assert_eq!(reason(&status(1000, 0, 0), &status(0, !0, !0)), None);
-        assert_eq!(reason("", ""), None);
+        assert_eq!(reason(&Fields::default(), &Fields::default()), None);
     }
 
     #[test]

@@ -58,16 +58,8 @@ pub(crate) fn listeners_in_network_of(pid: u32) -> Vec<Listener> {
 
 /// `process 17 (node)` for the holder of a socket, if it can be found.
 pub(crate) fn owner_of(inode: u64) -> Option<String> {
-    for entry in fs::read_dir("/proc").ok()?.flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
-            continue;
-        };
-        if inodes_of(pid).is_ok_and(|inodes| inodes.contains(&inode)) {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            return Some(format!("process {pid} ({})", name.trim_end()));
-        }
-    }
-    None
+    let pid = heapr_proc::pids().find(|&pid| inodes_of(pid).is_ok_and(|inodes| inodes.contains(&inode)))?;
+    Some(format!("process {pid} ({})", heapr_proc::thread_name(pid, pid).unwrap_or_default()))
 }
 
 fn socket_inodes(process: &Process) -> Result<HashSet<u64>> {

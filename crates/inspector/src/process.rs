@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use heapr_proc::{Fields, is_alive, start_ticks};
+
 use super::error::{Error, Result};
 use super::forbidden;
 use super::listening::{Listener, listeners_of};
@@ -69,45 +71,40 @@ pub struct Process {
 impl Process {
     /// Reads what `/proc` says; sends nothing to the process.
     pub fn examine(pid: u32) -> Result<Self> {
-        let directory = PathBuf::from(format!("/proc/{pid}"));
-        let status = read_text(pid, &directory.join("status"))?;
-        let field = |name: &str| status_field(&status, name);
-        // The last thread group id is the one in the innermost namespace; the second user id is the effective one.
-        let last_number =
-            |name: &str| field(name).and_then(|value| value.split_whitespace().last()?.parse().ok());
-        let uid =
-            field("Uid").and_then(|value| value.split_whitespace().nth(1)?.parse().ok()).unwrap_or(u32::MAX);
-        let thread_group = field("Tgid").and_then(|value| value.parse::<u32>().ok());
+        let directory = heapr_proc::folder(pid);
+        let status = Fields::of_process(pid).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => Error::NoProcess { pid },
+            _ => Error::Proc { path: directory.join("status").display().to_string(), source },
+        })?;
+        // The second user id is the effective one.
+        let uid = status.words("Uid").nth(1).and_then(|uid| uid.parse().ok()).unwrap_or(u32::MAX);
+        let thread_group = status.number::<u32>("Tgid");
         if thread_group.is_some_and(|thread_group| thread_group != pid)
-            || field("State").is_some_and(|state| state.starts_with('Z'))
+            || status.text("State").is_some_and(|state| state.starts_with('Z'))
         {
             return Err(Error::NoProcess { pid });
         }
-        let executable = fs::read_link(directory.join("exe")).map_err(|source| match source.kind() {
+        let executable = heapr_proc::executable(pid).map_err(|source| match source.kind() {
             io::ErrorKind::PermissionDenied => denied(pid, uid),
             io::ErrorKind::NotFound => {
-                Error::NotV8 { pid, program: field("Name").unwrap_or("a kernel thread").to_owned() }
+                Error::NotV8 { pid, program: status.text("Name").unwrap_or("a kernel thread").to_owned() }
             }
             _ => Error::Proc { path: directory.join("exe").display().to_string(), source },
         })?;
-        let arguments = split_zeros(&fs::read(directory.join("cmdline")).unwrap_or_default());
-        let node_options = fs::read(directory.join("environ")).ok().and_then(|environment| {
-            split_zeros(&environment)
-                .iter()
-                .find_map(|entry| entry.strip_prefix("NODE_OPTIONS=").map(str::to_owned))
-        });
-        let caught_signals = field("SigCgt").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
+        let (network, own_network) =
+            (heapr_proc::namespace(pid, "net"), heapr_proc::namespace(heapr_proc::own_pid(), "net"));
         Ok(Self {
             pid,
-            inner_pid: last_number("NSpid").unwrap_or(pid),
+            inner_pid: heapr_proc::inner_pid(pid),
             uid,
             runtime: runtime(&executable, &directory),
             program: program_name(&executable),
-            arguments,
-            node_options,
-            caught_signals,
-            is_in_other_network: differs(&directory.join("ns/net"), Path::new("/proc/self/ns/net")),
-            start_ticks: start_ticks(&directory),
+            arguments: heapr_proc::command_line(pid),
+            node_options: heapr_proc::variable(pid, "NODE_OPTIONS"),
+            caught_signals: status.bits("SigCgt").unwrap_or(0),
+            // What cannot be read is taken for the same.
+            is_in_other_network: network.is_some() && own_network.is_some() && network != own_network,
+            start_ticks: start_ticks(pid).unwrap_or(0),
         })
     }
 
@@ -118,11 +115,7 @@ impl Process {
 
     /// Whether the process that was examined is still there (and not another one with its id).
     pub fn is_alive(&self) -> bool {
-        let directory = PathBuf::from(format!("/proc/{}", self.pid));
-        let is_zombie = fs::read_to_string(directory.join("status")).is_ok_and(|status| {
-            status_field(&status, "State").is_some_and(|state| state.starts_with(['Z', 'X']))
-        });
-        start_ticks(&directory) == self.start_ticks && self.start_ticks != 0 && !is_zombie
+        self.start_ticks != 0 && start_ticks(self.pid) == Some(self.start_ticks) && is_alive(self.pid)
     }
 
     /// The TCP sockets that it listens on.
@@ -207,27 +200,6 @@ fn split_node_options(text: &str) -> Vec<String> {
     options
 }
 
-/// The field of `/proc/PID/status` that stands after `NAME:`.
-pub(crate) fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
-}
-
-fn read_text(pid: u32, path: &Path) -> Result<String> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(source) if source.kind() == io::ErrorKind::NotFound => Err(Error::NoProcess { pid }),
-        Err(source) => Err(Error::Proc { path: path.display().to_string(), source }),
-    }
-}
-
-fn split_zeros(bytes: &[u8]) -> Vec<String> {
-    let bytes = bytes.strip_suffix(&[0]).unwrap_or(bytes);
-    if bytes.is_empty() {
-        return Vec::new();
-    }
-    bytes.split(|&byte| byte == 0).map(|part| String::from_utf8_lossy(part).into_owned()).collect()
-}
-
 fn program_name(executable: &Path) -> String {
     let name = executable.file_name().unwrap_or_default().to_string_lossy();
     name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned()
@@ -235,24 +207,12 @@ fn program_name(executable: &Path) -> String {
 
 /// Why a process is closed to us.
 pub(super) fn denied(pid: u32, uid: u32) -> Error {
-    let status = |process: &str| fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    match forbidden::reason(&status("self"), &status(&pid.to_string())) {
+    // (What cannot be read explains nothing.)
+    let status = Fields::of_process(pid).unwrap_or_default();
+    match forbidden::reason(&Fields::of_self(), &status) {
         Some(reason) => Error::Forbidden { pid, reason },
         None => Error::NoPermission { pid, uid },
     }
-}
-
-/// Field 22 of `/proc/PID/stat`, counted behind the name, which may hold anything.
-fn start_ticks(directory: &Path) -> u64 {
-    let stat = fs::read(directory.join("stat")).unwrap_or_default();
-    let Some(end_of_name) = stat.iter().rposition(|&byte| byte == b')') else { return 0 };
-    let fields = String::from_utf8_lossy(&stat[end_of_name + 1..]).into_owned();
-    fields.split_whitespace().nth(19).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
-}
-
-/// Whether two links of `/proc/PID/ns` name different namespaces; what cannot be read is taken for the same.
-fn differs(a: &Path, b: &Path) -> bool {
-    matches!((fs::read_link(a), fs::read_link(b)), (Ok(a), Ok(b)) if a != b)
 }
 
 fn runtime(executable: &Path, directory: &Path) -> Runtime {

@@ -1,33 +1,32 @@
-//! Processes whose first thread has ended (`pthread_exit` in main) and whose others go on. They look like zombies, and what the kernel tells of a
-//! process's memory and files it tells of the first thread's, which has none any more.
+//! Processes whose first thread has ended (`pthread_exit` in main) and whose others go on.
+//!
+//! They look like zombies. What the kernel tells of a process's memory and files it tells of the
+//! first thread's, which has none any more.
 
-use std::fs;
+use std::path::PathBuf;
 
-/// The thread of a process whose files in `/proc` tell of the process: its first one, or one of the others if that has ended. (The first, too,
-/// if none lives.)
-#[must_use]
+use crate::ids::threads;
+use crate::stat::Stat;
+
+/// The thread of a process whose files in `/proc` tell of the process: its first one, or one of the
+/// others if that has ended. (The first, too, if none lives.)
 pub fn telling_thread(pid: u32) -> u32 {
-    let lives = |tid: &u32| !matches!(state(pid, *tid), None | Some(b'Z' | b'X'));
+    let lives = |tid: &u32| Stat::of_thread(pid, *tid).is_some_and(|stat| !stat.has_ended());
     if lives(&pid) {
         return pid;
     }
-    let folder = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let mut threads = folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    threads.find(lives).unwrap_or(pid)
+    threads(pid).into_iter().flatten().find(lives).unwrap_or(pid)
+}
+
+/// The folder of files that tell of a process.
+pub fn folder(pid: u32) -> PathBuf {
+    let tid = telling_thread(pid);
+    PathBuf::from(if tid == pid { format!("/proc/{pid}") } else { format!("/proc/{pid}/task/{tid}") })
 }
 
 /// Whether the process exists and is no zombie: any of its threads lives.
-#[must_use]
 pub fn is_alive(pid: u32) -> bool {
-    !matches!(state(pid, telling_thread(pid)), None | Some(b'Z' | b'X'))
-}
-
-/// State letter of a thread; `None` if it is gone.
-fn state(pid: u32, tid: u32) -> Option<u8> {
-    let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    // `tid (name) state …`: the name may hold anything, so the state is behind the last parenthesis.
-    let end = stat.iter().rposition(|&byte| byte == b')')?;
-    stat.get(end + 2).copied()
+    Stat::of_thread(pid, telling_thread(pid)).is_some_and(|stat| !stat.has_ended())
 }
 
 #[cfg(test)]
@@ -49,7 +48,7 @@ mod tests {
         while is_alive(child.id()) {
             std::thread::yield_now();
         }
-        assert_eq!(state(child.id(), child.id()), Some(b'Z'));
+        assert!(Stat::of_process(child.id()).unwrap().has_ended());
         child.wait().unwrap();
     }
 }

@@ -1,10 +1,25 @@
 //! What Linux says of processes and of itself in `/proc`, as values.
 //!
-//! It reads and parses; it decides nothing. What is read is untrusted: a line that is none is passed over.
+//! It reads and parses; it decides nothing. What is read is untrusted: a line that is none is passed
+//! over.
 #![forbid(unsafe_code)]
 
+mod control_groups;
+mod fields;
 mod first_thread;
+mod ids;
+pub mod machine;
 pub mod mappings;
+pub mod mounts;
+mod process;
+mod stat;
 
-pub use first_thread::{is_alive, telling_thread};
+pub use control_groups::{GroupLimit, memory_limits};
+pub use fields::Fields;
+pub use first_thread::{folder, is_alive, telling_thread};
+pub use ids::{own_pid, pids, threads};
 pub use mappings::Mapping;
+pub use process::{
+    command_line, executable, inner_pid, namespace, resident_bytes, soft_limit, thread_name, variable,
+};
+pub use stat::{Stat, parent, start_ticks};

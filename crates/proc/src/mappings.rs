@@ -1,6 +1,6 @@
 //! `/proc/PID/maps`: what is mapped where, and where there is room.
 
-use crate::telling_thread;
+use crate::first_thread::folder;
 
 /// One mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,13 +27,11 @@ pub struct Mapping {
 
 impl Mapping {
     /// Size.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.end_avma.saturating_sub(self.start_avma)
     }
 
     /// Whether it holds an address.
-    #[must_use]
     pub fn contains(&self, address_avma: u64) -> bool {
         (self.start_avma..self.end_avma).contains(&address_avma)
     }
@@ -44,7 +42,7 @@ impl Mapping {
 /// # Errors
 /// It is gone, or may not be looked at.
 pub fn read(pid: u32) -> std::io::Result<Vec<Mapping>> {
-    let text = std::fs::read(format!("/proc/{}/maps", telling_thread(pid)))?;
+    let text = std::fs::read(folder(pid).join("maps"))?;
     Ok(String::from_utf8_lossy(&text).lines().filter_map(parse_line).collect())
 }
 
@@ -71,7 +69,6 @@ fn parse_line(line: &str) -> Option<Mapping> {
 }
 
 /// The mapping that holds an address, from a list by address.
-#[must_use]
 pub fn find(mappings: &[Mapping], address_avma: u64) -> Option<&Mapping> {
     let behind = mappings.partition_point(|mapping| mapping.end_avma <= address_avma);
     mappings.get(behind).filter(|mapping| mapping.contains(address_avma))

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use heapr_glibc_heap::{Error as RundownError, Rundown};
 use heapr_inject::StoppedProcess;
-use heapr_inject::{AttachReport, AttachRequest, DetachReport, HeldExec, inner_pid};
+use heapr_inject::{AttachReport, AttachRequest, DetachReport, HeldExec};
+use heapr_proc::inner_pid;
 use heapr_wire::FLAG_HOOK_MMAP;
 
 use crate::agent_file::AGENT;

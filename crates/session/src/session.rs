@@ -110,8 +110,7 @@ impl Session {
     pub fn environment_for_target(&self) -> Vec<(OsString, OsString)> {
         let present = std::env::var_os("LD_PRELOAD").unwrap_or_default();
         let preload = preload_with(&self.agent, &present);
-        let session =
-            format!("{}:{}", process_facts::own_id_in_proc(), self.recorder.growth.descriptor.number());
+        let session = format!("{}:{}", heapr_proc::own_pid(), self.recorder.growth.descriptor.number());
         vec![("LD_PRELOAD".into(), preload), ("HEAPR_SESSION".into(), session.into())]
     }
 
@@ -329,7 +328,7 @@ impl Session {
 /// Shared memory that is allocated beyond what there is ends with the kernel's choice of a process to kill.
 fn check_memory(properties: &SessionProperties) -> Result<(), Error> {
     let needed_bytes = properties.min_buffers.saturating_mul(properties.buffer_bytes) as u64;
-    match system_facts::available_bytes() {
+    match heapr_proc::Fields::of_machine().bytes("MemAvailable") {
         Some(available_bytes) if needed_bytes > available_bytes => {
             Err(Error::OutOfMemory { needed_mib: needed_bytes >> 20, available_mib: available_bytes >> 20 })
         }
@@ -398,7 +397,7 @@ fn open_pool(pool: &Pool, clock: &Clock, source: ClockSource, properties: &Sessi
     control.verify_every.store(properties.verify_every, Relaxed);
     control.recorder_pid.store(std::process::id(), Relaxed);
     control.recorder_namespace.store(process_facts::own_namespace(), Relaxed);
-    let start_time = heapr_inject::start_time(std::process::id()).unwrap_or(0);
+    let start_time = heapr_proc::start_ticks(std::process::id()).unwrap_or(0);
     control.recorder_start_time.store(start_time, Relaxed);
     control.start_ticks.store(clock.start_ticks(), Relaxed);
     // Release: whoever sees the state sees the rest.

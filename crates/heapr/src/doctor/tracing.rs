@@ -8,6 +8,7 @@ use std::time::Duration;
 use heapr_glibc_heap::{Error, Plan, Version, walk};
 use heapr_inject::ExecWatch;
 use heapr_inject::StoppedProcess;
+use heapr_proc::machine;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use rustix::thread::CapabilitySet;
 
@@ -56,12 +57,7 @@ fn kernel() -> Check {
 }
 
 fn clock() -> Check {
-    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let flags = info.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-    let is_invariant =
-        ["constant_tsc", "nonstop_tsc"].iter().all(|flag| flags.split(' ').any(|word| word == *flag));
-    let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-    let source = source.map(|source| source.trim().to_owned()).unwrap_or_default();
+    let (is_invariant, source) = (machine::has_invariant_counter(), machine::kernel_clock());
     let found = format!(
         "{} time-stamp counter, the kernel uses {}",
         if is_invariant { "invariant" } else { "no invariant" },
@@ -109,14 +105,13 @@ fn capabilities() -> CapabilitySet {
 
 fn attaching() -> Check {
     let topic = "attaching";
-    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let may_trace_all = capabilities().contains(CapabilitySet::SYS_PTRACE);
     let rights = match (may_trace_all, is_in_initial_user_namespace()) {
         (true, true) => Rights::All,
         (true, false) => Rights::Namespace,
         (false, _) => Rights::User(rustix::process::geteuid().as_raw()),
     };
-    attaching_with(topic, scope.trim(), rights)
+    attaching_with(topic, &machine::ptrace_scope(), rights)
 }
 
 /// Whom this process may trace.
@@ -236,20 +231,16 @@ fn is_in_initial_user_namespace() -> bool {
 /// Whether /proc shows the processes among which this one is.
 fn process_list() -> Check {
     let topic = "process list";
-    let own = fs::read_link("/proc/self").ok().and_then(|link| link.to_str()?.parse::<i32>().ok());
-    match own {
-        Some(pid) if pid == getpid().as_raw_nonzero().get() => {
-            let count = fs::read_dir("/proc").into_iter().flatten().flatten();
-            let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
-            let count = count.filter(|entry| entry.file_name().to_str().is_some_and(is_process)).count();
-            Check::ok(topic, format!("/proc, {count} processes"))
+    match fs::read_link("/proc/self") {
+        Ok(_) if heapr_proc::own_pid() == std::process::id() => {
+            Check::ok(topic, format!("/proc, {} processes", heapr_proc::pids().count()))
         }
-        Some(_) => Check::no(
+        Ok(_) => Check::no(
             topic,
             "/proc shows the processes of another namespace, under other numbers",
             "mount this namespace's own (mount -t proc proc /proc, unshare --mount-proc): all but heapr run needs it",
         ),
-        None => Check::no(topic, "there is no /proc", "mount it: mount -t proc proc /proc"),
+        Err(_) => Check::no(topic, "there is no /proc", "mount it: mount -t proc proc /proc"),
     }
 }
 

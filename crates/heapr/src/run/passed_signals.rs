@@ -5,6 +5,7 @@
 
 use std::io;
 
+use heapr_proc::{Fields, Stat};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{
     SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGTSTP, SIGURG, SIGUSR1,
@@ -97,13 +98,10 @@ impl PassedSignals {
 }
 
 fn is_stopped(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_some_and(|fields| fields.starts_with('T'))
+    Stat::of_process(pid).is_some_and(|stat| stat.state() == 'T')
 }
 
 /// A bit for each signal, the first for signal 1.
 fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
+    Fields::of_self().bits("SigIgn").unwrap_or(0)
 }

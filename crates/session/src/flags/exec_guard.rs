@@ -22,11 +22,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use heapr_inject::{ExecArgument, ExecWatch, HeldExec, Preparation, Started, inner_pid};
+use heapr_inject::{ExecArgument, ExecWatch, HeldExec, Preparation, Started};
+use heapr_proc::{Fields, inner_pid, start_ticks};
 
 use crate::attach::{AttachOutcome, Preload, attach_target};
 use crate::flags::flag_cache::FlagCache;
-use crate::flags::flag_target::{FlagTarget, ProcessFacts, control_group, start_ticks};
+use crate::flags::flag_target::{FlagTarget, ProcessFacts, control_group};
 use crate::flags::watched_filesystems::{loaders, mount_points};
 use crate::flags::{FlagKind, Flags};
 use crate::recorder::system_facts::kernel_version;
@@ -371,6 +372,5 @@ fn file_name(path: &Path) -> String {
 
 /// The process of a thread.
 fn process_of(tid: u32) -> Option<u32> {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
+    Fields::of_process(tid).ok()?.number("Tgid")
 }

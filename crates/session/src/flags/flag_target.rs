@@ -11,11 +11,10 @@
 
 use std::path::{Path, PathBuf};
 
+use heapr_proc::{is_alive, pids, start_ticks};
 use serde::{Deserialize, Serialize};
 
 use crate::flags::FlagError;
-use crate::recorder::process_tree::{pids, stat_field};
-use heapr_proc::is_alive;
 
 /// Which processes a flag means.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -66,13 +65,13 @@ impl ProcessFacts {
     /// All processes that may be looked at.
     #[must_use]
     pub fn of_all() -> Vec<Self> {
-        pids().into_iter().filter_map(Self::of).collect()
+        pids().filter_map(Self::of).collect()
     }
 
     /// Looks at `pid`; `None` if it is gone or may not be looked at.
     #[must_use]
     pub fn of(pid: u32) -> Option<Self> {
-        let executable = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+        let executable = heapr_proc::executable(pid).ok()?;
         Some(Self {
             pid,
             executable,
@@ -87,7 +86,7 @@ impl ProcessFacts {
 fn started_as(pid: u32) -> Option<String> {
     const KEPT_BYTES: usize = 15;
     const ARGUMENT_BYTES_MAX: u64 = 4096;
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end_matches('\n').to_owned();
+    let name = heapr_proc::thread_name(pid, pid)?;
     if name.len() < KEPT_BYTES {
         return Some(name);
     }
@@ -108,10 +107,6 @@ pub(crate) fn control_group(pid: u32) -> Option<String> {
     of("0::").filter(|path| path != "/").or_else(of_systemd).or_else(|| of("0::"))
 }
 
-pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
-    stat_field(pid, 22)?.parse().ok()
-}
-
 impl FlagTarget {
     /// The process `pid`, which runs now.
     ///
@@ -121,7 +116,7 @@ impl FlagTarget {
         let refused = |reason| FlagError::BadTarget { field: "pid", value: pid.to_string(), reason };
         let start_ticks = start_ticks(pid).ok_or_else(|| refused("there is no such process"))?;
         // The kernel shows a thread by its number too, but lists processes only.
-        if !pids().contains(&pid) {
+        if !pids().any(|other| other == pid) {
             return Err(refused("this is a thread: give the process's number"));
         }
         if !is_alive(pid) {

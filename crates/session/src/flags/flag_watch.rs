@@ -5,14 +5,14 @@
 //! then is found by the attach, as for any process that runs already.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+
+use heapr_proc::pids;
 
 use crate::flags::FlagKind;
 use crate::flags::flag_cache::FlagCache;
 use crate::flags::flag_target::ProcessFacts;
-use crate::recorder::process_tree::pids;
 
 /// Processes are looked at this often: some milliseconds of work for a thousand of them.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -77,6 +77,6 @@ impl FlagWatch {
 
 /// The programs that run; the kernel's own threads have none, and others' may not be seen.
 fn programs() -> HashMap<u32, PathBuf> {
-    let program = |pid| Some((pid, fs::read_link(format!("/proc/{pid}/exe")).ok()?));
-    pids().into_iter().filter_map(program).collect()
+    let program = |pid| Some((pid, heapr_proc::executable(pid).ok()?));
+    pids().filter_map(program).collect()
 }

@@ -112,8 +112,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// Whether a process was started with the variable: its agent finds the session by itself.
 pub(crate) fn is_told_by_shell(pid: u32) -> bool {
-    let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
-    environment.split(|&byte| byte == 0).any(|line| line.starts_with(b"HEAPR_FLAGGED="))
+    heapr_proc::variable(pid, "HEAPR_FLAGGED").is_some()
 }
 
 #[cfg(test)]

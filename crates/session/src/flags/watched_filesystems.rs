@@ -1,8 +1,8 @@
 //! Where programs can start from: the mounted filesystems that hold files and allow programs.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
+
+use heapr_proc::mounts::{Mount, mounts};
 
 /// Filesystems of the kernel's own, which hold no programs.
 const WITHOUT_PROGRAMS: [&str; 22] = [
@@ -32,49 +32,19 @@ const WITHOUT_PROGRAMS: [&str; 22] = [
 
 /// Device and one mount point of each filesystem that programs can start from.
 pub(crate) fn mount_points() -> Vec<(String, PathBuf)> {
-    parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default())
+    with_programs(mounts())
 }
 
-/// `36 35 98:0 /root /point rw,noexec - ext4 /dev/root rw`, with optional fields before the dash.
-fn parse(text: &[u8]) -> Vec<(String, PathBuf)> {
+fn with_programs(mounts: Vec<Mount>) -> Vec<(String, PathBuf)> {
     let mut found: Vec<(String, PathBuf)> = Vec::new();
-    for line in text.split(|&byte| byte == b'\n') {
-        let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
-        let dash = words.iter().position(|word| *word == b"-");
-        let (Some(device), Some(point), Some(options)) = (words.get(2), words.get(4), words.get(5)) else {
-            continue;
-        };
-        let kind = dash.and_then(|dash| words.get(dash + 1)).copied().unwrap_or_default();
-        let is_without = WITHOUT_PROGRAMS.iter().any(|name| name.as_bytes() == kind);
-        let forbids = options.split(|&byte| byte == b',').any(|option| option == b"noexec");
-        let device = String::from_utf8_lossy(device).into_owned();
-        if is_without || forbids || found.iter().any(|(other, _)| *other == device) {
-            continue;
+    for mount in mounts {
+        let is_without = WITHOUT_PROGRAMS.contains(&mount.filesystem.as_str());
+        let forbids = mount.options.split(',').any(|option| option == "noexec");
+        if !is_without && !forbids && found.iter().all(|(other, _)| *other != mount.device) {
+            found.push((mount.device, mount.point));
         }
-        found.push((device, PathBuf::from(OsString::from_vec(unescaped(point)))));
     }
     found
-}
-
-/// The kernel writes blanks and the like as a backslash and three octal digits.
-fn unescaped(point: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(point.len());
-    let mut rest = point;
-    while let [first, after @ ..] = rest {
-        let digits = after.get(..3).filter(|digits| digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
-        match (first, digits) {
-            (b'\\', Some(digits)) => {
-                let value = digits.iter().fold(0_u32, |value, digit| value * 8 + u32::from(digit - b'0'));
-                bytes.push((value & 0xff) as u8);
-                rest = &after[3..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    bytes
 }
 
 /// The programs' loaders of this machine.
@@ -101,7 +71,7 @@ mod tests {
             26 22 0:24 / /run rw,noexec - tmpfs run rw\n\
             27 22 254:0 /home /bind rw - ext4 /dev/root rw\n\
             broken\n";
-        let found = parse(text);
+        let found = with_programs(heapr_proc::mounts::parse(text));
         assert_eq!(found, [("254:0".to_owned(), "/".into()), ("0:23".to_owned(), "/tmp dir".into())]);
     }
 

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
+use heapr_proc::machine;
 use heapr_ring::sys;
 
 /// Anchors kept: an event can be late by this many rounds and still get its exact time.
@@ -25,12 +26,8 @@ impl ClockSource {
     /// that it runs at one rate in all power states.
     #[must_use]
     pub fn detect() -> Self {
-        const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-        let kernel_uses_it = std::fs::read_to_string(SOURCE).is_ok_and(|source| source.trim() == "tsc");
-        let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let flags = processor.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-        let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
-        if kernel_uses_it && has("constant_tsc") && has("nonstop_tsc") { Self::Tsc } else { Self::Monotonic }
+        let is_counter = machine::kernel_clock() == "tsc" && machine::has_invariant_counter();
+        if is_counter { Self::Tsc } else { Self::Monotonic }
     }
 
     /// The clock now, in its own unit.

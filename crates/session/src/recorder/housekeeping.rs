@@ -6,7 +6,6 @@ use heapr_trace::{Loss, Notice, ThreadIndex};
 use heapr_wire::{DisableReason, PROCESS_DISABLED, PROCESS_FREE, THREAD_ENDED, THREAD_FREE};
 
 use super::{Recorder, disable_text};
-use crate::recorder::process_facts;
 use crate::recorder::statistics::{ThreadCounters, add};
 
 /// Said of a program whose executable defines `malloc`.
@@ -82,7 +81,7 @@ impl Recorder {
                 self.processes[place].has_ended = true;
                 continue;
             }
-            if let Some(rss_bytes) = process_facts::rss_bytes(pid) {
+            if let Some(rss_bytes) = heapr_proc::resident_bytes(pid) {
                 let sample = heapr_trace::RssSample {
                     time_ns: now_ns,
                     process: self.processes[place].index,
@@ -140,7 +139,7 @@ impl Recorder {
             let has_said_so = is_ours && slot.is_some_and(|slot| slot.state.load(Acquire) == THREAD_ENDED);
             let thread = &mut self.threads[stream.thread.0 as usize];
             if !process.has_ended && !has_said_so {
-                match process_facts::thread_name(process.pid, thread.outer_tid) {
+                match heapr_proc::thread_name(process.pid, thread.outer_tid) {
                     Some(name) if name != thread.entry.name && !process.has_gone_on => {
                         thread.entry.name = name;
                         let outcome = self.sink.writer.update_thread(stream.thread, &thread.entry);

@@ -7,6 +7,8 @@
 //! The recorder gives buffers their memory before anybody uses them. So its control group pays for them, and nobody finds a page for which
 //! there is none, which would end a target.
 
+use heapr_proc::machine::is_memory_promised_strictly;
+use heapr_proc::own_pid;
 use heapr_ring::sys::Descriptor;
 use heapr_ring::{Pool, PoolProperties, reader};
 use heapr_wire::{buffers_offset, pool_bytes};
@@ -54,7 +56,7 @@ impl PoolGrowth {
         let wanted_count = open_count.saturating_mul(2).max(BUFFERS_LEAST).min(pool.buffer_count());
         let step_bytes = ((wanted_count - open_count) * pool.buffer_bytes()) as u64;
         let has_room =
-            memory_room::of_process("self").is_none_or(|room| step_bytes <= room.bytes / STEP_SHARE);
+            memory_room::of_process(own_pid()).is_none_or(|room| step_bytes <= room.bytes / STEP_SHARE);
         if !has_room || reader::open_buffers(pool, &self.descriptor, wanted_count).is_err() {
             pool.set_limit_count(open_count);
             self.retry_ns = now_ns + RETRY_NS;
@@ -70,7 +72,7 @@ pub(crate) fn size(properties: &SessionProperties) -> Result<PoolProperties, Err
     let of_file = heapr_inject::file_bytes_max()
         .map(|bytes| Room { bytes, of: "the limit of file sizes (ulimit -f)".to_owned() });
     let of_space =
-        memory_room::of_limits("self").map(|room| Room { bytes: room.bytes / STEP_SHARE, of: room.of });
+        memory_room::of_limits(own_pid()).map(|room| Room { bytes: room.bytes / STEP_SHARE, of: room.of });
     for room in of_file.into_iter().chain(of_space) {
         // (A pool of more buffers has a larger fixed part: at worst some pages too many are left.)
         let fitting = room.bytes.saturating_sub(buffers_offset(buffer_count) as u64) / buffer_bytes as u64;
@@ -82,7 +84,7 @@ pub(crate) fn size(properties: &SessionProperties) -> Result<PoolProperties, Err
     }
     let mut is_ample = true;
     let mut open_count = properties.min_buffers.min(buffer_count);
-    if let Some(room) = memory_room::of_process("self") {
+    if let Some(room) = memory_room::of_process(own_pid()) {
         let fixed_bytes = buffers_offset(buffer_count) as u64;
         let fitting = (room.bytes / START_SHARE).saturating_sub(fixed_bytes) / buffer_bytes as u64;
         let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
@@ -92,17 +94,16 @@ pub(crate) fn size(properties: &SessionProperties) -> Result<PoolProperties, Err
         }
         open_count = open_count.min(fitting);
         is_ample = room.bytes / AMPLE_SHARE >= pool_bytes(buffer_count, buffer_bytes) as u64
-            && !memory_room::is_promised_strictly();
+            && !is_memory_promised_strictly();
     }
     Ok(PoolProperties { buffer_bytes, buffer_count, open_count, is_ample })
 }
 
 /// Whether a process that runs has room for the agent; not for the buffers, which are the recorder's.
 pub(crate) fn check_target(pid: u32) -> Result<(), Error> {
-    let process = pid.to_string();
-    let threads = std::fs::read_dir(format!("/proc/{process}/task")).map_or(1, Iterator::count) as u64;
+    let threads = heapr_proc::threads(pid).map_or(1, Iterator::count) as u64;
     let needed = AGENT_BYTES + threads * AGENT_THREAD_BYTES;
-    let rooms = memory_room::of_process(&process).into_iter().chain(memory_room::of_limits(&process));
+    let rooms = memory_room::of_process(pid).into_iter().chain(memory_room::of_limits(pid));
     match rooms.min_by_key(|room| room.bytes) {
         Some(room) if room.bytes < needed => Err(no_room(needed, room)),
         _ => Ok(()),

@@ -1,15 +1,14 @@
 //! Who has started whom: the processes below one.
 
 use std::collections::HashSet;
-use std::fs;
 
-use heapr_proc::is_alive;
+use heapr_proc::{is_alive, parent, pids};
 
 /// The processes that `pid` has started and that live, and those that they have started, parents before children. This process and
 /// those above it are left out: whoever asks in a shell for all that it runs does not mean the asking.
 #[must_use]
 pub fn descendants(pid: u32) -> Vec<u32> {
-    let parents: Vec<(u32, u32)> = pids().into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let parents: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, parent(pid)?))).collect();
     let of = |pid: u32| parents.iter().find(|(child, _)| *child == pid).map(|&(_, parent)| parent);
     let mut left_out = HashSet::new();
     let mut above = Some(std::process::id());
@@ -27,24 +26,6 @@ pub fn descendants(pid: u32) -> Vec<u32> {
         generation = children;
     }
     found
-}
-
-/// All processes, as /proc lists them.
-pub(crate) fn pids() -> Vec<u32> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    stat_field(pid, 4)?.parse().ok()
-}
-
-/// A field of /proc/PID/stat by its number in proc(5), from 3 on; the name before them may hold blanks and brackets.
-pub(crate) fn stat_field(pid: u32, number: usize) -> Option<String> {
-    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let behind_name = text.iter().rposition(|byte| *byte == b')')? + 2;
-    let fields = std::str::from_utf8(text.get(behind_name..)?).ok()?;
-    fields.split(' ').nth(number.checked_sub(3)?).map(str::to_owned)
 }
 
 #[cfg(test)]

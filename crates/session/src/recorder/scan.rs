@@ -41,7 +41,7 @@ struct Program {
 /// `told_name`: its file name as the process itself has told it, for one that /proc no longer shows and that allocates nothing.
 fn program_of(pid: u32, parent: Option<&ProcessState>, told_name: &str, has_gone_on: bool) -> Program {
     // In this order: as long as the executable is the parent's, no exec came before the command line was read.
-    let command_line = process_facts::command_line(pid);
+    let command_line = heapr_proc::command_line(pid);
     let executable = process_facts::executable(pid);
     let is_parents = |parent: &ProcessState| {
         !executable.is_empty() && process_facts::may_be_same_program(&executable, &parent.executable)
@@ -295,7 +295,7 @@ impl Recorder {
         let entry = Thread {
             process: self.processes[process].index,
             tid,
-            name: if has_gone_on { None } else { process_facts::thread_name(pid, outer_tid) }
+            name: if has_gone_on { None } else { heapr_proc::thread_name(pid, outer_tid) }
                 .unwrap_or_default(),
             start_ns: self.clock.recent_ns(ticks),
             end_ns: None,

@@ -7,7 +7,6 @@ use heapr_trace::{ProcessIndex, SnapshotTrigger};
 
 use super::Recorder;
 use crate::Error;
-use crate::recorder::process_facts;
 use crate::recorder::process_state::{BlocksBefore, ProcessState};
 use crate::snapshots::native_snapshot::{
     ActiveSnapshot, SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket,
@@ -46,10 +45,10 @@ pub(super) struct Snapshots {
 impl Recorder {
     /// Asks for a snapshot.
     pub(crate) fn request_snapshot(&mut self, request: SnapshotRequest) -> Result<SnapshotTicket, Error> {
-        if let SnapshotScope::Pids(pids) = &request.scope {
-            if let Some(&pid) = pids.iter().find(|&&pid| !self.records(pid)) {
-                return Err(Error::NotRecorded { pid });
-            }
+        if let SnapshotScope::Pids(pids) = &request.scope
+            && let Some(&pid) = pids.iter().find(|&&pid| !self.records(pid))
+        {
+            return Err(Error::NotRecorded { pid });
         }
         if self.snapshots.waiting.len() >= WAITING_MAX {
             return Err(Error::TooManySnapshots { waiting: WAITING_MAX });
@@ -63,7 +62,7 @@ impl Recorder {
     /// Adds a rule.
     pub(crate) fn add_snapshot_rule(&mut self, rule: SnapshotRule) {
         if self.snapshots.rules.is_empty() {
-            self.snapshots.oom_kills = process_facts::oom_kills();
+            self.snapshots.oom_kills = heapr_proc::machine::oom_kills();
         }
         let now_ns = self.clock.now_ns();
         self.snapshots.rules.push(RuleState::new(rule, now_ns));
@@ -175,7 +174,8 @@ impl Recorder {
         let of_it = self.processes.iter().filter(|process| process.is_of(&request.scope));
         let facts: Vec<(ProcessIndex, Option<u64>)> = of_it
             .map(|process| {
-                let rss_bytes = if process.has_ended { None } else { process_facts::rss_bytes(process.pid) };
+                let rss_bytes =
+                    if process.has_ended { None } else { heapr_proc::resident_bytes(process.pid) };
                 (process.index, rss_bytes)
             })
             .collect();
@@ -229,7 +229,7 @@ impl Recorder {
             .map(|process| Looked {
                 process: process.index,
                 pid: process.pid,
-                rss_bytes: process_facts::rss_bytes(process.pid).unwrap_or(0),
+                rss_bytes: heapr_proc::resident_bytes(process.pid).unwrap_or(0),
                 live_bytes: self.sink.summary.live_bytes_of(process.index),
             })
             .collect();
@@ -259,7 +259,7 @@ impl Recorder {
         }
         let status = process.entry.as_ref().and_then(|entry| entry.exit_status).unwrap_or(0);
         let signal = u64::from(status.cast_unsigned() & 0x7f);
-        let oom_kills = process_facts::oom_kills();
+        let oom_kills = heapr_proc::machine::oom_kills();
         let trigger = match signal {
             0 => SnapshotTrigger::Exit,
             SIGKILL if oom_kills > self.snapshots.oom_kills => SnapshotTrigger::OutOfMemory,

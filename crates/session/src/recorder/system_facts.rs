@@ -13,7 +13,7 @@ pub(crate) fn system() -> System {
         machine: text(uname.machine()),
         distribution: distribution(),
         cpu_count: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
-        memory_bytes: memory_bytes(),
+        memory_bytes: heapr_proc::Fields::of_machine().bytes("MemTotal").unwrap_or(0),
         page_bytes: rustix::param::page_size() as u64,
     }
 }
@@ -37,23 +37,6 @@ fn distribution() -> String {
         .find_map(|line| line.strip_prefix("PRETTY_NAME="))
         .map(|name| name.trim_matches('"').to_owned())
         .unwrap_or_default()
-}
-
-fn memory_bytes() -> u64 {
-    from_meminfo("MemTotal:").unwrap_or(0)
-}
-
-/// Memory that can be had without swapping, if the kernel says.
-pub(crate) fn available_bytes() -> Option<u64> {
-    from_meminfo("MemAvailable:")
-}
-
-fn from_meminfo(field: &str) -> Option<u64> {
-    let info = fs::read_to_string("/proc/meminfo").ok()?;
-    let kib = info
-        .lines()
-        .find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse::<u64>().ok())?;
-    kib.checked_mul(1024)
 }
 
 #[cfg(test)]

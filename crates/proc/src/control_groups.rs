@@ -1,0 +1,133 @@
+//! Limits of memory: of the control groups of a process, of both versions, and of all above them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::first_thread::folder;
+use crate::mounts::{Mount, mounts};
+
+/// What one limit leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupLimit {
+    /// The group's folder.
+    pub folder: PathBuf,
+    /// Its path below the mount of the hierarchy, from `/` on.
+    pub path: String,
+    /// The limit.
+    pub limit_bytes: u64,
+    /// How much more the processes of the group can take.
+    pub free_bytes: u64,
+    /// Whether the kernel ends a process that takes more; otherwise it slows all of them down.
+    pub is_hard: bool,
+}
+
+/// Files of a group: a limit, what counts against it, and what of memory.stat is given back first.
+type Files = (&'static str, &'static str, &'static str);
+const V2: [Files; 2] =
+    [("memory.max", "memory.current", "inactive_file"), (SOFT, "memory.current", "inactive_file")];
+const V1: [Files; 2] = [
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes", "total_inactive_file"),
+];
+const SOFT: &str = "memory.high";
+/// Version 1 writes a number near the largest for no limit.
+const NO_LIMIT: u64 = 1 << 60;
+
+/// The limits of a process's groups that can be read.
+pub fn memory_limits(pid: u32) -> Vec<GroupLimit> {
+    let groups = fs::read_to_string(folder(pid).join("cgroup")).unwrap_or_default();
+    let mounts = mounts();
+    let places = groups.lines().filter_map(|line| place(line, &mounts));
+    places.flat_map(|(top, group, files)| limits_from(&top, &group, files)).collect()
+}
+
+/// Where the hierarchy of memory is mounted, and where in it a group is, by a line of `cgroup`:
+/// `0::/user.slice/…` in version 2, `7:cpu,memory:/…` in version 1.
+fn place(line: &str, mounts: &[Mount]) -> Option<(PathBuf, PathBuf, [Files; 2])> {
+    let mut fields = line.splitn(3, ':');
+    let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+    let has_memory = |list: &str| list.split(',').any(|name| name == "memory");
+    let is_v2 = number == "0" && controllers.is_empty();
+    // A group outside of our own namespace begins with `/..`: its files cannot be named.
+    if !(is_v2 || has_memory(controllers)) || path.split('/').any(|part| part == "..") {
+        return None;
+    }
+    let mount = mounts.iter().find(|mount| match is_v2 {
+        true => mount.filesystem == "cgroup2",
+        false => mount.filesystem == "cgroup" && has_memory(&mount.filesystem_options),
+    })?;
+    // A mount may show only a part of the hierarchy, as inside of a container.
+    let below = Path::new(path).strip_prefix(&mount.root).ok()?.to_owned();
+    Some((mount.point.clone(), below, if is_v2 { V2 } else { V1 }))
+}
+
+fn limits_from(top: &Path, group: &Path, files: [Files; 2]) -> Vec<GroupLimit> {
+    let of_each = |group: &Path| files.map(|files| limit(top, group, files));
+    group.ancestors().flat_map(of_each).flatten().collect()
+}
+
+fn limit(top: &Path, group: &Path, (limit, used, cache): Files) -> Option<GroupLimit> {
+    let folder = if group.as_os_str().is_empty() { top.to_owned() } else { top.join(group) };
+    let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    let limit_bytes = number(limit).filter(|&limit| limit < NO_LIMIT)?;
+    let used_bytes = number(used)?;
+    // What was read from files and not lately is given back first.
+    let statistics = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    let cached = statistics.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse().ok());
+    let free_bytes = limit_bytes.saturating_sub(used_bytes.saturating_sub(cached.unwrap_or(0)));
+    let path = format!("/{}", group.display());
+    Some(GroupLimit { folder, path, limit_bytes, free_bytes, is_hard: limit != SOFT })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_found_in_the_mount_of_its_hierarchy() {
+        let v1 = b"32 31 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
+        let v2 = b"41 31 0:38 /docker/abc /sys/fs/cgroup rw master:15 - cgroup2 cgroup2 rw";
+        let at = |mounts: &[u8], line: &str| {
+            place(line, &crate::mounts::parse(mounts)).map(|(top, group, _)| top.join(group))
+        };
+        assert_eq!(at(v1, "7:cpu,memory:/a/b"), Some("/sys/fs/cgroup/memory/a/b".into()));
+        assert_eq!(at(v2, "0::/docker/abc/d"), Some("/sys/fs/cgroup/d".into()));
+        assert_eq!(at(v2, "0::/docker/abcd"), None);
+        assert_eq!(at(v2, "0::/elsewhere"), None);
+        assert_eq!(at(v2, "0::/docker/abc/../x"), None);
+        assert_eq!(at(v1, "0::/a"), None);
+        assert_eq!(at(v1, "12:cpuset:/a"), None);
+        assert_eq!(at(b"nonsense", "7:memory:/a"), None);
+    }
+
+    #[test]
+    fn a_group_and_those_above_it_leave_what_is_not_used_and_what_they_can_give_back() {
+        let mount = tempfile::tempdir().unwrap();
+        let group = mount.path().join("a/b");
+        fs::create_dir_all(&group).unwrap();
+        let write = |name: &str, text: &str| fs::write(mount.path().join("a").join(name), text).unwrap();
+        write("b/memory.max", "max\n");
+        write("b/memory.current", "500\n");
+        write("memory.max", "50000\n");
+        write("memory.high", "40000\n");
+        write("memory.current", "30000\n");
+        write("memory.stat", "anon 1\ninactive_file 4000\nactive_file 5000\n");
+        let found = limits_from(mount.path(), Path::new("a/b"), V2);
+        let facts: Vec<_> = found.iter().map(|limit| (limit.free_bytes, limit.is_hard)).collect();
+        assert_eq!(facts, [(24_000, true), (14_000, false)]);
+        assert_eq!((found[0].path.as_str(), found[0].limit_bytes), ("/a", 50_000));
+        assert_eq!(found[0].folder, mount.path().join("a"));
+        assert_eq!(limits_from(mount.path(), Path::new("c"), V2), []);
+    }
+
+    #[test]
+    fn version_1_writes_a_huge_number_for_no_limit() {
+        let mount = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(mount.path().join(name), text).unwrap();
+        write("memory.limit_in_bytes", "9223372036854771712\n");
+        write("memory.usage_in_bytes", "1\n");
+        assert_eq!(limits_from(mount.path(), Path::new(""), V1), []);
+        write("memory.limit_in_bytes", "4096\n");
+        assert_eq!(limits_from(mount.path(), Path::new(""), V1)[0].free_bytes, 4095);
+    }
+}

@@ -1,0 +1,100 @@
+//! Files of lines `Name:   value`: the status of processes and threads, the machine's memory.
+
+use std::fs;
+use std::path::Path;
+use std::str::{FromStr, SplitAsciiWhitespace};
+
+use crate::first_thread::folder;
+
+/// The lines of such a file.
+#[derive(Debug, Clone, Default)]
+pub struct Fields(String);
+
+impl Fields {
+    /// `/proc/PID/status` of a process.
+    ///
+    /// # Errors
+    /// It is gone, or may not be looked at.
+    pub fn of_process(pid: u32) -> std::io::Result<Self> {
+        Self::read(folder(pid).join("status"))
+    }
+
+    /// The status of a thread; `None` if it is gone.
+    pub fn of_thread(pid: u32, tid: u32) -> Option<Self> {
+        Self::read(format!("/proc/{pid}/task/{tid}/status")).ok()
+    }
+
+    /// The status of this process; empty where there is no `/proc`.
+    pub fn of_self() -> Self {
+        Self::read("/proc/self/status").unwrap_or_default()
+    }
+
+    /// The machine's memory, `/proc/meminfo`; empty where there is no `/proc`.
+    pub fn of_machine() -> Self {
+        Self::read("/proc/meminfo").unwrap_or_default()
+    }
+
+    fn read(path: impl AsRef<Path>) -> std::io::Result<Self> {
+        Ok(Self::parse(&fs::read(path)?))
+    }
+
+    /// From a file's content. A program's name may hold anything.
+    pub fn parse(text: &[u8]) -> Self {
+        Self(String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// What stands after `NAME:`.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    }
+
+    /// The words after `NAME:`; none where there is no such line.
+    pub fn words(&self, name: &str) -> SplitAsciiWhitespace<'_> {
+        self.text(name).unwrap_or_default().split_ascii_whitespace()
+    }
+
+    /// The first word, as a number.
+    pub fn number<Number: FromStr>(&self, name: &str) -> Option<Number> {
+        self.words(name).next()?.parse().ok()
+    }
+
+    /// The last word, as a number: of a line of ids that of the innermost namespace.
+    pub fn last_number(&self, name: &str) -> Option<u32> {
+        self.words(name).last()?.parse().ok()
+    }
+
+    /// An amount that the file gives in kB.
+    pub fn bytes(&self, name: &str) -> Option<u64> {
+        self.number::<u64>(name)?.checked_mul(1024)
+    }
+
+    /// A set of bits: capabilities, signals.
+    pub fn bits(&self, name: &str) -> Option<u64> {
+        u64::from_str_radix(self.text(name)?, 16).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_by_their_whole_names() {
+        let fields = Fields::parse(
+            b"Name:\t\xff x\nSeccomp_filters:\t3\nSeccomp:\t2\nNStgid:\t70\t7\nVmRSS:\t   12 kB\nSigCgt:\t00f0\nbroken",
+        );
+        assert_eq!(fields.text("Name"), Some("\u{fffd} x"));
+        assert_eq!((fields.number("Seccomp"), fields.last_number("NStgid")), (Some(2), Some(7)));
+        assert_eq!((fields.bytes("VmRSS"), fields.bits("SigCgt")), (Some(12 << 10), Some(0xf0)));
+        assert_eq!((fields.text("VmR"), fields.number::<u32>("Name")), (None, None));
+    }
+
+    #[test]
+    fn this_process_and_the_machine_have_some() {
+        let pid = std::process::id();
+        assert_eq!(Fields::of_process(pid).unwrap().number("Tgid"), Some(pid));
+        assert!(Fields::of_self().bytes("VmRSS").is_some_and(|bytes| bytes > 100_000));
+        assert!(Fields::of_machine().bytes("MemAvailable").is_some());
+        assert!(Fields::of_process(u32::MAX).is_err());
+    }
+}

@@ -1,0 +1,41 @@
+//! Who there is.
+
+use std::path::Path;
+use std::{fs, io};
+
+/// All processes.
+pub fn pids() -> impl Iterator<Item = u32> {
+    numbers(Path::new("/proc")).into_iter().flatten()
+}
+
+/// The threads of a process that exist.
+///
+/// # Errors
+/// It is gone.
+pub fn threads(pid: u32) -> io::Result<impl Iterator<Item = u32>> {
+    numbers(Path::new(&format!("/proc/{pid}/task")))
+}
+
+fn numbers(folder: &Path) -> io::Result<impl Iterator<Item = u32> + use<>> {
+    Ok(fs::read_dir(folder)?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
+}
+
+/// This process's id as `/proc` names it: another than its own where `/proc` is that of a namespace
+/// further out.
+pub fn own_pid() -> u32 {
+    let link = fs::read_link("/proc/self").ok();
+    link.and_then(|link| link.to_str()?.parse().ok()).unwrap_or_else(std::process::id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_among_them() {
+        let pid = std::process::id();
+        assert_eq!(own_pid(), pid);
+        assert!(pids().any(|other| other == pid) && threads(pid).unwrap().any(|tid| tid == pid));
+        assert!(threads(u32::MAX).is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! `/proc/PID/stat`: `pid (name) state parent …`.
+
+use std::fs;
+
+/// The fields behind the name.
+#[derive(Debug, Clone)]
+pub struct Stat(String);
+
+impl Stat {
+    /// Of a process, with the state of its first thread; `None` if it is gone.
+    pub fn of_process(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// Of a thread; `None` if it is gone.
+    pub fn of_thread(pid: u32, tid: u32) -> Option<Self> {
+        Self::parse(&fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?)
+    }
+
+    /// The name may hold anything, so the fields are behind the last parenthesis.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let end = text.iter().rposition(|&byte| byte == b')')?;
+        let fields = std::str::from_utf8(text.get(end + 1..)?).ok()?;
+        (!fields.trim().is_empty()).then(|| Self(fields.to_owned()))
+    }
+
+    /// The letter of the state.
+    pub fn state(&self) -> char {
+        self.0.trim_start().chars().next().unwrap_or('?')
+    }
+
+    /// Whether it runs no more.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state(), 'Z' | 'X')
+    }
+
+    /// A field by its number in proc(5), from 4 on.
+    pub fn number(&self, field: usize) -> Option<u64> {
+        self.0.split_ascii_whitespace().nth(field.checked_sub(3)?)?.parse().ok()
+    }
+}
+
+/// The process that has started another.
+pub fn parent(pid: u32) -> Option<u32> {
+    Stat::of_process(pid)?.number(4)?.try_into().ok()
+}
+
+/// Clock ticks since boot at which a process was started: with its id they name it for ever.
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    Stat::of_process(pid)?.number(22)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_hides_no_field() {
+        let text = b"7 (a) Z 1 (b) S 1 7 7 0 -1 4194304 93 0 0 0 1 2 3 4 20 0 1 0 123456 2490368 190 18446744073709551615";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!((stat.state(), stat.has_ended()), ('S', false));
+        assert_eq!((stat.number(4), stat.number(22), stat.number(99)), (Some(1), Some(123_456), None));
+        assert!(Stat::parse(b"7 (a) Z 1").unwrap().has_ended());
+        assert!(Stat::parse(b"7 (a").is_none() && Stat::parse(b"7 (a)").is_none());
+    }
+
+    #[test]
+    fn this_process_has_a_start_and_it_stays() {
+        let own = start_ticks(std::process::id());
+        assert!(own.is_some_and(|ticks| ticks > 0));
+        assert_eq!(own, start_ticks(std::process::id()));
+        assert_eq!(start_ticks(u32::MAX), None);
+    }
+}
