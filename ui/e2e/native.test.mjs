@@ -71,8 +71,8 @@ test('the suspect is what keeps its blocks', async () => {
   await show('view=snapshots&part=suspects');
   const printed = await runShown(shown.work, await shownCommand());
   await firstRow();
-  assert.equal(await shown.page.locator('.rows-block .row[aria-rowindex="2"] .verdict').textContent(), printed.suspects[0].sureness);
-  assert.ok(['high', 'medium'].includes(printed.suspects[0].sureness), printed.suspects[0].sureness);
+  assert.equal(await shown.page.locator('.rows-block .row[aria-rowindex="2"] .verdict').textContent(), printed.suspects[0].confidence);
+  assert.ok(['high', 'medium'].includes(printed.suspects[0].confidence), printed.suspects[0].confidence);
 });
 
 test('treemap, statistics and the flame graph of a native snapshot show something', async () => {

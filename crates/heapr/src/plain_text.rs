@@ -13,6 +13,11 @@ macro_rules! tell {
     ($($arguments:tt)*) => { $crate::plain_text::tell(format_args!($($arguments)*)) };
 }
 
+/// Prints a warning on standard error: all have one form.
+macro_rules! warn {
+    ($($arguments:tt)*) => { tell!("heapr: warning: {}", format_args!($($arguments)*)) };
+}
+
 /// Prints a line on standard output.
 macro_rules! say {
     ($($arguments:tt)*) => { $crate::plain_text::say(format_args!($($arguments)*)) };

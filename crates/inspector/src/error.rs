@@ -237,7 +237,7 @@ pub enum Error {
     /// The process was not started for snapshots by this signal.
     #[error(
         "process {pid} was not started with --heapsnapshot-signal={signal}{}, and the signal may mean something else to \
-         it: take a snapshot without --signal, or start it under `heapr node` (--force sends the signal nevertheless)",
+         it: take a snapshot without --signal, or start it under `heapr node` (--at-risk sends the signal nevertheless)",
         if .given.is_empty() { String::new() } else { format!(" but with {given}") }
     )]
     NoSnapshotSignal {

@@ -73,7 +73,7 @@ export interface NativeDiff extends RowsAnswer<NativeDiffRow> {
 export interface NativeSuspect {
   id: string | null;
   frames: string[];
-  sureness: string;
+  confidence: string;
   bytes_per_hour: number;
   growth_bytes: number;
   rising_share: number;

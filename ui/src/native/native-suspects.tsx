@@ -32,7 +32,7 @@ function Suspects({ file, filter, shown, onCommand }: Pick<NativeViewProps, 'fil
   const version = String(file.trace?.snapshots?.length ?? 0);
   const { tree, isLoading, page } = useNativeRows<NativeSuspect, RowsAnswer<NativeSuspect>>('suspects', body, onCommand, version);
   const columns: Column<NativeSuspect>[] = [
-    { key: 'sureness', title: 'Sure', help: 'How sure it is that this grows steadily', width: 6.2, text: (row) => row.sureness, cell: (row) => <span class={`verdict is-${row.sureness}`}>{row.sureness}</span> },
+    { key: 'confidence', title: 'Confidence', help: 'How sure it is that this grows steadily', width: 6.2, text: (row) => row.confidence, cell: (row) => <span class={`verdict is-${row.confidence}`}>{row.confidence}</span> },
     { key: 'bytes_per_hour', title: 'Per hour', help: 'Median of the slopes between all pairs of snapshots', isNumber: true, width: 6.8, text: (row) => formatBytes(Math.round(row.bytes_per_hour)), raw: (row) => row.bytes_per_hour },
     deltaColumn('growth_bytes', 'Growth', 'From the first to the last snapshot'),
     { key: 'rising_share', title: 'Rising', help: 'Share of the steps that go up', isNumber: true, width: 5.2, text: (row) => formatPercent(row.rising_share, 1), raw: (row) => row.rising_share },

@@ -14,7 +14,7 @@ use heapr_query::{GroupBy, Metric};
 use heapr_trace::Amounts;
 use serde_json::json;
 
-use crate::commands::report::{Format, open, tell_warnings};
+use crate::commands::report::{DEFAULT_TOP, Format, open, tell_warnings};
 use crate::plain_text::{line_width, printed};
 use crate::report::action_arguments::sort_key;
 use crate::report::csv::quoted;
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     let mut out = printed(arguments.format == Format::Text);
     match arguments.format {
         Format::Text => {
-            let top = arguments.top.unwrap_or(20);
+            let top = arguments.top.unwrap_or(DEFAULT_TOP);
             write_text(&mut out, &arguments, sort, (&before, &after), &lines, top)?;
         }
         Format::Json => write_json(&mut out, &arguments, &sides, (&before, &after), &lines)?,

@@ -33,6 +33,9 @@ pub(crate) struct ExportArguments {
     /// Write to a file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Overwrite an existing file
+    #[arg(short = 'f', long)]
+    force: bool,
 }
 
 fn format() -> impl TypedValueParser<Value = Format> {
@@ -66,12 +69,12 @@ fn write(
     sort: Metric,
 ) -> anyhow::Result<ExitCode> {
     if arguments.to.name == "pprof" && is_too_large_for_pprof(samples) {
-        tell!(
-            "heapr: {}: amounts above 2^63 - 1 are written as that: pprof has no larger ones",
+        warn!(
+            "{}: amounts above 2^63 - 1 are written as that: pprof has no larger ones",
             arguments.file.display()
         );
     }
-    let mut out = output(arguments.output.as_deref(), false)?;
+    let mut out = output(arguments.output.as_deref(), arguments.force, false)?;
     let title = format!("{} ({})", arguments.file.display(), sort.key());
     let (start_unix_ns, duration_ns) = times;
     (arguments.to.write)(

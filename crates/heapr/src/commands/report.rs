@@ -1,6 +1,7 @@
 //! `heapr report`: the heap actions on a trace.
 
-use std::io::{BufWriter, Write};
+use std::fs::OpenOptions;
+use std::io::{BufWriter, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,9 +33,9 @@ pub(crate) struct ReportArguments {
     #[command(flatten)]
     names: NameArguments,
     /// Print a histogram
-    #[arg(long, value_name = "size|lifetime", help_heading = "Actions")]
-    histogram: Vec<String>,
-    /// Most items of each action [default: 10000; 10 where no action is given]
+    #[arg(long, value_enum, ignore_case = true, help_heading = "Actions")]
+    histogram: Vec<HistogramKind>,
+    /// Most items of each action [default: 20; all as json, csv and in xperf's layout]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     top: Option<usize>,
     /// Who frees, by the stack of the call (recorded with --stacks alloc,realloc,free), who frees twice, and who frees what is unknown
@@ -55,6 +56,9 @@ pub(crate) struct ReportArguments {
     /// Write to a file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Overwrite an existing file
+    #[arg(short = 'f', long)]
+    force: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -67,6 +71,15 @@ pub(crate) enum Format {
     Csv,
 }
 
+/// What a histogram is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum HistogramKind {
+    /// Sizes of allocations
+    Size,
+    /// Times between allocation and free
+    Lifetime,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Layout {
     /// heapr's own
@@ -75,9 +88,9 @@ enum Layout {
     Xperf,
 }
 
-/// Stacks shown where no action is given.
-const DEFAULT_TOP_SHOWN: usize = 10;
-/// Frames shown of each of them.
+/// Lines, stacks or other items of a list as text, where `--top` says nothing.
+pub(crate) const DEFAULT_TOP: usize = 20;
+/// Frames shown of a stack where no action is given.
 const DEFAULT_DEPTH_SHOWN: usize = 12;
 
 /// Runs the command.
@@ -101,12 +114,8 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
         filter: arguments.filters.filter(&trace)?,
         cull: arguments.filters.cull_list()?,
         actions: arguments.actions.actions()?,
-        histograms: arguments
-            .histogram
-            .iter()
-            .map(|text| parse_histogram(text))
-            .collect::<anyhow::Result<_>>()?,
-        top: arguments.top.unwrap_or(Query::DEFAULT_TOP),
+        histograms: arguments.histogram.iter().map(|kind| kind.of()).collect(),
+        top: top(arguments.top, arguments.format, is_xperf),
         // The other formats show no lines.
         tells_lines: arguments.format != Format::Csv && !is_xperf,
         ..Query::default()
@@ -117,9 +126,6 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     let is_default = query.actions.is_empty() && query.histograms.is_empty() && !arguments.totals;
     if is_default {
         query.actions.push(Action::Ranking { by: GroupBy::Stacks, sort: Metric::default() });
-        if arguments.format == Format::Text && !is_xperf {
-            query.top = arguments.top.unwrap_or(DEFAULT_TOP_SHOWN);
-        }
     }
     let mut names = TraceNames::new(&trace, &arguments.names);
     let mut bar = ProgressBar::new("reading events");
@@ -128,10 +134,8 @@ pub(crate) fn run(mut arguments: ReportArguments) -> anyhow::Result<ExitCode> {
     drop(bar);
     let mut subject = Subject::new(&file, &trace, &report.damage, arguments.filters.counted());
     subject.advice = names.advice();
-    if arguments.format == Format::Csv || is_xperf {
-        tell_warnings(&subject);
-    }
-    let mut out = output(arguments.output.as_deref(), arguments.format == Format::Text)?;
+    tell_warnings(&subject);
+    let mut out = output(arguments.output.as_deref(), arguments.force, arguments.format == Format::Text)?;
     match (arguments.format, arguments.layout) {
         (Format::Json, _) => json::write_json(&mut out, &subject, &report)?,
         (Format::Csv, _) => csv::write_csv(&mut out, &subject, &report)?,
@@ -167,21 +171,17 @@ fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyho
     let stacks = free_stacks::stacks(&found);
     let (cull, required) = (arguments.filters.cull_list()?, &filter.required_frames);
     let groups = StackGroups::new(trace, stacks, GroupBy::Stacks, &cull, required, &mut names);
-    let is_text = arguments.format == Format::Text;
-    let top = arguments.top.unwrap_or(if is_text { DEFAULT_TOP_SHOWN } else { usize::MAX });
-    let report = FreeReport::new(&found, groups, top);
+    let report = FreeReport::new(&found, groups, top(arguments.top, arguments.format, false));
     let subject = Subject::new(file, trace, &found.damage, arguments.filters.counted());
-    let mut out = output(arguments.output.as_deref(), arguments.format == Format::Text)?;
+    tell_warnings(&subject);
+    let mut out = output(arguments.output.as_deref(), arguments.force, arguments.format == Format::Text)?;
     match arguments.format {
         Format::Text => {
             let depth = arguments.depth.unwrap_or(DEFAULT_DEPTH_SHOWN);
             report.write_text(&mut out, &subject, (line_width(), depth))?;
         }
         Format::Json => writeln!(out, "{:#}", report.json(&subject))?,
-        Format::Csv => {
-            tell_warnings(&subject);
-            report.write_csv(&mut out)?;
-        }
+        Format::Csv => report.write_csv(&mut out)?,
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
@@ -203,12 +203,18 @@ fn refuse_without_xperf(query: &Query) -> anyhow::Result<()> {
     }
 }
 
-fn parse_histogram(text: &str) -> anyhow::Result<HistogramOf> {
-    match text.to_ascii_lowercase().as_str() {
-        "size" => Ok(HistogramOf::Size),
-        "lifetime" => Ok(HistogramOf::Lifetime),
-        _ => anyhow::bail!("--histogram {text}: it is of size or of lifetime"),
+impl HistogramKind {
+    fn of(self) -> HistogramOf {
+        match self {
+            Self::Size => HistogramOf::Size,
+            Self::Lifetime => HistogramOf::Lifetime,
+        }
     }
+}
+
+/// What `--top` says or, where it says nothing, [`DEFAULT_TOP`] for people and all for programs.
+pub(crate) fn top(asked: Option<usize>, format: Format, is_for_program: bool) -> usize {
+    asked.unwrap_or(if format == Format::Text && !is_for_program { DEFAULT_TOP } else { usize::MAX })
 }
 
 /// Opens a trace.
@@ -216,10 +222,10 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Trace> {
     Trace::open(file).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))
 }
 
-/// Says on standard error what is wrong with the recording: for formats that have no place for it.
+/// Says on standard error what is wrong with the recording.
 pub(crate) fn tell_warnings(subject: &Subject) {
     for warning in &subject.warnings {
-        tell!("heapr: {}: {warning}", subject.file);
+        warn!("{}: {warning}", subject.file);
     }
 }
 
@@ -245,9 +251,30 @@ pub(crate) fn refuse_inputs(
     std::iter::once(input).chain(filters.cull_list_files()).try_for_each(|input| refuse_input(output, input))
 }
 
-/// Where a command writes: a file, or standard output.
-pub(crate) fn output(path: Option<&Path>, is_text: bool) -> anyhow::Result<Box<dyn Write>> {
+/// Where a command writes: a file, which is new unless `may_overwrite`, or standard output.
+pub(crate) fn output(
+    path: Option<&Path>,
+    may_overwrite: bool,
+    is_text: bool,
+) -> anyhow::Result<Box<dyn Write>> {
     let Some(path) = path else { return Ok(printed(is_text)) };
-    let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    // A pipe or a terminal has no contents that would be lost.
+    let keeps_nothing = path.metadata().is_ok_and(|metadata| !metadata.is_file());
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if may_overwrite || keeps_nothing {
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true);
+    }
+    let file = options.open(path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => already_exists(path),
+        _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
+    })?;
     Ok(protected(BufWriter::new(file), is_text))
+}
+
+/// What is said of a file that is not to be overwritten.
+pub(crate) fn already_exists(path: &Path) -> anyhow::Error {
+    anyhow::anyhow!("{} exists: name another file with -o, or overwrite it with -f", path.display())
 }

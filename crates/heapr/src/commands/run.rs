@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let mut command = Command::new(&found.path);
     command.arg0(name).args(words);
     if let Traceability::No(reason) = &found.traceability {
-        tell!("heapr: {} runs untraced: {reason}", found.path.display());
+        warn!("{} runs untraced: {reason}", found.path.display());
         return run_untraced(command);
     }
     let output = arguments.output.clone().unwrap_or_else(|| default_output(&found.path));
@@ -108,20 +108,20 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let status = record(&mut session, child, &mut signals, &arguments, &mut has_told_incomplete)?;
     let ended = session.stop();
     if let Some(error) = ended.write_error.as_ref().filter(|_| !has_told_incomplete) {
-        tell!("heapr: {} is incomplete: {error}", output.display());
+        warn!("{} is incomplete: {error}", output.display());
     }
     if ended.process_count == 0 {
         let path = found.path.display();
-        tell!("heapr: {path} ran untraced: it has not loaded the agent; heapr doctor tells what works here");
+        warn!("{path} ran untraced: it has not loaded the agent; heapr doctor tells what works here");
     }
     if let Err(error) = symbolize::embed_held(&output, &ended.held_modules) {
-        tell!("heapr: no names of files that are no longer where they were: {error:#}");
+        warn!("no names of files that are no longer where they were: {error:#}");
     }
     // Whatever becomes of the summary, the program's status is passed through.
     if !arguments.quiet
         && let Err(error) = summary::print(&summary::Ending::of(&ended, status), &output)
     {
-        tell!("heapr: no summary: {error:#}");
+        warn!("no summary: {error:#}");
     }
     Ok(end_as(status))
 }
@@ -154,13 +154,11 @@ fn record(
         session.step();
         if let Some(error) = session.take_write_error() {
             *has_told_incomplete = true;
-            tell!("heapr: {error}; the program runs on, the file can be read up to here");
+            warn!("{error}; the program runs on, the file can be read up to here");
         }
         if session.is_full() && !has_told_full {
             has_told_full = true;
-            tell!(
-                "heapr: the file has the size of --max-file: recording has ended, the program runs on untraced"
-            );
+            warn!("the file has the size of --max-file: recording has ended, the program runs on untraced");
         }
         for passed in signals.pending(pid) {
             let signal = match passed {
@@ -173,8 +171,8 @@ fn record(
                 }
                 Passed::TimeUsedUp => {
                     session.end_recording();
-                    tell!(
-                        "heapr: the processor time that heapr may use is used up (ulimit -t): recording has ended, the program runs on untraced"
+                    warn!(
+                        "the processor time that heapr may use is used up (ulimit -t): recording has ended, the program runs on untraced"
                     );
                     continue;
                 }
@@ -230,7 +228,7 @@ fn record(
 fn request_snapshot(session: &mut Session, signal: i32) {
     let trigger = SnapshotTrigger::Signal { signal: u64::from(signal.unsigned_abs()) };
     if let Err(error) = session.request_snapshot(SnapshotRequest { trigger, ..SnapshotRequest::default() }) {
-        tell!("heapr: no snapshot: {error}");
+        warn!("no snapshot: {error}");
     }
 }
 
@@ -252,7 +250,7 @@ fn run_without_recorder(
     output: &std::path::Path,
     why: &anyhow::Error,
 ) -> anyhow::Result<ExitCode> {
-    tell!("heapr: {} runs untraced: {why:#}", program.display());
+    warn!("{} runs untraced: {why:#}", program.display());
     if output.metadata().is_ok_and(|metadata| metadata.len() == 0) {
         let _ = std::fs::remove_file(output);
     }

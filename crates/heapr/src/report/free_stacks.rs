@@ -108,9 +108,6 @@ impl<'t> FreeReport<'t> {
         (width, depth): (usize, usize),
     ) -> io::Result<()> {
         writeln!(out, "{}: {}", subject.file, plural(self.all_count, "free"))?;
-        for warning in &subject.warnings {
-            writeln!(out, "WARNING: {warning}")?;
-        }
         if self.without_stack > 0 {
             let of_them = plural(self.without_stack, "free");
             writeln!(out, "{of_them} without a stack: record with --stacks alloc,realloc,free")?;
@@ -189,7 +186,7 @@ impl<'t> FreeReport<'t> {
         writeln!(out, "kind,count,bytes,frames,freed_before_frames,allocated_frames")?;
         let stack = |stack: StackIndex| {
             let names: Vec<String> = self.frames(stack).iter().map(frame_name).collect();
-            quoted(&names.join(" < "))
+            quoted(&names.join(" <- "))
         };
         for (name, _) in KINDS {
             for row in self.of_kind(name) {

@@ -53,9 +53,6 @@ fn write_head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
         duration(subject.duration_ns),
         if process_count == 1 { "process" } else { "processes" },
     )?;
-    for warning in &subject.warnings {
-        writeln!(out, "WARNING: {warning}")?;
-    }
     if let Some(advice) = &subject.advice {
         writeln!(out, "NOTE: {advice}")?;
     }

@@ -4,6 +4,8 @@ use std::io::ErrorKind;
 
 use rustix::io::Errno;
 
+use crate::commands::report::already_exists;
+
 /// Whether a session could not be started for something that is no mistake in what the user asked: a limit, or a place that cannot be
 /// written where none was named.
 pub(crate) fn keeps_heapr_out(error: &heapr_session::Error, is_output_named: bool) -> bool {
@@ -33,10 +35,7 @@ pub(crate) fn keeps_heapr_out(error: &heapr_session::Error, is_output_named: boo
 pub(crate) fn explain(error: heapr_session::Error, output: &std::path::Path) -> anyhow::Error {
     if let heapr_session::Error::Output { source: heapr_trace::Error::Io { source, .. }, .. } = &error {
         if source.kind() == ErrorKind::AlreadyExists {
-            return anyhow::anyhow!(
-                "{} exists: name another file with -o, or overwrite it with -f",
-                output.display()
-            );
+            return already_exists(output);
         }
         const ELOOP: i32 = 40;
         if source.raw_os_error() == Some(ELOOP) {

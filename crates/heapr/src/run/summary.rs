@@ -72,7 +72,7 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     let is_cut = trace.summary_totals().ok().flatten().is_none();
     write_stacks(&mut text, &report, is_cut)?;
     for warning in &subject.warnings {
-        writeln!(text, "heapr: warning: {warning}")?;
+        writeln!(text, "heapr: warning: {}: {warning}", subject.file)?;
     }
     if let Some(advice) = names.advice() {
         writeln!(text, "heapr: {advice}")?;

@@ -14,6 +14,7 @@ use heapr_session::{
 };
 
 use super::recorder_process::{Beginning, SUBCOMMAND};
+use crate::commands::report::already_exists;
 use crate::processes;
 use crate::run::program::{self, Traceability};
 use crate::run::record_arguments::RecordArguments;
@@ -169,10 +170,7 @@ pub(crate) fn advice(failure: Failure, properties: &SessionProperties) -> anyhow
             return anyhow::anyhow!("{} is a symbolic link, and heapr writes through none", output.display());
         }
         if !properties.overwrite {
-            return anyhow::anyhow!(
-                "{} exists: name another file with -o, or overwrite it with -f",
-                output.display()
-            );
+            return already_exists(output);
         }
     }
     failure.into()

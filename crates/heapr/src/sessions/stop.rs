@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use heapr_session::{Answer, Request, StopReport};
 use rustix::fs::{CWD, RenameFlags};
 
-use crate::commands::report::open;
+use crate::commands::report::{already_exists, open};
 use crate::run::summary::{self, Ending};
 
 /// Arguments of `heapr stop`.
@@ -52,7 +52,7 @@ pub(super) fn stop(arguments: StopArguments) -> anyhow::Result<ExitCode> {
         output.clone_from(wanted);
     }
     if let Some(error) = &report.write_error {
-        tell!("heapr: {} is incomplete: {error}", output.display());
+        warn!("{} is incomplete: {error}", output.display());
     }
     if !arguments.quiet {
         print(&report, &output)?;
@@ -86,7 +86,7 @@ fn check_destination(output: &Path, may_overwrite: bool) -> anyhow::Result<()> {
         }
         Ok(facts) if !facts.is_file() => bail!("{} is no file", output.display()),
         Ok(_) if !may_overwrite => {
-            bail!("{} exists: name another file, or overwrite it with -f", output.display())
+            return Err(already_exists(output));
         }
         _ => {}
     }

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     };
     let warnings = doubts((before, &old), (after, &new), comparison.matched_by);
     for warning in &warnings {
-        tell!("heapr: warning: {warning}");
+        warn!("{warning}");
     }
     match &arguments.class {
         None => print_classes(&arguments, new.script_paths(), &comparison, &warnings)?,

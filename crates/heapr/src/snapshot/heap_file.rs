@@ -98,7 +98,7 @@ fn open_file(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
 
 fn tell_problems(file: &Path, problems: &[String]) {
     for problem in problems {
-        tell!("heapr: warning: {}: {problem}", file.display());
+        warn!("{}: {problem}", file.display());
     }
 }
 

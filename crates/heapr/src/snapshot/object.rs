@@ -126,7 +126,7 @@ fn facts(details: &ObjectDetails) -> Vec<(&'static str, &'static str, Fact)> {
     }
     if !details.allocated_by.is_empty() {
         let functions: Vec<String> = details.allocated_by.iter().map(ToString::to_string).collect();
-        let text = one_line(&functions[..functions.len().min(MOST_FUNCTIONS)].join(" < "));
+        let text = one_line(&functions[..functions.len().min(MOST_FUNCTIONS)].join(" <- "));
         facts.push(("allocated_by", "allocated by", Fact { value: functions.into(), text }));
     }
     facts

@@ -10,7 +10,7 @@ use crate::snapshot::index_cache;
 pub(crate) fn load(file: &Path, part: &str) -> Option<StoredSummary> {
     let summary = store_for(file)?.load(file, part)?;
     for problem in &summary.problems {
-        tell!("heapr: warning: {}: {problem}", file.display());
+        warn!("{}: {problem}", file.display());
     }
     Some(summary)
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
     }
     add(&mut courses, &last, earlier.len(), files.len());
     for warning in &warnings {
-        tell!("heapr: warning: {warning}");
+        warn!("{warning}");
     }
     let mut lines: Vec<(Class, Course)> = courses.into_iter().collect();
     lines.sort_by(|(class, course), (other_class, other)| {

@@ -116,7 +116,7 @@ impl LineTable {
         writeln!(out, "{},frames", keys.join(","))?;
         for (cells, frames) in &self.rows {
             let cells: Vec<String> = cells.iter().map(Cell::csv).collect();
-            writeln!(out, "{},{}", cells.join(","), quoted(&frames.join(" < ")))?;
+            writeln!(out, "{},{}", cells.join(","), quoted(&frames.join(" <- ")))?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::ensure;
-use heapr_query::{GroupBy, Sureness, Suspect, SuspectJson, SuspectOrder, Taken, is_at_end};
+use heapr_query::{Confidence, GroupBy, Suspect, SuspectJson, SuspectOrder, Taken, is_at_end};
 use heapr_trace::Snapshot;
 use serde_json::{Value, json};
 
@@ -28,10 +28,10 @@ pub(crate) struct SuspectsArguments {
     /// Leave out what has grown by less
     #[arg(long, value_name = "BYTES", default_value = "1K", value_parser = parse_bytes)]
     min_growth: u64,
-    /// What is listed first among those of the same sureness
+    /// What is listed first among those of the same confidence
     #[arg(long, value_enum, default_value_t = Order::Oldest)]
     sort: Order,
-    /// Exit with 1 if a suspect of medium or high sureness has grown by more than this
+    /// Exit with 1 if a suspect of medium or high confidence has grown by more than this
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     fail_if_growth: Option<u64>,
     #[command(flatten)]
@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &SuspectsArguments) -> anyhow::Result<ExitCode> {
     out.flush()?;
     let is_over = |suspect: &Suspect<'_>| {
         arguments.fail_if_growth.is_some_and(|limit| suspect.trend.growth > i128::from(limit))
-            && suspect.sureness >= Sureness::Medium
+            && suspect.confidence >= Confidence::Medium
     };
     Ok(if suspects.iter().any(is_over) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -151,7 +151,7 @@ fn table(arguments: &SuspectsArguments, suspects: &[Suspect<'_>]) -> LineTable {
     let mut table = LineTable::new(
         arguments.series.by(),
         &[
-            ("sureness", "Sure"),
+            ("confidence", "Confidence"),
             ("bytes_per_hour", "Per hour"),
             ("growth_bytes", "Growth"),
             ("bytes", "Now"),
@@ -165,7 +165,7 @@ fn table(arguments: &SuspectsArguments, suspects: &[Suspect<'_>]) -> LineTable {
     let rows = suspects.iter().map(|suspect| {
         let percent = |share: f64| Cell::Count((share * 100.0).round() as u64);
         let cells = vec![
-            Cell::Text(suspect.sureness.name().to_owned()),
+            Cell::Text(suspect.confidence.name().to_owned()),
             Cell::SignedBytes(suspect.trend.per_hour as i64),
             Cell::SignedBytes(i64::try_from(suspect.trend.growth).unwrap_or(i64::MAX)),
             Cell::Bytes(suspect.last.amount.block_bytes),

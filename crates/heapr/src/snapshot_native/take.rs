@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &TakeArguments) -> anyhow::Result<ExitCode> {
         tell!("heapr: {remark}");
     }
     if arguments.format == Format::Json {
-        crate::plain_text::say_json(&json!({ "schema": "heapr.native-snapshot-take/1", "snapshots": taken }));
+        crate::plain_text::say_json(&json!({ "schema": "heapr.snapshot.take/1", "snapshots": taken }));
     }
     Ok(status)
 }

@@ -20,7 +20,7 @@ use crate::report::quantity;
 pub(crate) fn take(
     pid: u32,
     signal: Option<SnapshotSignal>,
-    is_forced: bool,
+    may_risk: bool,
     wait: Duration,
     destination: &Destination,
     is_quiet: bool,
@@ -31,14 +31,14 @@ pub(crate) fn take(
     let Some(signal) = signal.or(prepared.as_ref().map(|(signal, _)| *signal)) else {
         anyhow::bail!("process {pid} has not been prepared for snapshots by a signal");
     };
-    let is_sure = is_forced || prepared.is_some();
+    let is_sure = may_risk || prepared.is_some();
     signal.check(&process, is_sure)?;
     let directory = prepared.as_ref().map(|(_, directory)| directory.as_path());
     let what = format!("process {pid}");
     // Nobody can be asked for the size of the heap; it is no larger than what the process has in memory.
     let heap_bytes = anonymous_bytes(pid);
     let usage = HeapUsage { used_bytes: heap_bytes, total_bytes: heap_bytes };
-    preflight::check(pid, &what, usage, None, destination.directory(), is_forced, is_quiet)?;
+    preflight::check(pid, &what, usage, None, destination.directory(), may_risk, is_quiet)?;
     let written = signal.take(&process, is_sure, directory, wait, &mut |_| {}, is_cancelled)?;
     let path = fetch(&written, destination)?;
     if !is_quiet {

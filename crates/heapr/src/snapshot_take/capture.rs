@@ -34,7 +34,7 @@ pub(crate) struct CaptureArguments {
     workers: bool,
     /// Take it even if the process would likely be killed for want of memory
     #[arg(long)]
-    force: bool,
+    at_risk: bool,
     #[command(flatten)]
     open: OpenArguments,
 }
@@ -84,8 +84,8 @@ impl CaptureArguments {
         self.gc || self.numeric_values || self.expose_internals || self.workers || self.open.target.is_some()
     }
 
-    pub(crate) fn is_forced(&self) -> bool {
-        self.force
+    pub(crate) fn may_risk(&self) -> bool {
+        self.at_risk
     }
 
     pub(crate) fn snapshot_options(&self) -> SnapshotOptions {
@@ -199,7 +199,7 @@ fn capture_one(
         usage,
         inspector.node_major(),
         destination.directory(),
-        arguments.force,
+        arguments.at_risk,
         is_quiet,
     )?;
     let (path, may_replace) = destination.path("Heap", pid, thread_number, "heapsnapshot");

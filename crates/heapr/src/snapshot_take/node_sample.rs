@@ -36,7 +36,7 @@ pub(crate) struct SampleArguments {
     output: Option<PathBuf>,
     /// Overwrite the file
     #[arg(short = 'f', long)]
-    overwrite: bool,
+    force: bool,
     #[command(flatten)]
     open: OpenArguments,
 }
@@ -44,7 +44,7 @@ pub(crate) struct SampleArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: SampleArguments) -> anyhow::Result<ExitCode> {
     let is_cancelled = interrupt::watch()?;
-    let destination = Destination::new(arguments.output.as_deref(), arguments.overwrite, true)?;
+    let destination = Destination::new(arguments.output.as_deref(), arguments.force, true)?;
     let mut inspector = open(arguments.pid, &arguments.open, &is_cancelled)?;
     let outcome = (|| {
         let (path, may_replace) = destination.path("Heap", arguments.pid, 0, "heapprofile");

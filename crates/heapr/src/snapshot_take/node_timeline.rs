@@ -24,7 +24,7 @@ pub(crate) struct TimelineArguments {
     output: Option<PathBuf>,
     /// Overwrite the file
     #[arg(short = 'f', long)]
-    overwrite: bool,
+    force: bool,
     #[command(flatten)]
     capture: CaptureArguments,
 }
@@ -32,7 +32,7 @@ pub(crate) struct TimelineArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: TimelineArguments) -> anyhow::Result<ExitCode> {
     let is_cancelled = interrupt::watch()?;
-    let destination = Destination::new(arguments.output.as_deref(), arguments.overwrite, true)?;
+    let destination = Destination::new(arguments.output.as_deref(), arguments.force, true)?;
     let pid = arguments.pid;
     let is_quiet = arguments.capture.open().is_quiet();
     let mut inspector = open(pid, arguments.capture.open(), &is_cancelled)?;
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: TimelineArguments) -> anyhow::Result<ExitCode> {
             usage,
             inspector.node_major(),
             destination.directory(),
-            arguments.capture.is_forced(),
+            arguments.capture.may_risk(),
             is_quiet,
         )?;
         let (path, may_replace) = destination.path("Heap", pid, 0, "heaptimeline");

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rustix::fs::{Mode, OFlags, RenameFlags};
 
+use crate::commands::report::already_exists;
+
 /// A file under another name until [`OutputFile::keep`]; dropped before, it is removed.
 #[derive(Debug)]
 pub(crate) struct OutputFile {
@@ -22,7 +24,7 @@ impl OutputFile {
     pub(crate) fn create(path: &Path, may_replace: bool) -> anyhow::Result<Self> {
         let name = path.file_name().with_context(|| format!("{} names no file", path.display()))?;
         if !may_replace && path.symlink_metadata().is_ok() {
-            anyhow::bail!("{} exists: name another file with -o, or overwrite it with -f", path.display());
+            return Err(already_exists(path));
         }
         let partial =
             path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));

@@ -9,14 +9,14 @@ use heapr_inspector::{
 
 use crate::report::quantity;
 
-/// Says on stderr what it costs; refuses what would likely end the process, unless forced.
+/// Says on stderr what it costs; refuses what would likely end the process, unless `may_risk`.
 pub(crate) fn check(
     pid: u32,
     what: &str,
     usage: HeapUsage,
     node_major: Option<u32>,
     directory: &Path,
-    is_forced: bool,
+    may_risk: bool,
     is_quiet: bool,
 ) -> anyhow::Result<Estimate> {
     let estimate = estimate(usage, node_major);
@@ -38,13 +38,13 @@ pub(crate) fn check(
     }
     let dangers: Vec<String> = dangers(estimate, &room, disk_free_bytes).iter().map(told).collect();
     if !dangers.is_empty() {
-        if !is_forced {
+        if !may_risk {
             bail!(
-                "{what}: {}; --force takes it nevertheless, `heapr node sample {pid}` costs next to nothing",
+                "{what}: {}; --at-risk takes it nevertheless, `heapr node sample {pid}` costs next to nothing",
                 dangers.join("; ")
             );
         }
-        tell!("heapr: {what}: {}", dangers.join("; "));
+        warn!("{what}: {}", dangers.join("; "));
     }
     Ok(estimate)
 }
@@ -99,7 +99,7 @@ mod tests {
         let error = check(std::process::id(), "process 7", usage, None, Path::new("."), false, true)
             .unwrap_err()
             .to_string();
-        assert!(error.contains("would likely be killed") && error.contains("--force"), "{error}");
+        assert!(error.contains("would likely be killed") && error.contains("--at-risk"), "{error}");
         assert!(check(std::process::id(), "process 7", usage, None, Path::new("."), true, true).is_ok());
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct TakeArguments {
     output: Option<PathBuf>,
     /// Overwrite the file
     #[arg(short = 'f', long)]
-    overwrite: bool,
+    force: bool,
     /// Have the process write it on this signal (SIGUSR2 …), as it was started with --heapsnapshot-signal, and move the file
     #[arg(long, value_name = "SIGNAL", value_parser = parse_signal, conflicts_with_all = ["workers", "gc", "numeric_values", "expose_internals"])]
     signal: Option<SnapshotSignal>,
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
     let is_cancelled = interrupt::watch()?;
     let pids = processes::named(&arguments.pids, false)?;
     let is_for_one = pids.len() == 1 && !arguments.capture.has_workers() && !arguments.again;
-    let destination = Destination::new(arguments.output.as_deref(), arguments.overwrite, is_for_one)?;
+    let destination = Destination::new(arguments.output.as_deref(), arguments.force, is_for_one)?;
     let mut written = Vec::new();
     let mut status = ExitCode::SUCCESS;
     for pid in pids {
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
         }
     }
     if arguments.format == Format::Json {
-        crate::plain_text::say_json(&json!({ "schema": "heapr-snapshot-take-1", "snapshots": written }));
+        crate::plain_text::say_json(&json!({ "schema": "heapr.snapshot.take/1", "snapshots": written }));
     }
     Ok(status)
 }
@@ -131,11 +131,11 @@ fn by_signal(
     written: &mut Vec<Value>,
 ) -> anyhow::Result<()> {
     let open = arguments.capture.open();
-    let is_forced = arguments.capture.is_forced();
+    let may_risk = arguments.capture.may_risk();
     let path = by_signal::take(
         pid,
         arguments.signal,
-        is_forced,
+        may_risk,
         open.options().wait,
         destination,
         open.is_quiet(),

@@ -105,7 +105,7 @@ fn snapshots_have_the_numbers_of_the_command_line() {
     let answer = viewer.ask("native/suspects", json!({"files": [0]}));
     let fields = [
         "frames",
-        "sureness",
+        "confidence",
         "bytes_per_hour",
         "growth_bytes",
         "chance",

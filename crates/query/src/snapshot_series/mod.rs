@@ -7,5 +7,5 @@ mod suspect_json;
 
 pub use change::{Change, ChangeOrder, LineChange};
 pub use series::{Line, LineOrder, LineStack, Series, SeriesFile, Taken, process_names};
-pub use suspect::{Sureness, Suspect, SuspectOrder, is_at_end};
+pub use suspect::{Confidence, Suspect, SuspectOrder, is_at_end};
 pub use suspect_json::SuspectJson;

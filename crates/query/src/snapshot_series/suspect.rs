@@ -8,7 +8,7 @@ use crate::trend::Trend;
 
 /// How sure it is that a line leaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sureness {
+pub enum Confidence {
     /// Hardly.
     Low,
     /// Probable.
@@ -17,7 +17,7 @@ pub enum Sureness {
     High,
 }
 
-impl Sureness {
+impl Confidence {
     /// What speaks for a leak: an order that chance would hardly make, and blocks of each interval that nobody has freed (what
     /// only works more has young blocks only). `None`: nothing does.
     fn of(trend: &Trend, kept_share: Option<f64>) -> Option<Self> {
@@ -60,12 +60,12 @@ pub struct Suspect<'a> {
     /// How it grows.
     pub trend: Trend,
     /// How sure that is.
-    pub sureness: Sureness,
+    pub confidence: Confidence,
     /// Share of the intervals between snapshots of which blocks are still live.
     pub kept_share: Option<f64>,
 }
 
-/// What is listed first among those of the same sureness.
+/// What is listed first among those of the same confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SuspectOrder {
     /// Whose oldest live block is oldest; of similar age, who has grown more.
@@ -118,8 +118,8 @@ impl Series {
                 SuspectOrder::Rate => other.trend.per_hour.total_cmp(&one.trend.per_hour),
                 SuspectOrder::Growth => other.trend.growth.cmp(&one.trend.growth),
             };
-            let by_sureness = other.sureness.cmp(&one.sureness);
-            by_sureness.then(by_order).then_with(|| one.line.frames.cmp(&other.line.frames))
+            let by_confidence = other.confidence.cmp(&one.confidence);
+            by_confidence.then(by_order).then_with(|| one.line.frames.cmp(&other.line.frames))
         });
         suspects
     }
@@ -139,8 +139,8 @@ impl Series {
             let kept = between.iter().filter(|amount| amount.block_count > 0).count();
             kept as f64 / between.len().max(1) as f64
         });
-        let sureness = Sureness::of(&trend, kept_share)?;
-        Some(Suspect { line, last, trend, sureness, kept_share })
+        let confidence = Confidence::of(&trend, kept_share)?;
+        Some(Suspect { line, last, trend, confidence, kept_share })
     }
 }
 
@@ -159,19 +159,19 @@ mod tests {
     }
 
     #[test]
-    fn sureness_needs_an_order_that_chance_hardly_makes_or_blocks_that_stay() {
+    fn confidence_needs_an_order_that_chance_hardly_makes_or_blocks_that_stay() {
         let rising = |chance| trend(chance, 1.0, 10);
-        assert_eq!(Sureness::of(&rising(1.0 / 6.0), None), Some(Sureness::Low));
-        assert_eq!(Sureness::of(&rising(1.0 / 6.0), Some(1.0)), Some(Sureness::Medium));
-        assert_eq!(Sureness::of(&rising(1.0 / 24.0), Some(1.0)), Some(Sureness::High));
-        assert_eq!(Sureness::of(&rising(1.0 / 120.0), None), Some(Sureness::High));
-        assert_eq!(Sureness::of(&rising(1.0 / 120.0), Some(0.25)), Some(Sureness::Low), "all is young");
+        assert_eq!(Confidence::of(&rising(1.0 / 6.0), None), Some(Confidence::Low));
+        assert_eq!(Confidence::of(&rising(1.0 / 6.0), Some(1.0)), Some(Confidence::Medium));
+        assert_eq!(Confidence::of(&rising(1.0 / 24.0), Some(1.0)), Some(Confidence::High));
+        assert_eq!(Confidence::of(&rising(1.0 / 120.0), None), Some(Confidence::High));
+        assert_eq!(Confidence::of(&rising(1.0 / 120.0), Some(0.25)), Some(Confidence::Low), "all is young");
     }
 
     #[test]
     fn what_does_not_grow_is_no_suspect() {
-        assert_eq!(Sureness::of(&trend(0.001, 1.0, 0), None), None);
-        assert_eq!(Sureness::of(&trend(0.5, 0.6, 10), Some(1.0)), None);
-        assert_eq!(Sureness::of(&trend(0.01, 0.4, 10), Some(1.0)), None);
+        assert_eq!(Confidence::of(&trend(0.001, 1.0, 0), None), None);
+        assert_eq!(Confidence::of(&trend(0.5, 0.6, 10), Some(1.0)), None);
+        assert_eq!(Confidence::of(&trend(0.01, 0.4, 10), Some(1.0)), None);
     }
 }

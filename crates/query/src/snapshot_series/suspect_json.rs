@@ -7,7 +7,7 @@ use super::suspect::Suspect;
 /// See the module.
 #[derive(Debug, Clone, Serialize)]
 pub struct SuspectJson<'a> {
-    sureness: &'static str,
+    confidence: &'static str,
     bytes_per_hour: f64,
     growth_bytes: i64,
     rising_share: f64,
@@ -26,7 +26,7 @@ impl<'a> From<&Suspect<'a>> for SuspectJson<'a> {
         let amounts = suspect.line.rows.iter().map(|row| (row.amount.block_bytes, row.amount.block_count));
         let (bytes, blocks) = amounts.unzip();
         Self {
-            sureness: suspect.sureness.name(),
+            confidence: suspect.confidence.name(),
             bytes_per_hour: suspect.trend.per_hour,
             growth_bytes: i64::try_from(suspect.trend.growth).unwrap_or(i64::MAX),
             rising_share: suspect.trend.rising_share,
