@@ -15,8 +15,6 @@ mod report;
 mod run;
 mod sessions;
 mod snapshot;
-mod snapshot_analysis;
-mod snapshot_native;
 mod snapshot_take;
 mod view;
 
@@ -66,7 +64,7 @@ enum Command {
     View(Box<view::ViewArguments>),
     /// Embed the symbols in a trace, so that it can be read on another machine.
     Symbolize(Box<commands::symbolize::SymbolizeArguments>),
-    /// Take heap snapshots of running processes, read and compare them.
+    /// Take heap snapshots of running processes, of JavaScript and of native memory; read and compare them.
     #[command(subcommand)]
     Snapshot(snapshot::SnapshotCommand),
     /// Flag programs that are to be recorded whenever they start.
@@ -93,10 +91,7 @@ fn main() -> ExitCode {
 }
 
 fn main_in_any_thread() -> ExitCode {
-    let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
-    let native = snapshot_native::run_if_native(&words);
-    let outcome = native.unwrap_or_else(|| run(Arguments::parse_from(words)));
-    match outcome {
+    match run(Arguments::parse()) {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -164,10 +159,9 @@ mod tests {
     #[test]
     fn no_option_that_is_given_twice_is_dropped() {
         let mut found = Vec::new();
-        for mut command in [Arguments::command(), snapshot_native::command()] {
-            command.build();
-            keep_more_than_they_ask_for(&command, &mut found);
-        }
+        let mut command = Arguments::command();
+        command.build();
+        keep_more_than_they_ask_for(&command, &mut found);
         assert_eq!(found, [""; 0]);
         let twice = ["heapr", "report", "t.heapr", "--size", "0", "9", "--size", "20", "30"];
         assert!(Arguments::try_parse_from(twice).is_err());

@@ -126,6 +126,17 @@ pub(crate) fn is_limited(width: usize) -> bool {
     width < NO_LIMIT
 }
 
+/// A name for one line: control characters replaced, no longer than makes sense.
+pub(crate) fn one_line(text: &str) -> String {
+    // What no line limits is a text in the program, not a name.
+    let limit = if is_limited(line_width()) { 200 } else { 64 << 10 };
+    let mut line: String = text.chars().take(limit).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(limit).is_some() {
+        line.push('…');
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ use heapr_query::Metric;
 use crate::commands::report::{open, output, refuse_inputs, tell_warnings};
 use crate::report::action_arguments::sort_key;
 use crate::report::names::{NameArguments, TraceNames};
-use crate::snapshot::allocations;
+use crate::snapshot::v8::allocations;
 use heapr_filters::FilterArguments;
 
 /// Arguments of `heapr export`.

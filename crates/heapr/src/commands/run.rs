@@ -17,7 +17,7 @@ use crate::run::passed_signals::{Passed, PassedSignals};
 use crate::run::program::{self, Traceability};
 use crate::run::record_arguments::RecordArguments;
 use crate::run::summary;
-use crate::snapshot_native::rule_arguments::SnapshotRuleArguments;
+use crate::snapshot::native::rule_arguments::SnapshotRuleArguments;
 
 /// Arguments of `heapr run`.
 #[derive(Debug, clap::Args)]

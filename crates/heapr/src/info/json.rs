@@ -3,7 +3,7 @@
 use heapr_trace::{Damage, Loss, Process, ProcessOrigin, Trace};
 use serde_json::{Map, Value, json};
 
-use crate::snapshot_native::snapshot_json;
+use crate::snapshot::native::snapshot_json;
 
 use super::{End, end_of, hexadecimal, kind_name};
 

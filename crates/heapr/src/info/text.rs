@@ -9,7 +9,7 @@ use super::{End, end_of, hexadecimal, kind_name};
 use crate::report::frame_text::cut_middle;
 use crate::report::quantity::{bytes, count, duration, plural};
 use crate::report::table::{Align, Table};
-use crate::snapshot_native::why;
+use crate::snapshot::native::why;
 
 /// Lines of a list before it is cut: a shell that starts thousands of programs must not hide the rest.
 const LIST_LINES_MAX: usize = 40;

@@ -18,7 +18,7 @@ use crate::commands::report::already_exists;
 use crate::processes;
 use crate::run::program::{self, Traceability};
 use crate::run::record_arguments::RecordArguments;
-use crate::snapshot_native::rule_arguments::SnapshotRuleArguments;
+use crate::snapshot::native::rule_arguments::SnapshotRuleArguments;
 
 /// Arguments of `heapr start`.
 #[derive(Debug, clap::Args)]

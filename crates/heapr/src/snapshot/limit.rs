@@ -1,6 +1,8 @@
 //! Limits for CI: `CLASS=AMOUNT`.
 
-use crate::report::quantity::parse_bytes;
+use std::process::ExitCode;
+
+use crate::report::quantity::{parse_bytes, signed_bytes, signed_count};
 
 /// How much of a class is too much.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,15 +46,38 @@ impl std::str::FromStr for Limit {
 
     fn from_str(text: &str) -> Result<Self, String> {
         // Names of classes may contain the sign; amounts never do.
-        let (class, amount) = text
-            .rsplit_once('=')
-            .ok_or_else(|| format!("{text:?} is no limit: CLASS=10M (bytes) or CLASS=100 (objects)"))?;
+        let Some((class, amount)) = text.rsplit_once('=') else {
+            let bytes = parse_bytes(text).map_err(|_| {
+                format!("{text:?} is no limit: 10M, CLASS=10M (bytes) or CLASS=100 (objects)")
+            })?;
+            return Ok(Self { class: TOTAL.to_owned(), amount: Amount::Bytes(bytes) });
+        };
         let amount = match amount.parse() {
             Ok(objects) => Amount::Objects(objects),
             Err(_) => Amount::Bytes(parse_bytes(amount).map_err(|error| format!("{error:#}"))?),
         };
         Ok(Self { class: class.to_owned(), amount })
     }
+}
+
+/// Tells which limits are exceeded; `grown` gives how many (of what `noun` says) and how many bytes.
+pub(crate) fn exit_status(limits: &[Limit], noun: &str, grown: impl Fn(&Limit) -> (i64, i64)) -> ExitCode {
+    let mut status = ExitCode::SUCCESS;
+    for limit in limits {
+        let (objects, bytes) = grown(limit);
+        let finding = match limit.amount {
+            Amount::Bytes(allowed) if i128::from(bytes) > i128::from(allowed) => {
+                signed_bytes(i128::from(bytes))
+            }
+            Amount::Objects(allowed) if i128::from(objects) > i128::from(allowed) => {
+                format!("{} {noun}{}", signed_count(i128::from(objects)), if objects == 1 { "" } else { "s" })
+            }
+            _ => continue,
+        };
+        tell!("heapr: {} has grown by {finding}", limit.class);
+        status = ExitCode::FAILURE;
+    }
+    status
 }
 
 #[cfg(test)]
@@ -67,6 +92,7 @@ mod tests {
         let of_bytes = "Session=100".parse::<ByteLimit>().unwrap();
         assert_eq!((of_bytes.class.as_str(), of_bytes.bytes), ("Session", 100));
         assert!("Session".parse::<ByteLimit>().is_err());
+        assert_eq!(limit("10M"), Limit { class: TOTAL.to_owned(), amount: Amount::Bytes(10 << 20) });
         assert!("Session".parse::<Limit>().is_err());
         assert!("Session=x".parse::<Limit>().is_err());
     }

@@ -1,82 +1,108 @@
-//! `heapr snapshot`: V8 heap snapshots. One file for each command.
+//! `heapr snapshot`: one family of verbs over heaps of V8 and native ones.
+//!
+//! Of which kind a heap is, the files or processes tell once the arguments are read.
 
-pub(crate) mod allocations;
-mod anonymize;
-mod check;
-mod containment;
-mod diff;
-mod dominators;
-mod export;
-mod filter_arguments;
-pub(crate) mod heap_file;
-pub(crate) mod index_cache;
 mod limit;
-mod native_contexts;
-mod object;
-mod query;
-mod retainers;
+pub(crate) mod native;
 pub(crate) mod sheet;
-mod statistics;
-mod summary;
-mod summary_file;
-mod trend;
+mod take;
+pub(crate) mod v8;
+mod verbs;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::slice;
 
-use crate::{snapshot_analysis, snapshot_take};
+use native::Native;
+use v8::V8;
+use verbs::{DiffQuestion, HeapKind, Heaps, OnlyOf, SummaryQuestion, SuspectsQuestion};
 
 /// The commands of `heapr snapshot`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum SnapshotCommand {
+    /// Take a snapshot of running processes: of the JavaScript heap of Node (Deno, Electron, Chrome), or of any other's native heap
+    Take(Box<take::TakeArguments>),
+    /// Take snapshots at intervals, or when the heap passes a size
+    Every(Box<take::EveryArguments>),
+    /// List the classes of a V8 heap: count, distance, shallow and retained size; or the snapshots of a trace, and the stacks of one
+    Summary(Box<SummaryArguments>),
+    /// Compare snapshots: V8 heaps by class, native ones by stack, frame or image
+    Diff(Box<DiffArguments>),
+    /// Rank what keeps growing from snapshot to snapshot: the likeliest leak first
+    Suspects(Box<SuspectsArguments>),
     #[command(flatten)]
-    Taking(snapshot_take::SnapshotCommand),
+    V8(v8::V8Command),
+}
+
+/// Arguments of `heapr snapshot summary`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SummaryArguments {
     #[command(flatten)]
-    Analysis(snapshot_analysis::AnalysisCommand),
-    /// List the classes of a snapshot: count, distance, shallow and retained size; of a FILE.heapr its snapshots and stacks
-    Summary(Box<summary::SummaryArguments>),
-    /// List what the functions of a program allocated, from a sampling profile or an allocation timeline
-    Allocations(Box<allocations::AllocationsArguments>),
-    /// Print what kinds of things fill the heap: code, strings, arrays, buffers
-    Statistics(Box<statistics::StatisticsArguments>),
-    /// Compare two snapshots by class; with more of them, the course of each class; of a FILE.heapr by stack
-    Diff(Box<diff::DiffArguments>),
-    /// List whose objects fill the heap, where pages or vm contexts share it
-    NativeContexts(Box<native_contexts::NativeContextsArguments>),
-    /// List what an object refers to
-    Containment(Box<containment::ContainmentArguments>),
-    /// List what refers to an object, and the shortest ways to it from a root
-    Retainers(Box<retainers::RetainersArguments>),
-    /// Print which objects alone keep an object alive, and what it keeps alive itself
-    Dominators(Box<dominators::DominatorsArguments>),
-    /// Print an object: class, sizes, place in the source, fields
-    Object(Box<object::ObjectArguments>),
-    /// Find objects by name, class, property, text, type or size
-    Query(Box<query::QueryArguments>),
-    /// Say what is wrong with a snapshot file, and where
-    Check(Box<check::CheckArguments>),
-    /// Write a snapshot in which texts are replaced and the structure is kept
-    Anonymize(Box<anonymize::AnonymizeArguments>),
-    /// Write a smaller snapshot: one object with all that it keeps alive
-    Export(Box<export::ExportArguments>),
+    asked: SummaryQuestion,
+    #[command(flatten, next_help_heading = "V8 heaps")]
+    v8: OnlyOf<<V8 as Heaps>::SummaryOptions>,
+    #[command(flatten, next_help_heading = "Native heaps")]
+    native: OnlyOf<<Native as Heaps>::SummaryOptions>,
+}
+
+/// Arguments of `heapr snapshot diff`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DiffArguments {
+    #[command(flatten)]
+    asked: DiffQuestion,
+    #[command(flatten, next_help_heading = "V8 heaps")]
+    v8: OnlyOf<<V8 as Heaps>::DiffOptions>,
+    #[command(flatten, next_help_heading = "Native heaps")]
+    native: OnlyOf<<Native as Heaps>::DiffOptions>,
+}
+
+/// Arguments of `heapr snapshot suspects`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SuspectsArguments {
+    #[command(flatten)]
+    asked: SuspectsQuestion,
+    #[command(flatten, next_help_heading = "V8 heaps")]
+    v8: OnlyOf<<V8 as Heaps>::SuspectsOptions>,
+    #[command(flatten, next_help_heading = "Native heaps")]
+    native: OnlyOf<<Native as Heaps>::SuspectsOptions>,
 }
 
 /// Runs the command.
 pub(crate) fn run(command: SnapshotCommand) -> anyhow::Result<ExitCode> {
     match command {
-        SnapshotCommand::Taking(command) => snapshot_take::run(command),
-        SnapshotCommand::Analysis(command) => snapshot_analysis::run(command),
-        SnapshotCommand::Summary(arguments) => summary::run(*arguments),
-        SnapshotCommand::Allocations(arguments) => allocations::run(*arguments),
-        SnapshotCommand::Statistics(arguments) => statistics::run(*arguments),
-        SnapshotCommand::Diff(arguments) => diff::run(*arguments),
-        SnapshotCommand::NativeContexts(arguments) => native_contexts::run(*arguments),
-        SnapshotCommand::Containment(arguments) => containment::run(*arguments),
-        SnapshotCommand::Retainers(arguments) => retainers::run(*arguments),
-        SnapshotCommand::Dominators(arguments) => dominators::run(*arguments),
-        SnapshotCommand::Object(arguments) => object::run(*arguments),
-        SnapshotCommand::Query(arguments) => query::run(*arguments),
-        SnapshotCommand::Check(arguments) => check::run(*arguments),
-        SnapshotCommand::Anonymize(arguments) => anonymize::run(*arguments),
-        SnapshotCommand::Export(arguments) => export::run(*arguments),
+        SnapshotCommand::Take(arguments) => take::take(*arguments),
+        SnapshotCommand::Every(arguments) => take::every(*arguments),
+        SnapshotCommand::Summary(arguments) => {
+            let SummaryArguments { asked, v8, native } = *arguments;
+            match kind(slice::from_ref(&asked.file), &v8, &native)? {
+                HeapKind::V8 => V8::summary(&asked, &v8.options),
+                HeapKind::Native => Native::summary(&asked, &native.options),
+            }
+        }
+        SnapshotCommand::Diff(arguments) => {
+            let DiffArguments { asked, v8, native } = *arguments;
+            match kind(&asked.files, &v8, &native)? {
+                HeapKind::V8 => V8::diff(&asked, &v8.options),
+                HeapKind::Native => Native::diff(&asked, &native.options),
+            }
+        }
+        SnapshotCommand::Suspects(arguments) => {
+            let SuspectsArguments { asked, v8, native } = *arguments;
+            match kind(&asked.files, &v8, &native)? {
+                HeapKind::V8 => V8::suspects(&asked, &v8.options),
+                HeapKind::Native => Native::suspects(&asked, &native.options),
+            }
+        }
+        SnapshotCommand::V8(command) => v8::run(command),
     }
+}
+
+/// The kind of heap that files hold; refuses the options of the other.
+fn kind<A, B>(files: &[PathBuf], v8: &OnlyOf<A>, native: &OnlyOf<B>) -> anyhow::Result<HeapKind> {
+    let kind = HeapKind::of(files)?;
+    match kind {
+        HeapKind::V8 => native.refuse(kind)?,
+        HeapKind::Native => v8.refuse(kind)?,
+    }
+    Ok(kind)
 }

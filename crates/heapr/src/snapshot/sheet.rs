@@ -5,12 +5,15 @@ use std::io::Write;
 use heapr_v8::devtools::BASE_SYSTEM_DISTANCE;
 use serde_json::{Map, Value, json};
 
-use crate::commands::report::Format;
-use crate::plain_text::{line_width, printed};
+use crate::commands::report::{Format, top};
+use crate::plain_text::{line_width, one_line, printed};
 use crate::report::csv::quoted;
+use crate::report::frame_text::cut_middle;
 use crate::report::quantity::{bytes, count, duration, plural, signed_bytes, signed_count};
 use crate::report::table::{Align, Table};
-use crate::snapshot::heap_file::one_line;
+
+/// In place of the frames of what was allocated unseen.
+const NO_STACK: &str = "(no stack was taken)";
 
 /// How results are printed.
 #[derive(Debug, clap::Args)]
@@ -18,14 +21,14 @@ pub(crate) struct OutputArguments {
     /// Format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Most lines [default: 25; all as json and csv]
+    /// Most lines [default: 20; all as json and csv]
     #[arg(long, value_name = "N")]
-    pub(crate) top: Option<usize>,
+    top: Option<usize>,
 }
 
 impl OutputArguments {
     pub(crate) fn top(&self) -> usize {
-        self.top.unwrap_or(if self.format == Format::Text { 25 } else { usize::MAX })
+        top(self.top, self.format, false)
     }
 }
 
@@ -41,8 +44,13 @@ pub(crate) enum Cell {
     Id(u64),
     /// Nanoseconds.
     Duration(u64),
+    /// A stack, the innermost frame first: in the last column.
+    Frames(Vec<String>),
     Nothing,
 }
+
+/// Key (in JSON and CSV) and heading (in text).
+pub(crate) type Column = (&'static str, &'static str);
 
 /// Results of one command.
 #[derive(Debug)]
@@ -51,20 +59,33 @@ pub(crate) struct Sheet {
     schema: &'static str,
     /// Facts about the whole, for JSON.
     facts: Vec<(&'static str, Value)>,
-    /// Key (in JSON and CSV) and heading (in text).
-    columns: Vec<(&'static str, &'static str)>,
+    columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
     /// Rows beyond the limit.
     left_off: u64,
+    /// Frames of a stack that stand below its row as text; `None`: the innermost one stands in the row.
+    depth: Option<usize>,
 }
 
 impl Sheet {
-    pub(crate) fn new(schema: &'static str, columns: &[(&'static str, &'static str)]) -> Self {
-        Self { schema, facts: Vec::new(), columns: columns.to_vec(), rows: Vec::new(), left_off: 0 }
+    pub(crate) fn new(schema: &'static str, columns: &[Column]) -> Self {
+        Self {
+            schema,
+            facts: Vec::new(),
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+            left_off: 0,
+            depth: None,
+        }
     }
 
     pub(crate) fn fact(&mut self, key: &'static str, value: impl Into<Value>) {
         self.facts.push((key, value.into()));
+    }
+
+    /// From now on stacks stand below their rows, with so many frames at most.
+    pub(crate) fn show_stacks(&mut self, depth: usize) {
+        self.depth = Some(depth);
     }
 
     /// Adds the first `top` rows.
@@ -105,21 +126,37 @@ impl Sheet {
         let shown: Vec<usize> = (0..self.columns.len())
             .filter(|&column| self.rows.iter().any(|row| row[column] != Cell::Nothing))
             .collect();
-        let is_text = |column: usize| self.rows.iter().any(|row| matches!(row[column], Cell::Text(_)));
+        let is_text = |column: usize| {
+            self.rows.iter().any(|row| matches!(row[column], Cell::Text(_) | Cell::Frames(_)))
+        };
         let align = |column: usize| if is_text(column) { Align::Left } else { Align::Right };
         let columns: Vec<(&str, Align)> =
             shown.iter().map(|&column| (self.columns[column].1, align(column))).collect();
         // The widest text gives way.
         let widest = |column: usize| {
-            self.rows.iter().map(|row| if let Cell::Text(text) = &row[column] { text.len() } else { 0 }).max()
+            let length = |row: &Vec<Cell>| match &row[column] {
+                Cell::Text(text) => text.len(),
+                Cell::Frames(_) => usize::MAX,
+                _ => 0,
+            };
+            self.rows.iter().map(length).max()
         };
         let flexible = (0..shown.len()).max_by_key(|&at| widest(shown[at])).unwrap_or(0);
         let mut table = Table::new(&columns, flexible);
+        let text = |cell: &Cell| match cell {
+            Cell::Frames(_) if self.depth.is_some() => String::new(),
+            cell => cell.text(),
+        };
         for row in &self.rows {
-            table.row(shown.iter().map(|&column| row[column].text()).collect());
+            table.row(shown.iter().map(|&column| text(&row[column])).collect());
         }
-        for line in table.lines(0, line_width()) {
+        let lines = table.lines(0, line_width());
+        writeln!(out, "{}", lines[0])?;
+        for (line, row) in lines[1..].iter().zip(&self.rows) {
             writeln!(out, "{line}")?;
+            if let (Some(depth), Some(Cell::Frames(frames))) = (self.depth, row.last()) {
+                write_stack(out, frames, depth)?;
+            }
         }
         if self.left_off > 0 {
             writeln!(out, "… and {}; --top N shows more", plural(self.left_off, "more line"))?;
@@ -151,6 +188,26 @@ impl Sheet {
     }
 }
 
+/// The frames of a stack, one a line.
+fn write_stack(out: &mut impl Write, frames: &[String], depth: usize) -> std::io::Result<()> {
+    let width = line_width();
+    if frames.is_empty() {
+        writeln!(out, "      {NO_STACK}")?;
+    }
+    // A function that calls itself is one line: what called it is to be seen.
+    let runs: Vec<&[String]> = frames.chunk_by(|one, other| one == other).collect();
+    for run in runs.iter().take(depth) {
+        let times = if run.len() > 1 { format!(" ({} times)", run.len()) } else { String::new() };
+        let room = width.saturating_sub(6 + times.len());
+        writeln!(out, "      {}{times}", cut_middle(&run[0], room))?;
+    }
+    let left_out: usize = runs.iter().skip(depth).map(|run| run.len()).sum();
+    if left_out > 0 {
+        writeln!(out, "      … {left_out} more; --depth N shows them")?;
+    }
+    writeln!(out)
+}
+
 impl Cell {
     pub(crate) fn text(&self) -> String {
         match self {
@@ -164,6 +221,7 @@ impl Cell {
             Self::Distance(value) => value.to_string(),
             Self::Id(value) => format!("@{value}"),
             Self::Duration(value_ns) => duration(*value_ns),
+            Self::Frames(frames) => frames.first().cloned().unwrap_or_else(|| NO_STACK.to_owned()),
             Self::Nothing => String::new(),
         }
     }
@@ -174,6 +232,7 @@ impl Cell {
             Self::Bytes(value) | Self::Count(value) | Self::Id(value) | Self::Duration(value) => json!(value),
             Self::SignedBytes(value) | Self::SignedCount(value) => json!(value),
             Self::Distance(value) => json!(value),
+            Self::Frames(frames) => json!(frames),
             Self::Nothing => Value::Null,
         }
     }
@@ -181,6 +240,7 @@ impl Cell {
     pub(crate) fn csv(&self) -> String {
         match self {
             Self::Text(text) => quoted(text),
+            Self::Frames(frames) => quoted(&frames.join(" <- ")),
             Self::Nothing => String::new(),
             other => other.json().to_string(),
         }

@@ -51,8 +51,8 @@ pub(crate) struct OpenArguments {
     /// Wait so long for the port and for answers
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = quantity::parse_seconds)]
     wait: Duration,
-    /// Say nothing but errors
-    #[arg(short, long)]
+    /// Print nothing but errors
+    #[arg(short, long, help_heading = "Options")]
     quiet: bool,
 }
 

@@ -16,15 +16,38 @@ use super::interrupt;
 use crate::processes;
 use crate::report::quantity;
 
-/// Arguments of `heapr snapshot every`.
+/// What `heapr snapshot every` is asked of any process.
 #[derive(Debug, clap::Args)]
-pub(crate) struct EveryArguments {
-    /// Seconds (or `5m`, `1h`) between two snapshots, or two looks at the size of the heap
-    #[arg(value_name = "SECONDS", value_parser = parse_interval)]
-    interval: Duration,
-    /// Processes, by number or by the name of their program
-    #[arg(value_name = "PID|NAME", required = true)]
-    pids: Vec<String>,
+#[group(skip)]
+pub(crate) struct EveryQuestion {
+    /// Seconds (or `5m`, `1h`) between two snapshots or two looks at the size of the heap, then the processes, by
+    /// number or by the name of their program; with --off only processes, or none for all
+    #[arg(value_name = "SECONDS PID|NAME…")]
+    pub(crate) words: Vec<String>,
+    /// Write snapshots of JavaScript into this directory; those of native heaps of processes that no session records
+    /// into this file [default: heapr.PID.heapr, or heapr.PID.2.heapr and so on]
+    #[arg(short, long, value_name = "DIRECTORY|FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite an existing file
+    #[arg(short = 'f', long)]
+    pub(crate) force: bool,
+}
+
+impl EveryQuestion {
+    /// The interval, and the processes as they were named.
+    pub(crate) fn interval_and_names(&self) -> anyhow::Result<(Duration, &[String])> {
+        let Some((interval, names)) = self.words.split_first() else {
+            bail!("no interval given: heapr snapshot every SECONDS PID…")
+        };
+        ensure!(!names.is_empty(), "no process given: heapr snapshot every {interval} PID…");
+        Ok((parse_interval(interval)?, names))
+    }
+}
+
+/// What only snapshots of JavaScript can be asked for.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct EveryOptions {
     /// Take one only when the heap in use has passed this size, and again when it has been below it
     #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes)]
     at_heap: Option<u64>,
@@ -37,15 +60,19 @@ pub(crate) struct EveryArguments {
     /// Close the port between two snapshots; they cannot be compared object by object then
     #[arg(long)]
     close_between: bool,
-    /// Write into this directory
-    #[arg(short, long, value_name = "DIRECTORY")]
-    output: Option<PathBuf>,
     #[command(flatten)]
     capture: CaptureArguments,
 }
 
+impl EveryOptions {
+    /// Whether nothing but errors is to be printed.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.capture.open().is_quiet()
+    }
+}
+
 /// At least a second.
-pub(crate) fn parse_interval(text: &str) -> anyhow::Result<Duration> {
+fn parse_interval(text: &str) -> anyhow::Result<Duration> {
     let interval = quantity::parse_seconds(text)?;
     ensure!(interval >= Duration::from_secs(1), "an interval is at least one second");
     Ok(interval)
@@ -61,10 +88,11 @@ struct Watched {
 }
 
 /// Runs the command.
-pub(crate) fn run(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn every(asked: &EveryQuestion, arguments: &EveryOptions) -> anyhow::Result<ExitCode> {
+    let (period, names) = asked.interval_and_names()?;
     let is_cancelled = interrupt::watch()?;
-    let destination = Destination::new(arguments.output.as_deref(), false, false)?;
-    let pids = processes::named(&arguments.pids, false)?;
+    let destination = Destination::new(asked.output.as_deref(), false, false)?;
+    let pids = processes::named(names, false)?;
     let keeps_session = !arguments.close_between && pids.len() == 1;
     let watch = |&pid: &u32| Watched {
         held: Held::new(pid, keeps_session),
@@ -74,12 +102,11 @@ pub(crate) fn run(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
         has_ended: false,
     };
     let mut all: Vec<Watched> = pids.iter().map(watch).collect();
-    let period = arguments.interval;
     let mut next = Instant::now();
     let mut has_failed = false;
     while !is_cancelled.load(Ordering::Relaxed) && all.iter().any(|watched| !watched.has_ended) {
         for watched in all.iter_mut().filter(|watched| !watched.has_ended) {
-            if let Err(error) = look(watched, &arguments, &destination, &is_cancelled) {
+            if let Err(error) = look(watched, arguments, &destination, &is_cancelled) {
                 let is_gone = Process::examine(watched.held.pid).is_err();
                 if !is_cancelled.load(Ordering::Relaxed) {
                     tell!("heapr: {error:#}");
@@ -112,7 +139,7 @@ pub(crate) fn run(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
 
 fn look(
     watched: &mut Watched,
-    arguments: &EveryArguments,
+    arguments: &EveryOptions,
     destination: &Destination,
     is_cancelled: &AtomicBool,
 ) -> anyhow::Result<()> {

@@ -16,18 +16,30 @@ use super::hold::Held;
 use super::{by_signal, interrupt, prepared};
 use crate::processes;
 
-/// Arguments of `heapr snapshot take`.
+/// What `heapr snapshot take` is asked of any process.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TakeArguments {
+#[group(skip)]
+pub(crate) struct TakeQuestion {
     /// Processes, by number or by the name of their program
     #[arg(value_name = "PID|NAME", required = true)]
-    pids: Vec<String>,
-    /// Write to this file, or into this directory under names like Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot
+    pub(crate) pids: Vec<String>,
+    /// Write to this file; snapshots of JavaScript also into this directory, under names like
+    /// Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot [default: that here; of native heaps heapr.PID.heapr, or
+    /// heapr.PID.2.heapr and so on, where no session records the process]
     #[arg(short, long, value_name = "FILE|DIRECTORY")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     /// Overwrite the file
     #[arg(short = 'f', long)]
-    force: bool,
+    pub(crate) force: bool,
+    /// Format of what is printed
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+/// What only snapshots of JavaScript can be asked for.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct TakeOptions {
     /// Have the process write it on this signal (SIGUSR2 …), as it was started with --heapsnapshot-signal, and move the file
     #[arg(long, value_name = "SIGNAL", value_parser = parse_signal, conflicts_with_all = ["workers", "gc", "numeric_values", "expose_internals"])]
     signal: Option<SnapshotSignal>,
@@ -36,17 +48,21 @@ pub(crate) struct TakeArguments {
     again: bool,
     #[command(flatten)]
     capture: CaptureArguments,
-    /// Format of what is printed
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+pub(crate) enum Format {
     /// The names of the files
     Text,
-    /// Names, sizes, pauses and memory, for programs
+    /// Names and all that was measured, for programs
     Json,
+}
+
+impl TakeOptions {
+    /// Whether nothing but errors is to be printed.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.capture.open().is_quiet()
+    }
 }
 
 fn parse_signal(name: &str) -> Result<SnapshotSignal, String> {
@@ -54,21 +70,21 @@ fn parse_signal(name: &str) -> Result<SnapshotSignal, String> {
 }
 
 /// Runs the command.
-pub(crate) fn run(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn take(asked: &TakeQuestion, options: &TakeOptions) -> anyhow::Result<ExitCode> {
     let is_cancelled = interrupt::watch()?;
-    let pids = processes::named(&arguments.pids, false)?;
-    let is_for_one = pids.len() == 1 && !arguments.capture.has_workers() && !arguments.again;
-    let destination = Destination::new(arguments.output.as_deref(), arguments.force, is_for_one)?;
+    let pids = processes::named(&asked.pids, false)?;
+    let is_for_one = pids.len() == 1 && !options.capture.has_workers() && !options.again;
+    let destination = Destination::new(asked.output.as_deref(), asked.force, is_for_one)?;
     let mut written = Vec::new();
     let mut status = ExitCode::SUCCESS;
     for pid in pids {
         if is_cancelled.load(Ordering::Relaxed) {
             break;
         }
-        let outcome = if arguments.signal.is_some() || is_prepared(pid, &arguments) {
-            by_signal(pid, &arguments, &destination, &is_cancelled, &mut written)
+        let outcome = if options.signal.is_some() || is_prepared(pid, options) {
+            by_signal(pid, (asked, options), &destination, &is_cancelled, &mut written)
         } else {
-            by_inspector(pid, &arguments, &destination, &is_cancelled, &mut written)
+            by_inspector(pid, (asked, options), &destination, &is_cancelled, &mut written)
         };
         if let Err(error) = outcome {
             // The other processes are no worse for it.
@@ -76,21 +92,21 @@ pub(crate) fn run(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
             status = ExitCode::from(2);
         }
     }
-    if arguments.format == Format::Json {
+    if asked.format == Format::Json {
         crate::plain_text::say_json(&json!({ "schema": "heapr.snapshot.take/1", "snapshots": written }));
     }
     Ok(status)
 }
 
 /// Whether the process writes snapshots by itself, and such a one will do.
-fn is_prepared(pid: u32, arguments: &TakeArguments) -> bool {
-    let needs_inspector = arguments.again || arguments.capture.needs_inspector();
+fn is_prepared(pid: u32, options: &TakeOptions) -> bool {
+    let needs_inspector = options.again || options.capture.needs_inspector();
     !needs_inspector && Process::examine(pid).is_ok_and(|process| prepared::find(&process).is_some())
 }
 
 fn by_inspector(
     pid: u32,
-    arguments: &TakeArguments,
+    (asked, options): (&TakeQuestion, &TakeOptions),
     destination: &Destination,
     is_cancelled: &AtomicBool,
     written: &mut Vec<Value>,
@@ -99,20 +115,20 @@ fn by_inspector(
     let mut paths = Vec::new();
     let outcome = (|| {
         loop {
-            for captured in held.capture(&arguments.capture, destination, is_cancelled)? {
-                if arguments.format == Format::Text {
+            for captured in held.capture(&options.capture, destination, is_cancelled)? {
+                if asked.format == Format::Text {
                     say!("{}", captured.path.display());
                 }
                 written.push(captured.json());
                 paths.push(captured.path);
             }
-            if !arguments.again || !wait_for_enter(&mut held, is_cancelled)? {
+            if !options.again || !wait_for_enter(&mut held, is_cancelled)? {
                 return Ok(());
             }
         }
     })();
     if let Some(earlier) = latest_of(pid, destination.directory(), &paths)
-        .filter(|_| outcome.is_ok() && !arguments.capture.open().is_quiet())
+        .filter(|_| outcome.is_ok() && !options.capture.open().is_quiet())
     {
         tell!(
             "heapr: objects have other ids now than in {}, because V8 numbers them anew in each inspector session: snapshots \
@@ -125,23 +141,23 @@ fn by_inspector(
 
 fn by_signal(
     pid: u32,
-    arguments: &TakeArguments,
+    (asked, options): (&TakeQuestion, &TakeOptions),
     destination: &Destination,
     is_cancelled: &AtomicBool,
     written: &mut Vec<Value>,
 ) -> anyhow::Result<()> {
-    let open = arguments.capture.open();
-    let may_risk = arguments.capture.may_risk();
+    let open = options.capture.open();
+    let may_risk = options.capture.may_risk();
     let path = by_signal::take(
         pid,
-        arguments.signal,
+        options.signal,
         may_risk,
         open.options().wait,
         destination,
         open.is_quiet(),
         is_cancelled,
     )?;
-    if arguments.format == Format::Text {
+    if asked.format == Format::Text {
         say!("{}", path.display());
     }
     let file_bytes = path.metadata()?.len();

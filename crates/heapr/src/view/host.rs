@@ -8,8 +8,8 @@ use heapr_trace::{SnapshotTrigger, Trace};
 use heapr_v8::IndexStore;
 
 use crate::report::names::{NameArguments, TraceNames};
-use crate::snapshot::index_cache;
-use crate::snapshot_native::why;
+use crate::snapshot::native::why;
+use crate::snapshot::v8::index_cache;
 
 /// See the module.
 #[derive(Debug)]

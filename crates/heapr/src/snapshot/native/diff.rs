@@ -1,0 +1,193 @@
+//! `heapr snapshot diff` of native snapshots: what is new, gone and grown, by stack, frame or image.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail, ensure};
+use heapr_filters::find_snapshot;
+use heapr_query::{Change, ChangeOrder, LiveAmount, Taken};
+use serde_json::json;
+
+use super::series::{Chosen, SeriesArguments, read};
+use crate::report::quantity::{bytes, count, duration, plural, signed_bytes, signed_count};
+use crate::snapshot::limit::{TOTAL, exit_status};
+use crate::snapshot::sheet::Cell;
+use crate::snapshot::verbs::DiffQuestion;
+
+/// What only native heaps can be asked for.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct DiffOptions {
+    /// Which two: numbers, names or `last` [default: first and last of one file; the last of each of two]
+    #[arg(long, action = clap::ArgAction::Set, num_args = 2, value_names = ["A", "B"])]
+    snapshots: Option<Vec<String>>,
+    /// What is listed first
+    #[arg(long, value_enum, default_value_t = Order::Change)]
+    sort: Order,
+    #[command(flatten)]
+    series: SeriesArguments,
+}
+
+/// Orders of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Order {
+    /// Most changed, up or down
+    Change,
+    /// Most grown
+    Growth,
+    /// Most bytes allocated since the first
+    New,
+    /// Most bytes freed since the first
+    Gone,
+}
+
+/// Runs the command.
+pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result<ExitCode> {
+    ensure!(options.series.filters.snapshot.is_none(), "--snapshots A B chooses the two, not --snapshot");
+    if let Some(limit) = asked.fail_if_growth.iter().find(|limit| limit.class != TOTAL) {
+        bail!("--fail-if-growth {}=…: native heaps have no classes: give an amount alone", limit.class);
+    }
+    let files = chosen(&asked.files, options.snapshots.as_deref())?;
+    let (series, warnings) = read(&files, &options.series)?;
+    let [before, after] = series.taken.as_slice() else {
+        bail!("the two snapshots are one: name another with --snapshots A B")
+    };
+    let lines = series.changes(match options.sort {
+        Order::Change => ChangeOrder::Change,
+        Order::Growth => ChangeOrder::Growth,
+        Order::New => ChangeOrder::New,
+        Order::Gone => ChangeOrder::Gone,
+    });
+    let mut sheet = options.series.sheet(
+        "heapr.snapshot.diff/1",
+        &[
+            ("bytes_delta", "Change"),
+            ("count_delta", "Blocks"),
+            ("before_bytes", "Before"),
+            ("after_bytes", "After"),
+            ("new_bytes", "New"),
+            ("new_count", "Blocks"),
+            ("gone_bytes", "Gone"),
+            ("gone_count", "Blocks"),
+            ("state", ""),
+        ],
+    );
+    let row =
+        |change: &Change, frames: &[String]| [cells(change), vec![Cell::Frames(frames.to_vec())]].concat();
+    sheet.rows(asked.output.top(), lines.iter().map(|changed| row(&changed.change, &changed.line.frames)));
+    let whole = series.whole_change().context("there are no snapshots")?;
+    sheet.fact("heap", "native");
+    sheet.fact("before", taken_json(before, &files));
+    sheet.fact("after", taken_json(after, &files));
+    sheet.fact("is_one_recording", series.is_one_recording());
+    sheet.fact("bytes_delta", signed(whole.bytes()));
+    sheet.fact("count_delta", signed(whole.blocks()));
+    sheet.fact("warnings", warnings);
+    let mut title = vec![name(before, &files), name(after, &files), String::new()];
+    title.extend(whole_lines(&whole, (before, after)));
+    let noun = options.series.nouns()[1].to_uppercase();
+    title.extend([String::new(), format!("{noun}: {} differ", count(lines.len() as u64))]);
+    sheet.print(asked.output.format, &title)?;
+    let grown = (signed(whole.blocks()), signed(whole.bytes()));
+    Ok(exit_status(&asked.fail_if_growth, "block", |_| grown))
+}
+
+fn signed(value: i128) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// The snapshots that `asked` names.
+fn chosen(files: &[PathBuf], asked: Option<&[String]>) -> anyhow::Result<Vec<Chosen>> {
+    ensure!(files.len() <= 2, "two snapshots of native heaps are compared, of one trace or of two");
+    match files {
+        [file] => {
+            let chosen = Chosen::open(file, |trace| {
+                let (first, last) = match asked {
+                    Some([first, last]) => (find_snapshot(trace, first)?, find_snapshot(trace, last)?),
+                    _ => {
+                        let last = find_snapshot(trace, "last")?;
+                        (&trace.snapshots()[0], last)
+                    }
+                };
+                Ok(vec![first.number, last.number])
+            })?;
+            let [first, last] = chosen.numbers.as_slice() else { unreachable!("two were chosen above") };
+            ensure!(
+                first != last,
+                "{} has one snapshot only: there is nothing to compare it with",
+                file.display()
+            );
+            Ok(vec![chosen])
+        }
+        files => {
+            let choose = |place: usize| {
+                let text = asked.and_then(|asked| asked.get(place)).map_or("last", String::as_str);
+                Chosen::open(&files[place], |trace| Ok(vec![find_snapshot(trace, text)?.number]))
+                    .with_context(|| files[place].display().to_string())
+            };
+            Ok(vec![choose(0)?, choose(1)?])
+        }
+    }
+}
+
+fn cells(change: &Change) -> Vec<Cell> {
+    let turnover = |of: fn((LiveAmount, LiveAmount)) -> Cell| change.turnover.map_or(Cell::Nothing, of);
+    vec![
+        Cell::SignedBytes(signed(change.bytes())),
+        Cell::SignedCount(signed(change.blocks())),
+        Cell::Bytes(change.before.block_bytes),
+        Cell::Bytes(change.after.block_bytes),
+        turnover(|(new, _)| Cell::Bytes(new.block_bytes)),
+        turnover(|(new, _)| Cell::Count(new.block_count)),
+        turnover(|(_, gone)| Cell::Bytes(gone.block_bytes)),
+        turnover(|(_, gone)| Cell::Count(gone.block_count)),
+        Cell::Text(change.state().to_owned()),
+    ]
+}
+
+fn name(taken: &Taken, files: &[Chosen]) -> String {
+    let snapshot = &taken.snapshot;
+    let title = if snapshot.name.is_empty() { String::new() } else { format!(" {:?}", snapshot.name) };
+    format!(
+        "{}, snapshot {}{title} at {}: {} in {}",
+        files[taken.file].file.display(),
+        snapshot.number,
+        duration(snapshot.time_ns),
+        bytes(snapshot.block_bytes),
+        plural(snapshot.block_count, "block")
+    )
+}
+
+/// What has changed in all.
+fn whole_lines(whole: &Change, (before, after): (&Taken, &Taken)) -> Vec<String> {
+    let change = format!(
+        "{} and {} blocks in {}",
+        signed_bytes(whole.bytes()),
+        signed_count(whole.blocks()),
+        duration(after.unix_ns.saturating_sub(before.unix_ns))
+    );
+    let held = |amount: &LiveAmount| {
+        format!("{} in {}", bytes(amount.block_bytes), plural(amount.block_count, "block"))
+    };
+    match whole.turnover {
+        Some((new, gone)) => vec![
+            change,
+            format!("  new   {}, allocated since", held(&new)),
+            format!("  gone  {}, freed since", held(&gone)),
+        ],
+        None => vec![change, "  of two recordings: which blocks are the same is not known".to_owned()],
+    }
+}
+
+fn taken_json(taken: &Taken, files: &[Chosen]) -> serde_json::Value {
+    json!({
+        "file": files[taken.file].file.to_string_lossy(),
+        "number": taken.snapshot.number,
+        "name": taken.snapshot.name,
+        "time_ns": taken.snapshot.time_ns,
+        "unix_ns": taken.unix_ns,
+        "block_bytes": taken.snapshot.block_bytes,
+        "block_count": taken.snapshot.block_count,
+        "processes": taken.processes,
+    })
+}

@@ -1,0 +1,94 @@
+//! `heapr snapshot every` of processes with a native heap: the session that records them takes them from now on.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use heapr_session::Request;
+
+use super::watchers;
+use crate::processes;
+use crate::report::quantity::duration;
+use crate::snapshot_take::EveryQuestion;
+
+/// What only snapshots of native heaps can be asked for.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct NativeEveryOptions {
+    /// The processes that these have started, too
+    #[arg(long)]
+    tree: bool,
+    /// Of the native heap, also where a process runs JavaScript
+    #[arg(long)]
+    native: bool,
+    /// Take no more
+    #[arg(long)]
+    off: bool,
+}
+
+/// Runs the command.
+pub(crate) fn every(
+    asked: &EveryQuestion,
+    options: &NativeEveryOptions,
+    is_quiet: bool,
+) -> anyhow::Result<ExitCode> {
+    if options.off {
+        return off(&processes::named_with_children(&asked.words, options.tree)?);
+    }
+    let (interval, names) = asked.interval_and_names()?;
+    let interval_ms = interval.as_millis() as u64;
+    let shown = duration(interval.as_nanos() as u64);
+    let pids = processes::named_with_children(names, options.tree)?;
+    let (watched, unwatched) = watchers::find(&pids);
+    if let Some(remark) = processes::children_left_out(&pids).filter(|_| !is_quiet) {
+        tell!("heapr: {remark}");
+    }
+    if let Some(output) = asked.output.as_ref().filter(|_| !watched.is_empty() && !is_quiet) {
+        watchers::tell_unused(output, &watched);
+    }
+    for watcher in watched {
+        let request = Request::SnapshotEvery { interval_ms: Some(interval_ms), pids: watcher.pids.clone() };
+        watcher.client.ask(request)?;
+        if !is_quiet {
+            say!("session {} takes one of {} every {shown}", watcher.client.name(), words(&watcher.pids));
+        }
+    }
+    if unwatched.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let output = watchers::output(asked.output.as_deref(), &unwatched, asked.force);
+    let mut more = vec!["--snapshot-every".to_owned(), format!("{interval_ms}ms")];
+    more.extend(asked.force.then(|| "--force".to_owned()));
+    let client = watchers::start(&unwatched, &output, &more)?;
+    if is_quiet {
+        return Ok(ExitCode::SUCCESS);
+    }
+    say!(
+        "session {} takes one of {} every {shown} into {}; `heapr stop {}` ends it",
+        client.name(),
+        words(&unwatched),
+        output.display(),
+        client.name()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn off(pids: &[u32]) -> anyhow::Result<ExitCode> {
+    if pids.is_empty() {
+        for client in watchers::all() {
+            client.ask(Request::SnapshotEvery { interval_ms: None, pids: Vec::new() })?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (watched, unwatched) = watchers::find(pids);
+    for watcher in watched {
+        watcher.client.ask(Request::SnapshotEvery { interval_ms: None, pids: watcher.pids })?;
+    }
+    if !unwatched.is_empty() {
+        bail!("no session records {}", words(&unwatched));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn words(pids: &[u32]) -> String {
+    pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,39 @@
+//! Snapshots of native heaps: taking, reading and comparing those in `.heapr` files.
+
+mod diff;
+mod every;
+pub(crate) mod rule_arguments;
+mod series;
+mod summary;
+mod suspects;
+mod take;
+mod watchers;
+
+use std::process::ExitCode;
+
+use super::verbs::{DiffQuestion, Heaps, SummaryQuestion, SuspectsQuestion};
+
+pub(crate) use every::{NativeEveryOptions, every};
+pub(crate) use summary::{snapshot_json, why};
+pub(crate) use take::{NativeTakeOptions, take};
+
+/// Live heaps in traces.
+pub(crate) struct Native;
+
+impl Heaps for Native {
+    type SummaryOptions = series::SeriesArguments;
+    type DiffOptions = diff::DiffOptions;
+    type SuspectsOptions = suspects::SuspectsOptions;
+
+    fn summary(asked: &SummaryQuestion, options: &Self::SummaryOptions) -> anyhow::Result<ExitCode> {
+        summary::run(asked, options)
+    }
+
+    fn diff(asked: &DiffQuestion, options: &Self::DiffOptions) -> anyhow::Result<ExitCode> {
+        diff::run(asked, options)
+    }
+
+    fn suspects(asked: &SuspectsQuestion, options: &Self::SuspectsOptions) -> anyhow::Result<ExitCode> {
+        suspects::run(asked, options)
+    }
+}

@@ -1,0 +1,113 @@
+//! Snapshots of one file or several, as the options choose them.
+
+use std::path::{Path, PathBuf};
+
+use heapr_query::{GroupBy, SeriesFile, SnapshotSeries, StackGroups};
+use heapr_trace::Trace;
+
+use crate::commands::report::open;
+use crate::report::names::{NameArguments, TraceNames};
+use crate::snapshot::sheet::{Column, Sheet};
+use heapr_filters::FilterArguments;
+
+/// Frames shown of a stack as text, where nothing is said.
+const FRAMES_SHOWN: usize = 10;
+
+/// How lines are made and which blocks count.
+#[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
+pub(crate) struct SeriesArguments {
+    /// By whole stack (the default)
+    #[arg(long)]
+    stacks: bool,
+    /// By innermost frame
+    #[arg(long, conflicts_with = "stacks")]
+    frames: bool,
+    /// By module of the innermost frame
+    #[arg(long, conflicts_with_all = ["stacks", "frames"])]
+    images: bool,
+    /// Most frames of a stack as text [default: 10]
+    #[arg(long, value_name = "N")]
+    depth: Option<usize>,
+    #[command(flatten)]
+    pub(crate) filters: FilterArguments,
+    #[command(flatten)]
+    names: NameArguments,
+}
+
+impl SeriesArguments {
+    /// What lines are of.
+    pub(crate) fn by(&self) -> GroupBy {
+        match (self.frames, self.images) {
+            (true, _) => GroupBy::Frames,
+            (_, true) => GroupBy::Images,
+            _ => GroupBy::Stacks,
+        }
+    }
+
+    /// An empty list of lines: these columns, then the frames.
+    pub(crate) fn sheet(&self, schema: &'static str, columns: &[Column]) -> Sheet {
+        let heading = match self.by() {
+            GroupBy::Stacks => "",
+            GroupBy::Images => "Image",
+            _ => "Frame",
+        };
+        let mut sheet = Sheet::new(schema, &[columns, &[("frames", heading)]].concat());
+        if self.by() == GroupBy::Stacks {
+            sheet.show_stacks(self.depth.unwrap_or(FRAMES_SHOWN));
+        }
+        sheet
+    }
+
+    /// What the lines are, of one and of several.
+    pub(crate) fn nouns(&self) -> [&'static str; 2] {
+        match self.by() {
+            GroupBy::Frames => ["frame", "frames"],
+            GroupBy::Images => ["image", "images"],
+            _ => ["stack", "stacks"],
+        }
+    }
+}
+
+/// A file with the numbers of its chosen snapshots.
+pub(crate) struct Chosen {
+    pub(crate) file: PathBuf,
+    pub(crate) trace: Trace,
+    pub(crate) numbers: Vec<u32>,
+}
+
+impl Chosen {
+    /// Opens a file; `choose` gives the numbers.
+    pub(crate) fn open(
+        file: &Path,
+        choose: impl FnOnce(&Trace) -> anyhow::Result<Vec<u32>>,
+    ) -> anyhow::Result<Self> {
+        let trace = open(file)?;
+        let numbers = choose(&trace)?;
+        Ok(Self { file: file.to_owned(), trace, numbers })
+    }
+}
+
+/// Reads the chosen snapshots of all files; tells, and gives, what is to be warned of.
+pub(crate) fn read(
+    chosen: &[Chosen],
+    arguments: &SeriesArguments,
+) -> anyhow::Result<(SnapshotSeries, Vec<String>)> {
+    let cull = arguments.filters.cull_list()?;
+    let mut files = Vec::new();
+    for file in chosen {
+        let filter = arguments.filters.filter(&file.trace)?;
+        files.push(SeriesFile { trace: &file.trace, numbers: file.numbers.clone(), filter });
+    }
+    let series = SnapshotSeries::read(&files, arguments.by(), |number, stacks| {
+        let SeriesFile { trace, filter, .. } = &files[number];
+        let mut names = TraceNames::new(trace, &arguments.names);
+        let stacks = stacks.iter().copied();
+        Ok(StackGroups::new(trace, stacks, arguments.by(), &cull, &filter.required_frames, &mut names))
+    })?;
+    let warnings = series.warnings(|number| chosen[number].file.display().to_string());
+    for warning in &warnings {
+        warn!("{warning}");
+    }
+    Ok((series, warnings))
+}

@@ -1,0 +1,164 @@
+//! `heapr snapshot suspects` of native snapshots: stacks whose live bytes grow steadily.
+
+use std::process::ExitCode;
+
+use anyhow::ensure;
+use heapr_filters::quantity::parse_bytes;
+use heapr_query::{Confidence, Suspect, SuspectJson, SuspectOrder, Taken, is_at_end};
+use heapr_trace::Snapshot;
+use serde_json::{Value, json};
+
+use super::series::{Chosen, SeriesArguments, read};
+use crate::commands::report::Format;
+use crate::report::quantity::{bytes, duration, plural};
+use crate::snapshot::sheet::{Cell, Sheet};
+use crate::snapshot::verbs::SuspectsQuestion;
+
+/// What only native heaps can be asked for.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct SuspectsOptions {
+    /// Only these snapshots of each file, by number [default: all that were not taken at a process's end]
+    #[arg(long, value_name = "N", num_args = 1..)]
+    snapshots: Vec<u32>,
+    /// Leave out what has grown by less
+    #[arg(long, value_name = "BYTES", default_value = "1K", value_parser = parse_bytes)]
+    min_growth: u64,
+    /// What is listed first among those of the same confidence
+    #[arg(long, value_enum, default_value_t = Order::Oldest)]
+    sort: Order,
+    #[command(flatten)]
+    series: SeriesArguments,
+}
+
+/// Orders of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Order {
+    /// Whose oldest live block is oldest; of similar age, who has grown more
+    Oldest,
+    /// Who grows fastest
+    Rate,
+    /// Who has grown most
+    Growth,
+}
+
+/// Runs the command.
+pub(super) fn run(asked: &SuspectsQuestion, options: &SuspectsOptions) -> anyhow::Result<ExitCode> {
+    ensure!(
+        options.series.filters.snapshot.is_none(),
+        "--snapshots N… chooses snapshots here, not --snapshot"
+    );
+    let is_chosen = |snapshot: &&Snapshot| {
+        if options.snapshots.is_empty() {
+            !is_at_end(snapshot.trigger)
+        } else {
+            options.snapshots.contains(&snapshot.number)
+        }
+    };
+    let numbers = |file: &std::path::PathBuf| {
+        Chosen::open(file, |trace| {
+            Ok(trace.snapshots().iter().filter(is_chosen).map(|snapshot| snapshot.number).collect())
+        })
+    };
+    let files = asked.files.iter().map(numbers).collect::<anyhow::Result<Vec<_>>>()?;
+    let (series, mut warnings) = read(&files, &options.series)?;
+    let [first, .., last] = series.taken.as_slice() else {
+        return Err(too_few(series.taken.len()));
+    };
+    ensure!(series.taken.len() >= 3, too_few(series.taken.len()));
+    if series.taken.windows(2).any(|pair| pair[0].processes != pair[1].processes) {
+        let others = "the snapshots are not all of the same processes: --pid chooses one";
+        warn!("{others}");
+        warnings.push(others.to_owned());
+    }
+    let order = match options.sort {
+        Order::Oldest => SuspectOrder::Oldest,
+        Order::Rate => SuspectOrder::Rate,
+        Order::Growth => SuspectOrder::Growth,
+    };
+    let suspects = series.suspects(options.min_growth, order);
+    if asked.output.format == Format::Json {
+        let shown = suspects.iter().take(asked.output.top());
+        crate::plain_text::say_json(&json!({
+            "schema": "heapr.snapshot.suspects/1",
+            "heap": "native",
+            "files": asked.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>(),
+            "snapshots": series.taken.iter().map(|taken| moment_json(taken, &files)).collect::<Vec<_>>(),
+            "warnings": warnings,
+            "suspects": shown.map(SuspectJson::from).collect::<Vec<_>>(),
+        }));
+    } else {
+        let title = [
+            format!(
+                "{} in {}: {} to {}",
+                plural(series.taken.len() as u64, "snapshot"),
+                duration(last.unix_ns.saturating_sub(first.unix_ns)),
+                bytes(first.snapshot.block_bytes),
+                bytes(last.snapshot.block_bytes)
+            ),
+            match suspects.len() {
+                1 => format!("1 {} that grows", options.series.nouns()[0]),
+                number => format!("{number} {} that grow", options.series.nouns()[1]),
+            },
+            String::new(),
+        ];
+        let mut sheet = sheet(&options.series);
+        sheet.rows(asked.output.top(), suspects.iter().map(row));
+        sheet.print(asked.output.format, &title)?;
+    }
+    let is_over = |suspect: &Suspect<'_>| {
+        asked.fail_if_growth.is_some_and(|limit| suspect.trend.growth > i128::from(limit))
+            && suspect.confidence >= Confidence::Medium
+    };
+    Ok(if suspects.iter().any(is_over) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn too_few(number: usize) -> anyhow::Error {
+    anyhow::anyhow!(
+        "growth is seen in three or more snapshots, and there are {number}: `heapr run --snapshot-every SECONDS` and \
+         `heapr snapshot every SECONDS PID` take them"
+    )
+}
+
+fn sheet(series: &SeriesArguments) -> Sheet {
+    series.sheet(
+        "heapr.snapshot.suspects/1",
+        &[
+            ("confidence", "Confidence"),
+            ("bytes_per_hour", "Per hour"),
+            ("growth_bytes", "Growth"),
+            ("block_bytes", "Now"),
+            ("block_count", "Blocks"),
+            ("oldest_ns", "Oldest"),
+            ("rising_percent", "Rising %"),
+            ("chance", "Chance"),
+            ("kept_percent", "Kept %"),
+        ],
+    )
+}
+
+fn row(suspect: &Suspect<'_>) -> Vec<Cell> {
+    let percent = |share: f64| Cell::Count((share * 100.0).round() as u64);
+    vec![
+        Cell::Text(suspect.confidence.name().to_owned()),
+        Cell::SignedBytes(suspect.trend.per_hour as i64),
+        Cell::SignedBytes(i64::try_from(suspect.trend.growth).unwrap_or(i64::MAX)),
+        Cell::Bytes(suspect.last.amount.block_bytes),
+        Cell::Count(suspect.last.amount.block_count),
+        Cell::Duration(suspect.last.oldest_age_ns),
+        percent(suspect.trend.rising_share),
+        Cell::Text(format!("{:.2}", suspect.trend.chance)),
+        suspect.kept_share.map_or(Cell::Nothing, percent),
+        Cell::Frames(suspect.line.frames.clone()),
+    ]
+}
+
+fn moment_json(taken: &Taken, files: &[Chosen]) -> Value {
+    json!({
+        "file": files[taken.file].file.to_string_lossy(),
+        "number": taken.snapshot.number,
+        "unix_ns": taken.unix_ns,
+        "block_bytes": taken.snapshot.block_bytes,
+        "block_count": taken.snapshot.block_count,
+    })
+}

@@ -1,0 +1,148 @@
+//! `heapr snapshot take` of processes with a native heap: asks the session that records them, or attaches for the snapshot.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use heapr_session::{
+    Answer, Failure, HeapTrace, LoggingMode, Request, SessionProperties, SnapshotTaken, StartRequest,
+};
+use serde_json::{Value, json};
+
+use super::watchers;
+use crate::processes;
+use crate::report::quantity::{bytes, duration, plural};
+use crate::sessions::advice;
+use crate::snapshot_take::{Format, TakeQuestion};
+
+/// What only snapshots of native heaps can be asked for.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct NativeTakeOptions {
+    /// The processes that these have started, too
+    #[arg(long)]
+    tree: bool,
+    /// Of the native heap, also where the process runs JavaScript
+    #[arg(long)]
+    native: bool,
+    /// A name to find it by
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    name: String,
+    /// Go on watching processes that no session records yet: later snapshots then see what is allocated from now on
+    /// with its stacks
+    #[arg(long)]
+    keep: bool,
+}
+
+/// Runs the command.
+pub(crate) fn take(
+    asked: &TakeQuestion,
+    options: &NativeTakeOptions,
+    is_quiet: bool,
+) -> anyhow::Result<ExitCode> {
+    let pids = processes::named_with_children(&asked.pids, options.tree)?;
+    let (watched, unwatched) = watchers::find(&pids);
+    let mut taken = Vec::new();
+    let mut status = ExitCode::SUCCESS;
+    let mut note =
+        |outcome: anyhow::Result<SnapshotTaken>, pids: &[u32], session: Option<String>| match outcome {
+            Ok(snapshot) => {
+                if asked.format == Format::Text && !is_quiet {
+                    print(&snapshot, session.as_deref());
+                }
+                taken.push(value(&snapshot, pids, session));
+            }
+            Err(error) => {
+                // The other processes are no worse for it.
+                tell!("heapr: {error:#}");
+                status = ExitCode::from(2);
+            }
+        };
+    if let Some(output) = asked.output.as_ref().filter(|_| !watched.is_empty() && !is_quiet) {
+        watchers::tell_unused(output, &watched);
+    }
+    for watcher in watched {
+        let outcome = ask(&watcher.client, &options.name, &watcher.pids);
+        note(outcome, &watcher.pids, Some(watcher.client.name().to_string()));
+    }
+    // One file each, or all in the one that is named.
+    let groups: Vec<&[u32]> = match asked.output {
+        Some(_) if !unwatched.is_empty() => vec![&unwatched],
+        _ => unwatched.chunks(1).collect(),
+    };
+    for group in groups {
+        let output = watchers::output(asked.output.as_deref(), group, asked.force);
+        if options.keep {
+            let more = if asked.force { vec!["--force".to_owned()] } else { Vec::new() };
+            let client = watchers::start(group, &output, &more);
+            let session = client.as_ref().ok().map(|client| client.name().to_string());
+            note(client.and_then(|client| ask(&client, &options.name, group)), group, session);
+        } else {
+            note(attach(group, &output, asked, &options.name), group, None);
+        }
+    }
+    if let Some(remark) = processes::children_left_out(&pids).filter(|_| !is_quiet) {
+        tell!("heapr: {remark}");
+    }
+    if asked.format == Format::Json {
+        crate::plain_text::say_json(&json!({ "schema": "heapr.snapshot.take/1", "snapshots": taken }));
+    }
+    Ok(status)
+}
+
+fn ask(client: &heapr_session::SessionClient, name: &str, pids: &[u32]) -> anyhow::Result<SnapshotTaken> {
+    match client.ask(Request::Snapshot { name: name.to_owned(), pids: pids.to_vec() })? {
+        Answer::Snapshot(snapshot) => Ok(snapshot),
+        _ => anyhow::bail!("session {} answered something else: is it of the same heapr?", client.name()),
+    }
+}
+
+/// Attaches, takes one and detaches.
+fn attach(pids: &[u32], output: &Path, asked: &TakeQuestion, name: &str) -> anyhow::Result<SnapshotTaken> {
+    let mut properties = SessionProperties::new(output.to_owned());
+    properties.name = watchers::session_name(pids);
+    properties.mode = LoggingMode::Snapshot;
+    properties.overwrite = asked.force;
+    let mut request = StartRequest::new(properties.clone());
+    request.pids = pids.to_vec();
+    let mut session =
+        HeapTrace::start_request(request).map_err(|error| advice(Failure::from(&error), &properties))?;
+    match session.snapshot(name, pids) {
+        Ok(snapshot) => {
+            session.stop()?;
+            Ok(snapshot)
+        }
+        Err(error) => {
+            session.cancel()?;
+            Err(error.into())
+        }
+    }
+}
+
+fn print(snapshot: &SnapshotTaken, session: Option<&str>) {
+    let file = Path::new(&snapshot.output).display();
+    let session = session.map(|name| format!(" of session {name}")).unwrap_or_default();
+    say!(
+        "{file}: snapshot {}{session}: {} in {}, written in {}",
+        snapshot.number,
+        bytes(snapshot.block_bytes),
+        plural(snapshot.block_count, "block"),
+        duration(snapshot.export_ns)
+    );
+    for note in &snapshot.notes {
+        say!("  not seen: {note}");
+    }
+}
+
+fn value(snapshot: &SnapshotTaken, pids: &[u32], session: Option<String>) -> Value {
+    json!({
+        "file": Path::new(&snapshot.output).to_string_lossy(),
+        "session": session,
+        "pids": pids,
+        "number": snapshot.number,
+        "time_ns": snapshot.time_ns,
+        "block_count": snapshot.block_count,
+        "block_bytes": snapshot.block_bytes,
+        "export_ns": snapshot.export_ns,
+        "notes": snapshot.notes,
+    })
+}

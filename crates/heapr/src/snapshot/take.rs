@@ -1,0 +1,63 @@
+//! `heapr snapshot take` and `every`: of the JavaScript heaps of processes, or of their native ones.
+
+use std::process::ExitCode;
+
+use heapr_inspector::{Process, Runtime};
+
+use super::native::{self, NativeEveryOptions, NativeTakeOptions};
+use super::verbs::{HeapKind, OnlyOf};
+use crate::processes;
+use crate::snapshot_take::{self, EveryOptions, EveryQuestion, TakeOptions, TakeQuestion};
+
+/// Arguments of `heapr snapshot take`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TakeArguments {
+    #[command(flatten)]
+    asked: TakeQuestion,
+    #[command(flatten, next_help_heading = "JavaScript")]
+    v8: OnlyOf<TakeOptions>,
+    #[command(flatten, next_help_heading = "Native heaps")]
+    native: OnlyOf<NativeTakeOptions>,
+}
+
+/// Arguments of `heapr snapshot every`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct EveryArguments {
+    #[command(flatten)]
+    asked: EveryQuestion,
+    #[command(flatten, next_help_heading = "JavaScript")]
+    v8: OnlyOf<EveryOptions>,
+    #[command(flatten, next_help_heading = "Native heaps")]
+    native: OnlyOf<NativeEveryOptions>,
+}
+
+/// Runs `take`.
+pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
+    let TakeArguments { asked, v8, native } = arguments;
+    match kind(&asked.pids, &v8, &native)? {
+        HeapKind::V8 => snapshot_take::take(&asked, &v8.options),
+        HeapKind::Native => native::take(&asked, &native.options, v8.options.is_quiet()),
+    }
+}
+
+/// Runs `every`.
+pub(crate) fn every(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
+    let EveryArguments { asked, v8, native } = arguments;
+    match kind(asked.words.get(1..).unwrap_or_default(), &v8, &native)? {
+        HeapKind::V8 => snapshot_take::every(&asked, &v8.options),
+        HeapKind::Native => native::every(&asked, &native.options, v8.options.is_quiet()),
+    }
+}
+
+/// Which heap is meant: the one whose options are given; else the native one if no process runs JavaScript.
+fn kind<A, B>(words: &[String], v8: &OnlyOf<A>, native: &OnlyOf<B>) -> anyhow::Result<HeapKind> {
+    if native.is_given() {
+        v8.refuse(HeapKind::Native)?;
+        return Ok(HeapKind::Native);
+    }
+    let pids = words.iter().filter_map(|word| processes::named(std::slice::from_ref(word), false).ok());
+    let mut found = pids.flatten().filter_map(|pid| Process::examine(pid).ok()).peekable();
+    // What JavaScript a program of unknown make runs, its inspector would tell: native heaps are the common case.
+    let is_native = found.peek().is_some() && found.all(|process| process.runtime == Runtime::Unknown);
+    Ok(if is_native && !v8.is_given() { HeapKind::Native } else { HeapKind::V8 })
+}

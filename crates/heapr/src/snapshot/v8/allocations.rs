@@ -1,0 +1,123 @@
+//! `heapr snapshot allocations`: what the functions of a program allocated.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use heapr_export::{Sample, SampleFrame};
+use heapr_trace::Amounts;
+use heapr_v8::{CallFunction, CallTree};
+
+use crate::report::quantity::bytes;
+use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
+use crate::snapshot::v8::heap_file::{Wanted, open};
+
+/// Arguments of `heapr snapshot allocations`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AllocationsArguments {
+    /// A sampling profile (.heapprofile) or an allocation timeline (.heaptimeline)
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: AllocationsArguments) -> anyhow::Result<ExitCode> {
+    print(&arguments.file, &arguments.output)
+}
+
+/// Whether the file is a sampling profile; a pipe is none.
+pub(crate) fn is_profile(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|metadata| metadata.is_file())
+        && CallTree::is_profile(file).unwrap_or(false)
+}
+
+fn read(file: &Path) -> anyhow::Result<CallTree> {
+    if is_profile(file) {
+        return CallTree::read_profile(file).with_context(|| file.display().to_string());
+    }
+    let heap = open(file, Wanted::Classes)?;
+    CallTree::of_timeline(&heap)
+        .with_context(|| format!("{}: no allocations were recorded with this snapshot", file.display()))
+}
+
+/// Prints a line for each function.
+pub(crate) fn print(file: &Path, output: &OutputArguments) -> anyhow::Result<ExitCode> {
+    let tree = read(file)?;
+    let mut sheet = Sheet::new(
+        "heapr.snapshot.allocations/1",
+        &[
+            ("function", "Function"),
+            ("place", "Place"),
+            ("live_bytes", "Live"),
+            ("live_count", if tree.is_sampled { "Samples" } else { "Objects" }),
+            ("live_bytes_with_calls", "Live with calls"),
+            ("allocated_bytes", "Allocated"),
+            ("allocated_count", "Allocations"),
+        ],
+    );
+    sheet.fact("is_sampled", tree.is_sampled);
+    let lines = tree.by_function();
+    let known = |cell: Cell| if tree.is_sampled { Cell::Nothing } else { cell };
+    sheet.rows(
+        output.top(),
+        lines.iter().filter(|line| line.whole != Default::default()).map(|line| {
+            let function = &tree.functions[line.function as usize];
+            vec![
+                Cell::Text(function.name.clone()),
+                place(function).map_or(Cell::Nothing, Cell::Text),
+                Cell::Bytes(line.own.live_bytes),
+                Cell::Count(line.own.live_count),
+                Cell::Bytes(line.whole.live_bytes),
+                known(Cell::Bytes(line.own.allocated_bytes)),
+                known(Cell::Count(line.own.allocated_count)),
+            ]
+        }),
+    );
+    let live: u64 = tree.nodes.iter().map(|node| node.own.live_bytes).sum();
+    let how = if tree.is_sampled { "estimated from samples" } else { "every allocation recorded" };
+    sheet.print(output.format, &[format!("{} live, {how}", bytes(live)), String::new()])?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn place(function: &CallFunction) -> Option<String> {
+    match (function.script.as_str(), function.line) {
+        ("", _) => None,
+        (script, 0) => Some(script.to_owned()),
+        (script, line) => Some(format!("{script}:{line}:{}", function.column)),
+    }
+}
+
+/// The stacks for export.
+pub(crate) fn samples(file: &Path) -> anyhow::Result<Vec<Sample>> {
+    let tree = read(file)?;
+    let frame = |function: &CallFunction| SampleFrame {
+        name: function.name.clone(),
+        module: function.script.clone(),
+        file: function.script.clone(),
+        line: function.line,
+    };
+    let samples =
+        (0..).zip(&tree.nodes).filter(|(_, node)| node.own != Default::default()).map(|(at, node)| Sample {
+            frames: tree.stack(at).map(frame).collect(),
+            amounts: Amounts {
+                outstanding_bytes: node.own.live_bytes,
+                outstanding_count: node.own.live_count,
+                total_bytes: node.own.allocated_bytes,
+                total_count: node.own.allocated_count,
+                ..Amounts::default()
+            },
+        });
+    Ok(samples.collect())
+}
+
+/// Whether the file is one of the kinds that [`samples`] reads: JSON, which no trace is.
+pub(crate) fn is_v8_file(file: &Path) -> bool {
+    let has_json_name = file.extension().is_some_and(|extension| {
+        ["heapprofile", "heaptimeline", "heapsnapshot"]
+            .iter()
+            .any(|known| extension.eq_ignore_ascii_case(known))
+    });
+    has_json_name || is_profile(file)
+}

@@ -1,0 +1,44 @@
+//! The commands of `heapr snapshot` that explain: who grows, what holds an object, what is wasted.
+
+mod listings;
+mod path_text;
+mod single;
+mod suspects;
+mod suspects_json;
+mod suspects_text;
+
+use std::process::ExitCode;
+
+pub(super) use suspects::run as suspects;
+
+/// Commands over one or more snapshot files.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum AnalysisCommand {
+    /// List texts that are in memory more than once, by waste.
+    Strings(Box<listings::ListingArguments>),
+    /// List large Maps, Sets, arrays and dictionaries, or those that are mostly empty.
+    Collections(Box<listings::CollectionsArguments>),
+    /// List objects by class and fields.
+    Shapes(Box<listings::ListingArguments>),
+    /// List the objects that refer to most others.
+    Fanout(Box<listings::ListingArguments>),
+    /// List DOM trees that no document shows and something still holds.
+    Detached(Box<listings::ListingArguments>),
+    /// List what no strong reference leads to, by class.
+    Unreachable(Box<listings::ListingArguments>),
+    /// List the variables that functions keep alive, by what they retain.
+    Closures(Box<listings::ListingArguments>),
+}
+
+/// Runs the command.
+pub(crate) fn run(command: AnalysisCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        AnalysisCommand::Strings(arguments) => listings::strings(*arguments),
+        AnalysisCommand::Collections(arguments) => listings::collections(*arguments),
+        AnalysisCommand::Shapes(arguments) => listings::shapes(*arguments),
+        AnalysisCommand::Fanout(arguments) => listings::fanout(*arguments),
+        AnalysisCommand::Detached(arguments) => listings::detached(*arguments),
+        AnalysisCommand::Unreachable(arguments) => listings::unreachable(*arguments),
+        AnalysisCommand::Closures(arguments) => listings::closures(*arguments),
+    }
+}

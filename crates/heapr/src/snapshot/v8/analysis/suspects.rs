@@ -1,0 +1,41 @@
+//! `heapr snapshot suspects`: which object keeps growing, where it was made and what holds it.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use heapr_v8::analysis::{self, Confidence};
+
+use super::{single, suspects_json, suspects_text};
+use crate::commands::report::Format;
+use crate::plain_text::printed;
+use crate::snapshot::v8::heap_file::{Wanted, open};
+use crate::snapshot::verbs::SuspectsQuestion;
+
+/// The way to each is searched for: where all are asked for, these say enough.
+const MOST_SUSPECTS: usize = 100;
+
+/// Runs the command.
+pub(in crate::snapshot::v8) fn run(arguments: &SuspectsQuestion) -> anyhow::Result<ExitCode> {
+    let (limit, format) = (arguments.fail_if_growth, arguments.output.format);
+    let top = arguments.output.top().min(MOST_SUSPECTS);
+    // Indexes are not written for several files: that takes memory while all of them are there.
+    let wanted = if arguments.files.len() == 1 { Wanted::Everything } else { Wanted::Dominators };
+    let heaps = arguments.files.iter().map(|file| open(file, wanted)).collect::<anyhow::Result<Vec<_>>>()?;
+    if let [heap] = heaps.as_slice() {
+        anyhow::ensure!(limit.is_none(), "--fail-if-growth needs two snapshots");
+        return single::run(heap, top, format);
+    }
+    let found = analysis::suspects(&heaps.iter().map(|heap| &**heap).collect::<Vec<_>>(), top);
+    let mut out = printed(format == Format::Text);
+    match format {
+        Format::Text => suspects_text::write(&mut out, &arguments.files, &found)?,
+        Format::Json => writeln!(out, "{:#}", suspects_json::value(&arguments.files, &found))?,
+        Format::Csv => suspects_json::write_csv(&mut out, &found)?,
+    }
+    out.flush()?;
+    let is_over = |suspect: &analysis::Suspect| {
+        limit.is_some_and(|limit| i128::from(suspect.growth_bytes) > i128::from(limit))
+            && suspect.confidence >= Confidence::Medium
+    };
+    Ok(if found.suspects.iter().any(is_over) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,40 @@
+//! `heapr snapshot anonymize`: a snapshot that can be given away.
+
+use std::io::{BufWriter, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use heapr_v8::Secrecy;
+
+use crate::snapshot::v8::heap_file::read;
+use crate::snapshot_take::OutputFile;
+
+/// Arguments of `heapr snapshot anonymize`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AnonymizeArguments {
+    /// The snapshot
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The new snapshot
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace the names of properties, variables, functions, classes and scripts, too
+    #[arg(long)]
+    names: bool,
+    /// Overwrite the new file if it exists
+    #[arg(short, long)]
+    force: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: AnonymizeArguments) -> anyhow::Result<ExitCode> {
+    let snapshot = read(&arguments.file)?;
+    let secrecy = if arguments.names { Secrecy::TextsAndNames } else { Secrecy::Texts };
+    let cannot = || format!("cannot write {}", arguments.output.display());
+    let mut out = BufWriter::with_capacity(1 << 20, OutputFile::create(&arguments.output, arguments.force)?);
+    snapshot.write_anonymous(secrecy, &mut out).with_context(cannot)?;
+    out.flush().with_context(cannot)?;
+    out.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(cannot)?.keep()?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,54 @@
+//! `heapr snapshot check`: what is wrong with a file.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::commands::report::Format;
+use crate::report::quantity::plural;
+use crate::snapshot::sheet::{Cell, Sheet};
+use crate::snapshot::v8::heap_file::read;
+
+/// Arguments of `heapr snapshot check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArguments {
+    /// The snapshot
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<ExitCode> {
+    let file = arguments.file.display();
+    let mut sheet = Sheet::new("heapr.snapshot.check/1", &[("problem", "Problem")]);
+    let mut title = Vec::new();
+    let problems: Vec<String> = match read(&arguments.file) {
+        Ok(snapshot) => {
+            let nodes = plural(u64::from(snapshot.node_count()), "node");
+            title.push(format!("{file}: {nodes}, {}", plural(u64::from(snapshot.edge_count()), "edge")));
+            sheet.fact("is_readable", true);
+            snapshot.check().iter().map(ToString::to_string).collect()
+        }
+        Err(error) => {
+            // A file that is not there is our error, not a finding about it.
+            let is_io =
+                |cause: &(dyn std::error::Error + 'static)| cause.downcast_ref::<std::io::Error>().is_some();
+            if error.chain().any(is_io) {
+                return Err(error);
+            }
+            sheet.fact("is_readable", false);
+            vec![format!("{error:#}")]
+        }
+    };
+    let is_good = problems.is_empty();
+    if is_good && arguments.format == Format::Text {
+        say!("{}", title.join(", "));
+        say!("no problem found");
+        return Ok(ExitCode::SUCCESS);
+    }
+    sheet.rows(usize::MAX, problems.into_iter().map(|problem| vec![Cell::Text(problem)]));
+    sheet.print(arguments.format, &title)?;
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

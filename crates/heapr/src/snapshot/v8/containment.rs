@@ -1,0 +1,99 @@
+//! `heapr snapshot containment`: what an object refers to.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use heapr_v8::view::{FieldOrder, FieldRow, Listed, Page};
+
+use crate::plain_text::one_line;
+use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
+use crate::snapshot::v8::heap_file::{ObjectId, ask};
+
+/// Arguments of `heapr snapshot containment`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ContainmentArguments {
+    /// The snapshot
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The object [default: the root]
+    #[arg(value_name = "@ID")]
+    object: Option<ObjectId>,
+    /// Order: as in the object, or by retained size
+    #[arg(long, value_enum, default_value_t = EdgeOrder::Retained)]
+    sort: EdgeOrder,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum EdgeOrder {
+    /// Most bytes kept alive first
+    Retained,
+    /// As in the object
+    Object,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: ContainmentArguments) -> anyhow::Result<ExitCode> {
+    let output = &arguments.output;
+    ask(
+        &arguments.file,
+        |view| {
+            let node = arguments.object.map_or(Ok(view.root()), |object| object.node_in(view))?;
+            Ok((view.row(node)?, view.children(node, arguments.sort.into(), Page::top(output.top()))?))
+        },
+        |(object, fields)| {
+            let mut sheet = edge_sheet("heapr.snapshot.containment/1", "Id");
+            sheet.fact("id", object.id);
+            sheet.fact("name", object.name.clone());
+            add_edges(&mut sheet, fields);
+            let title = format!("{} @{}", one_line(&object.name), object.id);
+            sheet.print(output.format, &[title, String::new()])?;
+            Ok(ExitCode::SUCCESS)
+        },
+    )
+}
+
+/// An empty list of edges; `id_heading` says whose id it shows.
+pub(crate) fn edge_sheet(schema: &'static str, id_heading: &'static str) -> Sheet {
+    Sheet::new(
+        schema,
+        &[
+            ("edge", "Edge"),
+            ("edge_type", "Type"),
+            ("id", id_heading),
+            ("name", "Object"),
+            ("distance", "Distance"),
+            ("shallow_bytes", "Shallow"),
+            ("retained_bytes", "Retained"),
+        ],
+    )
+}
+
+/// Adds edges with the objects at their other ends.
+pub(crate) fn add_edges(sheet: &mut Sheet, fields: Listed<FieldRow>) {
+    sheet.left_off(fields.total_count - fields.rows.len() as u64);
+    sheet.rows(
+        usize::MAX,
+        fields.rows.into_iter().map(|field| {
+            vec![
+                Cell::Text(field.field),
+                Cell::Text(field.edge_kind.to_owned()),
+                Cell::Id(field.object.id),
+                Cell::Text(field.object.name),
+                Cell::Distance(field.distance),
+                Cell::Bytes(field.object.self_bytes),
+                Cell::Bytes(field.object.retained_bytes),
+            ]
+        }),
+    );
+}
+
+impl From<EdgeOrder> for FieldOrder {
+    fn from(order: EdgeOrder) -> Self {
+        match order {
+            EdgeOrder::Retained => Self::Retained,
+            EdgeOrder::Object => Self::Object,
+        }
+    }
+}

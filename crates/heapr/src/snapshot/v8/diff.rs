@@ -1,0 +1,198 @@
+//! `heapr snapshot diff`: what came and what went between snapshots.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use heapr_v8::analysis::MatchedBy;
+use heapr_v8::devtools::{
+    CaptureMode, Comparison, Heap, ObjectDifference, Population, ScriptPaths, compare_by_id,
+    compare_by_place, compare_class,
+};
+
+use crate::report::quantity::{plural, signed_bytes, signed_count};
+use crate::snapshot::limit::{Limit, TOTAL, exit_status};
+use crate::snapshot::sheet::{Cell, Sheet};
+use crate::snapshot::v8::heap_file::{Wanted, open};
+use crate::snapshot::v8::trend;
+use crate::snapshot::verbs::DiffQuestion;
+
+/// What only V8 heaps can be asked for.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct DiffOptions {
+    /// List the new and deleted objects of this class instead
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+}
+
+/// Runs the command.
+pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result<ExitCode> {
+    let (before, after) = match &asked.files[..] {
+        [before, after] => (before, after),
+        [_, _, ..] => return trend::run(asked),
+        _ => anyhow::bail!("two or more V8 snapshots are compared: name another file"),
+    };
+    // The first snapshot is classified as the second one, which is therefore read first. One is in memory at a time.
+    let new = Population::of(&*open(after, Wanted::Classes)?, None);
+    let old = Population::of(&*open(before, Wanted::Classes)?, Some(new.interfaces()));
+    let comparison = match compare_by_id(&old, &new) {
+        Some(comparison) => comparison,
+        // Places are found by walking both graphs together.
+        None => compare_by_place(&*open(before, Wanted::Classes)?, &*open(after, Wanted::Classes)?),
+    };
+    let warnings = doubts((before, &old), (after, &new), comparison.matched_by);
+    for warning in &warnings {
+        warn!("{warning}");
+    }
+    match &options.class {
+        None => print_classes(asked, new.script_paths(), &comparison, &warnings)?,
+        Some(class) => {
+            drop((old, new));
+            let (before, after) = (open(before, Wanted::Classes)?, open(after, Wanted::Classes)?);
+            print_objects(asked, &before, &after, &comparison, class)?;
+        }
+    }
+    let grown = |limit: &Limit| -> (i64, i64) {
+        let all = comparison.classes.iter();
+        let of_class = all.filter(|line| {
+            limit.class == TOTAL || line.class.name_text() == limit.class || line.class.key() == limit.class
+        });
+        of_class
+            .fold((0, 0), |(objects, bytes), line| (objects + line.count_delta(), bytes + line.bytes_delta()))
+    };
+    Ok(exit_status(&asked.fail_if_growth, "object", grown))
+}
+
+/// What has to be known about a comparison.
+pub(crate) fn doubts(
+    (before, old): (&Path, &Population),
+    (after, new): (&Path, &Population),
+    matched_by: MatchedBy,
+) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let names = format!("{} and {}", before.display(), after.display());
+    if old.mode() != new.mode() {
+        let exposed = if old.mode() == CaptureMode::ExposeInternals { before } else { after };
+        doubts.push(format!(
+            "{names} were taken in different ways: {} exposes V8's internal objects, so sizes differ without any change",
+            exposed.display()
+        ));
+    }
+    match matched_by {
+        MatchedBy::Place => doubts.push(format!(
+            "{names} number their objects differently (V8 does so anew after each connection of an inspector, and for each \
+             thread and process): objects were matched by their places instead, so that in a list or a Map another \
+             object than the new one may count as new; snapshot take --again takes both in one connection"
+        )),
+        MatchedBy::Id if old.max_js_id() > new.max_js_id() => {
+            doubts.push(format!("{names}: the second one is the older one: they are given in the wrong order"));
+        }
+        MatchedBy::Id => {}
+    }
+    doubts
+}
+
+fn print_classes(
+    asked: &DiffQuestion,
+    paths: &ScriptPaths,
+    comparison: &Comparison,
+    warnings: &[String],
+) -> anyhow::Result<()> {
+    let mut sheet = Sheet::new(
+        "heapr.snapshot.diff/1",
+        &[
+            ("class", "Class"),
+            ("place", "Constructor"),
+            ("new_count", "New"),
+            ("deleted_count", "Deleted"),
+            ("count_delta", "Delta"),
+            ("new_bytes", "New size"),
+            ("deleted_bytes", "Deleted size"),
+            ("bytes_delta", "Size delta"),
+        ],
+    );
+    sheet.fact("heap", "v8");
+    sheet.fact("warnings", warnings);
+    sheet.fact("kept_count", comparison.kept_count);
+    sheet.fact("matched_by", matched_by_text(comparison.matched_by));
+    sheet.rows(
+        asked.output.top(),
+        comparison.classes.iter().map(|line| {
+            let place =
+                line.class.location.map(|(script_id, line, column)| paths.place_at(script_id, line, column));
+            vec![
+                Cell::Text(line.class.name_text().into_owned()),
+                place.map_or(Cell::Nothing, Cell::Text),
+                Cell::Count(line.new_count),
+                Cell::Count(line.deleted_count),
+                Cell::SignedCount(line.count_delta()),
+                Cell::Bytes(line.new_bytes),
+                Cell::Bytes(line.deleted_bytes),
+                Cell::SignedBytes(line.bytes_delta()),
+            ]
+        }),
+    );
+    let [before, after] = [&asked.files[0], &asked.files[1]].map(|file| file.display());
+    let total: (i64, i64) = comparison
+        .classes
+        .iter()
+        .fold((0, 0), |(objects, bytes), line| (objects + line.count_delta(), bytes + line.bytes_delta()));
+    let title = format!(
+        "{before} -> {after}: {} objects, {}; {} in both",
+        signed_count(i128::from(total.0)),
+        signed_bytes(i128::from(total.1)),
+        plural(comparison.kept_count, "object")
+    );
+    sheet.print(asked.output.format, &[title, String::new()])
+}
+
+fn matched_by_text(matched_by: MatchedBy) -> &'static str {
+    match matched_by {
+        MatchedBy::Id => "id",
+        MatchedBy::Place => "place",
+    }
+}
+
+fn print_objects(
+    asked: &DiffQuestion,
+    before: &Heap,
+    after: &Heap,
+    comparison: &Comparison,
+    class: &str,
+) -> anyhow::Result<()> {
+    let mut sheet = Sheet::new(
+        "heapr.snapshot.diff-objects/1",
+        &[("change", "Change"), ("id", "Id"), ("name", "Object"), ("shallow_bytes", "Shallow")],
+    );
+    let named =
+        comparison.classes.iter().filter(|line| line.class.name_text() == class || line.class.key() == class);
+    let mut found = false;
+    for line in named {
+        found = true;
+        let mut objects = compare_class(before, after, comparison.matched_by, &line.class);
+        // New ones first, the largest of them first.
+        objects.sort_by_key(|&object| match object {
+            ObjectDifference::New(node) => (0, std::cmp::Reverse(after.snapshot().self_bytes(node))),
+            ObjectDifference::Deleted(node) => (1, std::cmp::Reverse(before.snapshot().self_bytes(node))),
+        });
+        sheet.rows(
+            asked.output.top(),
+            objects.into_iter().map(|object| {
+                let (change, heap, node) = match object {
+                    ObjectDifference::New(node) => ("new", after, node),
+                    ObjectDifference::Deleted(node) => ("deleted", before, node),
+                };
+                vec![
+                    Cell::Text(change.to_owned()),
+                    Cell::Id(heap.snapshot().id(node)),
+                    Cell::Text(heap.display_text(node)),
+                    Cell::Bytes(heap.snapshot().self_bytes(node)),
+                ]
+            }),
+        );
+    }
+    if !found {
+        anyhow::bail!("no objects of a class {class:?} came or went");
+    }
+    sheet.print(asked.output.format, &[format!("{class}:"), String::new()])
+}

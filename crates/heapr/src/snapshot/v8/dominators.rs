@@ -1,0 +1,61 @@
+//! `heapr snapshot dominators`: which objects alone keep an object alive.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use heapr_v8::view::{ObjectRow, Page};
+
+use crate::commands::report::Format;
+use crate::plain_text::one_line;
+use crate::report::quantity::bytes;
+use crate::snapshot::sheet::OutputArguments;
+use crate::snapshot::v8::heap_file::{ObjectId, ask};
+use crate::snapshot::v8::summary::{add_objects, object_sheet};
+
+/// Arguments of `heapr snapshot dominators`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DominatorsArguments {
+    /// The snapshot
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The object [default: the root]
+    #[arg(value_name = "@ID")]
+    object: Option<ObjectId>,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: DominatorsArguments) -> anyhow::Result<ExitCode> {
+    let output = &arguments.output;
+    ask(
+        &arguments.file,
+        |view| {
+            let node = arguments.object.map_or(Ok(view.root()), |object| object.node_in(view))?;
+            Ok((view.dominators(node)?, view.details(node)?, view.dominated(node, Page::top(output.top()))?))
+        },
+        |(chain, details, dominated)| {
+            let mut sheet = object_sheet("heapr.snapshot.dominators/1");
+            let line = |object: &ObjectRow| {
+                serde_json::json!({
+                    "id": object.id,
+                    "name": object.name,
+                    "shallow_bytes": object.self_bytes,
+                    "retained_bytes": object.retained_bytes,
+                })
+            };
+            sheet.fact("chain", chain.iter().map(line).collect::<Vec<_>>());
+            sheet.fact("dominated_count", details.dominated_count);
+            add_objects(&mut sheet, dominated);
+            let mut title = vec!["from the root down, each gone with the one before:".to_owned()];
+            for object in chain.iter().rev() {
+                let name = one_line(&object.name);
+                let name = if name.is_empty() { "(root)" } else { &name };
+                title.push(format!("  {name} @{}  {}", object.id, bytes(object.retained_bytes)));
+            }
+            title.extend([String::new(), "keeps alive itself:".to_owned(), String::new()]);
+            sheet.print(output.format, if output.format == Format::Text { &title } else { &[] })?;
+            Ok(ExitCode::SUCCESS)
+        },
+    )
+}

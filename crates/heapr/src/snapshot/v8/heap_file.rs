@@ -1,0 +1,162 @@
+//! Opens snapshot files: progress, defects of the file, objects by their id.
+
+use std::ops::Deref;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use anyhow::Context as _;
+use heapr_v8::devtools::Heap;
+use heapr_v8::view::{Objects as _, SnapshotView};
+use heapr_v8::{ReadOptions, Snapshot, StoredSummary};
+
+use crate::report::progress_bar::ProgressBar;
+use crate::snapshot::v8::index_cache::{self, PendingIndex};
+use crate::snapshot::verbs::refuse_native;
+
+/// What will be asked of the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Classes and sizes.
+    Classes,
+    /// Distances and retained sizes: for several large files that are in memory together.
+    Dominators,
+    /// Classes and all sizes, and an index for the next time: computed at once, on two threads.
+    Everything,
+}
+
+/// Reads a snapshot with a progress bar.
+pub(crate) fn read(file: &Path) -> anyhow::Result<Snapshot> {
+    refuse_native(file)?;
+    let bar = Mutex::new(ProgressBar::new("reading"));
+    let progress = |done: u64, all: Option<u64>| {
+        let mut bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
+        bar.show(done as usize, all.unwrap_or(0) as usize);
+    };
+    let options = ReadOptions { progress: &progress, ..ReadOptions::default() };
+    Snapshot::open(file, &options).with_context(|| file.display().to_string())
+}
+
+/// A heap, and its index if one is to be written when the heap is no longer needed.
+pub(crate) struct OpenedHeap {
+    heap: Arc<Heap>,
+    summary: OnceLock<StoredSummary>,
+    index: Option<PendingIndex>,
+}
+
+impl OpenedHeap {
+    /// Its summary.
+    pub(crate) fn summary(&self) -> &StoredSummary {
+        self.summary.get_or_init(|| StoredSummary::of(&self.heap))
+    }
+
+    /// The heap, for a view of it.
+    pub(crate) fn shared(&self) -> Arc<Heap> {
+        Arc::clone(&self.heap)
+    }
+}
+
+impl Deref for OpenedHeap {
+    type Target = Heap;
+
+    fn deref(&self) -> &Heap {
+        &self.heap
+    }
+}
+
+impl Drop for OpenedHeap {
+    fn drop(&mut self) {
+        if let Some(index) = self.index.take() {
+            index.write(&self.heap, self.summary());
+        }
+    }
+}
+
+/// Opens a snapshot, from its index if it has one; what is wrong with the file is told on stderr.
+pub(crate) fn open(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
+    if let Some(stored) = index_cache::store_for(file).and_then(|store| store.open(file)) {
+        let problems = stored.summarize().problems;
+        if let Some(heap) = Heap::load(Arc::new(stored)) {
+            tell_problems(file, &problems);
+            return Ok(OpenedHeap { heap: Arc::new(heap), summary: OnceLock::new(), index: None });
+        }
+    }
+    open_file(file, wanted)
+}
+
+fn open_file(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
+    let index = if wanted == Wanted::Everything { PendingIndex::of(file) } else { None };
+    let snapshot = read(file)?;
+    tell_problems(file, &snapshot.problems().iter().map(ToString::to_string).collect::<Vec<_>>());
+    let heap = match wanted {
+        Wanted::Classes => Heap::new(snapshot),
+        Wanted::Dominators => Heap::with_dominators(snapshot),
+        Wanted::Everything => Heap::with_summary(snapshot),
+    };
+    let heap = Arc::new(heap.with_context(|| file.display().to_string())?);
+    Ok(OpenedHeap { heap, summary: OnceLock::new(), index })
+}
+
+fn tell_problems(file: &Path, problems: &[String]) {
+    for problem in problems {
+        warn!("{}: {problem}", file.display());
+    }
+}
+
+/// Asks a snapshot something, of its index if it has one, and gives the answer to `print`.
+///
+/// `question` prints nothing: if the index turns out to be damaged, it is asked again of the file.
+pub(crate) fn ask<T>(
+    file: &Path,
+    question: impl Fn(&SnapshotView) -> anyhow::Result<T>,
+    print: impl FnOnce(T) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    if let Some(store) = index_cache::store_for(file)
+        && let Some(view) = store.view(file)
+    {
+        let answer = view.summary().map_err(anyhow::Error::from).and_then(|summary| {
+            let problems = summary.problems.clone();
+            Ok((question(&view)?, problems))
+        });
+        match answer {
+            Err(error) if is_damage(&error) => store.forget(file),
+            Err(error) => return Err(error.context(file.display().to_string())),
+            Ok((answer, problems)) => {
+                tell_problems(file, &problems);
+                return print(answer);
+            }
+        }
+    }
+    let opened = open_file(file, Wanted::Everything)?;
+    let view = SnapshotView::of_heap(Arc::clone(&opened.heap));
+    print(question(&view).with_context(|| file.display().to_string())?)
+}
+
+fn is_damage(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(heapr_v8::Error::DamagedIndex { .. }))
+}
+
+/// An object's id on the command line: `@123` or `123`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ObjectId(pub(crate) u64);
+
+impl std::str::FromStr for ObjectId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix('@').unwrap_or(text);
+        digits.parse().map(Self).map_err(|_| format!("{text:?} is no id: it is a number as in @119915"))
+    }
+}
+
+impl ObjectId {
+    /// The object's node.
+    pub(crate) fn node(self, heap: &Heap) -> anyhow::Result<u32> {
+        heap.snapshot().node_of_id(self.0).with_context(|| format!("the snapshot has no object @{}", self.0))
+    }
+
+    /// The object's node in a view.
+    pub(crate) fn node_in(self, view: &SnapshotView) -> anyhow::Result<u32> {
+        view.node_of_id(self.0)?.with_context(|| format!("the snapshot has no object @{}", self.0))
+    }
+}

@@ -1,0 +1,98 @@
+//! V8 heap snapshots. One file for each command.
+
+pub(crate) mod allocations;
+mod analysis;
+mod anonymize;
+mod check;
+mod containment;
+mod diff;
+mod dominators;
+mod export;
+mod filter_arguments;
+mod heap_file;
+pub(crate) mod index_cache;
+mod native_contexts;
+mod object;
+mod query;
+mod retainers;
+mod statistics;
+mod summary;
+mod summary_file;
+mod trend;
+
+use std::process::ExitCode;
+
+use super::verbs::{DiffQuestion, Heaps, SummaryQuestion, SuspectsQuestion};
+
+/// Heaps of V8.
+pub(crate) struct V8;
+
+impl Heaps for V8 {
+    type SummaryOptions = summary::SummaryOptions;
+    type DiffOptions = diff::DiffOptions;
+    type SuspectsOptions = NoOptions;
+
+    fn summary(asked: &SummaryQuestion, options: &Self::SummaryOptions) -> anyhow::Result<ExitCode> {
+        summary::run(asked, options)
+    }
+
+    fn diff(asked: &DiffQuestion, options: &Self::DiffOptions) -> anyhow::Result<ExitCode> {
+        diff::run(asked, options)
+    }
+
+    fn suspects(asked: &SuspectsQuestion, _options: &NoOptions) -> anyhow::Result<ExitCode> {
+        analysis::suspects(asked)
+    }
+}
+
+/// No options.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct NoOptions {}
+
+/// The commands that only V8 snapshots have an answer to.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum V8Command {
+    #[command(flatten)]
+    Analysis(analysis::AnalysisCommand),
+    /// List what the functions of a program allocated, from a sampling profile or an allocation timeline
+    Allocations(Box<allocations::AllocationsArguments>),
+    /// Print what kinds of things fill the heap: code, strings, arrays, buffers
+    Statistics(Box<statistics::StatisticsArguments>),
+    /// List whose objects fill the heap, where pages or vm contexts share it
+    NativeContexts(Box<native_contexts::NativeContextsArguments>),
+    /// List what an object refers to
+    Containment(Box<containment::ContainmentArguments>),
+    /// List what refers to an object, and the shortest ways to it from a root
+    Retainers(Box<retainers::RetainersArguments>),
+    /// Print which objects alone keep an object alive, and what it keeps alive itself
+    Dominators(Box<dominators::DominatorsArguments>),
+    /// Print an object: class, sizes, place in the source, fields
+    Object(Box<object::ObjectArguments>),
+    /// Find objects by name, class, property, text, type or size
+    Query(Box<query::QueryArguments>),
+    /// Say what is wrong with a snapshot file, and where
+    Check(Box<check::CheckArguments>),
+    /// Write a snapshot in which texts are replaced and the structure is kept
+    Anonymize(Box<anonymize::AnonymizeArguments>),
+    /// Write a smaller snapshot: one object with all that it keeps alive
+    Export(Box<export::ExportArguments>),
+}
+
+/// Runs the command.
+pub(crate) fn run(command: V8Command) -> anyhow::Result<ExitCode> {
+    match command {
+        V8Command::Analysis(command) => analysis::run(command),
+        V8Command::Allocations(arguments) => allocations::run(*arguments),
+        V8Command::Statistics(arguments) => statistics::run(*arguments),
+        V8Command::NativeContexts(arguments) => native_contexts::run(*arguments),
+        V8Command::Containment(arguments) => containment::run(*arguments),
+        V8Command::Retainers(arguments) => retainers::run(*arguments),
+        V8Command::Dominators(arguments) => dominators::run(*arguments),
+        V8Command::Object(arguments) => object::run(*arguments),
+        V8Command::Query(arguments) => query::run(*arguments),
+        V8Command::Check(arguments) => check::run(*arguments),
+        V8Command::Anonymize(arguments) => anonymize::run(*arguments),
+        V8Command::Export(arguments) => export::run(*arguments),
+    }
+}

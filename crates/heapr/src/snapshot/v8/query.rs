@@ -1,0 +1,109 @@
+//! `heapr snapshot query`: objects by what is known of them.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use heapr_v8::view::{Listed, ObjectQuery, ObjectRow, Page, SnapshotView, TextTest};
+use regex::bytes::{Regex, RegexBuilder};
+
+use crate::report::quantity::{parse_bytes, plural};
+use crate::snapshot::sheet::OutputArguments;
+use crate::snapshot::v8::heap_file::ask;
+use crate::snapshot::v8::summary::{Order, add_objects, object_sheet};
+
+/// Arguments of `heapr snapshot query`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct QueryArguments {
+    /// The snapshot
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Name of the class (a regular expression, in any case)
+    #[arg(long, value_name = "REGEX", value_parser = any_case)]
+    class: Option<Regex>,
+    /// Name of the object as lists show it
+    #[arg(long, value_name = "REGEX", value_parser = any_case)]
+    name: Option<Regex>,
+    /// Name of a field of the object
+    #[arg(long, value_name = "REGEX", value_parser = any_case)]
+    property: Option<Regex>,
+    /// Text of a string (case matters)
+    #[arg(long, value_name = "REGEX", value_parser = exact_case)]
+    text: Option<Regex>,
+    /// V8's type: object, closure, string, array, native, …
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Least shallow size
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    min_shallow: Option<u64>,
+    /// Greatest shallow size
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_shallow: Option<u64>,
+    /// Least retained size
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    min_retained: Option<u64>,
+    /// Greatest retained size
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_retained: Option<u64>,
+    /// Only DOM nodes that no longer hang in their document
+    #[arg(long)]
+    detached: bool,
+    /// What is listed first
+    #[arg(long, value_enum, default_value_t = Order::Retained)]
+    sort: Order,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+fn any_case(pattern: &str) -> Result<Regex, String> {
+    RegexBuilder::new(pattern).case_insensitive(true).build().map_err(|error| error.to_string())
+}
+
+fn exact_case(pattern: &str) -> Result<Regex, String> {
+    Regex::new(pattern).map_err(|error| error.to_string())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map_err(|error| format!("{error:#}"))
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<ExitCode> {
+    let output = &arguments.output;
+    ask(
+        &arguments.file,
+        |view| Ok(find(&arguments, view, Page::top(output.top()))?),
+        |found| {
+            let mut sheet = object_sheet("heapr.snapshot.query/1");
+            sheet.fact("object_count", found.total_count);
+            let title = plural(found.total_count, "object");
+            add_objects(&mut sheet, found);
+            sheet.print(output.format, &[title, String::new()])?;
+            Ok(ExitCode::SUCCESS)
+        },
+    )
+}
+
+fn find(wanted: &QueryArguments, view: &SnapshotView, page: Page) -> heapr_v8::Result<Listed<ObjectRow>> {
+    let classes: Option<Vec<u32>> = wanted.class.as_ref().map(|pattern| {
+        let classes = (0..).zip(view.objects().class_list());
+        classes.filter(|(_, class)| pattern.is_match(&class.name)).map(|(number, _)| number).collect()
+    });
+    let name = wanted.name.as_ref().map(|pattern| |text: &[u8]| pattern.is_match(text));
+    let field = wanted.property.as_ref().map(|pattern| |text: &[u8]| pattern.is_match(text));
+    let text = wanted.text.as_ref().map(|pattern| |text: &[u8]| pattern.is_match(text));
+    let limits = |least: Option<u64>, most: Option<u64>| {
+        (least.is_some() || most.is_some()).then(|| (least.unwrap_or(0), most.unwrap_or(u64::MAX)))
+    };
+    let query = ObjectQuery {
+        classes: classes.as_deref(),
+        name: name.as_ref().map(|test| test as TextTest<'_>),
+        field: field.as_ref().map(|test| test as TextTest<'_>),
+        text: text.as_ref().map(|test| test as TextTest<'_>),
+        kind: wanted.kind.as_deref(),
+        self_bytes: limits(wanted.min_shallow, wanted.max_shallow),
+        retained_bytes: limits(wanted.min_retained, wanted.max_retained),
+        is_detached: wanted.detached,
+        only: None,
+    };
+    view.search(&query, wanted.sort.into(), page)
+}

@@ -1,0 +1,63 @@
+//! `heapr snapshot statistics`: what kinds of things fill the heap.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use heapr_v8::StoredSummary;
+
+use crate::commands::report::Format;
+use crate::report::quantity::percent;
+use crate::snapshot::sheet::{Cell, Sheet};
+use crate::snapshot::v8::heap_file::{Wanted, open};
+use crate::snapshot::v8::summary::headline;
+use crate::snapshot::v8::summary_file;
+
+/// Arguments of `heapr snapshot statistics`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatisticsArguments {
+    /// The snapshot
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: StatisticsArguments) -> anyhow::Result<ExitCode> {
+    let summary = match summary_file::load(&arguments.file, "") {
+        Some(summary) => summary,
+        None => StoredSummary::without_classes(&*open(&arguments.file, Wanted::Classes)?),
+    };
+    let found = summary.statistics;
+    let mut sheet = Sheet::new(
+        "heapr.snapshot.statistics/1",
+        &[("kind", "Kind"), ("bytes", "Bytes"), ("share", "Share")],
+    );
+    let lines = [
+        ("code", "code", found.code_bytes),
+        ("strings", "strings", found.string_bytes),
+        ("js_arrays", "JS arrays", found.js_array_bytes),
+        ("typed_arrays", "typed arrays", found.typed_array_bytes),
+        ("system", "system objects", found.system_bytes),
+        ("other_js", "other JS objects", found.other_js_bytes()),
+        ("other_native", "other non-JS objects", found.other_native_bytes()),
+        ("v8_heap", "(V8 heap)", found.v8_heap_bytes),
+        ("native", "(native)", found.native_bytes),
+        ("total", "(total)", found.total_bytes),
+    ];
+    let is_text = arguments.format == Format::Text;
+    sheet.rows(
+        usize::MAX,
+        lines.iter().map(|&(key, heading, bytes)| {
+            let share = percent(bytes, found.total_bytes);
+            vec![
+                Cell::Text(if is_text { heading } else { key }.to_owned()),
+                Cell::Bytes(bytes),
+                Cell::Text(share),
+            ]
+        }),
+    );
+    sheet.print(arguments.format, &[headline(&summary), String::new()])?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,278 @@
+//! `heapr snapshot summary`: the classes of a snapshot.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use heapr_v8::devtools::NodeSet;
+use heapr_v8::view::{Listed, ObjectOrder, ObjectQuery, ObjectRow, Page, SnapshotView};
+use heapr_v8::{StoredClass, StoredSummary};
+
+use crate::commands::report::Format;
+use crate::report::quantity::{bytes, plural};
+use crate::snapshot::limit::{ByteLimit, TOTAL};
+use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
+use crate::snapshot::v8::allocations;
+use crate::snapshot::v8::filter_arguments::ObjectFilterArguments;
+use crate::snapshot::v8::heap_file::{Wanted, ask, open};
+use crate::snapshot::v8::summary_file;
+use crate::snapshot::verbs::{HeapKind, SummaryOrder, SummaryQuestion};
+
+/// What only V8 heaps can be asked for.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct SummaryOptions {
+    /// List the objects of this class instead: its name as the summary has it
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    #[command(flatten)]
+    filters: ObjectFilterArguments,
+    /// Exit with 1 if a class retains more bytes than this, as in Session=10M or Session=10000; (total) is all of them
+    #[arg(long, value_name = "CLASS=BYTES")]
+    fail_if_retained: Vec<ByteLimit>,
+}
+
+/// Orders of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Order {
+    /// Most bytes kept alive
+    Retained,
+    /// Most bytes of the objects themselves
+    Shallow,
+    /// Most objects (of single objects: the smallest id)
+    Count,
+    /// Nearest to a root
+    Distance,
+    /// By name
+    Name,
+}
+
+impl Order {
+    /// What the order of any summary is here.
+    fn of(order: Option<SummaryOrder>) -> anyhow::Result<Self> {
+        Ok(match order.unwrap_or(SummaryOrder::Retained) {
+            SummaryOrder::Retained => Self::Retained,
+            SummaryOrder::Bytes => Self::Shallow,
+            SummaryOrder::Count => Self::Count,
+            SummaryOrder::Distance => Self::Distance,
+            SummaryOrder::Name => Self::Name,
+            other => return other.refuse(HeapKind::V8),
+        })
+    }
+}
+
+/// What is asked for.
+struct SummaryArguments<'a> {
+    file: &'a Path,
+    sort: Order,
+    output: &'a OutputArguments,
+    options: &'a SummaryOptions,
+}
+
+/// Runs the command.
+pub(super) fn run(asked: &SummaryQuestion, options: &SummaryOptions) -> anyhow::Result<ExitCode> {
+    let sort = Order::of(asked.sort)?;
+    list(&SummaryArguments { file: &asked.file, sort, output: &asked.output, options })
+}
+
+fn list(arguments: &SummaryArguments<'_>) -> anyhow::Result<ExitCode> {
+    if allocations::is_profile(arguments.file) {
+        return allocations::print(arguments.file, arguments.output);
+    }
+    let is_whole = arguments.options.class.is_none() && arguments.options.filters.is_empty();
+    let part = arguments.options.filters.name().filter(|_| arguments.options.class.is_none());
+    if let Some(part) = &part
+        && let Some(summary) = summary_file::load(arguments.file, part)
+    {
+        return finish(arguments, &summary);
+    }
+    if let Some(class) = arguments.options.class.as_deref().filter(|_| arguments.options.filters.is_empty()) {
+        return run_class(arguments, class);
+    }
+    let heap = open(arguments.file, Wanted::Everything)?;
+    if is_whole {
+        let status = finish(arguments, heap.summary())?;
+        summary_file::store(arguments.file, "", heap.summary());
+        return Ok(status);
+    }
+    let only = arguments.options.filters.nodes(&heap)?;
+    let summary = StoredSummary::of_some(&heap, only.as_ref());
+    let Some(class) = &arguments.options.class else {
+        let status = finish(arguments, &summary)?;
+        if let Some(part) = part {
+            summary_file::store(arguments.file, &part, &summary);
+        }
+        return Ok(status);
+    };
+    let view = SnapshotView::of_heap(heap.shared());
+    print_objects(arguments, class, objects_of(arguments, &view, class, only.as_ref())?)?;
+    Ok(exit_status(&arguments.options.fail_if_retained, &summary))
+}
+
+/// The objects of a class: what they are is in the index, if there is one.
+fn run_class(arguments: &SummaryArguments<'_>, class: &str) -> anyhow::Result<ExitCode> {
+    ask(
+        arguments.file,
+        |view| Ok((objects_of(arguments, view, class, None)?, view.summary()?.clone())),
+        |(objects, summary)| {
+            print_objects(arguments, class, objects)?;
+            Ok(exit_status(&arguments.options.fail_if_retained, &summary))
+        },
+    )
+}
+
+fn finish(arguments: &SummaryArguments<'_>, summary: &StoredSummary) -> anyhow::Result<ExitCode> {
+    print_classes(arguments, summary)?;
+    Ok(exit_status(&arguments.options.fail_if_retained, summary))
+}
+
+fn exit_status(limits: &[ByteLimit], summary: &StoredSummary) -> ExitCode {
+    let mut status = ExitCode::SUCCESS;
+    for limit in limits {
+        let of_class =
+            summary.classes.iter().filter(|line| line.name == limit.class || line.key == limit.class);
+        let found: u64 = match limit.class.as_str() {
+            TOTAL => summary.statistics.total_bytes,
+            _ => of_class.map(|line| line.retained_bytes).fold(0, u64::saturating_add),
+        };
+        if found > limit.bytes {
+            tell!("heapr: {}: {}, more than {}", limit.class, bytes(found), bytes(limit.bytes));
+            status = ExitCode::FAILURE;
+        }
+    }
+    status
+}
+
+fn print_classes(arguments: &SummaryArguments<'_>, summary: &StoredSummary) -> anyhow::Result<()> {
+    let mut sheet = Sheet::new(
+        "heapr.snapshot.summary/1",
+        &[
+            ("class", "Class"),
+            ("place", "Constructor"),
+            ("object_count", "Objects"),
+            ("distance", "Distance"),
+            ("shallow_bytes", "Shallow"),
+            ("retained_bytes", "Retained"),
+            ("class_key", ""),
+        ],
+    );
+    let mut lines: Vec<&StoredClass> = summary.classes.iter().collect();
+    match arguments.sort {
+        Order::Retained => {}
+        Order::Shallow => lines.sort_by_key(|line| std::cmp::Reverse(line.self_bytes)),
+        Order::Count => lines.sort_by_key(|line| std::cmp::Reverse(line.object_count)),
+        Order::Distance => lines.sort_by_key(|line| line.distance),
+        Order::Name => lines.sort_by(|left, right| left.name.cmp(&right.name)),
+    }
+    sheet.fact("heap", "v8");
+    sheet.fact("node_count", summary.node_count);
+    sheet.fact("edge_count", summary.edge_count);
+    sheet.fact("total_bytes", summary.statistics.total_bytes);
+    sheet.fact("exposes_internals", summary.exposes_internals);
+    sheet.fact("problems", summary.problems.clone());
+    let is_text = arguments.output.format == Format::Text;
+    sheet.rows(
+        arguments.output.top(),
+        lines.iter().map(|line| {
+            vec![
+                Cell::Text(line.name.clone()),
+                line.place.clone().map_or(Cell::Nothing, Cell::Text),
+                Cell::Count(line.object_count),
+                Cell::Distance(line.distance),
+                Cell::Bytes(line.self_bytes),
+                Cell::Bytes(line.retained_bytes),
+                if is_text { Cell::Nothing } else { Cell::Text(line.key.clone()) },
+            ]
+        }),
+    );
+    sheet.print(arguments.output.format, &[headline(summary), String::new()])
+}
+
+/// What the whole snapshot is.
+pub(crate) fn headline(summary: &StoredSummary) -> String {
+    format!(
+        "{}, {}, {} in all{}",
+        plural(u64::from(summary.node_count), "node"),
+        plural(u64::from(summary.edge_count), "edge"),
+        bytes(summary.statistics.total_bytes),
+        if summary.exposes_internals { ", internals exposed" } else { "" },
+    )
+}
+
+fn objects_of(
+    arguments: &SummaryArguments<'_>,
+    view: &SnapshotView,
+    class: &str,
+    only: Option<&NodeSet>,
+) -> anyhow::Result<Listed<ObjectRow>> {
+    let mut classes = view.classes_named(class)?;
+    if classes.is_empty() {
+        anyhow::bail!("there is no class {class:?}");
+    }
+    classes.sort_unstable();
+    let query = ObjectQuery {
+        classes: Some(&classes),
+        // As the summary counts: what has no bytes of its own is part of something else.
+        self_bytes: Some((1, u64::MAX)),
+        only,
+        ..ObjectQuery::default()
+    };
+    Ok(view.search(&query, arguments.sort.into(), Page::top(arguments.output.top()))?)
+}
+
+fn print_objects(
+    arguments: &SummaryArguments<'_>,
+    class: &str,
+    objects: Listed<ObjectRow>,
+) -> anyhow::Result<()> {
+    let mut sheet = object_sheet("heapr.snapshot.objects/1");
+    sheet.fact("class", class);
+    sheet.fact("object_count", objects.total_count);
+    let title = format!("{}: {}", class, plural(objects.total_count, "object"));
+    add_objects(&mut sheet, objects);
+    sheet.print(arguments.output.format, &[title, String::new()])
+}
+
+impl From<Order> for ObjectOrder {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::Retained => Self::Retained,
+            Order::Shallow => Self::Shallow,
+            Order::Count => Self::Id,
+            Order::Distance => Self::Distance,
+            Order::Name => Self::Name,
+        }
+    }
+}
+
+/// An empty list of objects.
+pub(crate) fn object_sheet(schema: &'static str) -> Sheet {
+    Sheet::new(
+        schema,
+        &[
+            ("id", "Id"),
+            ("name", "Object"),
+            ("class", "Class"),
+            ("distance", "Distance"),
+            ("shallow_bytes", "Shallow"),
+            ("retained_bytes", "Retained"),
+        ],
+    )
+}
+
+/// Adds objects.
+pub(crate) fn add_objects(sheet: &mut Sheet, objects: Listed<ObjectRow>) {
+    sheet.left_off(objects.total_count - objects.rows.len() as u64);
+    sheet.rows(
+        usize::MAX,
+        objects.rows.into_iter().map(|object| {
+            vec![
+                Cell::Id(object.id),
+                Cell::Text(object.name),
+                Cell::Text(object.class),
+                Cell::Distance(object.distance),
+                Cell::Bytes(object.self_bytes),
+                Cell::Bytes(object.retained_bytes),
+            ]
+        }),
+    );
+}

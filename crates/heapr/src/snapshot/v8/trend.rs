@@ -1,0 +1,102 @@
+//! `heapr snapshot diff` of three and more snapshots: the course of each class.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+
+use heapr_query::course_in_words;
+use heapr_v8::analysis::MatchedBy;
+use heapr_v8::devtools::{Class, Population};
+
+use crate::commands::report::Format;
+use crate::report::quantity::{bytes, count};
+use crate::snapshot::limit::{Limit, TOTAL, exit_status};
+use crate::snapshot::sheet::{Cell, Sheet};
+use crate::snapshot::v8::diff::doubts;
+use crate::snapshot::v8::heap_file::{Wanted, open};
+use crate::snapshot::verbs::DiffQuestion;
+
+/// Objects and bytes of a class, in each snapshot.
+type Course = Vec<(u64, u64)>;
+
+/// Runs the command.
+pub(crate) fn run(asked: &DiffQuestion) -> anyhow::Result<ExitCode> {
+    let files = &asked.files;
+    let Some((last_file, earlier)) = files.split_last() else { return Ok(ExitCode::SUCCESS) };
+    // Plain objects are named as in the last snapshot; one is in memory at a time.
+    let last = Population::of(&*open(last_file, Wanted::Classes)?, None);
+    let mut courses: HashMap<Class, Course> = HashMap::new();
+    let mut warnings = Vec::new();
+    for (at, file) in earlier.iter().enumerate() {
+        let earlier = Population::of(&*open(file, Wanted::Classes)?, Some(last.interfaces()));
+        // Only sums are compared, so that it does not matter how objects are numbered.
+        warnings.extend(doubts((file, &earlier), (last_file, &last), MatchedBy::Id));
+        add(&mut courses, &earlier, at, files.len());
+    }
+    add(&mut courses, &last, earlier.len(), files.len());
+    for warning in &warnings {
+        warn!("{warning}");
+    }
+    let mut lines: Vec<(Class, Course)> = courses.into_iter().collect();
+    lines.sort_by(|(class, course), (other_class, other)| {
+        (delta(other).1, class).cmp(&(delta(course).1, other_class))
+    });
+    lines.retain(|(_, course)| course.windows(2).any(|pair| pair[0] != pair[1]));
+    print(asked, &lines, &warnings)?;
+    let grown = |limit: &Limit| {
+        let of_class = lines.iter().filter(|(class, _)| {
+            limit.class == TOTAL || class.name_text() == limit.class || class.key() == limit.class
+        });
+        of_class.map(|(_, course)| delta(course)).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    };
+    Ok(exit_status(&asked.fail_if_growth, "object", grown))
+}
+
+fn add(courses: &mut HashMap<Class, Course>, population: &Population, at: usize, all: usize) {
+    for (class, object_count, self_bytes) in population.class_sizes() {
+        courses.entry(class.clone()).or_insert_with(|| vec![(0, 0); all])[at] = (object_count, self_bytes);
+    }
+}
+
+fn delta(course: &Course) -> (i64, i64) {
+    let [Some(first), Some(last)] = [course.first(), course.last()] else { return (0, 0) };
+    (last.0 as i64 - first.0 as i64, last.1 as i64 - first.1 as i64)
+}
+
+fn print(asked: &DiffQuestion, lines: &[(Class, Course)], warnings: &[String]) -> anyhow::Result<()> {
+    let mut sheet = Sheet::new(
+        "heapr.snapshot.trend/1",
+        &[
+            ("class", "Class"),
+            ("object_counts", "Objects"),
+            ("shallow_bytes", "Shallow"),
+            ("count_delta", "Delta"),
+            ("bytes_delta", "Size delta"),
+            ("course", "Course"),
+        ],
+    );
+    sheet.fact("files", asked.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>());
+    sheet.fact("warnings", warnings);
+    let is_text = asked.output.format == Format::Text;
+    sheet.rows(
+        asked.output.top(),
+        lines.iter().map(|(class, course)| {
+            let joined = |show: &dyn Fn(&(u64, u64)) -> String| {
+                course.iter().map(show).collect::<Vec<_>>().join(if is_text { " -> " } else { " " })
+            };
+            let (objects, size) = delta(course);
+            let sizes: Vec<u64> = course.iter().map(|&(_, size)| size).collect();
+            vec![
+                Cell::Text(class.name_text().into_owned()),
+                Cell::Text(joined(&|&(objects, _)| {
+                    if is_text { count(objects) } else { objects.to_string() }
+                })),
+                Cell::Text(joined(&|&(_, size)| if is_text { bytes(size) } else { size.to_string() })),
+                Cell::SignedCount(objects),
+                Cell::SignedBytes(size),
+                Cell::Text(course_in_words(&sizes).to_owned()),
+            ]
+        }),
+    );
+    let title = format!("{} snapshots, classes that changed, by growth in bytes", asked.files.len());
+    sheet.print(asked.output.format, &[title, String::new()])
+}

@@ -1,0 +1,210 @@
+//! What the verbs of `heapr snapshot` ask of heaps, whatever kind they are of.
+//!
+//! A kind of heap implements [`Heaps`], with the options that only it has. Verbs that walk references
+//! take V8 snapshots alone until native ones have references: [`refuse_native`].
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{bail, ensure};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+
+use super::limit::Limit;
+use super::sheet::OutputArguments;
+
+/// Heaps in files: they can be listed and compared.
+pub(crate) trait Heaps {
+    /// Options of `summary` that other kinds have not.
+    type SummaryOptions: Args;
+    /// The same of `diff`.
+    type DiffOptions: Args;
+    /// The same of `suspects`.
+    type SuspectsOptions: Args;
+
+    /// Lists what a snapshot holds.
+    fn summary(asked: &SummaryQuestion, options: &Self::SummaryOptions) -> anyhow::Result<ExitCode>;
+
+    /// Compares snapshots.
+    fn diff(asked: &DiffQuestion, options: &Self::DiffOptions) -> anyhow::Result<ExitCode>;
+
+    /// Tells what grows.
+    fn suspects(asked: &SuspectsQuestion, options: &Self::SuspectsOptions) -> anyhow::Result<ExitCode>;
+}
+
+/// What `summary` is asked of any heap.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct SummaryQuestion {
+    /// A V8 snapshot (.heapsnapshot or .heaptimeline, also .gz, .xz, .zst, .zip or .tar; - is standard input) or
+    /// a trace with snapshots (.heapr)
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// What is listed first [default: retained of a V8 heap, bytes of a native one]
+    #[arg(long, value_enum)]
+    pub(crate) sort: Option<SummaryOrder>,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+}
+
+/// Orders of a summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum SummaryOrder {
+    /// Most bytes kept alive (V8)
+    Retained,
+    /// Most bytes of the objects or blocks themselves
+    #[value(alias = "shallow")]
+    Bytes,
+    /// Most objects or blocks (of single objects: the smallest id)
+    Count,
+    /// Nearest to a root (V8)
+    Distance,
+    /// By name (V8)
+    Name,
+    /// Oldest block (native)
+    Oldest,
+    /// Youngest block (native)
+    Youngest,
+}
+
+impl SummaryOrder {
+    /// Refuses it: heaps of this kind have not what it orders by.
+    pub(crate) fn refuse<T>(self, kind: HeapKind) -> anyhow::Result<T> {
+        bail!("--sort {}: {} heaps have no such order", format!("{self:?}").to_lowercase(), kind.name())
+    }
+}
+
+/// What `diff` is asked of any heaps.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct DiffQuestion {
+    /// The snapshots, the oldest first: of two V8 snapshots what came and went, of more the course of each class; one
+    /// or two traces with snapshots (.heapr)
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Exit with 1 if there is more growth than this: 10M (bytes in all) or, of a class of a V8 heap, Session=10K
+    /// (bytes), Session=100 (objects); (total) is all classes
+    #[arg(long, value_name = "[CLASS=]AMOUNT")]
+    pub(crate) fail_if_growth: Vec<Limit>,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+}
+
+/// What `suspects` is asked of any heaps.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct SuspectsQuestion {
+    /// Snapshots of one process in the order of time: V8 snapshots (of a single one the largest owners are listed), or
+    /// traces with three or more snapshots in all (.heapr)
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Exit with 1 if a suspect of medium or high confidence has grown by more than this
+    #[arg(long, value_name = "BYTES", value_parser = heapr_filters::quantity::parse_bytes)]
+    pub(crate) fail_if_growth: Option<u64>,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+}
+
+/// Kinds of heaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeapKind {
+    V8,
+    Native,
+}
+
+impl HeapKind {
+    /// Of what kind the heaps in files are, told by how the files begin.
+    pub(crate) fn of(files: &[PathBuf]) -> anyhow::Result<Self> {
+        let native = files.iter().find(|file| is_trace(file));
+        let other = files.iter().find(|file| !is_trace(file));
+        match (native, other) {
+            (Some(native), Some(other)) => bail!(
+                "{} is a trace and {} is none: only snapshots of one kind can be compared",
+                native.display(),
+                other.display()
+            ),
+            (Some(_), None) => Ok(Self::Native),
+            (None, _) => Ok(Self::V8),
+        }
+    }
+
+    /// In words.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::V8 => "V8",
+            Self::Native => "native",
+        }
+    }
+}
+
+/// Refuses a trace where only a V8 snapshot has an answer.
+pub(crate) fn refuse_native(file: &Path) -> anyhow::Result<()> {
+    ensure!(
+        !is_trace(file),
+        "{}: its snapshots are of native heaps, which have no classes and references: heapr snapshot summary, diff and \
+         suspects, and heapr report --snapshot, read them",
+        file.display()
+    );
+    Ok(())
+}
+
+/// Whether a file begins as a trace does. Of a pipe it isn't known: what is read of it here would be lost.
+fn is_trace(path: &Path) -> bool {
+    let mut magic = [0; 8];
+    path.metadata().is_ok_and(|metadata| metadata.is_file())
+        && File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
+        && magic == *b"HEAPRTRC"
+}
+
+/// Options that only one kind of heap has, and which of them were given.
+#[derive(Debug)]
+pub(crate) struct OnlyOf<T> {
+    pub(crate) options: T,
+    given: Vec<String>,
+}
+
+impl<T> OnlyOf<T> {
+    /// Whether any was given.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.given.is_empty()
+    }
+
+    /// Refuses them where the heap is of another kind.
+    pub(crate) fn refuse(&self, kind: HeapKind) -> anyhow::Result<()> {
+        let of = if kind == HeapKind::V8 { "native" } else { "V8" };
+        ensure!(
+            self.given.is_empty(),
+            "{}: of {of} heaps only, and this is a {} one",
+            self.given.join(", "),
+            kind.name()
+        );
+        Ok(())
+    }
+}
+
+impl<T: Args> Args for OnlyOf<T> {
+    fn augment_args(command: Command) -> Command {
+        T::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        T::augment_args_for_update(command)
+    }
+}
+
+impl<T: Args> FromArgMatches for OnlyOf<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let own = T::augment_args(Command::new(""));
+        let is_given = |id: &str| id != "quiet" && matches.value_source(id) == Some(ValueSource::CommandLine);
+        let given = own.get_arguments().filter(|argument| is_given(argument.get_id().as_str()));
+        let name = |argument: &clap::Arg| format!("--{}", argument.get_long().unwrap_or_default());
+        Ok(Self { given: given.map(name).collect(), options: T::from_arg_matches(matches)? })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
