@@ -42,8 +42,8 @@ test('a native snapshot has the numbers of heapr snapshot summary', async () => 
   await show('view=snapshots');
   const printed = await runShown(shown.work, await shownCommand());
   const row = await firstRow();
-  assert.equal(row[1], bytes(printed.rows[0].bytes));
-  assert.equal(row[2], printed.rows[0].blocks.toLocaleString('en'));
+  assert.equal(row[1], bytes(printed.rows[0].block_bytes));
+  assert.equal(row[2], printed.rows[0].block_count.toLocaleString('en'));
   await shown.page.locator('.row[aria-rowindex="2"]').click();
   await shown.page.waitForSelector('.stack-frames li');
   assert.deepEqual(shown.browser.errors, []);

@@ -7,17 +7,17 @@ export interface NativeSnapshot {
   name: string;
   time_ns: number;
   trigger: string;
-  blocks: number;
-  bytes: number;
-  processes: { pid: number | null; name: string; rss_bytes: number | null; blocks: number; bytes: number }[];
+  block_count: number;
+  block_bytes: number;
+  processes: { pid: number | null; name: string; rss_bytes: number | null; block_count: number; block_bytes: number }[];
   notes: string[];
 }
 
 export interface NativeRow {
   id: string | null;
   frames: string[];
-  bytes: number;
-  blocks: number;
+  block_bytes: number;
+  block_count: number;
   youngest_ns: number;
   mean_age_ns: number;
   oldest_ns: number;
@@ -25,8 +25,8 @@ export interface NativeRow {
 
 export interface NativeSummary extends RowsAnswer<NativeRow> {
   shown: number;
-  bytes: number;
-  blocks: number;
+  total_bytes: number;
+  total_count: number;
   oldest_ns: number;
   youngest_ns: number;
   mean_age_ns: number;
@@ -38,25 +38,25 @@ export interface TakenSnapshot {
   name: string;
   time_ns: number;
   trigger: string;
-  bytes: number;
-  blocks: number;
+  block_bytes: number;
+  block_count: number;
 }
 
 export interface NativeDiffRow {
   id: string | null;
   frames: string[];
   state: string;
-  bytes_before: number;
-  bytes_after: number;
+  before_bytes: number;
+  after_bytes: number;
   bytes_delta: number;
-  blocks_delta: number;
-  bytes_new: number | null;
-  blocks_new: number | null;
-  bytes_gone: number | null;
-  blocks_gone: number | null;
+  count_delta: number;
+  new_bytes: number | null;
+  new_count: number | null;
+  gone_bytes: number | null;
+  gone_count: number | null;
   /** By snapshot. */
-  bytes: number[];
-  blocks: number[];
+  block_bytes: number[];
+  block_count: number[];
   /** 0 to 1: how steadily the bytes grew over the snapshots. */
   steadiness: number;
 }
@@ -65,9 +65,9 @@ export interface NativeDiff extends RowsAnswer<NativeDiffRow> {
   snapshots: TakenSnapshot[];
   is_one_recording: boolean;
   bytes_delta: number;
-  blocks_delta: number;
-  bytes_new: number | null;
-  bytes_gone: number | null;
+  count_delta: number;
+  new_bytes: number | null;
+  gone_bytes: number | null;
 }
 
 export interface NativeSuspect {
@@ -80,13 +80,13 @@ export interface NativeSuspect {
   chance: number;
   kept_share: number | null;
   oldest_ns: number;
-  bytes: number[];
+  block_bytes: number[];
 }
 
 export interface NativeStatistics {
   command: string | null;
-  bytes: number;
-  blocks: number;
+  total_bytes: number;
+  total_count: number;
   heaps: NativePart[];
   threads: NativePart[];
   processes: NativePart[];
@@ -96,6 +96,6 @@ export interface NativeStatistics {
 
 export interface NativePart {
   name: string;
-  bytes: number;
-  blocks: number;
+  block_bytes: number;
+  block_count: number;
 }

@@ -26,10 +26,10 @@ const ORDERS: Record<string, Record<string, Order>> = {
     newest: greatest(number('newest_ns')), unfreed: greatest((row) => number('outstanding_count')(row) / Math.max(1, number('total_count')(row))),
   },
   '/api/native/summary': {
-    bytes: greatest(number('bytes')), count: greatest(number('blocks')), oldest: greatest(number('oldest_ns')), youngest: least(number('youngest_ns')),
+    bytes: greatest(number('block_bytes')), count: greatest(number('block_count')), oldest: greatest(number('oldest_ns')), youngest: least(number('youngest_ns')),
   },
   '/api/native/diff': {
-    change: greatest((row) => Math.abs(number('bytes_delta')(row))), growth: greatest(number('bytes_delta')), new: greatest(number('bytes_new')), gone: greatest(number('bytes_gone')),
+    change: greatest((row) => Math.abs(number('bytes_delta')(row))), growth: greatest(number('bytes_delta')), new: greatest(number('new_bytes')), gone: greatest(number('gone_bytes')),
   },
   '/api/native/suspects': { rate: greatest(number('bytes_per_hour')), growth: greatest(number('growth_bytes')) },
   '/api/snapshot/series': {

@@ -52,7 +52,7 @@ export interface TimelineAnswer {
   rest: number[];
   rss: { pid: number; time_ns: number[]; rss_bytes: number[] }[];
   markers: Marker[];
-  snapshots: { time_ns: number; number?: number; name?: string; trigger?: string; bytes?: number; blocks?: number; pids?: number[] }[];
+  snapshots: { time_ns: number; number?: number; name?: string; trigger?: string; block_bytes?: number; block_count?: number; pids?: number[] }[];
   peak: { time_ns: number; bytes: number; count: number } | null;
 }
 

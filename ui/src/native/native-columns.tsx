@@ -19,7 +19,7 @@ export function momentFilter(filter: Filter): Filter {
 
 /** How a snapshot is called in a list. */
 export function snapshotTitle(snapshot: NativeSnapshot): string {
-  return `${snapshot.number}${snapshot.name ? ` ${snapshot.name}` : ''}: ${formatDuration(snapshot.time_ns)}, ${formatBytes(snapshot.bytes)} (${snapshot.trigger})`;
+  return `${snapshot.number}${snapshot.name ? ` ${snapshot.name}` : ''}: ${formatDuration(snapshot.time_ns)}, ${formatBytes(snapshot.block_bytes)} (${snapshot.trigger})`;
 }
 
 /** Snapshots of a file, oldest first. */

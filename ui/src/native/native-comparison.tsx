@@ -51,10 +51,10 @@ export function NativeComparisonView({ file, files, filter, shown, onCommand }: 
 function betweenColumns(of: { number: number }[]): Column<NativeDiffRow>[] {
   const between = of.slice(1, -1).map((snapshot, place): Column<NativeDiffRow> => ({
     key: `bytes_in_${snapshot.number}`, title: `In ${snapshot.number}`, help: `Bytes in snapshot ${snapshot.number}`, isNumber: true, width: 6.8, isExtra: true,
-    text: (row) => formatBytes(row.bytes[place + 1] ?? 0), exact: (row) => `${exactBytes(row.bytes[place + 1] ?? 0)} in ${plural(row.blocks[place + 1] ?? 0, 'block')}`, raw: (row) => row.bytes[place + 1] ?? 0,
+    text: (row) => formatBytes(row.block_bytes[place + 1] ?? 0), exact: (row) => `${exactBytes(row.block_bytes[place + 1] ?? 0)} in ${plural(row.block_count[place + 1] ?? 0, 'block')}`, raw: (row) => row.block_bytes[place + 1] ?? 0,
   }));
   return [
-    { key: 'bytes', title: 'Between', width: 7, text: (row) => row.bytes.map(formatBytes).join(' '), exact: (row) => row.bytes.map(formatBytes).join(' → '), cell: (row) => <Curve values={row.bytes} /> },
+    { key: 'block_bytes', title: 'Between', width: 7, text: (row) => row.block_bytes.map(formatBytes).join(' '), exact: (row) => row.block_bytes.map(formatBytes).join(' → '), cell: (row) => <Curve values={row.block_bytes} /> },
     {
       key: 'steadiness', title: 'Steady', help: '100 %: it grew from each snapshot to the next; less where it stood still, shrank in between or grew in one leap', isNumber: true, width: 5.2,
       text: (row) => (row.steadiness ? formatPercent(row.steadiness, 1) : ''), raw: (row) => row.steadiness,
@@ -77,12 +77,12 @@ function Rows({ of, by, sorts, filter, label, tools, onCommand }: RowsProps) {
   const body = { of, filter, by, sort, descending: !address.ascending, match: address.match };
   const { tree, isLoading, page: whole } = useNativeRows<NativeDiffRow, NativeDiff>('diff', body, onCommand);
   const columns: Column<NativeDiffRow>[] = [
-    deltaColumn('bytes_delta', 'Change', 'Bytes after less bytes before'), deltaColumn('blocks_delta', 'Blocks', 'Blocks after less blocks before'),
+    deltaColumn('bytes_delta', 'Change', 'Bytes after less bytes before'), deltaColumn('count_delta', 'Blocks', 'Blocks after less blocks before'),
     ...(whole?.is_one_recording === false ? [] : [
-      bytesColumn<NativeDiffRow>('bytes_new', 'New', 'Allocated since the first of the two, and still live'), bytesColumn<NativeDiffRow>('bytes_gone', 'Gone', 'Live then, and freed since'),
-      { ...countColumn<NativeDiffRow>('blocks_new', 'New blocks', 'Blocks allocated since'), isExtra: true }, { ...countColumn<NativeDiffRow>('blocks_gone', 'Gone blocks', 'Blocks freed since'), isExtra: true },
+      bytesColumn<NativeDiffRow>('new_bytes', 'New', 'Allocated since the first of the two, and still live'), bytesColumn<NativeDiffRow>('gone_bytes', 'Gone', 'Live then, and freed since'),
+      { ...countColumn<NativeDiffRow>('new_count', 'New blocks', 'Blocks allocated since'), isExtra: true }, { ...countColumn<NativeDiffRow>('gone_count', 'Gone blocks', 'Blocks freed since'), isExtra: true },
     ]),
-    bytesColumn('bytes_before', 'Before', 'Bytes in the first'), bytesColumn('bytes_after', 'After', 'Bytes in the second'),
+    bytesColumn('before_bytes', 'Before', 'Bytes in the first'), bytesColumn('after_bytes', 'After', 'Bytes in the second'),
     ...(of.length > 2 ? betweenColumns(of) : []),
     stackColumn<NativeDiffRow>(by),
   ];
@@ -97,7 +97,7 @@ function Rows({ of, by, sorts, filter, label, tools, onCommand }: RowsProps) {
             <GroupChoice by={by} />
             <OrderChoice sort={sort} sorts={sorts} />
             <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search the comparison" />
-            {whole && <span class="quiet" title={exactBytes(whole.bytes_delta)}>{formatSignedBytes(whole.bytes_delta)}, {formatSignedCount(whole.blocks_delta)} blocks</span>}
+            {whole && <span class="quiet" title={exactBytes(whole.bytes_delta)}>{formatSignedBytes(whole.bytes_delta)}, {formatSignedCount(whole.count_delta)} blocks</span>}
           </>
         )}
       />

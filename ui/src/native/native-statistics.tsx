@@ -19,9 +19,9 @@ export function NativeStatisticsView({ file, filter, shown, onCommand }: NativeV
     <section class={`histograms${isLoading ? ' is-old' : ''}`}>
       <div class="cards">
         <div class="parts">
-          <Parts title="Heaps" parts={data.heaps} whole={data.bytes} />
-          <Parts title="Processes" parts={data.processes} whole={data.bytes} />
-          <Parts title="Threads that allocated" parts={data.threads} whole={data.bytes} />
+          <Parts title="Heaps" parts={data.heaps} whole={data.total_bytes} />
+          <Parts title="Processes" parts={data.processes} whole={data.total_bytes} />
+          <Parts title="Threads that allocated" parts={data.threads} whole={data.total_bytes} />
         </div>
         {histograms.map((histogram) => <HistogramBars key={histogram.of} histogram={histogram} counted="outstanding_bytes" title={histogram.unit === 'ns' ? 'Age' : 'Size'} />)}
       </div>
@@ -37,7 +37,7 @@ function Parts({ title, parts, whole }: { title: string; parts: NativePart[]; wh
         <thead><tr><th>Name</th><th /><th>Bytes</th><th>Share</th><th>Blocks</th></tr></thead>
         <tbody>
           {parts.slice(0, 100).map((part) => (
-            <tr key={part.name}><td>{part.name}</td><td /><td title={exactBytes(part.bytes)}>{formatBytes(part.bytes)}</td><td>{formatPercent(part.bytes, whole)}</td><td>{formatCount(part.blocks)}</td></tr>
+            <tr key={part.name}><td>{part.name}</td><td /><td title={exactBytes(part.block_bytes)}>{formatBytes(part.block_bytes)}</td><td>{formatPercent(part.block_bytes, whole)}</td><td>{formatCount(part.block_count)}</td></tr>
           ))}
         </tbody>
       </table>

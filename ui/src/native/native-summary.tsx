@@ -19,8 +19,8 @@ export function NativeSummaryView({ file, filter, shown, onCommand }: NativeView
   const body = { file: file.file, number: shown.number, filter: momentFilter(filter), by, sort, descending: !address.ascending, match: address.match };
   const { tree, isLoading, page: whole } = useNativeRows<NativeRow, NativeSummary>('summary', body, onCommand);
   const columns: Column<NativeRow>[] = [
-    { key: 'percent', title: '%', isNumber: true, width: 4, text: (row) => (whole ? formatPercent(row.bytes, whole.bytes).replace(' %', '') : '') },
-    bytesColumn('bytes', 'Bytes', 'Bytes that were live', 'bytes'), countColumn('blocks', 'Blocks', 'Blocks that were live', 'count'),
+    { key: 'percent', title: '%', isNumber: true, width: 4, text: (row) => (whole ? formatPercent(row.block_bytes, whole.total_bytes).replace(' %', '') : '') },
+    bytesColumn('block_bytes', 'Bytes', 'Bytes that were live', 'bytes'), countColumn('block_count', 'Blocks', 'Blocks that were live', 'count'),
     ageColumn('mean_age_ns', 'Mean age', 'From allocation to the snapshot, on average'), ageColumn('oldest_ns', 'Oldest', 'Age of the oldest block', 'oldest'),
     ageColumn('youngest_ns', 'Youngest', 'Age of the youngest block', 'youngest'), stackColumn<NativeRow>(by),
   ];
@@ -38,7 +38,7 @@ export function NativeSummaryView({ file, filter, shown, onCommand }: NativeView
         <>
           <GroupChoice by={by} />
           <Search value={address.match} onChange={(match) => go({ match }, true)} label="Search the snapshot" />
-          {whole && <span class="quiet" title={exactBytes(whole.bytes)}>{formatBytes(whole.bytes)} in {plural(whole.blocks, 'block')}, mean age {formatDuration(whole.mean_age_ns)}</span>}
+          {whole && <span class="quiet" title={exactBytes(whole.total_bytes)}>{formatBytes(whole.total_bytes)} in {plural(whole.total_count, 'block')}, mean age {formatDuration(whole.mean_age_ns)}</span>}
         </>
       )}
     />

@@ -39,7 +39,7 @@ function Suspects({ file, filter, shown, onCommand }: Pick<NativeViewProps, 'fil
     { key: 'kept_share', title: 'Kept', help: 'Share of the intervals of which blocks are still live: a leak keeps some of each', isNumber: true, width: 5.2, text: (row) => (row.kept_share === null ? '' : formatPercent(row.kept_share, 1)), raw: (row) => row.kept_share ?? '' },
     { key: 'chance', title: 'Chance', help: 'How probable it is that bytes without a trend rise so', isNumber: true, width: 5.2, text: (row) => row.chance.toFixed(3), raw: (row) => row.chance },
     ageColumn('oldest_ns', 'Oldest', 'Age of the oldest block'),
-    { key: 'bytes', title: 'Over time', width: 8, text: (row) => row.bytes.map(formatBytes).join(' '), exact: (row) => row.bytes.map(formatBytes).join(' → '), cell: (row) => <Curve values={row.bytes} /> },
+    { key: 'block_bytes', title: 'Over time', width: 8, text: (row) => row.block_bytes.map(formatBytes).join(' '), exact: (row) => row.block_bytes.map(formatBytes).join(' → '), cell: (row) => <Curve values={row.block_bytes} /> },
     stackColumn<NativeSuspect>(by),
   ];
   const table = (

@@ -232,7 +232,7 @@ function HoverBox({ hover, data, chart, showsRss }: { hover: { x: number; y: num
         const at = rss.time_ns.findLastIndex((timeNs) => timeNs <= hover.timeNs);
         return at < 0 ? null : <div key={rss.pid} class="tooltip-row"><span>RSS of {rss.pid}</span><span>{formatBytes(rss.rss_bytes[at] ?? 0)}</span></div>;
       })}
-      {snapshot && <div class="quiet">snapshot {snapshot.number} {snapshot.name}{snapshot.bytes === undefined ? '' : `: ${formatBytes(snapshot.bytes)}`} {snapshot.trigger ? `(${snapshot.trigger})` : ''}: a click shows it</div>}
+      {snapshot && <div class="quiet">snapshot {snapshot.number} {snapshot.name}{snapshot.block_bytes === undefined ? '' : `: ${formatBytes(snapshot.block_bytes)}`} {snapshot.trigger ? `(${snapshot.trigger})` : ''}: a click shows it</div>}
       {marker && <div class="quiet">marker: {marker.text}</div>}
     </Tooltip>
   );

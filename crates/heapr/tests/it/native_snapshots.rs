@@ -63,8 +63,8 @@ fn snapshots_show_what_grows_and_how_fast() {
     let last = snapshots.last().unwrap();
     assert_eq!(last["trigger"], "exit");
     let leak = line(&summary, "rows", "victim_leak");
-    assert_eq!((number(leak, "blocks"), number(leak, "bytes")), (1200, 134_400));
-    assert_eq!(number(line(&summary, "rows", "victim_cache"), "blocks"), 1000);
+    assert_eq!((number(leak, "block_count"), number(leak, "block_bytes")), (1200, 134_400));
+    assert_eq!(number(line(&summary, "rows", "victim_cache"), "block_count"), 1000);
 
     // What a snapshot holds is what a replay of the events before it leaves live.
     let mut leak_over_time = Vec::new();
@@ -84,10 +84,10 @@ fn snapshots_show_what_grows_and_how_fast() {
     // The cache is as large as before, and none of its blocks is the same.
     let diff = read(&recording, &["diff", "--snapshots", "1", "last"]);
     let cache = line(&diff, "rows", "victim_cache");
-    assert_eq!((cache["bytes_delta"].as_i64(), number(cache, "blocks_new")), (Some(0), 1000));
-    assert_eq!(number(cache, "blocks_gone"), 1000);
+    assert_eq!((cache["bytes_delta"].as_i64(), number(cache, "new_count")), (Some(0), 1000));
+    assert_eq!(number(cache, "gone_count"), 1000);
     let leak = line(&diff, "rows", "victim_leak");
-    assert_eq!((number(leak, "bytes_gone"), leak["state"].as_str()), (0, Some("grown")));
+    assert_eq!((number(leak, "gone_bytes"), leak["state"].as_str()), (0, Some("grown")));
     assert!(
         diff["rows"].as_array().unwrap().len() == 2,
         "what was there from the start has not changed: {diff}"
@@ -116,4 +116,23 @@ fn growth_takes_snapshots_and_a_file_without_any_says_so() {
     let none = grown(&["--quiet"]);
     let refused = run(&none, &["summary"]);
     assert!(refused.status == 2 && refused.stderr.contains("--snapshot-every"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_a_native_heap_has_no_answer_to_is_said_with_what_has() {
+    let recording = grown(&["--quiet", "--snapshot-at-exit"]);
+    for (words, said) in [
+        (&["retainers", "@1"][..], "heapr snapshot summary, diff and suspects"),
+        (&["strings"], "native heaps"),
+        (&["summary", "--class", "Session", "--filter", "console"], "--class, --filter: of V8 heaps only"),
+        (&["summary", "--sort", "retained"], "--sort retained"),
+        (&["diff", "--fail-if-growth", "Session=1"], "no classes"),
+    ] {
+        let refused = run(&recording, words);
+        assert!(refused.status == 2 && refused.stderr.contains(said), "{words:?}: {}", refused.stderr);
+        assert_eq!(refused.stderr.lines().count(), 1, "{words:?}: {}", refused.stderr);
+    }
+    std::fs::write(recording.folder().join("a.heapsnapshot"), "{}").unwrap();
+    let mixed = run(&recording, &["suspects", "a.heapsnapshot"]);
+    assert!(mixed.status == 2 && mixed.stderr.contains("only snapshots of one kind"), "{}", mixed.stderr);
 }

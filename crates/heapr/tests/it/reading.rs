@@ -54,7 +54,16 @@ fn the_trace_that_is_read_is_not_written_over() {
     }
     assert!(std::fs::read(place("culled")).unwrap() == b"main\n");
     assert_eq!(heapr(&recording, "report trace.heapr --totals -o other").status, 0);
-    assert!(!std::fs::read(place("other")).unwrap().is_empty());
+    let written = std::fs::read(place("other")).unwrap();
+    assert!(!written.is_empty());
+    for words in ["report trace.heapr -o other", "export trace.heapr --to collapsed -o other"] {
+        let refused = heapr(&recording, words);
+        assert!(refused.status == 2 && refused.stderr.contains("other exists"), "{words}: {}", refused.stderr);
+        assert_eq!(std::fs::read(place("other")).unwrap(), written, "{words}");
+        assert_eq!(heapr(&recording, &format!("{words} -f")).status, 0, "{words}");
+        assert_eq!(heapr(&recording, &words.replace("-o other", "-o /dev/null")).status, 0, "{words}");
+        std::fs::write(place("other"), &written).unwrap();
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn the_session_that_records_a_process_takes_its_snapshots() {
     let pid = pid_of(&status);
     let taken = stage.json(&["snapshot", "take", &pid, "--name", "first"]);
     assert_eq!(taken["snapshots"][0]["session"], "web", "{taken}");
-    assert!(taken["snapshots"][0]["blocks"].as_u64() > Some(1000), "{taken}");
+    assert!(taken["snapshots"][0]["block_count"].as_u64() > Some(1000), "{taken}");
     stage.heapr(&["snapshot", "every", "1", &pid]).ok();
     std::thread::sleep(Duration::from_millis(2500));
     stage.heapr(&["snapshot", "every", "--off", &pid]).ok();
@@ -33,7 +33,7 @@ fn the_session_that_records_a_process_takes_its_snapshots() {
     assert_eq!(summary["snapshots"][0]["name"], "first");
     assert_eq!(summary["snapshots"][1]["trigger"], "every 1.000 s");
     let by_name = stage.json(&["report", "web.heapr", "--totals", "--snapshot", "first"]);
-    assert_eq!(by_name["totals"]["outstanding_count"], taken["snapshots"][0]["blocks"]);
+    assert_eq!(by_name["totals"]["outstanding_count"], taken["snapshots"][0]["block_count"]);
 }
 
 #[test]

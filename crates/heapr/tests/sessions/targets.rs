@@ -224,7 +224,7 @@ fn a_second_snapshot_has_a_file_of_its_own_and_none_is_taken_of_a_process_that_h
     let summary = stage.json(&["snapshot", "summary", &format!("heapr.{pid}.3.heapr")]);
     let snapshots = summary["snapshots"].as_array().unwrap();
     assert!(snapshots.len() as u64 >= count, "{summary}");
-    assert!(snapshots.iter().all(|snapshot| snapshot["blocks"].as_u64() > Some(0)), "{summary}");
+    assert!(snapshots.iter().all(|snapshot| snapshot["block_count"].as_u64() > Some(0)), "{summary}");
 }
 
 #[test]

@@ -54,16 +54,16 @@ fn snapshots_have_the_numbers_of_the_command_line() {
     let listed = viewer.files()[0]["trace"]["snapshots"].clone();
     assert_eq!(listed, summary["snapshots"]);
     let timeline = viewer.ask("timeline", json!({"file": 0}));
-    let fields = ["number", "time_ns", "trigger", "bytes", "blocks"];
+    let fields = ["number", "time_ns", "trigger", "block_bytes", "block_count"];
     assert_eq!(common(&timeline["snapshots"], &fields), common(&summary["snapshots"], &fields));
 
     // One: each way of adding up, sorted, filtered, and by its number.
-    let fields = ["frames", "bytes", "blocks", "youngest_ns", "mean_age_ns", "oldest_ns"];
+    let fields = ["frames", "block_bytes", "block_count", "youngest_ns", "mean_age_ns", "oldest_ns"];
     for (by, sort) in [("stacks", "bytes"), ("frames", "count"), ("images", "oldest")] {
         let said = stage.json(&["snapshot", "summary", "a.heapr", &format!("--{by}"), "--sort", sort]);
         let answer = viewer.ask("native/summary", json!({"file": 0, "by": by, "sort": sort}));
         assert_eq!(common(&answer["rows"], &fields), common(&said["rows"], &fields), "{by}");
-        assert_eq!([&answer["bytes"], &answer["shown"]], [&said["bytes"], &said["shown"]]);
+        assert_eq!([&answer["total_bytes"], &answer["shown"]], [&said["total_bytes"], &said["shown"]]);
     }
     let second = all[1].to_string();
     let said = stage.json(&["snapshot", "summary", "a.heapr", "--snapshot", &second, "--size", "500", "2K"]);
@@ -88,17 +88,17 @@ fn snapshots_have_the_numbers_of_the_command_line() {
         "frames",
         "state",
         "bytes_delta",
-        "blocks_delta",
-        "bytes_before",
-        "bytes_after",
-        "bytes_new",
-        "bytes_gone",
+        "count_delta",
+        "before_bytes",
+        "after_bytes",
+        "new_bytes",
+        "gone_bytes",
     ];
     assert_eq!(common(&answer["rows"], &fields), common(&said["rows"], &fields));
     assert_eq!(answer["bytes_delta"], said["bytes_delta"]);
     let among = viewer.ask("native/diff", json!({"of": of(&all[..all.len() - 1])}));
     assert_eq!(among["bytes_delta"], said["bytes_delta"]);
-    assert_eq!(among["rows"][0]["bytes"].as_array().unwrap().len(), all.len() - 1);
+    assert_eq!(among["rows"][0]["block_bytes"].as_array().unwrap().len(), all.len() - 1);
 
     // All: the leak, and nothing else.
     let said = stage.json(&["snapshot", "suspects", "a.heapr"]);
@@ -111,7 +111,7 @@ fn snapshots_have_the_numbers_of_the_command_line() {
         "chance",
         "kept_share",
         "oldest_ns",
-        "bytes",
+        "block_bytes",
     ];
     assert_eq!(common(&answer["rows"], &fields), common(&said["suspects"], &fields));
     assert!(answer["rows"][0]["frames"][0].as_str().unwrap().ends_with("!leak"), "{answer}");
@@ -119,12 +119,12 @@ fn snapshots_have_the_numbers_of_the_command_line() {
     // A treemap of it, and what it consists of.
     let map = viewer.ask("native/treemap", json!({"file": 0, "number": first}));
     let whole = viewer.ask("native/summary", json!({"file": 0, "number": first}));
-    assert_eq!(map["total"], whole["bytes"]);
+    assert_eq!(map["total"], whole["total_bytes"]);
     let statistics = viewer.ask("native/statistics", json!({"file": 0, "number": first}));
-    assert_eq!(statistics["bytes"], whole["bytes"]);
+    assert_eq!(statistics["total_bytes"], whole["total_bytes"]);
     let sum: u64 =
-        statistics["threads"].as_array().unwrap().iter().filter_map(|row| row["bytes"].as_u64()).sum();
-    assert_eq!(Some(sum), whole["bytes"].as_u64());
+        statistics["threads"].as_array().unwrap().iter().filter_map(|row| row["block_bytes"].as_u64()).sum();
+    assert_eq!(Some(sum), whole["total_bytes"].as_u64());
 
     // The views of traces take a snapshot as a filter.
     let number = first.to_string();

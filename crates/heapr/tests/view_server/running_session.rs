@@ -41,13 +41,13 @@ fn a_session_grows_while_it_is_shown_and_its_finished_file_stays() {
 
     viewer.ask("session/mark", json!({"file": 0, "text": "from the page"}));
     let taken = viewer.ask("session/snapshot", json!({"file": 0, "name": "here"}));
-    assert!(taken["blocks"].as_u64() > Some(900), "{taken}");
+    assert!(taken["block_count"].as_u64() > Some(900), "{taken}");
     let shown = viewer.wait_for("marker and snapshot", |file| {
         file["trace"]["markers"][0]["text"] == "from the page"
             && file["trace"]["snapshots"][0]["name"] == "here"
     });
     let summary = viewer.ask("native/summary", json!({"file": 0, "number": taken["number"]}));
-    assert_eq!(summary["blocks"], taken["blocks"]);
+    assert_eq!(summary["total_count"], taken["block_count"]);
     let status = viewer.ask("session/status", json!({"file": 0}));
     let moments = status["history"]["time_ns"].as_array().unwrap();
     assert!(moments.len() >= 2, "{status}");

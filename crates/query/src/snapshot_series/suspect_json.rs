@@ -15,16 +15,16 @@ pub struct SuspectJson<'a> {
     kept_share: Option<f64>,
     oldest_ns: u64,
     /// By snapshot.
-    bytes: Vec<u64>,
+    block_bytes: Vec<u64>,
     /// By snapshot.
-    blocks: Vec<u64>,
+    block_count: Vec<u64>,
     frames: &'a [String],
 }
 
 impl<'a> From<&Suspect<'a>> for SuspectJson<'a> {
     fn from(suspect: &Suspect<'a>) -> Self {
         let amounts = suspect.line.rows.iter().map(|row| (row.amount.block_bytes, row.amount.block_count));
-        let (bytes, blocks) = amounts.unzip();
+        let (block_bytes, block_count) = amounts.unzip();
         Self {
             confidence: suspect.confidence.name(),
             bytes_per_hour: suspect.trend.per_hour,
@@ -33,8 +33,8 @@ impl<'a> From<&Suspect<'a>> for SuspectJson<'a> {
             chance: suspect.trend.chance,
             kept_share: suspect.kept_share,
             oldest_ns: suspect.last.oldest_age_ns,
-            bytes,
-            blocks,
+            block_bytes,
+            block_count,
             frames: &suspect.line.frames,
         }
     }

@@ -37,7 +37,7 @@ pub(super) fn answer(context: &Context<'_>, name: &str, body: &[u8]) -> Result<A
         "snapshot" => match ask(session, Request::Snapshot { name: request.name, pids: request.pids })? {
             SessionAnswer::Snapshot(taken) => json!({
                 "schema": "heapr.view.session.snapshot/1", "number": taken.number, "time_ns": taken.time_ns,
-                "bytes": taken.block_bytes, "blocks": taken.block_count, "notes": taken.notes,
+                "block_bytes": taken.block_bytes, "block_count": taken.block_count, "notes": taken.notes,
             }),
             _ => return Err(no_sense()),
         },

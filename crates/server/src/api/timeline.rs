@@ -203,7 +203,7 @@ fn snapshots(host: &dyn Host, file: &TraceFile, time: Span) -> Vec<Value> {
             let pids = snapshot.processes.iter().filter_map(|process| trace.processes().get(process.process.0 as usize));
             json!({
                 "time_ns": snapshot.time_ns, "number": snapshot.number, "name": snapshot.name, "trigger": host.trigger(snapshot.trigger),
-                "bytes": snapshot.block_bytes, "blocks": snapshot.block_count, "pids": pids.map(|process| process.pid).collect::<Vec<_>>(),
+                "block_bytes": snapshot.block_bytes, "block_count": snapshot.block_count, "pids": pids.map(|process| process.pid).collect::<Vec<_>>(),
             })
         })
         .collect()

@@ -79,8 +79,8 @@ pub(super) fn diff(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         row["frames"] = json!(changed.line.frames);
         row["steadiness"] = json!(SteadyGrowth::of(&bytes).steadiness);
         row["state"] = json!(changed.change.state());
-        row["bytes"] = json!(bytes);
-        row["blocks"] = json!(blocks);
+        row["block_bytes"] = json!(bytes);
+        row["block_count"] = json!(blocks);
         row
     });
     let mut answer = change_json(&whole);
@@ -138,13 +138,13 @@ fn diff_command(read: &Read, sort: &str) -> Option<String> {
 fn change_json(change: &Change) -> Value {
     let (new, gone) = change.turnover.unzip();
     json!({
-        "bytes_before": change.before.block_bytes,
-        "bytes_after": change.after.block_bytes,
+        "before_bytes": change.before.block_bytes,
+        "after_bytes": change.after.block_bytes,
         "bytes_delta": i64::try_from(change.bytes()).unwrap_or(i64::MAX),
-        "blocks_delta": i64::try_from(change.blocks()).unwrap_or(i64::MAX),
-        "bytes_new": new.map(|new| new.block_bytes),
-        "blocks_new": new.map(|new| new.block_count),
-        "bytes_gone": gone.map(|gone| gone.block_bytes),
-        "blocks_gone": gone.map(|gone| gone.block_count),
+        "count_delta": i64::try_from(change.blocks()).unwrap_or(i64::MAX),
+        "new_bytes": new.map(|new| new.block_bytes),
+        "new_count": new.map(|new| new.block_count),
+        "gone_bytes": gone.map(|gone| gone.block_bytes),
+        "gone_count": gone.map(|gone| gone.block_count),
     })
 }

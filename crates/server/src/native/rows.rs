@@ -72,8 +72,8 @@ pub(super) fn taken_json(host: &dyn Host, read: &Read, series: &SnapshotSeries) 
             "time_ns": taken.snapshot.time_ns,
             "unix_ns": taken.unix_ns,
             "trigger": host.trigger(taken.snapshot.trigger),
-            "bytes": taken.snapshot.block_bytes,
-            "blocks": taken.snapshot.block_count,
+            "block_bytes": taken.snapshot.block_bytes,
+            "block_count": taken.snapshot.block_count,
             "processes": taken.processes,
         })
     };
@@ -89,8 +89,8 @@ pub fn snapshot_json(trace: &Trace, snapshot: &Snapshot, trigger: &str) -> Value
             "pid": trace.processes().get(process.process.0 as usize).map(|known| known.pid),
             "name": name,
             "rss_bytes": process.rss_bytes,
-            "blocks": process.block_count,
-            "bytes": process.block_bytes,
+            "block_count": process.block_count,
+            "block_bytes": process.block_bytes,
         })
     });
     json!({
@@ -99,8 +99,8 @@ pub fn snapshot_json(trace: &Trace, snapshot: &Snapshot, trigger: &str) -> Value
         "event_index": snapshot.event_index,
         "name": snapshot.name,
         "trigger": trigger,
-        "blocks": snapshot.block_count,
-        "bytes": snapshot.block_bytes,
+        "block_count": snapshot.block_count,
+        "block_bytes": snapshot.block_bytes,
         "export_ns": snapshot.export_ns,
         "processes": processes.collect::<Vec<_>>(),
         "notes": snapshot.notes,

@@ -58,7 +58,7 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
             || "(unknown)".to_owned(),
             |thread| format!("{} ({})", if thread.name.is_empty() { "thread" } else { &thread.name }, thread.tid),
         );
-        json!({"name": name, "bytes": group.amounts.outstanding_bytes, "blocks": group.amounts.outstanding_count})
+        json!({"name": name, "block_bytes": group.amounts.outstanding_bytes, "block_count": group.amounts.outstanding_count})
     });
     let histogram = |of: HistogramOf| {
         selection.histograms.iter().find(|histogram| histogram.of == of).map(HistogramJson::from)
@@ -67,8 +67,8 @@ pub(super) fn statistics(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "schema": "heapr.view.native.statistics/1",
         "command": report_command(&file, &["--totals", "--by-thread", "--histogram", "size", "--histogram", "lifetime"], &words),
         "shown": shown,
-        "bytes": selection.totals.outstanding_bytes,
-        "blocks": selection.totals.outstanding_count,
+        "total_bytes": selection.totals.outstanding_bytes,
+        "total_count": selection.totals.outstanding_count,
         "heaps": listed(heaps),
         "processes": listed(processes),
         "threads": threads.collect::<Vec<_>>(),
@@ -82,6 +82,6 @@ fn listed(sums: BTreeMap<String, (u64, u64)>) -> Vec<Value> {
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by_key(|(_, (bytes, _))| std::cmp::Reverse(*bytes));
     sums.into_iter()
-        .map(|(name, (bytes, blocks))| json!({"name": name, "bytes": bytes, "blocks": blocks}))
+        .map(|(name, (bytes, blocks))| json!({"name": name, "block_bytes": bytes, "block_count": blocks}))
         .collect()
 }

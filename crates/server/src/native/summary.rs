@@ -55,7 +55,7 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let rows = page.of(&lines, |line| {
         let row = &line.rows[0];
         json!({
-            "id": line_id(&read, line), "frames": line.frames, "bytes": row.amount.block_bytes, "blocks": row.amount.block_count,
+            "id": line_id(&read, line), "frames": line.frames, "block_bytes": row.amount.block_bytes, "block_count": row.amount.block_count,
             "youngest_ns": row.youngest_age_ns, "mean_age_ns": row.mean_age_ns(), "oldest_ns": row.oldest_age_ns,
         })
     });
@@ -65,8 +65,8 @@ pub(super) fn summary(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
         "schema": "heapr.view.native.summary/1",
         "command": read.command("summary", &options),
         "shown": shown,
-        "bytes": whole.amount.block_bytes,
-        "blocks": whole.amount.block_count,
+        "total_bytes": whole.amount.block_bytes,
+        "total_count": whole.amount.block_count,
         "oldest_ns": whole.oldest_age_ns,
         "youngest_ns": whole.youngest_age_ns,
         "mean_age_ns": whole.mean_age_ns(),
