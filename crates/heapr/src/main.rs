@@ -6,16 +6,20 @@
 #[macro_use]
 mod plain_text;
 
-mod commands;
 mod config;
+mod diff;
 mod doctor;
+mod export;
 mod info;
+mod output;
 mod processes;
 mod report;
 mod run;
 mod sessions;
 mod snapshot;
 mod snapshot_take;
+mod symbolize;
+mod trace_file;
 mod view;
 
 use std::process::ExitCode;
@@ -36,7 +40,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Trace a program from its first instruction, then print where its memory is.
-    Run(Box<commands::run::RunArguments>),
+    Run(Box<run::RunArguments>),
     /// Start a session in the background, with a program or on running processes.
     Start(Box<sessions::StartArguments>),
     /// Show the sessions that run, or one of them in full.
@@ -53,17 +57,17 @@ enum Command {
     #[command(hide = true, name = "recorder-of-session")]
     Recorder(Box<sessions::RecorderArguments>),
     /// Print the heap actions of a trace: totals, stacks, frames, images.
-    Report(Box<commands::report::ReportArguments>),
+    Report(Box<report::ReportArguments>),
     /// Compare two traces by stack, frame or image.
-    Diff(Box<commands::diff::DiffArguments>),
+    Diff(Box<diff::DiffArguments>),
     /// Print what a trace file holds: system, session, processes, modules, chunks, loss, damage.
-    Info(Box<commands::info::InfoArguments>),
+    Info(Box<info::InfoArguments>),
     /// Write a trace in another tool's format.
-    Export(Box<commands::export::ExportArguments>),
+    Export(Box<export::ExportArguments>),
     /// Show traces and snapshots on a page in the browser.
     View(Box<view::ViewArguments>),
     /// Embed the symbols in a trace, so that it can be read on another machine.
-    Symbolize(Box<commands::symbolize::SymbolizeArguments>),
+    Symbolize(Box<symbolize::SymbolizeArguments>),
     /// Take heap snapshots of running processes, of JavaScript and of native memory; read and compare them.
     #[command(subcommand)]
     Snapshot(snapshot::SnapshotCommand),
@@ -91,7 +95,7 @@ fn main() -> ExitCode {
 }
 
 fn main_in_any_thread() -> ExitCode {
-    match run(Arguments::parse()) {
+    match run_command(Arguments::parse()) {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -101,12 +105,12 @@ fn main_in_any_thread() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+fn run_command(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if arguments.wide {
         plain_text::set_wide();
     }
     match arguments.command {
-        Command::Run(arguments) => commands::run::run(*arguments),
+        Command::Run(arguments) => run::run(*arguments),
         Command::Start(arguments) => sessions::start(*arguments),
         Command::Status(arguments) => sessions::status(&arguments),
         Command::Update(arguments) => sessions::update(*arguments),
@@ -114,12 +118,12 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Stop(arguments) => sessions::stop(*arguments),
         Command::Cancel(arguments) => sessions::cancel(&arguments),
         Command::Recorder(arguments) => sessions::record(&arguments),
-        Command::Report(arguments) => commands::report::run(*arguments),
-        Command::Diff(arguments) => commands::diff::run(*arguments),
-        Command::Info(arguments) => commands::info::run(*arguments),
-        Command::Export(arguments) => commands::export::run(*arguments),
+        Command::Report(arguments) => report::run(*arguments),
+        Command::Diff(arguments) => diff::run(*arguments),
+        Command::Info(arguments) => info::run(*arguments),
+        Command::Export(arguments) => export::run(*arguments),
         Command::View(arguments) => view::run(*arguments),
-        Command::Symbolize(arguments) => commands::symbolize::run(*arguments),
+        Command::Symbolize(arguments) => symbolize::run(*arguments),
         Command::Snapshot(command) => snapshot::run(command),
         Command::Config(command) => config::run(command),
         Command::Doctor(arguments) => doctor::run(&arguments),

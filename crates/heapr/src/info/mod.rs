@@ -1,7 +1,10 @@
-//! What `heapr info` prints.
+//! `heapr info`: what a trace holds.
 
-pub(crate) mod json;
-pub(crate) mod text;
+mod command;
+mod json;
+mod text;
+
+pub(crate) use command::{InfoArguments, run};
 
 use heapr_trace::ChunkKind;
 

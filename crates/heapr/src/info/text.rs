@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use heapr_trace::{Damage, Process, ProcessOrigin, Trace};
 
 use super::{End, end_of, hexadecimal, kind_name};
+use crate::output::table::{Align, Table};
 use crate::report::frame_text::cut_middle;
 use crate::report::quantity::{bytes, count, duration, plural};
-use crate::report::table::{Align, Table};
 use crate::snapshot::native::why;
 
 /// Lines of a list before it is cut: a shell that starts thousands of programs must not hide the rest.

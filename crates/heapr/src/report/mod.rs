@@ -1,13 +1,14 @@
 //! How a report is made from the command line and printed.
 
 pub(crate) mod action_arguments;
+mod command;
 pub(crate) mod free_stacks;
 pub(crate) mod nameless;
 pub(crate) mod names;
 pub(crate) mod progress_bar;
-pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod xperf;
 
+pub(crate) use command::{ReportArguments, run};
 pub(crate) use heapr_export::{csv, frame_text, json};
 pub(crate) use heapr_filters::quantity;

@@ -9,7 +9,7 @@ use heapr_trace::Amounts;
 
 use super::frame_text::frame_line;
 use super::quantity::{bytes, count, duration, percent, plural};
-use super::table::{Align, Table};
+use crate::output::table::{Align, Table};
 use crate::plain_text::page_columns;
 use heapr_export::{Subject, group_name};
 

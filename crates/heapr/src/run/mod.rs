@@ -1,8 +1,12 @@
-//! Parts of `heapr run` that other commands which record use too.
+//! `heapr run`, and what other commands that record share with it.
 
+mod command;
 pub(crate) mod output_error;
 pub(crate) mod passed_signals;
 pub(crate) mod program;
 pub(crate) mod record_arguments;
 mod sanitizer;
+pub(crate) mod snapshot_rules;
 pub(crate) mod summary;
+
+pub(crate) use command::{RunArguments, run};

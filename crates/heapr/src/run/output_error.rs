@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use rustix::io::Errno;
 
-use crate::commands::report::already_exists;
+use crate::output::already_exists;
 
 /// Whether a session could not be started for something that is no mistake in what the user asked: a limit, or a place that cannot be
 /// written where none was named.

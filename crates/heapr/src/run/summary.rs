@@ -10,11 +10,11 @@ use heapr_query::{Action, Answer, GroupBy, Metric, Query, Report};
 use heapr_session::SessionSummary;
 use heapr_trace::{HeapId, ProcessIndex, Totals};
 
-use crate::commands::report::open;
 use crate::plain_text::{PlainText, error_line_width};
 use crate::report::frame_text::{cut_middle, frame_name};
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::quantity::{bytes, count, duration, plural};
+use crate::trace_file::open;
 
 /// Stacks shown of each ranking.
 const STACKS_SHOWN: usize = 5;

@@ -20,7 +20,7 @@ use heapr_session::{BackgroundSession, Failure, InheritedDescriptors, StartReque
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::commands::symbolize;
+use crate::symbolize;
 
 /// The hidden command.
 pub(super) const SUBCOMMAND: &str = "recorder-of-session";

@@ -14,11 +14,11 @@ use heapr_session::{
 };
 
 use super::recorder_process::{Beginning, SUBCOMMAND};
-use crate::commands::report::already_exists;
+use crate::output::already_exists;
 use crate::processes;
 use crate::run::program::{self, Traceability};
 use crate::run::record_arguments::RecordArguments;
-use crate::snapshot::native::rule_arguments::SnapshotRuleArguments;
+use crate::run::snapshot_rules::SnapshotRuleArguments;
 
 /// Arguments of `heapr start`.
 #[derive(Debug, clap::Args)]

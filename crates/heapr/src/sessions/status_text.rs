@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use heapr_session::{ProcessStatus, SessionState, SessionStatus};
 
+use crate::output::table::{Align, Table};
 use crate::plain_text::printable;
 use crate::report::quantity::{bytes, count, duration, plural};
-use crate::report::table::{Align, Table};
 
 /// Columns of a line, where the terminal's are not asked for.
 const WIDTH: usize = 100;

@@ -10,8 +10,9 @@ use anyhow::{Context as _, bail};
 use heapr_session::{Answer, Request, StopReport};
 use rustix::fs::{CWD, RenameFlags};
 
-use crate::commands::report::{already_exists, open};
+use crate::output::already_exists;
 use crate::run::summary::{self, Ending};
+use crate::trace_file::open;
 
 /// Arguments of `heapr stop`.
 #[derive(Debug, clap::Args)]

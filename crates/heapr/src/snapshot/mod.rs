@@ -4,7 +4,6 @@
 
 mod limit;
 pub(crate) mod native;
-pub(crate) mod sheet;
 mod take;
 pub(crate) mod v8;
 mod verbs;

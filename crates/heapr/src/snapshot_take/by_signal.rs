@@ -11,8 +11,8 @@ use anyhow::Context;
 use heapr_inspector::{HeapUsage, Process, SignalFile, SnapshotSignal, anonymous_bytes};
 
 use super::file_name::Destination;
-use super::output_file::OutputFile;
 use super::{preflight, prepared};
+use crate::output::OutputFile;
 use crate::report::quantity;
 
 /// Has the process write a snapshot, and moves it to where it is wanted. Without a signal that is asked for, the one

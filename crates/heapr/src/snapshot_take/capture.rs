@@ -12,8 +12,8 @@ use heapr_inspector::{
 use serde_json::json;
 
 use super::file_name::Destination;
-use super::output_file::OutputFile;
 use super::preflight;
+use crate::output::OutputFile;
 use crate::report::progress_bar::ProgressBar;
 use crate::report::quantity;
 

@@ -11,12 +11,10 @@ mod node_prepare;
 mod node_run;
 mod node_sample;
 mod node_timeline;
-mod output_file;
 mod preflight;
 mod prepared;
 mod take;
 
 pub(crate) use every::{EveryOptions, EveryQuestion, every};
 pub(crate) use node::{NodeArguments, run as run_node};
-pub(crate) use output_file::OutputFile;
 pub(crate) use take::{Format, TakeOptions, TakeQuestion, take};

@@ -10,7 +10,7 @@ use heapr_inspector::SamplingOptions;
 use super::capture::{OpenArguments, close, open};
 use super::file_name::Destination;
 use super::interrupt;
-use super::output_file::OutputFile;
+use crate::output::OutputFile;
 use crate::report::quantity;
 
 /// Arguments of `heapr node sample`.

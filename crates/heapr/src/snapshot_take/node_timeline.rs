@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::capture::{CaptureArguments, close, open};
 use super::file_name::Destination;
-use super::output_file::OutputFile;
 use super::{interrupt, preflight};
+use crate::output::OutputFile;
 use crate::report::quantity;
 
 /// Arguments of `heapr node timeline`.

@@ -13,7 +13,7 @@ use anyhow::Context;
 use heapr_inspector::{Process, SnapshotSignal};
 
 use super::node_run::state_directory;
-use super::output_file::OutputFile;
+use crate::output::OutputFile;
 
 const SIGNALS: [SnapshotSignal; 2] = [SnapshotSignal::Usr1, SnapshotSignal::Usr2];
 

@@ -12,10 +12,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::browser;
 use super::host::CommandLineHost;
 use super::sources::sources;
+use crate::output::OutputFile;
 use crate::plain_text::printable;
 use crate::report::names::NameArguments;
 use crate::report::quantity::{bytes, parse_bytes};
-use crate::snapshot_take::OutputFile;
 
 /// Arguments of `heapr view`.
 #[derive(Debug, clap::Args)]

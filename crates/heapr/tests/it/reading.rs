@@ -58,7 +58,11 @@ fn the_trace_that_is_read_is_not_written_over() {
     assert!(!written.is_empty());
     for words in ["report trace.heapr -o other", "export trace.heapr --to collapsed -o other"] {
         let refused = heapr(&recording, words);
-        assert!(refused.status == 2 && refused.stderr.contains("other exists"), "{words}: {}", refused.stderr);
+        assert!(
+            refused.status == 2 && refused.stderr.contains("other exists"),
+            "{words}: {}",
+            refused.stderr
+        );
         assert_eq!(std::fs::read(place("other")).unwrap(), written, "{words}");
         assert_eq!(heapr(&recording, &format!("{words} -f")).status, 0, "{words}");
         assert_eq!(heapr(&recording, &words.replace("-o other", "-o /dev/null")).status, 0, "{words}");

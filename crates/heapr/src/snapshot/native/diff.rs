@@ -9,9 +9,9 @@ use heapr_query::{Change, ChangeOrder, LiveAmount, Taken};
 use serde_json::json;
 
 use super::series::{Chosen, SeriesArguments, read};
+use crate::output::sheet::Cell;
 use crate::report::quantity::{bytes, count, duration, plural, signed_bytes, signed_count};
 use crate::snapshot::limit::{TOTAL, exit_status};
-use crate::snapshot::sheet::Cell;
 use crate::snapshot::verbs::DiffQuestion;
 
 /// What only native heaps can be asked for.

@@ -2,7 +2,6 @@
 
 mod diff;
 mod every;
-pub(crate) mod rule_arguments;
 mod series;
 mod summary;
 mod suspects;

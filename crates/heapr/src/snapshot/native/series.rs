@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use heapr_query::{GroupBy, SeriesFile, SnapshotSeries, StackGroups};
 use heapr_trace::Trace;
 
-use crate::commands::report::open;
+use crate::output::sheet::{Column, Sheet};
 use crate::report::names::{NameArguments, TraceNames};
-use crate::snapshot::sheet::{Column, Sheet};
+use crate::trace_file::open;
 use heapr_filters::FilterArguments;
 
 /// Frames shown of a stack as text, where nothing is said.

@@ -8,10 +8,10 @@ use heapr_trace::{Snapshot, SnapshotTrigger, Trace};
 use serde_json::Value;
 
 use super::series::{Chosen, SeriesArguments, read};
+use crate::output::sheet::Cell;
+use crate::output::table::{Align, Table};
 use crate::plain_text::line_width;
 use crate::report::quantity::{bytes, count, duration, plural, signed_bytes};
-use crate::report::table::{Align, Table};
-use crate::snapshot::sheet::Cell;
 use crate::snapshot::verbs::{HeapKind, SummaryOrder, SummaryQuestion};
 
 /// Runs the command.

@@ -9,9 +9,9 @@ use heapr_trace::Snapshot;
 use serde_json::{Value, json};
 
 use super::series::{Chosen, SeriesArguments, read};
-use crate::commands::report::Format;
+use crate::output::Format;
+use crate::output::sheet::{Cell, Sheet};
 use crate::report::quantity::{bytes, duration, plural};
-use crate::snapshot::sheet::{Cell, Sheet};
 use crate::snapshot::verbs::SuspectsQuestion;
 
 /// What only native heaps can be asked for.

@@ -8,8 +8,8 @@ use heapr_export::{Sample, SampleFrame};
 use heapr_trace::Amounts;
 use heapr_v8::{CallFunction, CallTree};
 
+use crate::output::sheet::{Cell, OutputArguments, Sheet};
 use crate::report::quantity::bytes;
-use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
 use crate::snapshot::v8::heap_file::{Wanted, open};
 
 /// Arguments of `heapr snapshot allocations`.

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use heapr_v8::Secrecy;
 
+use crate::output::OutputFile;
 use crate::snapshot::v8::heap_file::read;
-use crate::snapshot_take::OutputFile;
 
 /// Arguments of `heapr snapshot anonymize`.
 #[derive(Debug, clap::Args)]

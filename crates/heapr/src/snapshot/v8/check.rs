@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::commands::report::Format;
+use crate::output::Format;
+use crate::output::sheet::{Cell, Sheet};
 use crate::report::quantity::plural;
-use crate::snapshot::sheet::{Cell, Sheet};
 use crate::snapshot::v8::heap_file::read;
 
 /// Arguments of `heapr snapshot check`.

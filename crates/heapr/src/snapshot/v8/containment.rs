@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use heapr_v8::view::{FieldOrder, FieldRow, Listed, Page};
 
+use crate::output::sheet::{Cell, OutputArguments, Sheet};
 use crate::plain_text::one_line;
-use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
 use crate::snapshot::v8::heap_file::{ObjectId, ask};
 
 /// Arguments of `heapr snapshot containment`.

@@ -1,17 +1,17 @@
 //! `heapr snapshot diff`: what came and what went between snapshots.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use heapr_v8::analysis::MatchedBy;
 use heapr_v8::devtools::{
-    CaptureMode, Comparison, Heap, ObjectDifference, Population, ScriptPaths, compare_by_id,
-    compare_by_place, compare_class,
+    Comparison, Heap, ObjectDifference, Population, ScriptPaths, compare_by_id, compare_by_place,
+    compare_class,
 };
 
+use crate::output::sheet::{Cell, Sheet};
 use crate::report::quantity::{plural, signed_bytes, signed_count};
 use crate::snapshot::limit::{Limit, TOTAL, exit_status};
-use crate::snapshot::sheet::{Cell, Sheet};
+use crate::snapshot::v8::doubts::doubts;
 use crate::snapshot::v8::heap_file::{Wanted, open};
 use crate::snapshot::v8::trend;
 use crate::snapshot::verbs::DiffQuestion;
@@ -61,35 +61,6 @@ pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result
             .fold((0, 0), |(objects, bytes), line| (objects + line.count_delta(), bytes + line.bytes_delta()))
     };
     Ok(exit_status(&asked.fail_if_growth, "object", grown))
-}
-
-/// What has to be known about a comparison.
-pub(crate) fn doubts(
-    (before, old): (&Path, &Population),
-    (after, new): (&Path, &Population),
-    matched_by: MatchedBy,
-) -> Vec<String> {
-    let mut doubts = Vec::new();
-    let names = format!("{} and {}", before.display(), after.display());
-    if old.mode() != new.mode() {
-        let exposed = if old.mode() == CaptureMode::ExposeInternals { before } else { after };
-        doubts.push(format!(
-            "{names} were taken in different ways: {} exposes V8's internal objects, so sizes differ without any change",
-            exposed.display()
-        ));
-    }
-    match matched_by {
-        MatchedBy::Place => doubts.push(format!(
-            "{names} number their objects differently (V8 does so anew after each connection of an inspector, and for each \
-             thread and process): objects were matched by their places instead, so that in a list or a Map another \
-             object than the new one may count as new; snapshot take --again takes both in one connection"
-        )),
-        MatchedBy::Id if old.max_js_id() > new.max_js_id() => {
-            doubts.push(format!("{names}: the second one is the older one: they are given in the wrong order"));
-        }
-        MatchedBy::Id => {}
-    }
-    doubts
 }
 
 fn print_classes(

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use heapr_v8::view::{ObjectRow, Page};
 
-use crate::commands::report::Format;
+use crate::output::Format;
+use crate::output::sheet::OutputArguments;
 use crate::plain_text::one_line;
 use crate::report::quantity::bytes;
-use crate::snapshot::sheet::OutputArguments;
 use crate::snapshot::v8::heap_file::{ObjectId, ask};
 use crate::snapshot::v8::summary::{add_objects, object_sheet};
 

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
+use crate::output::OutputFile;
 use crate::snapshot::v8::heap_file::{ObjectId, read};
-use crate::snapshot_take::OutputFile;
 
 /// Arguments of `heapr snapshot export`.
 #[derive(Debug, clap::Args)]

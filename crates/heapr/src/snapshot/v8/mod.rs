@@ -7,6 +7,7 @@ mod check;
 mod containment;
 mod diff;
 mod dominators;
+mod doubts;
 mod export;
 mod filter_arguments;
 mod heap_file;

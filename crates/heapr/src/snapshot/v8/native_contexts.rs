@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use heapr_v8::devtools::NativeContexts;
 
-use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
+use crate::output::sheet::{Cell, OutputArguments, Sheet};
 use crate::snapshot::v8::heap_file::{Wanted, open};
 
 /// Arguments of `heapr snapshot native-contexts`.

@@ -7,10 +7,10 @@ use heapr_v8::devtools::BASE_SYSTEM_DISTANCE;
 use heapr_v8::view::{FieldOrder, FieldRow, Listed, ObjectDetails, ObjectRow, Objects, Page};
 use heapr_v8::{DomState, EdgeKind, NodeKind};
 
-use crate::commands::report::Format;
+use crate::output::Format;
+use crate::output::sheet::{Cell, OutputArguments, Sheet};
 use crate::plain_text::one_line;
 use crate::report::quantity::{bytes, count};
-use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
 use crate::snapshot::v8::heap_file::{ObjectId, ask};
 
 /// Arguments of `heapr snapshot object`.

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use heapr_v8::view::{Listed, ObjectQuery, ObjectRow, Page, SnapshotView, TextTest};
 use regex::bytes::{Regex, RegexBuilder};
 
+use crate::output::sheet::OutputArguments;
 use crate::report::quantity::{parse_bytes, plural};
-use crate::snapshot::sheet::OutputArguments;
 use crate::snapshot::v8::heap_file::ask;
 use crate::snapshot::v8::summary::{Order, add_objects, object_sheet};
 

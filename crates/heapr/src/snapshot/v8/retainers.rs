@@ -9,10 +9,10 @@ use heapr_v8::devtools::RetainersView;
 use heapr_v8::view::{FieldRow, Listed, ObjectRow, Page, SnapshotView};
 use serde_json::{Value, json};
 
-use crate::commands::report::Format;
+use crate::output::Format;
+use crate::output::sheet::OutputArguments;
 use crate::plain_text::one_line;
 use crate::report::quantity::count;
-use crate::snapshot::sheet::OutputArguments;
 use crate::snapshot::v8::containment::{add_edges, edge_sheet};
 use crate::snapshot::v8::heap_file::{ObjectId, Wanted, ask, open};
 

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use heapr_v8::StoredSummary;
 
-use crate::commands::report::Format;
+use crate::output::Format;
+use crate::output::sheet::{Cell, Sheet};
 use crate::report::quantity::percent;
-use crate::snapshot::sheet::{Cell, Sheet};
 use crate::snapshot::v8::heap_file::{Wanted, open};
 use crate::snapshot::v8::summary::headline;
 use crate::snapshot::v8::summary_file;

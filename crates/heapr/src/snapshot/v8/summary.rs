@@ -7,10 +7,10 @@ use heapr_v8::devtools::NodeSet;
 use heapr_v8::view::{Listed, ObjectOrder, ObjectQuery, ObjectRow, Page, SnapshotView};
 use heapr_v8::{StoredClass, StoredSummary};
 
-use crate::commands::report::Format;
+use crate::output::Format;
+use crate::output::sheet::{Cell, OutputArguments, Sheet};
 use crate::report::quantity::{bytes, plural};
 use crate::snapshot::limit::{ByteLimit, TOTAL};
-use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
 use crate::snapshot::v8::allocations;
 use crate::snapshot::v8::filter_arguments::ObjectFilterArguments;
 use crate::snapshot::v8::heap_file::{Wanted, ask, open};

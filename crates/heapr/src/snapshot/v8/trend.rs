@@ -7,11 +7,11 @@ use heapr_query::course_in_words;
 use heapr_v8::analysis::MatchedBy;
 use heapr_v8::devtools::{Class, Population};
 
-use crate::commands::report::Format;
+use crate::output::Format;
+use crate::output::sheet::{Cell, Sheet};
 use crate::report::quantity::{bytes, count};
 use crate::snapshot::limit::{Limit, TOTAL, exit_status};
-use crate::snapshot::sheet::{Cell, Sheet};
-use crate::snapshot::v8::diff::doubts;
+use crate::snapshot::v8::doubts::doubts;
 use crate::snapshot::v8::heap_file::{Wanted, open};
 use crate::snapshot::verbs::DiffQuestion;
 

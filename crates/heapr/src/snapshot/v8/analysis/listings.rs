@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use heapr_v8::analysis::{self, CollectionOrder, Naming};
 use heapr_v8::devtools::Heap;
 
+use crate::output::sheet::{Cell, OutputArguments, Sheet};
 use crate::plain_text::one_line;
-use crate::snapshot::sheet::{Cell, OutputArguments, Sheet};
 use crate::snapshot::v8::heap_file::{OpenedHeap, Wanted, open};
 
 /// Arguments of a list.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::path_text::path_lines;
 use super::suspects_text::objects;
-use crate::commands::report::Format;
+use crate::output::Format;
 use crate::plain_text::{one_line, printed};
 use crate::report::csv::quoted;
 use crate::report::quantity::{bytes, count};

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use heapr_v8::analysis::{self, Confidence};
 
 use super::{single, suspects_json, suspects_text};
-use crate::commands::report::Format;
+use crate::output::Format;
 use crate::plain_text::printed;
 use crate::snapshot::v8::heap_file::{Wanted, open};
 use crate::snapshot::verbs::SuspectsQuestion;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rustix::fs::{Mode, OFlags, RenameFlags};
 
-use crate::commands::report::already_exists;
+use crate::output::already_exists;
 
 /// A file under another name until [`OutputFile::keep`]; dropped before, it is removed.
 #[derive(Debug)]

@@ -5,12 +5,12 @@ use std::io::Write;
 use heapr_v8::devtools::BASE_SYSTEM_DISTANCE;
 use serde_json::{Map, Value, json};
 
-use crate::commands::report::{Format, top};
+use crate::output::table::{Align, Table};
+use crate::output::{Format, top};
 use crate::plain_text::{line_width, one_line, printed};
-use crate::report::csv::quoted;
-use crate::report::frame_text::cut_middle;
-use crate::report::quantity::{bytes, count, duration, plural, signed_bytes, signed_count};
-use crate::report::table::{Align, Table};
+use heapr_export::csv::quoted;
+use heapr_export::frame_text::cut_middle;
+use heapr_filters::quantity::{bytes, count, duration, plural, signed_bytes, signed_count};
 
 /// In place of the frames of what was allocated unseen.
 const NO_STACK: &str = "(no stack was taken)";

@@ -15,9 +15,9 @@ use heapr_trace::{Error, SymbolEmbedder, Trace};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::commands::report::open;
 use crate::report::names::{NameArguments, TraceNames, is_module};
 use crate::report::quantity::{bytes, count, plural};
+use crate::trace_file::open;
 
 /// Arguments of `heapr symbolize`.
 #[derive(Debug, clap::Args)]

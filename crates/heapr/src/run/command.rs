@@ -11,13 +11,13 @@ use heapr_trace::SnapshotTrigger;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use crate::commands::symbolize;
 use crate::run::output_error::{explain, keeps_heapr_out};
 use crate::run::passed_signals::{Passed, PassedSignals};
 use crate::run::program::{self, Traceability};
 use crate::run::record_arguments::RecordArguments;
+use crate::run::snapshot_rules::SnapshotRuleArguments;
 use crate::run::summary;
-use crate::snapshot::native::rule_arguments::SnapshotRuleArguments;
+use crate::symbolize;
 
 /// Arguments of `heapr run`.
 #[derive(Debug, clap::Args)]

@@ -8,10 +8,11 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use heapr_export::{FORMATS, Format, Profile, Sample, Subject, is_too_large_for_pprof, samples};
 use heapr_query::Metric;
 
-use crate::commands::report::{open, output, refuse_inputs, tell_warnings};
+use crate::output::{output, refuse_inputs};
 use crate::report::action_arguments::sort_key;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::snapshot::v8::allocations;
+use crate::trace_file::{open, tell_warnings};
 use heapr_filters::FilterArguments;
 
 /// Arguments of `heapr export`.

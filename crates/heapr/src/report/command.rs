@@ -1,8 +1,5 @@
 //! `heapr report`: the heap actions on a trace.
 
-use std::fs::OpenOptions;
-use std::io::{BufWriter, ErrorKind, Write};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,13 +8,15 @@ use heapr_export::Subject;
 use heapr_query::{Action, GroupBy, HistogramOf, Metric, Query, StackGroups};
 use heapr_trace::Trace;
 
-use crate::plain_text::{line_width, printed, protected};
+use crate::output::{Format, output, refuse_inputs, top};
+use crate::plain_text::line_width;
 use crate::report::action_arguments::ActionArguments;
 use crate::report::free_stacks::{self, FreeReport};
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::progress_bar::ProgressBar;
 use crate::report::text::TextOptions;
 use crate::report::{csv, json, text, xperf};
+use crate::trace_file::{open, tell_warnings};
 use heapr_filters::FilterArguments;
 
 /// Arguments of `heapr report`.
@@ -61,16 +60,6 @@ pub(crate) struct ReportArguments {
     force: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
-    /// To be read
-    Text,
-    /// For programs; see docs/report.md
-    Json,
-    /// For spreadsheets
-    Csv,
-}
-
 /// What a histogram is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum HistogramKind {
@@ -88,8 +77,6 @@ enum Layout {
     Xperf,
 }
 
-/// Lines, stacks or other items of a list as text, where `--top` says nothing.
-pub(crate) const DEFAULT_TOP: usize = 20;
 /// Frames shown of a stack where no action is given.
 const DEFAULT_DEPTH_SHOWN: usize = 12;
 
@@ -210,71 +197,4 @@ impl HistogramKind {
             Self::Lifetime => HistogramOf::Lifetime,
         }
     }
-}
-
-/// What `--top` says or, where it says nothing, [`DEFAULT_TOP`] for people and all for programs.
-pub(crate) fn top(asked: Option<usize>, format: Format, is_for_program: bool) -> usize {
-    asked.unwrap_or(if format == Format::Text && !is_for_program { DEFAULT_TOP } else { usize::MAX })
-}
-
-/// Opens a trace.
-pub(crate) fn open(file: &Path) -> anyhow::Result<Trace> {
-    Trace::open(file).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))
-}
-
-/// Says on standard error what is wrong with the recording.
-pub(crate) fn tell_warnings(subject: &Subject) {
-    for warning in &subject.warnings {
-        warn!("{}: {warning}", subject.file);
-    }
-}
-
-/// Refuses to write to the file that is read, by whatever name: the trace would be gone, and nothing have been said.
-pub(crate) fn refuse_input(output: Option<&Path>, input: &Path) -> anyhow::Result<()> {
-    let Some(output) = output else { return Ok(()) };
-    let identity = |path: &Path| path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
-    let read = identity(input);
-    anyhow::ensure!(
-        read.is_none() || read != identity(output),
-        "-o {}: this is the file that is read; name another",
-        output.display()
-    );
-    Ok(())
-}
-
-/// The same for all files that a query reads.
-pub(crate) fn refuse_inputs(
-    output: Option<&Path>,
-    input: &Path,
-    filters: &FilterArguments,
-) -> anyhow::Result<()> {
-    std::iter::once(input).chain(filters.cull_list_files()).try_for_each(|input| refuse_input(output, input))
-}
-
-/// Where a command writes: a file, which is new unless `may_overwrite`, or standard output.
-pub(crate) fn output(
-    path: Option<&Path>,
-    may_overwrite: bool,
-    is_text: bool,
-) -> anyhow::Result<Box<dyn Write>> {
-    let Some(path) = path else { return Ok(printed(is_text)) };
-    // A pipe or a terminal has no contents that would be lost.
-    let keeps_nothing = path.metadata().is_ok_and(|metadata| !metadata.is_file());
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if may_overwrite || keeps_nothing {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
-    }
-    let file = options.open(path).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => already_exists(path),
-        _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
-    })?;
-    Ok(protected(BufWriter::new(file), is_text))
-}
-
-/// What is said of a file that is not to be overwritten.
-pub(crate) fn already_exists(path: &Path) -> anyhow::Error {
-    anyhow::anyhow!("{} exists: name another file with -o, or overwrite it with -f", path.display())
 }

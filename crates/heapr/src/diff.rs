@@ -14,7 +14,7 @@ use heapr_query::{GroupBy, Metric};
 use heapr_trace::Amounts;
 use serde_json::json;
 
-use crate::commands::report::{DEFAULT_TOP, Format, open, tell_warnings};
+use crate::output::{DEFAULT_TOP, Format};
 use crate::plain_text::{line_width, printed};
 use crate::report::action_arguments::sort_key;
 use crate::report::csv::quoted;
@@ -22,6 +22,7 @@ use crate::report::frame_text::cut_middle;
 use crate::report::names::{NameArguments, TraceNames};
 use crate::report::quantity::{parse_bytes, signed_bytes, signed_count};
 use crate::report::text::amount;
+use crate::trace_file::{open, tell_warnings};
 
 /// Arguments of `heapr diff`.
 #[derive(Debug, clap::Args)]

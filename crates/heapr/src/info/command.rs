@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use crate::commands::report::open;
 use crate::info::{json, text};
 use crate::plain_text::{line_width, printed};
+use crate::trace_file::open;
 
 /// Arguments of `heapr info`.
 #[derive(Debug, clap::Args)]

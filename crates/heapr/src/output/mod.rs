@@ -1,0 +1,27 @@
+//! Where results go, and in which form: shared by all commands.
+
+mod destination;
+mod output_file;
+pub(crate) mod sheet;
+pub(crate) mod table;
+
+pub(crate) use destination::{already_exists, output, refuse_inputs};
+pub(crate) use output_file::OutputFile;
+
+/// Forms of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// To be read
+    Text,
+    /// For programs; see docs/report.md
+    Json,
+    /// For spreadsheets
+    Csv,
+}
+
+/// Lines, stacks or other items of a list as text, where `--top` says nothing.
+pub(crate) const DEFAULT_TOP: usize = 20;
+/// What `--top` says or, where it says nothing, [`DEFAULT_TOP`] for people and all for programs.
+pub(crate) fn top(asked: Option<usize>, format: Format, is_for_program: bool) -> usize {
+    asked.unwrap_or(if format == Format::Text && !is_for_program { DEFAULT_TOP } else { usize::MAX })
+}

@@ -1,0 +1,18 @@
+//! Opens traces.
+
+use std::path::Path;
+
+use heapr_export::Subject;
+use heapr_trace::Trace;
+
+/// Opens a trace.
+pub(crate) fn open(file: &Path) -> anyhow::Result<Trace> {
+    Trace::open(file).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))
+}
+
+/// Says on standard error what is wrong with the recording.
+pub(crate) fn tell_warnings(subject: &Subject) {
+    for warning in &subject.warnings {
+        warn!("{}: {warning}", subject.file);
+    }
+}
