@@ -158,11 +158,12 @@ mod tests {
 
     #[test]
     fn a_line_through_a_box_is_protected_too() {
+        let name = "a\nb";
         let mut boxed: Box<dyn Write> = Box::new(PlainText(Vec::new()));
-        writeln!(boxed, "{}", "a\nb").unwrap();
+        writeln!(boxed, "{name}").unwrap();
         let mut lines = Vec::new();
         let borrowed: &mut dyn Write = &mut PlainText(&mut lines);
-        writeln!(borrowed, "{}", "a\nb").unwrap();
+        writeln!(borrowed, "{name}").unwrap();
         assert_eq!(lines, "a\u{fffd}b\n".as_bytes());
     }
 }

@@ -1,5 +1,6 @@
 //! `heapr report --free-stacks`: who freed, who freed twice, who freed what is unknown.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
@@ -80,7 +81,7 @@ impl<'t> FreeReport<'t> {
         let without = rows.iter().filter(|row| row.stack == StackIndex::EMPTY);
         let (all_count, without_stack) =
             (rows.iter().map(|row| row.count).sum(), without.map(|row| row.count).sum());
-        rows.sort_by(|one, other| (other.bytes, other.count).cmp(&(one.bytes, one.count)));
+        rows.sort_by_key(|row| Reverse((row.bytes, row.count)));
         let mut shown = BTreeMap::new();
         let before = rows.len();
         rows.retain(|row| {

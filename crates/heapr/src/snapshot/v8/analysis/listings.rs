@@ -70,7 +70,7 @@ pub(super) fn strings(arguments: ListingArguments) -> anyhow::Result<ExitCode> {
         ("example_id", "One is"),
         ("text", "Text"),
     ];
-    let rows = analysis::duplicated_strings(&*heap, arguments.top())
+    let rows = analysis::duplicated_strings(&heap, arguments.top())
         .into_iter()
         .map(|found| {
             vec![
