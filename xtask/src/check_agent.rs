@@ -5,35 +5,15 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use anyhow::{Context as _, bail};
+use heapr_wire::{CALLED, EXPORTED_COUNT};
 
-/// Exactly what the agent exports: the entry points of the C library that it stands before.
+/// What the agent exports besides the functions of [`heapr_wire::CALLED`]: the other entry points that it stands before.
 const EXPORTS: &[&str] = &[
-    "aligned_alloc",
-    "calloc",
-    "cfree",
-    "free",
-    "free_aligned_sized",
-    "free_sized",
-    "malloc",
-    "memalign",
-    "mmap",
     "mmap64",
-    "mremap",
-    "munmap",
-    "mprotect",
-    "posix_memalign",
-    "pvalloc",
-    "realloc",
-    "reallocarray",
-    "valloc",
     // What an injector must know of the agent.
     "heapr_injection",
     // What programs with pools of their own call if it is there: heapr_heap.h.
-    "heapr_heap_alloc",
-    "heapr_heap_create",
-    "heapr_heap_destroy",
     "heapr_heap_free",
-    "heapr_heap_resize",
     // Code that goes away must not be mistaken for what is loaded at its address next.
     "dlclose",
     // Code that is made at run time is unwound by the tables that the program registers for it.
@@ -90,10 +70,11 @@ pub(crate) fn run(file: Option<&str>) -> anyhow::Result<()> {
     };
     let mut breaches = Vec::new();
     let exports = names(&["-D", "--defined-only"])?;
-    for name in exports.iter().filter(|name| !EXPORTS.contains(&name.as_str())) {
+    let expected = [&CALLED[..EXPORTED_COUNT], EXPORTS].concat();
+    for name in exports.iter().filter(|name| !expected.contains(&name.as_str())) {
         breaches.push(format!("exports {name}"));
     }
-    for name in EXPORTS.iter().filter(|name| !exports.iter().any(|export| export == *name)) {
+    for name in expected.iter().filter(|name| !exports.iter().any(|export| export == *name)) {
         breaches.push(format!("does not export {name}"));
     }
     let is_allowed = |name: &str| IMPORTS.contains(&name) || WEAK_IMPORTS.contains(&name);

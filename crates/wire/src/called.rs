@@ -9,7 +9,7 @@
 //! ```
 //! `malloc` is number 0, so that the most frequent call costs its hook nothing.
 
-/// Every function, at the place of its number.
+/// Every function, at the place of its number: first those that the agent exports, then those of allocator libraries.
 pub const CALLED: &[&str] = &[
     "malloc",
     "free",
@@ -141,6 +141,9 @@ pub const CALLED: &[&str] = &[
     "mi_heap_malloc_aligned",
     "mi_heap_strdup",
 ];
+
+/// How many of [`CALLED`] the agent exports.
+pub const EXPORTED_COUNT: usize = called("_Znwm") as usize;
 
 /// Bits of a stack word that hold the node.
 pub const NODE_BITS: u32 = 28;

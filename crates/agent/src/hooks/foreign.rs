@@ -90,8 +90,7 @@ fn find_providers() -> bool {
         let Some(dynamic) = info.dynamic() else { return false };
         // All three allocators export one of these besides their malloc; other modules are done with four look-ups.
         let has_malloc = dynamic.find(b"malloc") != 0;
-        let probes: [&[u8]; 4] = [b"mallocx", b"je_malloc", b"tc_malloc", b"mi_malloc"];
-        let has_interface = probes.iter().any(|name| dynamic.find(name) != 0);
+        let has_interface = PROBES.iter().any(|name| dynamic.find(name) != 0);
         let has_operators = has_malloc && dynamic.find(b"_Znwm") != 0;
         if !has_interface && !has_operators {
             return false;
@@ -149,11 +148,7 @@ fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) {
     }
     // SAFETY: the relocation's symbol is one of the module's dynamic symbols.
     let name = unsafe { dynamic.symbol_name(symbol) };
-    let may_match = name.starts_with(b"_Z")
-        || name.starts_with(b"mi_")
-        || name.starts_with(b"tc_")
-        || name.starts_with(b"je_")
-        || name.ends_with(b"allocx");
+    let may_match = PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || name.ends_with(SUFFIX);
     if !may_match {
         return;
     }
@@ -220,14 +215,15 @@ macro_rules! foreign {
     (
         new { $($new:ident: $nothrow:ident)* }
         free { $($free:ident)* }
-        call { $($name:ident |$a:pat_param, $b:pat_param, $c:pat_param, $d:pat_param, $real:pat_param, $all:pat_param, $caller:pat_param| $body:expr;)* }
+        call { $(|$a:pat_param, $b:pat_param, $c:pat_param, $d:pat_param, $real:pat_param, $all:pat_param, $caller:pat_param| $body:expr
+            => $($name:ident)*;)* }
     ) => {
         #[allow(non_upper_case_globals, reason = "named as the C functions")]
         mod real {
             use core::sync::atomic::AtomicUsize;
             $(pub(super) static $new: AtomicUsize = AtomicUsize::new(0);)*
             $(pub(super) static $free: AtomicUsize = AtomicUsize::new(0);)*
-            $(pub(super) static $name: AtomicUsize = AtomicUsize::new(0);)*
+            $($(pub(super) static $name: AtomicUsize = AtomicUsize::new(0);)*)*
         }
 
         #[allow(non_upper_case_globals, reason = "named as the C functions")]
@@ -257,22 +253,22 @@ macro_rules! foreign {
                 let caller = Caller::new(entry_sp, bp, const { called(stringify!($free)) });
                 run_free(&super::real::$free, [a, b, c, d], a, caller)
             })*
-            $(pub(super) unsafe extern "C" fn $name(
+            $($(pub(super) unsafe extern "C" fn $name(
                 a: usize, b: usize, c: usize, d: usize, entry_sp: *const usize, bp: usize,
             ) -> usize {
                 let caller = Caller::new(entry_sp, bp, const { called(stringify!($name)) });
                 super::run::$name(&super::real::$name, [a, b, c, d], caller)
-            })*
+            })*)*
         }
 
         #[allow(non_snake_case, reason = "named as the C functions")]
         mod run {
             use super::*;
-            $(#[inline(always)]
+            $($(#[inline(always)]
             pub(super) fn $name(real: &AtomicUsize, words: [usize; 4], caller: Caller) -> usize {
                 let ([$a, $b, $c, $d], $real, $all, $caller) = (words, real, words, caller);
                 $body
-            })*
+            })*)*
         }
 
         #[allow(non_upper_case_globals, reason = "named as the C functions")]
@@ -290,12 +286,12 @@ macro_rules! foreign {
                 throwing: &NOTHING,
                 called: called(stringify!($free)),
             };)*
-            $(pub(super) static $name: Kept = Kept {
+            $($(pub(super) static $name: Kept = Kept {
                 run: |kept, &all, caller| Outcome::Answered(super::run::$name(kept.real, all, caller)),
                 real: &real::$name,
                 throwing: &NOTHING,
                 called: called(stringify!($name)),
-            };)*
+            };)*)*
         }
 
         #[allow(non_snake_case, reason = "named as the C functions")]
@@ -309,17 +305,17 @@ macro_rules! foreign {
                 super::after_new::<{ called(stringify!($new)) }>
             })*
             $(word_entry! { $free, super::hook::$free })*
-            $(word_entry! { $name, super::hook::$name })*
+            $($(word_entry! { $name, super::hook::$name })*)*
         }
 
         const COUNT: usize =
-            [$(stringify!($new),)* $(stringify!($free),)* $(stringify!($name),)*].len();
+            [$(stringify!($new),)* $(stringify!($free),)* $($(stringify!($name),)*)*].len();
 
         /// The same entry points, for an injector.
         pub(crate) static INJECTED: Shared<[InjectedHook; COUNT]> = Shared([
             $(hook_of(stringify!($new), trampoline::$new as *const (), &kept::$new),)*
             $(hook_of(stringify!($free), trampoline::$free as *const (), &kept::$free),)*
-            $(hook_of(stringify!($name), trampoline::$name as *const (), &kept::$name),)*
+            $($(hook_of(stringify!($name), trampoline::$name as *const (), &kept::$name),)*)*
         ]);
 
         /// Every entry point that can be hooked.
@@ -327,7 +323,7 @@ macro_rules! foreign {
             const NAMES: [(&str, unsafe extern "C" fn(), &AtomicUsize); COUNT] = [
                 $((stringify!($new), trampoline::$new as unsafe extern "C" fn(), &real::$new),)*
                 $((stringify!($free), trampoline::$free as unsafe extern "C" fn(), &real::$free),)*
-                $((stringify!($name), trampoline::$name as unsafe extern "C" fn(), &real::$name),)*
+                $($((stringify!($name), trampoline::$name as unsafe extern "C" fn(), &real::$name),)*)*
             ];
             NAMES.into_iter().map(|(name, trampoline, real)| Foreign {
                 name: name.as_bytes(),
@@ -339,8 +335,15 @@ macro_rules! foreign {
     };
 }
 
+/// Each allocator library has one of these.
+const PROBES: [&[u8]; 4] = [b"mallocx", b"je_malloc", b"tc_malloc", b"mi_malloc"];
+/// What the names of all in the table begin with, or end with.
+const PREFIXES: [&[u8]; 4] = [b"_Z", b"mi_", b"tc_", b"je_"];
+const SUFFIX: &[u8] = b"allocx";
+
 foreign! {
-    // Each with the function that answers null where it throws.
+    // An allocator library is a row here for each of its functions, and their names in [`heapr_wire::CALLED`]. First each function that
+    // throws, with the one that answers null instead.
     new {
         _Znwm: _ZnwmRKSt9nothrow_t
         _Znam: _ZnamRKSt9nothrow_t
@@ -374,60 +377,31 @@ foreign! {
         mi_cfree
     }
     call {
-        mallocx |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        rallocx |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
-        xallocx |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |done| done >= size);
-        je_malloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        je_calloc |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
-        je_realloc |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
-        je_memalign |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        je_aligned_alloc |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        je_posix_memalign |_, _, _, _, real, all, caller| run_posix(real, all, caller);
-        je_mallocx |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        je_rallocx |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
-        je_xallocx |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |done| done >= size);
-
-        tc_malloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        tc_malloc_skip_new_handler |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        tc_realloc |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
-        tc_calloc |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
-        tc_memalign |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        tc_posix_memalign |_, _, _, _, real, all, caller| run_posix(real, all, caller);
-        tc_valloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        tc_pvalloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-
-        mi_malloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_malloc_small |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_zalloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_zalloc_small |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_calloc |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
-        mi_mallocn |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
-        mi_malloc_aligned |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_malloc_aligned_at |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_zalloc_aligned |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_zalloc_aligned_at |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_calloc_aligned |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
-        mi_memalign |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_aligned_alloc |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_posix_memalign |_, _, _, _, real, all, caller| run_posix(real, all, caller);
-        mi_valloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_pvalloc |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_new_n |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
-        mi_strdup |_, _, _, _, real, all, caller| run_string(real, all, caller);
-        mi_strndup |_, _, _, _, real, all, caller| run_string(real, all, caller);
-        mi_realloc |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
-        mi_rezalloc |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
-        mi_reallocn |p, n, size, _, real, all, caller| run_realloc(real, all, p, n.saturating_mul(size), caller);
-        mi_recalloc |p, n, size, _, real, all, caller| run_realloc(real, all, p, n.saturating_mul(size), caller);
-        mi_reallocarray |p, n, size, _, real, all, caller| run_realloc(real, all, p, n.saturating_mul(size), caller);
-        mi_realloc_aligned |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
-        mi_rezalloc_aligned |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller);
-        mi_expand |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |block| block != 0);
-        mi_heap_malloc |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_heap_zalloc |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_heap_calloc |_, n, size, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
-        mi_heap_realloc |_, p, size, _, real, all, caller| run_realloc(real, all, p, size, caller);
-        mi_heap_malloc_aligned |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller);
-        mi_heap_strdup |_, _, _, _, real, all, caller| run_string(real, all, caller);
+        |size, _, _, _, real, all, caller| run_alloc(real, all, size, caller) =>
+            mallocx je_malloc je_mallocx tc_malloc tc_malloc_skip_new_handler tc_valloc tc_pvalloc
+            mi_malloc mi_malloc_small mi_zalloc mi_zalloc_small mi_malloc_aligned mi_malloc_aligned_at
+            mi_zalloc_aligned mi_zalloc_aligned_at mi_valloc mi_pvalloc;
+        |p, size, _, _, real, all, caller| run_realloc(real, all, p, size, caller) =>
+            rallocx je_realloc je_rallocx tc_realloc mi_realloc mi_rezalloc mi_realloc_aligned
+            mi_rezalloc_aligned;
+        |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |done| done >= size) =>
+            xallocx je_xallocx;
+        |n, size, _, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller) =>
+            je_calloc tc_calloc mi_calloc mi_mallocn mi_calloc_aligned mi_new_n;
+        |_, size, _, _, real, all, caller| run_alloc(real, all, size, caller) =>
+            je_memalign je_aligned_alloc tc_memalign mi_memalign mi_aligned_alloc mi_heap_malloc
+            mi_heap_zalloc mi_heap_malloc_aligned;
+        |_, _, _, _, real, all, caller| run_posix(real, all, caller) =>
+            je_posix_memalign tc_posix_memalign mi_posix_memalign;
+        |_, _, _, _, real, all, caller| run_string(real, all, caller) =>
+            mi_strdup mi_strndup mi_heap_strdup;
+        |p, n, size, _, real, all, caller| run_realloc(real, all, p, n.saturating_mul(size), caller) =>
+            mi_reallocn mi_recalloc mi_reallocarray;
+        |_, size, _, _, real, all, caller| run_resize(real, all, size, caller, |block| block != 0) =>
+            mi_expand;
+        |_, n, size, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller) =>
+            mi_heap_calloc;
+        |_, p, size, _, real, all, caller| run_realloc(real, all, p, size, caller) =>
+            mi_heap_realloc;
     }
 }

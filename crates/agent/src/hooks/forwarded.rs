@@ -75,3 +75,22 @@ pub(crate) fn run_string(real: &AtomicUsize, arguments: [usize; 4], caller: Call
     let record = |block: Pointer| hooks::allocated(block, string_bytes(block as usize), caller);
     hooks::new_block::<true>(caller, block, record) as usize
 }
+
+/// What the functions of [`crate::hooks::real`]'s table do.
+pub(crate) mod kinds {
+    use super::*;
+    pub(crate) use super::{run_alloc as allocates, run_free as frees};
+
+    pub(crate) fn reallocates(
+        real: &AtomicUsize,
+        arguments: [usize; 4],
+        (block, size): (usize, usize),
+        caller: Caller,
+    ) -> usize {
+        run_realloc(real, arguments, block, size, caller)
+    }
+
+    pub(crate) fn stores(real: &AtomicUsize, arguments: [usize; 4], _size: usize, caller: Caller) -> usize {
+        run_posix(real, arguments, caller)
+    }
+}

@@ -46,8 +46,15 @@ const fn hook(real: &'static Real, trampoline: *const (), group: u64, kept: *con
 }
 
 macro_rules! hooks {
-    ($count:literal: $($name:ident)* ; $($code:ident)*) => {
-        static HOOKS: Shared<[InjectedHook; $count]> = Shared([
+    ($($name:ident $words:literal $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
+        hooks! { @all $($name)*;
+            __register_frame __register_frame_info __register_frame_info_bases __register_frame_table
+            __register_frame_info_table __register_frame_info_table_bases __deregister_frame __deregister_frame_info
+            __deregister_frame_info_bases
+        }
+    };
+    (@all $($name:ident)* ; $($code:ident)*) => {
+        static HOOKS: Shared<[InjectedHook; kept::COUNT + 20]> = Shared([
             $(hook(&REAL.$name, entries::$name as *const (), HOOK_ALLOCATOR, &raw const kept::first::$name),)*
             hook(&REAL.dlclose, entries::dlclose as *const (), HOOK_LOADER, null()),
             hook(&REAL.munmap, entries::munmap as *const (), HOOK_MAPPING, null()),
@@ -66,13 +73,7 @@ macro_rules! hooks {
 }
 
 // execv, execvp, posix_spawn and their kin end in these three within the C library.
-hooks! { 33:
-    malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
-    free_aligned_sized;
-    __register_frame __register_frame_info __register_frame_info_bases __register_frame_table
-    __register_frame_info_table __register_frame_info_table_bases __deregister_frame __deregister_frame_info
-    __deregister_frame_info_bases
-}
+for_all_allocator_functions! { hooks }
 
 /// See [`Injection`].
 #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]

@@ -11,9 +11,10 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use heapr_wire::{HOOK_ALLOCATOR, InjectedHook, MORE_ALLOCATORS, called};
 
+use crate::hooks::Caller;
+use crate::hooks::forwarded::{self, kinds};
 use crate::hooks::real::REAL;
 use crate::hooks::shared::Shared;
-use crate::hooks::{Caller, forwarded};
 use crate::record::thread::{self, Outermost, Scope};
 use crate::state::AGENT;
 use crate::x86_64::kept_entry::{KeptCall, kept_entry};
@@ -142,16 +143,18 @@ pub(crate) fn new<const IS_ALIGNED: bool>(
 }
 
 macro_rules! functions {
-    ($($name:ident |$arguments:pat_param, $kept:pat_param, $all:pat_param, $caller:pat_param| $body:expr;)*) => {
+    ($($name:ident $words:literal $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
         mod run {
             use super::*;
             $(pub(super) fn $name(kept: &Kept, words: &Arguments, caller: Caller) -> Outcome {
-                let ($arguments, $kept, $all, $caller) = (words, kept, words, caller);
-                $body
+                let &[$a, $b, $c, _] = words;
+                let answer = kinds::$kind(kept.real, *words, $what, caller);
+                let is_silent = const { matches!(stringify!($kind).as_bytes(), b"frees") };
+                if is_silent { Outcome::Silent } else { Outcome::Answered(answer) }
             })*
         }
 
-        const COUNT: usize = [$(stringify!($name)),*].len();
+        pub(crate) const COUNT: usize = [$(stringify!($name)),*].len();
 
         /// The functions of the process's first allocator.
         pub(crate) mod first {
@@ -169,37 +172,13 @@ const fn kept(real: &'static AtomicUsize, run: fn(&Kept, &Arguments, Caller) -> 
     Kept { run, real, throwing: &NOTHING, called: called(name) }
 }
 
-fn allocated(kept: &Kept, all: &Arguments, size: usize, caller: Caller) -> Outcome {
-    Outcome::Answered(forwarded::run_alloc(kept.real, *all, size, caller))
-}
-
-fn reallocated(kept: &Kept, all: &Arguments, size: usize, caller: Caller) -> Outcome {
-    let &[block, ..] = all;
-    Outcome::Answered(forwarded::run_realloc(kept.real, *all, block, size, caller))
-}
-
 pub(crate) fn freed(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
     let &[block, ..] = all;
     forwarded::run_free(kept.real, *all, block, caller);
     Outcome::Silent
 }
 
-functions! {
-    malloc |&[size, ..], kept, all, caller| allocated(kept, all, size, caller);
-    free |_, kept, all, caller| freed(kept, all, caller);
-    calloc |&[count, size, ..], kept, all, caller| allocated(kept, all, count.saturating_mul(size), caller);
-    realloc |&[_, size, ..], kept, all, caller| reallocated(kept, all, size, caller);
-    reallocarray |&[_, count, size, _], kept, all, caller|
-        reallocated(kept, all, count.saturating_mul(size), caller);
-    posix_memalign |_, kept, all, caller| Outcome::Answered(forwarded::run_posix(kept.real, *all, caller));
-    aligned_alloc |&[_, size, ..], kept, all, caller| allocated(kept, all, size, caller);
-    memalign |&[_, size, ..], kept, all, caller| allocated(kept, all, size, caller);
-    valloc |&[size, ..], kept, all, caller| allocated(kept, all, size, caller);
-    pvalloc |&[size, ..], kept, all, caller| allocated(kept, all, size, caller);
-    cfree |_, kept, all, caller| freed(kept, all, caller);
-    free_sized |_, kept, all, caller| freed(kept, all, caller);
-    free_aligned_sized |_, kept, all, caller| freed(kept, all, caller);
-}
+for_all_allocator_functions! { functions }
 
 /// The functions of the process's other allocators: a second C library (dlmopen), or one that a library calls although the program
 /// has another (RTLD_DEEPBIND).

@@ -6,6 +6,9 @@
 //!
 //! errno is left as the real function left it: nothing here calls the C library.
 
+#[macro_use]
+pub(crate) mod real;
+
 pub(crate) mod apart;
 pub(crate) mod entries;
 pub(crate) mod exec;
@@ -19,7 +22,6 @@ pub(crate) mod kept;
 pub(crate) mod locking;
 pub(crate) mod mapping_hooks;
 pub(crate) mod other_allocators;
-pub(crate) mod real;
 pub(crate) mod registered_code;
 pub(crate) mod sandbox;
 pub(crate) mod sanitizers;
@@ -443,8 +445,8 @@ pub(crate) unsafe extern "C" fn munmap(
 }
 
 macro_rules! slots {
-    (allocator { $($nests:ident)* } others { $($other:ident)* }) => {
-        slots! { @all $($nests::<false>, $nests;)* $($other, $other;)* }
+    ($($nests:ident $words:literal $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
+        slots! { @all $($nests::<false>, $nests;)* dlclose, dlclose; munmap, munmap; mprotect, mprotect; }
 
         /// Has every hook of an allocator's function look whether the allocator itself has called it.
         #[cold]
@@ -495,10 +497,4 @@ macro_rules! slots {
     };
 }
 
-slots! {
-    allocator {
-        malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
-        free_aligned_sized
-    }
-    others { dlclose munmap mprotect }
-}
+for_all_allocator_functions! { slots }

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 use heapr_wire::called;
 
 use crate::hooks::Caller;
-use crate::hooks::forwarded::{run_alloc, run_free, run_posix, run_realloc};
+use crate::hooks::forwarded::kinds;
 use crate::x86_64::entries::{ROW_BYTES, ROW_LENGTH};
 
 /// Allocators that can have hooks: the loader knows no more namespaces.
@@ -32,7 +32,7 @@ pub(crate) fn entry(first: unsafe extern "C" fn(), number: usize) -> usize {
 }
 
 macro_rules! functions {
-    ($($name:ident |$a:pat_param, $b:pat_param, $c:pat_param, $real:pat_param, $all:pat_param, $caller:pat_param| $body:expr;)*) => {
+    ($($name:ident $words:literal $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
         #[allow(non_upper_case_globals, reason = "named as the C functions")]
         mod reals {
             use super::*;
@@ -47,8 +47,8 @@ macro_rules! functions {
                 let number = place.wrapping_sub(trampolines::$name as *const () as usize) / ROW_BYTES;
                 let Some(real) = reals::$name.get(number) else { return 0 };
                 let caller = Caller::new(entry_sp, bp, const { called(stringify!($name)) });
-                let ($a, $b, $c, $real, $all, $caller) = (a, b, c, real, [a, b, c, 0], caller);
-                $body
+                let ($a, $b, $c) = (a, b, c);
+                kinds::$kind(real, [a, b, c, 0], $what, caller)
             })*
         }
 
@@ -63,18 +63,4 @@ macro_rules! functions {
     };
 }
 
-functions! {
-    malloc |size, _, _, real, all, caller| run_alloc(real, all, size, caller);
-    free |p, _, _, real, all, caller| run_free(real, all, p, caller);
-    calloc |n, size, _, real, all, caller| run_alloc(real, all, n.saturating_mul(size), caller);
-    realloc |p, size, _, real, all, caller| run_realloc(real, all, p, size, caller);
-    reallocarray |p, n, size, real, all, caller| run_realloc(real, all, p, n.saturating_mul(size), caller);
-    posix_memalign |_, _, _, real, all, caller| run_posix(real, all, caller);
-    aligned_alloc |_, size, _, real, all, caller| run_alloc(real, all, size, caller);
-    memalign |_, size, _, real, all, caller| run_alloc(real, all, size, caller);
-    valloc |size, _, _, real, all, caller| run_alloc(real, all, size, caller);
-    pvalloc |size, _, _, real, all, caller| run_alloc(real, all, size, caller);
-    cfree |p, _, _, real, all, caller| run_free(real, all, p, caller);
-    free_sized |p, _, _, real, all, caller| run_free(real, all, p, caller);
-    free_aligned_sized |p, _, _, real, all, caller| run_free(real, all, p, caller);
-}
+for_all_allocator_functions! { functions }

@@ -9,6 +9,31 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::hooks;
 use crate::modules::link_map::{self, DlPhdrInfo};
 
+/// All functions that an allocator may bring itself, for a macro that makes something of each: how many arguments it has, and what it
+/// does with which of them (see [`crate::hooks::forwarded`]).
+///
+/// A new one is a row here, its signature at the end of this file, its hook in [`crate::hooks`] and its name in
+/// [`heapr_wire::CALLED`].
+macro_rules! for_all_allocator_functions {
+    ($then:ident) => {
+        $then! {
+            malloc 1 allocates |size, _, _| size;
+            free 1 frees |block, _, _| block;
+            calloc 2 allocates |count, size, _| count.saturating_mul(size);
+            realloc 2 reallocates |block, size, _| (block, size);
+            reallocarray 3 reallocates |block, count, size| (block, count.saturating_mul(size));
+            posix_memalign 3 stores |_, _, size| size;
+            aligned_alloc 2 allocates |_, size, _| size;
+            memalign 2 allocates |_, size, _| size;
+            valloc 1 allocates |size, _, _| size;
+            pvalloc 1 allocates |size, _, _| size;
+            cfree 1 frees |block, _, _| block;
+            free_sized 2 frees |block, _, _| block;
+            free_aligned_sized 3 frees |block, _, _| block;
+        }
+    };
+}
+
 type Pointer = *mut c_void;
 type Strings = *const *const c_char;
 
@@ -142,9 +167,9 @@ pub(crate) static DLOPEN: Real = Real::new(b"dlopen");
 pub(crate) static DLMOPEN: Real = Real::new(b"dlmopen");
 
 macro_rules! allocator_functions {
-    ($($name:ident)*) => {
+    ($($name:ident $words:literal $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
         impl RealFunctions {
-            /// Whether one of them is a module's.
+            /// Whether one of the functions that the program's allocator may bring itself is a module's.
             pub(crate) fn has_allocator_function_in(&self, info: &DlPhdrInfo) -> bool {
                 let mut is_any = false;
                 $(is_any |= self.$name.address() != 0 && info.contains(self.$name.address());)*
@@ -154,10 +179,7 @@ macro_rules! allocator_functions {
     };
 }
 
-allocator_functions! {
-    malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree free_sized
-    free_aligned_sized
-}
+for_all_allocator_functions! { allocator_functions }
 
 /// Calls the real `syscall` with five arguments.
 pub(crate) fn syscall(number: usize, arguments: [usize; 5]) -> isize {
