@@ -7,7 +7,7 @@
 //! library's calls malloc, which is hooked anyway.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use heapr_ring::sys;
 use heapr_wire::{HOOK_FOREIGN, HOOK_OPERATOR, InjectedHook, called};
@@ -64,14 +64,7 @@ pub(crate) fn start() {
     if BUSY.swap(1, Acquire) != 0 {
         return;
     }
-    if find_providers() {
-        link_map::for_each_module(&mut |info| {
-            if !info.contains(start as *const () as usize) {
-                patch(info);
-            }
-            false
-        });
-    }
+    look_at_new_modules();
     BUSY.store(0, Release);
 }
 
@@ -80,49 +73,115 @@ pub(crate) fn is_any_known() -> bool {
     all().any(|foreign| foreign.real.load(Relaxed) != 0)
 }
 
-/// Fills in the real functions; whether there are any.
-fn find_providers() -> bool {
-    let mut is_any = false;
-    link_map::for_each_module(&mut |info| {
-        if info.contains(start as *const () as usize) || info.headers().is_empty() {
-            return false;
-        }
-        let Some(dynamic) = info.dynamic() else { return false };
-        // All three allocators export one of these besides their malloc; other modules are done with four look-ups.
-        let has_malloc = dynamic.find(b"malloc") != 0;
-        let has_interface = PROBES.iter().any(|name| dynamic.find(name) != 0);
-        let has_operators = has_malloc && dynamic.find(b"_Znwm") != 0;
-        if !has_interface && !has_operators {
-            return false;
-        }
-        for foreign in all() {
-            if foreign.real.load(Relaxed) == 0 && (has_malloc || !foreign.is_operator) {
-                foreign.real.store(dynamic.find(foreign.name), Release);
-            }
-            is_any |= foreign.real.load(Relaxed) != 0;
-        }
-        inner_calls::add_allocator(info);
-        false
-    });
-    is_any
+/// The modules that were looked at, which come first in the loader's order as long as none is unloaded.
+struct Seen {
+    /// [`DlPhdrInfo::load_counts`] when all had been; no loads: not all have been.
+    load_counts: [AtomicU64; 2],
+    /// How many were searched for functions of allocators.
+    searched: AtomicUsize,
+    /// How many had their calls patched.
+    patched: AtomicUsize,
 }
 
-/// Points the slots of a module's calls at the hooks. Slots that hold anything but what the loader puts there are left.
-fn patch(info: &DlPhdrInfo) {
-    let Some(dynamic) = info.dynamic() else { return };
-    if is_provider(info) {
+static SEEN: Seen = Seen {
+    load_counts: [const { AtomicU64::new(0) }; 2],
+    searched: AtomicUsize::new(0),
+    patched: AtomicUsize::new(0),
+};
+
+/// A program may have thousands of modules, and each of them turns up.
+fn look_at_new_modules() {
+    let mut load_counts = [0; 2];
+    let (mut searched, mut patched) = (SEEN.searched.load(Relaxed), SEEN.patched.load(Relaxed));
+    let mut number = 0_usize;
+    let mut is_any_new = false;
+    link_map::for_each_module(&mut |info| {
+        if number == 0 {
+            load_counts = info.load_counts;
+            let [loads, unloads] = load_counts;
+            let [loads_before, unloads_before] = &SEEN.load_counts;
+            if unloads != unloads_before.load(Relaxed) {
+                (searched, patched) = (0, 0);
+            } else if loads != 0 && loads == loads_before.load(Relaxed) {
+                is_any_new = false;
+                return true;
+            }
+            is_any_new = true;
+        }
+        if number >= searched && find_functions(info) {
+            patched = 0;
+        }
+        number = number.wrapping_add(1);
+        false
+    });
+    if !is_any_new {
         return;
     }
+    SEEN.searched.store(number, Relaxed);
+    let count = number;
+    let mut is_all = true;
+    number = 0;
+    if is_any_known() {
+        link_map::for_each_module(&mut |info| {
+            if number >= patched {
+                is_all &= patch(info);
+                // What lies behind a module that the loader has not finished is looked at again.
+                patched = patched.wrapping_add(usize::from(is_all));
+            }
+            number = number.wrapping_add(1);
+            number >= count
+        });
+    }
+    SEEN.patched.store(patched, Relaxed);
+    let ([seen_loads, seen_unloads], [loads, unloads]) = (&SEEN.load_counts, load_counts);
+    seen_loads.store(if is_all { loads } else { 0 }, Relaxed);
+    seen_unloads.store(unloads, Relaxed);
+}
+
+/// Fills in the real functions that a module has; whether there is a new one.
+fn find_functions(info: &DlPhdrInfo) -> bool {
+    if info.contains(start as *const () as usize) || info.headers().is_empty() {
+        return false;
+    }
+    let Some(dynamic) = info.dynamic() else { return false };
+    // All allocators export one of these besides their malloc; other modules are done with these look-ups.
+    let has_malloc = dynamic.find(b"malloc") != 0;
+    let has_interface = PROBES.iter().any(|name| dynamic.find(name) != 0);
+    let has_operators = has_malloc && dynamic.find(b"_Znwm") != 0;
+    if !has_interface && !has_operators {
+        return false;
+    }
+    let mut is_any_new = false;
+    for foreign in all() {
+        if foreign.real.load(Relaxed) == 0 && (has_malloc || !foreign.is_operator) {
+            let address = dynamic.find(foreign.name);
+            foreign.real.store(address, Release);
+            is_any_new |= address != 0;
+        }
+    }
+    inner_calls::add_allocator(info);
+    is_any_new
+}
+
+/// Points the slots of a module's calls at the hooks. Slots that hold anything but what the loader puts there are left. `false`: the
+/// loader has not put it there yet.
+fn patch(info: &DlPhdrInfo) -> bool {
+    let Some(dynamic) = info.dynamic() else { return true };
+    if info.contains(start as *const () as usize) || is_provider(info) {
+        return true;
+    }
+    let mut is_bound = true;
     for (table, bytes) in dynamic.relocations {
         if table == 0 {
             continue;
         }
         for index in 0..bytes / size_of::<Relocation>() {
-            // SAFETY: the loader has worked through this table itself.
+            // SAFETY: the table of a module that the loader has mapped.
             let relocation = unsafe { *(table as *const Relocation).add(index) };
-            patch_slot(info, &dynamic, relocation);
+            is_bound &= patch_slot(info, &dynamic, relocation);
         }
     }
+    is_bound
 }
 
 /// Whether a module is one of the allocators: its calls among its own functions are not the program's.
@@ -133,7 +192,7 @@ fn is_provider(info: &DlPhdrInfo) -> bool {
     })
 }
 
-fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) {
+fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) -> bool {
     const R_X86_64_64: u32 = 1;
     const R_X86_64_GLOB_DAT: u32 = 6;
     const R_X86_64_JUMP_SLOT: u32 = 7;
@@ -144,20 +203,20 @@ fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) {
         || !matches!(kind, R_X86_64_64 | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT)
         || relocation.addend != 0
     {
-        return;
+        return true;
     }
     // SAFETY: the relocation's symbol is one of the module's dynamic symbols.
     let name = unsafe { dynamic.symbol_name(symbol) };
     let may_match = PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || name.ends_with(SUFFIX);
     if !may_match {
-        return;
+        return true;
     }
     let Some(foreign) = all().find(|foreign| foreign.name == name && foreign.real.load(Relaxed) != 0) else {
-        return;
+        return true;
     };
     let slot = info.bias.wrapping_add(relocation.offset_svma);
     if slot & 7 != 0 || !info.contains(slot) {
-        return;
+        return true;
     }
     // SAFETY: an aligned word of the module's data that the loader has written.
     let place = unsafe { &*(slot as *const AtomicUsize) };
@@ -166,7 +225,9 @@ fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) {
     // The loader has put the real function there, or the address in the module's own table where a lazy call begins.
     // Anything else (a copy that the program defines itself) is not ours to change.
     if now == trampoline || (now != foreign.real.load(Relaxed) && !info.contains(now)) {
-        return;
+        // As the linker has left it.
+        let is_unbound = now == 0 || info.contains(info.bias.wrapping_add(now));
+        return now == trampoline || !is_unbound;
     }
     let relro = info.headers().iter().find(|header| header.kind == PT_GNU_RELRO);
     let is_read_only = relro.is_some_and(|header| {
@@ -176,7 +237,7 @@ fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) {
     if is_read_only {
         // SAFETY: a page of the module's own data, made writable for one store and closed again.
         if unsafe { sys::protect(page, 4096, 3) }.is_err() {
-            return;
+            return true;
         }
     }
     place.store(trampoline, Release);
@@ -184,6 +245,7 @@ fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) {
         // SAFETY: as above.
         let _ = unsafe { sys::protect(page, 4096, 1) };
     }
+    true
 }
 
 /// Begins a call: what [`after_new`] must know lies on the trampoline's stack meanwhile. `usize::MAX`: nothing is recorded.

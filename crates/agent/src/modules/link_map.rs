@@ -18,6 +18,8 @@ pub(crate) struct DlPhdrInfo {
     pub(crate) headers: *const ProgramHeader,
     /// Number of them.
     pub(crate) header_count: u16,
+    /// How many modules have been loaded and unloaded so far, in all namespaces.
+    pub(crate) load_counts: [u64; 2],
 }
 
 /// `Elf64_Phdr`.
@@ -429,7 +431,13 @@ impl LoadedModule {
         let end = usize::from(header_count).checked_mul(size_of::<ProgramHeader>())?.checked_add(offset)?;
         let is_plain = header.starts_with(b"\x7fELF") && end <= 4096;
         let headers = self.bias.wrapping_add(offset) as *const ProgramHeader;
-        is_plain.then_some(DlPhdrInfo { bias: self.bias, name: self.name, headers, header_count })
+        is_plain.then_some(DlPhdrInfo {
+            bias: self.bias,
+            name: self.name,
+            headers,
+            header_count,
+            load_counts: [0; 2],
+        })
     }
 }
 
