@@ -3,6 +3,7 @@
 
 pub mod analysis;
 mod call_tree;
+mod data_keys;
 pub mod devtools;
 mod error;
 mod format;

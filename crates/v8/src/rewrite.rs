@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use heapr_graph::{DominatorTree, Dominators};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::data_keys::data_keys;
 use crate::devtools::{NodeSet, keeps_alive, without_names};
 use crate::format::writer::{Part, Rewriting};
 use crate::kinds::{EdgeKind, NodeKind};
@@ -13,7 +14,7 @@ use crate::{Snapshot, utf16_length};
 /// What is replaced when a snapshot is made anonymous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrecy {
-    /// Texts: strings, symbols, regular expressions, numbers, attributes of DOM nodes.
+    /// Texts: strings, symbols, regular expressions, numbers, attributes of DOM nodes, keys that are data.
     Texts,
     /// The names that the program gives, too: properties, variables, functions, classes, scripts.
     TextsAndNames,
@@ -83,6 +84,7 @@ impl<'a> Anonymous<'a> {
                 }
             })
             .collect();
+        let is_data = data_keys(snapshot);
         let unnamed = vec![u32::MAX; snapshot.strings().count() as usize];
         let mut edge_names = [unnamed.clone(), unnamed];
         for edge in 0..snapshot.edge_count() {
@@ -98,8 +100,8 @@ impl<'a> Anonymous<'a> {
                 *slot = table.text(bare);
                 continue;
             }
-            let is_kept =
-                !hides_names || matches!(snapshot.strings().get(number), b"__proto__" | b"constructor");
+            let is_kept = !hides_names && !is_data[number as usize]
+                || matches!(snapshot.strings().get(number), b"__proto__" | b"constructor");
             *slot = if is_kept || !is_of_program(kind) { table.kept(number) } else { table.hidden(number) };
         }
         Self { snapshot, node_names, edge_names, texts: table.texts }

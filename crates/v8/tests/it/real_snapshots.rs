@@ -87,3 +87,33 @@ fn anonymous_snapshots_and_parts_of_snapshots_open_in_devtools() {
         snapshot.write_retained_by(global, text).unwrap();
     });
 }
+
+#[test]
+fn keys_of_dictionaries_do_not_leave_and_names_of_the_program_stay() {
+    if !has_node() {
+        return;
+    }
+    const SCRIPT: &str = "
+        class Visit { constructor(page) { this.pageShown = page; this.visitNumber = {}; } }
+        const tokens = {}, people = Object.create(null);
+        for (let i = 0; i < 300; i++) tokens['token-secret-' + i * 7919] = new Visit('p' + i);
+        for (const a of 'abcdefgh') for (const b of 'klmnopqr') people['person' + a + b] = new Visit(a);
+        const few = { 'someone@private.example': new Visit('x') };
+        globalThis.store = { tokens, people, few, byName: new Map([['mapsecret', new Visit('y')]]) };
+        globalThis.store[['mine', 'name'].join('')] = () => 1;
+        require('v8').writeHeapSnapshot(process.argv[1]);";
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.heapsnapshot");
+    let status = std::process::Command::new("node").arg("-e").arg(SCRIPT).arg(&file).status().unwrap();
+    assert!(status.success());
+    let mut text = Vec::new();
+    let snapshot = Snapshot::open(&file, &ReadOptions::default()).unwrap();
+    snapshot.write_anonymous(Secrecy::Texts, &mut text).unwrap();
+    let text = String::from_utf8_lossy(&text);
+    for secret in ["token-secret", "personak", "private.example", "mapsecret"] {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    for name in ["Visit", "pageShown", "visitNumber", "tokens", "people", "byName"] {
+        assert!(text.contains(&format!("\"{name}\"")), "{name}");
+    }
+}
