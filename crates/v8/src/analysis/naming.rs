@@ -19,6 +19,8 @@ const MAX_RETAINERS_OF_POPULAR: usize = 1 << 16;
 const MAX_CONTEXT_USERS_LOOKED_AT: usize = 1 << 16;
 /// A name longer than this says less than its end.
 const MAX_FIELDS_IN_NAME: usize = 6;
+/// Holders that give no field to a name may hold one another.
+const MAX_HOLDERS_OF_A_NAME: usize = 64;
 /// Between an object of the runtime and that of the program that it is for are few others.
 const MAX_HOLDERS_OF_THE_RUNTIME: usize = 8;
 
@@ -85,12 +87,15 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
     /// The name of `node`.
     pub fn call(&self, node: u32) -> Called {
         let mut way = Way { at: node, fields: Vec::new(), context: None };
-        while way.fields.len() < MAX_FIELDS_IN_NAME
-            && way.context.is_none()
-            && !self.has_own_name(way.at)
-            && !self.is_context(way.at)
-            && self.go_up(&mut way)
-        {}
+        for _ in 0..MAX_HOLDERS_OF_A_NAME {
+            let is_told = way.fields.len() >= MAX_FIELDS_IN_NAME
+                || way.context.is_some()
+                || self.has_own_name(way.at)
+                || self.is_context(way.at);
+            if is_told || !self.go_up(&mut way) {
+                break;
+            }
+        }
         // A class of the runtime says what an object is, the program's own name for it says whose.
         if self.is_of_the_runtime(&way)
             && let Some(called) = self.called_by_the_program(&way)

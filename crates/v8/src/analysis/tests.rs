@@ -196,6 +196,21 @@ fn an_object_without_a_name_of_its_own_is_called_after_its_holder() {
     assert_eq!(naming.call(entry).text, "Store.byKey.orders[…]");
 }
 
+#[test]
+fn holders_that_give_no_name_and_hold_one_another_end_a_name() {
+    let mut heap = MadeHeap::new();
+    let first = heap.node("object", "Object", 24);
+    let second = heap.node("object", "Object", 24);
+    heap.edge(first, "internal", "value", second);
+    heap.edge(second, "internal", "value", first);
+    // The way from the root leads through code, which says less than the other object does.
+    let code = heap.node("code", "", 24);
+    heap.edge(0, "internal", "1", code);
+    heap.edge(code, "internal", "2", first);
+    let heap = heap.open(1);
+    assert_eq!(Naming::of(&heap).call(second).text, "Object");
+}
+
 /// A module with a function that uses its context; the context.
 fn module(heap: &mut MadeHeap) -> u32 {
     let global = heap.node("object", "global", 40);
