@@ -25,7 +25,7 @@ use crate::plan::Plan;
 use crate::remote::Borrowed;
 use crate::report::{AttachReport, PauseParts, Stopwatch};
 use crate::stop::{Settled, Stopped, StoppedThread};
-use crate::{detach, quiet, seccomp, target};
+use crate::{detach, seccomp, target, thread_place};
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
 
@@ -204,7 +204,7 @@ impl Attaching<'_> {
         }
         let Some(installed) = &self.installed else { return Err(Error::Ended { pid }) };
         let settled = stopped.settle(SETTLE_LIMIT, |thread| {
-            quiet::is_in_allocator(&plan.code, &installed.gate, memory, &mappings, thread)
+            thread_place::is_in_allocator(&plan.code, &installed.gate, memory, &mappings, thread)
         })?;
         parts.settle += stopwatch.lap();
         let is_quiet = settled == Settled::Quiet;
@@ -243,8 +243,8 @@ impl Attaching<'_> {
         stopwatch: &mut Stopwatch,
     ) -> Result<Outcome> {
         let (pid, memory) = (self.request.pid, self.memory);
-        let settled =
-            stopped.settle(SETTLE_LIMIT, |thread| quiet::is_in_prologue(plan, memory, mappings, thread))?;
+        let settled = stopped
+            .settle(SETTLE_LIMIT, |thread| thread_place::is_in_prologue(plan, memory, mappings, thread))?;
         parts.settle += stopwatch.lap();
         if settled != Settled::Quiet {
             return Ok(Outcome::Again { reason: "a thread was at the entry of the allocator at each try" });

@@ -27,7 +27,7 @@ use crate::remote::Borrowed;
 use crate::report::{DetachReport, PauseParts, Stopwatch};
 use crate::stop::{Settled, Stopped, StoppedThread};
 use crate::x86_64::{OPENING_BYTES, entry_of, island_of, record_of};
-use crate::{quiet, seccomp, target};
+use crate::{seccomp, target, thread_place};
 
 pub(crate) const SYS_MUNMAP: u64 = 11;
 
@@ -125,8 +125,8 @@ pub(crate) fn remove(
                 // Those in the allocator too: others may wait for a lock that they hold.
                 let settled = stopped.settle(settle_limit, |thread| {
                     gate.may_be_inside(thread.registers.rip)
-                        || quiet::is_in_allocator(&record.code, &gate, memory, &mappings, thread)
-                        || quiet::may_return_to_agent(
+                        || thread_place::is_in_allocator(&record.code, &gate, memory, &mappings, thread)
+                        || thread_place::may_return_to_agent(
                             agent,
                             &record.code,
                             &others,
@@ -148,7 +148,7 @@ pub(crate) fn remove(
             let settled = match is_restored {
                 // None was in the agent, and no way has led there since; what its frames have left on stacks is no matter.
                 true => stopped.settle(settle_limit, |thread| {
-                    quiet::may_return_to(&islands, &gate.waited_avmas(), memory, &mappings, thread)
+                    thread_place::may_return_to(&islands, &gate.waited_avmas(), memory, &mappings, thread)
                 })?,
                 false => Settled::Busy,
             };
@@ -206,7 +206,7 @@ fn functions_besides(pid: u32, memory: &ProcessMemory, record: &Record) -> Resul
         .map(|symbol| (symbol.address_avma, symbol.address_avma.wrapping_add(symbol.size_bytes.max(BYTES))));
     let entries = record.patches.iter().map(|patch| patch.address_avma);
     let hooked = entries
-        .filter(|&entry_avma| !quiet::is_in(&record.code.allocator_ranges, entry_avma))
+        .filter(|&entry_avma| !thread_place::is_in(&record.code.allocator_ranges, entry_avma))
         .map(|entry_avma| (entry_avma, entry_avma.wrapping_add(BYTES)));
     Ok(hooked.chain(called).collect())
 }

@@ -2,8 +2,8 @@
 
 use crate::install::gate_avma;
 use crate::memory::{ProcessMemory, Unreachable};
-use crate::quiet::is_in;
 use crate::record::Record;
+use crate::thread_place::is_in;
 use crate::x86_64::{GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, WAITED_OFFSET, waiting_range};
 
 /// The hooks' gate in a target.

@@ -14,7 +14,6 @@ mod exec_argument;
 mod exec_stop;
 mod exec_watch;
 mod gate;
-mod given_start;
 mod image;
 mod install;
 mod loaded_agent;
@@ -23,8 +22,8 @@ mod modules;
 mod own_thread;
 mod pass_descriptor;
 mod plan;
+mod program_start;
 mod ptrace;
-mod quiet;
 mod record;
 mod recorder_life;
 mod remote;
@@ -34,6 +33,7 @@ mod start_block;
 mod stop;
 mod stopped_process;
 mod target;
+mod thread_place;
 mod urgency;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -44,9 +44,9 @@ pub use error::{Error, Result};
 pub use exec_argument::{ExecArgument, exec_argument};
 pub use exec_stop::{HeldExec, Preparation};
 pub use exec_watch::{ExecWatch, Started};
-pub use given_start::{
+pub use memory::{ProcessMemory, TargetMemory, Unreachable};
+pub use program_start::{
     file_bytes_max, has_small_stack, leave_given_limits, start_as_given, with_given_limits,
 };
-pub use memory::{ProcessMemory, TargetMemory, Unreachable};
 pub use report::{AttachReport, DetachReport, PauseParts};
 pub use stopped_process::StoppedProcess;

@@ -18,7 +18,7 @@ use heapr_wire::BUILD_ID;
 
 use crate::error::{Error, Result};
 use crate::memory::TargetMemory;
-use crate::quiet::AllocatorCode;
+use crate::thread_place::AllocatorCode;
 
 /// Bytes of the record in the target, with the stub in its last 64.
 pub(crate) const RECORD_BYTES: u64 = 8192;

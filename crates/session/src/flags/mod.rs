@@ -12,7 +12,7 @@ pub(crate) mod exec_guard;
 pub(crate) mod flag_cache;
 pub(crate) mod flag_target;
 pub(crate) mod flag_watch;
-pub(crate) mod flagged;
+pub(crate) mod flagged_programs;
 pub(crate) mod shell_flags;
 pub(crate) mod watched_filesystems;
 

@@ -10,11 +10,11 @@
 
 pub(crate) mod called_stacks;
 pub(crate) mod clock;
+pub(crate) mod common_records;
 pub(crate) mod merge;
 pub(crate) mod module_files;
 pub(crate) mod module_image;
 pub(crate) mod own_heaps;
-pub(crate) mod plain;
 pub(crate) mod pool_growth;
 pub(crate) mod process_facts;
 pub(crate) mod process_state;
@@ -27,13 +27,13 @@ pub(crate) mod target_thread;
 pub(crate) mod target_view;
 pub(crate) mod translate;
 
-mod before_attach;
-mod held;
+mod attach_hold;
+mod earlier_blocks;
 mod housekeeping;
 mod memory_room;
 mod scan;
 mod snapshots;
-mod take;
+mod watermark;
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -43,7 +43,7 @@ use heapr_ring::{Pool, reader, writer};
 use heapr_trace::{Loss, ProcessIndex, Thread};
 use heapr_wire::DisableReason;
 
-use self::held::HeldProcesses;
+use self::attach_hold::HeldProcesses;
 use self::snapshots::Snapshots;
 use crate::ProcessStatus;
 use crate::recorder::clock::Clock;

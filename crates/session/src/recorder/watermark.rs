@@ -4,8 +4,8 @@ use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content};
 
 use super::{Recorder, SLACK_NS};
+use crate::recorder::common_records::{Source, take_one, take_two};
 use crate::recorder::merge::{StreamBuffer, last_order_at, record_words};
-use crate::recorder::plain::{Source, take_one, take_two};
 use crate::recorder::translate::{Outcome, Record, translate};
 
 /// A thread that is in the middle of an event for longer is stopped or starved: the others no longer wait for it.
