@@ -4,6 +4,8 @@ use std::fs::File;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use heapr_testkit::wait_until;
+
 use crate::stage::Stage;
 
 fn kill(pid: &str) {
@@ -18,8 +20,9 @@ fn a_killed_recorder_leaves_a_file_that_opens_and_a_name_that_is_free() {
         stage.start_steady("again", &["-o", &file, "--flush-timer", "0.02"]).ok();
         let status =
             stage.wait_for("again", "the first events", |status| status["event_count"].as_u64() > Some(2000));
-        // The file holds what was flushed: the timer's 20 ms must have passed.
-        std::thread::sleep(Duration::from_millis(100 + 37 * round));
+        // The file holds what was flushed. Then at another moment in each round.
+        stage.wait_for_events_in(&file);
+        std::thread::sleep(Duration::from_millis(37 * round));
         kill(&status["recorder_pid"].to_string());
         let info = stage.json(&["info", &file]);
         assert_eq!(info["is_complete"], false);
@@ -27,11 +30,9 @@ fn a_killed_recorder_leaves_a_file_that_opens_and_a_name_that_is_free() {
         stage.heapr(&["report", &file, "--stacks"]).ok();
     }
     // What the killed ones left behind is cleared away by whoever looks, once they are gone.
-    let killed = Instant::now();
-    while !stage.heapr(&["status"]).stdout.contains("no session is running") {
-        assert!(killed.elapsed() < Duration::from_secs(20), "the killed recorder is not gone");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("the killed recorder is gone", || {
+        stage.heapr(&["status"]).stdout.contains("no session is running").then_some(())
+    });
     assert_eq!(stage.runtime_files(), Vec::<String>::new());
 }
 
@@ -67,16 +68,7 @@ fn start_with_visible_program(stage: &Stage, rest_us: u32) -> Child {
 fn a_program_runs_to_its_right_end_after_its_recorder_was_killed() {
     let stage = Stage::new();
     let mut heapr = start_with_visible_program(&stage, 0);
-    let started = Instant::now();
-    let has_events = || {
-        let info = stage.heapr(&["info", "run.heapr", "--format", "json"]).stdout;
-        serde_json::from_str::<serde_json::Value>(&info)
-            .is_ok_and(|info| info["event_count"].as_u64() > Some(0))
-    };
-    while !has_events() {
-        assert!(started.elapsed() < Duration::from_secs(20), "nothing is recorded");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    stage.wait_for_events_in("run.heapr");
     let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", heapr.id())).unwrap();
     let program = children.trim().to_owned();
     kill(&heapr.id().to_string());
@@ -84,11 +76,9 @@ fn a_program_runs_to_its_right_end_after_its_recorder_was_killed() {
     // It allocates without rest: its buffers fill, nobody empties them, and it must not wait for ever.
     std::thread::sleep(Duration::from_millis(500));
     stage.release();
-    let ended = (0..2000).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        !std::path::Path::new(&format!("/proc/{program}")).exists()
+    wait_until("the program ends", || {
+        (!std::path::Path::new(&format!("/proc/{program}")).exists()).then_some(())
     });
-    assert!(ended, "the program hangs");
     let mut text = String::new();
     std::io::Read::read_to_string(&mut heapr.stdout.take().unwrap(), &mut text).unwrap();
     assert!(text.split_whitespace().next().is_some_and(|made| made.parse::<u64>().is_ok()), "{text:?}");
@@ -131,7 +121,7 @@ fn a_start_that_is_killed_leaves_either_a_session_or_nothing() {
             if started.elapsed() > moment && stage.runtime_files().is_empty() {
                 break;
             }
-            assert!(started.elapsed() < Duration::from_secs(20), "round {round}: {}", outcome.stderr);
+            assert!(started.elapsed() < heapr_testkit::LIMIT, "round {round}: {}", outcome.stderr);
             std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(stage.runtime_files(), Vec::<String>::new(), "round {round}");
@@ -155,15 +145,10 @@ fn a_killed_recorder_sets_the_processes_free_that_it_had_attached_to() {
         kill(&status["recorder_pid"].to_string());
         assert!(stage.json(&["info", &file])["event_count"].as_u64().is_some());
         // The next session can have it, and it is traced again.
-        let started = Instant::now();
-        loop {
+        wait_until("it is attached to again", || {
             let outcome = stage.heapr(&["start", "next", "-f", "-o", "next.heapr", "--pid", &pid]);
-            if outcome.status == Some(0) {
-                break;
-            }
-            assert!(started.elapsed() < Duration::from_secs(15), "{}", outcome.stderr);
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            (outcome.status == Some(0)).then_some(())
+        });
         stage.wait_for("next", "events again", |status| status["event_count"].as_u64() > Some(10_000));
         stage.heapr(&["stop", "next", "-q"]).ok();
     }

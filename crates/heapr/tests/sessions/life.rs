@@ -94,12 +94,7 @@ fn a_recorder_that_is_told_to_end_by_signal_completes_the_file() {
         stage.wait_for("signalled", "the first events", |status| status["event_count"].as_u64() > Some(0));
     let recorder = status["recorder_pid"].to_string();
     assert!(Command::new("kill").args(["-TERM", &recorder]).status().unwrap().success());
-    for _ in 0..500 {
-        if stage.runtime_files().is_empty() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    heapr_testkit::wait_until("the recorder has ended", || stage.runtime_files().is_empty().then_some(()));
     assert_eq!(stage.json(&["info", "signalled.heapr"])["is_complete"], true);
 }
 
@@ -257,8 +252,11 @@ fn a_program_that_a_session_started_can_be_let_go() {
     assert!(let_go.stderr.contains("runs on untraced"), "{}", let_go.stderr);
     // What it had written until then is taken; nothing comes after that.
     let rest = || std::thread::sleep(Duration::from_millis(300));
-    rest();
-    let event_count = stage.status("own")["event_count"].as_u64();
+    let event_count = heapr_testkit::wait_until("nothing more comes", || {
+        let before = stage.status("own")["event_count"].as_u64();
+        rest();
+        Some(before).filter(|_| stage.status("own")["event_count"].as_u64() == before)
+    });
     assert!(event_count > Some(5000), "{event_count:?}");
     rest();
     let later = stage.status("own");
@@ -314,7 +312,7 @@ fn flagged_programs_are_traced_when_they_start_while_a_session_wants_them() {
         command.spawn().unwrap()
     };
     let mut early = spawn();
-    std::thread::sleep(Duration::from_millis(50));
+    crate::stage::wait_for_own_code(early.id());
     stage.heapr(&["start", "new", "-o", "new.heapr", "--flagged"]).ok();
     let mut late = spawn();
     let status = stage.wait_for("new", "the flagged program", |status| {

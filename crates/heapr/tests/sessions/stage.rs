@@ -93,8 +93,7 @@ impl Stage {
     pub(crate) fn spawn_steady(&self, rest_us: u32) -> std::process::Child {
         let words = self.steady(rest_us);
         let child = Command::new(&words[0]).args(&words[1..]).stdout(Stdio::null()).spawn().unwrap();
-        // Until its own code runs there is nothing to attach to.
-        std::thread::sleep(Duration::from_millis(30));
+        wait_for_own_code(child.id());
         child
     }
 
@@ -124,24 +123,25 @@ impl Stage {
     /// Waits until a session's status is as `is_so` says.
     #[track_caller]
     pub(crate) fn wait_for(&self, name: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let started = Instant::now();
-        loop {
-            let status = self.status(name);
-            if is_so(&status) {
-                return status;
-            }
-            assert!(started.elapsed() < LIMIT, "{what} did not come: {status}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        heapr_testkit::wait_until(&format!("session {name} shows {what}"), || {
+            Some(self.status(name)).filter(|status| is_so(status))
+        })
     }
 
     /// Waits until a session answers.
     pub(crate) fn wait_for_answer(&self, name: &str) {
-        let started = Instant::now();
-        while self.heapr(&["status", name]).status != Some(0) {
-            assert!(started.elapsed() < LIMIT, "session {name} does not answer");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        heapr_testkit::wait_until(&format!("session {name} answers"), || {
+            (self.heapr(&["status", name]).status == Some(0)).then_some(())
+        });
+    }
+
+    /// Waits until a file that is being written holds events.
+    pub(crate) fn wait_for_events_in(&self, file: &str) {
+        heapr_testkit::wait_until(&format!("{file} holds events"), || {
+            let info = self.heapr(&["info", file, "--format", "json"]).stdout;
+            let info: Value = serde_json::from_str(&info).ok()?;
+            info["event_count"].as_u64().filter(|&count| count > 0)
+        });
     }
 
     /// `heapr COMMAND FILE … --format json`.
@@ -170,6 +170,14 @@ impl Drop for Stage {
             }
         }
     }
+}
+
+/// Until its own code runs, and has allocated, there is nothing in a program to attach to.
+pub(crate) fn wait_for_own_code(pid: u32) {
+    heapr_testkit::wait_until("the program allocates", || {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+        maps.contains("[heap]").then_some(())
+    });
 }
 
 /// Runs a command in a process group of its own, which is killed when it takes too long.

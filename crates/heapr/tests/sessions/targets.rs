@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use heapr_testkit::wait_until;
 use serde_json::Value;
 
 use crate::stage::{Stage, steady_program};
@@ -38,11 +39,7 @@ impl Named {
             fs::read_to_string(format!("/proc/{}/maps", child.id()))
                 .is_ok_and(|maps| maps.contains(name) && maps.contains("[heap]"))
         };
-        let began = Instant::now();
-        while !self.children.iter().all(is_it) {
-            assert!(began.elapsed() < Duration::from_secs(30));
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("all run their own code", || self.children.iter().all(is_it).then_some(()));
     }
 
     fn pid(&self, number: usize) -> String {
@@ -121,15 +118,13 @@ fn children_that_run_already_are_named_and_tree_takes_them() {
     let mut parent = Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).spawn().unwrap();
     let pid = parent.id().to_string();
     let children = format!("/proc/{pid}/task/{pid}/children");
-    let began = Instant::now();
     let is_there = |child: &str| {
         fs::read_to_string(format!("/proc/{child}/maps")).is_ok_and(|maps| maps.contains("steady-child"))
     };
     let all = || fs::read_to_string(&children).unwrap_or_default();
-    while all().split_whitespace().filter(|child| is_there(child)).count() != 2 {
-        assert!(began.elapsed() < Duration::from_secs(30));
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("both children run", || {
+        (all().split_whitespace().filter(|child| is_there(child)).count() == 2).then_some(())
+    });
     let started = stage.heapr(&["start", "a", "-o", "a.heapr", "--pid", &pid]).ok();
     for word in ["2 child processes", "steady-child", "--tree"] {
         assert!(started.stderr.contains(word), "no {word:?} in {}", started.stderr);
@@ -183,11 +178,9 @@ fn the_flag_of_a_process_ends_with_it() {
     assert_eq!(stage.heapr(&["config", "query", "heap", "--pid", &pid]).status, Some(0));
     // Neither a zombie nor a number that nobody has is a process that runs.
     one.children[0].kill().unwrap();
-    let began = Instant::now();
-    while stage.heapr(&["config", "query", "heap", "--pid", &pid]).status != Some(1) {
-        assert!(began.elapsed() < Duration::from_secs(30), "a flag of a zombie");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the zombie's flag ends", || {
+        (stage.heapr(&["config", "query", "heap", "--pid", &pid]).status == Some(1)).then_some(())
+    });
     stage.heapr(&["config", "enable", "heap", "--pid", &pid]).fails_with(&["has ended"]);
     one.end();
     let asked = stage.heapr(&["config", "query", "heap", "--pid", &pid]);

@@ -122,14 +122,10 @@ fn a_snapshot_of_one_process_has_no_block_of_another() {
 }
 
 fn step_until(session: &mut Session, mut is_reached: impl FnMut(&SnapshotReport) -> bool) -> SnapshotReport {
-    let began = Instant::now();
-    loop {
+    heapr_testkit::wait_until("such a snapshot is taken", || {
         session.step();
-        if let Some(report) = session.take_snapshot_report().filter(&mut is_reached) {
-            return report;
-        }
-        assert!(began.elapsed() < Duration::from_secs(20), "no such snapshot was taken");
-    }
+        session.take_snapshot_report().filter(&mut is_reached)
+    })
 }
 
 #[test]
@@ -149,7 +145,7 @@ fn rules_take_snapshots_without_being_asked() {
     while taken.iter().filter(|&&trigger| trigger == by_time).count() < 3 {
         session.step();
         taken.extend(session.take_snapshot_report().map(|report| report.snapshot.trigger));
-        assert!(began.elapsed() < Duration::from_secs(20), "{taken:?}");
+        assert!(began.elapsed() < heapr_testkit::LIMIT, "{taken:?}");
     }
     assert_eq!(taken.iter().filter(|trigger| matches!(trigger, SnapshotTrigger::Rss { .. })).count(), 1);
     assert_eq!(taken.iter().filter(|trigger| matches!(trigger, SnapshotTrigger::Growth { .. })).count(), 1);

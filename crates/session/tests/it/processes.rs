@@ -173,16 +173,13 @@ fn what_a_dead_process_had_published_is_read() {
     // It died in the middle of an event.
     assert!(thread.begin(3));
     session.look_for_ends();
-    for _ in 0..4 {
-        std::thread::sleep(std::time::Duration::from_millis(110));
+    let buffers = 0..pool.buffer_count() as u32;
+    heapr_testkit::wait_until("all its buffers are free again", || {
         session.step_now();
-    }
+        let is_free = |index| heapr_ring::reader::claimed_buffer(&pool, index).is_none();
+        buffers.clone().all(is_free).then_some(())
+    });
     assert_eq!(session.live_process_count(), 0);
-    // All its buffers are free again, and its slots.
-    assert!(
-        (0..pool.buffer_count() as u32)
-            .all(|index| heapr_ring::reader::claimed_buffer(&pool, index).is_none())
-    );
     let recorded = stop(session, directory);
     assert_eq!(recorded.summary.summary.totals.alloc_count, 1000);
 }
