@@ -12,10 +12,9 @@
 use std::collections::HashSet;
 
 use super::heap_memory::HeapMemory;
-use super::layout::{ALIGNMENT_BYTES, FLAGS};
+use super::layout::{ALIGNMENT_BYTES, FLAGS, PREV_INUSE};
 use super::page_cache::PageCache;
 use super::references::referenced;
-use super::resync::is_free_by_both_ends;
 use heapr_proc::Mapping;
 
 /// Chunks of a run that are compared. Runs meet after a few, or nothing is known.
@@ -76,6 +75,15 @@ fn is_more_known(first: &[u64], later: &[u64], is_known: impl Fn(u64) -> bool) -
             later_known > first_known && later_known * 2 >= later_steps
         }
     }
+}
+
+/// Whether the chunk is free, and the copy of its size behind it says so too.
+pub(super) fn is_free_by_both_ends<M: HeapMemory>(pages: &mut PageCache<'_, M>, chunk_avma: u64) -> bool {
+    let Some(size_field) = pages.word(chunk_avma + 8) else { return false };
+    let size_bytes = size_field & !FLAGS;
+    let next_avma = chunk_avma.saturating_add(size_bytes);
+    pages.word(next_avma) == Some(size_bytes)
+        && pages.word(next_avma.saturating_add(8)).is_some_and(|next_field| next_field & PREV_INUSE == 0)
 }
 
 #[cfg(test)]

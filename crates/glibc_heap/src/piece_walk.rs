@@ -12,7 +12,7 @@ use super::parameters::Parameters;
 use super::read_store::{Pieces, ReadOnce, Slabs};
 use super::resync::{self, Before};
 use super::segment::Segment;
-use super::thread_caches::CacheCandidates;
+use super::thread_caches::{CacheCandidates, worker_count};
 use heapr_proc::Mapping;
 
 /// What was found in some pieces.
@@ -151,13 +151,6 @@ impl<'a, M: HeapMemory> PieceWalk<'a, M> {
         }
         resync::first_consistent(self.memory, self.mappings, rest, Before::ForeignMemory)
     }
-}
-
-/// The threads that share the work while a target stands still.
-pub(super) fn worker_count(task_count: usize) -> usize {
-    /// More gain little: they wait for the same memory.
-    const MOST: usize = 4;
-    thread::available_parallelism().map_or(1, usize::from).min(MOST).min(task_count)
 }
 
 /// Facts for the heaps of one libc.

@@ -16,7 +16,7 @@
 
 use super::chunk_walk::{Piece, may_stand_in};
 use super::heap_memory::HeapMemory;
-use super::known_paths::best_known;
+use super::known_paths::{best_known, is_free_by_both_ends};
 use super::layout::{ALIGNMENT_BYTES, FENCE_BYTES, FLAGS, PREV_INUSE, word};
 use super::page_cache::PageCache;
 use super::references::referenced;
@@ -109,15 +109,6 @@ pub(super) fn first_consistent<M: HeapMemory>(
         |best, start_avma| if takes_more_steps(&mut pages, start_avma, best) { start_avma } else { best };
     let first_avma = *starts.first()?;
     Some(starts.into_iter().fold(first_avma, longer))
-}
-
-/// Whether the chunk is free, and the copy of its size behind it says so too.
-pub(super) fn is_free_by_both_ends<M: HeapMemory>(pages: &mut PageCache<'_, M>, chunk_avma: u64) -> bool {
-    let Some(size_field) = pages.word(chunk_avma + 8) else { return false };
-    let size_bytes = size_field & !FLAGS;
-    let next_avma = chunk_avma.saturating_add(size_bytes);
-    pages.word(next_avma) == Some(size_bytes)
-        && pages.word(next_avma.saturating_add(8)).is_some_and(|next_field| next_field & PREV_INUSE == 0)
 }
 
 /// Whether the chunks from `start_avma` reach `goal_avma`, or begin there.

@@ -14,7 +14,6 @@ use super::finding::{Finding, ListKind};
 use super::heap_memory::HeapMemory;
 use super::layout::{ADDRESS_LIMIT, ALIGNMENT_BYTES, CacheLayout, HEADER_BYTES, Layout, PAGE_BYTES, word};
 use super::page_cache::PageCache;
-use super::piece_walk::worker_count;
 
 /// Chunks that may hold a thread's cache.
 #[derive(Debug)]
@@ -255,4 +254,11 @@ fn words_below(memory: &impl HeapMemory, thread_pointer: u64) -> Vec<u64> {
         end_avma = start_avma;
     }
     words
+}
+
+/// The threads that share the work while a target stands still.
+pub(super) fn worker_count(task_count: usize) -> usize {
+    /// More gain little: they wait for the same memory.
+    const MOST: usize = 4;
+    thread::available_parallelism().map_or(1, usize::from).min(MOST).min(task_count)
 }

@@ -13,42 +13,19 @@
 //! Up to the first jump nothing that the program sees has changed; each jump is one write and stands for itself. If we die
 //! at whatever point, what is left is mapped memory without use, or an agent that finds out that its recorder is gone.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::attach_request::AttachRequest;
 use crate::error::{Error, Result};
 use crate::exec_stop::HeldExec;
 use crate::install::{Installed, install};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::own_thread::in_own_thread;
 use crate::plan::Plan;
-use crate::remote::Borrowed;
 use crate::report::{AttachReport, PauseParts, Stopwatch};
-use crate::stop::{Settled, Stopped, StoppedThread};
+use crate::stop::{Settled, Stopped};
 use crate::{detach, seccomp, target, thread_place};
 use heapr_proc::Mapping;
-use heapr_proc::mappings;
-
-/// What to attach, and how.
-#[derive(Debug, Clone, Copy)]
-pub struct AttachRequest<'a> {
-    /// The target, as this process sees it.
-    pub pid: u32,
-    /// The agent's shared object.
-    pub agent: &'a [u8],
-    /// Descriptor, in this process, of the session's shared buffers.
-    pub pool: i32,
-    /// Value of the session variable for programs that the target starts; empty: they are not followed.
-    pub session: &'a str,
-    /// The agent's file for them, if the target can see it.
-    pub agent_path: Option<&'a Path>,
-    /// mmap, munmap and mremap too.
-    pub hooks_mmap: bool,
-    /// Filters of its that cannot be read are taken to end nobody.
-    pub despite_seccomp: bool,
-    /// For tests: the number of the step that fails.
-    pub fail_at: Option<u32>,
-}
 
 /// How long a good moment is waited for.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -61,8 +38,6 @@ const STOP_LIMIT: Duration = Duration::from_millis(50);
 const SETTLE_LIMIT: Duration = Duration::from_millis(30);
 /// Between two tries.
 const PAUSE_BETWEEN: Duration = Duration::from_millis(10);
-
-const PAGE: u64 = 4096;
 
 /// The target while all of its threads stand still.
 #[derive(Debug, Clone)]
@@ -257,7 +232,7 @@ impl Attaching<'_> {
         }
         // What the settled threads did may have changed the mappings.
         let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
-        let Some(&thread) = choose_thread(memory, &mappings, &stopped.threads) else {
+        let Some(&thread) = thread_place::choose_thread(memory, &mappings, &stopped.threads) else {
             return Ok(Outcome::Again { reason: "no thread has room on its stack" });
         };
         parts.check = stopwatch.lap();
@@ -276,22 +251,4 @@ impl Attaching<'_> {
             let _ = detach::remove(pid, self.memory, &record, &mut || ());
         }
     }
-}
-
-/// A thread that can be borrowed: in no critical section that must restart when it is left, with room below its stack.
-pub(crate) fn choose_thread<'a>(
-    memory: &ProcessMemory,
-    mappings: &[Mapping],
-    threads: &'a [StoppedThread],
-) -> Option<&'a StoppedThread> {
-    let has_room = |thread: &&StoppedThread| {
-        let low = thread.registers.rsp.saturating_sub(Borrowed::STACK_BYTES) & !(PAGE - 1);
-        thread.registers.is_64_bit()
-            && mappings::find(mappings, low)
-                .is_some_and(|mapping| mapping.contains(thread.registers.rsp) && mapping.is_writable)
-            && memory.read_u64(low).is_ok()
-    };
-    // A thread in a system call is in no such section.
-    let in_call = threads.iter().filter(|thread| thread.registers.system_call().is_some()).find(has_room);
-    in_call.or_else(|| threads.iter().find(has_room))
 }

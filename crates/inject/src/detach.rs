@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use heapr_wire::{CLOCK_STOPPED, INJECTION_SYMBOL, SESSION_RECORDING};
 
+use crate::allocator_code::is_in;
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::loaded_agent;
@@ -23,17 +24,14 @@ use crate::modules::Modules;
 use crate::own_thread::in_own_thread;
 use crate::record::Record;
 use crate::recorder_life::is_recorder_alive;
-use crate::remote::Borrowed;
+use crate::remote::{Borrowed, SYS_MUNMAP};
 use crate::report::{DetachReport, PauseParts, Stopwatch};
-use crate::stop::{Settled, Stopped, StoppedThread};
+use crate::stop::{DETACH_STOP_LIMIT, Settled, Stopped, StoppedThread};
 use crate::x86_64::{OPENING_BYTES, entry_of, island_of, record_of};
 use crate::{seccomp, target, thread_place};
 
-pub(crate) const SYS_MUNMAP: u64 = 11;
-
 /// How long threads may take to leave the agent.
 const LIMIT: Duration = Duration::from_secs(5);
-pub(crate) const STOP_LIMIT: Duration = Duration::from_millis(200);
 const SETTLE_LIMIT: Duration = Duration::from_millis(30);
 /// At the first tries: enough for 64 threads on two processors, each of which leaves an allocator (3 ms). Those that wait for a
 /// buffer get it only when the target runs again, and nobody else comes into the agent then.
@@ -116,7 +114,7 @@ pub(crate) fn remove(
         };
         let mut parts = PauseParts::default();
         let mut stopwatch = Stopwatch::start();
-        if let Some(mut stopped) = Stopped::stop(pid, None, STOP_LIMIT)? {
+        if let Some(mut stopped) = Stopped::stop(pid, None, DETACH_STOP_LIMIT)? {
             parts.stop = stopwatch.lap();
             report.thread_count = stopped.threads.len();
             let mappings = memory.mappings().map_err(|_| Error::Ended { pid })?;
@@ -153,7 +151,7 @@ pub(crate) fn remove(
                 false => Settled::Busy,
             };
             parts.settle = stopwatch.lap();
-            let thread = crate::attach::choose_thread(memory, &mappings, &stopped.threads).copied();
+            let thread = thread_place::choose_thread(memory, &mappings, &stopped.threads).copied();
             if settled == Settled::Quiet
                 && let Some(thread) = thread
             {
@@ -206,7 +204,7 @@ fn functions_besides(pid: u32, memory: &ProcessMemory, record: &Record) -> Resul
         .map(|symbol| (symbol.address_avma, symbol.address_avma.wrapping_add(symbol.size_bytes.max(BYTES))));
     let entries = record.patches.iter().map(|patch| patch.address_avma);
     let hooked = entries
-        .filter(|&entry_avma| !thread_place::is_in(&record.code.allocator_ranges, entry_avma))
+        .filter(|&entry_avma| !is_in(&record.code.allocator_ranges, entry_avma))
         .map(|entry_avma| (entry_avma, entry_avma.wrapping_add(BYTES)));
     Ok(hooked.chain(called).collect())
 }
@@ -218,7 +216,7 @@ fn leave_agent(
     record: &Record,
     mut report: DetachReport,
 ) -> Result<DetachReport> {
-    let Some(stopped) = Stopped::stop(pid, None, STOP_LIMIT)? else {
+    let Some(stopped) = Stopped::stop(pid, None, DETACH_STOP_LIMIT)? else {
         let reason = "a thread did not stop".to_owned();
         return Err(Error::NoQuietMoment { pid, seconds: LIMIT.as_secs(), reason });
     };

@@ -1,9 +1,8 @@
 //! The gate that all hooks of an attach lead through until it is open, and again when they are to go; see the island.
 
-use crate::install::gate_avma;
+use crate::allocator_code::is_in;
 use crate::memory::{ProcessMemory, Unreachable};
 use crate::record::Record;
-use crate::thread_place::is_in;
 use crate::x86_64::{GATE_AROUND, GATE_CLOSED, GATE_OFFSET, GATE_OPEN, WAITED_OFFSET, waiting_range};
 
 /// The hooks' gate in a target.
@@ -19,7 +18,7 @@ pub(crate) struct Gate {
 impl Gate {
     pub(crate) fn of(record: &Record) -> Self {
         Self {
-            gate_avma: gate_avma(record),
+            gate_avma: record.gate_avma(),
             targets: record.patches.iter().map(|patch| patch.target_avma).collect(),
             islands: record
                 .islands

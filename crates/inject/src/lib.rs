@@ -7,7 +7,9 @@
 //! finds home by itself.
 
 mod address_room;
+mod allocator_code;
 mod attach;
+mod attach_request;
 mod detach;
 mod error;
 mod exec_argument;
@@ -38,7 +40,8 @@ mod urgency;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-pub use attach::{AttachRequest, Standstill, attach, attach_held};
+pub use attach::{Standstill, attach, attach_held};
+pub use attach_request::AttachRequest;
 pub use detach::detach;
 pub use error::{Error, Result};
 pub use exec_argument::{ExecArgument, exec_argument};

@@ -8,12 +8,11 @@ use std::mem::offset_of;
 
 use heapr_wire::{BUILD_ID, CLOCK_ENDED, INJECTION_MAGIC, INJECTION_SYMBOL, Injection};
 
-use crate::detach::STOP_LIMIT;
 use crate::error::{Error, Result};
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::Modules;
 use crate::report::{DetachReport, PauseParts, Stopwatch};
-use crate::stop::Stopped;
+use crate::stop::{DETACH_STOP_LIMIT, Stopped};
 
 /// Where the agent of a process keeps its choice of a clock; `None` if the loader has loaded none of this build.
 fn find_clock(pid: u32, memory: &ProcessMemory) -> Result<Option<u64>> {
@@ -43,9 +42,9 @@ pub(crate) fn let_go(pid: u32, memory: &ProcessMemory) -> Result<DetachReport> {
     let memory_error = |source| Error::Memory { pid, source };
     let clock_avma = find_clock(pid, memory)?.ok_or(Error::NotAttached { pid })?;
     let mut stopwatch = Stopwatch::start();
-    let Some(stopped) = Stopped::stop(pid, None, STOP_LIMIT)? else {
+    let Some(stopped) = Stopped::stop(pid, None, DETACH_STOP_LIMIT)? else {
         let reason = "a thread did not stop".to_owned();
-        return Err(Error::NoQuietMoment { pid, seconds: STOP_LIMIT.as_secs(), reason });
+        return Err(Error::NoQuietMoment { pid, seconds: DETACH_STOP_LIMIT.as_secs(), reason });
     };
     let mut parts = PauseParts { stop: stopwatch.lap(), ..PauseParts::default() };
     let thread_count = stopped.threads.len();

@@ -8,12 +8,12 @@ use heapr_wire::{
     INJECTION_MAGIC, INJECTION_SYMBOL, InjectedHook, Injection, MORE_ALLOCATORS,
 };
 
+use crate::allocator_code::AllocatorCode;
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::modules::{Module, Modules, Symbol};
 use crate::remote::Gadgets;
-use crate::thread_place::AllocatorCode;
 use crate::x86_64::{Prologue, Way, calls_one_of};
 use heapr_proc::Mapping;
 use heapr_proc::mappings;

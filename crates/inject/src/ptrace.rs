@@ -2,7 +2,8 @@
 
 use std::io;
 
-use crate::seccomp::Instruction;
+use heapr_wire::seccomp::Instruction;
+
 use crate::x86_64::Registers;
 
 /// What a stopped thread reported.

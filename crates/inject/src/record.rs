@@ -16,9 +16,9 @@
 
 use heapr_wire::BUILD_ID;
 
+use crate::allocator_code::AllocatorCode;
 use crate::error::{Error, Result};
 use crate::memory::TargetMemory;
-use crate::thread_place::AllocatorCode;
 
 /// Bytes of the record in the target, with the stub in its last 64.
 pub(crate) const RECORD_BYTES: u64 = 8192;
@@ -76,7 +76,15 @@ fn unpacked(word: u64) -> [u8; 5] {
     [a, b, c, d, e]
 }
 
+/// Where in the scratch page the gate is: behind all else that is kept there.
+const GATE_OFFSET: u64 = 3072;
+
 impl Record {
+    /// Where the gate of the attach is.
+    pub(crate) fn gate_avma(&self) -> u64 {
+        self.scratch_avma + GATE_OFFSET
+    }
+
     /// As it lies in the target; without the stub.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut words = vec![0_u64; STUB_OFFSET as usize / 8];

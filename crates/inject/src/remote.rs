@@ -42,6 +42,8 @@ pub(crate) struct Borrowed<'a> {
     is_urgent: bool,
 }
 
+pub(crate) const SYS_MUNMAP: u64 = 11;
+
 /// Longest that one call may take. They are short; a swapped-out page may be waited for.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
 /// Looks before a thread is waited for by sleeping: some milliseconds.
@@ -221,7 +223,7 @@ impl<'a> Borrowed<'a> {
                 // place a call that does nothing, and the way to the return behind it, should we be killed.
                 let mut registers = now;
                 registers.rip = self.gadgets.sigreturn_avma;
-                (registers.orig_rax, registers.rdi, registers.rsi) = (crate::detach::SYS_MUNMAP, 0, 0);
+                (registers.orig_rax, registers.rdi, registers.rsi) = (SYS_MUNMAP, 0, 0);
                 self.trace("PTRACE_SETREGS", ptrace::set_registers(self.tid, &registers))?;
             }
             self.trace("PTRACE_SYSCALL", ptrace::go_to_system_call(self.tid))?;

@@ -51,6 +51,8 @@ struct Seized {
     is_stopped: bool,
 }
 
+/// How long the threads may take to stop for a detach.
+pub(crate) const DETACH_STOP_LIMIT: Duration = Duration::from_millis(200);
 /// A wait looks again after this long: a thread on a processor stops within microseconds.
 const POLL: Duration = Duration::from_micros(30);
 

@@ -6,9 +6,11 @@
 
 use std::os::unix::fs::FileTypeExt as _;
 
+use crate::allocator_code::{AllocatorCode, is_in};
 use crate::gate::Gate;
 use crate::memory::{ProcessMemory, TargetMemory as _, Unreachable};
 use crate::plan::Plan;
+use crate::remote::Borrowed;
 use crate::stop::StoppedThread;
 use heapr_proc::Mapping;
 use heapr_proc::mappings;
@@ -21,25 +23,9 @@ const STACK_BYTES_MAX: u64 = 1 << 20;
 
 /// System calls that an allocator makes: mmap, mprotect, munmap, brk, sched_yield, mremap, madvise, futex.
 const ALLOCATOR_CALLS: [u64; 8] = [9, 10, 11, 12, 24, 25, 28, 202];
+const PAGE: u64 = 4096;
 const FUTEX: u64 = 202;
 const READ: u64 = 0;
-
-/// Where the allocators' code lies.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct AllocatorCode {
-    /// Code of the allocators (start and end): a thread in it is at allocating or freeing.
-    pub(crate) allocator_ranges: Vec<(u64, u64)>,
-    /// Code of the modules that allocators call; the C library's first.
-    pub(crate) library_ranges: Vec<(u64, u64)>,
-    /// Where a thread waits for a lock of the C library's own, if that can be told.
-    pub(crate) private_lock_range: Option<(u64, u64)>,
-    /// An allocator is hooked that is not the C library's, and may wait in any way.
-    pub(crate) has_other: bool,
-}
-
-pub(crate) fn is_in(ranges: &[(u64, u64)], address_avma: u64) -> bool {
-    ranges.iter().any(|&(start, end)| (start..end).contains(&address_avma))
-}
 
 /// Words of a thread's stack from `sp` on; `None` if it cannot be read, so that nothing is known of what the thread will come back to.
 pub(crate) fn stack_words(
@@ -48,7 +34,6 @@ pub(crate) fn stack_words(
     sp_avma: u64,
     bytes_max: u64,
 ) -> Option<Vec<u64>> {
-    const PAGE: u64 = 4096;
     let start = sp_avma & !7;
     // The stack of a thread that was made since the list was read: as far as something is mapped.
     let end = mappings::find(mappings, start)
@@ -229,4 +214,22 @@ fn is_futex_wait(thread: &StoppedThread) -> bool {
     const FUTEX_WAIT_BITSET: u64 = 9;
     // The second argument.
     matches!(thread.registers.rsi & COMMAND_MASK, FUTEX_WAIT | FUTEX_WAIT_BITSET)
+}
+
+/// A thread that can be borrowed: in no critical section that must restart when it is left, with room below its stack.
+pub(crate) fn choose_thread<'a>(
+    memory: &ProcessMemory,
+    mappings: &[Mapping],
+    threads: &'a [StoppedThread],
+) -> Option<&'a StoppedThread> {
+    let has_room = |thread: &&StoppedThread| {
+        let low = thread.registers.rsp.saturating_sub(Borrowed::STACK_BYTES) & !(PAGE - 1);
+        thread.registers.is_64_bit()
+            && mappings::find(mappings, low)
+                .is_some_and(|mapping| mapping.contains(thread.registers.rsp) && mapping.is_writable)
+            && memory.read_u64(low).is_ok()
+    };
+    // A thread in a system call is in no such section.
+    let in_call = threads.iter().filter(|thread| thread.registers.system_call().is_some()).find(has_room);
+    in_call.or_else(|| threads.iter().find(has_room))
 }

@@ -29,7 +29,7 @@ mod session;
 mod session_status;
 mod snapshots;
 
-pub use control::background::{BackgroundSession, FlaggedTargets, ProgramCommand, StartRequest};
+pub use control::background::{BackgroundSession, ProgramCommand, StartRequest};
 pub use control::session_name::SessionName;
 pub use control::status::{ProcessStatus, SessionState, SessionStatus};
 pub use control::{
@@ -38,6 +38,7 @@ pub use control::{
 };
 pub use error::Error;
 pub use flags::flag_target::{FlagTarget, ProcessFacts};
+pub use flags::flagged_programs::FlaggedTargets;
 pub use flags::shell_flags::{sessions_directory, shell_environment};
 pub use flags::{Flag, FlagError, FlagKind, FlagScope, Flags};
 pub use heap_trace::HeapTrace;

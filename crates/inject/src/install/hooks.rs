@@ -7,14 +7,6 @@ use crate::remote::Borrowed;
 use crate::report::AttachReport;
 use crate::x86_64::{Island, Landing, Way};
 
-/// Where in the scratch page the gate is: behind all else that is kept there.
-const GATE_OFFSET: u64 = 3072;
-
-/// Where the gate of an attach is.
-pub(crate) fn gate_avma(record: &Record) -> u64 {
-    record.scratch_avma + GATE_OFFSET
-}
-
 /// Nearest multiple of 2 GiB that a jump reaches, with a margin for what lies between function and island.
 const JUMP_DISTANCE: u64 = (1 << 31) - (64 << 20);
 
@@ -39,7 +31,7 @@ impl super::Install<'_> {
                     let bytes = Island::bytes_for(count);
                     let start = self.map(thread, entry_avma, bytes, JUMP_DISTANCE)?;
                     record.islands.push((start, bytes));
-                    islands.push(Island::new(start, record.start_avma, gate_avma(record)));
+                    islands.push(Island::new(start, record.start_avma, record.gate_avma()));
                     islands.len() - 1
                 }
             };

@@ -9,17 +9,15 @@ mod agent_start;
 mod hooks;
 mod thread_key;
 
-pub(crate) use hooks::gate_avma;
-
 use crate::address_room;
-use crate::attach::AttachRequest;
+use crate::attach_request::AttachRequest;
 use crate::detach;
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::memory::{ProcessMemory, TargetMemory as _};
 use crate::plan::Plan;
 use crate::record::{RECORD_BYTES, Record, STUB_OFFSET};
-use crate::remote::Borrowed;
+use crate::remote::{Borrowed, SYS_MUNMAP};
 use crate::report::AttachReport;
 use crate::stop::{Stopped, StoppedThread};
 use crate::x86_64::FRAME_BYTES_MAX;
@@ -184,7 +182,7 @@ impl Install<'_> {
             let arguments = [hint, bytes, PROT_READ_WRITE, MAP_FLAGS, u64::MAX, 0];
             match thread.system_call(SYS_MMAP, arguments)? {
                 Ok(address) if address == hint => return Ok(address),
-                Ok(address) => drop(thread.system_call(detach::SYS_MUNMAP, [address, bytes, 0, 0, 0, 0])?),
+                Ok(address) => drop(thread.system_call(SYS_MUNMAP, [address, bytes, 0, 0, 0, 0])?),
                 Err(libc::EEXIST) => {}
                 Err(errno) => return Err(Error::RemoteCall { pid, call: "mmap", errno }),
             }

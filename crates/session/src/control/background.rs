@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::control::claim::NameClaim;
 use crate::control::worker::{Ended, Worker};
 use crate::control::{Answer, Listener, Order};
+use crate::flags::flagged_programs::FlaggedTargets;
 use crate::{Error, Session, SessionName, SessionProperties, SessionSummary, SnapshotRule};
 
 /// What a session is to begin with.
@@ -29,14 +30,6 @@ pub struct StartRequest {
     pub snapshot_rules: Vec<SnapshotRule>,
     /// Whether flagged programs are traced when they start.
     pub flagged: Option<FlaggedTargets>,
-}
-
-/// Flagged programs as targets: those flagged for the heap in a session that keeps events, those flagged for snapshots in
-/// one that keeps none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlaggedTargets {
-    /// Those too that run already.
-    pub takes_running: bool,
 }
 
 impl StartRequest {

@@ -14,17 +14,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::AtFlags;
 
 use super::client::SessionClient;
+use super::name_lock::{LOCK, Locked, SOCKET, is_running, lock, remove};
 use super::protocol::Request;
 use crate::control::runtime_directory::RuntimeDirectory;
 use crate::{Error, SessionName};
-
-/// The endings of a session's files.
-const LOCK: &str = ".lock";
-/// See [`LOCK`].
-pub(super) const SOCKET: &str = ".sock";
 
 /// How long to wait for a name whose holder does not answer. Of 60 recorders that were killed beside
 /// busy programs on two processors, three took 0.3 to 0.65 s to be gone, half of them 12 ms.
@@ -38,12 +34,6 @@ pub(crate) struct NameClaim {
     directory: RuntimeDirectory,
     name: SessionName,
     _lock: OwnedFd,
-}
-
-/// What became of trying to lock.
-enum Locked {
-    Ours(OwnedFd),
-    Taken,
 }
 
 impl NameClaim {
@@ -105,49 +95,6 @@ impl Drop for NameClaim {
     }
 }
 
-/// Whether somebody holds a name. What nobody holds is cleaned away.
-pub(super) fn is_running(directory: &RuntimeDirectory, name: &str) -> bool {
-    match lock(directory, name, false) {
-        Ok(Locked::Taken) => true,
-        Ok(Locked::Ours(_lock)) => {
-            remove(directory, name);
-            false
-        }
-        Err(_) => false,
-    }
-}
-
 fn answers(name: &SessionName, patience: Duration) -> bool {
     SessionClient::find(name).is_ok_and(|client| client.ask_within(Request::Status, patience).is_ok())
-}
-
-/// Removes a name's files. The caller holds its lock.
-fn remove(directory: &RuntimeDirectory, name: &str) {
-    for ending in [SOCKET, LOCK] {
-        let _ = rustix::fs::unlinkat(directory.descriptor(), format!("{name}{ending}"), AtFlags::empty());
-    }
-}
-
-fn lock(directory: &RuntimeDirectory, name: &str, may_make: bool) -> rustix::io::Result<Locked> {
-    let entry = format!("{name}{LOCK}");
-    let mut flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    flags.set(OFlags::CREATE, may_make);
-    loop {
-        let file = rustix::fs::openat(directory.descriptor(), &entry, flags, Mode::from_raw_mode(0o600))?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Locked::Taken),
-            Err(error) => return Err(error),
-        }
-        // Its last holder may have removed it between our opening and our locking: then the lock is one of nothing.
-        let ours = rustix::fs::fstat(&file)?;
-        match rustix::fs::statat(directory.descriptor(), &entry, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(there) if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino) => {
-                return Ok(Locked::Ours(file));
-            }
-            Ok(_) => {}
-            Err(rustix::io::Errno::NOENT) if may_make => {}
-            Err(error) => return Err(error),
-        }
-    }
 }

@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::claim::{SOCKET, is_running};
 use super::listener::read_line;
+use super::name_lock::{SOCKET, is_running};
 use super::protocol::{
     ANSWER_BYTES_MAX, Answer, AnswerLine, Failure, FailureKind, PROTOCOL_VERSION, Request, RequestLine,
 };

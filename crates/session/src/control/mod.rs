@@ -22,6 +22,7 @@ pub(crate) mod worker;
 pub(crate) mod claim;
 mod client;
 mod listener;
+mod name_lock;
 mod protocol;
 
 pub use client::{ClientError, SessionClient, SessionEntry, sessions};

@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use heapr_inject::AttachReport;
 
-use crate::control::background::FlaggedTargets;
 use crate::control::{Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport};
-use crate::flags::flagged_programs::Flagged;
+use crate::flags::flagged_programs::{Flagged, FlaggedTargets};
 use crate::recorder::process_tree::descendants;
 use crate::recorder::target_thread::{Done, Job, TargetThread};
 use crate::{

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::attach::{AttachOutcome, Preload};
-use crate::control::background::FlaggedTargets;
 use crate::flags::FlagKind;
 use crate::flags::exec_guard::{ExecGuard, News};
 use crate::flags::flag_watch::FlagWatch;
@@ -12,6 +13,14 @@ use crate::flags::shell_flags::{ShellFlags, is_told_by_shell};
 
 /// A program that was prepared loads the agent before its own libraries, within milliseconds.
 const LOAD_LIMIT: Duration = Duration::from_secs(2);
+
+/// Flagged programs as targets: those flagged for the heap in a session that keeps events, those flagged for snapshots in
+/// one that keeps none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlaggedTargets {
+    /// Those too that run already.
+    pub takes_running: bool,
+}
 
 /// Both ways of seeing them.
 #[derive(Debug)]

@@ -1,0 +1,24 @@
+//! What an attach is asked for.
+
+use std::path::Path;
+
+/// What to attach, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct AttachRequest<'a> {
+    /// The target, as this process sees it.
+    pub pid: u32,
+    /// The agent's shared object.
+    pub agent: &'a [u8],
+    /// Descriptor, in this process, of the session's shared buffers.
+    pub pool: i32,
+    /// Value of the session variable for programs that the target starts; empty: they are not followed.
+    pub session: &'a str,
+    /// The agent's file for them, if the target can see it.
+    pub agent_path: Option<&'a Path>,
+    /// mmap, munmap and mremap too.
+    pub hooks_mmap: bool,
+    /// Filters of its that cannot be read are taken to end nobody.
+    pub despite_seccomp: bool,
+    /// For tests: the number of the step that fails.
+    pub fail_at: Option<u32>,
+}
