@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 use crate::Error;
-use crate::control::runtime_directory::check_parent;
+use crate::runtime_directory::check_parent;
 
 pub(crate) static AGENT: &[u8] = include_bytes!(env!("HEAPR_AGENT_LIBRARY"));
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::control::FailureKind;
+use crate::failure::{Failure, FailureKind};
 
 /// Why a session could not be started or went wrong.
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +131,7 @@ pub enum Error {
     },
     /// A session that runs in another process, or a thread of this one, says what went wrong.
     #[error(transparent)]
-    Session(#[from] crate::control::Failure),
+    Session(#[from] Failure),
 }
 
 const ENOMEM: i32 = 12;
@@ -181,5 +181,11 @@ fn kind_of_attach(error: &heapr_inject::Error) -> FailureKind {
         | Inject::NoQuietMoment { .. }
         | Inject::Malformed { .. } => FailureKind::NotTraceable,
         _ => FailureKind::Other,
+    }
+}
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
+        Self::new(error.kind(), error.to_string())
     }
 }

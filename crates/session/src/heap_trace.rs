@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
-use crate::control::{Answer, Failure, FailureKind, Order, Request, SnapshotTaken, Update, UpdateReport};
+use crate::control::{Answer, Order, Request, SnapshotTaken, Update, UpdateReport};
+use crate::failure::{Failure, FailureKind};
 use crate::{
     BackgroundSession, Error, SessionProperties, SessionStatus, SessionSummary, StackEvents, StartRequest,
 };

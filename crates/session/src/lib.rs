@@ -20,23 +20,26 @@ mod agent_file;
 mod attach;
 mod control;
 mod error;
+mod failure;
 mod flags;
 mod heap_trace;
 mod inherited_descriptors;
 mod properties;
 mod recorder;
+mod runtime_directory;
 mod session;
 mod session_status;
 mod snapshots;
+mod status;
 
 pub use control::background::{BackgroundSession, ProgramCommand, StartRequest};
 pub use control::session_name::SessionName;
-pub use control::status::{ProcessStatus, SessionState, SessionStatus};
 pub use control::{
-    Answer, ClientError, Failure, FailureKind, PROTOCOL_VERSION, Request, SessionClient, SessionEntry,
-    SnapshotTaken, StopReport, Update, UpdateReport, sessions,
+    Answer, ClientError, PROTOCOL_VERSION, Request, SessionClient, SessionEntry, SnapshotTaken, StopReport,
+    Update, UpdateReport, sessions,
 };
 pub use error::Error;
+pub use failure::{Failure, FailureKind};
 pub use flags::flag_target::{FlagTarget, ProcessFacts};
 pub use flags::flagged_programs::FlaggedTargets;
 pub use flags::shell_flags::{sessions_directory, shell_environment};
@@ -53,3 +56,4 @@ pub use recorder::system_facts::kernel_version;
 pub use session::{Session, SessionSummary};
 pub use snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, SnapshotScope, SnapshotTicket};
 pub use snapshots::native_snapshot_rules::{SNAPSHOT_INTERVAL_MIN, SnapshotRule, SnapshotWhen};
+pub use status::{ProcessStatus, SessionState, SessionStatus};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::control::status::PROCESSES_LISTED_MAX;
+use crate::status::PROCESSES_LISTED_MAX;
 use crate::{Session, SessionState, SessionStatus};
 
 impl Session {

@@ -19,7 +19,7 @@ use rustix::fs::AtFlags;
 use super::client::SessionClient;
 use super::name_lock::{LOCK, Locked, SOCKET, is_running, lock, remove};
 use super::protocol::Request;
-use crate::control::runtime_directory::RuntimeDirectory;
+use crate::runtime_directory::RuntimeDirectory;
 use crate::{Error, SessionName};
 
 /// How long to wait for a name whose holder does not answer. Of 60 recorders that were killed beside

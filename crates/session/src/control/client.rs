@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use super::listener::read_line;
 use super::name_lock::{SOCKET, is_running};
-use super::protocol::{
-    ANSWER_BYTES_MAX, Answer, AnswerLine, Failure, FailureKind, PROTOCOL_VERSION, Request, RequestLine,
-};
+use super::protocol::{ANSWER_BYTES_MAX, Answer, AnswerLine, PROTOCOL_VERSION, Request, RequestLine};
 use crate::SessionName;
-use crate::control::runtime_directory::RuntimeDirectory;
+use crate::failure::{Failure, FailureKind};
+use crate::runtime_directory::RuntimeDirectory;
 
 /// A session's end may have to write a long file's summary; anything else is answered between two rounds.
 const STOP_PATIENCE: Duration = Duration::from_secs(600);

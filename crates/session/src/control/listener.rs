@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::protocol::{
-    Answer, AnswerLine, Failure, FailureKind, Order, PROTOCOL_VERSION, REQUEST_BYTES_MAX, RequestLine,
-};
+use super::protocol::{Answer, AnswerLine, Order, PROTOCOL_VERSION, REQUEST_BYTES_MAX, RequestLine};
+use crate::failure::{Failure, FailureKind};
 
 /// Clients served at the same time; one more is closed at once.
 const CLIENTS_MAX: usize = 16;

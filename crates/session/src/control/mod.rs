@@ -14,9 +14,7 @@
 //! costs a thread until its time is up.
 
 pub(crate) mod background;
-pub(crate) mod runtime_directory;
 pub(crate) mod session_name;
-pub(crate) mod status;
 pub(crate) mod worker;
 
 pub(crate) mod claim;
@@ -24,10 +22,9 @@ mod client;
 mod listener;
 mod name_lock;
 mod protocol;
+mod target_thread;
 
 pub use client::{ClientError, SessionClient, SessionEntry, sessions};
 pub(crate) use listener::Listener;
 pub(crate) use protocol::Order;
-pub use protocol::{
-    Answer, Failure, FailureKind, PROTOCOL_VERSION, Request, SnapshotTaken, StopReport, Update, UpdateReport,
-};
+pub use protocol::{Answer, PROTOCOL_VERSION, Request, SnapshotTaken, StopReport, Update, UpdateReport};

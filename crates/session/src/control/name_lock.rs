@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 
-use crate::control::runtime_directory::RuntimeDirectory;
+use crate::runtime_directory::RuntimeDirectory;
 
 /// The endings of a session's files.
 pub(super) const LOCK: &str = ".lock";

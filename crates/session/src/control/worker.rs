@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use heapr_inject::AttachReport;
 
-use crate::control::{Answer, Failure, FailureKind, Order, Request, SnapshotTaken, StopReport};
+use crate::control::target_thread::{Done, Job, TargetThread};
+use crate::control::{Answer, Order, Request, SnapshotTaken, StopReport};
+use crate::failure::{Failure, FailureKind};
 use crate::flags::flagged_programs::{Flagged, FlaggedTargets};
 use crate::recorder::process_tree::descendants;
-use crate::recorder::target_thread::{Done, Job, TargetThread};
 use crate::{
     Error, FlagKind, InjectError, LoggingMode, ProcessFacts, SNAPSHOT_INTERVAL_MIN, Session, SessionStatus,
     SessionSummary, SnapshotRequest, SnapshotRule, SnapshotScope, SnapshotTicket, SnapshotWhen,

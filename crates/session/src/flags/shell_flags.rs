@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::agent_file::{lasting_agent_file, preload_with};
-use crate::control::runtime_directory::RuntimeDirectory;
 use crate::flags::flag_cache::FlagCache;
 use crate::flags::flag_target::FlagTarget;
 use crate::flags::{FlagKind, Flags};
+use crate::runtime_directory::RuntimeDirectory;
 
 /// The variable's name, which the agent knows too.
 pub(crate) const VARIABLE: &str = "HEAPR_FLAGGED";

@@ -23,7 +23,6 @@ pub(crate) mod sink;
 pub(crate) mod spare_time;
 pub(crate) mod statistics;
 pub(crate) mod system_facts;
-pub(crate) mod target_thread;
 pub(crate) mod target_view;
 pub(crate) mod translate;
 

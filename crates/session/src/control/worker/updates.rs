@@ -3,8 +3,9 @@
 use std::sync::mpsc::Sender;
 
 use super::{Purpose, Worker, children_remark};
-use crate::control::{Answer, Failure, Update, UpdateReport};
-use crate::recorder::target_thread::Job;
+use crate::control::target_thread::Job;
+use crate::control::{Answer, Update, UpdateReport};
+use crate::failure::Failure;
 use crate::{Error, InjectError};
 
 /// An update that is not answered yet.
