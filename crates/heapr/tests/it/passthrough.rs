@@ -299,7 +299,7 @@ fn on_a_small_disk(size_kib: u32, rounds: u32, options: &str) -> Option<(String,
     let script = "mkdir small && mount -t tmpfs -o size=${2}k none small 2>/dev/null || exit 77; \
                   \"$0\" run $1 -o small/t.heapr -- sh -c \
                   'for i in $(seq '$3'); do find / -xdev -maxdepth 3 >/dev/null 2>&1; done; ./victim-here'; \
-                  echo status $?; \"$0\" info small/t.heapr >/dev/null; echo status $?";
+                  echo status $?; \"$0\" info small/t.heapr >/dev/null 2>&1; echo status $?";
     let mut command = Command::new("unshare");
     let numbers = [size_kib, rounds].map(|number| number.to_string());
     command.args(["--mount", "sh", "-c", script, HEAPR, options]).args(numbers).current_dir(folder.path());
