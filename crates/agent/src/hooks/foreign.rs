@@ -407,25 +407,18 @@ foreign! {
     // An allocator library is a row here for each of its functions, and their names in [`heapr_wire::CALLED`]. First each function that
     // throws, with the one that answers null instead.
     new {
-        _Znwm: _ZnwmRKSt9nothrow_t
-        _Znam: _ZnamRKSt9nothrow_t
-        _ZnwmRKSt9nothrow_t: _ZnwmRKSt9nothrow_t
-        _ZnamRKSt9nothrow_t: _ZnamRKSt9nothrow_t
+        _Znwm: _ZnwmRKSt9nothrow_t _Znam: _ZnamRKSt9nothrow_t
+        _ZnwmRKSt9nothrow_t: _ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t: _ZnamRKSt9nothrow_t
         _ZnwmSt11align_val_t: _ZnwmSt11align_val_tRKSt9nothrow_t
         _ZnamSt11align_val_t: _ZnamSt11align_val_tRKSt9nothrow_t
         _ZnwmSt11align_val_tRKSt9nothrow_t: _ZnwmSt11align_val_tRKSt9nothrow_t
         _ZnamSt11align_val_tRKSt9nothrow_t: _ZnamSt11align_val_tRKSt9nothrow_t
-        tc_new: tc_new_nothrow
-        tc_new_nothrow: tc_new_nothrow
-        tc_newarray: tc_newarray_nothrow
-        tc_newarray_nothrow: tc_newarray_nothrow
-        tc_new_aligned: tc_new_aligned_nothrow
+        tc_new: tc_new_nothrow tc_new_nothrow: tc_new_nothrow tc_newarray: tc_newarray_nothrow
+        tc_newarray_nothrow: tc_newarray_nothrow tc_new_aligned: tc_new_aligned_nothrow
         tc_new_aligned_nothrow: tc_new_aligned_nothrow
         tc_newarray_aligned: tc_newarray_aligned_nothrow
-        tc_newarray_aligned_nothrow: tc_newarray_aligned_nothrow
-        mi_new: mi_new_nothrow
-        mi_new_nothrow: mi_new_nothrow
-        mi_new_aligned: mi_new_aligned_nothrow
+        tc_newarray_aligned_nothrow: tc_newarray_aligned_nothrow mi_new: mi_new_nothrow
+        mi_new_nothrow: mi_new_nothrow mi_new_aligned: mi_new_aligned_nothrow
         mi_new_aligned_nothrow: mi_new_aligned_nothrow
     }
     free {

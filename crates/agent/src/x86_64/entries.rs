@@ -76,6 +76,16 @@ macro_rules! mapping_hooks {
     };
 }
 
+/// Calls `{start}` in the middle of a call, whose six arguments are as before.
+macro_rules! start_keeping_arguments {
+    () => {
+        "sub rsp, 56; .cfi_adjust_cfa_offset 56; mov [rsp], rdi; mov [rsp + 8], rsi; mov [rsp + 16], rdx;
+         mov [rsp + 24], rcx; mov [rsp + 32], r8; mov [rsp + 40], r9; call {start}; mov rdi, [rsp];
+         mov rsi, [rsp + 8]; mov rdx, [rsp + 16]; mov rcx, [rsp + 24]; mov r8, [rsp + 32]; mov r9, [rsp + 40];
+         add rsp, 56; .cfi_adjust_cfa_offset -56"
+    };
+}
+
 /// The functions that map memory, and what starts the agent at the first call of one.
 macro_rules! mapping_entries {
     ($slots:path, $start:path; $($name:ident $first:ident $offset:literal)*) => {$(
@@ -84,23 +94,7 @@ macro_rules! mapping_entries {
         unsafe extern "C" fn $first() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
-                "sub rsp, 56",
-                ".cfi_adjust_cfa_offset 56",
-                "mov [rsp], rdi",
-                "mov [rsp + 8], rsi",
-                "mov [rsp + 16], rdx",
-                "mov [rsp + 24], rcx",
-                "mov [rsp + 32], r8",
-                "mov [rsp + 40], r9",
-                "call {start}",
-                "mov rdi, [rsp]",
-                "mov rsi, [rsp + 8]",
-                "mov rdx, [rsp + 16]",
-                "mov rcx, [rsp + 24]",
-                "mov r8, [rsp + 32]",
-                "mov r9, [rsp + 40]",
-                "add rsp, 56",
-                ".cfi_adjust_cfa_offset -56",
+                $crate::x86_64::entries::start_keeping_arguments!(),
                 concat!("jmp qword ptr [rip + {slots} + ", $offset, "]"),
                 ".cfi_endproc",
                 start = sym $start,
@@ -177,23 +171,7 @@ macro_rules! syscall_entry {
         unsafe extern "C" fn syscall_first() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
-                "sub rsp, 56",
-                ".cfi_adjust_cfa_offset 56",
-                "mov [rsp], rdi",
-                "mov [rsp + 8], rsi",
-                "mov [rsp + 16], rdx",
-                "mov [rsp + 24], rcx",
-                "mov [rsp + 32], r8",
-                "mov [rsp + 40], r9",
-                "call {start}",
-                "mov rdi, [rsp]",
-                "mov rsi, [rsp + 8]",
-                "mov rdx, [rsp + 16]",
-                "mov rcx, [rsp + 24]",
-                "mov r8, [rsp + 32]",
-                "mov r9, [rsp + 40]",
-                "add rsp, 56",
-                ".cfi_adjust_cfa_offset -56",
+                $crate::x86_64::entries::start_keeping_arguments!(),
                 "mov rax, [rip + {real}]",
                 "test rax, rax",
                 "je 2f",
@@ -497,5 +475,5 @@ macro_rules! entry_row {
 
 pub(crate) use {
     entry_row, heap_entries, list_entries, loader_entries, mapping_entries, mapping_hooks, mmap64_entry,
-    new_entry, place_words, slot_entries, syscall_entry, word_entry,
+    new_entry, place_words, slot_entries, start_keeping_arguments, syscall_entry, word_entry,
 };
