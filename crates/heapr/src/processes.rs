@@ -101,7 +101,7 @@ fn process_of_thread(pid: u32) -> Option<u32> {
     Fields::of_process(pid).ok()?.number("Tgid")
 }
 
-fn command_line(pid: u32) -> Option<String> {
+pub(crate) fn command_line(pid: u32) -> Option<String> {
     let text: String =
         heapr_proc::command_line(pid).join(" ").trim_end().chars().take(COMMAND_CHARACTERS_MAX).collect();
     (!text.is_empty()).then_some(text)

@@ -12,20 +12,37 @@
 //!     19 MB         4.4 s          0.24 GB        29 MB      Node 16 and 18
 //!     61 MB        37.1 s          0.84 GB       106 MB      Node 16 and 18: with the square of the heap
 //! ```
-//! Heaps of long strings and buffers cost a fraction of it, heaps of the smallest objects (35 bytes each, on a machine
-//! with more to do) took 17 times their size, so memory is told as a range. Its lower end decides on a refusal.
+//! The memory goes by what the heap consists of. For each of these V8 takes, in bytes:
+//!
+//! ```text
+//! object         250 to 470     its entry, its id, its name, its part of the text that is sent
+//! reference       30 to  60     large arrays: 90 twice, as element of the list and of its storage
+//! array index         1 100     a name in a buffer of 1 KiB, once for all arrays that have it
+//! number                        nothing; with numeric values an object, and a name of 1 KiB
+//! ```
+//! So a heap of long strings takes 2 times its size, one of small objects 10, and a list of 8 bytes an element 95. They
+//! are counted in a sample of the process's memory. Where that may not be read, only the size of the heap is known.
 
 use std::time::Duration;
 
+use super::heap_shape::{HeapShape, SMALL_ARRAY_LENGTH_MAX};
 use super::inspector::HeapUsage;
 use super::memory::{MemoryLimit, MemoryRoom};
 
-/// Memory on top for objects of usual size, in tenths of the heap in use.
-const EXTRA_TENTHS: u64 = 100;
-/// The same for the smallest ones.
-const EXTRA_TENTHS_MAX: u64 = 175;
-/// Memory on top for the smallest heap: V8's own objects, and the thread that sends.
-const EXTRA_BASE_BYTES: u64 = 32 << 20;
+const OBJECT_BYTES: u64 = 380;
+const REFERENCE_BYTES: u64 = 50;
+const LARGE_ARRAY_REFERENCE_BYTES: u64 = 190;
+const INDEX_BYTES: u64 = 1_120;
+/// An object, and a name of its own.
+const NUMBER_BYTES: u64 = OBJECT_BYTES + INDEX_BYTES;
+/// Memory for the smallest heap: V8's own objects, and the thread that sends.
+const EXTRA_BASE_BYTES: u64 = 24 << 20;
+/// The likely part of what it takes at most, in tenths.
+const LIKELY_TENTHS: u64 = 7;
+/// Memory where nothing was counted, in tenths of the heap in use: for objects of usual size, and for the smallest ones
+/// in a list.
+const UNCOUNTED_TENTHS: u64 = 100;
+const UNCOUNTED_TENTHS_MAX: u64 = 380;
 /// File size, in tenths of the heap in use.
 const FILE_TENTHS: u64 = 25;
 const FILE_BASE_BYTES: u64 = 4 << 20;
@@ -38,7 +55,20 @@ const FIRST_FAST_NODE: u32 = 20;
 /// Before the memory is used up to the last byte, others get killed.
 const RESERVE_BYTES: u64 = 64 << 20;
 
-/// The costs, for a heap of small objects.
+/// What is known of a heap before.
+#[derive(Debug, Clone, Copy)]
+pub struct HeapFacts {
+    /// Its size.
+    pub usage: HeapUsage,
+    /// What it consists of, where that could be counted.
+    pub shape: Option<HeapShape>,
+    /// Whether numbers get nodes of their own.
+    pub has_numeric_values: bool,
+    /// The version of Node, if it is one.
+    pub node_major: Option<u32>,
+}
+
+/// The costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
     /// So long the thread does nothing else.
@@ -73,8 +103,9 @@ pub enum Danger {
     },
 }
 
-/// What a snapshot of such a heap costs; the version of Node counts where it is known.
-pub fn estimate(usage: HeapUsage, node_major: Option<u32>) -> Estimate {
+/// What a snapshot of such a heap costs.
+pub fn estimate(facts: HeapFacts) -> Estimate {
+    let HeapFacts { usage, shape, node_major, .. } = facts;
     let tenths = |tenths: u64| (usage.used_bytes / 10).saturating_mul(tenths);
     let used_bytes = u128::from(usage.used_bytes);
     let mut pause_us = PAUSE_BASE_US + used_bytes * PAUSE_PER_MB_US / 1_000_000;
@@ -82,12 +113,35 @@ pub fn estimate(usage: HeapUsage, node_major: Option<u32>) -> Estimate {
         let used_kb = used_bytes / 1000;
         pause_us += used_kb * used_kb * OLD_PAUSE_PER_MB_SQUARED_US / 1_000_000;
     }
+    let (extra_bytes, extra_max_bytes) = match shape {
+        Some(shape) => {
+            let most = extra_of(shape, facts).saturating_add(usage.used_bytes);
+            (most / 10 * LIKELY_TENTHS, most)
+        }
+        None => (tenths(UNCOUNTED_TENTHS), tenths(UNCOUNTED_TENTHS_MAX)),
+    };
     Estimate {
         pause: Duration::from_micros(u64::try_from(pause_us).unwrap_or(u64::MAX)),
-        extra_bytes: tenths(EXTRA_TENTHS).saturating_add(EXTRA_BASE_BYTES),
-        extra_max_bytes: tenths(EXTRA_TENTHS_MAX).saturating_add(EXTRA_BASE_BYTES),
+        extra_bytes: extra_bytes.saturating_add(EXTRA_BASE_BYTES),
+        extra_max_bytes: extra_max_bytes.saturating_add(EXTRA_BASE_BYTES),
         file_bytes: tenths(FILE_TENTHS).saturating_add(FILE_BASE_BYTES),
     }
+}
+
+fn extra_of(shape: HeapShape, facts: HeapFacts) -> u64 {
+    let HeapShape { objects, references, numbers, large_array_references, longest_array } = shape;
+    // Indices of small arrays are named, too; there are never more of them than references.
+    let indices = longest_array.max(references.min(SMALL_ARRAY_LENGTH_MAX));
+    let numbers = if facts.has_numeric_values { objects.saturating_add(numbers) } else { 0 };
+    [
+        (objects, OBJECT_BYTES),
+        (references, REFERENCE_BYTES),
+        (large_array_references, LARGE_ARRAY_REFERENCE_BYTES),
+        (indices, INDEX_BYTES),
+        (numbers, NUMBER_BYTES),
+    ]
+    .iter()
+    .fold(0, |sum: u64, (count, bytes)| sum.saturating_add(count.saturating_mul(*bytes)))
 }
 
 /// What speaks against it.
@@ -117,7 +171,9 @@ mod tests {
     }
 
     fn of_heap_in(used_bytes: u64, node_major: u32) -> Estimate {
-        estimate(HeapUsage { used_bytes, total_bytes: used_bytes }, Some(node_major))
+        let usage = HeapUsage { used_bytes, total_bytes: used_bytes };
+        let node_major = Some(node_major);
+        estimate(HeapFacts { usage, shape: None, has_numeric_values: false, node_major })
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use super::standstill::Standstill;
+
 /// The result of a capture step.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -60,7 +62,7 @@ pub enum Error {
     /// Not a program with V8 in it, and no debugging port either.
     #[error(
         "process {pid} ({program}) is no Node process and has no debugging port open: heapr takes V8 snapshots from \
-         Node, Deno, Electron and Chrome (the latter ones started with --inspect or --remote-debugging-port)"
+         Node, Deno, Electron, Chrome and workerd (all but Node started with their inspector open); --native is for other heaps"
     )]
     NotV8 {
         /// The process id.
@@ -113,6 +115,14 @@ pub enum Error {
         pid: u32,
         /// The option of Node.
         option: &'static str,
+    },
+    /// Its main thread does not run, and would answer nothing.
+    #[error("process {pid} {standstill}; nothing was sent to it")]
+    StandsStill {
+        /// The process id.
+        pid: u32,
+        /// Why it does not run.
+        standstill: Standstill,
     },
     /// The kernel refuses the signal.
     #[error("cannot send {signal} to process {pid}: {source}")]

@@ -14,7 +14,9 @@ use super::error::{Error, Result};
 use super::listening::{Listener, listeners_of};
 use super::message::parse_value;
 use super::network;
-use super::port::{LAST_WAIT, LOOK_EVERY, find_open, open_by_signal, refuse_without_signal, version};
+use super::port::{
+    LAST_WAIT, LOOK_EVERY, OpenOptions, find_open, open_by_signal, refuse_without_signal, version,
+};
 use super::process::{Process, Runtime};
 use super::profile::{self, SamplingOptions};
 use super::signal_file::SnapshotSignal;
@@ -26,23 +28,6 @@ use super::worker::{self, Worker};
 /// So long the thread may take to hear that it shall close its port. Busy for longer, it does so when it is done: requests that it
 /// has received outlive their connection.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
-
-/// How to get in.
-#[derive(Debug, Clone)]
-pub struct OpenOptions {
-    /// Whether SIGUSR1 may be sent to a Node process without an open port.
-    pub may_signal: bool,
-    /// How long the process may take to open its port, and to answer short requests.
-    pub wait: Duration,
-    /// The id, or a part of the URL or title, of what is to be inspected; needed where there is more than one page.
-    pub target: Option<String>,
-}
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        Self { may_signal: true, wait: Duration::from_secs(30), target: None }
-    }
-}
 
 /// What the isolate says of its heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +69,7 @@ impl Inspector {
         if process.runtime == Runtime::Bun {
             return Err(Error::Bun { pid: process.pid });
         }
+        process.refuse_standing_still()?;
         network::can_reach(process)?;
         let before = listeners_of(process)?;
         if let Some(listener) = find_open(process, &before) {

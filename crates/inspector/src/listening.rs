@@ -15,6 +15,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use super::error::{Error, Result};
 use super::process::Process;
 
+impl Process {
+    /// The TCP sockets that it listens on.
+    pub fn listeners(&self) -> Result<Vec<Listener>> {
+        listeners_of(self)
+    }
+}
+
 /// A socket that a process listens on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Listener {

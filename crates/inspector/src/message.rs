@@ -35,7 +35,12 @@ pub(crate) struct Refusal {
 
 impl<'a> Message<'a> {
     pub(crate) fn parse(text: &'a str) -> Result<Self> {
-        serde_json::from_str(text).map_err(|error| bad(&error.to_string(), text))
+        let mut message: Self = serde_json::from_str(text).map_err(|error| bad(&error.to_string(), text))?;
+        // workerd repeats the request in its answer.
+        if message.id.is_some() {
+            (message.method, message.params) = (None, None);
+        }
+        Ok(message)
     }
 }
 
@@ -81,6 +86,8 @@ mod tests {
         assert_eq!((answer.id, answer.result.unwrap().get()), (Some(3), r#"{"usedSize":1}"#));
         let refusal = Message::parse(r#"{"error":{"code":-32601,"message":"no \"x\""},"id":4}"#).unwrap();
         assert_eq!(refusal.error.unwrap().message, "no \"x\"");
+        let repeated = Message::parse(r#"{"id":2,"method":"A.b","params":{},"result":{}}"#).unwrap();
+        assert!(repeated.method.is_none() && repeated.params.is_none() && repeated.result.is_some());
         let event =
             Message::parse(r#"{"method":"A.b","params":{"chunk":"x\n\"y\""},"sessionId":"7"}"#).unwrap();
         assert_eq!(event.method.as_deref(), Some("A.b"));

@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use super::error::{Error, Result};
 use super::http;
-use super::inspector::OpenOptions;
 use super::listening::{Listener, listeners_in_network_of, listeners_of, owner_of};
 use super::network;
 use super::process::{Process, Runtime};
@@ -25,6 +24,23 @@ const OPENING: [&str; 4] = ["--inspect", "--inspect-brk", "--inspect-wait", "--r
 /// Options that only say which port a signal will open.
 const CHOOSING: [&str; 2] = ["--inspect-port", "--debug-port"];
 
+/// How to get in.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// Whether SIGUSR1 may be sent to a Node process without an open port.
+    pub may_signal: bool,
+    /// How long the process may take to open its port, and to answer short requests.
+    pub wait: Duration,
+    /// The id, or a part of the URL or title, of what is to be inspected; needed where there is more than one page.
+    pub target: Option<String>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { may_signal: true, wait: Duration::from_secs(30), target: None }
+    }
+}
+
 /// The ports that an inspector of this process would have, by its options.
 fn expected_ports(process: &Process) -> Vec<u16> {
     let mut ports = ports_of(process, &CHOOSING);
@@ -39,6 +55,21 @@ fn ports_of(process: &Process, options: &[&str]) -> Vec<u16> {
     values.filter_map(|value| value.rsplit(':').next()?.parse().ok()).collect()
 }
 
+impl Process {
+    /// Whether snapshots of JavaScript can be asked for: always where the program is known for it, and where V8 is built in
+    /// when its inspector is open.
+    pub fn runs_javascript(&self) -> bool {
+        match self.runtime {
+            Runtime::Unknown => false,
+            Runtime::Embedder => {
+                self.standstill().is_none()
+                    && listeners_of(self).is_ok_and(|listeners| find_open(self, &listeners).is_some())
+            }
+            _ => true,
+        }
+    }
+}
+
 /// The inspector that is open already.
 pub(crate) fn find_open<'a>(process: &Process, listeners: &'a [Listener]) -> Option<&'a Listener> {
     let expected = expected_ports(process);
@@ -47,16 +78,18 @@ pub(crate) fn find_open<'a>(process: &Process, listeners: &'a [Listener]) -> Opt
     open.or_else(|| open_anywhere(process, listeners))
 }
 
-/// Port 0 means any: then, and only then, everything on loopback is asked whether it is the inspector. The program's own
-/// servers are spared otherwise.
+/// Where neither a default nor an option says which port it is, each of the process's own is asked whether it is the
+/// inspector. The servers of programs whose port is known are spared.
 fn open_anywhere<'a>(process: &Process, listeners: &'a [Listener]) -> Option<&'a Listener> {
-    if !ports_of(process, &OPENING).contains(&0) {
+    let is_known = matches!(process.runtime, Runtime::Node | Runtime::Deno | Runtime::Bun);
+    if is_known && !ports_of(process, &OPENING).contains(&0) {
         return None;
     }
-    listeners
-        .iter()
-        .filter(|listener| listener.bound_to.ip().is_loopback())
-        .find(|listener| is_inspector(process, listener))
+    let is_named = |listener: &&&Listener| process.names_port(listener.bound_to.port());
+    let (named, others): (Vec<&Listener>, Vec<&Listener>) =
+        listeners.iter().partition(|listener| is_named(&listener));
+    let is_on_loopback = |listener: &&Listener| listener.address().ip().is_loopback();
+    named.into_iter().chain(others.into_iter().filter(is_on_loopback)).find(|listener| is_inspector(process, listener))
 }
 
 /// `/json/version`. A program may answer any path with anything, but nobody has a protocol version by chance.
@@ -94,7 +127,9 @@ pub(crate) fn refuse_without_signal(process: &Process, options: &OpenOptions) ->
             return Err(Error::NeedsPort { pid, runtime: "Chrome", option: "--remote-debugging-port=9222" });
         }
         Runtime::Bun => return Err(Error::Bun { pid }),
-        Runtime::Unknown => return Err(Error::NotV8 { pid, program: process.program.clone() }),
+        Runtime::Embedder | Runtime::Unknown => {
+            return Err(Error::NotV8 { pid, program: process.program.clone() });
+        }
         Runtime::Node | Runtime::Electron => {}
     }
     for option in ["--heapsnapshot-signal", "--report-signal"] {

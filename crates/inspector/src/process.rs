@@ -9,7 +9,7 @@ use heapr_proc::{Fields, is_alive, start_ticks};
 
 use super::error::{Error, Result};
 use super::forbidden;
-use super::listening::{Listener, listeners_of};
+use super::standstill::{self, Standstill};
 
 /// What runs a process's JavaScript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum Runtime {
     Chrome,
     /// A program built on Electron.
     Electron,
+    /// Another program with V8 and its inspector inside: workerd, for one.
+    Embedder,
     /// Nothing that we know.
     Unknown,
 }
@@ -38,6 +40,7 @@ impl Runtime {
             Self::Bun => "Bun",
             Self::Chrome => "Chrome",
             Self::Electron => "Electron",
+            Self::Embedder => "a program with V8 inside",
             Self::Unknown => "an unknown program",
         }
     }
@@ -118,14 +121,22 @@ impl Process {
         self.start_ticks != 0 && start_ticks(self.pid) == Some(self.start_ticks) && is_alive(self.pid)
     }
 
-    /// The TCP sockets that it listens on.
-    pub fn listeners(&self) -> Result<Vec<Listener>> {
-        listeners_of(self)
-    }
-
     /// Whether it has a handler for a signal; without one, most signals end a process.
     pub fn catches(&self, signal: rustix::process::Signal) -> bool {
         self.caught_signals & (1 << (signal.as_raw() - 1)) != 0
+    }
+
+    /// What keeps its main thread from running, if that lasts.
+    pub fn standstill(&self) -> Option<Standstill> {
+        standstill::of(self.pid)
+    }
+
+    /// A signal to a process that stands still is handled when it goes on, and nobody is left then to close its port.
+    pub(crate) fn refuse_standing_still(&self) -> Result<()> {
+        match self.standstill() {
+            Some(standstill) => Err(Error::StandsStill { pid: self.pid, standstill }),
+            None => Ok(()),
+        }
     }
 
     /// Sends a signal that the process catches.
@@ -143,12 +154,20 @@ impl Process {
         if !now.catches(signal) {
             return Err(Error::SignalNotCaught { pid: self.pid, signal: name, advice });
         }
+        self.refuse_standing_still()?;
         let pid = rustix::process::Pid::from_raw(self.pid.cast_signed())
             .ok_or(Error::NoProcess { pid: self.pid })?;
         rustix::process::kill_process(pid, signal).map_err(|source| match source {
             rustix::io::Errno::PERM => Error::NoPermission { pid: self.pid, uid: self.uid },
             source => Error::Signal { pid: self.pid, signal: name, source: source.into() },
         })
+    }
+
+    /// Whether an argument ends with a port: `9229`, `-i127.0.0.1:9229`, `--inspector-addr=9229`.
+    pub(crate) fn names_port(&self, port: u16) -> bool {
+        let port = port.to_string();
+        let is_end = |rest: &str| !rest.ends_with(|character: char| character.is_ascii_digit());
+        self.arguments.iter().any(|argument| argument.strip_suffix(&port).is_some_and(is_end))
     }
 
     /// The value of an option on its command line or in `NODE_OPTIONS`: `--name=value` or `--name value`. An option
@@ -244,12 +263,12 @@ fn runtime(executable: &Path, directory: &Path) -> Runtime {
         "chrome-headless-shell",
     ]) {
         Runtime::Chrome
-    } else if maps_name(directory, b"libnode.so")
-        || executable_holds(&directory.join("exe"), &exported_by_node())
-    {
+    } else if maps_name(directory, b"libnode.so") {
         Runtime::Node
+    } else if [&b"/libv8"[..], b"/libcef.so"].iter().any(|library| maps_name(directory, library)) {
+        Runtime::Embedder
     } else {
-        Runtime::Unknown
+        runtime_inside(&directory.join("exe")).unwrap_or(Runtime::Unknown)
     }
 }
 
@@ -260,30 +279,30 @@ fn maps_name(directory: &Path, name: &[u8]) -> bool {
 /// Executables are searched up to here: single-file Node programs have about 100 MB.
 const SEARCHED_BYTES_MAX: u64 = 512 << 20;
 
-/// A name in the symbol table of every Node: it is exported to add-ons, under whatever file name Node runs. Put together
-/// only here, because otherwise heapr's own executable would hold it.
-fn exported_by_node() -> Vec<u8> {
-    [&b"\0node_"[..], b"module_", b"register\0"].concat()
-}
-
-/// Whether some bytes are found in the executable.
-fn executable_holds(path: &Path, name: &[u8]) -> bool {
-    let Ok(file) = fs::File::open(path) else { return false };
-    let mut file = file.take(SEARCHED_BYTES_MAX);
-    let finder = memchr::memmem::Finder::new(name);
+/// What is built into an executable, under whatever name it runs: every Node exports the first name to add-ons, and
+/// the second one is an event of V8's inspector. Put together only here: heapr's own executable would hold them otherwise.
+fn runtime_inside(path: &Path) -> Option<Runtime> {
+    let of_node = [&b"\0node_"[..], b"module_", b"register\0"].concat();
+    let of_inspector = [&b"HeapProfiler"[..], b".heapStats", b"Update"].concat();
+    let [of_node, of_inspector] = [&of_node, &of_inspector].map(memchr::memmem::Finder::new);
+    let mut file = fs::File::open(path).ok()?.take(SEARCHED_BYTES_MAX);
     let mut buffer = vec![0_u8; 1 << 20];
     let mut kept = 0;
+    let mut found = None;
     loop {
-        let Ok(read) = file.read(&mut buffer[kept..]) else { return false };
+        let read = file.read(&mut buffer[kept..]).ok()?;
         if read == 0 {
-            return false;
+            return found;
         }
         let filled = kept + read;
-        if finder.find(&buffer[..filled]).is_some() {
-            return true;
+        if of_node.find(&buffer[..filled]).is_some() {
+            return Some(Runtime::Node);
+        }
+        if found.is_none() && of_inspector.find(&buffer[..filled]).is_some() {
+            found = Some(Runtime::Embedder);
         }
         // A name that lies across two pieces is found with the end of the first.
-        kept = filled.min(name.len() - 1);
+        kept = of_inspector.needle().len().min(filled);
         buffer.copy_within(filled - kept..filled, 0);
     }
 }

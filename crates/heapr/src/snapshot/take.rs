@@ -1,13 +1,14 @@
 //! `heapr snapshot take` and `every`: of the JavaScript heaps of processes, or of their native ones.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use heapr_inspector::{Process, Runtime};
+use heapr_inspector::Process;
 
 use super::native::{self, NativeEveryOptions, NativeTakeOptions};
 use super::verbs::{HeapKind, OnlyOf};
 use crate::processes;
-use crate::snapshot_take::{self, EveryOptions, EveryQuestion, TakeOptions, TakeQuestion};
+use crate::snapshot_take::{self, javascript, EveryOptions, EveryQuestion, TakeOptions, TakeQuestion};
 
 /// Arguments of `heapr snapshot take`.
 #[derive(Debug, clap::Args)]
@@ -34,7 +35,7 @@ pub(crate) struct EveryArguments {
 /// Runs `take`.
 pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
     let TakeArguments { asked, v8, native } = arguments;
-    match kind(&asked.pids, &v8, &native)? {
+    match kind(&asked.pids, asked.tree, asked.output.as_deref(), &v8, &native)? {
         HeapKind::V8 => snapshot_take::take(&asked, &v8.options),
         HeapKind::Native => native::take(&asked, &native.options, v8.options.is_quiet()),
     }
@@ -43,21 +44,30 @@ pub(crate) fn take(arguments: TakeArguments) -> anyhow::Result<ExitCode> {
 /// Runs `every`.
 pub(crate) fn every(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
     let EveryArguments { asked, v8, native } = arguments;
-    match kind(asked.words.get(1..).unwrap_or_default(), &v8, &native)? {
+    match kind(asked.words.get(1..).unwrap_or_default(), asked.tree, None, &v8, &native)? {
         HeapKind::V8 => snapshot_take::every(&asked, &v8.options),
         HeapKind::Native => native::every(&asked, &native.options, v8.options.is_quiet()),
     }
 }
 
 /// Which heap is meant: the one whose options are given; else the native one if no process runs JavaScript.
-fn kind<A, B>(words: &[String], v8: &OnlyOf<A>, native: &OnlyOf<B>) -> anyhow::Result<HeapKind> {
+fn kind<A, B>(
+    words: &[String],
+    with_children: bool,
+    output: Option<&Path>,
+    v8: &OnlyOf<A>,
+    native: &OnlyOf<B>,
+) -> anyhow::Result<HeapKind> {
     if native.is_given() {
         v8.refuse(HeapKind::Native)?;
         return Ok(HeapKind::Native);
     }
-    let pids = words.iter().filter_map(|word| processes::named(std::slice::from_ref(word), false).ok());
-    let mut found = pids.flatten().filter_map(|pid| Process::examine(pid).ok()).peekable();
+    if output.is_some_and(native::is_name_of_javascript) {
+        return Ok(HeapKind::V8);
+    }
+    let pids = words.iter().filter_map(|word| processes::named(std::slice::from_ref(word), with_children).ok());
+    let mut found = pids.flatten().filter(|&pid| Process::examine(pid).is_ok()).peekable();
     // What JavaScript a program of unknown make runs, its inspector would tell: native heaps are the common case.
-    let is_native = found.peek().is_some() && found.all(|process| process.runtime == Runtime::Unknown);
+    let is_native = found.peek().is_some() && found.all(|pid| !javascript::is_meant(pid, with_children));
     Ok(if is_native && !v8.is_given() { HeapKind::Native } else { HeapKind::V8 })
 }

@@ -8,7 +8,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
-use heapr_inspector::{HeapUsage, Process, SignalFile, SnapshotSignal, anonymous_bytes};
+use heapr_inspector::{
+    HeapFacts, HeapUsage, Process, SignalFile, SnapshotSignal, anonymous_bytes, heap_shape,
+};
 
 use super::file_name::Destination;
 use super::{preflight, prepared};
@@ -38,7 +40,8 @@ pub(crate) fn take(
     // Nobody can be asked for the size of the heap; it is no larger than what the process has in memory.
     let heap_bytes = anonymous_bytes(pid);
     let usage = HeapUsage { used_bytes: heap_bytes, total_bytes: heap_bytes };
-    preflight::check(pid, &what, usage, None, destination.directory(), may_risk, is_quiet)?;
+    let facts = HeapFacts { usage, shape: heap_shape(pid), has_numeric_values: false, node_major: None };
+    preflight::check(pid, &what, facts, destination.directory(), may_risk, is_quiet)?;
     let written = signal.take(&process, is_sure, directory, wait, &mut |_| {}, is_cancelled)?;
     let path = fetch(&written, destination)?;
     if !is_quiet {

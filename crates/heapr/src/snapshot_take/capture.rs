@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use heapr_inspector::{
-    Closing, Estimate, Inspector, OpenOptions, Process, Runtime, SnapshotOptions, SnapshotProgress,
-    TakenSnapshot, Worker, resident_bytes,
+    Closing, Estimate, HeapFacts, HeapUsage, Inspector, OpenOptions, Process, Runtime, SnapshotOptions, SnapshotProgress,
+    TakenSnapshot, Worker, heap_shape, resident_bytes,
 };
 use serde_json::json;
 
@@ -86,6 +86,16 @@ impl CaptureArguments {
 
     pub(crate) fn may_risk(&self) -> bool {
         self.at_risk
+    }
+
+    /// What there is to know of a heap before a snapshot. All isolates of a process share its memory.
+    pub(crate) fn facts(&self, inspector: &Inspector, usage: HeapUsage) -> HeapFacts {
+        HeapFacts {
+            usage,
+            shape: heap_shape(inspector.process().pid),
+            has_numeric_values: self.numeric_values,
+            node_major: inspector.node_major(),
+        }
     }
 
     pub(crate) fn snapshot_options(&self) -> SnapshotOptions {
@@ -193,11 +203,11 @@ fn capture_one(
     let what =
         worker.map_or_else(|| format!("process {pid}"), |worker| format!("process {pid}, {}", worker.title));
     let usage = inspector.heap_usage(worker, is_cancelled)?;
+    let facts = arguments.facts(inspector, usage);
     let estimate = preflight::check(
         pid,
         &what,
-        usage,
-        inspector.node_major(),
+        facts,
         destination.directory(),
         arguments.at_risk,
         is_quiet,

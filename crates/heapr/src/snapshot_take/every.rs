@@ -12,8 +12,7 @@ use heapr_inspector::Process;
 use super::capture::CaptureArguments;
 use super::file_name::Destination;
 use super::hold::Held;
-use super::interrupt;
-use crate::processes;
+use super::{interrupt, javascript};
 use crate::report::quantity;
 
 /// What `heapr snapshot every` is asked of any process.
@@ -24,6 +23,10 @@ pub(crate) struct EveryQuestion {
     /// number or by the name of their program; with --off only processes, or none for all
     #[arg(value_name = "SECONDS PID|NAME…")]
     pub(crate) words: Vec<String>,
+    /// And the processes that these have started; of JavaScript those alone where a shell, an init or a package manager
+    /// is named
+    #[arg(long)]
+    pub(crate) tree: bool,
     /// Write snapshots of JavaScript into this directory; those of native heaps of processes that no session records
     /// into this file [default: heapr.PID.heapr, or heapr.PID.2.heapr and so on]
     #[arg(short, long, value_name = "DIRECTORY|FILE")]
@@ -92,7 +95,7 @@ pub(crate) fn every(asked: &EveryQuestion, arguments: &EveryOptions) -> anyhow::
     let (period, names) = asked.interval_and_names()?;
     let is_cancelled = interrupt::watch()?;
     let destination = Destination::new(asked.output.as_deref(), false, false)?;
-    let pids = processes::named(names, false)?;
+    let pids = javascript::named(names, asked.tree)?;
     let keeps_session = !arguments.close_between && pids.len() == 1;
     let watch = |&pid: &u32| Watched {
         held: Held::new(pid, keeps_session),

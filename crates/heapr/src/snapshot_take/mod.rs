@@ -6,6 +6,7 @@ mod every;
 mod file_name;
 mod hold;
 mod interrupt;
+pub(crate) mod javascript;
 mod node;
 mod node_prepare;
 mod node_run;

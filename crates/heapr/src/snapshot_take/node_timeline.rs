@@ -43,8 +43,7 @@ pub(crate) fn run(arguments: TimelineArguments) -> anyhow::Result<ExitCode> {
         preflight::check(
             pid,
             &what,
-            usage,
-            inspector.node_major(),
+            arguments.capture.facts(&inspector, usage),
             destination.directory(),
             arguments.capture.may_risk(),
             is_quiet,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::bail;
 use heapr_inspector::{
-    Danger, Estimate, HeapUsage, MemoryLimit, dangers, estimate, memory_room, resident_bytes,
+    Danger, Estimate, HeapFacts, MemoryLimit, dangers, estimate, memory_room, resident_bytes,
 };
 
 use crate::report::quantity;
@@ -13,13 +13,12 @@ use crate::report::quantity;
 pub(crate) fn check(
     pid: u32,
     what: &str,
-    usage: HeapUsage,
-    node_major: Option<u32>,
+    facts: HeapFacts,
     directory: &Path,
     may_risk: bool,
     is_quiet: bool,
 ) -> anyhow::Result<Estimate> {
-    let estimate = estimate(usage, node_major);
+    let estimate = estimate(facts);
     let room = memory_room(pid);
     let disk_free_bytes =
         rustix::fs::statvfs(directory).ok().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
@@ -27,7 +26,7 @@ pub(crate) fn check(
         tell!(
             "heapr: {what}: {} of heap in use, {} resident; the thread will stand still for about {}, and take {} to {} more \
              ({} free); the file: up to {}",
-            quantity::bytes(usage.used_bytes),
+            quantity::bytes(facts.usage.used_bytes),
             quantity::bytes(resident_bytes(pid)),
             seconds(estimate.pause),
             quantity::bytes(estimate.extra_bytes),
@@ -84,6 +83,8 @@ fn told(danger: &Danger) -> String {
 mod tests {
     use std::time::Duration;
 
+    use heapr_inspector::HeapUsage;
+
     use super::*;
 
     #[test]
@@ -96,10 +97,11 @@ mod tests {
     #[test]
     fn a_refusal_says_what_would_happen_and_what_to_do() {
         let usage = HeapUsage { used_bytes: 1 << 50, total_bytes: 1 << 50 };
-        let error = check(std::process::id(), "process 7", usage, None, Path::new("."), false, true)
+        let facts = HeapFacts { usage, shape: None, has_numeric_values: false, node_major: None };
+        let error = check(std::process::id(), "process 7", facts, Path::new("."), false, true)
             .unwrap_err()
             .to_string();
         assert!(error.contains("would likely be killed") && error.contains("--at-risk"), "{error}");
-        assert!(check(std::process::id(), "process 7", usage, None, Path::new("."), true, true).is_ok());
+        assert!(check(std::process::id(), "process 7", facts, Path::new("."), true, true).is_ok());
     }
 }

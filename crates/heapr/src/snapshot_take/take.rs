@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 use super::capture::CaptureArguments;
 use super::file_name::{Destination, latest_of};
 use super::hold::Held;
-use super::{by_signal, interrupt, prepared};
-use crate::processes;
+use super::{by_signal, interrupt, javascript, prepared};
 
 /// What `heapr snapshot take` is asked of any process.
 #[derive(Debug, clap::Args)]
@@ -23,6 +22,10 @@ pub(crate) struct TakeQuestion {
     /// Processes, by number or by the name of their program
     #[arg(value_name = "PID|NAME", required = true)]
     pub(crate) pids: Vec<String>,
+    /// And the processes that these have started; of JavaScript those alone where a shell, an init or a package manager
+    /// is named
+    #[arg(long)]
+    pub(crate) tree: bool,
     /// Write to this file; snapshots of JavaScript also into this directory, under names like
     /// Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot [default: that here; of native heaps heapr.PID.heapr, or
     /// heapr.PID.2.heapr and so on, where no session records the process]
@@ -72,7 +75,7 @@ fn parse_signal(name: &str) -> Result<SnapshotSignal, String> {
 /// Runs the command.
 pub(crate) fn take(asked: &TakeQuestion, options: &TakeOptions) -> anyhow::Result<ExitCode> {
     let is_cancelled = interrupt::watch()?;
-    let pids = processes::named(&asked.pids, false)?;
+    let pids = javascript::named(&asked.pids, asked.tree)?;
     let is_for_one = pids.len() == 1 && !options.capture.has_workers() && !options.again;
     let destination = Destination::new(asked.output.as_deref(), asked.force, is_for_one)?;
     let mut written = Vec::new();
@@ -80,6 +83,14 @@ pub(crate) fn take(asked: &TakeQuestion, options: &TakeOptions) -> anyhow::Resul
     for pid in pids {
         if is_cancelled.load(Ordering::Relaxed) {
             break;
+        }
+        let children = if asked.tree { None } else { javascript::started_by(pid) };
+        if let Some(children) = &children
+            && Process::examine(pid).is_ok_and(|process| !process.runs_javascript())
+        {
+            tell!("heapr: process {pid} runs no JavaScript, but {children}");
+            status = ExitCode::from(2);
+            continue;
         }
         let outcome = if options.signal.is_some() || is_prepared(pid, options) {
             by_signal(pid, (asked, options), &destination, &is_cancelled, &mut written)
@@ -90,6 +101,8 @@ pub(crate) fn take(asked: &TakeQuestion, options: &TakeOptions) -> anyhow::Resul
             // The other processes are no worse for it.
             tell!("heapr: {error:#}");
             status = ExitCode::from(2);
+        } else if let Some(children) = children.filter(|_| !options.capture.open().is_quiet()) {
+            tell!("heapr: process {pid} {children}");
         }
     }
     if asked.format == Format::Json {

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::node_server::{LIMIT, Program, SERVER, has_node, ids_of};
 
 /// The process that has the container's Node in it: `unshare` is its parent.
-fn child_of(parent: u32) -> u32 {
+pub(crate) fn child_of(parent: u32) -> u32 {
     let started = std::time::Instant::now();
     loop {
         let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();

@@ -11,3 +11,5 @@ mod node_server;
 mod profiles;
 mod refusals;
 mod repeated;
+mod started_by_others;
+mod stopped;

@@ -228,6 +228,15 @@ fn of_two_pages_one_must_be_chosen() {
 }
 
 #[test]
+fn a_program_of_unknown_make_is_asked_on_the_ports_that_it_listens_on() {
+    let mut process = start(ONE, |id, _, socket| ok(id, socket));
+    let port = process.arguments[1].split_once('=').unwrap().1.to_owned();
+    // As workerd is told; no option of V8's.
+    process.arguments = vec!["program".into(), "serve".into(), format!("-i127.0.0.1:{port}")];
+    assert_eq!(open(&process).unwrap().address().port().to_string(), port);
+}
+
+#[test]
 fn targets_without_a_path_are_refused() {
     for list in [
         r#"[{"id":"a","webSocketDebuggerUrl":"nonsense"}]"#,

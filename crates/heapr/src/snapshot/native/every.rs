@@ -14,9 +14,6 @@ use crate::snapshot_take::EveryQuestion;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct NativeEveryOptions {
-    /// The processes that these have started, too
-    #[arg(long)]
-    tree: bool,
     /// Of the native heap, also where a process runs JavaScript
     #[arg(long)]
     native: bool,
@@ -32,12 +29,12 @@ pub(crate) fn every(
     is_quiet: bool,
 ) -> anyhow::Result<ExitCode> {
     if options.off {
-        return off(&processes::named_with_children(&asked.words, options.tree)?);
+        return off(&processes::named_with_children(&asked.words, asked.tree)?);
     }
     let (interval, names) = asked.interval_and_names()?;
     let interval_ms = interval.as_millis() as u64;
     let shown = duration(interval.as_nanos() as u64);
-    let pids = processes::named_with_children(names, options.tree)?;
+    let pids = processes::named_with_children(names, asked.tree)?;
     let (watched, unwatched) = watchers::find(&pids);
     if let Some(remark) = processes::children_left_out(&pids).filter(|_| !is_quiet) {
         tell!("heapr: {remark}");
@@ -55,7 +52,7 @@ pub(crate) fn every(
     if unwatched.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    let output = watchers::output(asked.output.as_deref(), &unwatched, asked.force);
+    let output = watchers::output(asked.output.as_deref(), &unwatched, asked.force)?;
     let mut more = vec!["--snapshot-every".to_owned(), format!("{interval_ms}ms")];
     more.extend(asked.force.then(|| "--force".to_owned()));
     let client = watchers::start(&unwatched, &output, &more)?;

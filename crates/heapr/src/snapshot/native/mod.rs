@@ -15,6 +15,7 @@ use super::verbs::{DiffQuestion, Heaps, SummaryQuestion, SuspectsQuestion};
 pub(crate) use every::{NativeEveryOptions, every};
 pub(crate) use summary::{snapshot_json, why};
 pub(crate) use take::{NativeTakeOptions, take};
+pub(crate) use watchers::is_name_of_javascript;
 
 /// Live heaps in traces.
 pub(crate) struct Native;

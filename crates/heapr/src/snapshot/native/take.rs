@@ -18,9 +18,6 @@ use crate::snapshot_take::{Format, TakeQuestion};
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct NativeTakeOptions {
-    /// The processes that these have started, too
-    #[arg(long)]
-    tree: bool,
     /// Of the native heap, also where the process runs JavaScript
     #[arg(long)]
     native: bool,
@@ -39,7 +36,7 @@ pub(crate) fn take(
     options: &NativeTakeOptions,
     is_quiet: bool,
 ) -> anyhow::Result<ExitCode> {
-    let pids = processes::named_with_children(&asked.pids, options.tree)?;
+    let pids = processes::named_with_children(&asked.pids, asked.tree)?;
     let (watched, unwatched) = watchers::find(&pids);
     let mut taken = Vec::new();
     let mut status = ExitCode::SUCCESS;
@@ -70,7 +67,7 @@ pub(crate) fn take(
         _ => unwatched.chunks(1).collect(),
     };
     for group in groups {
-        let output = watchers::output(asked.output.as_deref(), group, asked.force);
+        let output = watchers::output(asked.output.as_deref(), group, asked.force)?;
         if options.keep {
             let more = if asked.force { vec!["--force".to_owned()] } else { Vec::new() };
             let client = watchers::start(group, &output, &more);

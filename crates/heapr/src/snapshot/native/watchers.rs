@@ -73,15 +73,25 @@ pub(super) fn session_name(pids: &[u32]) -> String {
 
 /// Where the snapshots of processes go that no session records: what is asked for, else `heapr.PID.heapr`, with a number in it where
 /// such a file is there already and may not be overwritten.
-pub(super) fn output(asked: Option<&Path>, pids: &[u32], may_overwrite: bool) -> PathBuf {
+pub(super) fn output(asked: Option<&Path>, pids: &[u32], may_overwrite: bool) -> anyhow::Result<PathBuf> {
     if let Some(asked) = asked {
-        return asked.to_owned();
+        if is_name_of_javascript(asked) {
+            bail!("{} is named as a snapshot of JavaScript, and this one is native: name it .heapr", asked.display());
+        }
+        return Ok(asked.to_owned());
     }
     let pid = pids.first().copied().unwrap_or_default();
     let name = |number: Option<u32>| {
         format!("heapr.{pid}{}.heapr", number.map(|number| format!(".{number}")).unwrap_or_default())
     };
-    free_name(name, |name| !may_overwrite && Path::new(name).symlink_metadata().is_ok()).into()
+    Ok(free_name(name, |name| !may_overwrite && Path::new(name).symlink_metadata().is_ok()).into())
+}
+
+/// Whether a file is named as snapshots and profiles of JavaScript are.
+pub(crate) fn is_name_of_javascript(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    [".heapsnapshot", ".heapprofile", ".heaptimeline"].iter().any(|end| name.ends_with(end))
 }
 
 /// The first name that is not taken: without a number, then with 2 and so on.

@@ -1,0 +1,82 @@
+//! Which processes run JavaScript: those that are named, or what a shell, an init or a package manager has started.
+
+use heapr_inspector::Process;
+use heapr_session::descendants;
+
+use crate::processes;
+
+/// Programs that wait for others. Their own heaps are not what anybody asks for.
+const WAITING: &[&str] = &[
+    "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox", "env", "tini", "tini-static", "dumb-init", "docker-init",
+    "catatonit", "timeout", "unshare", "nsenter", "su", "sudo", "doas", "runuser", "setpriv", "script", "runsv", "s6-supervise",
+];
+/// The same, run by Node.
+const WAITING_IN_NODE: &[&str] = &[
+    "npm", "npx", "yarn", "yarnpkg", "pnpm", "pnpx", "corepack", "nodemon", "concurrently", "cross-env", "lerna", "nx", "turbo",
+    "tsx", "pm2", "forever",
+];
+
+/// The processes that these words name. `with_children`: and all below them that run JavaScript, without those that only
+/// wait for them.
+pub(crate) fn named(words: &[String], with_children: bool) -> anyhow::Result<Vec<u32>> {
+    let named = processes::named(words, with_children)?;
+    if !with_children {
+        return Ok(named);
+    }
+    let mut pids: Vec<u32> = Vec::new();
+    for pid in named {
+        let below = below(pid);
+        let counts = |process: &Process| process.runs_javascript() && !only_waits(process);
+        let own = (below.is_empty() || Process::examine(pid).is_ok_and(|process| counts(&process))).then_some(pid);
+        for pid in own.into_iter().chain(below) {
+            if !pids.contains(&pid) {
+                pids.push(pid);
+            }
+        }
+    }
+    Ok(pids)
+}
+
+/// Whether snapshots of JavaScript are meant by a process without any word on it.
+pub(crate) fn is_meant(pid: u32, with_children: bool) -> bool {
+    let Ok(process) = Process::examine(pid) else { return false };
+    process.runs_javascript() || (with_children || only_waits(&process)) && !below(pid).is_empty()
+}
+
+/// A sentence on the processes below one that run JavaScript.
+pub(crate) fn started_by(pid: u32) -> Option<String> {
+    const NAMED_MAX: usize = 5;
+    let below = below(pid);
+    let named = |&pid: &u32| match processes::command_line(pid) {
+        Some(command) => format!("{pid} ({})", crate::plain_text::printable(&command)),
+        None => pid.to_string(),
+    };
+    let named: Vec<String> = below.iter().take(NAMED_MAX).map(named).collect();
+    let more = below.len().checked_sub(NAMED_MAX + 1).map(|more| format!(" and {} more", more + 1));
+    let (noun, pronoun) = if below.len() == 1 { ("process", "it") } else { ("processes", "them") };
+    let what = format!("has started {noun} {}{}", named.join(", "), more.unwrap_or_default());
+    (!below.is_empty()).then(|| format!("{what}: take {pronoun} by number, or with --tree"))
+}
+
+/// The processes below one that run JavaScript.
+fn below(pid: u32) -> Vec<u32> {
+    let examined = descendants(pid).into_iter().filter_map(|pid| Process::examine(pid).ok());
+    // A browser's helpers have no inspector of their own.
+    let is_helper = |process: &Process| process.arguments.iter().any(|argument| argument.starts_with("--type="));
+    let running = examined.filter(|process| !is_helper(process) && process.runs_javascript());
+    let (waiting, others): (Vec<Process>, Vec<Process>) = running.partition(only_waits);
+    let found = if others.is_empty() { waiting } else { others };
+    found.iter().map(|process| process.pid).collect()
+}
+
+fn only_waits(process: &Process) -> bool {
+    let program = process.program.as_str();
+    // Package managers write a title over their arguments.
+    let mut words = process.arguments.iter().flat_map(|argument| argument.split_whitespace()).take(2);
+    WAITING.contains(&program)
+        || words.any(|word| {
+            let name = word.rsplit('/').next().unwrap_or_default();
+            let name = name.split('.').next().unwrap_or_default();
+            WAITING_IN_NODE.contains(&name.strip_suffix("-cli").unwrap_or(name).to_ascii_lowercase().as_str())
+        })
+}

@@ -1,0 +1,199 @@
+//! How many objects and references a V8 heap holds, from a sample of the process's memory. Nothing is asked of it.
+//!
+//! ```text
+//! object:  map | field | field …        map of an object: an address with its lowest two bits 01
+//! map:     its own map | …              a map's map is its own map, and nothing else has such one
+//! array:   map | length | element …     large ones stand at the start of a chunk of 256 KiB
+//! ```
+//! Words are 8 bytes: heaps with compressed pointers are not understood.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+const WORD_BYTES: usize = 8;
+/// What V8 aligns its memory to.
+const CHUNK_BYTES: u64 = 256 << 10;
+/// What is read from each chunk of the sample.
+const PIECE_BYTES: usize = 16 << 10;
+/// Pieces of a sample: 32 MiB.
+const PIECES_MAX: usize = 2048;
+/// Arrays longer than that have a chunk of their own.
+pub(crate) const SMALL_ARRAY_LENGTH_MAX: u64 = 16 << 10;
+/// The first object of a chunk begins before.
+const HEADER_BYTES: usize = 1024;
+/// Elements that tell how many of a large array are references.
+const SAMPLED_ELEMENTS: u64 = 64;
+
+/// What was counted, for the whole heap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HeapShape {
+    /// Objects, those that are garbage already, too.
+    pub objects: u64,
+    /// References from objects to others, their maps among them.
+    pub references: u64,
+    /// Small integers that are not 0.
+    pub numbers: u64,
+    /// References from large arrays.
+    pub large_array_references: u64,
+    /// The length of the longest array of references.
+    pub longest_array: u64,
+}
+
+/// Looks at a process; nothing where its memory may not be read or holds no V8 heap that is understood.
+pub fn heap_shape(pid: u32) -> Option<HeapShape> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let chunks: Vec<u64> = maps.lines().filter_map(anonymous_range).flat_map(chunks_of).collect();
+    let heap = *chunks.first()?..chunks.last()? + CHUNK_BYTES;
+    let memory = Memory { file: File::open(format!("/proc/{pid}/mem")).ok()?, heap, is_map: HashMap::new() };
+    memory.shape(&chunks)
+}
+
+/// A private mapping that is no file's.
+fn anonymous_range(line: &str) -> Option<(u64, u64)> {
+    let mut fields = line.split_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let is_heap = fields.next()?.starts_with("rw-p") && fields.nth(2)? == "0" && fields.next().is_none();
+    let address = |text| u64::from_str_radix(text, 16).ok();
+    is_heap.then_some((address(start)?, address(end)?))
+}
+
+fn chunks_of((start, end): (u64, u64)) -> impl Iterator<Item = u64> {
+    let first = start.checked_next_multiple_of(CHUNK_BYTES).unwrap_or(u64::MAX);
+    (first..end.saturating_sub(CHUNK_BYTES - 1)).step_by(CHUNK_BYTES as usize)
+}
+
+fn is_number(word: u64) -> bool {
+    word & 0xffff_ffff == 0 && word != 0
+}
+
+struct Memory {
+    file: File,
+    /// Where it may be written: constants of V8 lie outside, and are no objects of their own.
+    heap: Range<u64>,
+    is_map: HashMap<u64, bool>,
+}
+
+impl Memory {
+    fn shape(mut self, chunks: &[u64]) -> Option<HeapShape> {
+        let mut shape = HeapShape::default();
+        // Chunks that large arrays fill are counted by their lengths.
+        let mut filled_until = 0;
+        let mut others = Vec::new();
+        for &chunk in chunks {
+            if chunk < filled_until {
+                continue;
+            }
+            let head = self.words(chunk, HEADER_BYTES);
+            if let Some((elements, length)) = self.large_array(chunk, &head) {
+                filled_until = elements + length * WORD_BYTES as u64;
+                let (references, numbers) = self.elements(elements, length);
+                shape.numbers += numbers;
+                shape.large_array_references += references;
+                shape.longest_array = shape.longest_array.max(references);
+                shape.objects += 1;
+            } else if head.iter().any(|&word| word != 0) {
+                others.push(chunk);
+            }
+        }
+        let step = others.len().div_ceil(PIECES_MAX).max(1);
+        // Different parts of the chunks: their ends are filled last.
+        let pieces: Vec<Vec<u64>> = others
+            .iter()
+            .step_by(step)
+            .enumerate()
+            .map(|(number, chunk)| {
+                let part = number as u64 % (CHUNK_BYTES / PIECE_BYTES as u64);
+                self.words(chunk + part * PIECE_BYTES as u64, PIECE_BYTES)
+            })
+            .collect();
+        let mut counts: HashMap<u64, u64> = HashMap::new();
+        let (mut objects, mut references, mut numbers) = (0, 0, 0);
+        for &word in pieces.iter().flatten() {
+            references += u64::from(self.is_reference(word));
+            numbers += u64::from(is_number(word));
+            if word & 3 == 1 {
+                *counts.entry(word).or_default() += 1;
+            }
+        }
+        // A map of a single object of the sample is hardly worth a look.
+        for (word, count) in counts.into_iter().filter(|&(_, count)| count > 1) {
+            objects += if self.is_map(word) { count } else { 0 };
+        }
+        let scale = step as u64 * (CHUNK_BYTES / PIECE_BYTES as u64);
+        shape.objects += objects * scale;
+        shape.references += references * scale;
+        shape.numbers += numbers * scale;
+        (objects > 0).then_some(shape)
+    }
+
+    /// The address of the elements, and their number, if the first object of a chunk is a large array.
+    fn large_array(&mut self, chunk: u64, head: &[u64]) -> Option<(u64, u64)> {
+        head.windows(2).enumerate().find_map(|(at, pair)| {
+            let length = match (pair[1] >> 32, pair[1] & 0xffff_ffff) {
+                (length, 0) | (0, length) => length,
+                _ => return None,
+            };
+            let is_large = length > SMALL_ARRAY_LENGTH_MAX / 2 && self.is_map(pair[0]);
+            is_large.then_some((chunk + (at as u64 + 2) * WORD_BYTES as u64, length))
+        })
+    }
+
+    /// How many elements of an array are references, and how many are numbers.
+    fn elements(&self, elements: u64, length: u64) -> (u64, u64) {
+        let every = (length / SAMPLED_ELEMENTS).max(1);
+        let at = (0..length).step_by(every as usize).map(|at| elements + at * WORD_BYTES as u64);
+        let sample: Vec<u64> = at.flat_map(|address| self.words(address, WORD_BYTES)).collect();
+        let part = |count: usize| (length * count as u64).div_ceil(sample.len().max(1) as u64);
+        let references = sample.iter().filter(|&&word| self.is_reference(word)).count();
+        (part(references), part(sample.iter().filter(|&&word| is_number(word)).count()))
+    }
+
+    fn is_reference(&self, word: u64) -> bool {
+        word & 1 != 0 && self.heap.contains(&word)
+    }
+
+    fn is_map(&mut self, word: u64) -> bool {
+        if word & 3 != 1 {
+            return false;
+        }
+        if let Some(&known) = self.is_map.get(&word) {
+            return known;
+        }
+        let map_of = |address: u64| self.words(address & !3, WORD_BYTES).first().copied().filter(|map| map & 3 == 1);
+        let is_map = map_of(word).is_some_and(|map| map_of(map) == Some(map));
+        self.is_map.insert(word, is_map);
+        is_map
+    }
+
+    fn words(&self, address: u64, bytes: usize) -> Vec<u64> {
+        let mut buffer = vec![0; bytes];
+        match self.file.read_exact_at(&mut buffer, address) {
+            Ok(()) => buffer.as_chunks().0.iter().map(|&word| u64::from_ne_bytes(word)).collect(),
+            // Unmapped meanwhile.
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_without_v8_has_no_shape() {
+        assert_eq!(heap_shape(std::process::id()), None);
+        assert_eq!(heap_shape(u32::MAX), None);
+    }
+
+    #[test]
+    fn only_private_memory_that_can_be_written_is_looked_at() {
+        assert_eq!(anonymous_range("40000-90000 rw-p 00000000 00:00 0 "), Some((0x40000, 0x90000)));
+        assert_eq!(chunks_of((0x1_0000, 0x9_0000)).collect::<Vec<_>>(), [0x4_0000]);
+        assert_eq!(chunks_of((u64::MAX - 9, u64::MAX)).count(), 0);
+        for line in ["", "40000-90000 r--p 0 00:00 0", "40000-90000 rw-p 0 00:00 0 [stack]", "4-9 rw-p 0 8:1 7 /a"] {
+            assert_eq!(anonymous_range(line), None, "{line}");
+        }
+    }
+}
