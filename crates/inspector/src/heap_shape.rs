@@ -22,7 +22,7 @@ const PIECES_MAX: usize = 2048;
 /// Arrays longer than that have a chunk of their own.
 pub(crate) const SMALL_ARRAY_LENGTH_MAX: u64 = 16 << 10;
 /// The first object of a chunk begins before.
-const HEADER_BYTES: usize = 1024;
+const HEADER_BYTES: usize = 8 << 10;
 /// Elements that tell how many of a large array are references.
 const SAMPLED_ELEMENTS: u64 = 64;
 
@@ -61,7 +61,7 @@ fn anonymous_range(line: &str) -> Option<(u64, u64)> {
 
 fn chunks_of((start, end): (u64, u64)) -> impl Iterator<Item = u64> {
     let first = start.checked_next_multiple_of(CHUNK_BYTES).unwrap_or(u64::MAX);
-    (first..end.saturating_sub(CHUNK_BYTES - 1)).step_by(CHUNK_BYTES as usize)
+    (first..end).step_by(CHUNK_BYTES as usize)
 }
 
 fn is_number(word: u64) -> bool {
@@ -86,7 +86,13 @@ impl Memory {
                 continue;
             }
             let head = self.words(chunk, HEADER_BYTES);
-            if let Some((elements, length)) = self.large_array(chunk, &head) {
+            // Numbers can look like a length; no array leaves the memory that is there.
+            let is_there = |&(elements, length): &(u64, u64)| {
+                let last =
+                    length.checked_mul(WORD_BYTES as u64).and_then(|bytes| elements.checked_add(bytes));
+                last.is_some_and(|last| chunks.binary_search(&(last & !(CHUNK_BYTES - 1))).is_ok())
+            };
+            if let Some((elements, length)) = self.large_array(chunk, &head).filter(is_there) {
                 filled_until = elements + length * WORD_BYTES as u64;
                 let (references, numbers) = self.elements(elements, length);
                 shape.numbers += numbers;
@@ -161,7 +167,8 @@ impl Memory {
         if let Some(&known) = self.is_map.get(&word) {
             return known;
         }
-        let map_of = |address: u64| self.words(address & !3, WORD_BYTES).first().copied().filter(|map| map & 3 == 1);
+        let map_of =
+            |address: u64| self.words(address & !3, WORD_BYTES).first().copied().filter(|map| map & 3 == 1);
         let is_map = map_of(word).is_some_and(|map| map_of(map) == Some(map));
         self.is_map.insert(word, is_map);
         is_map
@@ -190,9 +197,11 @@ mod tests {
     #[test]
     fn only_private_memory_that_can_be_written_is_looked_at() {
         assert_eq!(anonymous_range("40000-90000 rw-p 00000000 00:00 0 "), Some((0x40000, 0x90000)));
-        assert_eq!(chunks_of((0x1_0000, 0x9_0000)).collect::<Vec<_>>(), [0x4_0000]);
+        assert_eq!(chunks_of((0x1_0000, 0x9_0000)).collect::<Vec<_>>(), [0x4_0000, 0x8_0000]);
         assert_eq!(chunks_of((u64::MAX - 9, u64::MAX)).count(), 0);
-        for line in ["", "40000-90000 r--p 0 00:00 0", "40000-90000 rw-p 0 00:00 0 [stack]", "4-9 rw-p 0 8:1 7 /a"] {
+        for line in
+            ["", "40000-90000 r--p 0 00:00 0", "40000-90000 rw-p 0 00:00 0 [stack]", "4-9 rw-p 0 8:1 7 /a"]
+        {
             assert_eq!(anonymous_range(line), None, "{line}");
         }
     }

@@ -89,7 +89,10 @@ fn open_anywhere<'a>(process: &Process, listeners: &'a [Listener]) -> Option<&'a
     let (named, others): (Vec<&Listener>, Vec<&Listener>) =
         listeners.iter().partition(|listener| is_named(&listener));
     let is_on_loopback = |listener: &&Listener| listener.address().ip().is_loopback();
-    named.into_iter().chain(others.into_iter().filter(is_on_loopback)).find(|listener| is_inspector(process, listener))
+    named
+        .into_iter()
+        .chain(others.into_iter().filter(is_on_loopback))
+        .find(|listener| is_inspector(process, listener))
 }
 
 /// `/json/version`. A program may answer any path with anything, but nobody has a protocol version by chance.

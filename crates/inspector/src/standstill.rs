@@ -30,12 +30,17 @@ impl fmt::Display for Standstill {
         match self {
             Self::Stopped => out.write_str("is stopped (by Ctrl-Z or SIGSTOP): let it go on with SIGCONT"),
             Self::Traced { tracer, name } => {
-                write!(out, "is traced by process {tracer} ({name}), which gets its signals first: detach that one")
+                write!(
+                    out,
+                    "is traced by process {tracer} ({name}), which gets its signals first: detach that one"
+                )
             }
-            Self::Frozen => out.write_str("is frozen with its control group, as a paused container is: thaw it"),
-            Self::Uninterruptible => {
-                out.write_str("waits in the kernel (for a disk or a network file system): try again when it goes on")
+            Self::Frozen => {
+                out.write_str("is frozen with its control group, as a paused container is: thaw it")
             }
+            Self::Uninterruptible => out.write_str(
+                "waits in the kernel (for a disk or a network file system): try again when it goes on",
+            ),
         }
     }
 }

@@ -8,7 +8,7 @@ use heapr_inspector::Process;
 use super::native::{self, NativeEveryOptions, NativeTakeOptions};
 use super::verbs::{HeapKind, OnlyOf};
 use crate::processes;
-use crate::snapshot_take::{self, javascript, EveryOptions, EveryQuestion, TakeOptions, TakeQuestion};
+use crate::snapshot_take::{self, EveryOptions, EveryQuestion, TakeOptions, TakeQuestion, javascript};
 
 /// Arguments of `heapr snapshot take`.
 #[derive(Debug, clap::Args)]
@@ -65,7 +65,8 @@ fn kind<A, B>(
     if output.is_some_and(native::is_name_of_javascript) {
         return Ok(HeapKind::V8);
     }
-    let pids = words.iter().filter_map(|word| processes::named(std::slice::from_ref(word), with_children).ok());
+    let pids =
+        words.iter().filter_map(|word| processes::named(std::slice::from_ref(word), with_children).ok());
     let mut found = pids.flatten().filter(|&pid| Process::examine(pid).is_ok()).peekable();
     // What JavaScript a program of unknown make runs, its inspector would tell: native heaps are the common case.
     let is_native = found.peek().is_some() && found.all(|pid| !javascript::is_meant(pid, with_children));

@@ -7,13 +7,50 @@ use crate::processes;
 
 /// Programs that wait for others. Their own heaps are not what anybody asks for.
 const WAITING: &[&str] = &[
-    "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox", "env", "tini", "tini-static", "dumb-init", "docker-init",
-    "catatonit", "timeout", "unshare", "nsenter", "su", "sudo", "doas", "runuser", "setpriv", "script", "runsv", "s6-supervise",
+    "sh",
+    "bash",
+    "dash",
+    "ash",
+    "zsh",
+    "ksh",
+    "fish",
+    "busybox",
+    "env",
+    "tini",
+    "tini-static",
+    "dumb-init",
+    "docker-init",
+    "catatonit",
+    "timeout",
+    "unshare",
+    "nsenter",
+    "su",
+    "sudo",
+    "doas",
+    "runuser",
+    "setpriv",
+    "script",
+    "runsv",
+    "s6-supervise",
 ];
 /// The same, run by Node.
 const WAITING_IN_NODE: &[&str] = &[
-    "npm", "npx", "yarn", "yarnpkg", "pnpm", "pnpx", "corepack", "nodemon", "concurrently", "cross-env", "lerna", "nx", "turbo",
-    "tsx", "pm2", "forever",
+    "npm",
+    "npx",
+    "yarn",
+    "yarnpkg",
+    "pnpm",
+    "pnpx",
+    "corepack",
+    "nodemon",
+    "concurrently",
+    "cross-env",
+    "lerna",
+    "nx",
+    "turbo",
+    "tsx",
+    "pm2",
+    "forever",
 ];
 
 /// The processes that these words name. `with_children`: and all below them that run JavaScript, without those that only
@@ -27,7 +64,8 @@ pub(crate) fn named(words: &[String], with_children: bool) -> anyhow::Result<Vec
     for pid in named {
         let below = below(pid);
         let counts = |process: &Process| process.runs_javascript() && !only_waits(process);
-        let own = (below.is_empty() || Process::examine(pid).is_ok_and(|process| counts(&process))).then_some(pid);
+        let own =
+            (below.is_empty() || Process::examine(pid).is_ok_and(|process| counts(&process))).then_some(pid);
         for pid in own.into_iter().chain(below) {
             if !pids.contains(&pid) {
                 pids.push(pid);
@@ -62,7 +100,8 @@ pub(crate) fn started_by(pid: u32) -> Option<String> {
 fn below(pid: u32) -> Vec<u32> {
     let examined = descendants(pid).into_iter().filter_map(|pid| Process::examine(pid).ok());
     // A browser's helpers have no inspector of their own.
-    let is_helper = |process: &Process| process.arguments.iter().any(|argument| argument.starts_with("--type="));
+    let is_helper =
+        |process: &Process| process.arguments.iter().any(|argument| argument.starts_with("--type="));
     let running = examined.filter(|process| !is_helper(process) && process.runs_javascript());
     let (waiting, others): (Vec<Process>, Vec<Process>) = running.partition(only_waits);
     let found = if others.is_empty() { waiting } else { others };

@@ -76,7 +76,10 @@ pub(super) fn session_name(pids: &[u32]) -> String {
 pub(super) fn output(asked: Option<&Path>, pids: &[u32], may_overwrite: bool) -> anyhow::Result<PathBuf> {
     if let Some(asked) = asked {
         if is_name_of_javascript(asked) {
-            bail!("{} is named as a snapshot of JavaScript, and this one is native: name it .heapr", asked.display());
+            bail!(
+                "{} is named as a snapshot of JavaScript, and this one is native: name it .heapr",
+                asked.display()
+            );
         }
         return Ok(asked.to_owned());
     }
