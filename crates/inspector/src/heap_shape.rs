@@ -9,7 +9,6 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 const WORD_BYTES: usize = 8;
@@ -45,9 +44,9 @@ pub struct HeapShape {
 pub fn heap_shape(pid: u32) -> Option<HeapShape> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
     let chunks: Vec<u64> = maps.lines().filter_map(anonymous_range).flat_map(chunks_of).collect();
-    let heap = *chunks.first()?..chunks.last()? + CHUNK_BYTES;
-    let memory = Memory { file: File::open(format!("/proc/{pid}/mem")).ok()?, heap, is_map: HashMap::new() };
-    memory.shape(&chunks)
+    let memory =
+        Memory { file: File::open(format!("/proc/{pid}/mem")).ok()?, chunks, is_map: HashMap::new() };
+    memory.shape()
 }
 
 /// A private mapping that is no file's.
@@ -70,29 +69,30 @@ fn is_number(word: u64) -> bool {
 
 struct Memory {
     file: File,
-    /// Where it may be written: constants of V8 lie outside, and are no objects of their own.
-    heap: Range<u64>,
+    /// What may be written, by address: constants of V8 lie elsewhere, and are no objects of their own.
+    chunks: Vec<u64>,
     is_map: HashMap<u64, bool>,
 }
 
 impl Memory {
-    fn shape(mut self, chunks: &[u64]) -> Option<HeapShape> {
+    fn shape(mut self) -> Option<HeapShape> {
         let mut shape = HeapShape::default();
         // Chunks that large arrays fill are counted by their lengths.
         let mut filled_until = 0;
         let mut others = Vec::new();
-        for &chunk in chunks {
+        for chunk in self.chunks.clone() {
             if chunk < filled_until {
                 continue;
             }
             let head = self.words(chunk, HEADER_BYTES);
             // Numbers can look like a length; no array leaves the memory that is there.
+            let found = self.large_array(chunk, &head);
             let is_there = |&(elements, length): &(u64, u64)| {
                 let last =
                     length.checked_mul(WORD_BYTES as u64).and_then(|bytes| elements.checked_add(bytes));
-                last.is_some_and(|last| chunks.binary_search(&(last & !(CHUNK_BYTES - 1))).is_ok())
+                last.is_some_and(|last| self.is_there(last))
             };
-            if let Some((elements, length)) = self.large_array(chunk, &head).filter(is_there) {
+            if let Some((elements, length)) = found.filter(is_there) {
                 filled_until = elements + length * WORD_BYTES as u64;
                 let (references, numbers) = self.elements(elements, length);
                 shape.numbers += numbers;
@@ -157,7 +157,11 @@ impl Memory {
     }
 
     fn is_reference(&self, word: u64) -> bool {
-        word & 1 != 0 && self.heap.contains(&word)
+        word & 1 != 0 && self.is_there(word)
+    }
+
+    fn is_there(&self, address: u64) -> bool {
+        self.chunks.binary_search(&(address & !(CHUNK_BYTES - 1))).is_ok()
     }
 
     fn is_map(&mut self, word: u64) -> bool {

@@ -6,52 +6,11 @@ use heapr_session::descendants;
 use crate::processes;
 
 /// Programs that wait for others. Their own heaps are not what anybody asks for.
-const WAITING: &[&str] = &[
-    "sh",
-    "bash",
-    "dash",
-    "ash",
-    "zsh",
-    "ksh",
-    "fish",
-    "busybox",
-    "env",
-    "tini",
-    "tini-static",
-    "dumb-init",
-    "docker-init",
-    "catatonit",
-    "timeout",
-    "unshare",
-    "nsenter",
-    "su",
-    "sudo",
-    "doas",
-    "runuser",
-    "setpriv",
-    "script",
-    "runsv",
-    "s6-supervise",
-];
+const WAITING: &str = "sh bash dash ash zsh ksh fish busybox env tini tini-static dumb-init docker-init catatonit \
+                       timeout unshare nsenter su sudo doas runuser setpriv script runsv s6-supervise";
 /// The same, run by Node.
-const WAITING_IN_NODE: &[&str] = &[
-    "npm",
-    "npx",
-    "yarn",
-    "yarnpkg",
-    "pnpm",
-    "pnpx",
-    "corepack",
-    "nodemon",
-    "concurrently",
-    "cross-env",
-    "lerna",
-    "nx",
-    "turbo",
-    "tsx",
-    "pm2",
-    "forever",
-];
+const WAITING_IN_NODE: &str = "npm npx yarn yarnpkg pnpm pnpx corepack nodemon concurrently cross-env lerna nx turbo \
+                               tsx pm2 forever";
 
 /// The processes that these words name. `with_children`: and all below them that run JavaScript, without those that only
 /// wait for them.
@@ -112,10 +71,14 @@ fn only_waits(process: &Process) -> bool {
     let program = process.program.as_str();
     // Package managers write a title over their arguments.
     let mut words = process.arguments.iter().flat_map(|argument| argument.split_whitespace()).take(2);
-    WAITING.contains(&program)
+    is_in(WAITING, program)
         || words.any(|word| {
             let name = word.rsplit('/').next().unwrap_or_default();
             let name = name.split('.').next().unwrap_or_default();
-            WAITING_IN_NODE.contains(&name.strip_suffix("-cli").unwrap_or(name).to_ascii_lowercase().as_str())
+            is_in(WAITING_IN_NODE, &name.strip_suffix("-cli").unwrap_or(name).to_ascii_lowercase())
         })
+}
+
+fn is_in(words: &str, wanted: &str) -> bool {
+    words.split(' ').any(|word| word == wanted)
 }
