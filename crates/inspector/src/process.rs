@@ -280,10 +280,10 @@ fn maps_name(directory: &Path, name: &[u8]) -> bool {
 const SEARCHED_BYTES_MAX: u64 = 512 << 20;
 
 /// What is built into an executable, under whatever name it runs: every Node exports the first name to add-ons, and
-/// the second one is an event of V8's inspector. Put together only here: heapr's own executable would hold them otherwise.
+/// the second one is an event of V8's inspector. Put together only here, and the second one backwards: heapr's own executable would hold them otherwise.
 fn runtime_inside(path: &Path) -> Option<Runtime> {
     let of_node = [&b"\0node_"[..], b"module_", b"register\0"].concat();
-    let of_inspector = [&b"HeapProfiler"[..], b".heapStats", b"Update"].concat();
+    let of_inspector = b"etadpUstatSpaeh.reliforPpaeH".iter().rev().copied().collect::<Vec<u8>>();
     let [of_node, of_inspector] = [&of_node, &of_inspector].map(memchr::memmem::Finder::new);
     let mut file = fs::File::open(path).ok()?.take(SEARCHED_BYTES_MAX);
     let mut buffer = vec![0_u8; 1 << 20];
