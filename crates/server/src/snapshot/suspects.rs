@@ -80,7 +80,7 @@ pub(super) fn strings(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     let heap = file.heap(context.cancel)?;
     let top = request.top.min(STRINGS_MAX);
     // One more tells whether there are more.
-    let found = analysis::duplicated_strings(&*heap, top + 1);
+    let found = analysis::duplicated_strings(&heap, top + 1);
     let is_cut = found.len() > top;
     let rows = found.into_iter().take(top).map(|found| {
         json!({
