@@ -183,8 +183,7 @@ fn redirect_other(info: &DlPhdrInfo) {
 /// Has a table of symbols say that a function is elsewhere. What was bound before stays so.
 fn redirect(dynamic: &Dynamic, info: &DlPhdrInfo, name: &[u8], target: usize) {
     const PAGE_MASK: usize = 4095;
-    const READ: usize = 1;
-    const READ_WRITE: usize = 3;
+    const WRITE: usize = 2;
     const STT_FUNC: u8 = 2;
     let Some(entry) = dynamic.find_entry(name) else { return };
     // SAFETY: an entry of the module's table of symbols.
@@ -196,15 +195,16 @@ fn redirect(dynamic: &Dynamic, info: &DlPhdrInfo, name: &[u8], target: usize) {
     // SAFETY: a field of the entry above.
     let place = unsafe { &raw const (*entry).value };
     let page = place as usize & !PAGE_MASK;
-    if place as usize & 7 != 0 {
+    // Older linkers put the table beside code: what is executable stays so.
+    let Some(protection) = info.protection_of(place as usize).filter(|_| place as usize & 7 == 0) else {
         return;
-    }
-    // SAFETY: the page of the entry, which stays readable.
-    if unsafe { sys::protect(page, PAGE_MASK.wrapping_add(1), READ_WRITE) }.is_err() {
+    };
+    // SAFETY: the page of the entry, which stays as readable and executable as it is.
+    if unsafe { sys::protect(page, PAGE_MASK.wrapping_add(1), protection | WRITE) }.is_err() {
         return;
     }
     // SAFETY: an aligned word, in a page that is writable now. Who looks the symbol up meanwhile finds one of the two functions.
     unsafe { &*place.cast::<AtomicUsize>() }.store(value, Release);
-    // SAFETY: as above; tables of symbols are read only.
-    let _ = unsafe { sys::protect(page, PAGE_MASK.wrapping_add(1), READ) };
+    // SAFETY: as above; as the loader has mapped it.
+    let _ = unsafe { sys::protect(page, PAGE_MASK.wrapping_add(1), protection) };
 }

@@ -80,6 +80,16 @@ impl DlPhdrInfo {
         })
     }
 
+    /// How the segment with an address is mapped, in mprotect's bits.
+    pub(crate) fn protection_of(&self, address_avma: usize) -> Option<usize> {
+        let offset =
+            |header: &ProgramHeader| address_avma.wrapping_sub(self.bias.wrapping_add(header.address_svma));
+        let mut loads = self.headers().iter().filter(|header| header.kind == PT_LOAD);
+        let flags = loads.find(|header| offset(header) < header.memory_bytes)?.flags as usize;
+        // Readable, writable and executable in the opposite order.
+        Some((flags >> 2 & 1) | (flags & 2) | ((flags & 1) << 2))
+    }
+
     /// From the first loaded byte to behind the last.
     pub(crate) fn range(&self) -> Option<(usize, usize)> {
         let loads = || self.headers().iter().filter(|header| header.kind == PT_LOAD);
