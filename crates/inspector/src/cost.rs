@@ -18,7 +18,7 @@
 //! object         250 to 470     its entry, its id, its name, its part of the text that is sent
 //! reference       30 to  60     large arrays: 90 twice, as element of the list and of its storage
 //! array index         1 100     a name in a buffer of 1 KiB, once for all arrays that have it
-//! number                        nothing; with numeric values an object, and a name of 1 KiB
+//! number                        nothing; with numeric values as an object
 //! ```
 //! So a heap of long strings takes 2 times its size, one of small objects 10, and a list of 8 bytes an element 95. They
 //! are counted in a sample of the process's memory. Where that may not be read, only the size of the heap is known.
@@ -33,8 +33,6 @@ const OBJECT_BYTES: u64 = 380;
 const REFERENCE_BYTES: u64 = 50;
 const LARGE_ARRAY_REFERENCE_BYTES: u64 = 190;
 const INDEX_BYTES: u64 = 1_120;
-/// An object, and a name of its own.
-const NUMBER_BYTES: u64 = OBJECT_BYTES + INDEX_BYTES;
 /// Memory for the smallest heap: V8's own objects, and the thread that sends.
 const EXTRA_BASE_BYTES: u64 = 24 << 20;
 /// The likely part of what it takes at most, in tenths.
@@ -129,16 +127,17 @@ pub fn estimate(facts: HeapFacts) -> Estimate {
 }
 
 fn extra_of(shape: HeapShape, facts: HeapFacts) -> u64 {
-    let HeapShape { objects, references, numbers, large_array_references, longest_array } = shape;
-    // Indices of small arrays are named, too; there are never more of them than references.
-    let indices = longest_array.max(references.min(SMALL_ARRAY_LENGTH_MAX));
+    let HeapShape { objects, strings, references, numbers, large_array_references, longest_array } = shape;
+    // An index is named once for all arrays, and for the list of V8's unique strings. Those of small ones are named, too.
+    let of_large = large_array_references.saturating_add(strings).min(longest_array.max(strings));
+    let indices = of_large.max(references.min(SMALL_ARRAY_LENGTH_MAX));
     let numbers = if facts.has_numeric_values { objects.saturating_add(numbers) } else { 0 };
     [
         (objects, OBJECT_BYTES),
         (references, REFERENCE_BYTES),
         (large_array_references, LARGE_ARRAY_REFERENCE_BYTES),
         (indices, INDEX_BYTES),
-        (numbers, NUMBER_BYTES),
+        (numbers, OBJECT_BYTES),
     ]
     .iter()
     .fold(0, |sum: u64, (count, bytes)| sum.saturating_add(count.saturating_mul(*bytes)))

@@ -3,6 +3,7 @@
 //! ```text
 //! object:  map | field | field …        map of an object: an address with its lowest two bits 01
 //! map:     its own map | …              a map's map is its own map, and nothing else has such one
+//! string:  map | hash, length | characters …
 //! array:   map | length | element …     large ones stand at the start of a chunk of 256 KiB
 //! ```
 //! Words are 8 bytes: heaps with compressed pointers are not understood.
@@ -23,20 +24,22 @@ pub(crate) const SMALL_ARRAY_LENGTH_MAX: u64 = 16 << 10;
 /// The first object of a chunk begins before.
 const HEADER_BYTES: usize = 8 << 10;
 /// Elements that tell how many of a large array are references.
-const SAMPLED_ELEMENTS: u64 = 64;
+const SAMPLED_ELEMENTS: u64 = 2048;
 
 /// What was counted, for the whole heap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HeapShape {
     /// Objects, those that are garbage already, too.
     pub objects: u64,
+    /// Those of them that may be strings of which V8 keeps one each.
+    pub strings: u64,
     /// References from objects to others, their maps among them.
     pub references: u64,
     /// Small integers that are not 0.
     pub numbers: u64,
     /// References from large arrays.
     pub large_array_references: u64,
-    /// The length of the longest array of references.
+    /// The length of the longest array.
     pub longest_array: u64,
 }
 
@@ -97,7 +100,7 @@ impl Memory {
                 let (references, numbers) = self.elements(elements, length);
                 shape.numbers += numbers;
                 shape.large_array_references += references;
-                shape.longest_array = shape.longest_array.max(references);
+                shape.longest_array = shape.longest_array.max(length);
                 shape.objects += 1;
             } else if head.iter().any(|&word| word != 0) {
                 others.push(chunk);
@@ -114,21 +117,29 @@ impl Memory {
                 self.words(chunk + part * PIECE_BYTES as u64, PIECE_BYTES)
             })
             .collect();
-        let mut counts: HashMap<u64, u64> = HashMap::new();
-        let (mut objects, mut references, mut numbers) = (0, 0, 0);
-        for &word in pieces.iter().flatten() {
+        // By the word that may be a map: how often, and before what may be a string.
+        let mut counts: HashMap<u64, (u64, u64)> = HashMap::new();
+        let (mut objects, mut strings, mut references, mut numbers) = (0, 0, 0, 0);
+        for (piece, at) in pieces.iter().flat_map(|piece| (0..piece.len()).map(move |at| (piece, at))) {
+            let word = piece[at];
             references += u64::from(self.is_reference(word));
             numbers += u64::from(is_number(word));
             if word & 3 == 1 {
-                *counts.entry(word).or_default() += 1;
+                let count = counts.entry(word).or_default();
+                count.0 += 1;
+                count.1 += u64::from(piece.get(at + 1..at + 3).is_some_and(|rest| self.is_string(rest)));
             }
         }
         // A map of a single object of the sample is hardly worth a look.
-        for (word, count) in counts.into_iter().filter(|&(_, count)| count > 1) {
-            objects += if self.is_map(word) { count } else { 0 };
+        for (word, count) in counts.into_iter().filter(|&(_, count)| count.0 > 1) {
+            if self.is_map(word) {
+                objects += count.0;
+                strings += count.1;
+            }
         }
         let scale = step as u64 * (CHUNK_BYTES / PIECE_BYTES as u64);
         shape.objects += objects * scale;
+        shape.strings += strings * scale;
         shape.references += references * scale;
         shape.numbers += numbers * scale;
         (objects > 0).then_some(shape)
@@ -148,8 +159,9 @@ impl Memory {
 
     /// How many elements of an array are references, and how many are numbers.
     fn elements(&self, elements: u64, length: u64) -> (u64, u64) {
-        let every = (length / SAMPLED_ELEMENTS).max(1);
-        let at = (0..length).step_by(every as usize).map(|at| elements + at * WORD_BYTES as u64);
+        // Tables have a key every third word: the steps must not be in step with them.
+        let place = |number: u64| (number * (length / SAMPLED_ELEMENTS).max(1) + number % 7).min(length - 1);
+        let at = (0..SAMPLED_ELEMENTS.min(length)).map(|number| elements + place(number) * WORD_BYTES as u64);
         let sample: Vec<u64> = at.flat_map(|address| self.words(address, WORD_BYTES)).collect();
         let part = |count: usize| (length * count as u64).div_ceil(sample.len().max(1) as u64);
         let references = sample.iter().filter(|&&word| self.is_reference(word)).count();
@@ -158,6 +170,13 @@ impl Memory {
 
     fn is_reference(&self, word: u64) -> bool {
         word & 1 != 0 && self.is_there(word)
+    }
+
+    /// Hash and length, then characters; strings that are made of others have a reference there. The hash of a unique
+    /// string is known, and even.
+    fn is_string(&self, behind_map: &[u64]) -> bool {
+        let (hash, length) = (behind_map[0] & 0xffff_ffff, behind_map[0] >> 32);
+        hash != 0 && hash & 1 == 0 && (1..1 << 29).contains(&length) && !self.is_reference(behind_map[1])
     }
 
     fn is_there(&self, address: u64) -> bool {
