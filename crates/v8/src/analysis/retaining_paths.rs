@@ -41,14 +41,18 @@ pub fn retaining_paths<H: Objects + ?Sized>(
     if node == heap.root() && top > 0 {
         return RetainingPaths { paths: vec![steps_of(heap, naming, node, &[])], is_cut: false };
     }
+    // One way of the program's is looked for alone, which takes a look at each node. More of them are
+    // taken where they are among the shortest: to look for all would mean to try all ways.
     let (mut paths, mut is_cut) = match heap.devtools_distance(node) {
         BASE_SYSTEM_DISTANCE.. => (Vec::new(), false),
-        _ => shortest_paths(heap, node, ignored, top, true),
+        _ => shortest_paths(heap, node, ignored, top.min(1), true),
     };
     if paths.len() < top {
         let (others, is_cut_then) = shortest_paths(heap, node, ignored, top, false);
         is_cut |= is_cut_then;
-        for path in others {
+        let (of_the_program, others): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|path| leads_over_the_program(heap, node, path));
+        for path in of_the_program.into_iter().chain(others) {
             if paths.len() < top && !paths.contains(&path) {
                 paths.push(path);
             }
@@ -92,6 +96,15 @@ fn is_of_the_program<H: Objects + ?Sized>(heap: &H, from: u32, to: u32) -> bool 
         || heap.kind(to) == NodeKind::SYNTHETIC
         || *heap.string_bytes(heap.name_index(to)) == *b"system / NativeContext"
         || *heap.string_bytes(heap.name_index(from)) == *b"(Document DOM trees)"
+}
+
+/// Whether all edges of a path, from `node` up, are the program's.
+fn leads_over_the_program<H: Objects + ?Sized>(heap: &H, node: u32, path: &[u32]) -> bool {
+    let mut to = node;
+    path.iter().all(|&edge| {
+        let from = heap.source(edge);
+        from == heap.root() || is_of_the_program(heap, from, std::mem::replace(&mut to, from))
+    })
 }
 
 /// A path along the edges from the nearest holder each, where that comes to the root.
