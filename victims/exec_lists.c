@@ -1,5 +1,5 @@
-// The program execs itself by the functions that take the arguments one by one, with an environment that lacks what heapr
-// needs: by execle with one of its own, by execl and execlp after it has emptied the one that it was given; the last time
+// The program execs itself by the functions that take the arguments one by one, with an environment that lacks what
+// heapr needs: by execle with one of its own, by execl and execlp after it has emptied the one that it was given; the last time
 // with more arguments than fit the stack's room. Each image is traced, and each gets exactly the arguments that were passed.
 // exit: 5
 // expect: frame=victim_image allocs=5 alloc_bytes=1615 outstanding=5

@@ -19,6 +19,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("golang", "go"),
     ("heaptrack", "heaptrack"),
     ("jq", "jq"),
+    ("libclang-rt-dev", "/usr/share/doc/libclang-rt-dev"),
     ("libgoogle-perftools-dev", "/usr/include/gperftools/tcmalloc.h"),
     ("libjemalloc-dev", "/usr/include/jemalloc/jemalloc.h"),
     ("libmimalloc-dev", "/usr/include/mimalloc.h"),

@@ -9,6 +9,7 @@ use super::classes::{Classes, Names};
 use super::heap_view::HeapView;
 use super::naming::{Called, Naming, is_global_class};
 use super::path::{PathStep, path_from_root};
+use super::scripts::Place;
 use super::storage::is_storage;
 use crate::NodeKind;
 
@@ -82,7 +83,9 @@ pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -
         .filter(|&(&node, _)| can_own(heap, node) && heap.retained_bytes(node) >= LEAST_BYTES)
         .map(|(&node, &(class_count, _))| {
             let alike = class_count as f64 / count[node as usize] as f64;
-            let of_the_program = if naming.call(node).is_of_the_program() { 1.0 } else { 0.1 };
+            let called = naming.call(node);
+            let is_of_the_program = called.is_of_the_program() && !is_table_of_a_package(&called);
+            let of_the_program = if is_of_the_program { 1.0 } else { 0.1 };
             (heap.retained_bytes(node) as f64 * alike * alike * of_the_program, node)
         })
         .collect();
@@ -103,6 +106,12 @@ pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -
             }
         })
         .collect()
+}
+
+/// All that a package's module exports: a table that it was loaded with.
+fn is_table_of_a_package(called: &Called) -> bool {
+    let is_of_a_package = |place: &Place| place.script.contains("/node_modules/");
+    called.fields == ["exports"] && called.place.as_ref().is_some_and(is_of_a_package)
 }
 
 fn is_item(heap: &impl HeapView, node: u32) -> bool {
