@@ -26,5 +26,5 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = reader::word(&pool, buffer.index, usize::MAX);
         reader::free_buffer(&pool, buffer.index);
     }
-    pool.close();
+    reader::close_session(&pool);
 });
