@@ -101,7 +101,8 @@ enum heapr_result {
 struct heapr_trace;
 
 /*
- Properties of a session. heapr_properties_init sets the defaults; then change what is to be different.
+ Properties of a session. heapr_properties_init sets the defaults; then change what is to be
+ different.
  */
 struct heapr_properties {
   /*
@@ -237,17 +238,18 @@ extern "C" {
 enum heapr_result heapr_properties_init(struct heapr_properties *properties);
 
 /*
- The calling thread's last failure in a sentence; empty if there was none. Valid until this thread's next call that fails.
+ The calling thread's last failure in a sentence; empty if there was none. Valid until this
+ thread's next call that fails.
  */
 const char *heapr_last_error(void);
 
 /*
- Registers and starts a session for a set of processes, of which there may be none. When it returns they are traced.
- stack_events: HEAPR_STACK_*. *trace is set to null if it fails.
+ Registers and starts a session for a set of processes, of which there may be none. When it
+ returns they are traced. stack_events: HEAPR_STACK_*. *trace is set to null if it fails.
 
  # Safety
- trace may be written; properties was set by heapr_properties_init and its output is a text; name is a text;
- pids points to pid_count numbers.
+ trace may be written; properties was set by heapr_properties_init and its output is a
+ text; name is a text; pids points to pid_count numbers.
  */
 enum heapr_result heapr_start(struct heapr_trace **trace,
                               const struct heapr_properties *properties,
@@ -257,8 +259,9 @@ enum heapr_result heapr_start(struct heapr_trace **trace,
                               uint32_t stack_events);
 
 /*
- As heapr_start, with a program that is started with the session and traced from its first instruction. argv ends in a
- null pointer; its first text is the program's path. Its standard input is empty; it is a child of this process.
+ As heapr_start, with a program that is started with the session and traced from its first
+ instruction. argv ends in a null pointer; its first text is the program's path. Its standard
+ input is empty; it is a child of this process.
 
  # Safety
  As heapr_start; argv is an array of texts that ends in a null pointer.
@@ -270,11 +273,13 @@ enum heapr_result heapr_start_program(struct heapr_trace **trace,
                                       uint32_t stack_events);
 
 /*
- Adds and removes processes, and chooses anew which events carry stacks (HEAPR_STACK_*). If some processes fail the others
- are done all the same, and the result is that of the first that failed.
+ Adds and removes processes, and chooses anew which events carry stacks (HEAPR_STACK_*). If some
+ processes fail the others are done all the same, and the result is that of the first that
+ failed.
 
  # Safety
- trace is a handle that is not ended; add and remove point to as many numbers as their counts say.
+ trace is a handle that is not ended; add and remove point to as many numbers as their
+ counts say.
  */
 enum heapr_result heapr_update(struct heapr_trace *trace,
                                const uint32_t *add,
@@ -300,7 +305,8 @@ enum heapr_result heapr_query(struct heapr_trace *trace, struct heapr_status *st
 enum heapr_result heapr_mark(struct heapr_trace *trace, const char *marker);
 
 /*
- Takes a snapshot of the live heaps of some processes, or of all (pid_count 0), without stopping them.
+ Takes a snapshot of the live heaps of some processes, or of all (pid_count 0), without
+ stopping them.
 
  # Safety
  trace is a handle that is not ended; name is a text; pids points to pid_count numbers.
@@ -311,14 +317,14 @@ enum heapr_result heapr_snapshot(struct heapr_trace *trace,
                                  size_t pid_count);
 
 /*
- Ends a session: what is in the buffers is taken, the file is completed, the processes run on as they were. The handle is
- given back whatever the result. status, if not null, gets the totals.
+ Ends a session: what is in the buffers is taken, the file is completed, the processes run on as
+ they were. The handle is given back whatever the result. status, if not null, gets the totals.
 
  # Safety
- trace is a handle that is not ended, and is not used again; status is null or may be written.
+ trace is a handle that is not ended, and is not used again; status is null or may be
+ written.
  */
-enum heapr_result heapr_stop(struct heapr_trace *trace,
-                             struct heapr_status *status);
+enum heapr_result heapr_stop(struct heapr_trace *trace, struct heapr_status *status);
 
 /*
  Ends a session and removes its file. The handle is given back whatever the result.

@@ -1,4 +1,5 @@
-//! Embeds the page: the files of `ui/dist`, compressed. Where there are none, a small page that says how to get it.
+//! Embeds the page: the files of `ui/dist`, compressed. Where there are none, a small page that
+//! says how to get it.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,7 +1,7 @@
 //! Builds the agent as a shared object, so that it can be embedded in whatever links this crate.
 //!
-//! The agent needs another panic strategy and its own link options, which Cargo cannot set for one crate of a
-//! workspace: so it is built by a Cargo of its own, into this crate's output directory.
+//! The agent needs another panic strategy and its own link options, which Cargo cannot set for one
+//! crate of a workspace: so it is built by a Cargo of its own, into this crate's output directory.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ fn build_agent(workspace: &Path, target: &Path) -> PathBuf {
         .arg(target)
         .args(["--", "-C", "force-unwind-tables=yes", "-C", "link-arg=-nostdlib"])
         .args(["-C", "link-arg=-Wl,-z,nodelete,-z,now,--gc-sections,-soname,libheapr_agent.so"]);
-    // What the outer build sets for its own crates (clippy's wrapper, coverage flags) is not for the agent.
+    // What the outer build sets for its own crates (clippy's wrapper, coverage flags) is not for
+    // the agent.
     for variable in [
         "RUSTC_WORKSPACE_WRAPPER",
         "RUSTC_WRAPPER",

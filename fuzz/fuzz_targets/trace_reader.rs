@@ -1,4 +1,5 @@
-//! Any bytes as a trace: everything of it is read, nothing may panic, hang or take memory without bound.
+//! Any bytes as a trace: everything of it is read, nothing may panic, hang or take memory without
+//! bound.
 //!
 //! `cargo +nightly fuzz run trace_reader` (start from a real file in fuzz/corpus/trace_reader).
 #![no_main]

@@ -7,7 +7,8 @@ use std::time::SystemTime;
 use anyhow::{Context as _, bail};
 use heapr_wire::{CALLED, EXPORTED_COUNT};
 
-/// What the agent exports besides the functions of [`heapr_wire::CALLED`]: the other entry points that it stands before.
+/// What the agent exports besides the functions of [`heapr_wire::CALLED`]: the other entry points
+/// that it stands before.
 const EXPORTS: &[&str] = &[
     "mmap64",
     // What an injector must know of the agent.
@@ -32,7 +33,8 @@ const EXPORTS: &[&str] = &[
     // The agent has a key of thread-local values, and gives it up when the program needs the last.
     "pthread_key_create",
     "tss_create",
-    // A program started with an environment of its own making is followed: these add what the loader needs.
+    // A program started with an environment of its own making is followed: these add what the
+    // loader needs.
     "execl",
     "execle",
     "execlp",
@@ -52,8 +54,9 @@ const EXPORTS: &[&str] = &[
     // AddressSanitizer's runtime asks it whether its library may come second.
     "__asan_default_options",
 ];
-/// Everything it may need from the target. Each is safe in every hook: it takes no lock, allocates nothing and sets no
-/// errno; `dl_iterate_phdr` is called only where code is seen for the first time.
+/// Everything it may need from the target. Each is safe in every hook: it takes no lock, allocates
+/// nothing and sets no errno; `dl_iterate_phdr` is called only where code is seen for the first
+/// time.
 const IMPORTS: &[&str] = &["bcmp", "dl_iterate_phdr", "memcmp", "memcpy", "memmove", "memset", "strlen"];
 /// What it looks at if it is there (weak symbols), and never calls.
 const WEAK_IMPORTS: &[&str] = &["__asan_init", "__hwasan_init", "__msan_init", "__tsan_init", "_r_debug"];

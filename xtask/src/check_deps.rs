@@ -1,10 +1,12 @@
-//! The rules of ARCHITECTURE.md that a compiler does not hold: dependency directions, where `unsafe` is, who prints.
+//! The rules of ARCHITECTURE.md that a compiler does not hold: dependency directions, where
+//! `unsafe` is, who prints.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
+use crate::comment_width;
 use crate::module_circles;
 use crate::sources::{code_of, rust_files};
 
@@ -63,6 +65,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
         check_sources(short, &mut breaches)?;
     }
     check_sources("heapr", &mut breaches)?;
+    for folder in ["crates", "xtask"] {
+        breaches.extend(comment_width::too_wide(&crate::root().join(folder))?);
+    }
     if !breaches.is_empty() {
         bail!("the architecture's rules are broken:\n  {}", breaches.join("\n  "));
     }

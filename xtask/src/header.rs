@@ -1,4 +1,5 @@
-//! `heapr.h`: made from the C API's Rust by cbindgen, checked in, and compared here so that it never lags behind.
+//! `heapr.h`: made from the C API's Rust by cbindgen, checked in, and compared here so that it
+//! never lags behind.
 
 use anyhow::{Context as _, bail};
 

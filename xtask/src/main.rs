@@ -4,6 +4,7 @@
 mod bench;
 mod check_agent;
 mod check_deps;
+mod comment_width;
 mod header;
 mod module_circles;
 mod packages;
@@ -19,7 +20,8 @@ use anyhow::{Context as _, bail};
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
-  check-deps             dependency directions between the crates, where unsafe and printing may be
+  check-deps             dependency directions between the crates, where unsafe and printing may be,
+                         comments that are too wide
   check-agent [FILE]     what the built agent exports and imports; no panic is linked into it
   header [--check]       crates/capi/heapr.h from the C API; or whether it is right
   packages               the system packages that build, tests and benchmarks need, one a line
@@ -72,7 +74,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// All tests of the workspace, each with the output that `cargo test` gives; then those that did not run.
+/// All tests of the workspace, each with the output that `cargo test` gives; then those that did
+/// not run.
 fn test(filter: &[&str]) -> anyhow::Result<()> {
     let list = root().join("target/not-run.txt");
     std::fs::create_dir_all(root().join("target")).context("target")?;

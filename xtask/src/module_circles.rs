@@ -1,7 +1,7 @@
 //! Circles among the modules of a crate: files that import one another.
 //!
-//! A name that a module only passes on (`pub use`) counts as a name of the file that defines it, so that a folder may show
-//! what its files hold. Tests are left out.
+//! A name that a module only passes on (`pub use`) counts as a name of the file that defines it, so
+//! that a folder may show what its files hold. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -24,8 +24,8 @@ struct Module {
     named: BTreeSet<Place>,
 }
 
-/// Each circle of a crate's sources. Modules are compared with those beside them, each with all that is below it;
-/// a module and its own submodules are one thing.
+/// Each circle of a crate's sources. Modules are compared with those beside them, each with all
+/// that is below it; a module and its own submodules are one thing.
 pub(crate) fn circles(folder: &Path) -> anyhow::Result<Vec<String>> {
     let modules = read(folder)?;
     // Above -> (one below it, another below it that the first one imports).
@@ -124,7 +124,8 @@ fn next_use(code: &str, from: usize) -> Option<usize> {
         .find(|&at| code[..at].chars().next_back().is_none_or(|before| before.is_whitespace()))
 }
 
-/// The paths of a use tree, each with the name that it gives: `a::{b, c as d}` -> a::b (b), a::c (d).
+/// The paths of a use tree, each with the name that it gives: `a::{b, c as d}` -> a::b (b), a::c
+/// (d).
 fn use_paths(tree: &str) -> Vec<(Place, String)> {
     fn walk(tree: &str, before: &Place, found: &mut Vec<(Place, String)>) {
         let tree = tree.trim();

@@ -1,11 +1,13 @@
-//! The system packages that building, testing and measuring need: the one list, which CI and the README refer to.
+//! The system packages that building, testing and measuring need: the one list, which CI and the
+//! README refer to.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context as _;
 
-/// Debian packages and, for each, a file or command whose presence shows that it need not be installed.
+/// Debian packages and, for each, a file or command whose presence shows that it need not be
+/// installed.
 const PACKAGES: &[(&str, &str)] = &[
     ("binutils", "nm"),
     ("gcc", "gcc"),

@@ -1,5 +1,5 @@
-//! Attaching to programs at work and detaching, many times: none may crash, hang or go wrong, the pauses must be short, and
-//! the program must be as fast afterwards as before.
+//! Attaching to programs at work and detaching, many times: none may crash, hang or go wrong, the
+//! pauses must be short, and the program must be as fast afterwards as before.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
@@ -138,7 +138,8 @@ fn measure(name: &str, mut program: Program, attacher: &Path, rounds: u32) -> an
     std::thread::sleep(Duration::from_secs(1));
     let before = program.speed(MEASURE);
     ensure!(before > 0.0, "{name} does nothing");
-    // A round takes well under a second where nothing else runs; a target that hangs must not make us hang.
+    // A round takes well under a second where nothing else runs; a target that hangs must not make
+    // us hang.
     let limit_s = 60 + rounds * 10;
     let mut soak = Command::new("timeout");
     soak.args(["--signal=KILL", &limit_s.to_string()]).arg(attacher);

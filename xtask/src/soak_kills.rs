@@ -1,5 +1,5 @@
-//! Kills at random moments: recorder, command line, program. After each the program must be unharmed, the file must open, and
-//! nothing may stand in the way of the next session.
+//! Kills at random moments: recorder, command line, program. After each the program must be
+//! unharmed, the file must open, and nothing may stand in the way of the next session.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -230,7 +230,8 @@ impl Stage {
 
     /// Ends what goes on; then the name must be free, and a session of it must record.
     fn check_free(&self) -> anyhow::Result<()> {
-        // A recorder whose starter was killed decides by itself whether it goes on: it may still be about to begin.
+        // A recorder whose starter was killed decides by itself whether it goes on: it may still be
+        // about to begin.
         let started = Instant::now();
         loop {
             let _: Output = self.output(&["cancel", "soak"])?;

@@ -1,4 +1,5 @@
-//! A session in snapshot mode on a server with a flat heap, for as long as one likes: the recorder's memory must be flat too.
+//! A session in snapshot mode on a server with a flat heap, for as long as one likes: the
+//! recorder's memory must be flat too.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

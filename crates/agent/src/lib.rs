@@ -1,10 +1,13 @@
-//! The part of heapr that runs inside the target: hooks, stack capture, writing into the shared buffers.
+//! The part of heapr that runs inside the target: hooks, stack capture, writing into the shared
+//! buffers.
 //!
-//! It is a guest in somebody else's house: it allocates nothing from the program's heap, takes no lock that another
-//! thread may hold while it waits, leaves errno alone, makes no system call on the common path, and when it cannot go
-//! on it disables itself, says why in the shared page, and lets the program run on at full speed.
+//! It is a guest in somebody else's house: it allocates nothing from the program's heap, takes no
+//! lock that another thread may hold while it waits, leaves errno alone, makes no system call on
+//! the common path, and when it cannot go on it disables itself, says why in the shared page, and
+//! lets the program run on at full speed.
 //!
-//! As a library of the workspace it exports no C symbol; the shared object is built with the feature `cdylib`.
+//! As a library of the workspace it exports no C symbol; the shared object is built with the
+//! feature `cdylib`.
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(
     not(test),
@@ -39,8 +42,8 @@ mod shared_object {
     #[unsafe(link_section = ".init_array")]
     static CONSTRUCTOR: extern "C" fn() = crate::hooks::start::construct;
 
-    /// No code of the agent panics (the build checks that none of core's panic machinery is linked); the language wants
-    /// a handler all the same.
+    /// No code of the agent panics (the build checks that none of core's panic machinery is
+    /// linked); the language wants a handler all the same.
     #[panic_handler]
     fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
         loop {

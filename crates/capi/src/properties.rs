@@ -40,7 +40,8 @@ pub enum heapr_mode {
     HEAPR_MODE_SNAPSHOT = 2,
 }
 
-/// Properties of a session. heapr_properties_init sets the defaults; then change what is to be different.
+/// Properties of a session. heapr_properties_init sets the defaults; then change what is to be
+/// different.
 #[allow(non_camel_case_types, reason = "the name in C")]
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -102,7 +103,8 @@ pub unsafe extern "C" fn heapr_properties_init(properties: *mut heapr_properties
             record_mmap: u32::from(defaults.mmap),
             follow_children: u32::from(defaults.follow),
         };
-        // SAFETY: not null and aligned (checked above), and the caller guarantees that it may be written.
+        // SAFETY: not null and aligned (checked above), and the caller guarantees that it may be
+        // written.
         unsafe { properties.write(value) };
         Ok(())
     })

@@ -83,7 +83,8 @@ pub(crate) fn call(body: impl FnOnce() -> Result<(), Failed>) -> heapr_result {
     failed.result
 }
 
-/// The calling thread's last failure in a sentence; empty if there was none. Valid until this thread's next call that fails.
+/// The calling thread's last failure in a sentence; empty if there was none. Valid until this
+/// thread's next call that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn heapr_last_error() -> *const c_char {
     LAST_ERROR.with_borrow(|last| last.as_ptr())

@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStringExt;
 
 use crate::result::Failed;
 
-/// Entries of an array of texts, at most: one without its null pointer at the end is not followed for ever.
+/// Entries of an array of texts, at most: one without its null pointer at the end is not followed
+/// for ever.
 const TEXTS_MAX: usize = 1 << 20;
 
 /// A text that must be there.
@@ -46,7 +47,8 @@ pub(crate) unsafe fn pids(pids: *const u32, count: usize) -> Result<Vec<u32>, Fa
     if pids.is_null() || !pids.is_aligned() || count > TEXTS_MAX {
         return Err(Failed::invalid("the process ids are a null or misaligned pointer, or too many"));
     }
-    // SAFETY: not null and aligned (checked above), and the caller guarantees that there are `count`.
+    // SAFETY: not null and aligned (checked above), and the caller guarantees that there are
+    // `count`.
     Ok(unsafe { std::slice::from_raw_parts(pids, count) }.to_vec())
 }
 
@@ -60,7 +62,8 @@ pub(crate) unsafe fn arguments(array: *const *const c_char) -> Result<Vec<OsStri
     }
     let mut texts = Vec::new();
     for number in 0..TEXTS_MAX {
-        // SAFETY: the entries before were not null, so this one is within the array, as the caller guarantees.
+        // SAFETY: the entries before were not null, so this one is within the array, as the caller
+        // guarantees.
         let entry = unsafe { *array.add(number) };
         if entry.is_null() {
             return Ok(texts);

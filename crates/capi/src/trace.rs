@@ -16,12 +16,12 @@ pub struct heapr_trace {
     session: HeapTrace,
 }
 
-/// Registers and starts a session for a set of processes, of which there may be none. When it returns they are traced.
-/// `stack_events`: HEAPR_STACK_*. `*trace` is set to null if it fails.
+/// Registers and starts a session for a set of processes, of which there may be none. When it
+/// returns they are traced. `stack_events`: HEAPR_STACK_*. `*trace` is set to null if it fails.
 ///
 /// # Safety
-/// `trace` may be written; `properties` was set by heapr_properties_init and its `output` is a text; `name` is a text;
-/// `pids` points to `pid_count` numbers.
+/// `trace` may be written; `properties` was set by heapr_properties_init and its `output` is a
+/// text; `name` is a text; `pids` points to `pid_count` numbers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heapr_start(
     trace: *mut *mut heapr_trace,
@@ -41,8 +41,9 @@ pub unsafe extern "C" fn heapr_start(
     })
 }
 
-/// As heapr_start, with a program that is started with the session and traced from its first instruction. `argv` ends in a
-/// null pointer; its first text is the program's path. Its standard input is empty; it is a child of this process.
+/// As heapr_start, with a program that is started with the session and traced from its first
+/// instruction. `argv` ends in a null pointer; its first text is the program's path. Its standard
+/// input is empty; it is a child of this process.
 ///
 /// # Safety
 /// As heapr_start; `argv` is an array of texts that ends in a null pointer.
@@ -81,7 +82,8 @@ unsafe fn request(
     if trace.is_null() || !trace.is_aligned() {
         return Err(Failed::invalid("the place for the trace is a null or misaligned pointer"));
     }
-    // SAFETY: not null and aligned (checked above), and the caller guarantees that it may be written.
+    // SAFETY: not null and aligned (checked above), and the caller guarantees that it may be
+    // written.
     unsafe { trace.write(std::ptr::null_mut()) };
     // SAFETY: the caller guarantees it.
     let mut properties = unsafe { from_c(properties) }?;
@@ -110,11 +112,13 @@ unsafe fn session<'a>(trace: *mut heapr_trace) -> Result<&'a mut HeapTrace, Fail
     trace.map(|trace| &mut trace.session).ok_or_else(|| Failed::invalid("the trace is a null pointer"))
 }
 
-/// Adds and removes processes, and chooses anew which events carry stacks (HEAPR_STACK_*). If some processes fail the others
-/// are done all the same, and the result is that of the first that failed.
+/// Adds and removes processes, and chooses anew which events carry stacks (HEAPR_STACK_*). If some
+/// processes fail the others are done all the same, and the result is that of the first that
+/// failed.
 ///
 /// # Safety
-/// `trace` is a handle that is not ended; `add` and `remove` point to as many numbers as their counts say.
+/// `trace` is a handle that is not ended; `add` and `remove` point to as many numbers as their
+/// counts say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heapr_update(
     trace: *mut heapr_trace,
@@ -153,7 +157,8 @@ pub unsafe extern "C" fn heapr_query(trace: *mut heapr_trace, status: *mut heapr
             return Err(Failed::invalid("the status is a null or misaligned pointer"));
         }
         let value = heapr_status::of_status(&session.query()?);
-        // SAFETY: not null and aligned (checked above), and the caller guarantees that it may be written.
+        // SAFETY: not null and aligned (checked above), and the caller guarantees that it may be
+        // written.
         unsafe { status.write(value) };
         Ok(())
     })
@@ -174,7 +179,8 @@ pub unsafe extern "C" fn heapr_mark(trace: *mut heapr_trace, marker: *const c_ch
     })
 }
 
-/// Takes a snapshot of the live heaps of some processes, or of all (`pid_count` 0), without stopping them.
+/// Takes a snapshot of the live heaps of some processes, or of all (`pid_count` 0), without
+/// stopping them.
 ///
 /// # Safety
 /// `trace` is a handle that is not ended; `name` is a text; `pids` points to `pid_count` numbers.
@@ -197,11 +203,12 @@ pub unsafe extern "C" fn heapr_snapshot(
     })
 }
 
-/// Ends a session: what is in the buffers is taken, the file is completed, the processes run on as they were. The handle is
-/// given back whatever the result. `status`, if not null, gets the totals.
+/// Ends a session: what is in the buffers is taken, the file is completed, the processes run on as
+/// they were. The handle is given back whatever the result. `status`, if not null, gets the totals.
 ///
 /// # Safety
-/// `trace` is a handle that is not ended, and is not used again; `status` is null or may be written.
+/// `trace` is a handle that is not ended, and is not used again; `status` is null or may be
+/// written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heapr_stop(trace: *mut heapr_trace, status: *mut heapr_status) -> heapr_result {
     call(|| {
@@ -209,7 +216,8 @@ pub unsafe extern "C" fn heapr_stop(trace: *mut heapr_trace, status: *mut heapr_
         let session = unsafe { taken(trace) }?;
         let summary = session.stop()?;
         if !status.is_null() && status.is_aligned() {
-            // SAFETY: not null and aligned (checked above), and the caller guarantees that it may be written.
+            // SAFETY: not null and aligned (checked above), and the caller guarantees that it may
+            // be written.
             unsafe { status.write(heapr_status::of_summary(&summary)) };
         }
         match summary.write_error {

@@ -1,7 +1,8 @@
-//! Histograms up to regular places in the order of allocation: those of any range from two of them and what lies at its ends.
+//! Histograms up to regular places in the order of allocation: those of any range from two of them
+//! and what lies at its ends.
 //!
-//! Of lifetimes only those that end in the trace are kept, as they are in the end; what is alive at the end of a range is younger
-//! there, and is put in its place when the range is known.
+//! Of lifetimes only those that end in the trace are kept, as they are in the end; what is alive at
+//! the end of a range is younger there, and is put in its place when the range is known.
 
 use std::ops::Range;
 

@@ -77,7 +77,8 @@ pub(crate) struct Counting<'a> {
     pub(crate) filter: &'a Filter,
     /// By site whether the filter lets it pass; `None`: all.
     pub(crate) sites: Option<&'a [bool]>,
-    /// Which allocations pass the filter, where that depends on no time: then nothing of the filter is looked at again.
+    /// Which allocations pass the filter, where that depends on no time: then nothing of the filter
+    /// is looked at again.
     pub(crate) passing: Option<&'a Passing>,
     /// There if lifetimes are asked for.
     pub(crate) lifetimes: Option<&'a LifetimeColumn>,

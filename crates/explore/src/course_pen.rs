@@ -87,7 +87,8 @@ impl Pen<'_> {
         let first = self.borders[0] as usize;
         let last = self.borders[self.borders.len() - 1] as usize;
         let bins = self.borders.len() - 1;
-        // A part begins with the bin that begins in it; bins without moves go where their border lies.
+        // A part begins with the bin that begins in it; bins without moves go where their border
+        // lies.
         let bin_at =
             |sequence: usize| self.borders.partition_point(|&border| (border as usize) < sequence).min(bins);
         let parts = self.spread.map(first..last, |part| {

@@ -1,7 +1,8 @@
 //! How a course is drawn.
 //!
-//! Two passes: the allocations that are alive at the start, then the moves of the time that is drawn. Where there are many
-//! groups (stacks, frames), a pass before finds the few that are greatest at the end of any bin.
+//! Two passes: the allocations that are alive at the start, then the moves of the time that is
+//! drawn. Where there are many groups (stacks, frames), a pass before finds the few that are
+//! greatest at the end of any bin.
 
 use hashbrown::HashMap;
 use heapr_query::engine::{Choice, Name};

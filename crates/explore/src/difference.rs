@@ -1,7 +1,8 @@
 //! Two selections compared: of two traces, or of one at two moments.
 //!
-//! The stacks of both are put into one tree by the file names of their modules and their symbols: what is the same in both,
-//! whatever the addresses and builds. (A frame without a symbol is told by its module alone.)
+//! The stacks of both are put into one tree by the file names of their modules and their symbols:
+//! what is the same in both, whatever the addresses and builds. (A frame without a symbol is told
+//! by its module alone.)
 
 use hashbrown::HashMap;
 
@@ -149,7 +150,8 @@ impl FrameUnion {
         }
     }
 
-    /// All groups that differ, those with the greatest difference first; and the sums of both sides.
+    /// All groups that differ, those with the greatest difference first; and the sums of both
+    /// sides.
     ///
     /// # Errors
     /// Never for what [`Explorer::select`] made.

@@ -5,9 +5,10 @@
 //! allocations (in order of birth)  site | size | sequence number of birth | of end << 1 | temporary
 //! sites                          stack, process, heap, thread, by realloc
 //! ```
-//! A move is a birth or an end; a realloc is an end and then a birth of the same time. 8 bytes a move and 16 an allocation, and
-//! 4 to 6 more a move for what is found out after the reading: six million events take some 130 MB, a hundred million 2.0 GB. Beyond
-//! a limit no table is made and queries replay.
+//! A move is a birth or an end; a realloc is an end and then a birth of the same time. 8 bytes a
+//! move and 16 an allocation, and 4 to 6 more a move for what is found out after the reading: six
+//! million events take some 130 MB, a hundred million 2.0 GB. Beyond a limit no table is made and
+//! queries replay.
 
 use heapr_trace::{Damage, HeapId, ProcessIndex, ThreadIndex};
 
@@ -20,7 +21,8 @@ pub(crate) const SEQUENCE_MAX: u32 = (1 << 31) - 1;
 pub(crate) const NEVER: u32 = SEQUENCE_MAX;
 /// A size that does not fit its column: see `large_sizes`.
 const LARGE: u32 = u32::MAX;
-/// Bytes of memory for an event, at most: a free is a move, an allocation a move and an allocation, a realloc both.
+/// Bytes of memory for an event, at most: a free is a move, an allocation a move and an allocation,
+/// a realloc both.
 const BYTES_PER_EVENT_MAX: u64 = 48;
 
 /// How much memory a table may take.
@@ -122,7 +124,8 @@ pub struct EventTable {
     pub(crate) births: Vec<u32>,
     pub(crate) ends: Vec<End>,
     pub(crate) sites: Vec<Site>,
-    /// Temporary blocks of other heaps than malloc: since which allocation they count as such, in order.
+    /// Temporary blocks of other heaps than malloc: since which allocation they count as such, in
+    /// order.
     pub(crate) temporary_since: Vec<(u32, u32)>,
     pub(crate) failures: Vec<Failure>,
     pub(crate) unknown_frees: Vec<UnknownFree>,
@@ -132,8 +135,9 @@ pub struct EventTable {
 }
 
 impl EventTable {
-    /// Makes room, so that the columns are not copied as they grow: half of the events are allocations as a rule. What is not
-    /// used is never touched, and given back in the end; without memory for it they grow as they need.
+    /// Makes room, so that the columns are not copied as they grow: half of the events are
+    /// allocations as a rule. What is not used is never touched, and given back in the end;
+    /// without memory for it they grow as they need.
     pub(crate) fn reserve(&mut self, event_count: u64) {
         let events = usize::try_from(event_count).unwrap_or(0);
         let allocations = events / 2 + events / 16;

@@ -107,8 +107,9 @@ impl Explorer {
         });
     }
 
-    /// Takes the names of an earlier state of the same file and names the stacks that were added since; `false` if there are none, or if
-    /// there are other mappings now, which may give other names to the same addresses.
+    /// Takes the names of an earlier state of the same file and names the stacks that were added
+    /// since; `false` if there are none, or if there are other mappings now, which may give
+    /// other names to the same addresses.
     pub fn adopt_names(&self, earlier: &Self, symbols: &mut dyn SymbolSource) -> bool {
         let Some(tree) = earlier.tree.get() else { return false };
         let code = |trace: &Trace| (trace.mappings().len(), trace.modules().len());
@@ -138,7 +139,8 @@ impl Explorer {
         Ok(())
     }
 
-    /// Reads all events into a table, if there are no more than the limit allows; else queries replay them.
+    /// Reads all events into a table, if there are no more than the limit allows; else queries
+    /// replay them.
     ///
     /// # Errors
     /// The trace cannot be read, or it was given up.
@@ -212,7 +214,8 @@ impl Explorer {
     /// Adds up what a filter chooses.
     ///
     /// # Errors
-    /// The filter can't be meant, names what the trace does not have, the trace cannot be read, or it was given up.
+    /// The filter can't be meant, names what the trace does not have, the trace cannot be read, or
+    /// it was given up.
     pub fn select(
         &self,
         filter: &Filter,
@@ -278,8 +281,9 @@ impl Explorer {
         StackGroups::with_names(&self.trace, self.tree(), stacks, by, cull, required)
     }
 
-    /// What was allocated before a filter's range and is alive at its start: what of it is freed in the range, and what is not
-    /// (number, bytes); nothing if there is no table. The rest of the filter chooses.
+    /// What was allocated before a filter's range and is alive at its start: what of it is freed in
+    /// the range, and what is not (number, bytes); nothing if there is no table. The rest of
+    /// the filter chooses.
     ///
     /// # Errors
     /// As [`Explorer::select`].
@@ -296,7 +300,8 @@ impl Explorer {
         self.timeless_scan(table, filter, &choice, has_required, is_cancelled)?.older().map(Some)
     }
 
-    /// As in [`heapr_query::run`]: of some stacks a summary does not tell how many ends were no frees.
+    /// As in [`heapr_query::run`]: of some stacks a summary does not tell how many ends were no
+    /// frees.
     fn summary_has_frees(&self, filter: &Filter) -> Result<bool> {
         Ok(filter.required_frames.is_empty() || self.summary(&mut Vec::new())?.totals.implied_frees == 0)
     }
@@ -382,8 +387,8 @@ impl Explorer {
         }
     }
 
-    /// All frames of a stack, innermost first, with their numbers, and how many of them culling has removed; nothing if the key
-    /// is not one that [`Explorer::stack_key`] gave.
+    /// All frames of a stack, innermost first, with their numbers, and how many of them culling has
+    /// removed; nothing if the key is not one that [`Explorer::stack_key`] gave.
     #[must_use]
     pub fn stack_frames(&self, key: (u32, u32)) -> Option<(Vec<(FrameNumber, FrameView<'_>)>, usize)> {
         let tree = self.tree();
@@ -443,7 +448,8 @@ impl Explorer {
         (0..frames.count() as u32).find(matches).map(FrameNumber)
     }
 
-    /// Keeps the groups of a ranking of stacks, frames or images one of whose frames is set (by frame number).
+    /// Keeps the groups of a ranking of stacks, frames or images one of whose frames is set (by
+    /// frame number).
     pub fn retain_with_frames(&self, groups: &mut Vec<Group>, is_set: &[bool]) {
         let tree = self.tree();
         let has: Vec<bool> = tree.stacks_with(is_set);

@@ -1,8 +1,9 @@
 //! Flame graphs: how much was allocated below each frame, from the program's start down.
 //!
-//! The symbol tree is the graph already: amounts are added at the node of each stack and carried up, as callers have smaller
-//! numbers. Where recursion is collapsed or only what lies below one frame is wanted, the nodes are mapped to those of a
-//! smaller tree first, whatever the filter, so that a node keeps its number.
+//! The symbol tree is the graph already: amounts are added at the node of each stack and carried
+//! up, as callers have smaller numbers. Where recursion is collapsed or only what lies below one
+//! frame is wanted, the nodes are mapped to those of a smaller tree first, whatever the filter, so
+//! that a node keeps its number.
 
 use hashbrown::HashMap;
 
@@ -22,7 +23,8 @@ pub struct FlameQuery {
     pub is_bottom_up: bool,
     /// A frame that calls itself directly is one.
     pub collapses_recursion: bool,
-    /// Only what lies below (bottom up: above) this frame: from its outermost (innermost) occurrence in each stack.
+    /// Only what lies below (bottom up: above) this frame: from its outermost (innermost)
+    /// occurrence in each stack.
     pub focus: Option<FrameNumber>,
     /// Only what lies below this node of an earlier answer.
     pub root: Option<(u32, u32)>,
@@ -49,7 +51,8 @@ pub struct FlameNode {
     pub left_out: u64,
 }
 
-/// Nodes, each after the one above it, siblings by value, the greatest first. Node 0 is the whole, the focus or the root.
+/// Nodes, each after the one above it, siblings by value, the greatest first. Node 0 is the whole,
+/// the focus or the root.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FlameTree {
     /// The nodes.
@@ -139,7 +142,8 @@ impl Explorer {
 }
 
 impl FrameTree {
-    /// The graph of amounts that end in nodes, and by node the amounts of both sides: a node is as wide as the greater of them.
+    /// The graph of amounts that end in nodes, and by node the amounts of both sides: a node is as
+    /// wide as the greater of them.
     pub(crate) fn top_down(&self, own: &[Sides], query: &FlameQuery) -> (FlameTree, Vec<Sides>) {
         let mut whole = own.to_vec();
         for node in (1..whole.len()).rev() {

@@ -1,5 +1,5 @@
-//! What a pass over moves needs of their allocations, for a word's worth of moves at once: from the columns in the order of the
-//! moves, or from the table as long as there are none.
+//! What a pass over moves needs of their allocations, for a word's worth of moves at once: from the
+//! columns in the order of the moves, or from the table as long as there are none.
 
 use crate::event_table::{EventTable, Move};
 use crate::move_columns::MoveColumns;

@@ -1,8 +1,9 @@
 //! Flame graphs from the allocating frame up to its callers.
 //!
-//! A node is a set of places in the frame tree whose inner frames are alike. It is split by the next caller; places that
-//! meet in the same caller become one. The greatest node is split first, and those below the limit never are: the whole tree
-//! has as many nodes as all stacks have frames together.
+//! A node is a set of places in the frame tree whose inner frames are alike. It is split by the
+//! next caller; places that meet in the same caller become one. The greatest node is split first,
+//! and those below the limit never are: the whole tree has as many nodes as all stacks have frames
+//! together.
 
 use std::collections::BinaryHeap;
 
@@ -42,7 +43,8 @@ impl Explorer {
         query: &FlameQuery,
     ) -> Result<FlameTree> {
         let tree = FrameTree::new(self.tree(), query.collapses_recursion, None);
-        // The innermost occurrence of the focus in each stack, as `report --callers` has it: looked for before culling.
+        // The innermost occurrence of the focus in each stack, as `report --callers` has it: looked
+        // for before culling.
         let nearest = query.focus.map(|focus| tree.nearest(focus.0));
         let mut places: Places = Vec::new();
         let list = if nearest.is_some() { &CullList::empty() } else { cull };
@@ -70,8 +72,8 @@ impl FrameTree {
     }
 }
 
-/// The graph, and by node the amounts of both sides: a node is as wide as the greater of them. With a focus all places have its
-/// frame.
+/// The graph, and by node the amounts of both sides: a node is as wide as the greater of them. With
+/// a focus all places have its frame.
 pub(crate) fn inverted(tree: &FrameTree, mut places: Places, query: &FlameQuery) -> (FlameTree, Vec<Sides>) {
     let mut depth = 0;
     let mut frame = None;

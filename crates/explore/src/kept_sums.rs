@@ -1,5 +1,6 @@
-//! What is found out once of a table, so that a query reads events only where its range begins and ends: last ends, sums by site,
-//! histograms, landmarks of live memory. All of it together takes less than a third of the table.
+//! What is found out once of a table, so that a query reads events only where its range begins and
+//! ends: last ends, sums by site, histograms, landmarks of live memory. All of it together takes
+//! less than a third of the table.
 
 use std::sync::Arc;
 
@@ -82,7 +83,8 @@ impl<'a> Kept<'a> {
         self.sums.bits.try_get(|| BitSums::new(self.table, lifetimes, self.spread, self.is_cancelled))
     }
 
-    /// The peak of the chosen processes, heaps, threads and sizes in a range of moves, and those of the heaps.
+    /// The peak of the chosen processes, heaps, threads and sizes in a range of moves, and those of
+    /// the heaps.
     pub(crate) fn peak(&self, from: u32, to: u32, choice: &Choice) -> Result<Arc<(Peak, HeapPeaks)>> {
         let last_ends = self.last_ends()?;
         self.sums.peaks.try_get(&(from, to, choice.clone()), || {

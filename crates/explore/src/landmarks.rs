@@ -1,18 +1,21 @@
-//! How high live memory stands at regular places: the peak of any range from a look at a few blocks of moves.
+//! How high live memory stands at regular places: the peak of any range from a look at a few blocks
+//! of moves.
 //!
 //! The peak of a range counts what is allocated in it. At any move of it
 //!
 //! ```text
 //! own(t) = live(t) − older(t)        live: of the whole trace; older: what was live at the range's start and still is
 //! ```
-//! `live` at the start of each block, and its highest point inside, are kept. `older` only falls, and is known at the borders
-//! of the blocks once what is alive at the range's start was looked at. So in a block
+//! `live` at the start of each block, and its highest point inside, are kept. `older` only falls,
+//! and is known at the borders of the blocks once what is alive at the range's start was looked at.
+//! So in a block
 //!
 //! ```text
 //! highest − older at its start  <=  highest own  <=  highest − older at its end
 //! ```
-//! and only blocks whose upper bound reaches the greatest lower bound can hold the peak: most often one or two. They are gone
-//! through move by move, in order, so that the answer is the same as by a pass over all moves.
+//! and only blocks whose upper bound reaches the greatest lower bound can hold the peak: most often
+//! one or two. They are gone through move by move, in order, so that the answer is the same as by a
+//! pass over all moves.
 
 use std::ops::Range;
 
@@ -66,7 +69,8 @@ struct Mark {
     highest: i128,
 }
 
-/// Of the chosen processes, heaps, threads and sizes. Groups: 0 is all of them, the others are the heaps if there are several.
+/// Of the chosen processes, heaps, threads and sizes. Groups: 0 is all of them, the others are the
+/// heaps if there are several.
 #[derive(Debug)]
 pub(crate) struct Landmarks {
     /// Moves of a block.
@@ -187,7 +191,8 @@ impl Landmarks {
         self.size.is_none_or(|size| size.contains(size_bytes))
     }
 
-    /// Shows the moves of chosen allocations from number `first` on: sequence, group of the heap, size, whether it is the end.
+    /// Shows the moves of chosen allocations from number `first` on: sequence, group of the heap,
+    /// size, whether it is the end.
     #[inline(always)]
     fn for_each_move(
         &self,
@@ -203,7 +208,8 @@ impl Landmarks {
             if allocation < first {
                 continue;
             }
-            // Without columns site and size lie anywhere: a site is looked at only where it matters.
+            // Without columns site and size lie anywhere: a site is looked at only where it
+            // matters.
             let site = || columns.map_or_else(|| table.site_of[allocation], |columns| columns.site(sequence));
             let group = if is_plain { Some(1) } else { self.group(site() as usize) };
             if let Some(group) = group {

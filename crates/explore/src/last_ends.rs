@@ -5,8 +5,9 @@
 //! last end      │   9,120  │    never    │    31,007    │
 //!                  alive at 20,000? none      look       look
 //! ```
-//! Most of what a program allocates is gone soon: of a hundred million events a few hundred thousand allocations are alive at a
-//! time, and most blocks are passed over. In the others the ends are compared a line of the cache at a time.
+//! Most of what a program allocates is gone soon: of a hundred million events a few hundred
+//! thousand allocations are alive at a time, and most blocks are passed over. In the others the
+//! ends are compared a line of the cache at a time.
 
 use std::ops::Range;
 

@@ -26,8 +26,8 @@ const NONE: u32 = u32::MAX;
 const CANCEL_INTERVAL: usize = 1 << 20;
 
 impl Explorer {
-    /// Ages of what is outstanding at the end of the trace or range, by stack after culling (the second number of
-    /// [`Explorer::stack_key`]); nothing if there is no table of events.
+    /// Ages of what is outstanding at the end of the trace or range, by stack after culling (the
+    /// second number of [`Explorer::stack_key`]); nothing if there is no table of events.
     ///
     /// # Errors
     /// As [`Explorer::select`].
@@ -66,7 +66,8 @@ impl Explorer {
         Ok(ages)
     }
 
-    /// Live bytes of stacks after culling at moments evenly spread over a time, the last at its end.
+    /// Live bytes of stacks after culling at moments evenly spread over a time, the last at its
+    /// end.
     ///
     /// # Errors
     /// It was given up, or as [`Explorer::select`].

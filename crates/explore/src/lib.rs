@@ -7,7 +7,8 @@
 //!                              └─> selection (rows) ── rankings, flame graphs, histograms
 //!  names, once ── symbol tree ─────────┘
 //! ```
-//! All numbers are those of [`heapr_query::run`]; `tests/it/explored.rs` compares them on random traces with random filters.
+//! All numbers are those of [`heapr_query::run`]; `tests/it/explored.rs` compares them on random
+//! traces with random filters.
 //!
 //! Invariants: no input or output, no clock, no threads but those that a caller lends ([`Spread`]).
 #![forbid(unsafe_code)]

@@ -1,7 +1,8 @@
 //! How long each allocation lived, to a quarter of a power of two: a byte, in order of birth.
 //!
-//! The exact lifetime takes the time of the end, which lies anywhere in a column of many megabytes. Its class – the number of its bits
-//! and the two bits behind the first – is enough for a histogram, and settles all but a few comparisons with a span:
+//! The exact lifetime takes the time of the end, which lies anywhere in a column of many megabytes.
+//! Its class – the number of its bits and the two bits behind the first – is enough for a
+//! histogram, and settles all but a few comparisons with a span:
 //!
 //! ```text
 //! bits           …      18      │      19       │      20       │ 21 …
@@ -139,8 +140,9 @@ impl LifetimeTest {
         }
     }
 
-    /// Which of up to 64 lifetimes pass, by their classes: a bit each, the first one's the lowest. `lifetime_ns` is asked for those
-    /// whose class does not tell. The loop over the classes has no branch: lifetimes come in no order that could be foretold.
+    /// Which of up to 64 lifetimes pass, by their classes: a bit each, the first one's the lowest.
+    /// `lifetime_ns` is asked for those whose class does not tell. The loop over the classes
+    /// has no branch: lifetimes come in no order that could be foretold.
     #[inline(always)]
     pub(crate) fn passing(&self, classes: &[u8], mut lifetime_ns: impl FnMut(usize) -> u64) -> u64 {
         let (mut passing, mut unsure) = (0_u64, 0_u64);

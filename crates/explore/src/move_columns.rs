@@ -1,8 +1,9 @@
-//! Sizes and sites in the order of the moves: 4 bytes a move, 6 where there are many sites, so that a pass over moves reads on and on
-//! instead of here and there.
+//! Sizes and sites in the order of the moves: 4 bytes a move, 6 where there are many sites, so that
+//! a pass over moves reads on and on instead of here and there.
 //!
-//! An end belongs to an allocation that lies anywhere in columns of hundreds of megabytes: without these columns a pass spends more
-//! than half of its time on waiting for them. Nearly all sizes fit 16 bits; of the others the table is asked.
+//! An end belongs to an allocation that lies anywhere in columns of hundreds of megabytes: without
+//! these columns a pass spends more than half of its time on waiting for them. Nearly all sizes fit
+//! 16 bits; of the others the table is asked.
 
 use std::ops::Range;
 
@@ -98,7 +99,8 @@ fn size_of_stored(table: &EventTable, stored: u16, allocation: usize) -> u64 {
     if stored == LARGE { table.size_bytes(allocation) } else { u64::from(stored) }
 }
 
-/// A value of each move's allocation, in the order of the moves; nothing if there is no memory for it.
+/// A value of each move's allocation, in the order of the moves; nothing if there is no memory for
+/// it.
 fn in_order<T: Copy + Send>(
     table: &EventTable,
     value: impl Fn(usize) -> T + Sync,

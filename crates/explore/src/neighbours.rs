@@ -9,7 +9,8 @@ use crate::explorer::Explorer;
 use crate::frame_number::FrameNumber;
 use crate::selection::Selection;
 
-/// Amounts around a frame. A stack in which it occurs several times counts once, for each of its callers and callees there.
+/// Amounts around a frame. A stack in which it occurs several times counts once, for each of its
+/// callers and callees there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Neighbours {
     /// Stacks that hold the frame.
@@ -23,7 +24,8 @@ pub struct Neighbours {
 }
 
 impl Explorer {
-    /// The callers and callees of a frame after culling; before it, if culling removes the frame from all stacks.
+    /// The callers and callees of a frame after culling; before it, if culling removes the frame
+    /// from all stacks.
     ///
     /// # Errors
     /// Never for what [`Explorer::select`] made.

@@ -1,4 +1,5 @@
-//! A value that is made when it is first asked for: who asks meanwhile waits, and an attempt that was given up leaves nothing.
+//! A value that is made when it is first asked for: who asks meanwhile waits, and an attempt that
+//! was given up leaves nothing.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 

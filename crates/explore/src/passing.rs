@@ -1,5 +1,6 @@
-//! The allocations that a course counts: a bit for each, found in one pass over the columns, so that the pass over the moves –
-//! which looks at allocations in no order – loads a bit and not five columns.
+//! The allocations that a course counts: a bit for each, found in one pass over the columns, so
+//! that the pass over the moves – which looks at allocations in no order – loads a bit and not five
+//! columns.
 
 use std::ops::Range;
 
@@ -34,7 +35,8 @@ pub(crate) struct PassingQuery<'a> {
 }
 
 impl Passing {
-    /// Whether a filter looks at allocations one by one, at no time in particular: then what passes is found once, for all views.
+    /// Whether a filter looks at allocations one by one, at no time in particular: then what passes
+    /// is found once, for all views.
     pub(crate) fn is_worth(filter: &Filter) -> bool {
         let is_timeless = filter.range.is_none() && filter.at.is_none() && filter.allocation_type.is_none();
         is_timeless && (filter.size.is_some() || filter.lifetime.is_some() || filter.is_temporary_only)
@@ -105,7 +107,8 @@ impl PassingQuery<'_> {
         Ok(Passing { words: Some(parts.concat()) })
     }
 
-    /// The bits of up to 64 allocations, one criterion after the other: each a short loop over one column.
+    /// The bits of up to 64 allocations, one criterion after the other: each a short loop over one
+    /// column.
     #[inline(always)]
     fn word(&self, allocations: Range<usize>, lifetime: Option<&LifetimeTest>) -> u64 {
         let (table, filter) = (self.table, self.filter);

@@ -1,5 +1,5 @@
-//! What scans of many filters have in common, found once and kept: the rows of the table's sites, the lifetimes, the peak, the
-//! stacks with required frames, the allocations that pass.
+//! What scans of many filters have in common, found once and kept: the rows of the table's sites,
+//! the lifetimes, the peak, the stacks with required frames, the allocations that pass.
 
 use std::sync::Arc;
 
@@ -104,8 +104,8 @@ impl Explorer {
         self.left(cull);
     }
 
-    /// Finds out what nearly all queries need, before the first of them is asked for: the sums that are kept, the peak of the
-    /// whole, the rows of the table's sites. Nothing without a table.
+    /// Finds out what nearly all queries need, before the first of them is asked for: the sums that
+    /// are kept, the peak of the whole, the rows of the table's sites. Nothing without a table.
     ///
     /// # Errors
     /// It was given up.

@@ -1,5 +1,5 @@
-//! A range's sums from the kept ones: what is born in it by differences of sums, and of it, one by one, only what is alive at the
-//! range's end and at its peak.
+//! A range's sums from the kept ones: what is born in it by differences of sums, and of it, one by
+//! one, only what is alive at the range's end and at its peak.
 
 use heapr_query::Result;
 
@@ -26,7 +26,8 @@ impl Alive {
     }
 }
 
-/// Sums of a window of allocations that are born inside, all of which are wanted, or only those that end in it.
+/// Sums of a window of allocations that are born inside, all of which are wanted, or only those
+/// that end in it.
 pub(crate) struct RangeSums<'a> {
     pub(crate) kept: Kept<'a>,
     pub(crate) prefixes: &'a SitePrefixes,
@@ -84,7 +85,8 @@ impl RangeSums<'_> {
         Ok((sums, histograms))
     }
 
-    /// By site what is not freed in the window; and of the histograms what was counted otherwise, and what it is here.
+    /// By site what is not freed in the window; and of the histograms what was counted otherwise,
+    /// and what it is here.
     fn alive_at_end(&self) -> Result<(Vec<Alive>, Option<[Histograms; 2]>)> {
         let (table, window) = (self.kept.table, self.window);
         let mut alive = vec![Alive::default(); table.sites.len()];
@@ -129,8 +131,8 @@ impl RangeSums<'_> {
         Ok((alive, None))
     }
 
-    /// Temporary is what got the address that its thread had last: where that lies before the range, a replay of the range would
-    /// not see it.
+    /// Temporary is what got the address that its thread had last: where that lies before the
+    /// range, a replay of the range would not see it.
     fn leave_out_unseen_reuse(&self, sums: &mut [SiteSums]) {
         let (table, window) = (self.kept.table, self.window);
         let since = &table.temporary_since;

@@ -1,4 +1,5 @@
-//! Batches of events, unpacked on a thread of their own while those before them are replayed: a third of the reading.
+//! Batches of events, unpacked on a thread of their own while those before them are replayed: a
+//! third of the reading.
 
 use std::sync::mpsc;
 

@@ -20,7 +20,8 @@ impl<K, V> Default for Remembered<K, V> {
 }
 
 impl<K: PartialEq + Clone, V> Remembered<K, V> {
-    /// The result for `key`; who asks while another makes one waits. `make` must not ask for one of the same kind.
+    /// The result for `key`; who asks while another makes one waits. `make` must not ask for one of
+    /// the same kind.
     pub(crate) fn get(&self, key: &K, make: impl FnOnce() -> V) -> Arc<V> {
         match self.try_get::<std::convert::Infallible>(key, || Ok(make())) {
             Ok(made) => made,

@@ -1,4 +1,5 @@
-//! Which rows the sites of a table belong to: found once, so that a selection is an addition by number.
+//! Which rows the sites of a table belong to: found once, so that a selection is an addition by
+//! number.
 
 use heapr_query::engine::{RowKey, RowTable, Rows};
 use heapr_trace::{Amounts, StackTotals};

@@ -1,8 +1,8 @@
-//! What a filter chooses of an event table, added up by site: from kept sums where they answer, else by a pass over the
-//! allocations.
+//! What a filter chooses of an event table, added up by site: from kept sums where they answer,
+//! else by a pass over the allocations.
 //!
-//! It means what the query's replay and collector mean, without a replay: a block is known by its number, and
-//! "alive at" is a comparison of sequence numbers.
+//! It means what the query's replay and collector mean, without a replay: a block is known by its
+//! number, and "alive at" is a comparison of sequence numbers.
 
 use std::collections::BTreeMap;
 
@@ -110,7 +110,8 @@ impl Scan<'_> {
             scanned.heap_peaks = is_whole.then(|| heaps.clone());
             peak.sequence.map_or(AtPeak::Never, AtPeak::Behind)
         } else if self.is_anything_alive(&window)? {
-            // All that was live at the start is live at its peak, as nothing that comes later counts.
+            // All that was live at the start is live at its peak, as nothing that comes later
+            // counts.
             scanned.peak_time_ns = range.from;
             AtPeak::Always
         } else {
@@ -126,7 +127,8 @@ impl Scan<'_> {
         self.filter.size.is_none() && self.filter.lifetime.is_none() && !self.filter.is_temporary_only
     }
 
-    /// Whether anything of the chosen processes, heaps, threads and sizes is alive where a range begins.
+    /// Whether anything of the chosen processes, heaps, threads and sizes is alive where a range
+    /// begins.
     fn is_anything_alive(&self, window: &Window) -> Result<bool> {
         let mut is_any = false;
         let visit = |allocation: usize| {
@@ -146,7 +148,8 @@ impl Scan<'_> {
         Ok(is_any)
     }
 
-    /// What is live after the moves at `time_ns`; `until`: as soon as that many bytes are, with the peak that is known.
+    /// What is live after the moves at `time_ns`; `until`: as soon as that many bytes are, with the
+    /// peak that is known.
     fn live(&self, from: u32, to: u32, time_ns: u64, until: Option<(u64, Peak)>) -> Result<Scanned> {
         let end = self.table.times.count_before(time_ns.saturating_add(1)).min(to).max(from);
         let end = match until {
@@ -178,8 +181,8 @@ impl Scan<'_> {
         }
     }
 
-    /// The first sequence number from `from` on before which `bytes` are live, at most `to`: for a file that claims another peak
-    /// than its events have.
+    /// The first sequence number from `from` on before which `bytes` are live, at most `to`: for a
+    /// file that claims another peak than its events have.
     fn reached(&self, from: u32, to: u32, bytes: u64) -> Result<u32> {
         let table = self.table;
         let mut live_bytes = 0_u64;
@@ -273,7 +276,8 @@ impl Scan<'_> {
         }
     }
 
-    /// What was born before the range and is alive at its start: freed in it, and not (number, bytes).
+    /// What was born before the range and is alive at its start: freed in it, and not (number,
+    /// bytes).
     pub(crate) fn older(&self) -> Result<[(u64, u64); 2]> {
         let (range, from, to) = self.range();
         let window = Window {

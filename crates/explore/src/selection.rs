@@ -68,7 +68,8 @@ impl Selection {
         let mut by_heap: Vec<HeapRow> =
             by_heap.into_iter().map(|(process, heap, totals)| HeapRow { process, heap, totals }).collect();
         by_heap.sort_by_key(|row| (row.process, row.heap));
-        // A replay for a ranking of threads tells rows by threads apart; they are the only ones then.
+        // A replay for a ranking of threads tells rows by threads apart; they are the only ones
+        // then.
         let is_by_thread = !rows.threads.is_empty();
         let merged = if is_by_thread { merged(&rows) } else { Rows::default() };
         let (rows, thread_rows) = if is_by_thread { (merged, Some(rows)) } else { (rows, None) };

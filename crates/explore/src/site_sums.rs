@@ -1,5 +1,5 @@
-//! What each site has allocated up to regular places in the order of allocation: the sums of any range from two of them and what
-//! lies at its ends.
+//! What each site has allocated up to regular places in the order of allocation: the sums of any
+//! range from two of them and what lies at its ends.
 //!
 //! ```text
 //! allocations   0 ········ 100k ········ 200k ········ 300k ···
@@ -7,7 +7,8 @@
 //! 130k..310k                   [───────────────────────────)
 //!                               scanned   +    C − B     + scanned
 //! ```
-//! The places lie the further apart the more sites there are: the sums take a part of what the table takes.
+//! The places lie the further apart the more sites there are: the sums take a part of what the
+//! table takes.
 
 use std::ops::Range;
 
@@ -99,7 +100,8 @@ const LEAST_BYTES: usize = 16 << 20;
 const PLACES_MAX: usize = 1 << 10;
 
 impl SitePrefixes {
-    /// Nothing if the sums of all sizes do not fit 64 bits, where sums and differences would not be the same.
+    /// Nothing if the sums of all sizes do not fit 64 bits, where sums and differences would not be
+    /// the same.
     pub(crate) fn new(
         table: &EventTable,
         spread: Spread,

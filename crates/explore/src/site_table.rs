@@ -1,4 +1,5 @@
-//! The distinct origins of allocations: (stack, thread, heap, by realloc or not). An allocation names its site by number.
+//! The distinct origins of allocations: (stack, thread, heap, by realloc or not). An allocation
+//! names its site by number.
 
 use heapr_query::engine::Choice;
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex, ThreadIndex};

@@ -4,14 +4,16 @@ use std::ops::Range;
 
 use heapr_query::Result;
 
-/// How work is spread: the caller says how many processors there are, as a query knows nothing of the machine.
+/// How work is spread: the caller says how many processors there are, as a query knows nothing of
+/// the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spread {
     /// Most threads at once.
     pub threads: usize,
     /// Fewest things for which a thread is worth its start (some ten microseconds).
     pub least: usize,
-    /// Things that are summed up as one, where sums are kept: a block is looked at in some ten microseconds.
+    /// Things that are summed up as one, where sums are kept: a block is looked at in some ten
+    /// microseconds.
     pub block: usize,
 }
 

@@ -1,7 +1,8 @@
 //! One replay of all events into an [`EventTable`].
 //!
-//! The ledger tells of a block's end, but not which allocation it was. A block carries the time of its birth, which the
-//! ledger never looks at: here it carries the number of the allocation instead.
+//! The ledger tells of a block's end, but not which allocation it was. A block carries the time of
+//! its birth, which the ledger never looks at: here it carries the number of the allocation
+//! instead.
 
 use heapr_ledger::{Cause, Death, Ledger, Observer};
 use heapr_query::{Error, Progress, Result};
@@ -18,7 +19,8 @@ const NO_ALLOCATION: u64 = 1 << 63;
 const NONE: u32 = u32::MAX;
 
 impl EventTable {
-    /// Reads all events; nothing if there are more than the limit allows. `is_cancelled` is asked now and then.
+    /// Reads all events; nothing if there are more than the limit allows. `is_cancelled` is asked
+    /// now and then.
     ///
     /// # Errors
     /// The trace cannot be read, or it was given up.
@@ -58,8 +60,9 @@ impl std::fmt::Debug for GrowingTable {
 }
 
 impl GrowingTable {
-    /// The table of a trace that has grown since the last call; if it is another one, all of it is read. What was read stays here
-    /// and is copied: that takes the memory of a second table, and some thirty times less time than the reading.
+    /// The table of a trace that has grown since the last call; if it is another one, all of it is
+    /// read. What was read stays here and is copied: that takes the memory of a second table,
+    /// and some thirty times less time than the reading.
     ///
     /// # Errors
     /// As [`EventTable::build`]; then the next call reads all of it.
@@ -228,7 +231,8 @@ impl Observer for Builder {
             self.table.implied_ends.push(allocation);
         }
         if death.is_temporary && block.heap != HeapId::MALLOC {
-            // It got the address of what its thread had from malloc last: without that there is nothing to be seen.
+            // It got the address of what its thread had from malloc last: without that there is
+            // nothing to be seen.
             let since = *self.last_malloc_of(death.thread.0);
             self.table.temporary_since.push((allocation, since));
         }

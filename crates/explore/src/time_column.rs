@@ -1,7 +1,8 @@
 //! Times that never decrease, in four bytes each.
 //!
-//! Each 4096 times are a block with the time of its first; the others are differences to it, of 32 bits where the block lasts
-//! less than 4.3 s. Else (a program that hardly allocates) its times stand in full in a list of their own.
+//! Each 4096 times are a block with the time of its first; the others are differences to it, of 32
+//! bits where the block lasts less than 4.3 s. Else (a program that hardly allocates) its times
+//! stand in full in a list of their own.
 
 /// Times of a block, as a power of two: any time is two loads away.
 const BLOCK_BITS: u32 = 12;

@@ -9,7 +9,8 @@ use crate::frame_text::frame_name;
 use crate::json::action_name;
 use crate::{Subject, group_name};
 
-/// Before the metrics. `name` is the frame, image, thread or heap; for a stack all frames, innermost first, joined by ` <- `.
+/// Before the metrics. `name` is the frame, image, thread or heap; for a stack all frames,
+/// innermost first, joined by ` <- `.
 const HEAD: &str = "action,sort,rank,depth,name";
 
 /// Writes it.

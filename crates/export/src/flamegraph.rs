@@ -124,7 +124,8 @@ fn label(name: &str, width: f64) -> String {
     name.chars().take(room - 1).chain(['…']).collect()
 }
 
-/// A warm colour that depends on the name alone, so that the same function looks the same in two graphs.
+/// A warm colour that depends on the name alone, so that the same function looks the same in two
+/// graphs.
 fn colour(name: &str) -> String {
     let hash =
         name.bytes().fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619));

@@ -3,8 +3,9 @@
 use heapr_query::{FrameView, file_name};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// `libfoo.so!foo::bar(int)`, `libfoo.so+0x1234`, or `0x7f001234` outside all modules. A module's first byte is no code: what
-/// stands there is a name for allocations that have no stack (`allocated before attach`).
+/// `libfoo.so!foo::bar(int)`, `libfoo.so+0x1234`, or `0x7f001234` outside all modules. A module's
+/// first byte is no code: what stands there is a name for allocations that have no stack
+/// (`allocated before attach`).
 #[must_use]
 pub fn frame_name(frame: &FrameView<'_>) -> String {
     let module = frame.module.map(file_name);
@@ -33,7 +34,8 @@ pub fn place(frame: &FrameView<'_>) -> String {
     }
 }
 
-/// One line of at most `width` columns: the name, cut in the middle if need be, the place and whether it is inlined.
+/// One line of at most `width` columns: the name, cut in the middle if need be, the place and
+/// whether it is inlined.
 #[must_use]
 pub fn frame_line(frame: &FrameView<'_>, width: usize) -> String {
     let mut tail = place(frame);
@@ -96,7 +98,8 @@ pub fn harmless(character: char) -> char {
     }
 }
 
-/// Names come from files that nobody vouches for: one of them without what would do something in a terminal, tabs and ends of lines too.
+/// Names come from files that nobody vouches for: one of them without what would do something in a
+/// terminal, tabs and ends of lines too.
 #[must_use]
 pub fn printable(text: &str) -> String {
     text.chars().map(harmless).collect()

@@ -1,4 +1,5 @@
-//! The report as JSON, schema `heapr.report/1`: see `docs/report.md`. Groups are written as they are looked up.
+//! The report as JSON, schema `heapr.report/1`: see `docs/report.md`. Groups are written as they
+//! are looked up.
 
 use std::io::{self, Write};
 
@@ -28,7 +29,8 @@ struct Whole<'a> {
 struct WholeTotalsJson {
     #[serde(flatten)]
     totals: TotalsJson,
-    /// What the peaks are the peak of: what is counted, or all that the filters known at birth choose.
+    /// What the peaks are the peak of: what is counted, or all that the filters known at birth
+    /// choose.
     peak_of: &'static str,
     lost_events: u64,
     duration_ns: u64,
@@ -158,7 +160,8 @@ impl Serialize for Whole<'_> {
         object.serialize_field("heaps", &report.by_heap.iter().map(heap).collect::<Vec<_>>())?;
         let histograms: Vec<HistogramJson> = report.histograms.iter().map(HistogramJson::from).collect();
         object.serialize_field("histograms", &histograms)?;
-        // The first ranking stands at the top, where the simplest script finds it; all others in `sections`.
+        // The first ranking stands at the top, where the simplest script finds it; all others in
+        // `sections`.
         let is_ranking = |section: &&Section| matches!(section.answer, Answer::Ranking(_));
         let first = report.sections.iter().find(is_ranking);
         let groups = first.map_or(&[][..], |section| match &section.answer {

@@ -1,4 +1,5 @@
-//! Traces and profiles in other tools' formats, and reports for programs. Bytes out: nothing here knows a file or a terminal.
+//! Traces and profiles in other tools' formats, and reports for programs. Bytes out: nothing here
+//! knows a file or a terminal.
 //!
 //! ```text
 //! stacks with amounts ([`Sample`]) ── a row of [`FORMATS`] ──> collapsed, pprof, speedscope, flame graph

@@ -1,7 +1,8 @@
-//! pprof's `profile.proto`, gzipped: <https://github.com/google/pprof/blob/main/proto/profile.proto>.
+//! pprof's `profile.proto`, gzipped:
+//! <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 //!
-//! Only what a profile of stacks needs is encoded: sample types, samples, locations with a line each, functions,
-//! mappings, the string table.
+//! Only what a profile of stacks needs is encoded: sample types, samples, locations with a line
+//! each, functions, mappings, the string table.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

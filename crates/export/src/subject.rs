@@ -1,4 +1,5 @@
-//! What a report says about the trace itself: taken from the file once, so that printing needs no file.
+//! What a report says about the trace itself: taken from the file once, so that printing needs no
+//! file.
 
 use std::path::Path;
 
@@ -54,7 +55,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// What the file says of the recording; `damage`: what else of it was found; `filters`: in the words of the command line.
+    /// What the file says of the recording; `damage`: what else of it was found; `filters`: in the
+    /// words of the command line.
     #[must_use]
     pub fn new(file: &Path, trace: &Trace, damage: &[Damage], filters: String) -> Self {
         let process = |process: &Process| ProcessName { pid: process.pid, name: process.name().to_owned() };
@@ -86,7 +88,8 @@ impl Subject {
         }
     }
 
-    /// `malloc`, `mmap`, the name that the program gave, `heap 2`. A number that had several names in turn has all of them.
+    /// `malloc`, `mmap`, the name that the program gave, `heap 2`. A number that had several names
+    /// in turn has all of them.
     #[must_use]
     pub fn heap(&self, process: ProcessIndex, heap: HeapId) -> String {
         heapr_query::json::heap_name(&self.heap_names, process, heap)
@@ -105,7 +108,8 @@ impl Subject {
     }
 }
 
-/// What is wrong with a recording, one line each; `damage`: what was found of it besides. One that is running is not complete.
+/// What is wrong with a recording, one line each; `damage`: what was found of it besides. One that
+/// is running is not complete.
 #[must_use]
 pub fn warnings(trace: &Trace, damage: &[Damage], is_running: bool) -> Vec<String> {
     let mut warnings = heapr_query::loss_warnings(&trace.whole_loss(), quantity::count);

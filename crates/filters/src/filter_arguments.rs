@@ -30,7 +30,8 @@ pub struct FilterArguments {
     #[arg(long, value_name = "TID|NAME")]
     #[serde(deserialize_with = "without_blanks")]
     pub thread: Vec<String>,
-    /// Only events between two times: microseconds since the start, with h, m, s, ms, us or ns (1h30m), or wall-clock
+    /// Only events between two times: microseconds since the start, with h, m, s, ms, us or ns
+    /// (1h30m), or wall-clock
     #[arg(long, action = ArgAction::Set, num_args = 2, value_names = ["T1", "T2"], allow_negative_numbers = true)]
     pub range: Option<Vec<String>>,
     /// Only lifetimes of at least L1 and below L2: microseconds, or with units as in 1h30m
@@ -178,7 +179,8 @@ impl FilterArguments {
         options.chain(flag).collect::<Vec<_>>().join(" ")
     }
 
-    /// The words that a command line has for all of it. Those that could be taken for options are joined to theirs.
+    /// The words that a command line has for all of it. Those that could be taken for options are
+    /// joined to theirs.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let lists: Vec<String> = self.cull_lists.iter().map(|path| path.display().to_string()).collect();

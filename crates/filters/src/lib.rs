@@ -1,5 +1,5 @@
-//! What the options that choose allocations say, in the words of the command line: for `heapr report` and its kin, and for the page,
-//! whose requests are written with the same words.
+//! What the options that choose allocations say, in the words of the command line: for `heapr
+//! report` and its kin, and for the page, whose requests are written with the same words.
 #![forbid(unsafe_code)]
 
 mod filter_arguments;

@@ -70,7 +70,8 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{percent:.1} %")
 }
 
-/// `2 h 03 m 04 s`, `5 m 06.789 s`, `1.234 s`, `56.7 ms`, `8.90 µs`, `123 ns`: [`parse_duration_ns`] reads them all.
+/// `2 h 03 m 04 s`, `5 m 06.789 s`, `1.234 s`, `56.7 ms`, `8.90 µs`, `123 ns`:
+/// [`parse_duration_ns`] reads them all.
 #[must_use]
 pub fn duration(duration_ns: u64) -> String {
     match duration_ns {
@@ -107,7 +108,8 @@ pub fn parse_bytes(text: &str) -> anyhow::Result<u64> {
     scaled(number, unit).with_context(|| format!("{text:?} is no size"))
 }
 
-/// A span of time in ns: a number in microseconds, or numbers with units, as in `1.5s` and `1h 30m`.
+/// A span of time in ns: a number in microseconds, or numbers with units, as in `1.5s` and `1h
+/// 30m`.
 ///
 /// # Errors
 /// It is not written so.
@@ -115,7 +117,8 @@ pub fn parse_duration_ns(text: &str) -> anyhow::Result<u64> {
     parse_span_ns(text, 1_000)
 }
 
-/// A span of time for options that take seconds: a bare number is of those, else as [`parse_duration_ns`].
+/// A span of time for options that take seconds: a bare number is of those, else as
+/// [`parse_duration_ns`].
 ///
 /// # Errors
 /// It is not written so.
@@ -157,8 +160,9 @@ fn parse_span_ns(text: &str, bare_ns: u64) -> anyhow::Result<u64> {
     }
 }
 
-/// A time of a trace, in ns since its start: as [`parse_duration_ns`], or wall-clock as in `2026/11/21:07:22:05.25`,
-/// `2026-11-21T07:22:05.25` (both local; UTC with `Z` or `+UTC`; with an offset as `+01:00`).
+/// A time of a trace, in ns since its start: as [`parse_duration_ns`], or wall-clock as in
+/// `2026/11/21:07:22:05.25`, `2026-11-21T07:22:05.25` (both local; UTC with `Z` or `+UTC`; with an
+/// offset as `+01:00`).
 ///
 /// # Errors
 /// It is not written so.

@@ -1,4 +1,5 @@
-//! Is the program's malloc glibc's? If another module defines the name, its heap is not the one that is walked here.
+//! Is the program's malloc glibc's? If another module defines the name, its heap is not the one
+//! that is walked here.
 
 use std::fs::File;
 
@@ -16,7 +17,8 @@ pub(super) fn check_is_glibc(memory: &impl HeapMemory, mappings: &[Mapping]) -> 
     let mut seen: Vec<&str> = Vec::new();
     for mapping in mappings.iter().filter(|mapping| mapping.is_executable && mapping.inode != 0) {
         let name = mappings::file_name(mapping);
-        // The loader of 2.31 exports a malloc that it uses only until libc is there; the agent passes calls on.
+        // The loader of 2.31 exports a malloc that it uses only until libc is there; the agent
+        // passes calls on.
         let is_harmless =
             name.starts_with("libc.so") || name.starts_with("libc-2.") || name.starts_with("ld-");
         if is_harmless || name.contains("heapr") || seen.contains(&mapping.name.as_str()) {

@@ -49,7 +49,8 @@ fn bin_avma(offsets: &StateOffsets, arena_avma: u64, bin: usize) -> u64 {
     arena_avma + (offsets.bins + bin * 16) as u64 - HEADER_BYTES
 }
 
-/// What is wrong with the bins, at most one thing of each: it must point to itself both ways, or to chunks that point back.
+/// What is wrong with the bins, at most one thing of each: it must point to itself both ways, or to
+/// chunks that point back.
 fn bin_faults(
     memory: &impl HeapMemory,
     offsets: &StateOffsets,

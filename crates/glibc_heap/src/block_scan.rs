@@ -1,5 +1,5 @@
-//! Blocks with a mapping of their own, and pieces of a main heap that can no longer use brk: both begin at some page of
-//! anonymous memory, and nothing points to them.
+//! Blocks with a mapping of their own, and pieces of a main heap that can no longer use brk: both
+//! begin at some page of anonymous memory, and nothing points to them.
 //!
 //! ```text
 //! a block of its own       a block of its own, aligned          a piece of the main heap
@@ -56,8 +56,8 @@ pub(super) struct MainPieces {
 /// What the scan found.
 #[derive(Debug)]
 pub(super) struct Scan {
-    /// Whether the header of an aligned block is looked for on every page of its mapping: `mremap` may have moved it to
-    /// where its address is a multiple of a page only.
+    /// Whether the header of an aligned block is looked for on every page of its mapping: `mremap`
+    /// may have moved it to where its address is a multiple of a page only.
     pub(super) is_thorough: bool,
     pub(super) blocks: Vec<MappedBlock>,
     pub(super) segments: Vec<Segment>,
@@ -69,8 +69,8 @@ pub(super) struct Scan {
 
 /// Pages of which it is asked in one go whether they were touched.
 const BATCH_PAGES: u64 = 4096;
-/// Pages whose second word is read with one system call: one for each took two thirds of the reading of a Node server's heap,
-/// most of whose memory is V8's.
+/// Pages whose second word is read with one system call: one for each took two thirds of the
+/// reading of a Node server's heap, most of whose memory is V8's.
 const BATCH_WORDS: usize = 256;
 
 /// Whether something of malloc's may begin at a page with such a second word.
@@ -141,7 +141,8 @@ impl Scan {
     ) -> u64 {
         let mut header = [0; 16];
         if memory.read(page_avma, &mut header) != header.len() || self.shape.lead_bytes(&header) != 0 {
-            // An aligned block in a mapping that was not written before it is found below, from the zero page on.
+            // An aligned block in a mapping that was not written before it is found below, from the
+            // zero page on.
             return 0;
         }
         let size_field = word(&header, 8);
@@ -198,10 +199,11 @@ impl Scan {
     }
 }
 
-/// The block whose mapping begins at `page_avma` with a header that says `size_bytes`, if that can be.
+/// The block whose mapping begins at `page_avma` with a header that says `size_bytes`, if that can
+/// be.
 ///
-/// An aligned block leaves the header of the whole mapping in place, with the size that it had then, and has its own
-/// behind it: that one counts.
+/// An aligned block leaves the header of the whole mapping in place, with the size that it had
+/// then, and has its own behind it: that one counts.
 fn block_at(
     memory: &impl HeapMemory,
     shape: MappedShape,

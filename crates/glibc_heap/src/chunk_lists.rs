@@ -19,7 +19,8 @@ pub(super) struct ChunkList {
     pub(super) most_entries: u64,
 }
 
-/// Follows `list` and adds its chunks to `free`. Ends at the first entry that cannot be, and says so.
+/// Follows `list` and adds its chunks to `free`. Ends at the first entry that cannot be, and says
+/// so.
 pub(super) fn follow<M: HeapMemory>(
     cache: &mut PageCache<'_, M>,
     layout: &Layout,

@@ -19,7 +19,8 @@ pub(super) struct Piece {
     pub(super) top_avma: u64,
     /// Whether it belongs to the main arena.
     pub(super) is_main: bool,
-    /// Whether its first chunk is the arena's first: usually the cache of the thread that it was made for.
+    /// Whether its first chunk is the arena's first: usually the cache of the thread that it was
+    /// made for.
     pub(super) begins_arena: bool,
 }
 
@@ -28,7 +29,8 @@ pub(super) struct Piece {
 pub(super) enum WalkEnd {
     /// At the arena's top: all is seen.
     Top,
-    /// At the marks that malloc sets where a piece ends; nothing of malloc's lies before `behind_avma`.
+    /// At the marks that malloc sets where a piece ends; nothing of malloc's lies before
+    /// `behind_avma`.
     Fence { behind_avma: u64 },
     /// At a chunk whose size cannot be.
     Corrupt { chunk_avma: u64, size_field: u64 },
@@ -51,7 +53,8 @@ pub(super) struct Contradiction {
     pub(super) recorded_bytes: u64,
 }
 
-/// Walks `piece` from its first chunk, adds each chunk to `segment`, and says how it ended. `window`: memory to read into.
+/// Walks `piece` from its first chunk, adds each chunk to `segment`, and says how it ended.
+/// `window`: memory to read into.
 pub(super) fn walk_chunks(
     memory: &impl HeapMemory,
     piece: &Piece,
@@ -90,7 +93,8 @@ pub(super) fn walk_chunks(
             return WalkEnd::Fence { behind_avma: next_avma + HEADER_BYTES };
         }
         if !looks_used && recorded_bytes != size_bytes {
-            // Taken as used: to list a block that may be free is the smaller mistake, and it is said.
+            // Taken as used: to list a block that may be free is the smaller mistake, and it is
+            // said.
             looks_used = true;
             if contradictions.len() < MOST_CONTRADICTIONS {
                 contradictions.push(Contradiction { chunk_avma, size_bytes, recorded_bytes });
@@ -120,8 +124,8 @@ fn behind_fence<M: HeapMemory>(window: &mut Window<'_, M>, fence_avma: u64) -> u
 
 /// The part of the target that the walk is in, read in one go.
 ///
-/// Small chunks make it large, so that the calls' cost is spread; where the walk jumps over large blocks it is small, so
-/// that their content is not read for nothing.
+/// Small chunks make it large, so that the calls' cost is spread; where the walk jumps over large
+/// blocks it is small, so that their content is not read for nothing.
 struct Window<'m, M> {
     memory: &'m M,
     limit_avma: u64,
@@ -164,8 +168,8 @@ impl<'m, M: HeapMemory> Window<'m, M> {
         }
     }
 
-    /// The two words at `chunk_avma`. The one behind them is in the window, too, where there is one: lists of free chunks run through
-    /// it, and are followed in what was read.
+    /// The two words at `chunk_avma`. The one behind them is in the window, too, where there is
+    /// one: lists of free chunks run through it, and are followed in what was read.
     #[inline]
     fn header(&mut self, chunk_avma: u64) -> Option<(u64, u64)> {
         const LINK_BYTES: u64 = 8;

@@ -1,4 +1,5 @@
-//! What is wrong with a heap, or could not be decided: facts with their place, collected while the walk goes on.
+//! What is wrong with a heap, or could not be decided: facts with their place, collected while the
+//! walk goes on.
 
 use std::fmt;
 
@@ -17,7 +18,8 @@ pub enum Finding {
         /// The end of the segment.
         end_avma: u64,
     },
-    /// A chunk is marked free, but the copy of its size behind it is another; it is listed as a block.
+    /// A chunk is marked free, but the copy of its size behind it is another; it is listed as a
+    /// block.
     Contradiction {
         /// The chunk.
         chunk_avma: u64,

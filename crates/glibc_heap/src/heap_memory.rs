@@ -7,7 +7,8 @@ use heapr_proc::Mapping;
 
 /// Reads another process. The walk trusts nothing that comes out of it.
 pub trait HeapMemory {
-    /// Reads from `address_avma` on into `into` and returns how much could be read, up to the first unreadable page.
+    /// Reads from `address_avma` on into `into` and returns how much could be read, up to the first
+    /// unreadable page.
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize;
 
     /// Reads as [`Self::read`] does, into memory that is kept; nothing where there is none.
@@ -22,8 +23,8 @@ pub trait HeapMemory {
         None
     }
 
-    /// Reads the words at `places` into `words`, as many; nothing for those that cannot be read. Allocates nothing: the heap that is
-    /// looked at may be the own one.
+    /// Reads the words at `places` into `words`, as many; nothing for those that cannot be read.
+    /// Allocates nothing: the heap that is looked at may be the own one.
     fn read_words(&self, places: &[u64], words: &mut [Option<u64>]) {
         for (place, found) in places.iter().zip(words) {
             let mut word = [0; 8];
@@ -34,7 +35,8 @@ pub trait HeapMemory {
     /// The mappings as they are now.
     fn mappings(&self) -> Result<Vec<Mapping>, Error>;
 
-    /// For each page from `start_avma` on, whether it was ever touched; nothing where that cannot be known.
+    /// For each page from `start_avma` on, whether it was ever touched; nothing where that cannot
+    /// be known.
     fn touched_pages(&self, start_avma: u64, page_count: usize) -> Option<Vec<bool>> {
         let _ = (start_avma, page_count);
         None

@@ -1,7 +1,8 @@
 //! Before the stop: which libc, its version, where its `main_arena` and its parameters are.
 //!
-//! Stripped libraries have no symbol for either, so both are found by what they must look like: an arena's bins point to
-//! themselves or to chunks that point back, and its ring of arenas begins with itself or with a page-aligned heap.
+//! Stripped libraries have no symbol for either, so both are found by what they must look like: an
+//! arena's bins point to themselves or to chunks that point back, and its ring of arenas begins
+//! with itself or with a page-aligned heap.
 
 use super::allocator;
 use super::arena::{self, ArenaShape};
@@ -51,7 +52,8 @@ impl Plan {
         Ok(Self { version, layout, heaps })
     }
 
-    /// Room for reading the heap as large as it is now. To be made before the stop: it takes its pages at once.
+    /// Room for reading the heap as large as it is now. To be made before the stop: it takes its
+    /// pages at once.
     pub fn room(&self, memory: &impl HeapMemory) -> ReadStore {
         /// Heaps of arenas begin at multiples of their largest size.
         const ARENA_HEAP_BYTES: u64 = 64 << 20;
@@ -126,7 +128,8 @@ fn content(memory: &impl HeapMemory, mapping: &Mapping) -> Vec<u8> {
     bytes
 }
 
-/// Searches the library's constants for its banner: "GNU C Library (…) stable release version 2.36."
+/// Searches the library's constants for its banner: "GNU C Library (…) stable release version
+/// 2.36."
 fn version(memory: &impl HeapMemory, library: &Library<'_>) -> Option<Version> {
     let constants = library.mappings.iter().filter(|mapping| !mapping.is_writable && mapping.is_readable);
     constants.filter_map(|mapping| version_in(&content(memory, mapping))).next()
@@ -157,8 +160,8 @@ fn main_heap(
     let joined = join(data);
     let mut candidates = 0;
     let mut untouched = None;
-    // An empty bin looks the same wherever the arena is thought to begin: some bins off, all but those few are in order. The
-    // true beginning has the fewest faults.
+    // An empty bin looks the same wherever the arena is thought to begin: some bins off, all but
+    // those few are in order. The true beginning has the fewest faults.
     let mut best: Option<(usize, MainHeap)> = None;
     for (start_avma, bytes) in &joined {
         for offset in (0..bytes.len().saturating_sub(layout.state.bytes - 1)).step_by(8) {

@@ -1,7 +1,8 @@
 //! Which of several runs of chunks is the true one? The one that most is known of.
 //!
-//! Behind a damaged chunk there may be headers that were left inside of blocks, and anybody may still hold the address of what was
-//! freed long ago. So one chunk that somebody points to proves little; of the true run nearly all are known:
+//! Behind a damaged chunk there may be headers that were left inside of blocks, and anybody may
+//! still hold the address of what was freed long ago. So one chunk that somebody points to proves
+//! little; of the true run nearly all are known:
 //!
 //! ```text
 //! true     | k | k | k |   | k | k | k | k | ...     k  a block that the program points to, or a free chunk by both of its ends
@@ -57,7 +58,8 @@ fn run<M: HeapMemory>(pages: &mut PageCache<'_, M>, start_avma: u64) -> Vec<u64>
     .collect()
 }
 
-/// Whether more is known of the run that begins later, up to where both meet. (One that begins in the other is a part of it.)
+/// Whether more is known of the run that begins later, up to where both meet. (One that begins in
+/// the other is a part of it.)
 fn is_more_known(first: &[u64], later: &[u64], is_known: impl Fn(u64) -> bool) -> bool {
     let Some(&meeting_avma) = later.iter().find(|&chunk_avma| first.binary_search(chunk_avma).is_ok()) else {
         return false;

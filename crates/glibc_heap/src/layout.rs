@@ -91,7 +91,8 @@ impl CacheLayout {
         self.bin_count * 10
     }
 
-    /// Whether it may lie in a chunk of `size_bytes`: the exact size, or with a rest too small for a chunk of its own.
+    /// Whether it may lie in a chunk of `size_bytes`: the exact size, or with a rest too small for
+    /// a chunk of its own.
     #[inline]
     pub(super) fn fits(self, size_bytes: u64) -> bool {
         let exact_bytes = (self.bytes() as u64 + 8).next_multiple_of(ALIGNMENT_BYTES);
@@ -151,7 +152,8 @@ pub(super) struct Layout {
     pub(super) heap_info_bytes: u64,
     /// Links in lists are stored as `link ^ (place >> 12)`.
     pub(super) has_hidden_links: bool,
-    /// Between the end of a chunk with a mapping of its own, as its size says, and that of the mapping.
+    /// Between the end of a chunk with a mapping of its own, as its size says, and that of the
+    /// mapping.
     pub(super) mapped_rest_bytes: u64,
     pub(super) state: StateOffsets,
     pub(super) cache: CacheLayout,
@@ -172,7 +174,8 @@ pub(super) struct ParameterOffsets {
 
 impl ParameterOffsets {
     fn at(huge_page_bytes: Option<usize>, mapped_count: usize, mapped_bytes: usize) -> Self {
-        // The rest follows: most mapped bytes, the beginning of brk, three words on the threads' caches.
+        // The rest follows: most mapped bytes, the beginning of brk, three words on the threads'
+        // caches.
         let brk_start = mapped_bytes + 16;
         Self {
             huge_page_bytes,
@@ -224,8 +227,8 @@ impl Layout {
         })
     }
 
-    /// The header of a block with a mapping of its own, and what is left behind it: since 2.43 such a chunk ends with the word that
-    /// others take from the next, too.
+    /// The header of a block with a mapping of its own, and what is left behind it: since 2.43 such
+    /// a chunk ends with the word that others take from the next, too.
     pub(super) fn mapped_overhead_bytes(&self) -> u64 {
         HEADER_BYTES + self.mapped_rest_bytes / 2
     }

@@ -1,4 +1,5 @@
-//! Random reads of the target that touch the same pages again: lists of free chunks run all over the heap.
+//! Random reads of the target that touch the same pages again: lists of free chunks run all over
+//! the heap.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,8 @@ pub(super) struct PageCache<'m, M> {
 
 /// A page for the first reads: most programs' lists are short.
 const FIRST_GRANULE_BYTES: u64 = 4096;
-/// After that many misses the lists run through the whole heap, and reading it in larger pieces costs less.
+/// After that many misses the lists run through the whole heap, and reading it in larger pieces
+/// costs less.
 const MISSES_BEFORE_LARGER: usize = 64;
 const LARGER_GRANULE_BYTES: u64 = 64 << 10;
 /// Beyond it, all is forgotten and read again.

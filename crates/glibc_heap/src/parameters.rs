@@ -10,7 +10,8 @@ use heapr_proc::Mapping;
 pub(super) struct Parameters {
     /// Blocks with a mapping of their own, now.
     pub(super) mapped_count: u64,
-    /// Bytes of their mappings; since 2.43 each that was moved or resized adds the 16 bytes of its header once more.
+    /// Bytes of their mappings; since 2.43 each that was moved or resized adds the 16 bytes of its
+    /// header once more.
     pub(super) mapped_bytes: u64,
     /// Whether that is so.
     pub(super) drifts: bool,
@@ -66,8 +67,8 @@ fn is_plausible(bytes: &[u8], layout: &Layout, mappings: &[Mapping]) -> bool {
     if cache_bins == 0 || cache_bins > CacheLayout::SMALL_BINS as u64 || cache_count > 0xffff {
         return false;
     }
-    // The bins follow from the largest size: 1032 with all 64. Since 2.42 it may be larger, up to 4 MiB: all 64 then; a tunable sets a
-    // chunk's size, since 2.43 one byte more.
+    // The bins follow from the largest size: 1032 with all 64. Since 2.42 it may be larger, up to 4
+    // MiB: all 64 then; a tunable sets a chunk's size, since 2.43 one byte more.
     let has_implied = if layout.cache.counts_free_slots {
         let implied_bins =
             cache_most_bytes.checked_sub(MIN_CHUNK_BYTES).map(|rest| rest / ALIGNMENT_BYTES + 1);

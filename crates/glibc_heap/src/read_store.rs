@@ -27,8 +27,8 @@ pub struct ReadStore {
 const SLAB_BYTES: usize = 2 << 20;
 
 impl ReadStore {
-    /// Room for a heap of about `heap_bytes`. A heap of larger blocks is not read whole; one that is larger than all the room is
-    /// read again where the lists run.
+    /// Room for a heap of about `heap_bytes`. A heap of larger blocks is not read whole; one that
+    /// is larger than all the room is read again where the lists run.
     pub(super) fn with_room_for(heap_bytes: u64) -> Self {
         const MOST_BYTES: u64 = 64 << 20;
         if heap_bytes == 0 {
@@ -136,8 +136,9 @@ impl<M: HeapMemory> HeapMemory for ReadOnce<'_, '_, M> {
         let room = self.room(slab, most_bytes)?;
         let length = self.memory.read(address_avma, room);
         let found = &room[..length];
-        // Each begins near the end of the one before, or elsewhere: none lies in another, which would hide what is behind it. If one
-        // that begins at the same place is forgotten for this one, that is shorter.
+        // Each begins near the end of the one before, or elsewhere: none lies in another, which
+        // would hide what is behind it. If one that begins at the same place is forgotten for this
+        // one, that is shorter.
         pieces.0.insert(address_avma, found);
         Some(found)
     }

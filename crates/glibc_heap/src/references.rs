@@ -1,7 +1,8 @@
 //! Which of some chunks anybody points to.
 //!
-//! A program holds the address of a block that lives, and malloc's lists that of a chunk that is free (in lists of single
-//! links mixed with the place where it is kept, since glibc 2.32). Chance values that look like a chunk have neither.
+//! A program holds the address of a block that lives, and malloc's lists that of a chunk that is
+//! free (in lists of single links mixed with the place where it is kept, since glibc 2.32). Chance
+//! values that look like a chunk have neither.
 
 use super::heap_memory::HeapMemory;
 use super::layout::{HEADER_BYTES, PAGE_BYTES, word};

@@ -1,18 +1,21 @@
 //! Where do chunks begin again behind memory that is not malloc's, or is damaged?
 //!
-//! A run of chunks is recognised by where it leads: chunk by chunk to the arena's top, or to the marks at a piece's end.
-//! From the end backwards one bit for every 16 bytes tells whether a chunk there would lead so.
+//! A run of chunks is recognised by where it leads: chunk by chunk to the arena's top, or to the
+//! marks at a piece's end. From the end backwards one bit for every 16 bytes tells whether a chunk
+//! there would lead so.
 //!
 //! ```text
 //! foreign memory . . f . . . T-------- | ----- | -- stale headers -- | ...        T is the first true chunk
 //!                    f --------------------->|   a chance value that leads to a boundary
 //! ```
 //!
-//! Of the places that lead to the end, the first is taken that is a chunk for somebody: a block that the program or the C
-//! library points to, a free chunk in a list, or one whose size stands behind it as well. What only happens to hold a
-//! distance (foreign words, headers that are left inside of a larger block) comes before it in vain, or behind it. Where
-//! nobody points anywhere the first place is taken, unless it leaps over a later one that takes more steps to where they meet.
-//! Behind a damaged chunk, where all around are chunks, the runs are compared by how much is known of them ([`best_known`]).
+//! Of the places that lead to the end, the first is taken that is a chunk for somebody: a block
+//! that the program or the C library points to, a free chunk in a list, or one whose size stands
+//! behind it as well. What only happens to hold a distance (foreign words, headers that are left
+//! inside of a larger block) comes before it in vain, or behind it. Where nobody points anywhere
+//! the first place is taken, unless it leaps over a later one that takes more steps to where they
+//! meet. Behind a damaged chunk, where all around are chunks, the runs are compared by how much is
+//! known of them ([`best_known`]).
 
 use super::chunk_walk::{Piece, may_stand_in};
 use super::heap_memory::HeapMemory;
@@ -121,7 +124,8 @@ fn leads_to<M: HeapMemory>(pages: &mut PageCache<'_, M>, start_avma: u64, goal_a
     chunk_avma == goal_avma
 }
 
-/// Whether the chunks from `later_avma` are more than those from `first_avma`, up to where both meet.
+/// Whether the chunks from `later_avma` are more than those from `first_avma`, up to where both
+/// meet.
 fn takes_more_steps<M: HeapMemory>(pages: &mut PageCache<'_, M>, later_avma: u64, first_avma: u64) -> bool {
     /// They meet after a few, or what is compared is no chance hit.
     const MOST_STEPS: usize = 4096;

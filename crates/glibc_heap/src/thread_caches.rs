@@ -1,9 +1,11 @@
-//! The threads' caches: chunks that look used and are free, in structures that are themselves blocks of the heap.
+//! The threads' caches: chunks that look used and are free, in structures that are themselves
+//! blocks of the heap.
 //!
-//! A thread's pointer to its cache is in thread-local storage, at a place that only libc knows. The structure is
-//! recognised instead: a chunk of its size, in which each bin has a count exactly if it has an entry, and whose entries
-//! are chunks of that bin's size. One that is empty looks like any block of zeros: it counts if it is the first chunk of
-//! its heap, where a thread's first allocation puts it, or if the word points to it that does so for the others, at one
+//! A thread's pointer to its cache is in thread-local storage, at a place that only libc knows. The
+//! structure is recognised instead: a chunk of its size, in which each bin has a count exactly if
+//! it has an entry, and whose entries are chunks of that bin's size. One that is empty looks like
+//! any block of zeros: it counts if it is the first chunk of its heap, where a thread's first
+//! allocation puts it, or if the word points to it that does so for the others, at one
 //! distance below each thread's control block.
 
 use std::collections::HashSet;
@@ -42,7 +44,8 @@ impl CacheCandidates {
 
     /// Looks at the block of the chunk at `chunk_avma`.
     pub(super) fn consider(&mut self, chunk_avma: u64, content: &[u8], is_first_of_heap: bool) {
-        /// So many threads have an empty cache at most; a program with more blocks of zeros of this size keeps them listed.
+        /// So many threads have an empty cache at most; a program with more blocks of zeros of this
+        /// size keeps them listed.
         const MOST_EMPTY: usize = 1 << 16;
         match is_cache(self.layout, content) {
             Some(true) => self.filled.push(Candidate { chunk_avma, content: content.into() }),
@@ -67,7 +70,8 @@ impl CacheCandidates {
         thread_pointers.iter().map(|pointer| words_below(memory, *pointer)).collect()
     }
 
-    /// Adds all chunks that lie in caches, and those of the caches themselves, to `free`. `threads`: see [`Self::thread_words`].
+    /// Adds all chunks that lie in caches, and those of the caches themselves, to `free`.
+    /// `threads`: see [`Self::thread_words`].
     pub(super) fn collect<M: HeapMemory + Sync>(
         self,
         memory: &M,
@@ -123,7 +127,8 @@ impl CacheCandidates {
                     pointers.filter(|block| known.first_empty.contains(block) || known.empty.contains(block));
                 free.extend(are_empty.map(|block| block - HEADER_BYTES));
             }
-            // Nothing tells where the threads keep theirs: what a thread's first allocation makes is one.
+            // Nothing tells where the threads keep theirs: what a thread's first allocation makes
+            // is one.
             None => free.extend(&self.first_empty),
         }
     }
@@ -214,8 +219,8 @@ struct Known {
 }
 
 impl Known {
-    /// The place in each thread's words at which libc keeps the pointer to its cache: it is the same for all threads, and in each
-    /// holds the address of a cache, or nothing yet.
+    /// The place in each thread's words at which libc keeps the pointer to its cache: it is the
+    /// same for all threads, and in each holds the address of a cache, or nothing yet.
     fn slot(&self, threads: &[Vec<u64>]) -> Option<usize> {
         let slots = threads.iter().map(Vec::len).max().unwrap_or(0);
         let score = |slot: usize| {
@@ -229,7 +234,8 @@ impl Known {
                     _ => others += 1,
                 }
             }
-            // A program's own variable may point to a block of zeros: alone, that is believed only if no thread has anything else.
+            // A program's own variable may point to a block of zeros: alone, that is believed only
+            // if no thread has anything else.
             let is_slot = filled + first > 0 || (empty > 0 && others == 0);
             is_slot.then_some((filled, first, std::cmp::Reverse(others), empty))
         };
@@ -237,7 +243,8 @@ impl Known {
     }
 }
 
-/// The words just below a thread pointer, from there down, where the libraries' thread-local variables are.
+/// The words just below a thread pointer, from there down, where the libraries' thread-local
+/// variables are.
 fn words_below(memory: &impl HeapMemory, thread_pointer: u64) -> Vec<u64> {
     /// libc's own variables begin within a page unless the program has large ones before them.
     const PAGES_BELOW: u64 = 4;

@@ -50,7 +50,8 @@ struct CachesRead<'s> {
 }
 
 impl Reading<'_> {
-    /// Follows the lists of the threads' caches through what was read: with many threads that takes as long as the reading.
+    /// Follows the lists of the threads' caches through what was read: with many threads that takes
+    /// as long as the reading.
     #[must_use]
     pub fn finish(self) -> Rundown {
         let Self { mut rundown, caches } = self;
@@ -63,8 +64,9 @@ impl Reading<'_> {
     }
 }
 
-/// Walks the heap of the stopped target. `thread_pointers` are the threads' fs bases, as far as they are known: they
-/// help to tell an empty thread cache from a block of the program. `store`: of [`Plan::room`].
+/// Walks the heap of the stopped target. `thread_pointers` are the threads' fs bases, as far as
+/// they are known: they help to tell an empty thread cache from a block of the program. `store`: of
+/// [`Plan::room`].
 ///
 /// # Errors
 /// See [`Error`].
@@ -162,7 +164,8 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
                 return Err(Error::DamagedMainArena { address_avma: arena_avma, what, value });
             }
         }
-        // Mapped blocks are counted by libc, and found for all libcs together: only a single one can be compared.
+        // Mapped blocks are counted by libc, and found for all libcs together: only a single one
+        // can be compared.
         self.mapped = if self.plan.heaps.len() == 1 { parameters } else { None };
         let first_index = self.arenas.len() as u32;
         if let Some((first, others)) = arenas.split_first() {
@@ -241,8 +244,9 @@ impl<'a, 's, M: HeapMemory + Sync> Walk<'a, 's, M> {
     /// Looks through all anonymous memory that is not an arena's heap.
     fn scanned(&self, is_thorough: bool) -> Scan {
         let mut scan = Scan::new(&self.plan.layout, is_thorough);
-        // From above: the kernel places such blocks below the libraries, where other allocators' memory is seldom. All that malloc
-        // counts having been found, there is nothing more to find.
+        // From above: the kernel places such blocks below the libraries, where other allocators'
+        // memory is seldom. All that malloc counts having been found, there is nothing more to
+        // find.
         let anonymous = self.mappings.iter().rev().filter(|mapping| mappings::is_private_anonymous(mapping));
         for mapping in anonymous {
             if self.main_pieces.is_empty() && self.mapped.is_some_and(|counted| is_as_counted(&scan, counted))

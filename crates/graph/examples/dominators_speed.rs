@@ -1,9 +1,10 @@
-//! How long dominators and retained sizes take: on a generated heap (`--nodes N`, default 13.3 million), or on one
-//! from a file (`--file F`: u32 node count, u32 edge count, first edges, targets, and one byte for each edge that is 6
-//! where it is weak).
+//! How long dominators and retained sizes take: on a generated heap (`--nodes N`, default 13.3
+//! million), or on one from a file (`--file F`: u32 node count, u32 edge count, first edges,
+//! targets, and one byte for each edge that is 6 where it is weak).
 //!
-//! The shape follows a heap of many small objects: a few roots, tables that hold objects, objects with two or three
-//! fields in nearby memory, and a type object that every object of its class refers to.
+//! The shape follows a heap of many small objects: a few roots, tables that hold objects, objects
+//! with two or three fields in nearby memory, and a type object that every object of its class
+//! refers to.
 
 use std::time::Instant;
 

@@ -7,9 +7,10 @@ pub const UNREACHED: u32 = u32::MAX;
 
 /// The least number of edges from a seed to each node, plus the seed's own distance.
 ///
-/// `phases` are walked one after another: a later phase gives distances only to what the earlier ones did not reach.
-/// `is_followed(edge, from, to)` is asked once for each edge whose source was reached, in the order of the walk (also
-/// when the target already has a distance), so that it may keep a state.
+/// `phases` are walked one after another: a later phase gives distances only to what the earlier
+/// ones did not reach. `is_followed(edge, from, to)` is asked once for each edge whose source was
+/// reached, in the order of the walk (also when the target already has a distance), so that it may
+/// keep a state.
 pub fn distances<'a>(
     graph: &Graph,
     phases: impl IntoIterator<Item = &'a [(u32, u32)]>,
@@ -42,10 +43,11 @@ pub fn distances<'a>(
     distance
 }
 
-/// Which nodes a walk from `seeds` reaches along the edges that `is_followed(edge, from, to)` allows.
+/// Which nodes a walk from `seeds` reaches along the edges that `is_followed(edge, from, to)`
+/// allows.
 ///
-/// To find what is retained by some nodes only, let the closure refuse the edges into them: all that stays unreached
-/// is retained by them (or by nothing).
+/// To find what is retained by some nodes only, let the closure refuse the edges into them: all
+/// that stays unreached is retained by them (or by nothing).
 pub fn reachable(
     graph: &Graph,
     seeds: impl IntoIterator<Item = u32>,

@@ -13,7 +13,8 @@ pub enum Compared<T> {
     Both(T, T),
 }
 
-/// Matches two sequences that ascend by `key`; equal keys match one to one, what is over counts as deleted or new.
+/// Matches two sequences that ascend by `key`; equal keys match one to one, what is over counts as
+/// deleted or new.
 pub fn compare_sorted<T: Copy, K: Ord>(
     before: impl IntoIterator<Item = T>,
     after: impl IntoIterator<Item = T>,

@@ -2,7 +2,8 @@
 
 use crate::Dominators;
 
-/// The nodes that each node immediately dominates, and intervals that answer whether one node dominates another.
+/// The nodes that each node immediately dominates, and intervals that answer whether one node
+/// dominates another.
 #[derive(Debug, Clone)]
 pub struct DominatorTree {
     first: Vec<u32>,
@@ -21,8 +22,9 @@ impl DominatorTree {
         Self { first, children, position, end }
     }
 
-    /// The children of all nodes, by node and descending, and the position of each node's first one, with their count at the
-    /// end: the tree without what answers whether one node dominates another.
+    /// The children of all nodes, by node and descending, and the position of each node's first
+    /// one, with their count at the end: the tree without what answers whether one node
+    /// dominates another.
     pub fn rows(dominators: &Dominators) -> (Vec<u32>, Vec<u32>) {
         let idoms = dominators.idoms();
         let root = dominators.root();
@@ -65,8 +67,8 @@ impl DominatorTree {
     }
 }
 
-/// Positions and ends of subtrees without walking the tree: subtree sizes from the bottom up, then each node takes its
-/// place in what its dominator has left.
+/// Positions and ends of subtrees without walking the tree: subtree sizes from the bottom up, then
+/// each node takes its place in what its dominator has left.
 fn intervals(dominators: &Dominators) -> (Vec<u32>, Vec<u32>) {
     let order = dominators.order();
     let mut size = vec![1u32; order.len()];

@@ -9,9 +9,10 @@ use preorder::Preorder;
 
 /// The immediate dominator of every node, over the essential edges of a graph.
 ///
-/// Every node has one, as in DevTools: a node that no essential edge goes to counts as a child of the root, together
-/// with what only it reaches; nodes that are left then (they refer to each other only) hang from the root one by one,
-/// and what they refer to takes no notice of them. The root is its own dominator.
+/// Every node has one, as in DevTools: a node that no essential edge goes to counts as a child of
+/// the root, together with what only it reaches; nodes that are left then (they refer to each other
+/// only) hang from the root one by one, and what they refer to takes no notice of them. The root is
+/// its own dominator.
 #[derive(Debug, Clone)]
 pub struct Dominators {
     root: u32,
@@ -20,8 +21,8 @@ pub struct Dominators {
 }
 
 impl Dominators {
-    /// Computes the dominators of `graph` from `root`; `is_essential(edge, from, to)` says which edges keep their
-    /// target alive. Edges of a node to itself never matter.
+    /// Computes the dominators of `graph` from `root`; `is_essential(edge, from, to)` says which
+    /// edges keep their target alive. Edges of a node to itself never matter.
     ///
     /// # Panics
     ///
@@ -38,8 +39,8 @@ impl Dominators {
         Self { root, idom, order }
     }
 
-    /// Takes over the dominator of each node, as [`Self::idoms`] gave them, and the nodes by their dominator: `first_of`
-    /// each node and the count, in `dominated`.
+    /// Takes over the dominator of each node, as [`Self::idoms`] gave them, and the nodes by their
+    /// dominator: `first_of` each node and the count, in `dominated`.
     ///
     /// Fails if that is no tree below `root`.
     pub fn from_parts(

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crate::GraphError;
 
-/// A directed graph in two flat arrays; nodes and edges are numbered from 0 and have no other properties.
+/// A directed graph in two flat arrays; nodes and edges are numbered from 0 and have no other
+/// properties.
 ///
 /// ```text
 ///  node           0     1  2        first_edge  [0, 2, 3, 3]       (node_count + 1 entries)
@@ -21,7 +22,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// A graph from the first edge of each node (one more entry than nodes) and the target node of each edge.
+    /// A graph from the first edge of each node (one more entry than nodes) and the target node of
+    /// each edge.
     pub fn new(first_edge: Vec<u32>, targets: Vec<u32>) -> Result<Self, GraphError> {
         let edge_count = targets.len();
         if u32::try_from(edge_count).is_err() || u32::try_from(first_edge.len()).is_err() {
@@ -63,7 +65,8 @@ impl Graph {
 
     /// The node that `edge` comes from, by binary search.
     pub fn source(&self, edge: u32) -> u32 {
-        // The last node whose first edge is not behind this one; nodes without edges share their border with the next.
+        // The last node whose first edge is not behind this one; nodes without edges share their
+        // border with the next.
         (self.first_edge.partition_point(|&first| first <= edge) - 1) as u32
     }
 
@@ -99,7 +102,8 @@ impl Graph {
     }
 }
 
-/// Whether `first` has a row for each of `node_count` nodes that are all of `values`, and each value is below `limit`.
+/// Whether `first` has a row for each of `node_count` nodes that are all of `values`, and each
+/// value is below `limit`.
 pub(crate) fn check_rows(
     first: &[u32],
     edge_count: usize,

@@ -1,7 +1,8 @@
 //! The heap graph: objects and references in flat arrays, and what follows from their shape alone.
 //!
-//! You bring a [`Graph`] of numbered nodes and edges, and closures that say what counts (which edges keep an object
-//! alive, how large a node is). Nothing here knows names, V8 or malloc, and nothing reads or writes files.
+//! You bring a [`Graph`] of numbered nodes and edges, and closures that say what counts (which
+//! edges keep an object alive, how large a node is). Nothing here knows names, V8 or malloc, and
+//! nothing reads or writes files.
 //!
 //! * [`Retainers`]: who refers to a node.
 //! * [`Dominators`], [`DominatorTree`], [`retained_bytes`]: what would be freed with a node.
@@ -9,8 +10,8 @@
 //! * [`PathSearch`]: the shortest ways from a node up to a root.
 //! * [`compare_sorted`]: two populations by key.
 //!
-//! All walks are iterative; the depth of a graph is bounded by its nodes only. Node and edge numbers are `u32`, sums
-//! of sizes `u64`.
+//! All walks are iterative; the depth of a graph is bounded by its nodes only. Node and edge
+//! numbers are `u32`, sums of sizes `u64`.
 #![forbid(unsafe_code)]
 
 mod breadth_first;

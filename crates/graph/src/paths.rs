@@ -55,9 +55,10 @@ pub struct PathBounds {
 
 /// A search for paths from one node to the roots against the direction of the edges.
 ///
-/// It yields paths in order of length; a path never passes a node twice. The number of paths can be exponential, so
-/// that few go on from any one node: the first path found is a shortest one, later ones may not be all there are, and
-/// [`PathSearch::is_cut`] tells so. The work is linear in the edges that are looked at.
+/// It yields paths in order of length; a path never passes a node twice. The number of paths can be
+/// exponential, so that few go on from any one node: the first path found is a shortest one, later
+/// ones may not be all there are, and [`PathSearch::is_cut`] tells so. The work is linear in the
+/// edges that are looked at.
 pub struct PathSearch<Edges, IsRoot, IsFollowed> {
     edges: Edges,
     is_root: IsRoot,
@@ -127,7 +128,8 @@ impl<Edges: IncomingEdges, IsRoot: Fn(u32) -> bool, IsFollowed: Fn(u32, u32, u32
     /// Goes up from the step `at` along all edges.
     fn extend(&mut self, at: u32) {
         let Step { node, depth, jump, .. } = self.steps[at as usize];
-        // The ends of two equal jumps are as far as one of twice their length: a number system with digits of jumps.
+        // The ends of two equal jumps are as far as one of twice their length: a number system with
+        // digits of jumps.
         let beyond = self.steps[jump as usize];
         let is_twice = depth - beyond.depth == beyond.depth - self.steps[beyond.jump as usize].depth;
         let jump = if is_twice { beyond.jump } else { at };
@@ -226,7 +228,8 @@ mod tests {
 
     const WIDE: PathBounds = PathBounds { partial_paths: 1000, nodes: 1000, paths_of_node: 1000 };
 
-    /// All ways up by definition: every sequence of edges without a repeated node that ends at the root.
+    /// All ways up by definition: every sequence of edges without a repeated node that ends at the
+    /// root.
     fn all_paths(
         graph: &Graph,
         from: u32,

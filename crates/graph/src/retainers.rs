@@ -3,7 +3,8 @@
 use crate::graph::check_rows;
 use crate::{Graph, GraphError};
 
-/// The incoming edges of every node, in the order that DevTools shows them: the reverse of edge order.
+/// The incoming edges of every node, in the order that DevTools shows them: the reverse of edge
+/// order.
 #[derive(Debug, Clone)]
 pub struct Retainers {
     first: Vec<u32>,
@@ -23,7 +24,8 @@ impl Retainers {
             end += *slot;
             *slot = end;
         }
-        // Each slot is now the end of its node's run and moves down to its beginning while the run fills from behind.
+        // Each slot is now the end of its node's run and moves down to its beginning while the run
+        // fills from behind.
         let mut edges = vec![0u32; graph.edge_count() as usize];
         for (edge, &target) in graph.targets().iter().enumerate() {
             let slot = &mut first[target as usize];

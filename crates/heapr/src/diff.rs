@@ -116,7 +116,8 @@ pub(crate) fn run(arguments: DiffArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens a side. What is wrong with the recording is told on standard error: the amounts may be too small for a comparison.
+/// Opens a side. What is wrong with the recording is told on standard error: the amounts may be too
+/// small for a comparison.
 fn side(file: &Path, arguments: &DiffArguments) -> anyhow::Result<Side> {
     let trace = Arc::new(open(file)?);
     let filter = arguments.filters.filter(&trace)?;

@@ -1,6 +1,7 @@
 //! The heapr command line: arguments, printing, exit codes. Only this crate prints or exits.
 //!
-//! Exit status: 0 done, 1 a finding or a threshold exceeded, 2 our error; `run` passes the program's status through.
+//! Exit status: 0 done, 1 a finding or a threshold exceeded, 2 our error; `run` passes the
+//! program's status through.
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -68,7 +69,8 @@ enum Command {
     View(Box<view::ViewArguments>),
     /// Embed the symbols in a trace, so that it can be read on another machine.
     Symbolize(Box<symbolize::SymbolizeArguments>),
-    /// Take heap snapshots of running processes, of JavaScript and of native memory; read and compare them.
+    /// Take heap snapshots of running processes, of JavaScript and of native memory; read and
+    /// compare them.
     #[command(subcommand)]
     Snapshot(snapshot::SnapshotCommand),
     /// Flag programs that are to be recorded whenever they start.
@@ -147,7 +149,8 @@ mod tests {
 
     use super::*;
 
-    /// An option of several values that would keep those of each time it is given: who reads it would have to know of them.
+    /// An option of several values that would keep those of each time it is given: who reads it
+    /// would have to know of them.
     fn keep_more_than_they_ask_for(command: &clap::Command, found: &mut Vec<String>) {
         for argument in command.get_arguments() {
             let Some(values) = argument.get_num_args() else { continue };

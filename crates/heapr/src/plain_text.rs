@@ -1,5 +1,5 @@
-//! What is printed. Names come from programs and files that nobody vouches for, and nothing of them reaches a terminal raw: all
-//! text goes through here. (JSON and CSV are for programs, and exact.)
+//! What is printed. Names come from programs and files that nobody vouches for, and nothing of them
+//! reaches a terminal raw: all text goes through here. (JSON and CSV are for programs, and exact.)
 
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
@@ -31,8 +31,9 @@ const NO_LIMIT: usize = usize::MAX / 4;
 /// `--wide` was given.
 static IS_WIDE: AtomicBool = AtomicBool::new(false);
 
-/// Of a writer of text: what is written reaches it without characters that move the cursor, change colors or turn the order of
-/// others around. One call of `writeln!` makes one line, whatever its arguments hold.
+/// Of a writer of text: what is written reaches it without characters that move the cursor, change
+/// colors or turn the order of others around. One call of `writeln!` makes one line, whatever its
+/// arguments hold.
 #[derive(Debug)]
 pub(crate) struct PlainText<W>(pub(crate) W);
 
@@ -90,8 +91,8 @@ pub(crate) fn set_wide() {
     IS_WIDE.store(true, Relaxed);
 }
 
-/// Columns that a line of standard output may have: those of the terminal, or what `COLUMNS` says. There is no limit where the output
-/// is no terminal: who searches it for a name must find it.
+/// Columns that a line of standard output may have: those of the terminal, or what `COLUMNS` says.
+/// There is no limit where the output is no terminal: who searches it for a name must find it.
 pub(crate) fn line_width() -> usize {
     let stdout = io::stdout();
     width(stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(stdout).ok()).flatten())

@@ -14,8 +14,8 @@ const LISTED_MAX: usize = 20;
 /// Bytes of a command line that tell one process from another.
 const COMMAND_CHARACTERS_MAX: usize = 60;
 
-/// The processes that these words name, each once. `with_children`: a name that several processes have means the one that has
-/// started the others.
+/// The processes that these words name, each once. `with_children`: a name that several processes
+/// have means the one that has started the others.
 ///
 /// # Errors
 /// No process, or several, have such a name.

@@ -64,7 +64,8 @@ struct NamelessFile {
 }
 
 impl NamelessFile {
-    /// In the folder of `path`, which must not exist; `None` where the file system has no such files.
+    /// In the folder of `path`, which must not exist; `None` where the file system has no such
+    /// files.
     fn beside(path: &Path) -> anyhow::Result<Option<Self>> {
         if path.symlink_metadata().is_ok() {
             return Err(cannot_write(path, ErrorKind::AlreadyExists.into()));
@@ -108,7 +109,8 @@ fn copy_to(from: &Path, mut target: &File, name: &Path) -> anyhow::Result<()> {
     outcome.with_context(|| format!("cannot copy {} to {}", from.display(), name.display()))
 }
 
-/// Embeds the names of modules to whose files their paths do not lead any more, while they can be had.
+/// Embeds the names of modules to whose files their paths do not lead any more, while they can be
+/// had.
 pub(crate) fn embed_held(file: &Path, held: &[HeldModule]) -> anyhow::Result<()> {
     if held.is_empty() {
         return Ok(());

@@ -10,8 +10,9 @@
 //! the target runs   and each call of its allocator is recorded
 //! ```
 //!
-//! Up to the first jump nothing that the program sees has changed; each jump is one write and stands for itself. If we die
-//! at whatever point, what is left is mapped memory without use, or an agent that finds out that its recorder is gone.
+//! Up to the first jump nothing that the program sees has changed; each jump is one write and
+//! stands for itself. If we die at whatever point, what is left is mapped memory without use, or an
+//! agent that finds out that its recorder is gone.
 
 use std::time::{Duration, Instant};
 
@@ -31,8 +32,8 @@ use heapr_proc::Mapping;
 const LIMIT: Duration = Duration::from_secs(5);
 /// After this long a thread in the allocator is no longer waited for.
 const ALLOCATOR_LIMIT: Duration = Duration::from_millis(500);
-/// How long the threads may take to stop, and how long those in the way may run on while the others stand still. Both
-/// are parts of the target's pause.
+/// How long the threads may take to stop, and how long those in the way may run on while the others
+/// stand still. Both are parts of the target's pause.
 const STOP_LIMIT: Duration = Duration::from_millis(50);
 /// See [`STOP_LIMIT`].
 const SETTLE_LIMIT: Duration = Duration::from_millis(30);
@@ -50,8 +51,8 @@ pub struct Standstill {
     pub is_allocator_quiet: bool,
 }
 
-/// Attaches. `while_stopped` is called while all threads stand still, before anything is recorded: what it sees is what was
-/// allocated before.
+/// Attaches. `while_stopped` is called while all threads stand still, before anything is recorded:
+/// what it sees is what was allocated before.
 ///
 /// # Errors
 /// See [`Error`]; the target runs on as it was.

@@ -11,7 +11,8 @@ pub struct AttachRequest<'a> {
     pub agent: &'a [u8],
     /// Descriptor, in this process, of the session's shared buffers.
     pub pool: i32,
-    /// Value of the session variable for programs that the target starts; empty: they are not followed.
+    /// Value of the session variable for programs that the target starts; empty: they are not
+    /// followed.
     pub session: &'a str,
     /// The agent's file for them, if the target can see it.
     pub agent_path: Option<&'a Path>,

@@ -8,8 +8,9 @@
 //!          delete the key, unmap the agent's memory, the islands, the agent
 //! ```
 //!
-//! Shutting the gate first, instead of putting the bytes back at once, lets threads out of the agent that wait for a lock of the
-//! allocator's: those that use it without the agent would take it again and again.
+//! Shutting the gate first, instead of putting the bytes back at once, lets threads out of the
+//! agent that wait for a lock of the allocator's: those that use it without the agent would take it
+//! again and again.
 
 use std::time::{Duration, Instant};
 
@@ -33,11 +34,13 @@ use crate::{seccomp, target, thread_place};
 /// How long threads may take to leave the agent.
 const LIMIT: Duration = Duration::from_secs(5);
 const SETTLE_LIMIT: Duration = Duration::from_millis(30);
-/// At the first tries: enough for 64 threads on two processors, each of which leaves an allocator (3 ms). Those that wait for a
-/// buffer get it only when the target runs again, and nobody else comes into the agent then.
+/// At the first tries: enough for 64 threads on two processors, each of which leaves an allocator
+/// (3 ms). Those that wait for a buffer get it only when the target runs again, and nobody else
+/// comes into the agent then.
 const SETTLE_LIMIT_AT_FIRST: Duration = Duration::from_millis(8);
 const FIRST_TRIES: u32 = 4;
-/// Tries that are made however long each takes: on a busy machine threads come out of the agent slowly.
+/// Tries that are made however long each takes: on a busy machine threads come out of the agent
+/// slowly.
 const TRIES_MIN: u32 = 40;
 /// Between two tries; twice as long each time, up to the second.
 const PAUSE_BETWEEN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(80));
@@ -64,7 +67,8 @@ fn find_record(pid: u32, memory: &ProcessMemory) -> Result<Option<Record>> {
     Ok(None)
 }
 
-/// Detaches. `between_tries` is called while threads that are still in the agent run on: they may wait for a buffer.
+/// Detaches. `between_tries` is called while threads that are still in the agent run on: they may
+/// wait for a buffer.
 ///
 /// # Errors
 /// See [`Error`].
@@ -107,7 +111,8 @@ pub(crate) fn remove(
     let begin = Instant::now();
     loop {
         report.try_count += 1;
-        // On a busy machine many threads take their time: rather one longer pause than an agent that stays.
+        // On a busy machine many threads take their time: rather one longer pause than an agent
+        // that stays.
         let settle_limit = match report.try_count {
             ..=FIRST_TRIES => SETTLE_LIMIT_AT_FIRST,
             more => SETTLE_LIMIT * (1 << (more / FIRST_TRIES).min(3)),
@@ -144,7 +149,8 @@ pub(crate) fn remove(
                 gate.lead_around(memory).map_err(memory_error)?;
             }
             let settled = match is_restored {
-                // None was in the agent, and no way has led there since; what its frames have left on stacks is no matter.
+                // None was in the agent, and no way has led there since; what its frames have left
+                // on stacks is no matter.
                 true => stopped.settle(settle_limit, |thread| {
                     thread_place::may_return_to(&islands, &gate.waited_avmas(), memory, &mappings, thread)
                 })?,
@@ -161,7 +167,8 @@ pub(crate) fn remove(
                     return leave_agent(pid, memory, record, report);
                 }
                 let mut borrowed = Borrowed::new(pid, memory, gadgets, &thread)?;
-                // With the others still: if they went on the borrowed thread would wait for a processor at each call.
+                // With the others still: if they went on the borrowed thread would wait for a
+                // processor at each call.
                 let outcome = forget_threads(pid, memory, &mut borrowed, record, &stopped.threads)
                     .and_then(|()| unmap(memory, &mut borrowed, record));
                 borrowed.bring_home()?;
@@ -183,14 +190,16 @@ pub(crate) fn remove(
     }
 }
 
-/// Ends the recording at this moment: calls that go around the agent are not seen from now on, and what was recorded of the others
-/// would contradict what is known of the heap. A realloc whose end is not recorded leaves the old block live.
+/// Ends the recording at this moment: calls that go around the agent are not seen from now on, and
+/// what was recorded of the others would contradict what is known of the heap. A realloc whose end
+/// is not recorded leaves the old block live.
 fn stop_clock(memory: &ProcessMemory, record: &Record) -> std::result::Result<(), Unreachable> {
     if record.clock_avma == 0 { Ok(()) } else { memory.write(record.clock_avma, &[CLOCK_STOPPED]) }
 }
 
-/// Functions besides the allocator's that the agent calls and in which a thread may wait: hooked ones, which may run code of the
-/// program's; those that take a lock of the loader's; those that allocate by themselves, so that they come to the gate.
+/// Functions besides the allocator's that the agent calls and in which a thread may wait: hooked
+/// ones, which may run code of the program's; those that take a lock of the loader's; those that
+/// allocate by themselves, so that they come to the gate.
 fn functions_besides(pid: u32, memory: &ProcessMemory, record: &Record) -> Result<Vec<(u64, u64)>> {
     /// Longer than dlclose and its kin are in the C library, which are wrappers.
     const BYTES: u64 = 512;
@@ -283,8 +292,9 @@ fn unmap(memory: &ProcessMemory, thread: &mut Borrowed<'_>, record: &Record) -> 
     Ok(())
 }
 
-/// Ranges (start and bytes, of whole pages) by address, neighbours made one: each call into the target takes its time, and the states
-/// of threads that were made after each other lie side by side.
+/// Ranges (start and bytes, of whole pages) by address, neighbours made one: each call into the
+/// target takes its time, and the states of threads that were made after each other lie side by
+/// side.
 fn joined(ranges: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     // They stood in the target's memory: what can be no range is none.
     let whole = |(start, bytes): (u64, u64)| {

@@ -42,7 +42,8 @@ pub enum Error {
         /// Which.
         pid: u32,
     },
-    /// It has an agent that was loaded when it started, and cannot be given another one while that one's session runs.
+    /// It has an agent that was loaded when it started, and cannot be given another one while that
+    /// one's session runs.
     #[error(
         "process {pid} was let go by a session that still runs, and was started with its agent: stop that session first, or start the \
          program again"

@@ -17,8 +17,8 @@ pub enum ExecArgument {
     Unknown,
 }
 
-/// The path that a thread which waits in exec has asked for. The question about it may arrive before the thread sleeps: it is given
-/// `limit` to do so.
+/// The path that a thread which waits in exec has asked for. The question about it may arrive
+/// before the thread sleeps: it is given `limit` to do so.
 #[must_use]
 pub fn exec_argument(tid: u32, limit: Duration) -> ExecArgument {
     const POLL: Duration = Duration::from_micros(20);

@@ -7,9 +7,10 @@
 //!                                               let go: its own loader loads the agent
 //! ```
 //!
-//! Whenever this process dies, the program goes on: what was written below its stack pointer has no meaning until the
-//! pointer itself is changed, which is one call. Before Linux 6.8 exec holds a lock already while it waits, which the
-//! seize needs too: it comes through as soon as the exec is allowed, and mostly too late.
+//! Whenever this process dies, the program goes on: what was written below its stack pointer has no
+//! meaning until the pointer itself is changed, which is one call. Before Linux 6.8 exec holds a
+//! lock already while it waits, which the seize needs too: it comes through as soon as the exec is
+//! allowed, and mostly too late.
 
 use std::io;
 use std::marker::PhantomData;
@@ -64,8 +65,8 @@ impl HeldExec {
         Ok(Self { pid, tid, is_stopped: false, is_handed_over: false, only_here: PhantomData })
     }
 
-    /// Waits until the new image stands before its first instruction. `Ok(false)`: the exec has failed, or the process has
-    /// ended.
+    /// Waits until the new image stands before its first instruction. `Ok(false)`: the exec has
+    /// failed, or the process has ended.
     ///
     /// # Errors
     /// The kernel refuses to say.
@@ -121,7 +122,8 @@ impl HeldExec {
         registers.is_64_bit().then_some((memory, block))
     }
 
-    /// Has the stopped program's loader load a library before all others, and sets another variable.
+    /// Has the stopped program's loader load a library before all others, and sets another
+    /// variable.
     ///
     /// # Errors
     /// The program is gone.
@@ -163,8 +165,9 @@ impl HeldExec {
         Ok(Preparation::Done)
     }
 
-    /// Lets the program's loader do its work, from one system call to the next, until all libraries are in place and
-    /// none of their code has run: the C library is among them, and the loader says that its list is complete.
+    /// Lets the program's loader do its work, from one system call to the next, until all libraries
+    /// are in place and none of their code has run: the C library is among them, and the loader
+    /// says that its list is complete.
     ///
     /// # Errors
     /// The program is gone.
@@ -205,12 +208,14 @@ impl HeldExec {
         }
     }
 
-    /// Whether the stop is at the end of a system call: at its beginning the kernel shows the answer that no call has.
+    /// Whether the stop is at the end of a system call: at its beginning the kernel shows the
+    /// answer that no call has.
     fn has_left_call(&self) -> io::Result<bool> {
         Ok(ptrace::registers(self.pid)?.rax.cast_signed() != -i64::from(libc::ENOSYS))
     }
 
-    /// From the end of a system call to before the next instruction, where the thread can be made to do other things.
+    /// From the end of a system call to before the next instruction, where the thread can be made
+    /// to do other things.
     fn stop_between_calls(&mut self, deadline: Instant) -> io::Result<bool> {
         ptrace::interrupt(self.pid)?;
         self.is_stopped = false;

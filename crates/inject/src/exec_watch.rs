@@ -1,18 +1,21 @@
-//! Seeing programs start, before their first instruction: fanotify holds the process that calls exec until it is answered.
+//! Seeing programs start, before their first instruction: fanotify holds the process that calls
+//! exec until it is answered.
 //!
 //! ```text
 //! process: execve(file) --> kernel: may this file be opened for execution? --> queue --> ExecWatch::next
 //!          waits         <-- allowed                                       <-- Started::allow (or drop)
 //! ```
 //!
-//! Needs CAP_SYS_ADMIN. Every exec of a file on the watched filesystems waits for us, so each question must be answered at
-//! once: a [`Started`] that is dropped has been allowed, and when this process ends the kernel allows all that wait. What is
-//! asked here is before the exec itself: the process still has its old image. So its name is that of the file in question,
-//! and whoever wants to attach does so once the exec is done.
+//! Needs CAP_SYS_ADMIN. Every exec of a file on the watched filesystems waits for us, so each
+//! question must be answered at once: a [`Started`] that is dropped has been allowed, and when this
+//! process ends the kernel allows all that wait. What is asked here is before the exec itself: the
+//! process still has its old image. So its name is that of the file in question, and whoever wants
+//! to attach does so once the exec is done.
 //!
-//! The watch has a thread with descriptors of its own. A child of this process has, from its fork to the end of its exec, copies
-//! of the descriptors of the thread that forked it. Were the watch among them, a child whose exec waits when the watch ends (or
-//! this process is killed) would itself keep the watch alive, and wait for ever, and with it every program that starts.
+//! The watch has a thread with descriptors of its own. A child of this process has, from its fork
+//! to the end of its exec, copies of the descriptors of the thread that forked it. Were the watch
+//! among them, a child whose exec waits when the watch ends (or this process is killed) would
+//! itself keep the watch alive, and wait for ever, and with it every program that starts.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -35,8 +38,8 @@ pub struct ExecWatch {
     only_here: PhantomData<*const ()>,
 }
 
-/// A program that is about to start. The process waits until this value is dropped: in the thread of the watch, or in one that
-/// was started by it and so has the same descriptors.
+/// A program that is about to start. The process waits until this value is dropped: in the thread
+/// of the watch, or in one that was started by it and so has the same descriptors.
 #[derive(Debug)]
 pub struct Started {
     /// The thread that called exec, as this process's pid namespace numbers it.
@@ -48,12 +51,14 @@ pub struct Started {
 }
 
 impl ExecWatch {
-    /// Begins, in a thread of its own that runs `body`; nothing is watched yet. Of this process's descriptors that thread (and
-    /// those that it starts) has copies of those in `keep`, and no others: `body` must not have captured any, and what it prints
-    /// goes nowhere. Whatever it opens is not seen by the process's other threads.
+    /// Begins, in a thread of its own that runs `body`; nothing is watched yet. Of this process's
+    /// descriptors that thread (and those that it starts) has copies of those in `keep`, and no
+    /// others: `body` must not have captured any, and what it prints goes nowhere. Whatever it
+    /// opens is not seen by the process's other threads.
     ///
     /// # Errors
-    /// No thread. `body` is handed what else may fail: no permission (CAP_SYS_ADMIN), or a kernel without fanotify.
+    /// No thread. `body` is handed what else may fail: no permission (CAP_SYS_ADMIN), or a kernel
+    /// without fanotify.
     pub fn in_thread<R: Send + 'static>(
         keep: &[RawFd],
         body: impl FnOnce(io::Result<Self>) -> R + Send + 'static,
@@ -149,7 +154,8 @@ impl ExecWatch {
         };
         let mut rest = &buffer[..count.min(buffer.len())];
         while rest.len() >= EVENT_BYTES {
-            // SAFETY: the slice has the structure's size, and the structure is plain integers of any value.
+            // SAFETY: the slice has the structure's size, and the structure is plain integers of
+            // any value.
             let event = unsafe { rest.as_ptr().cast::<libc::fanotify_event_metadata>().read_unaligned() };
             let length = event.event_len as usize;
             if length < EVENT_BYTES || length > rest.len() {
@@ -192,8 +198,9 @@ impl Started {
     }
 }
 
-/// Gives this thread a table of descriptors of its own and closes in it what is not among `keep`: a copy would keep pipes open and
-/// locks held that their owners have given up. The standard ones lead nowhere.
+/// Gives this thread a table of descriptors of its own and closes in it what is not among `keep`: a
+/// copy would keep pipes open and locks held that their owners have given up. The standard ones
+/// lead nowhere.
 fn own_descriptors(keep: &[RawFd]) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
@@ -201,7 +208,8 @@ fn own_descriptors(keep: &[RawFd]) -> io::Result<()> {
     }
     let nowhere = File::options().read(true).write(true).open("/dev/null")?;
     for standard in libc::STDIN_FILENO..=libc::STDERR_FILENO {
-        // SAFETY: no pointers are passed; what the standard ones were is not owned by anything in this thread.
+        // SAFETY: no pointers are passed; what the standard ones were is not owned by anything in
+        // this thread.
         if nowhere.as_raw_fd() != standard && unsafe { libc::dup2(nowhere.as_raw_fd(), standard) } < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -217,8 +225,8 @@ fn own_descriptors(keep: &[RawFd]) -> io::Result<()> {
         open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for number in numbers {
         if number > libc::STDERR_FILENO && !keep.contains(&number) {
-            // SAFETY: nothing of this thread owns it: the table was copied above, and the caller's closure captured none. The
-            // listing's own is closed already.
+            // SAFETY: nothing of this thread owns it: the table was copied above, and the caller's
+            // closure captured none. The listing's own is closed already.
             unsafe { libc::close(number) };
         }
     }

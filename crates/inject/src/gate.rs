@@ -1,4 +1,5 @@
-//! The gate that all hooks of an attach lead through until it is open, and again when they are to go; see the island.
+//! The gate that all hooks of an attach lead through until it is open, and again when they are to
+//! go; see the island.
 
 use crate::allocator_code::is_in;
 use crate::memory::{ProcessMemory, Unreachable};
@@ -47,8 +48,8 @@ impl Gate {
         self.set(memory, GATE_AROUND)
     }
 
-    /// From now on all calls are recorded, also those that wait; `trampolines` in the order of the patches. All threads
-    /// stand still.
+    /// From now on all calls are recorded, also those that wait; `trampolines` in the order of the
+    /// patches. All threads stand still.
     pub(crate) fn open(&self, memory: &ProcessMemory, trampolines: &[u64]) -> Result<(), Unreachable> {
         for (&target_avma, trampoline_avma) in self.targets.iter().zip(trampolines) {
             memory.write(target_avma, &trampoline_avma.to_le_bytes())?;
@@ -65,7 +66,8 @@ impl Gate {
         Ok(())
     }
 
-    /// Whether code at an address is about to run one of the functions, or may be. Who waits is not.
+    /// Whether code at an address is about to run one of the functions, or may be. Who waits is
+    /// not.
     pub(crate) fn may_be_inside(&self, address_avma: u64) -> bool {
         is_in(&self.islands, address_avma)
             && !self.islands.iter().any(|&(start, _)| waiting_range(start).contains(&address_avma))

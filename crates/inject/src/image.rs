@@ -1,8 +1,8 @@
 //! The agent's shared object, laid out in memory by us instead of by the target's loader.
 //!
-//! The loader is not used because it would need the target's allocator and locks, which a stopped thread may hold, would
-//! take a piece of the static TLS block for good, and would have to find a file. Only what our own build produces is
-//! read here; anything else is refused.
+//! The loader is not used because it would need the target's allocator and locks, which a stopped
+//! thread may hold, would take a piece of the static TLS block for good, and would have to find a
+//! file. Only what our own build produces is read here; anything else is refused.
 
 use std::collections::BTreeMap;
 
@@ -195,7 +195,8 @@ impl Image {
         self.exports.get(name).copied()
     }
 
-    /// Puts in the addresses: the image will lie at `base_avma`, its thread slot at `fs:tls_offset`.
+    /// Puts in the addresses: the image will lie at `base_avma`, its thread slot at
+    /// `fs:tls_offset`.
     pub(crate) fn relocate(
         &mut self,
         base_avma: u64,

@@ -1,10 +1,12 @@
-//! Attaching to a running process: stop it, load the agent, hook its allocator, let it go on; and all of it backwards.
+//! Attaching to a running process: stop it, load the agent, hook its allocator, let it go on; and
+//! all of it backwards.
 //!
-//! Nothing else in heapr traces a process. The target's own loader and allocator are not used: what a stopped thread may
-//! hold a lock of is not called, no file need be visible in the target's namespaces, and nothing is left in its lists.
+//! Nothing else in heapr traces a process. The target's own loader and allocator are not used: what
+//! a stopped thread may hold a lock of is not called, no file need be visible in the target's
+//! namespaces, and nothing is left in its lists.
 //!
-//! A process is killed by nobody here, and this process may be killed at any moment: see `remote` for how a borrowed thread
-//! finds home by itself.
+//! A process is killed by nobody here, and this process may be killed at any moment: see `remote`
+//! for how a borrowed thread finds home by itself.
 
 mod address_room;
 mod allocator_code;

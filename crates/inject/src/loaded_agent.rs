@@ -1,8 +1,10 @@
-//! An agent that the loader loaded when the program started (it was started by heapr, or by a process that is traced): letting it go.
+//! An agent that the loader loaded when the program started (it was started by heapr, or by a
+//! process that is traced): letting it go.
 //!
-//! Nothing was overwritten, so nothing can be put back, and a library that defines malloc cannot be unloaded. But the agent can be told
-//! that it is over, with one byte while all threads stand still: no event has a time from then on, so that none of a later moment is
-//! recorded when one of an earlier moment is not. The next call leads all others around the agent.
+//! Nothing was overwritten, so nothing can be put back, and a library that defines malloc cannot be
+//! unloaded. But the agent can be told that it is over, with one byte while all threads stand
+//! still: no event has a time from then on, so that none of a later moment is recorded when one of
+//! an earlier moment is not. The next call leads all others around the agent.
 
 use std::mem::offset_of;
 
@@ -14,7 +16,8 @@ use crate::modules::Modules;
 use crate::report::{DetachReport, PauseParts, Stopwatch};
 use crate::stop::{DETACH_STOP_LIMIT, Stopped};
 
-/// Where the agent of a process keeps its choice of a clock; `None` if the loader has loaded none of this build.
+/// Where the agent of a process keeps its choice of a clock; `None` if the loader has loaded none
+/// of this build.
 fn find_clock(pid: u32, memory: &ProcessMemory) -> Result<Option<u64>> {
     let modules = Modules::read(pid, memory)?;
     let agents = modules.list.iter().filter_map(|module| module.symbol(memory, INJECTION_SYMBOL));

@@ -16,7 +16,8 @@ pub struct Unreachable {
     pub bytes: usize,
 }
 
-/// Reads the target's memory and lists its mappings. What it answers is untrusted: the target may hold anything.
+/// Reads the target's memory and lists its mappings. What it answers is untrusted: the target may
+/// hold anything.
 pub trait TargetMemory {
     /// Fills `into` from `address_avma`.
     ///
@@ -77,7 +78,8 @@ pub trait TargetMemory {
         let mut text = Vec::new();
         while text.len() < bytes_max {
             let at = address_avma.wrapping_add(text.len() as u64);
-            // Up to the next multiple, so that no read crosses into a page that the string does not reach.
+            // Up to the next multiple, so that no read crosses into a page that the string does not
+            // reach.
             let mut piece = vec![0; (PIECE - at % PIECE) as usize];
             match self.read(at, &mut piece) {
                 Err(error) if text.is_empty() => return Err(error),
@@ -145,7 +147,8 @@ impl TargetMemory for ProcessMemory {
                 .iter()
                 .map(|(address, into)| libc::iovec { iov_base: *address as *mut _, iov_len: into.len() })
                 .collect();
-            // SAFETY: the local pieces are exclusive borrows of these lengths; the kernel writes nowhere else.
+            // SAFETY: the local pieces are exclusive borrows of these lengths; the kernel writes
+            // nowhere else.
             let count = unsafe {
                 libc::process_vm_readv(
                     self.pid.cast_signed(),

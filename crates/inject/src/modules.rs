@@ -1,4 +1,5 @@
-//! The target's modules and their symbols, read from its memory as its loader keeps them. Untrusted: every count is bounded.
+//! The target's modules and their symbols, read from its memory as its loader keeps them.
+//! Untrusted: every count is bounded.
 
 use std::fs;
 
@@ -60,7 +61,8 @@ impl Modules {
         let mut debug_avma = find_debug(pid, memory)?;
         let (mut links, mut list, mut state_avmas) = (Vec::new(), Vec::new(), Vec::new());
         while debug_avma != 0 && state_avmas.len() < NAMESPACES_MAX {
-            // struct r_debug: version, first link, breakpoint, state, loader; since glibc 2.35 the next namespace's.
+            // struct r_debug: version, first link, breakpoint, state, loader; since glibc 2.35 the
+            // next namespace's.
             let mut head = [0; 48];
             memory.read(debug_avma, &mut head[..40]).map_err(memory_error)?;
             let version = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
@@ -137,8 +139,9 @@ fn read_module(
     Some(module)
 }
 
-/// Address of the loader's `struct r_debug`, which it enters into the program's dynamic section. Of a program that was started as an
-/// argument of the loader the kernel knows the loader only; that has it under a name.
+/// Address of the loader's `struct r_debug`, which it enters into the program's dynamic section. Of
+/// a program that was started as an argument of the loader the kernel knows the loader only; that
+/// has it under a name.
 fn find_debug(pid: u32, memory: &impl TargetMemory) -> Result<u64> {
     let memory_error = |source: Unreachable| Error::Memory { pid, source };
     let auxiliary = fs::read(format!("/proc/{}/auxv", heapr_proc::telling_thread(pid))).map_err(|error| {
@@ -157,7 +160,8 @@ fn find_debug(pid: u32, memory: &impl TargetMemory) -> Result<u64> {
     let no_loader =
         Error::Unsupported { pid, reason: "it is linked statically: there is no C library to hook" };
     let (Some(headers_avma), Some(count)) = (entry(AT_PHDR), entry(AT_PHNUM)) else { return Err(no_loader) };
-    // Without an entry of their own the headers follow the file's header, which is where the module begins.
+    // Without an entry of their own the headers follow the file's header, which is where the module
+    // begins.
     let (mut bias, mut dynamic_svma) = (headers_avma & !0xfff, None);
     let (mut has_own_entry, mut is_at_its_address, mut has_loader) = (false, true, false);
     for number in 0..count.min(1000) {
@@ -203,7 +207,8 @@ fn find_debug(pid: u32, memory: &impl TargetMemory) -> Result<u64> {
 }
 
 impl Module {
-    /// What the module defines under a name. Versions are not told apart: the first one found counts.
+    /// What the module defines under a name. Versions are not told apart: the first one found
+    /// counts.
     pub(crate) fn symbol(&self, memory: &impl TargetMemory, name: &str) -> Option<Symbol> {
         const CHAIN_MAX: u32 = 100_000;
         const STT_TLS: u8 = 6;
@@ -258,7 +263,8 @@ impl Module {
         None
     }
 
-    /// End of the nearest function before `address_avma` that the module shows; `None` if there is none.
+    /// End of the nearest function before `address_avma` that the module shows; `None` if there is
+    /// none.
     pub(crate) fn end_of_function_before(
         &self,
         memory: &impl TargetMemory,

@@ -1,7 +1,9 @@
-//! A thread for each attach and detach: when it ends, the kernel lets go of whatever it still traces.
+//! A thread for each attach and detach: when it ends, the kernel lets go of whatever it still
+//! traces.
 //!
-//! A thread that is asked to stop and does not (it waits for a child made by vfork, or for a disk) cannot be let go: it must stop first. It
-//! would do so whenever it wakes, and stand still as long as whoever traces it lives.
+//! A thread that is asked to stop and does not (it waits for a child made by vfork, or for a disk)
+//! cannot be let go: it must stop first. It would do so whenever it wakes, and stand still as long
+//! as whoever traces it lives.
 
 use std::thread;
 

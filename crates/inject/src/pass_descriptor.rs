@@ -1,5 +1,6 @@
-//! Handing a descriptor to the target without any path, so that it works in other mount, network and process namespaces:
-//! the target makes a pair of sockets, we take a copy of one of them and send the descriptor through it.
+//! Handing a descriptor to the target without any path, so that it works in other mount, network
+//! and process namespaces: the target makes a pair of sockets, we take a copy of one of them and
+//! send the descriptor through it.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -12,7 +13,8 @@ const SYS_CLOSE: u64 = 3;
 const SYS_RECVMSG: u64 = 47;
 const SYS_SOCKETPAIR: u64 = 53;
 
-/// A copy of the target's descriptor `number` (Linux 5.6; where its first thread has ended, Linux 6.9).
+/// A copy of the target's descriptor `number` (Linux 5.6; where its first thread has ended, Linux
+/// 6.9).
 fn take_copy(pid: u32, number: i32) -> io::Result<OwnedFd> {
     /// The descriptor is of a thread, not of a process.
     const PIDFD_THREAD: i32 = libc::O_EXCL;
@@ -38,7 +40,8 @@ fn take_copy(pid: u32, number: i32) -> io::Result<OwnedFd> {
 fn send(socket: &OwnedFd, descriptor: i32) -> io::Result<()> {
     let mut byte = [b'h'];
     let mut piece = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
-    // A control message of one descriptor: length 20, level SOL_SOCKET, kind SCM_RIGHTS, the number; 24 with padding.
+    // A control message of one descriptor: length 20, level SOL_SOCKET, kind SCM_RIGHTS, the
+    // number; 24 with padding.
     let mut control = [20_u64, (libc::SOL_SOCKET as u64) | (libc::SCM_RIGHTS as u64) << 32, 0];
     control[2] = u64::from(descriptor.cast_unsigned());
     // SAFETY: all bits zero is a valid msghdr.
@@ -52,7 +55,8 @@ fn send(socket: &OwnedFd, descriptor: i32) -> io::Result<()> {
     if sent == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives the target a descriptor. `scratch_avma`: 256 writable bytes in the target. Returns its number there.
+/// Gives the target a descriptor. `scratch_avma`: 256 writable bytes in the target. Returns its
+/// number there.
 pub(crate) fn pass(
     pid: u32,
     memory: &ProcessMemory,

@@ -1,4 +1,5 @@
-//! Which functions are hooked, where they lie, and what stands in the way. Made while the target runs.
+//! Which functions are hooked, where they lie, and what stands in the way. Made while the target
+//! runs.
 
 use std::collections::BTreeSet;
 use std::mem::offset_of;
@@ -208,8 +209,8 @@ impl Plan {
         Ok(())
     }
 
-    /// The allocators behind the first: another C library (dlmopen), or one that a library calls although the program has another
-    /// (RTLD_DEEPBIND).
+    /// The allocators behind the first: another C library (dlmopen), or one that a library calls
+    /// although the program has another (RTLD_DEEPBIND).
     fn choose_more(&mut self, places: &Places<'_>) -> Result<()> {
         let &Places { memory, ref list, .. } = places;
         let mut entries = self.entries(offset_of!(Injection, more))?.into_iter();
@@ -297,7 +298,8 @@ impl Plan {
         // At the end of what is mapped nothing follows.
         let code = code.or_else(|_| memory.read_vec(address_avma, bytes)).unwrap_or_default();
         let (body, behind) = code.split_at(bytes.min(code.len()));
-        // Nothing can be thrown through the agent. What such a function calls is seen, with the function on its stack.
+        // Nothing can be thrown through the agent. What such a function calls is seen, with the
+        // function on its stack.
         let is_throwing = entry.group == HOOK_OPERATOR
             && entry.name.starts_with("_Zn")
             && !entry.name.ends_with(NOTHROW)
@@ -344,7 +346,8 @@ fn code_of(mappings: &[Mapping], module: &Module, memory: &ProcessMemory, name: 
 
 fn code_around(mappings: &[Mapping], address_avma: u64) -> Option<(u64, u64)> {
     let mapping = mappings::find(mappings, address_avma).filter(|mapping| mapping.is_executable)?;
-    // A page that was written to, or made writable for a while, is a mapping of its own. The same file may be mapped elsewhere, too.
+    // A page that was written to, or made writable for a while, is a mapping of its own. The same
+    // file may be mapped elsewhere, too.
     let same = |other: &&Mapping| other.inode == mapping.inode && other.is_executable && mapping.inode != 0;
     let (mut start, mut end) = (mapping.start_avma, mapping.end_avma);
     for other in mappings.iter().filter(same) {
@@ -360,8 +363,9 @@ fn code_around(mappings: &[Mapping], address_avma: u64) -> Option<(u64, u64)> {
     Some((start, end))
 }
 
-/// The code of glibc's malloc.o: its functions call each other, which are no calls of the program's. The functions of one
-/// object file lie together, the static ones among those that have names.
+/// The code of glibc's malloc.o: its functions call each other, which are no calls of the
+/// program's. The functions of one object file lie together, the static ones among those that have
+/// names.
 fn malloc_object(memory: &ProcessMemory, libc: &Module, (code_start, code_end): (u64, u64)) -> (u64, u64) {
     const NAMES: [&str; 14] = [
         "malloc",

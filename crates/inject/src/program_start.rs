@@ -1,8 +1,9 @@
 //! Starting a program as whoever started this process would have started it.
 //!
-//! The standard library sorts the environment that it changes, leaves out what it cannot name, gives programs the default action
-//! for SIGPIPE and an empty signal mask, and opens /dev/null in place of standard streams that were closed. heapr itself goes to
-//! the hard limits and takes a file that may not grow for a full disk ([`leave_given_limits`]). None of it reaches the program.
+//! The standard library sorts the environment that it changes, leaves out what it cannot name,
+//! gives programs the default action for SIGPIPE and an empty signal mask, and opens /dev/null in
+//! place of standard streams that were closed. heapr itself goes to the hard limits and takes a
+//! file that may not grow for a full disk ([`leave_given_limits`]). None of it reaches the program.
 
 use std::ffi::{CString, OsStr, OsString, c_char};
 use std::io;
@@ -31,7 +32,8 @@ const WIDENED: [libc::__rlimit_resource_t; 7] = [
 
 /// How this process was started. Written once, before `main`.
 struct Given {
-    /// [`leave_given_limits`] was called: a program that only uses this library keeps what it has set.
+    /// [`leave_given_limits`] was called: a program that only uses this library keeps what it has
+    /// set.
     is_left: AtomicBool,
     /// A bit for each of [`IGNORED_HERE`].
     ignored: AtomicU32,
@@ -92,13 +94,15 @@ fn limit_of(resource: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
     (unsafe { libc::getrlimit(resource, &raw mut limit) } == 0).then_some(limit)
 }
 
-/// Makes the best of the limits that this process was given: what may be raised is raised, and a file that may not grow is an error and no
-/// end. Programs that are started by [`start_as_given`] or [`with_given_limits`] get them as they were.
+/// Makes the best of the limits that this process was given: what may be raised is raised, and a
+/// file that may not grow is an error and no end. Programs that are started by [`start_as_given`]
+/// or [`with_given_limits`] get them as they were.
 pub fn leave_given_limits() {
     GIVEN.is_left.store(true, Relaxed);
     for (&resource, [soft, hard]) in WIDENED.iter().zip(&GIVEN.limits) {
         let (soft, hard) = (soft.load(Relaxed), hard.load(Relaxed));
-        // At the hard limit of processor time comes SIGKILL; a second before it there is still time to end in good order.
+        // At the hard limit of processor time comes SIGKILL; a second before it there is still time
+        // to end in good order.
         let is_time = resource == libc::RLIMIT_CPU && hard != libc::RLIM_INFINITY;
         let wanted = if is_time { hard.saturating_sub(1).max(1) } else { hard };
         if wanted != soft {
@@ -110,7 +114,8 @@ pub fn leave_given_limits() {
     let _ = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// The size of the stack below which code of ours may not fit on the first thread's, if the limit is lower.
+/// The size of the stack below which code of ours may not fit on the first thread's, if the limit
+/// is lower.
 #[must_use]
 pub fn has_small_stack(bytes: u64) -> bool {
     limit_of(libc::RLIMIT_STACK).is_some_and(|limit| limit.rlim_cur < bytes)
@@ -172,15 +177,17 @@ impl Block {
     }
 }
 
-/// Makes `command` start its program with this process's environment, entry by entry as it is, but for `changes`: a variable that is there is
-/// replaced in its place, another one comes last; and with the signals, limits and closed streams that this process was given. The command's
+/// Makes `command` start its program with this process's environment, entry by entry as it is, but
+/// for `changes`: a variable that is there is replaced in its place, another one comes last; and
+/// with the signals, limits and closed streams that this process was given. The command's
 /// own environment and streams must be left as they are.
 pub fn start_as_given(command: &mut Command, changes: &[(OsString, OsString)]) {
     let block = Block::new(changed(own_environment(), changes));
     let closed = GIVEN.closed.load(Relaxed);
     let before_exec = move || -> io::Result<()> {
-        // SAFETY: in the forked child, which has one thread, or in this process just before its exec; the block lives in the closure. Behind
-        // the streams is /dev/null, which nobody here needs any more.
+        // SAFETY: in the forked child, which has one thread, or in this process just before its
+        // exec; the block lives in the closure. Behind the streams is /dev/null, which nobody here
+        // needs any more.
         unsafe {
             environ = block.list();
             restore_given();
@@ -190,7 +197,8 @@ pub fn start_as_given(command: &mut Command, changes: &[(OsString, OsString)]) {
         }
         Ok(())
     };
-    // SAFETY: the closure allocates nothing and calls only what may be called between fork and exec.
+    // SAFETY: the closure allocates nothing and calls only what may be called between fork and
+    // exec.
     unsafe { command.pre_exec(before_exec) };
 }
 
@@ -201,14 +209,16 @@ pub fn with_given_limits(command: &mut Command) {
         unsafe { restore_given() };
         Ok(())
     };
-    // SAFETY: the closure allocates nothing and calls only what may be called between fork and exec.
+    // SAFETY: the closure allocates nothing and calls only what may be called between fork and
+    // exec.
     unsafe { command.pre_exec(before_exec) };
 }
 
 /// The entries of this process's environment.
 fn own_environment() -> Vec<CString> {
     let mut entries = Vec::new();
-    // SAFETY: a list that ends with null, of strings; nothing in this process changes its environment.
+    // SAFETY: a list that ends with null, of strings; nothing in this process changes its
+    // environment.
     unsafe {
         let mut next = environ;
         while !next.is_null() && !(*next).is_null() {

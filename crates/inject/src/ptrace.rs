@@ -24,7 +24,8 @@ pub(crate) enum Event {
 const PTRACE_EVENT_STOP: i32 = 128;
 
 fn request(number: libc::c_uint, tid: u32, address: usize, data: usize) -> io::Result<()> {
-    // SAFETY: only requests whose address and data are numbers, or point to the callers' buffers below.
+    // SAFETY: only requests whose address and data are numbers, or point to the callers' buffers
+    // below.
     let answer = unsafe { libc::ptrace(number, tid.cast_signed(), address, data) };
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -147,7 +148,8 @@ pub(crate) fn set_signal_mask(tid: u32, mask: u64) -> io::Result<()> {
 pub(crate) fn seccomp_filter(tid: u32, number: usize) -> io::Result<Vec<Instruction>> {
     const PTRACE_SECCOMP_GET_FILTER: libc::c_uint = 0x420c;
     let get = |into: *mut Instruction| {
-        // SAFETY: the kernel writes nothing to a null pointer, and else as many instructions as it said that there are.
+        // SAFETY: the kernel writes nothing to a null pointer, and else as many instructions as it
+        // said that there are.
         let answer = unsafe { libc::ptrace(PTRACE_SECCOMP_GET_FILTER, tid.cast_signed(), number, into) };
         usize::try_from(answer).map_err(|_| io::Error::last_os_error())
     };

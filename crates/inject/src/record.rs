@@ -1,5 +1,6 @@
-//! What an attach leaves in the target for the detach, which may be another process's: where everything is, and the bytes
-//! that were overwritten. Found through the jump at malloc's entry. Untrusted when it is read back.
+//! What an attach leaves in the target for the detach, which may be another process's: where
+//! everything is, and the bytes that were overwritten. Found through the jump at malloc's entry.
+//! Untrusted when it is read back.
 //!
 //! ```text
 //! word  0  magic            1  build              2  mapping: start    3  bytes

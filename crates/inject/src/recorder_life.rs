@@ -1,9 +1,9 @@
 //! Whether the recorder of a pool that a target has mapped still lives: it holds the target until
 //! then, however busy or stopped it may be.
 //!
-//! Its process id and the time at which that process was started are in the control page. So nothing
-//! has to be given back: the claim ends with the process. The target may have written anything there;
-//! it harms only itself.
+//! Its process id and the time at which that process was started are in the control page. So
+//! nothing has to be given back: the claim ends with the process. The target may have written
+//! anything there; it harms only itself.
 
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
@@ -42,8 +42,8 @@ fn is_started(pid: u32, ticks: u64) -> bool {
     start_ticks(pid) == Some(ticks) && is_alive(pid)
 }
 
-/// The recorder counts its rounds, one in 20 ms at least. It may be in a namespace that we do not see,
-/// and be held up.
+/// The recorder counts its rounds, one in 20 ms at least. It may be in a namespace that we do not
+/// see, and be held up.
 fn has_pulse(memory: &ProcessMemory, control_avma: u64) -> bool {
     const SILENCE: Duration = Duration::from_secs(2);
     let beat_avma = control_avma + offset_of!(Control, heartbeat) as u64;

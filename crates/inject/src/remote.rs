@@ -5,8 +5,9 @@
 //! stopped ------------> borrowed ---------------> entry ---------------> exit
 //! ```
 //!
-//! At each of these points the thread, let go by the kernel because we were killed, would finish what it is at and come back
-//! through [`return_frame`]. No signal handler runs on a borrowed thread: its mask blocks all signals meanwhile.
+//! At each of these points the thread, let go by the kernel because we were killed, would finish
+//! what it is at and come back through [`return_frame`]. No signal handler runs on a borrowed
+//! thread: its mask blocks all signals meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,8 @@ pub(crate) const SYS_MUNMAP: u64 = 11;
 const CALL_LIMIT: Duration = Duration::from_secs(5);
 /// Looks before a thread is waited for by sleeping: some milliseconds.
 const YIELDS: u32 = 5000;
-/// Looks if we go before all other threads: some ten microseconds, after which a target on our processor must get it.
+/// Looks if we go before all other threads: some ten microseconds, after which a target on our
+/// processor must get it.
 const LOOKS_IF_URGENT: u32 = 50;
 /// Below the stack pointer: leaf functions keep data there.
 const RED_ZONE_BYTES: u64 = 128;
@@ -86,7 +88,8 @@ impl<'a> Borrowed<'a> {
     /// Bytes below the stack pointer that must be mapped.
     pub(crate) const STACK_BYTES: u64 = RED_ZONE_BYTES + FRAME_BYTES_MAX + 64;
 
-    /// Writes the return frame at `rsp_avma` (aligned to 16); calls use the stack below it from now on.
+    /// Writes the return frame at `rsp_avma` (aligned to 16); calls use the stack below it from now
+    /// on.
     pub(crate) fn place_frame(&mut self, rsp_avma: u64) -> Result<()> {
         let home = self.original.restarted();
         let frame = return_frame(
@@ -154,7 +157,8 @@ impl<'a> Borrowed<'a> {
         }
     }
 
-    /// It comes back within microseconds, mostly; a sleep would make the target wait for longer than that.
+    /// It comes back within microseconds, mostly; a sleep would make the target wait for longer
+    /// than that.
     fn let_it_run(&self, look_count: &mut u32) {
         *look_count += 1;
         if *look_count > if self.is_urgent { LOOKS_IF_URGENT } else { YIELDS } {
@@ -199,7 +203,8 @@ impl<'a> Borrowed<'a> {
         self.system_call(number, arguments)?.map_err(|errno| Error::RemoteCall { pid: self.pid, call, errno })
     }
 
-    /// Calls a function through `stub` (`call r12; mov [r13], rax; ret`), and returns what it answered.
+    /// Calls a function through `stub` (`call r12; mov [r13], rax; ret`), and returns what it
+    /// answered.
     pub(crate) fn call_function(
         &mut self,
         stub_avma: u64,
@@ -214,13 +219,15 @@ impl<'a> Borrowed<'a> {
         registers.rax = 0;
         [registers.rdi, registers.rsi, registers.rdx] = arguments;
         self.begin(&registers)?;
-        // Through all system calls of the function until it enters the one that ends it all, and out of that.
+        // Through all system calls of the function until it enters the one that ends it all, and
+        // out of that.
         loop {
             let now = self.trace("PTRACE_GETREGS", ptrace::registers(self.tid))?;
             let is_end = now.orig_rax == SIGRETURN && now.rsp == self.frame_avma + 8;
             if is_end {
-                // A return from a signal handler makes the kernel forget how long an interrupted sleep still has to last. In its
-                // place a call that does nothing, and the way to the return behind it, should we be killed.
+                // A return from a signal handler makes the kernel forget how long an interrupted
+                // sleep still has to last. In its place a call that does nothing, and the way to
+                // the return behind it, should we be killed.
                 let mut registers = now;
                 registers.rip = self.gadgets.sigreturn_avma;
                 (registers.orig_rax, registers.rdi, registers.rsi) = (SYS_MUNMAP, 0, 0);
@@ -249,8 +256,9 @@ impl<'a> Borrowed<'a> {
             return Ok(());
         }
         self.is_home = true;
-        // The interrupt is pending when the thread goes on, so that it runs no code of the program and stops where the
-        // kernel will think of the interrupted system call again. The order matters if we are killed in between.
+        // The interrupt is pending when the thread goes on, so that it runs no code of the program
+        // and stops where the kernel will think of the interrupted system call again. The order
+        // matters if we are killed in between.
         self.trace("PTRACE_INTERRUPT", ptrace::interrupt(self.tid))?;
         self.trace("PTRACE_SETSIGMASK", ptrace::set_signal_mask(self.tid, self.signal_mask))?;
         self.trace("PTRACE_SETREGSET", ptrace::set_extended_state(self.tid, &self.extended_state))?;

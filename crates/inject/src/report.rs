@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Where the time of the stop went in which it was done: the parts of it follow each other in this order.
+/// Where the time of the stop went in which it was done: the parts of it follow each other in this
+/// order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PauseParts {
     /// From the first thread's interrupt until all stand still.
@@ -80,8 +81,8 @@ pub struct DetachReport {
     pub hooks_removed: usize,
     /// Bytes of the agent that stay mapped, because a thread may return into them.
     pub bytes_left: u64,
-    /// The agent was loaded when the program started, and stays: it records nothing more, and calls go around it. Where it is in the
-    /// shared buffers is not known here.
+    /// The agent was loaded when the program started, and stays: it records nothing more, and calls
+    /// go around it. Where it is in the shared buffers is not known here.
     pub stays_loaded: bool,
     /// Process slot in the shared buffers that the target had.
     pub process_slot: u32,

@@ -1,8 +1,9 @@
 //! Seccomp filters of the target: would they end it for what is done in it?
 //!
-//! A filter may answer a system call with an error, which is no harm, or by ending the thread, the process, or by a signal that ends
-//! it. So they are read before anything is done, and asked about each call that an attach makes in the target, and that the
-//! agent makes there later, in whichever thread.
+//! A filter may answer a system call with an error, which is no harm, or by ending the thread, the
+//! process, or by a signal that ends it. So they are read before anything is done, and asked about
+//! each call that an attach makes in the target, and that the agent makes there later, in whichever
+//! thread.
 //!
 //! ```text
 //! no thread has a filter ------------------------------> go on
@@ -93,7 +94,8 @@ fn filters(tid: u32) -> std::io::Result<Vec<Vec<Instruction>>> {
     }
 }
 
-/// Whether a thread has no filters but those that this process has too: who is in the same container got the same.
+/// Whether a thread has no filters but those that this process has too: who is in the same
+/// container got the same.
 fn is_as_ours(pid: u32, tid: u32) -> bool {
     let own = target::seccomp(std::process::id(), ptrace::own_tid());
     match (target::seccomp(pid, tid), own) {

@@ -1,10 +1,12 @@
-//! What the kernel puts on the stack of a new program, and the same with other variables in its environment.
+//! What the kernel puts on the stack of a new program, and the same with other variables in its
+//! environment.
 //!
 //! ```text
 //! rsp ->  argc | argv[0] … argv[argc-1] 0 | variables … 0 | auxiliary vector (kind, value) … (0, 0) | strings
 //! ```
 //!
-//! A longer block goes below the old one, with the new strings between the two; the old strings stay where they are:
+//! A longer block goes below the old one, with the new strings between the two; the old strings
+//! stay where they are:
 //!
 //! ```text
 //! new rsp -> argc | argv 0 | variables 0 | auxiliary vector | new strings | (old rsp) old block and strings
@@ -48,7 +50,8 @@ const NAME_BYTES_MAX: usize = 64;
 const WORD_BYTES: u64 = 8;
 
 impl StartBlock {
-    /// Reads the block at `rsp_avma`, where a program that has made no instruction yet has its stack pointer.
+    /// Reads the block at `rsp_avma`, where a program that has made no instruction yet has its
+    /// stack pointer.
     pub(crate) fn read(memory: &impl TargetMemory, rsp_avma: u64) -> Result<Self, BadBlock> {
         let mut words = Words { memory, next_avma: rsp_avma, kept: Vec::new() };
         let count = words.next()?;
@@ -107,7 +110,8 @@ impl StartBlock {
         self.variables.iter().position(is_it)
     }
 
-    /// The block with some variables set, as bytes, and where it goes: a stack pointer that is aligned as the kernel's is.
+    /// The block with some variables set, as bytes, and where it goes: a stack pointer that is
+    /// aligned as the kernel's is.
     pub(crate) fn with_variables(&self, changes: &[(&str, &[u8])]) -> (u64, Vec<u8>) {
         let mut pointers: Vec<u64> = self.variables.iter().map(|&(pointer, _)| pointer).collect();
         let mut strings = Vec::new();

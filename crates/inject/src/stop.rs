@@ -57,8 +57,8 @@ pub(crate) const DETACH_STOP_LIMIT: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_micros(30);
 
 impl Stopped {
-    /// Stops all threads but one that stands still already. `Ok(None)`: some did not stop in `limit` (one waits for a child made by vfork, or for a disk);
-    /// all go on.
+    /// Stops all threads but one that stands still already. `Ok(None)`: some did not stop in
+    /// `limit` (one waits for a child made by vfork, or for a disk); all go on.
     pub(crate) fn stop(pid: u32, held: Option<HeldExec>, limit: Duration) -> Result<Option<Self>> {
         let deadline = Instant::now() + limit;
         let (threads, seized) = (Vec::new(), Vec::new());
@@ -146,7 +146,8 @@ impl Stopped {
                 None => {}
                 Some(Event::Ended) => has_ended.push(seized.tid),
                 Some(Event::Interrupted) => seized.is_stopped = true,
-                // The interrupt is still pending: it stops again before it runs any code of the program.
+                // The interrupt is still pending: it stops again before it runs any code of the
+                // program.
                 Some(Event::Signal(signal)) => drop(ptrace::go_on(seized.tid, signal)),
                 Some(Event::SystemCall | Event::Executed) => drop(ptrace::go_on(seized.tid, 0)),
             }
@@ -155,7 +156,8 @@ impl Stopped {
         Ok(self.seized.iter().all(|seized| seized.is_stopped))
     }
 
-    /// Lets the threads that `is_busy` says are in the way run for a moment, while all others stand still, until none is.
+    /// Lets the threads that `is_busy` says are in the way run for a moment, while all others stand
+    /// still, until none is.
     ///
     /// Afterwards all stand still and `threads` says where, unless it is [`Settled::Runs`].
     pub(crate) fn settle(
@@ -182,7 +184,8 @@ impl Stopped {
                     return Ok(Settled::Quiet);
                 }
             } else {
-                // In the kernel, and where they were before: they wait for something that does not come now.
+                // In the kernel, and where they were before: they wait for something that does not
+                // come now.
                 let is_still =
                     busy.iter().all(|thread| thread.registers.system_call().is_some()) && busy == busy_before;
                 still_count = if is_still { still_count + 1 } else { 0 };
@@ -234,8 +237,9 @@ impl Stopped {
     }
 
     fn release(&mut self) {
-        // Those that still run must stop before they can be let go: what they report is awaited for a short time. Should
-        // one not come it stays traced until this thread ends ([`crate::own_thread`]), and runs on, or stands still when it comes.
+        // Those that still run must stop before they can be let go: what they report is awaited for
+        // a short time. Should one not come it stays traced until this thread ends
+        // ([`crate::own_thread`]), and runs on, or stands still when it comes.
         let deadline = Instant::now() + Duration::from_secs(1);
         while !self.seized.iter().all(|seized| seized.is_stopped) && Instant::now() < deadline {
             // Those that stand still are let go at once.

@@ -26,8 +26,8 @@ impl HeapMemory for StoppedProcess {
     fn read(&self, address_avma: u64, into: &mut [u8]) -> usize {
         let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         let remote = libc::iovec { iov_base: address_avma as *mut libc::c_void, iov_len: into.len() };
-        // SAFETY: `local` describes exactly `into`, which is borrowed mutably for the call; `remote` is an address of
-        // another process that the kernel checks.
+        // SAFETY: `local` describes exactly `into`, which is borrowed mutably for the call;
+        // `remote` is an address of another process that the kernel checks.
         let count = unsafe { libc::process_vm_readv(self.pid.cast_signed(), &local, 1, &remote, 1, 0) };
         usize::try_from(count).unwrap_or(0)
     }
@@ -46,8 +46,9 @@ impl HeapMemory for StoppedProcess {
             }
             let local = libc::iovec { iov_base: found.as_mut_ptr().cast(), iov_len: batch.len() * 8 };
             let count = batch.len() as libc::c_ulong;
-            // SAFETY: `local` describes no more than `found`, which nobody else uses and whose words may have any value; `remote`
-            // are addresses of another process that the kernel checks.
+            // SAFETY: `local` describes no more than `found`, which nobody else uses and whose
+            // words may have any value; `remote` are addresses of another process that the kernel
+            // checks.
             let read_bytes = unsafe {
                 libc::process_vm_readv(self.pid.cast_signed(), &local, 1, remote.as_ptr(), count, 0)
             };

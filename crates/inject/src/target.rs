@@ -35,7 +35,8 @@ pub(crate) fn is_own_thread(tid: u32) -> bool {
     fs::metadata(format!("/proc/self/task/{tid}")).is_ok()
 }
 
-/// Refuses what cannot be attached to, with the reason. `is_held`: it is this process that traces it.
+/// Refuses what cannot be attached to, with the reason. `is_held`: it is this process that traces
+/// it.
 pub(crate) fn check(pid: u32, is_held: bool) -> Result<()> {
     /// For a thread of ours that has been at it to end.
     const ENDS_WITHIN: Duration = Duration::from_millis(200);

@@ -1,8 +1,9 @@
 //! Is a thread in the allocator, in bytes that will be overwritten, or in the agent?
 //!
-//! The answers are conservative: a word on the stack counts as a return address. Only the top of the stack is looked at for
-//! the allocator, whose functions have small frames and call nothing but the C library and the kernel; all of it (up to a
-//! bound) for code that goes away, where a mistake would be a crash.
+//! The answers are conservative: a word on the stack counts as a return address. Only the top of
+//! the stack is looked at for the allocator, whose functions have small frames and call nothing but
+//! the C library and the kernel; all of it (up to a bound) for code that goes away, where a mistake
+//! would be a crash.
 
 use std::os::unix::fs::FileTypeExt as _;
 
@@ -17,17 +18,19 @@ use heapr_proc::mappings;
 
 /// Bytes above the stack pointer in which an allocator's return address must lie.
 const ALLOCATOR_STACK_BYTES: u64 = 512;
-/// Bytes of a stack that are looked at: a thread in deeper recursion is not seen to have been interrupted in the few bytes
-/// that matter.
+/// Bytes of a stack that are looked at: a thread in deeper recursion is not seen to have been
+/// interrupted in the few bytes that matter.
 const STACK_BYTES_MAX: u64 = 1 << 20;
 
-/// System calls that an allocator makes: mmap, mprotect, munmap, brk, sched_yield, mremap, madvise, futex.
+/// System calls that an allocator makes: mmap, mprotect, munmap, brk, sched_yield, mremap, madvise,
+/// futex.
 const ALLOCATOR_CALLS: [u64; 8] = [9, 10, 11, 12, 24, 25, 28, 202];
 const PAGE: u64 = 4096;
 const FUTEX: u64 = 202;
 const READ: u64 = 0;
 
-/// Words of a thread's stack from `sp` on; `None` if it cannot be read, so that nothing is known of what the thread will come back to.
+/// Words of a thread's stack from `sp` on; `None` if it cannot be read, so that nothing is known of
+/// what the thread will come back to.
 pub(crate) fn stack_words(
     memory: &ProcessMemory,
     mappings: &[Mapping],
@@ -76,7 +79,8 @@ pub(crate) fn is_in_allocator(
     }
     match registers.system_call() {
         Some(call) if !ALLOCATOR_CALLS.contains(&call) => return false,
-        // Threads wait in futex for anything; the C library's own locks are waited for in one function.
+        // Threads wait in futex for anything; the C library's own locks are waited for in one
+        // function.
         Some(FUTEX) if is_futex_wait(thread) => {
             if let Some((start, end)) = code.private_lock_range
                 && !(start..end).contains(&registers.rip)
@@ -93,7 +97,8 @@ pub(crate) fn is_in_allocator(
         })
 }
 
-/// Whether a thread is, or will come back, in bytes that a jump overwrites: a signal may have interrupted it there.
+/// Whether a thread is, or will come back, in bytes that a jump overwrites: a signal may have
+/// interrupted it there.
 pub(crate) fn is_in_prologue(
     plan: &Plan,
     memory: &ProcessMemory,
@@ -109,8 +114,8 @@ pub(crate) fn is_in_prologue(
         || may_have_word(stack_words(memory, mappings, thread.registers.rsp, STACK_BYTES_MAX), is_inside)
 }
 
-/// Whether a thread is in `ranges`, or has a word on its stack that leads there; `left`: such words of threads that are in there, which
-/// stay where they were when those have come out.
+/// Whether a thread is in `ranges`, or has a word on its stack that leads there; `left`: such words
+/// of threads that are in there, which stay where they were when those have come out.
 pub(crate) fn may_return_to(
     ranges: &[(u64, u64)],
     left: &[u64],
@@ -126,10 +131,10 @@ pub(crate) fn may_return_to(
 
 /// Whether a thread may come back to the agent, which lies in `agent`.
 ///
-/// What looks like a return address may be left from a call that is over. A thread that waits for something that no
-/// allocator waits for has not come there from the agent, unless a signal handler or a library's destructors are in
-/// between: those show on its stack. `others`: functions besides the allocator's that the agent calls; `sigreturn_avma`:
-/// where handlers return to.
+/// What looks like a return address may be left from a call that is over. A thread that waits for
+/// something that no allocator waits for has not come there from the agent, unless a signal handler
+/// or a library's destructors are in between: those show on its stack. `others`: functions besides
+/// the allocator's that the agent calls; `sigreturn_avma`: where handlers return to.
 pub(crate) fn may_return_to_agent(
     agent: (u64, u64),
     code: &AllocatorCode,
@@ -151,15 +156,16 @@ pub(crate) fn may_return_to_agent(
     !waits_for_others(code, thread) || words.iter().any(is_between)
 }
 
-/// Words of the stacks that signal handlers on stacks of their own have left, as far as their frames among `words` tell. What cannot
-/// be read is no stack: the word was left from another call.
+/// Words of the stacks that signal handlers on stacks of their own have left, as far as their
+/// frames among `words` tell. What cannot be read is no stack: the word was left from another call.
 fn interrupted_words(
     words: &[u64],
     sigreturn_avma: u64,
     memory: &ProcessMemory,
     mappings: &[Mapping],
 ) -> Vec<u64> {
-    /// From a frame's return address to the interrupted stack pointer: flags, link, stack (3), and 15 registers.
+    /// From a frame's return address to the interrupted stack pointer: flags, link, stack (3), and
+    /// 15 registers.
     const RSP_WORDS: usize = 21;
     const FRAMES_MAX: usize = 4;
     let frames = words.iter().enumerate().filter(|&(_, &word)| word == sigreturn_avma);
@@ -172,7 +178,8 @@ fn interrupted_words(
 fn waits_for_others(code: &AllocatorCode, thread: &StoppedThread) -> bool {
     const NANOSLEEP: u64 = 35;
     const CLOCK_NANOSLEEP: u64 = 230;
-    /// poll, select, accept, recvfrom, recvmsg, wait4, epoll_wait, pselect6, ppoll, epoll_pwait, accept4, epoll_pwait2.
+    /// poll, select, accept, recvfrom, recvmsg, wait4, epoll_wait, pselect6, ppoll, epoll_pwait,
+    /// accept4, epoll_pwait2.
     const WAITS: [u64; 12] = [7, 23, 43, 45, 47, 61, 232, 270, 271, 281, 288, 441];
     match thread.registers.system_call() {
         // glibc's malloc waits for its locks in one place; of other allocators that is not known.
@@ -190,8 +197,8 @@ fn waits_for_others(code: &AllocatorCode, thread: &StoppedThread) -> bool {
     }
 }
 
-/// Whether a thread that is in read waits for another program or for a person. (Allocators read files: settings, and what the kernel tells of
-/// memory.)
+/// Whether a thread that is in read waits for another program or for a person. (Allocators read
+/// files: settings, and what the kernel tells of memory.)
 fn reads_from_others(thread: &StoppedThread) -> bool {
     const TERMINALS: [&str; 3] = ["/dev/pts/", "/dev/tty", "/dev/console"];
     let place = format!("/proc/{}/fd/{}", thread.tid, thread.registers.rdi as u32);
@@ -206,8 +213,8 @@ fn reads_from_others(thread: &StoppedThread) -> bool {
     is_stream || is_terminal()
 }
 
-/// Whether a thread that is in futex waits there. Who gives up a lock is in futex, too, to wake others, and from an allocator's lock it
-/// goes back into the allocator.
+/// Whether a thread that is in futex waits there. Who gives up a lock is in futex, too, to wake
+/// others, and from an allocator's lock it goes back into the allocator.
 fn is_futex_wait(thread: &StoppedThread) -> bool {
     const COMMAND_MASK: u64 = 0x7f;
     const FUTEX_WAIT: u64 = 0;
@@ -216,7 +223,8 @@ fn is_futex_wait(thread: &StoppedThread) -> bool {
     matches!(thread.registers.rsi & COMMAND_MASK, FUTEX_WAIT | FUTEX_WAIT_BITSET)
 }
 
-/// A thread that can be borrowed: in no critical section that must restart when it is left, with room below its stack.
+/// A thread that can be borrowed: in no critical section that must restart when it is left, with
+/// room below its stack.
 pub(crate) fn choose_thread<'a>(
     memory: &ProcessMemory,
     mappings: &[Mapping],

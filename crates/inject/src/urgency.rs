@@ -1,13 +1,16 @@
 //! The thread that stops a target runs before the target's threads.
 //!
-//! A program with more running threads than there are processors has its own queue for them: without precedence each thread that
-//! is let go takes the processor from the one that lets them go, and the last waits until all others have had their turn. With 64
-//! threads on two processors that made 72 ms of pause, of which 38 were work.
+//! A program with more running threads than there are processors has its own queue for them:
+//! without precedence each thread that is let go takes the processor from the one that lets them
+//! go, and the last waits until all others have had their turn. With 64 threads on two processors
+//! that made 72 ms of pause, of which 38 were work.
 
-/// Precedence of the calling thread over others, as far as it may have it (as root), until this is dropped. Stays with its thread.
+/// Precedence of the calling thread over others, as far as it may have it (as root), until this is
+/// dropped. Stays with its thread.
 ///
-/// The lowest of the real-time priorities: nice values count among the threads of one session of the terminal only, and leave a
-/// thread that was just let go a turn of its own (on the same machine 42 ms with the first nice value, 38 with this).
+/// The lowest of the real-time priorities: nice values count among the threads of one session of
+/// the terminal only, and leave a thread that was just let go a turn of its own (on the same
+/// machine 42 ms with the first nice value, 38 with this).
 #[derive(Debug)]
 pub(crate) struct Urgency {
     /// Policy and its parameters before; `None`: nothing was changed.
@@ -34,7 +37,8 @@ impl Urgency {
         Self { before, _of_thread }
     }
 
-    /// Whether the calling thread goes before all ordinary ones, so that it must sleep for them to run on its processor.
+    /// Whether the calling thread goes before all ordinary ones, so that it must sleep for them to
+    /// run on its processor.
     pub(crate) fn is_on() -> bool {
         // SAFETY: 0: the calling thread.
         let policy = unsafe { libc::sched_getscheduler(0) };
@@ -44,7 +48,8 @@ impl Urgency {
 
 impl Drop for Urgency {
     fn drop(&mut self) {
-        // Who may have precedence by a limit only (RLIMIT_RTPRIO) may not take the flag back: it says nothing of an ordinary policy.
+        // Who may have precedence by a limit only (RLIMIT_RTPRIO) may not take the flag back: it
+        // says nothing of an ordinary policy.
         if let Some((policy, parameters)) = self.before
             && !set(policy, parameters)
         {

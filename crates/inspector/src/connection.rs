@@ -73,7 +73,8 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Shakes hands over a fresh TCP connection. Only the path of the inspector's own URL is used: where it is, we know.
+    /// Shakes hands over a fresh TCP connection. Only the path of the inspector's own URL is used:
+    /// where it is, we know.
     pub(crate) fn open(
         process: &Process,
         stream: TcpStream,
@@ -98,8 +99,8 @@ impl Connection {
         Ok(Self { socket, address, process: process.clone(), last_id: 0, is_ending: false, unfinished: None })
     }
 
-    /// Asks Node to say when it wants to exit: it then waits until all sessions are closed. Browsers refuse it, and do
-    /// not wait; the answer is not waited for.
+    /// Asks Node to say when it wants to exit: it then waits until all sessions are closed.
+    /// Browsers refuse it, and do not wait; the answer is not waited for.
     pub(crate) fn watch_for_end(&mut self) -> Result<()> {
         self.send(&Isolate::Main, "NodeRuntime.notifyWhenWaitingForDisconnect", &json!({ "enabled": true }))
             .map(drop)
@@ -140,7 +141,8 @@ impl Connection {
         self.answer(isolate, id, method, patience, on_event)
     }
 
-    /// As [`Connection::call`] for a request whose answer comes in many messages: given up, it is to be finished before the connection is closed.
+    /// As [`Connection::call`] for a request whose answer comes in many messages: given up, it is
+    /// to be finished before the connection is closed.
     pub(crate) fn call_for_stream(
         &mut self,
         isolate: &Isolate,
@@ -164,13 +166,16 @@ impl Connection {
 
     /// Takes in and throws away what still comes of a request that was given up.
     ///
-    /// Node's inspector crashes where a connection is closed while it has messages to send: its thread takes note of the end, drops the
-    /// socket, and writes to it the next moment (20.20.2: a null pointer in `TcpHolder::WriteRaw`, seen with three of some two hundred snapshots
-    /// that were given up on a busy machine).
+    /// Node's inspector crashes where a connection is closed while it has messages to send: its
+    /// thread takes note of the end, drops the socket, and writes to it the next moment
+    /// (20.20.2: a null pointer in `TcpHolder::WriteRaw`, seen with three of some two hundred
+    /// snapshots that were given up on a busy machine).
     ///
-    /// Neither longer silence nor more than a process can have to say is waited for: then it is no Node.
+    /// Neither longer silence nor more than a process can have to say is waited for: then it is no
+    /// Node.
     pub(crate) fn finish(&mut self, silence_max: Duration) {
-        /// A snapshot is one to three times as large as the heap, which is in memory when it is taken.
+        /// A snapshot is one to three times as large as the heap, which is in memory when it is
+        /// taken.
         const SNAPSHOT_PER_MEMORY_MAX: u64 = 8;
         const MORE_BYTES_MAX: u64 = 64 << 20;
         /// Short messages take time too.

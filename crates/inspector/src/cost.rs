@@ -1,7 +1,7 @@
 //! What a snapshot will cost the process that it is taken of.
 //!
-//! V8 builds the whole snapshot in its own memory, with the world stopped, before the first byte leaves. Measured with
-//! heaps of small objects (about 30 bytes each), Node 20 to 26:
+//! V8 builds the whole snapshot in its own memory, with the world stopped, before the first byte
+//! leaves. Measured with heaps of small objects (about 30 bytes each), Node 20 to 26:
 //!
 //! ```text
 //! heap in use      pause        memory on top     file
@@ -20,8 +20,9 @@
 //! array index         1 100     a name in a buffer of 1 KiB, once for all arrays that have it
 //! number                        nothing; with numeric values as an object
 //! ```
-//! So a heap of long strings takes 2 times its size, one of small objects 10, and a list of 8 bytes an element 95. They
-//! are counted in a sample of the process's memory. Where that may not be read, only the size of the heap is known.
+//! So a heap of long strings takes 2 times its size, one of small objects 10, and a list of 8 bytes
+//! an element 95. They are counted in a sample of the process's memory. Where that may not be read,
+//! only the size of the heap is known.
 
 use std::time::Duration;
 
@@ -37,8 +38,8 @@ const INDEX_BYTES: u64 = 1_120;
 const EXTRA_BASE_BYTES: u64 = 24 << 20;
 /// The likely part of what it takes at most, in tenths.
 const LIKELY_TENTHS: u64 = 7;
-/// Memory where nothing was counted, in tenths of the heap in use: for objects of usual size, and for the smallest ones
-/// in a list.
+/// Memory where nothing was counted, in tenths of the heap in use: for objects of usual size, and
+/// for the smallest ones in a list.
 const UNCOUNTED_TENTHS: u64 = 100;
 const UNCOUNTED_TENTHS_MAX: u64 = 380;
 /// File size, in tenths of the heap in use.
@@ -128,7 +129,8 @@ pub fn estimate(facts: HeapFacts) -> Estimate {
 
 fn extra_of(shape: HeapShape, facts: HeapFacts) -> u64 {
     let HeapShape { objects, strings, references, numbers, large_array_references, longest_array } = shape;
-    // An index is named once for all arrays, and for the list of V8's unique strings. Those of small ones are named, too.
+    // An index is named once for all arrays, and for the list of V8's unique strings. Those of
+    // small ones are named, too.
     let of_large = large_array_references.saturating_add(strings).min(longest_array.max(strings));
     let indices = of_large.max(references.min(SMALL_ARRAY_LENGTH_MAX));
     let numbers = if facts.has_numeric_values { objects.saturating_add(numbers) } else { 0 };

@@ -8,7 +8,8 @@ use super::standstill::Standstill;
 /// The result of a capture step.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why nothing could be captured. Each message says what to do about it, where something can be done.
+/// Why nothing could be captured. Each message says what to do about it, where something can be
+/// done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

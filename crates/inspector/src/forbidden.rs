@@ -5,7 +5,8 @@ use heapr_proc::Fields;
 /// `CAP_SYS_PTRACE`.
 const SYS_PTRACE: u64 = 1 << 19;
 
-/// What the status files of heapr and of the process say about it; nothing if the user alone explains it.
+/// What the status files of heapr and of the process say about it; nothing if the user alone
+/// explains it.
 pub(super) fn reason(own_status: &Fields, status: &Fields) -> Option<String> {
     let effective_user = |status: &Fields| status.words("Uid").nth(1)?.parse::<u32>().ok();
     let capabilities = |status: &Fields, name: &str| status.bits(name).unwrap_or(0);

@@ -1,4 +1,5 @@
-//! How many objects and references a V8 heap holds, from a sample of the process's memory. Nothing is asked of it.
+//! How many objects and references a V8 heap holds, from a sample of the process's memory. Nothing
+//! is asked of it.
 //!
 //! ```text
 //! object:  map | field | field …        map of an object: an address with its lowest two bits 01
@@ -43,7 +44,8 @@ pub struct HeapShape {
     pub longest_array: u64,
 }
 
-/// Looks at a process; nothing where its memory may not be read or holds no V8 heap that is understood.
+/// Looks at a process; nothing where its memory may not be read or holds no V8 heap that is
+/// understood.
 pub fn heap_shape(pid: u32) -> Option<HeapShape> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
     let chunks: Vec<u64> = maps.lines().filter_map(anonymous_range).flat_map(chunks_of).collect();
@@ -72,7 +74,8 @@ fn is_number(word: u64) -> bool {
 
 struct Memory {
     file: File,
-    /// What may be written, by address: constants of V8 lie elsewhere, and are no objects of their own.
+    /// What may be written, by address: constants of V8 lie elsewhere, and are no objects of their
+    /// own.
     chunks: Vec<u64>,
     is_map: HashMap<u64, bool>,
 }
@@ -145,7 +148,8 @@ impl Memory {
         (objects > 0).then_some(shape)
     }
 
-    /// The address of the elements, and their number, if the first object of a chunk is a large array.
+    /// The address of the elements, and their number, if the first object of a chunk is a large
+    /// array.
     fn large_array(&mut self, chunk: u64, head: &[u64]) -> Option<(u64, u64)> {
         head.windows(2).enumerate().find_map(|(at, pair)| {
             let length = match (pair[1] >> 32, pair[1] & 0xffff_ffff) {
@@ -172,8 +176,8 @@ impl Memory {
         word & 1 != 0 && self.is_there(word)
     }
 
-    /// Hash and length, then characters; strings that are made of others have a reference there. The hash of a unique
-    /// string is known, and even.
+    /// Hash and length, then characters; strings that are made of others have a reference there.
+    /// The hash of a unique string is known, and even.
     fn is_string(&self, behind_map: &[u64]) -> bool {
         let (hash, length) = (behind_map[0] & 0xffff_ffff, behind_map[0] >> 32);
         hash != 0 && hash & 1 == 0 && (1..1 << 29).contains(&length) && !self.is_reference(behind_map[1])

@@ -11,7 +11,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Chrome lists every tab with its title and URL.
 const ANSWER_BYTES_MAX: u64 = 8 << 20;
 
-/// The body of a successful GET. The Host header is the address itself: inspectors refuse names other than localhost.
+/// The body of a successful GET. The Host header is the address itself: inspectors refuse names
+/// other than localhost.
 pub(crate) fn get(mut stream: TcpStream, address: SocketAddr, path: &str) -> Result<Vec<u8>> {
     let not = |what: String| Error::NotAnInspector { address, what };
     let request = format!(

@@ -25,8 +25,8 @@ use super::snapshot::{self, SnapshotOptions, SnapshotProgress, TakenSnapshot};
 use super::target::{Target, choose, targets};
 use super::worker::{self, Worker};
 
-/// So long the thread may take to hear that it shall close its port. Busy for longer, it does so when it is done: requests that it
-/// has received outlive their connection.
+/// So long the thread may take to hear that it shall close its port. Busy for longer, it does so
+/// when it is done: requests that it has received outlive their connection.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 
 /// What the isolate says of its heap.
@@ -169,14 +169,15 @@ impl Inspector {
         snapshot::take(&mut self.connection, &isolate(worker), options, sink, on_progress, is_cancelled)
     }
 
-    /// Has the program write a snapshot whenever it gets the signal from now on, as if it had been started with
-    /// `--heapsnapshot-signal`. Returns the directory that it writes to, as it sees it.
+    /// Has the program write a snapshot whenever it gets the signal from now on, as if it had been
+    /// started with `--heapsnapshot-signal`. Returns the directory that it writes to, as it
+    /// sees it.
     pub fn prepare(&mut self, signal: SnapshotSignal, is_cancelled: &AtomicBool) -> Result<PathBuf> {
         signal_handler::install(&mut self.connection, &self.process, signal, self.wait, is_cancelled)
     }
 
-    /// Samples the allocations of the main thread until the time is over or the flag is raised, and returns the profile
-    /// (the contents of a `.heapprofile`).
+    /// Samples the allocations of the main thread until the time is over or the flag is raised, and
+    /// returns the profile (the contents of a `.heapprofile`).
     pub fn sample(
         &mut self,
         worker: Option<&Worker>,
@@ -187,8 +188,9 @@ impl Inspector {
         profile::sample(&mut self.connection, &isolate(worker), options, until, self.wait, is_cancelled)
     }
 
-    /// Records an allocation timeline until the time is over or the flag is raised, and writes it (the contents of a
-    /// `.heaptimeline`: a snapshot with the stacks of what was allocated meanwhile).
+    /// Records an allocation timeline until the time is over or the flag is raised, and writes it
+    /// (the contents of a `.heaptimeline`: a snapshot with the stacks of what was allocated
+    /// meanwhile).
     pub fn record_timeline(
         &mut self,
         worker: Option<&Worker>,
@@ -212,15 +214,15 @@ impl Inspector {
         )
     }
 
-    /// Keeps the session for a while. Returns early, with an error, if the process ends: Node waits at its exit until
-    /// the last session is closed, so the inspector must be dropped then.
+    /// Keeps the session for a while. Returns early, with an error, if the process ends: Node waits
+    /// at its exit until the last session is closed, so the inspector must be dropped then.
     pub fn rest(&mut self, until: Instant, is_cancelled: &AtomicBool) -> Result<()> {
         self.connection.listen(&Isolate::Main, until, is_cancelled, &mut |_, _| Ok(()))?;
         if self.connection.is_ending() { Err(Error::ProcessEnding { pid: self.process.pid }) } else { Ok(()) }
     }
 
-    /// Whether a snapshot was given up that the process goes on sending. The session cannot be ended before that is done: closing takes so
-    /// long.
+    /// Whether a snapshot was given up that the process goes on sending. The session cannot be
+    /// ended before that is done: closing takes so long.
     pub fn is_sending(&self) -> bool {
         self.connection.is_unfinished()
     }
@@ -239,9 +241,10 @@ impl Inspector {
             // No timer runs any more; the port goes with the process.
             return Closing::Closed;
         }
-        // From a timer: called right away, it would wait for this very request. The timer keeps nothing alive. And once
-        // more when the event loop has polled: a thread that was busy when SIGUSR1 came has opened the port from an
-        // interrupt, and opens it a second time from the event that is still under way.
+        // From a timer: called right away, it would wait for this very request. The timer keeps
+        // nothing alive. And once more when the event loop has polled: a thread that was busy when
+        // SIGUSR1 came has opened the port from an interrupt, and opens it a second time from the
+        // event that is still under way.
         const CLOSE: &str = "setTimeout(() => { process._debugEnd(); setImmediate(() => process._debugEnd()); }, 50).unref(); 0";
         let params = json!({ "expression": CLOSE, "silent": true, "returnByValue": true });
         let never = AtomicBool::new(false);

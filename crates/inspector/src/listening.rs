@@ -32,7 +32,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Where a client on this machine reaches it: loopback, unless it is bound to one other address.
+    /// Where a client on this machine reaches it: loopback, unless it is bound to one other
+    /// address.
     pub fn address(&self) -> SocketAddr {
         let ip = match self.bound_to.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

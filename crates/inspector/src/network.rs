@@ -25,7 +25,8 @@ pub(crate) fn connect(process: &Process, address: SocketAddr) -> Result<TcpStrea
     Ok(stream)
 }
 
-/// Whether [`connect`] can reach the process at all: checked before a signal opens a port that we could not close again.
+/// Whether [`connect`] can reach the process at all: checked before a signal opens a port that we
+/// could not close again.
 pub(crate) fn can_reach(process: &Process) -> Result<()> {
     if !process.is_in_other_network {
         return Ok(());
@@ -40,8 +41,8 @@ fn connect_inside(process: &Process, address: SocketAddr) -> Result<TcpStream> {
     }
 }
 
-/// Runs a piece of work in the network namespace of a process. Only the thread that is made for it moves there; a
-/// socket stays in the namespace that it was made in.
+/// Runs a piece of work in the network namespace of a process. Only the thread that is made for it
+/// moves there; a socket stays in the namespace that it was made in.
 fn inside<T: Send + 'static>(process: &Process, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let namespace = File::open(format!("/proc/{}/ns/net", process.pid))?;
     let thread = std::thread::Builder::new().name("heapr-netns".into()).spawn(move || {

@@ -31,7 +31,8 @@ pub struct OpenOptions {
     pub may_signal: bool,
     /// How long the process may take to open its port, and to answer short requests.
     pub wait: Duration,
-    /// The id, or a part of the URL or title, of what is to be inspected; needed where there is more than one page.
+    /// The id, or a part of the URL or title, of what is to be inspected; needed where there is
+    /// more than one page.
     pub target: Option<String>,
 }
 
@@ -56,8 +57,8 @@ fn ports_of(process: &Process, options: &[&str]) -> Vec<u16> {
 }
 
 impl Process {
-    /// Whether snapshots of JavaScript can be asked for: always where the program is known for it, and where V8 is built in
-    /// when its inspector is open.
+    /// Whether snapshots of JavaScript can be asked for: always where the program is known for it,
+    /// and where V8 is built in when its inspector is open.
     pub fn runs_javascript(&self) -> bool {
         match self.runtime {
             Runtime::Unknown => false,
@@ -78,8 +79,8 @@ pub(crate) fn find_open<'a>(process: &Process, listeners: &'a [Listener]) -> Opt
     open.or_else(|| open_anywhere(process, listeners))
 }
 
-/// Where neither a default nor an option says which port it is, each of the process's own is asked whether it is the
-/// inspector. The servers of programs whose port is known are spared.
+/// Where neither a default nor an option says which port it is, each of the process's own is asked
+/// whether it is the inspector. The servers of programs whose port is known are spared.
 fn open_anywhere<'a>(process: &Process, listeners: &'a [Listener]) -> Option<&'a Listener> {
     let is_known = matches!(process.runtime, Runtime::Node | Runtime::Deno | Runtime::Bun);
     if is_known && !ports_of(process, &OPENING).contains(&0) {
@@ -95,7 +96,8 @@ fn open_anywhere<'a>(process: &Process, listeners: &'a [Listener]) -> Option<&'a
         .find(|listener| is_inspector(process, listener))
 }
 
-/// `/json/version`. A program may answer any path with anything, but nobody has a protocol version by chance.
+/// `/json/version`. A program may answer any path with anything, but nobody has a protocol version
+/// by chance.
 #[derive(Deserialize)]
 pub(crate) struct Version {
     #[serde(rename = "Browser", default)]
@@ -120,8 +122,8 @@ fn is_inspector(process: &Process, listener: &Listener) -> bool {
     version(process, listener.address()).is_ok()
 }
 
-/// Whether the signal may be sent: before it is, because a port that fails to open leaves a message in the program's
-/// log, and nothing else.
+/// Whether the signal may be sent: before it is, because a port that fails to open leaves a message
+/// in the program's log, and nothing else.
 pub(crate) fn refuse_without_signal(process: &Process, options: &OpenOptions) -> Result<()> {
     let pid = process.pid;
     match process.runtime {

@@ -131,7 +131,8 @@ impl Process {
         standstill::of(self.pid)
     }
 
-    /// A signal to a process that stands still is handled when it goes on, and nobody is left then to close its port.
+    /// A signal to a process that stands still is handled when it goes on, and nobody is left then
+    /// to close its port.
     pub(crate) fn refuse_standing_still(&self) -> Result<()> {
         match self.standstill() {
             Some(standstill) => Err(Error::StandsStill { pid: self.pid, standstill }),
@@ -170,10 +171,11 @@ impl Process {
         self.arguments.iter().any(|argument| argument.strip_suffix(&port).is_some_and(is_end))
     }
 
-    /// The value of an option on its command line or in `NODE_OPTIONS`: `--name=value` or `--name value`. An option
-    /// without a value gives an empty one.
+    /// The value of an option on its command line or in `NODE_OPTIONS`: `--name=value` or `--name
+    /// value`. An option without a value gives an empty one.
     pub(crate) fn option(&self, name: &str) -> Option<String> {
-        // What follows the script is the program's own. A value that stands apart looks like a script, so one is let through.
+        // What follows the script is the program's own. A value that stands apart looks like a
+        // script, so one is let through.
         let mut scripts = 0;
         let of_command_line = self.arguments.iter().skip(1).map(String::as_str).take_while(|argument| {
             scripts += usize::from(!argument.starts_with('-'));
@@ -198,7 +200,8 @@ impl Process {
     }
 }
 
-/// As Node reads `NODE_OPTIONS`: quotes hold blanks together, and inside of them a backslash takes the next as it is.
+/// As Node reads `NODE_OPTIONS`: quotes hold blanks together, and inside of them a backslash takes
+/// the next as it is.
 fn split_node_options(text: &str) -> Vec<String> {
     let mut options = Vec::new();
     let mut option = None;
@@ -279,8 +282,9 @@ fn maps_name(directory: &Path, name: &[u8]) -> bool {
 /// Executables are searched up to here: single-file Node programs have about 100 MB.
 const SEARCHED_BYTES_MAX: u64 = 512 << 20;
 
-/// What is built into an executable, under whatever name it runs: every Node exports the first name to add-ons, and
-/// the second one is an event of V8's inspector. Put together only here, and the second one backwards: heapr's own executable would hold them otherwise.
+/// What is built into an executable, under whatever name it runs: every Node exports the first name
+/// to add-ons, and the second one is an event of V8's inspector. Put together only here, and the
+/// second one backwards: heapr's own executable would hold them otherwise.
 fn runtime_inside(path: &Path) -> Option<Runtime> {
     let of_node = [&b"\0node_"[..], b"module_", b"register\0"].concat();
     let of_inspector = b"etadpUstatSpaeh.reliforPpaeH".iter().rev().copied().collect::<Vec<u8>>();

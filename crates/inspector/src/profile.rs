@@ -1,4 +1,5 @@
-//! The gentle ways: the sampling profile (`.heapprofile`), and the allocation timeline (`.heaptimeline`).
+//! The gentle ways: the sampling profile (`.heapprofile`), and the allocation timeline
+//! (`.heaptimeline`).
 
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
@@ -20,7 +21,8 @@ pub struct SamplingOptions {
     pub interval_bytes: u64,
     /// Frames of a stack that are kept.
     pub depth_max: u32,
-    /// Also what has been collected meanwhile: everything that was allocated, not only what is live.
+    /// Also what has been collected meanwhile: everything that was allocated, not only what is
+    /// live.
     pub has_collected: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Snapshots that a Node process writes by itself when it gets the signal of `--heapsnapshot-signal`.
+//! Snapshots that a Node process writes by itself when it gets the signal of
+//! `--heapsnapshot-signal`.
 //!
 //! ```text
 //! SIGUSR2 -> Heap.20261121.040213.11005.0.001.heapsnapshot in --diagnostic-dir, or the working directory
@@ -85,12 +86,13 @@ impl SnapshotSignal {
         })
     }
 
-    /// Sends the signal and waits until the file is whole, or until `wait` has passed without one appearing.
+    /// Sends the signal and waits until the file is whole, or until `wait` has passed without one
+    /// appearing.
     ///
     /// The file is also looked for in `directory`, a path as the process sees it.
     ///
-    /// Unless `is_sure`, the process must have been started with `--heapsnapshot-signal`: to another program the signal
-    /// may mean anything.
+    /// Unless `is_sure`, the process must have been started with `--heapsnapshot-signal`: to
+    /// another program the signal may mean anything.
     pub fn take(
         self,
         process: &Process,

@@ -1,7 +1,8 @@
-//! A handler in a running Node that writes a snapshot on a signal: what `--heapsnapshot-signal` does from the start.
+//! A handler in a running Node that writes a snapshot on a signal: what `--heapsnapshot-signal`
+//! does from the start.
 //!
-//! It is the only way to take comparable snapshots at any time without an open port in between: V8 numbers all objects
-//! anew after each inspector session, and the handler needs none.
+//! It is the only way to take comparable snapshots at any time without an open port in between: V8
+//! numbers all objects anew after each inspector session, and the handler needs none.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +17,8 @@ use super::message::parse_value;
 use super::process::Process;
 use super::signal_file::SnapshotSignal;
 
-/// `SIGNAL` is replaced. What goes wrong in the handler stays there: thrown, it would end the program.
+/// `SIGNAL` is replaced. What goes wrong in the handler stays there: thrown, it would end the
+/// program.
 const INSTALL: &str = "(() => {
     if (process.listenerCount('SIGNAL') > 0) return '';
     const { writeHeapSnapshot } = require('v8'), fs = require('fs'), path = require('path');

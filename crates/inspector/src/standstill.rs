@@ -1,4 +1,5 @@
-//! Processes whose main thread does not run: what is sent to them is answered when they go on, if ever.
+//! Processes whose main thread does not run: what is sent to them is answered when they go on, if
+//! ever.
 
 use std::fmt;
 use std::fs;

@@ -1,8 +1,9 @@
 //! The contents of a JSON string, as bytes.
 //!
-//! A snapshot arrives as a thousand strings of 100 KB in which every line break is written as `\n` and every quote as
-//! `\"`: runs between two backslashes are copied as a whole. Half surrogates, which no UTF-8 can hold, are kept as three
-//! bytes each (WTF-8), so that nothing that a program has in its strings stops a capture.
+//! A snapshot arrives as a thousand strings of 100 KB in which every line break is written as `\n`
+//! and every quote as `\"`: runs between two backslashes are copied as a whole. Half surrogates,
+//! which no UTF-8 can hold, are kept as three bytes each (WTF-8), so that nothing that a program
+//! has in its strings stops a capture.
 
 /// Appends what stands between the quotes of a JSON string; `None` if an escape is none.
 pub(crate) fn unescape_into(escaped: &[u8], out: &mut Vec<u8>) -> Option<()> {

@@ -66,7 +66,8 @@ pub(crate) fn attach(
     Ok(workers)
 }
 
-/// The title is `Worker 3` in older versions, `[worker 3] name` in newer ones; the id counts sessions.
+/// The title is `Worker 3` in older versions, `[worker 3] name` in newer ones; the id counts
+/// sessions.
 fn thread_number(info: &WorkerInfo) -> Option<u32> {
     let of_title = info
         .title

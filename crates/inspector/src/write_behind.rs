@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// One hand-over to the writing thread.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Blocks that may wait for the disk. What does not fit here waits in the memory of the target, which is the worse place.
+/// Blocks that may wait for the disk. What does not fit here waits in the memory of the target,
+/// which is the worse place.
 const BLOCKS_MAX: usize = 256;
 
 /// The end that is written to.
@@ -58,7 +59,8 @@ impl WriteBehind {
         &mut self.block
     }
 
-    /// Counts what was appended to the block since it was `before_bytes` long, and hands it over when it is full.
+    /// Counts what was appended to the block since it was `before_bytes` long, and hands it over
+    /// when it is full.
     pub(crate) fn appended(&mut self, before_bytes: usize) -> Result<(), Stopped> {
         self.bytes += (self.block.len() - before_bytes) as u64;
         if self.block.len() >= BLOCK_BYTES { self.hand_over() } else { Ok(()) }

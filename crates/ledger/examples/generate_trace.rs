@@ -1,7 +1,8 @@
-//! Writes a trace of as many events as asked for, through the real ledger and writer: `generate_trace FILE EVENTS`.
+//! Writes a trace of as many events as asked for, through the real ledger and writer:
+//! `generate_trace FILE EVENTS`.
 //!
-//! The program that it makes up has two threads, 2,000 stacks of up to 24 frames and 200,000 live blocks; most blocks die
-//! young, and addresses are handed out again as an allocator would.
+//! The program that it makes up has two threads, 2,000 stacks of up to 24 frames and 200,000 live
+//! blocks; most blocks die young, and addresses are handed out again as an allocator would.
 
 use std::path::Path;
 

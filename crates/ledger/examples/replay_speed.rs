@@ -1,7 +1,9 @@
-//! Processor time of the parts of recording, on the events of a trace: `replay_speed FILE [EVENTS] [ROUNDS]`.
+//! Processor time of the parts of recording, on the events of a trace: `replay_speed FILE [EVENTS]
+//! [ROUNDS]`.
 //!
-//! The first EVENTS (8 million) are read into memory and given, as the recorder does it, to the ledger with its summary and to the columns
-//! and the compressor of a file that is thrown away: nanoseconds an event for each, and for the table of live blocks without the summary; least
+//! The first EVENTS (8 million) are read into memory and given, as the recorder does it, to the
+//! ledger with its summary and to the columns and the compressor of a file that is thrown away:
+//! nanoseconds an event for each, and for the table of live blocks without the summary; least
 //! and median of ROUNDS (5) rounds.
 
 use std::io;

@@ -1,7 +1,9 @@
-//! How much processor time and memory a snapshot takes: `snapshot_speed [BLOCKS] [BYTES]`, live blocks of one size (10 million of 48).
+//! How much processor time and memory a snapshot takes: `snapshot_speed [BLOCKS] [BYTES]`, live
+//! blocks of one size (10 million of 48).
 //!
-//! The table of live blocks is filled as a program that allocates them one after the other fills it, every tenth is freed and
-//! made anew, and all are exported through the columns and the compression of the file, while other events come.
+//! The table of live blocks is filled as a program that allocates them one after the other fills
+//! it, every tenth is freed and made anew, and all are exported through the columns and the
+//! compression of the file, while other events come.
 
 use std::io;
 use std::time::Duration;

@@ -7,19 +7,23 @@
 //!                                                                             the next to be used)
 //! ```
 //!
-//! An allocator hands out neighbours one after the other, and programs free neighbours together: neighbours share cache
-//! lines at each level, and records taken one after the other lie one after the other. (A plain hash table of blocks took
-//! 220 ns an event, in cache and page misses alone, on a program with a million live blocks: two thirds of the recorder's
-//! time.) Regions and groups hold only what is there (`runs`, `group`): a block costs 24 bytes, its share of a group (24 bytes to 512 of
-//! heap; 32 more where there are more than four blocks, or 128 from nine on) and of a region (its place in the directory of 32 bytes, a word
-//! for each group, 16 bytes to 32 KiB). A block of 1,000 bytes takes 57 bytes so, one of 48 bytes 35.
+//! An allocator hands out neighbours one after the other, and programs free neighbours together:
+//! neighbours share cache lines at each level, and records taken one after the other lie one after
+//! the other. (A plain hash table of blocks took 220 ns an event, in cache and page misses alone,
+//! on a program with a million live blocks: two thirds of the recorder's time.) Regions and groups
+//! hold only what is there (`runs`, `group`): a block costs 24 bytes, its share of a group (24
+//! bytes to 512 of heap; 32 more where there are more than four blocks, or 128 from nine on) and of
+//! a region (its place in the directory of 32 bytes, a word for each group, 16 bytes to 32 KiB). A
+//! block of 1,000 bytes takes 57 bytes so, one of 48 bytes 35.
 //!
-//! Empty groups, and rooms that are too large for what is left in them, stay until there are twice as many groups, or rooms, as after the last sweep;
-//! then they and their regions are given back ([`BlockTable::tidy_up`], between events that are looked up together).
+//! Empty groups, and rooms that are too large for what is left in them, stay until there are twice
+//! as many groups, or rooms, as after the last sweep; then they and their regions are given back
+//! ([`BlockTable::tidy_up`], between events that are looked up together).
 //!
-//! The groups that were looked for last are remembered (`recent_groups`): most blocks lie in one of them. What misses the caches all the
-//! same is looked up for many events at once ([`BlockTable::hint_in`], [`BlockTable::prefetch`]): the processor waits
-//! for all of those loads together instead of for one after the other.
+//! The groups that were looked for last are remembered (`recent_groups`): most blocks lie in one of
+//! them. What misses the caches all the same is looked up for many events at once
+//! ([`BlockTable::hint_in`], [`BlockTable::prefetch`]): the processor waits for all of those loads
+//! together instead of for one after the other.
 
 use heapr_trace::{Block, HeapId, ProcessIndex, StackIndex};
 
@@ -31,8 +35,9 @@ use crate::runs::{Run, Runs, places};
 
 /// Smallest directory.
 const FIRST_CAPACITY: usize = 1 << 6;
-/// Fewest groups that are worth a sweep: they take 2 MiB. (A program that collects its garbage comes back to the addresses that it has left. Of
-/// Node's table, with buffers that come and go on 60 MiB, sweeps at 2^10 took 3 ns an event, at 2^14 2, and at 2^16 there are none.)
+/// Fewest groups that are worth a sweep: they take 2 MiB. (A program that collects its garbage
+/// comes back to the addresses that it has left. Of Node's table, with buffers that come and go on
+/// 60 MiB, sweeps at 2^10 took 3 ns an event, at 2^14 2, and at 2^16 there are none.)
 const SWEPT_MIN: usize = if cfg!(test) { 1 << 10 } else { 1 << 16 };
 /// Fewest rooms that are: they take 2 MiB at most.
 const SWEPT_ROOMS_MIN: usize = if cfg!(test) { 1 << 7 } else { 1 << 14 };
@@ -67,7 +72,8 @@ struct Region {
     owner: u32,
 }
 
-/// The group that an address belongs to, if it had one when that was looked up. Good until the table is tidied up.
+/// The group that an address belongs to, if it had one when that was looked up. Good until the
+/// table is tidied up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hint(u32);
 
@@ -76,12 +82,14 @@ impl Hint {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// Bits of an address that tell its group's slots apart, and those that tell its region's groups apart.
+/// Bits of an address that tell its group's slots apart, and those that tell its region's groups
+/// apart.
 const SLOT_BITS: u64 = 0x1f << 4;
 const GROUP_BITS: u64 = 0x3f << 9;
 
-/// An address without its slot: which 512 bytes, and address % 16, as blocks of other alignments have groups of their own. (Nothing is
-/// shifted: a mask each makes of an address its group's key and its region's.)
+/// An address without its slot: which 512 bytes, and address % 16, as blocks of other alignments
+/// have groups of their own. (Nothing is shifted: a mask each makes of an address its group's key
+/// and its region's.)
 fn key(address: u64) -> u64 {
     address & !SLOT_BITS
 }
@@ -123,8 +131,8 @@ pub(crate) struct BlockTable {
     /// And rooms.
     sweep_at_rooms: usize,
     records: Vec<BlockRecord>,
-    /// (Not a list through the records themselves: where many are taken that were freed long ago it waits for one cache miss after
-    /// the other.)
+    /// (Not a list through the records themselves: where many are taken that were freed long ago it
+    /// waits for one cache miss after the other.)
     free_records: Vec<u32>,
     cut: Cut,
 }
@@ -154,14 +162,15 @@ impl BlockTable {
         self.records.len() - self.free_records.len()
     }
 
-    /// Whether all of it lies in the second-level cache anyway (1 MiB and more on today's processors): there is nothing to gain
-    /// from looking blocks up in advance.
+    /// Whether all of it lies in the second-level cache anyway (1 MiB and more on today's
+    /// processors): there is nothing to gain from looking blocks up in advance.
     pub(crate) fn is_small(&self) -> bool {
         const RECORDS: usize = 1 << 13;
         self.records.len() < RECORDS
     }
 
-    /// How many blocks were looked for, without a hint, that were not near those looked for last. Goes round.
+    /// How many blocks were looked for, without a hint, that were not near those looked for last.
+    /// Goes round.
     #[inline(always)]
     pub(crate) fn far_count(&self) -> u32 {
         self.far_count
@@ -172,7 +181,8 @@ impl BlockTable {
     fn find(&self, owner: u32, key: u64) -> Result<usize, usize> {
         let key = region_key(key);
         let mask = self.directory.len() - 1;
-        // The golden ratio: of neighbours, which most regions are, hardly two meet. (Without the 15 bits by which they lie apart.)
+        // The golden ratio: of neighbours, which most regions are, hardly two meet. (Without the 15
+        // bits by which they lie apart.)
         let product = (key ^ u64::from(owner) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15 >> 15);
         let mut place = (product >> (self.directory_shift & 63)) as usize & mask;
         loop {
@@ -235,7 +245,8 @@ impl BlockTable {
         self.group(owner(process, heap), key(address)).map_or(Hint::NONE, |group| Hint(group as u32))
     }
 
-    /// Pulls what is known of a block into the caches; the number of its record plus one, 0 for none.
+    /// Pulls what is known of a block into the caches; the number of its record plus one, 0 for
+    /// none.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hint: Hint, address: u64) -> u32 {
         let group = self.groups.get(hint.0 as usize);
@@ -246,13 +257,15 @@ impl BlockTable {
     #[inline(always)]
     pub(crate) fn stack_of(&self, number: u32) -> StackIndex {
         let record = self.records.get((number as usize).wrapping_sub(1));
-        // A record may lie across two cache lines: its first word is read for the sake of the caches.
+        // A record may lie across two cache lines: its first word is read for the sake of the
+        // caches.
         record
             .filter(|record| record.size_bytes != u64::MAX)
             .map_or(StackIndex::EMPTY, |record| StackIndex(record.stack))
     }
 
-    /// Gives back groups without blocks, and rooms, when there are many. Hints of before are no longer good.
+    /// Gives back groups without blocks, and rooms, when there are many. Hints of before are no
+    /// longer good.
     #[inline(always)]
     pub(crate) fn tidy_up(&mut self) {
         if self.groups.len() - self.free_groups.len() >= self.sweep_at
@@ -404,8 +417,8 @@ impl BlockTable {
         !self.cut.put_aside.is_empty()
     }
 
-    /// Shows blocks of the cut that it has not shown: those put aside, and those of the next `group_count` groups. Tells
-    /// whether that was all.
+    /// Shows blocks of the cut that it has not shown: those put aside, and those of the next
+    /// `group_count` groups. Tells whether that was all.
     pub(crate) fn cut_slice(&mut self, group_count: usize, mut visit: impl FnMut(&Block)) -> bool {
         self.cut.put_aside.iter().for_each(&mut visit);
         self.cut.put_aside.clear();

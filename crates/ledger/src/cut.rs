@@ -5,10 +5,11 @@
 //!          exported |   still to be exported         |            born after the cut
 //!                   +--> moves on, slice by slice
 //! ```
-//! At the cut nothing is copied. Before a slot that is still to be exported changes for the first time, what it holds is put
-//! aside, and the slot is marked: whatever it holds from then on is of after the cut. So an event costs one block at most
-//! and a comparison at least, and the blocks that come out, those put aside and those found by the walk, are exactly those that
-//! were live at the cut.
+//! At the cut nothing is copied. Before a slot that is still to be exported changes for the first
+//! time, what it holds is put aside, and the slot is marked: whatever it holds from then on is of
+//! after the cut. So an event costs one block at most and a comparison at least, and the blocks
+//! that come out, those put aside and those found by the walk, are exactly those that were live at
+//! the cut.
 
 use heapr_trace::Block;
 

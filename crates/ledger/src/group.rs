@@ -8,9 +8,11 @@
 //!   ..    MANY         room, taken                     many: . . n2 . n4 . . n7 . n9 ...   in a room of 32, each at its slot
 //! ```
 //!
-//! Up to four lie in the group: most groups of most programs. The slots that they belong to are compared as the bytes of one word, all at
-//! once: no branch depends on where a slot stands, and nothing is moved. (Sorted, in runs of 1, 3, 8 and 32 words and moved by memmove, the
-//! table took a third more on programs whose live blocks fit the caches.) Rooms of eight are for memory alone: each page of it costs a fault.
+//! Up to four lie in the group: most groups of most programs. The slots that they belong to are
+//! compared as the bytes of one word, all at once: no branch depends on where a slot stands, and
+//! nothing is moved. (Sorted, in runs of 1, 3, 8 and 32 words and moved by memmove, the table took
+//! a third more on programs whose live blocks fit the caches.) Rooms of eight are for memory alone:
+//! each page of it costs a fault.
 
 use crate::runs::places;
 
@@ -20,14 +22,16 @@ pub(crate) const SLOT_COUNT: usize = 32;
 const FEW: usize = 4;
 /// Numbers in a room of some.
 const SOME: usize = 8;
-/// A room is given up when the table is swept and the smaller one would be half full. (When the last number but so many was removed it took 4 ns
-/// of Node's 41 an event: where blocks are freed others come soon.)
+/// A room is given up when the table is swept and the smaller one would be half full. (When the
+/// last number but so many was removed it took 4 ns of Node's 41 an event: where blocks are freed
+/// others come soon.)
 const FEW_AGAIN: usize = FEW / 2;
 const SOME_AGAIN: usize = SOME / 2;
 
 /// In a byte in place of a slot: none.
 const NO_SLOT: u8 = 0xff;
-/// In place of the slots of a group that holds its numbers itself, neither slots nor [`NO_SLOT`]: it has a room of some…
+/// In place of the slots of a group that holds its numbers itself, neither slots nor [`NO_SLOT`]:
+/// it has a room of some…
 const IS_SOME: u32 = 0x4040_4040;
 /// …or of many.
 const IS_MANY: u32 = 0x8080_8080;
@@ -275,7 +279,8 @@ impl Rooms {
     /// The taken slots with their numbers, in order.
     #[inline]
     pub(crate) fn entries(&self, group: Group) -> impl Iterator<Item = (usize, u32)> + '_ {
-        // Numbers at their slots only where there are many; of the others the bytes say which is whose.
+        // Numbers at their slots only where there are many; of the others the bytes say which is
+        // whose.
         let (numbers, bytes): (&[u32], _) = match group.slots {
             IS_MANY => (self.many.rooms.get(group.room()).map_or(&[], |room| room), 0),
             IS_SOME => (self.some.rooms.get(group.room()).map_or(&[], |room| room), group.some_slots()),

@@ -1,8 +1,9 @@
 //! Totals by process and heap, and what a peak over all of them needs.
 //!
-//! Most events are of the same heap as the one before. What is counted of that one, the *current* heap, lies in one place, and only what
-//! cannot be derived from the rest changes with an event; of the others the live blocks are known as a sum, which changes when
-//! another becomes the current one:
+//! Most events are of the same heap as the one before. What is counted of that one, the *current*
+//! heap, lies in one place, and only what cannot be derived from the rest changes with an event; of
+//! the others the live blocks are known as a sum, which changes when another becomes the current
+//! one:
 //!
 //! ```text
 //! all heaps   |  current: made, freed, live bytes  |  the rest: live bytes and count  |

@@ -34,8 +34,8 @@ pub struct Death {
 
 /// Is told what the replay sees. All methods have empty defaults.
 pub trait Observer {
-    /// Events of this stack come soon: what is kept of it may be read, to have it in the caches. The answer means nothing; it
-    /// only makes sure that the reading is done.
+    /// Events of this stack come soon: what is kept of it may be read, to have it in the caches.
+    /// The answer means nothing; it only makes sure that the reading is done.
     fn prefetch(&self, _stack: StackIndex) -> u64 {
         0
     }
@@ -45,8 +45,8 @@ pub trait Observer {
     fn died(&mut self, _block: &Block, _death: &Death) {}
     /// A call failed.
     fn failed(&mut self, _event: &Event, _process: ProcessIndex, _size_bytes: u64, _stack: StackIndex) {}
-    /// A free of an address that was never seen allocated. `is_inherited`: in a forked child, where it will be a block of the
-    /// parent's.
+    /// A free of an address that was never seen allocated. `is_inherited`: in a forked child, where
+    /// it will be a block of the parent's.
     fn unmatched_free(&mut self, _event: &Event, _process: ProcessIndex, _is_inherited: bool) {}
 }
 
@@ -60,7 +60,8 @@ pub struct Ledger {
     /// By thread: the block that it allocated last, if it has not allocated or freed it since.
     last_alloc: Vec<u64>,
     forked: HashSet<ProcessIndex>,
-    /// Windows whose blocks are looked up together before it is tried again without, and those of them that are still to come.
+    /// Windows whose blocks are looked up together before it is tried again without, and those of
+    /// them that are still to come.
     ahead: u32,
     ahead_left: u32,
 }
@@ -124,8 +125,8 @@ impl Ledger {
         self.blocks.sorted()
     }
 
-    /// Makes a cut: [`Ledger::cut_slice`] shows the blocks that are live now, whatever happens until then. A cut that is under
-    /// way is given up.
+    /// Makes a cut: [`Ledger::cut_slice`] shows the blocks that are live now, whatever happens
+    /// until then. A cut that is under way is given up.
     pub fn begin_cut(&mut self) {
         self.blocks.begin_cut();
     }
@@ -135,8 +136,8 @@ impl Ledger {
         self.blocks.abandon_cut();
     }
 
-    /// Shows some more blocks of the cut: all that have changed since the last slice, and those of `group_count` more groups
-    /// (of up to 32 blocks each). Tells whether that was all.
+    /// Shows some more blocks of the cut: all that have changed since the last slice, and those of
+    /// `group_count` more groups (of up to 32 blocks each). Tells whether that was all.
     pub fn cut_slice(&mut self, group_count: usize, visit: impl FnMut(&Block)) -> bool {
         self.blocks.cut_slice(group_count, visit)
     }
@@ -148,7 +149,8 @@ impl Ledger {
         self.blocks.has_put_aside()
     }
 
-    /// Forgets the blocks of a process that has ended (they stay outstanding in what an observer has counted).
+    /// Forgets the blocks of a process that has ended (they stay outstanding in what an observer
+    /// has counted).
     pub fn drop_process(&mut self, process: ProcessIndex) {
         self.blocks.remove_process(process);
     }
@@ -160,7 +162,8 @@ impl Ledger {
         self.apply_hinted(event, process, Hint::NONE, (|| false, || None), observer);
     }
 
-    /// `is_birth` tells of an allocation whether the table need not know of it, and `birth` of a free the block, if it does not.
+    /// `is_birth` tells of an allocation whether the table need not know of it, and `birth` of a
+    /// free the block, if it does not.
     #[inline(always)]
     fn apply_hinted(
         &mut self,
@@ -190,8 +193,8 @@ impl Ledger {
         }
     }
 
-    /// Applies what is neither an allocation nor a free: one of a hundred events, which would take half of the instructions if
-    /// they stood among the others.
+    /// Applies what is neither an allocation nor a free: one of a hundred events, which would take
+    /// half of the instructions if they stood among the others.
     #[cold]
     #[inline(never)]
     fn apply_seldom(
@@ -262,8 +265,8 @@ impl Ledger {
         observer: &mut impl Observer,
     ) {
         let last = self.last_alloc_of(event.thread);
-        // A block that is resized goes on in another form: only a free makes it temporary. (Half of the blocks of some programs are, in
-        // no pattern: no jump depends on it.)
+        // A block that is resized goes on in another form: only a free makes it temporary. (Half of
+        // the blocks of some programs are, in no pattern: no jump depends on it.)
         let is_temporary =
             (*last == block.address_avma) & (block.thread == event.thread) & (cause == Cause::Free);
         *last |= u64::from(is_temporary).wrapping_neg();

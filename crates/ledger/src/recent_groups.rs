@@ -1,7 +1,9 @@
-//! The groups that blocks were looked for in last: most blocks are near others that came or went a short while ago.
+//! The groups that blocks were looked for in last: most blocks are near others that came or went a
+//! short while ago.
 //!
-//! One place for each of so many groups, by address: what finds its group here needs neither the directory nor the region, which are two
-//! loads after a multiplication, each waiting for the one before.
+//! One place for each of so many groups, by address: what finds its group here needs neither the
+//! directory nor the region, which are two loads after a multiplication, each waiting for the one
+//! before.
 
 /// Places: 4 KiB.
 const PLACES: usize = 256;

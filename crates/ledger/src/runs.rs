@@ -1,4 +1,5 @@
-//! The groups of each region: short runs of numbers that grow and shrink in place of arrays with a place for everything.
+//! The groups of each region: short runs of numbers that grow and shrink in place of arrays with a
+//! place for everything.
 //!
 //! ```text
 //! entry (bits: which of up to 64 places are taken)      words
@@ -6,9 +7,9 @@
 //!                                                       [. n0 . . . n1 n2 . . n3 ...]   many: each at its place
 //! ```
 //!
-//! While there are few, the number of a place lies behind those of the taken places before it. Runs have a few capacities, so
-//! that one that is given back fits the next that is asked for, and one that fills is not moved often. A single number has no
-//! words: it stands in place of `first`.
+//! While there are few, the number of a place lies behind those of the taken places before it. Runs
+//! have a few capacities, so that one that is given back fits the next that is asked for, and one
+//! that fills is not moved often. A single number has no words: it stands in place of `first`.
 
 /// Which places are taken, and where their numbers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,8 @@ pub(crate) struct Run {
 const SINGLE: u8 = 1;
 
 /// Numbers that runs of the classes have room for: the last holds each place.
-/// (Without 40, half of the regions with blocks of 1,000 bytes, of which 32 or 33 fit one, take 256 bytes in place of 160.)
+/// (Without 40, half of the regions with blocks of 1,000 bytes, of which 32 or 33 fit one, take 256
+/// bytes in place of 160.)
 const CAPACITIES: [usize; 5] = [1, 8, 32, 40, 64];
 const DIRECT: u8 = CAPACITIES.len() as u8;
 
@@ -115,7 +117,8 @@ impl Runs {
         if left == 0 {
             self.clear(run);
         } else if left * 2 <= Run::capacity(run.class - 1) {
-            // Half of what the smaller one holds: one that goes up and down by a few stays as it is.
+            // Half of what the smaller one holds: one that goes up and down by a few stays as it
+            // is.
             self.resize(run, run.class - 1);
         }
         Some(number)

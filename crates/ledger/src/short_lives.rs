@@ -1,4 +1,5 @@
-//! Blocks that are made and freed among the events that are applied together: they need no place in the table.
+//! Blocks that are made and freed among the events that are applied together: they need no place in
+//! the table.
 //!
 //! ```text
 //! event      0        1        2        3        4
@@ -6,13 +7,16 @@
 //! known of A          free  ----------> 1 and 3 are all of a block's life
 //! known of B                   nothing: the table must be asked
 //! ```
-//! Where the event before them at their address was a free it is known that no other block is live there (one whose free was
-//! lost). Where they are the first at their address the table is asked, but told only if there is one. Of redis' events three quarters are
-//! left out of it, of clang's and Python's half, of jq's a quarter, of Node's a tenth; and it is only asked for a fifth of clang's.
+//! Where the event before them at their address was a free it is known that no other block is live
+//! there (one whose free was lost). Where they are the first at their address the table is asked,
+//! but told only if there is one. Of redis' events three quarters are left out of it, of clang's
+//! and Python's half, of jq's a quarter, of Node's a tenth; and it is only asked for a fifth of
+//! clang's.
 
 use heapr_trace::{Action, Event, ProcessIndex};
 
-/// Events that are looked at together. (Of 1,024 a tenth more are short lives in clang, and hardly more elsewhere.)
+/// Events that are looked at together. (Of 1,024 a tenth more are short lives in clang, and hardly
+/// more elsewhere.)
 pub(crate) const WINDOW: usize = 256;
 
 /// Places for addresses: four for each event, so that few meet another one at theirs.
@@ -31,7 +35,8 @@ const ANY: u16 = 0;
 const FIRST: u16 = 1;
 /// As any; and the event before it at its address was a free.
 const CLEAN: u16 = 2;
-/// The birth of a block of which the window has the end, at an address of which the table alone knows what is there: a first one with an end.
+/// The birth of a block of which the window has the end, at an address of which the table alone
+/// knows what is there: a first one with an end.
 const ASKED_BIRTH: u16 = FIRST + WITH_END;
 /// The same, and nothing is there: a clean one with an end.
 const BIRTH: u16 = CLEAN + WITH_END;
@@ -46,8 +51,9 @@ fn place(address_avma: u64) -> usize {
 impl ShortLives {
     /// Looks at the first [`WINDOW`] events.
     ///
-    /// Which of the cases an event is follows no pattern that a processor could foresee: all are computed, and no jump depends on them.
-    /// (With a jump each they took 9 ns an event of a program with threads.)
+    /// Which of the cases an event is follows no pattern that a processor could foresee: all are
+    /// computed, and no jump depends on them. (With a jump each they took 9 ns an event of a
+    /// program with threads.)
     #[inline(always)]
     pub(crate) fn among(events: &[(Event, ProcessIndex)]) -> Self {
         let mut marks = [ANY; WINDOW];
@@ -89,7 +95,8 @@ impl ShortLives {
         Self { marks }
     }
 
-    /// The numbers of the events about which the table must be asked, in order, and how many they are.
+    /// The numbers of the events about which the table must be asked, in order, and how many they
+    /// are.
     #[inline(always)]
     pub(crate) fn asked(&self, event_count: usize) -> ([u8; WINDOW], usize) {
         let mut asked = [0_u8; WINDOW];
@@ -101,8 +108,9 @@ impl ShortLives {
         (asked, count)
     }
 
-    /// Takes note whether something is at the address of an event about which the table was asked: the birth of a block, and so its end,
-    /// must be told to the table then. (Nothing else of the window is at its address before: what the table says now is still so then.)
+    /// Takes note whether something is at the address of an event about which the table was asked:
+    /// the birth of a block, and so its end, must be told to the table then. (Nothing else of
+    /// the window is at its address before: what the table says now is still so then.)
     #[inline(always)]
     pub(crate) fn settle(&mut self, number: u8, is_taken: bool) {
         let mark = &mut self.marks[usize::from(number)];
@@ -124,7 +132,8 @@ impl ShortLives {
     }
 }
 
-/// Takes note of an event that is neither an allocation nor a free: what comes after it at its addresses is not the first there.
+/// Takes note of an event that is neither an allocation nor a free: what comes after it at its
+/// addresses is not the first there.
 #[cold]
 #[inline(never)]
 fn note_seldom(event: &Event, number: usize, last: &mut [u16; PLACES]) {

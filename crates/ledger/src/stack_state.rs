@@ -2,8 +2,8 @@
 
 use heapr_trace::{Amounts, Block, HeapId, ProcessIndex, StackIndex, StackTotals};
 
-/// Blocks made and blocks freed, and how many of them were live at the last peak. What is live is the difference of the two: an
-/// event changes one of them only. One cache line.
+/// Blocks made and blocks freed, and how many of them were live at the last peak. What is live is
+/// the difference of the two: an event changes one of them only. One cache line.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
 pub(crate) struct StackState {

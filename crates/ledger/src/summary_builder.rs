@@ -1,8 +1,8 @@
 //! Totals by stack, by process and heap, and overall, with exact peaks, in constant time per event.
 //!
-//! **Who held the peak.** At a new peak nothing is copied: an epoch counter is incremented. Before a stack's live bytes
-//! change it compares the epoch that it saw last; if that is another, its live bytes until now are what it held at the last
-//! peak, and are kept:
+//! **Who held the peak.** At a new peak nothing is copied: an epoch counter is incremented. Before
+//! a stack's live bytes change it compares the epoch that it saw last; if that is another, its live
+//! bytes until now are what it held at the last peak, and are kept:
 //!
 //! ```text
 //! peak (epoch 7)      stack s: live 100, seen 6
@@ -22,16 +22,18 @@ use crate::stack_state::StackState;
 #[derive(Debug, Default)]
 pub struct SummaryBuilder {
     heaps: HeapTotals,
-    /// Stacks of the malloc heap, in the order in which they first allocate; the empty stack and other heaps are in `others`. (Of the
-    /// stack tree's nodes one in four to thirteen allocates: laid out by the nodes' numbers they took so many times the caches.)
+    /// Stacks of the malloc heap, in the order in which they first allocate; the empty stack and
+    /// other heaps are in `others`. (Of the stack tree's nodes one in four to thirteen
+    /// allocates: laid out by the nodes' numbers they took so many times the caches.)
     stacks: Vec<StackState>,
-    /// By stack: its place in `stacks`; 0 for none: there is one that no block has, so that to look at it needs no question.
+    /// By stack: its place in `stacks`; 0 for none: there is one that no block has, so that to look
+    /// at it needs no question.
     stack_places: Vec<u32>,
     others: Vec<(ProcessIndex, HeapId, StackIndex, StackState)>,
     /// Places in `others`.
     other_places: HashMap<(ProcessIndex, HeapId, StackIndex), u32>,
-    /// The place that was asked for last: where events carry no stacks, a process's malloc heap has all of them there. (To hash it each time took a
-    /// third of the recorder's time.)
+    /// The place that was asked for last: where events carry no stacks, a process's malloc heap has
+    /// all of them there. (To hash it each time took a third of the recorder's time.)
     last_other: usize,
 }
 

@@ -75,8 +75,9 @@ proptest! {
         let mut summary = SummaryBuilder::new();
         for (number, (kind, place, address, old, size_bytes, stack)) in steps.into_iter().enumerate() {
             let time_ns = number as u64;
-            // Two processes of one thread each, with the same addresses; of each a malloc heap and a mapping heap, which have
-            // different ones. The model keeps heaps as if they were processes, numbered by `place`.
+            // Two processes of one thread each, with the same addresses; of each a malloc heap and
+            // a mapping heap, which have different ones. The model keeps heaps as if they were
+            // processes, numbered by `place`.
             let (thread, heap) = (place / 2, HeapId((place % 2) as u8));
             let process = place;
             let base = u64::from(heap.0) << 20;

@@ -1,4 +1,5 @@
-//! A circular trace holds the newest events exactly, and all that is live, whatever was thrown away.
+//! A circular trace holds the newest events exactly, and all that is live, whatever was thrown
+//! away.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -75,7 +76,8 @@ fn live(ledger: &Ledger) -> BTreeMap<(u32, u64), Block> {
     ledger.live_blocks().map(|block| (key(&block), block)).collect()
 }
 
-/// Events of two processes that hold about `held` blocks, so many of them; written into a window, read back, compared.
+/// Events of two processes that hold about `held` blocks, so many of them; written into a window,
+/// read back, compared.
 fn check(event_count: u64, held: u64, seed: u64) -> (u64, usize) {
     let mut random = Random(seed);
     let sink = Sink::default();

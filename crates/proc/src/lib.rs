@@ -1,7 +1,7 @@
 //! What Linux says of processes and of itself in `/proc`, as values.
 //!
-//! It reads and parses; it decides nothing. What is read is untrusted: a line that is none is passed
-//! over.
+//! It reads and parses; it decides nothing. What is read is untrusted: a line that is none is
+//! passed over.
 #![forbid(unsafe_code)]
 
 mod control_groups;

@@ -1,7 +1,8 @@
 //! Groups rows, ranks the groups and adds up those that are shown.
 //!
-//! Two passes: the first adds up only the amount that is sorted by (eight bytes per group), the second all amounts of
-//! the groups that made it into the top. So memory is eight bytes per stack, however many there are.
+//! Two passes: the first adds up only the amount that is sorted by (eight bytes per group), the
+//! second all amounts of the groups that made it into the top. So memory is eight bytes per stack,
+//! however many there are.
 
 use heapr_trace::{Amounts, StackIndex};
 
@@ -15,8 +16,8 @@ pub(crate) struct RankedGroup {
     /// As the caller numbered them.
     pub(crate) group: u32,
     pub(crate) amounts: Amounts,
-    /// The row's stack that adds most to the sort amount (the first of several): stands for the group where rows
-    /// differ, as in source lines.
+    /// The row's stack that adds most to the sort amount (the first of several): stands for the
+    /// group where rows differ, as in source lines.
     pub(crate) representative: StackIndex,
 }
 
@@ -33,8 +34,8 @@ pub(crate) struct Ranking {
 /// No group: the row is left out.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
 
-/// Ranks groups `0..group_count`; `group_of` tells the group of each row. Greatest first; of equal groups the one with
-/// more outstanding, then total bytes, then the lower number.
+/// Ranks groups `0..group_count`; `group_of` tells the group of each row. Greatest first; of equal
+/// groups the one with more outstanding, then total bytes, then the lower number.
 pub(crate) fn rank(
     rows: &RowSource<'_>,
     group_of: &[u32],

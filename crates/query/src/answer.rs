@@ -103,7 +103,8 @@ impl<'a, 't> Culled<'a, 't> {
         Ok(Ranking { by, groups, group_count: ranking.group_count, rest: ranking.rest })
     }
 
-    /// Gives each group of a frame the culled stack of the row that stands for it, whose innermost frame it is.
+    /// Gives each group of a frame the culled stack of the row that stands for it, whose innermost
+    /// frame it is.
     fn place_frames(&self, groups: &mut [Group]) -> Result<()> {
         let mut wanted: hashbrown::HashMap<StackIndex, NamedStack> =
             groups.iter().map(|group| (group.representative, 0)).collect();

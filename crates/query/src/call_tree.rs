@@ -1,4 +1,5 @@
-//! Trees of frames with what was allocated below them: from the program's start down, or from a frame to its callers.
+//! Trees of frames with what was allocated below them: from the program's start down, or from a
+//! frame to its callers.
 
 use hashbrown::HashMap;
 use heapr_trace::{Amounts, StackIndex};
@@ -22,7 +23,8 @@ pub struct CallNode {
     pub amounts: Amounts,
 }
 
-/// Nodes in the order in which they are printed: each followed by what is below it, the greatest first.
+/// Nodes in the order in which they are printed: each followed by what is below it, the greatest
+/// first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallTree {
     /// The nodes.
@@ -67,8 +69,8 @@ impl CallTreeBuilder {
         }
     }
 
-    /// The tree, cut to the `top` nodes with the greatest amounts. (A node's amount is at most that of the node above
-    /// it, so that what is left is a tree.)
+    /// The tree, cut to the `top` nodes with the greatest amounts. (A node's amount is at most that
+    /// of the node above it, so that what is left is a tree.)
     pub(crate) fn finish(self, sort: Metric, top: usize) -> CallTree {
         let node_count = self.nodes.len();
         // Numbers from 1 on: what has no node above it is below node 0.

@@ -1,5 +1,5 @@
-//! The filters that are known when a block is born and that decide what the peak is of: process, heap, thread,
-//! size.
+//! The filters that are known when a block is born and that decide what the peak is of: process,
+//! heap, thread, size.
 
 use heapr_trace::{Block, HeapId, Process, ProcessIndex, Thread, ThreadIndex};
 
@@ -43,7 +43,8 @@ impl Choice {
         self.is_every_origin() && self.size.is_none()
     }
 
-    /// Whether blocks of all processes, heaps and threads are chosen, though perhaps not of all sizes.
+    /// Whether blocks of all processes, heaps and threads are chosen, though perhaps not of all
+    /// sizes.
     pub fn is_every_origin(&self) -> bool {
         self.processes.is_none() && self.heaps.is_none() && self.threads.is_none()
     }

@@ -1,7 +1,7 @@
 //! The distinct places in the code that stacks return to, and the frames at each.
 //!
-//! A trace has far fewer of them than stack nodes (clang: 634,000 nodes, some 50,000 places), so that naming works on
-//! places.
+//! A trace has far fewer of them than stack nodes (clang: 634,000 nodes, some 50,000 places), so
+//! that naming works on places.
 
 use hashbrown::{HashMap, HashTable};
 use heapr_trace::{CalledFunction, Mapping, ModuleIndex, ProcessIndex, StackIndex, StackNode};
@@ -98,7 +98,8 @@ impl CodeTable {
         })
     }
 
-    /// Names the places that have no names yet. To be called after the last [`Self::intern`]; later ones need another call.
+    /// Names the places that have no names yet. To be called after the last [`Self::intern`]; later
+    /// ones need another call.
     pub(crate) fn resolve(
         &mut self,
         stacks: &(impl StackSource + ?Sized),
@@ -209,7 +210,8 @@ impl CodeTable {
     }
 }
 
-/// The byte before the return address lies in the call instruction, and so in the caller's range and line.
+/// The byte before the return address lies in the call instruction, and so in the caller's range
+/// and line.
 fn call_address(node: &StackNode) -> u64 {
     node.return_address_avma.saturating_sub(1)
 }

@@ -1,9 +1,11 @@
-//! Adds up the allocations that a replay shows: each block once, when it ends or when the replay does.
+//! Adds up the allocations that a replay shows: each block once, when it ends or when the replay
+//! does.
 //!
-//! The peak. The peak moment is that of all chosen blocks (process, heap, thread, range, size); a block counts at it if it
-//! passes the other filters too, of which lifetime, temporary and type are only known when it ends. So a block is
-//! added to its row's peak when it ends, if it was alive at the greatest peak so far; each new peak has a new number
-//! (epoch), which voids what rows hold of older ones. Exact, and O(1) per event.
+//! The peak. The peak moment is that of all chosen blocks (process, heap, thread, range, size); a
+//! block counts at it if it passes the other filters too, of which lifetime, temporary and type are
+//! only known when it ends. So a block is added to its row's peak when it ends, if it was alive at
+//! the greatest peak so far; each new peak has a new number (epoch), which voids what rows hold of
+//! older ones. Exact, and O(1) per event.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -100,7 +102,8 @@ pub(crate) struct Collector<'a> {
     last_heap: usize,
     /// Number of the last peak; 0: there was none.
     epoch: u32,
-    /// Blocks born after the last peak with the same time stamp: not alive at it although their time says so.
+    /// Blocks born after the last peak with the same time stamp: not alive at it although their
+    /// time says so.
     late_births: HashSet<BlockKey>,
     counts_unknown_frees: bool,
     counts_failures: bool,
@@ -159,8 +162,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// A block that was live before the replay's first event, or at the start of the range if blocks born before it
-    /// are what counts.
+    /// A block that was live before the replay's first event, or at the start of the range if
+    /// blocks born before it are what counts.
     pub(crate) fn was_live(&mut self, block: &Block) {
         self.raise(block, self.range.from);
     }
@@ -235,7 +238,8 @@ impl<'a> Collector<'a> {
     }
 
     fn count(&mut self, block: &Block, death: Option<Death>, end_ns: u64) {
-        // A replay that starts at a checkpoint does not know what each thread allocated last before it.
+        // A replay that starts at a checkpoint does not know what each thread allocated last before
+        // it.
         let is_born_inside = self.range.contains(block.alloc_ns);
         let is_temporary = is_born_inside && death.is_some_and(|death| death.is_temporary);
         let free_ns = death.map_or(end_ns, |death| death.free_ns);
@@ -314,7 +318,8 @@ impl<'a> Collector<'a> {
         (self.level.peak_bytes, self.level.peak_time_ns)
     }
 
-    /// All amounts. The heaps' own peaks are kept only if nothing but the choice decided what is counted.
+    /// All amounts. The heaps' own peaks are kept only if nothing but the choice decided what is
+    /// counted.
     pub(crate) fn finish(self) -> Collected {
         let is_whole = self.lifetime.is_none()
             && !self.is_temporary_only

@@ -46,8 +46,8 @@ impl CullList {
         }
     }
 
-    /// Adds the patterns of a list file: one a line; blank lines and lines that begin with `#` say nothing. `name` is
-    /// the list's, for errors.
+    /// Adds the patterns of a list file: one a line; blank lines and lines that begin with `#` say
+    /// nothing. `name` is the list's, for errors.
     ///
     /// # Errors
     /// At the first line that is no pattern; names it.

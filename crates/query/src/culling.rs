@@ -1,4 +1,5 @@
-//! Culling, with each frame decided at most once: only the few frames that end stacks are ever compared with the list.
+//! Culling, with each frame decided at most once: only the few frames that end stacks are ever
+//! compared with the list.
 
 use crate::cull_list::CullList;
 use crate::frames::FrameId;
@@ -19,7 +20,8 @@ impl<'a> Culling<'a> {
         Self { tree, list, decided: vec![None; tree.frames.count()] }
     }
 
-    /// The stack without the longest run of innermost frames that all match; at least the outermost frame stays.
+    /// The stack without the longest run of innermost frames that all match; at least the outermost
+    /// frame stays.
     pub(crate) fn cull(&mut self, stack: NamedStack) -> NamedStack {
         if self.list.is_empty() {
             return stack;

@@ -109,8 +109,9 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether a block's birth tells that it is counted: then the peak is the largest sum of what is counted. Else it is that of
-    /// all that process, heap, thread, range and size choose, and what is counted has a share in it.
+    /// Whether a block's birth tells that it is counted: then the peak is the largest sum of what
+    /// is counted. Else it is that of all that process, heap, thread, range and size choose,
+    /// and what is counted has a share in it.
     #[must_use]
     pub fn is_known_at_birth(&self) -> bool {
         self.lifetime.is_none()
@@ -119,8 +120,8 @@ impl Filter {
             && self.required_frames.is_empty()
     }
 
-    /// Whether frees of blocks that were never seen allocated count: nothing is asked of the blocks themselves, and no block was
-    /// allocated before what is looked at.
+    /// Whether frees of blocks that were never seen allocated count: nothing is asked of the blocks
+    /// themselves, and no block was allocated before what is looked at.
     #[must_use]
     pub fn counts_unknown_frees(&self) -> bool {
         self.is_known_at_birth() && self.size.is_none() && self.range.is_none_or(|range| range.from == 0)

@@ -6,9 +6,10 @@ use crate::symbol_forms::for_each_form;
 
 /// A frame pattern. `*` stands for any run of characters; case does not matter.
 ///
-/// A module is matched by its file name with or without the version (`libc.so.6`, `libc.so`, `libc`), or by its full
-/// path if the pattern has a `/`. A symbol is matched in full, without its arguments, or without arguments, templates
-/// and return type: `std::vector::push_back` matches `std::vector<int>::push_back(int&&)`.
+/// A module is matched by its file name with or without the version (`libc.so.6`, `libc.so`,
+/// `libc`), or by its full path if the pattern has a `/`. A symbol is matched in full, without its
+/// arguments, or without arguments, templates and return type: `std::vector::push_back` matches
+/// `std::vector<int>::push_back(int&&)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FramePattern {
     text: String,
@@ -49,7 +50,8 @@ impl FramePattern {
         self.symbol.is_some()
     }
 
-    /// Whether a frame of this module (its path; `None`: unknown) and symbol (demangled; `None`: unknown) matches.
+    /// Whether a frame of this module (its path; `None`: unknown) and symbol (demangled; `None`:
+    /// unknown) matches.
     #[must_use]
     pub fn matches(&self, module_path: Option<&str>, symbol: Option<&str>) -> bool {
         let module_lower = module_path.map(str::to_ascii_lowercase);
@@ -78,13 +80,15 @@ impl FramePattern {
         }
     }
 
-    /// The symbol, if the pattern is nothing but a symbol without stars: such patterns can be looked up.
+    /// The symbol, if the pattern is nothing but a symbol without stars: such patterns can be
+    /// looked up.
     pub(crate) fn as_plain_symbol(&self) -> Option<&str> {
         if self.module.is_some() { None } else { self.symbol.as_ref()?.as_literal() }
     }
 }
 
-/// Where the module ends: the first `!` that is not part of `operator!`, or of a template of D (`Pool!(int)`).
+/// Where the module ends: the first `!` that is not part of `operator!`, or of a template of D
+/// (`Pool!(int)`).
 fn separator(pattern: &str) -> Option<usize> {
     let is_of_name = |at: usize| {
         let rest = &pattern[at + 1..];

@@ -5,7 +5,8 @@ use hashbrown::HashTable;
 use crate::mix::mix;
 use crate::name_table::{Name, NameTable};
 
-/// A distinct frame: module and symbol, or module and offset where symbols are missing; with the line where lines are told apart.
+/// A distinct frame: module and symbol, or module and offset where symbols are missing; with the
+/// line where lines are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameId(pub u32);
 
@@ -111,7 +112,8 @@ impl FrameTable {
         self.key(frame).symbol.map(|name| self.names.get(name))
     }
 
-    /// The frame with what all that it stands for have in common: no place, unless lines are told apart.
+    /// The frame with what all that it stands for have in common: no place, unless lines are told
+    /// apart.
     #[must_use]
     pub fn view(&self, frame: FrameId) -> FrameView<'_> {
         let place = self.key(frame).line;

@@ -1,4 +1,5 @@
-//! Who frees: the frees of a trace by the stack of the call, those of what was free already, and those of what is unknown.
+//! Who frees: the frees of a trace by the stack of the call, those of what was free already, and
+//! those of what is unknown.
 
 use std::collections::BTreeMap;
 
@@ -52,10 +53,12 @@ pub struct FreeSites {
     pub damage: Vec<heapr_trace::Damage>,
 }
 
-/// Finds them. Of a filter, processes, heaps, threads (that free), sizes and the range (of the frees) count.
+/// Finds them. Of a filter, processes, heaps, threads (that free), sizes and the range (of the
+/// frees) count.
 ///
 /// # Errors
-/// The filter has others, or names what the trace does not have; the trace has no events or cannot be read.
+/// The filter has others, or names what the trace does not have; the trace has no events or cannot
+/// be read.
 pub fn free_sites(trace: &Trace, filter: &Filter, progress: &mut Progress<'_>) -> Result<FreeSites> {
     let choice = Choice::new(filter, trace.processes(), trace.threads())?;
     if is_without_events(trace) {

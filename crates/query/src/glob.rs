@@ -27,8 +27,9 @@ impl Glob {
     }
 }
 
-/// Greedy with one step back: on a mismatch only the last star needs to take one character more, because what an
-/// earlier star could take in addition, the last one can take as well. O(pattern x name) at worst.
+/// Greedy with one step back: on a mismatch only the last star needs to take one character more,
+/// because what an earlier star could take in addition, the last one can take as well. O(pattern x
+/// name) at worst.
 fn glob_match(pattern: &[u8], name: &[u8]) -> bool {
     let (mut in_pattern, mut in_name) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;

@@ -1,5 +1,5 @@
-//! What all answers in JSON have in common, whoever prints or serves them: the words of `heapr report --format json`, schema
-//! `heapr.report/1` (`docs/report.md`).
+//! What all answers in JSON have in common, whoever prints or serves them: the words of `heapr
+//! report --format json`, schema `heapr.report/1` (`docs/report.md`).
 
 use crate::{Bucket, FrameView, HeapRow, Histogram, HistogramOf, Metric};
 use heapr_trace::{Amounts, HeapId, HeapName, ProcessIndex, Totals};

@@ -1,8 +1,10 @@
-//! The heap actions: which allocations of a trace are counted, and how they are added up, ranked and compared.
+//! The heap actions: which allocations of a trace are counted, and how they are added up, ranked
+//! and compared.
 //!
-//! You bring an open trace, a source of names and a [`Query`]; [`run`] gives a [`Report`]. What does not need events
-//! (no time, lifetime, size, thread or type is asked for) is answered from the summary that closes the file; the rest
-//! replays only the events that it needs, with memory for the live blocks and the stacks, however long the trace is.
+//! You bring an open trace, a source of names and a [`Query`]; [`run`] gives a [`Report`]. What
+//! does not need events (no time, lifetime, size, thread or type is asked for) is answered from the
+//! summary that closes the file; the rest replays only the events that it needs, with memory for
+//! the live blocks and the stacks, however long the trace is.
 //!
 //! ```text
 //!  trace ── summary or replay ──> rows (stack, process, heap: amounts)
@@ -11,7 +13,8 @@
 //!                                   └─> groups ── sort, top ──> report
 //! ```
 //!
-//! Invariants: no input or output, no clock, no threads; nothing here knows how a report is printed.
+//! Invariants: no input or output, no clock, no threads; nothing here knows how a report is
+//! printed.
 #![forbid(unsafe_code)]
 
 mod aggregate;

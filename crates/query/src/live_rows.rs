@@ -1,4 +1,5 @@
-//! What a snapshot holds, added up by stack: amounts, ages, and how much was allocated between which moments.
+//! What a snapshot holds, added up by stack: amounts, ages, and how much was allocated between
+//! which moments.
 
 use heapr_trace::{Block, Damage, Snapshot, StackIndex, Trace};
 
@@ -28,7 +29,8 @@ impl LiveAmount {
 pub struct LiveRow {
     /// All of them.
     pub amount: LiveAmount,
-    /// By the moment of allocation: before the first boundary, between it and the second, …, after the last.
+    /// By the moment of allocation: before the first boundary, between it and the second, …, after
+    /// the last.
     pub by_interval: Vec<LiveAmount>,
     /// Age of the oldest.
     pub oldest_age_ns: u64,
@@ -92,8 +94,9 @@ pub struct LiveRows {
     pub damage: Vec<Damage>,
 }
 
-/// Adds up the blocks of a snapshot that pass the filter's processes, heaps, threads, sizes and lifetimes (ages, here).
-/// `boundaries_ns`: moments, in rising order, between which allocations are told apart.
+/// Adds up the blocks of a snapshot that pass the filter's processes, heaps, threads, sizes and
+/// lifetimes (ages, here). `boundaries_ns`: moments, in rising order, between which allocations are
+/// told apart.
 ///
 /// # Errors
 /// The filter names what the trace does not have, or the file cannot be read.
@@ -112,7 +115,8 @@ pub fn live_rows(
     let count = |block: &Block| {
         let age_ns = snapshot.time_ns.saturating_sub(block.alloc_ns);
         let passes = choice.has(block) && filter.lifetime.is_none_or(|lifetime| lifetime.contains(age_ns));
-        // Stacks that the file does not have came out as the empty one; without any stacks there is no place for it.
+        // Stacks that the file does not have came out as the empty one; without any stacks there is
+        // no place for it.
         let place = places.get_mut(block.stack.0 as usize);
         let Some(place) = place.filter(|_| passes) else { return };
         if *place == 0 {

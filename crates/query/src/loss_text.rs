@@ -36,7 +36,8 @@ pub fn loss_warnings(loss: &Loss, count: impl Fn(u64) -> String) -> Vec<String> 
 /// Lines of [`notice_lines`]; the rest is counted in one.
 const NOTICES_SHOWN: usize = 8;
 
-/// What is to be known of the recordings of single processes, one line each. `duration`: how a time in nanoseconds is written.
+/// What is to be known of the recordings of single processes, one line each. `duration`: how a time
+/// in nanoseconds is written.
 #[must_use]
 pub fn notice_lines(trace: &Trace, duration: impl Fn(u64) -> String) -> Vec<String> {
     let notices = trace.notices();

@@ -1,5 +1,6 @@
-//! The table of metrics: what each amount is called on the command line, in JSON and CSV, on the page and in pprof. Whoever lists
-//! them reads this table; the page's copy is generated from it (`tests/it/generated_metrics.rs`).
+//! The table of metrics: what each amount is called on the command line, in JSON and CSV, on the
+//! page and in pprof. Whoever lists them reads this table; the page's copy is generated from it
+//! (`tests/it/generated_metrics.rs`).
 
 use heapr_trace::Amounts;
 

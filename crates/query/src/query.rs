@@ -59,10 +59,12 @@ pub struct Query {
     pub histograms: Vec<HistogramOf>,
     /// Most items of each action.
     pub top: usize,
-    /// Only stacks that hold something, at the end or at the peak, are told apart and named: what others allocated is missing
-    /// from the totals of groups. For rankings by what is held; the amounts that are held are whole.
+    /// Only stacks that hold something, at the end or at the peak, are told apart and named: what
+    /// others allocated is missing from the totals of groups. For rankings by what is held; the
+    /// amounts that are held are whole.
     pub only_held: bool,
-    /// Stacks and trees tell lines apart: for answers that are shown with lines. A ranking of lines does so anyway.
+    /// Stacks and trees tell lines apart: for answers that are shown with lines. A ranking of lines
+    /// does so anyway.
     pub tells_lines: bool,
 }
 

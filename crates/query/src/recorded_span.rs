@@ -1,11 +1,13 @@
-//! Of which part of its time a recording has all events, in words: the same on the command line and on the page.
+//! Of which part of its time a recording has all events, in words: the same on the command line and
+//! on the page.
 
 use heapr_trace::Trace;
 
 /// What the recorder noted of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordedSpan {
-    /// A circular trace that has thrown events away: since when it has all of them, in nanoseconds since its start.
+    /// A circular trace that has thrown events away: since when it has all of them, in nanoseconds
+    /// since its start.
     pub since_ns: Option<u64>,
     /// A file that reached its largest size (`--max-file`): until when it has all of them.
     pub until_ns: Option<u64>,

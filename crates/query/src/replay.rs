@@ -60,7 +60,8 @@ impl Replay<'_, '_> {
         Ok(summary)
     }
 
-    /// Adds up what a query counts. `has_required`: by stack, whether the required frames are there.
+    /// Adds up what a query counts. `has_required`: by stack, whether the required frames are
+    /// there.
     pub fn collect(
         &mut self,
         query: &Query,
@@ -120,8 +121,8 @@ impl Replay<'_, '_> {
         Ok(collected)
     }
 
-    /// What is live after the events at `time_ns` (with `until_bytes`: as soon as that many bytes are); with a range, of
-    /// what was allocated in it.
+    /// What is live after the events at `time_ns` (with `until_bytes`: as soon as that many bytes
+    /// are); with a range, of what was allocated in it.
     fn collect_live(
         &mut self,
         mut collector: Collector<'_>,
@@ -148,7 +149,8 @@ impl Replay<'_, '_> {
         Ok(collected)
     }
 
-    /// The peak of the chosen processes, heaps, threads and sizes, inside the range: other filters do not move it.
+    /// The peak of the chosen processes, heaps, threads and sizes, inside the range: other filters
+    /// do not move it.
     fn peak(&mut self, filter: &Filter, choice: &Choice) -> Result<Peak> {
         if choice.is_everything()
             && filter.range.is_none()
@@ -173,8 +175,9 @@ impl Replay<'_, '_> {
         ledger
     }
 
-    /// Brings an empty ledger to the state before `time_ns` (or to the first at which `is_reached`): from the last
-    /// checkpoint before the last nanosecond, so that what lies long before is not read.
+    /// Brings an empty ledger to the state before `time_ns` (or to the first at which
+    /// `is_reached`): from the last checkpoint before the last nanosecond, so that what lies
+    /// long before is not read.
     fn build_live_set<O: LiveObserver>(
         &mut self,
         ledger: &mut Ledger,

@@ -91,7 +91,8 @@ pub struct Section {
 pub struct Report<'t> {
     /// Over all that is counted.
     pub totals: Totals,
-    /// The same by process and heap, in that order; peaks are the heaps' own if that of all is ([`Report::is_own_peak`]).
+    /// The same by process and heap, in that order; peaks are the heaps' own if that of all is
+    /// ([`Report::is_own_peak`]).
     pub by_heap: Vec<HeapRow>,
     /// One for each action.
     pub sections: Vec<Section>,
@@ -99,22 +100,24 @@ pub struct Report<'t> {
     pub histograms: Vec<Histogram>,
     /// Chunks of events that a replay could not use; empty if none was needed.
     pub damage: Vec<heapr_trace::Damage>,
-    /// Whether peaks are the largest sums of what is counted. Else what is counted is known too late for that (lifetime,
-    /// temporary, type, required frames): then they are its share in the peak of all that the other filters choose.
+    /// Whether peaks are the largest sums of what is counted. Else what is counted is known too
+    /// late for that (lifetime, temporary, type, required frames): then they are its share in
+    /// the peak of all that the other filters choose.
     pub is_own_peak: bool,
     pub(crate) stacks: &'t dyn StackSource,
     pub(crate) tree: SymbolTree,
 }
 
 impl Report<'_> {
-    /// The frames of a group, innermost first, after culling: a stack, one frame, one frame with nothing but a
-    /// module, or none (a thread; no stack was taken).
+    /// The frames of a group, innermost first, after culling: a stack, one frame, one frame with
+    /// nothing but a module, or none (a thread; no stack was taken).
     #[must_use]
     pub fn frames(&self, group: &Group) -> Vec<FrameView<'_>> {
         frames_of_group(&self.tree, self.stacks, group)
     }
 
-    /// The frame of a node of a tree, with its place in the source in one of the stacks that pass through it.
+    /// The frame of a node of a tree, with its place in the source in one of the stacks that pass
+    /// through it.
     #[must_use]
     pub fn tree_frame(&self, node: &CallNode) -> FrameView<'_> {
         let stack = self.tree.named(node.representative);

@@ -1,4 +1,5 @@
-//! Amounts by (stack, process, heap) and, if asked, thread: what a replay adds up and a file's summary holds.
+//! Amounts by (stack, process, heap) and, if asked, thread: what a replay adds up and a file's
+//! summary holds.
 
 use heapr_trace::{HeapId, ProcessIndex, StackIndex, StackTotals, ThreadIndex, Trace};
 
@@ -16,8 +17,8 @@ pub struct Rows {
     pub threads: Vec<ThreadIndex>,
 }
 
-/// Where rows are: in memory after a replay, or in the file's summary, which is read again for each pass (146,000 rows
-/// take 3 ms, and would take 12 MB).
+/// Where rows are: in memory after a replay, or in the file's summary, which is read again for each
+/// pass (146,000 rows take 3 ms, and would take 12 MB).
 #[derive(Debug)]
 pub enum RowSource<'t> {
     /// Of a replay.
@@ -133,7 +134,8 @@ impl RowTable {
         &mut self.rows.totals[row]
     }
 
-    /// Counts a block of `size_bytes` as live at the peak with number `epoch`; forgets what an older peak had.
+    /// Counts a block of `size_bytes` as live at the peak with number `epoch`; forgets what an
+    /// older peak had.
     pub(crate) fn add_peak(&mut self, row: usize, epoch: u32, size_bytes: u64) {
         let amounts = &mut self.rows.totals[row].amounts;
         if self.peak_epochs[row] != epoch {

@@ -1,4 +1,5 @@
-//! From a query to its report: the summary where it suffices, else a replay of what the query needs.
+//! From a query to its report: the summary where it suffices, else a replay of what the query
+//! needs.
 
 use heapr_trace::{HeapId, ProcessIndex, StackIndex, Totals, Trace};
 
@@ -154,7 +155,8 @@ fn summary_suffices(query: &Query, choice: &Choice) -> bool {
         && !query.is_by_thread()
 }
 
-/// Whether there is something to count, but no event that shows it: a replay would find nothing, and say so in zeros.
+/// Whether there is something to count, but no event that shows it: a replay would find nothing,
+/// and say so in zeros.
 pub fn is_without_events(trace: &Trace) -> bool {
     let is_counted = || match trace.summary_totals() {
         Ok(Some(summary)) => summary.totals.alloc_count > 0,

@@ -1,5 +1,5 @@
-//! Stacks of a file in groups: by whole stack, innermost frame or its module, after culling. What is added up over the groups
-//! is the caller's.
+//! Stacks of a file in groups: by whole stack, innermost frame or its module, after culling. What
+//! is added up over the groups is the caller's.
 
 use heapr_trace::{StackIndex, Trace};
 
@@ -50,8 +50,8 @@ pub struct StackGroups<'t> {
 }
 
 impl<'t> StackGroups<'t> {
-    /// Groups the stacks in `stacks`; those without one of the `required` frames (if there are any) are in no group.
-    /// Threads are no property of a stack: by thread, all are in one group.
+    /// Groups the stacks in `stacks`; those without one of the `required` frames (if there are any)
+    /// are in no group. Threads are no property of a stack: by thread, all are in one group.
     pub fn new(
         trace: &'t Trace,
         stacks: impl IntoIterator<Item = StackIndex>,
@@ -163,8 +163,8 @@ impl<'t> StackGroups<'t> {
         self.representatives.get(group as usize).map(|&(stack, culled)| (stack.0, culled))
     }
 
-    /// The frames of a group, innermost first, after culling: a stack, one frame, one frame with nothing but a module, or
-    /// none (no stack was taken).
+    /// The frames of a group, innermost first, after culling: a stack, one frame, one frame with
+    /// nothing but a module, or none (no stack was taken).
     #[must_use]
     pub fn frames(&self, group: u32) -> Vec<FrameView<'_>> {
         let Some(&(stack, culled)) = self.representatives.get(group as usize) else { return Vec::new() };

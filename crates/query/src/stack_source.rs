@@ -1,4 +1,5 @@
-//! What a query needs of a trace's stack tree and modules: a trace has it, and so have the tests' models.
+//! What a query needs of a trace's stack tree and modules: a trace has it, and so have the tests'
+//! models.
 
 use heapr_trace::{ModuleIndex, ProcessIndex, StackIndex, StackNode};
 

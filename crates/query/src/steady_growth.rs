@@ -1,12 +1,14 @@
-//! How steadily an amount grows over snapshots, whatever heap they are of. (How sure growth is, given its times, says [`crate::Trend`].)
+//! How steadily an amount grows over snapshots, whatever heap they are of. (How sure growth is,
+//! given its times, says [`crate::Trend`].)
 
 /// Growth of an amount from the first to the last of a series, and how steady it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadyGrowth {
     /// Last less first.
     pub growth: i64,
-    /// 1: each step goes up; 0: it has not grown. The share of the steps that go up, times the growth's share of all that it went up
-    /// and down: one large step in ten is not steady, and neither is what comes and goes.
+    /// 1: each step goes up; 0: it has not grown. The share of the steps that go up, times the
+    /// growth's share of all that it went up and down: one large step in ten is not steady, and
+    /// neither is what comes and goes.
     pub steadiness: f64,
 }
 

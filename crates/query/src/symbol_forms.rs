@@ -6,8 +6,8 @@
 //! | without arguments | `char* std::pool<int>::get<long>` |
 //! | plain: without arguments, templates and return type | `std::pool::get` |
 //!
-//! Rust's paths lose their generics in the same way, and `<Type as Trait>::method` has the plain form
-//! `Type::method`.
+//! Rust's paths lose their generics in the same way, and `<Type as Trait>::method` has the plain
+//! form `Type::method`.
 
 /// The distinct forms of `symbol_lower` (which must be in lower case), the full one first.
 pub(crate) fn for_each_form(symbol_lower: &str, mut visit: impl FnMut(&str) -> bool) -> bool {
@@ -111,7 +111,8 @@ fn plain(symbol: &str) -> String {
         }
     }
     kept.truncate(kept.trim_end().len());
-    // `operator new`, `operator unsigned long`: the name holds spaces; a return type ends at the last one before it.
+    // `operator new`, `operator unsigned long`: the name holds spaces; a return type ends at the
+    // last one before it.
     let name_end = kept.find("operator ").unwrap_or(kept.len());
     let unspaced = kept[..name_end].replace("(anonymous namespace)", "(anonymous_namespace)");
     match unspaced.rfind(' ') {
@@ -125,15 +126,16 @@ fn is_template_of_d(before: &str) -> bool {
     before.ends_with('!') && !before.ends_with("operator!")
 }
 
-/// Length of what at the start of `rest` can be taken as it is: its first character, and what follows it up to the next one that may mean
-/// something.
+/// Length of what at the start of `rest` can be taken as it is: its first character, and what
+/// follows it up to the next one that may mean something.
 fn plain_length(rest: &str) -> usize {
     let first = rest.chars().next().map_or(1, char::len_utf8);
     let means_something = |byte: &u8| matches!(byte, b'<' | b'>' | b'(' | b'[' | b'o');
     rest.as_bytes()[first..].iter().position(means_something).map_or(rest.len(), |found| first + found)
 }
 
-/// Length of `operator<<`, `operator()` and the like at the start of `rest`, where brackets are part of the name.
+/// Length of `operator<<`, `operator()` and the like at the start of `rest`, where brackets are
+/// part of the name.
 fn operator_length(rest: &str, before: &str) -> Option<usize> {
     let tail = rest.strip_prefix("operator")?;
     if before.ends_with(|last: char| last.is_alphanumeric() || last == '_') {

@@ -15,8 +15,8 @@ pub struct SourceFrame<'a> {
     pub is_inlined: bool,
 }
 
-/// Called once for each address that could be named: its number in the slice that was asked for, and its frames,
-/// innermost inlined frame first.
+/// Called once for each address that could be named: its number in the slice that was asked for,
+/// and its frames, innermost inlined frame first.
 pub type FrameSink<'a> = dyn FnMut(usize, &[SourceFrame<'_>]) + 'a;
 
 /// Names addresses. An address that it knows nothing of is left out.

@@ -1,7 +1,9 @@
-//! The stack tree by names: nodes are (caller, frame), so that two stacks are equal exactly if their nodes are.
+//! The stack tree by names: nodes are (caller, frame), so that two stacks are equal exactly if
+//! their nodes are.
 //!
-//! Built from the file's tree, whose nodes are (caller, return address), by interning: one number per file node, eight
-//! bytes per node. Parents have smaller numbers than their children in both trees.
+//! Built from the file's tree, whose nodes are (caller, return address), by interning: one number
+//! per file node, eight bytes per node. Parents have smaller numbers than their children in both
+//! trees.
 
 use hashbrown::HashTable;
 use heapr_trace::StackIndex;
@@ -37,7 +39,8 @@ pub struct SymbolTree {
 }
 
 impl SymbolTree {
-    /// Names the stacks for which `is_wanted` (by `StackIndex`) is set; their callers must be set too.
+    /// Names the stacks for which `is_wanted` (by `StackIndex`) is set; their callers must be set
+    /// too.
     pub fn build(
         stacks: &(impl StackSource + ?Sized),
         codes: CodeTable,
@@ -54,7 +57,8 @@ impl SymbolTree {
         tree
     }
 
-    /// The tree of stacks that have grown since `self` was built of all of them: only what was added is named.
+    /// The tree of stacks that have grown since `self` was built of all of them: only what was
+    /// added is named.
     pub fn grown(&self, stacks: &(impl StackSource + ?Sized), symbols: &mut dyn SymbolSource) -> Self {
         let mut tree = Self {
             frames: self.frames.clone(),
@@ -91,10 +95,12 @@ impl SymbolTree {
         drop(is_wanted);
         codes.resolve(stacks, symbols, frames);
 
-        // About as many as the file's: inlined frames add some, places in one function are one. A tree that grows is copied and
-        // hashed anew again and again, which takes a third of the time.
+        // About as many as the file's: inlined frames add some, places in one function are one. A
+        // tree that grows is copied and hashed anew again and again, which takes a third of the
+        // time.
         nodes.reserve(wanted_count);
-        // (The table doubles at seven eighths of a power of two. Of clang++'s 922,000 nodes 750,000 are left.)
+        // (The table doubles at seven eighths of a power of two. Of clang++'s 922,000 nodes 750,000
+        // are left.)
         let most = nodes.len() + wanted_count;
         let mut children: HashTable<NamedStack> = HashTable::with_capacity(most - most / 8);
         let hash_of = |node: &Node| mix(u64::from(node.parent), u64::from(node.frame.0));
@@ -178,8 +184,8 @@ impl SymbolTree {
         has
     }
 
-    /// The frames of a file's stack with their places, innermost first, as far as they belong to `culled`, the stack
-    /// by names that culling left of it.
+    /// The frames of a file's stack with their places, innermost first, as far as they belong to
+    /// `culled`, the stack by names that culling left of it.
     pub fn views<'a>(
         &'a self,
         stacks: &(impl StackSource + ?Sized),

@@ -15,8 +15,8 @@ pub struct Placed {
     pub depth: usize,
 }
 
-/// The `most` greatest of some nodes, greatest first; of equal ones the lower number, which is the one above. A node is at most as great
-/// as the one above it, so that what is left is a tree.
+/// The `most` greatest of some nodes, greatest first; of equal ones the lower number, which is the
+/// one above. A node is at most as great as the one above it, so that what is left is a tree.
 pub fn greatest(mut nodes: Vec<u32>, most: usize, amount_of: impl Fn(u32) -> u64) -> Vec<u32> {
     let order = |&node: &u32| (Reverse(amount_of(node)), node);
     if nodes.len() > most {

@@ -1,8 +1,9 @@
 //! Whether a series of amounts grows, how fast, and how sure that is.
 //!
-//! *Rate*: the median of the slopes between all pairs of points (Theil and Sen): up to three of ten points may be outliers
-//! without moving it far. *Chance*: how probable it is that amounts without any trend come in an order that rises at least as
-//! much (Mann and Kendall): exact up to ten points, by the normal distribution beyond.
+//! *Rate*: the median of the slopes between all pairs of points (Theil and Sen): up to three of ten
+//! points may be outliers without moving it far. *Chance*: how probable it is that amounts without
+//! any trend come in an order that rises at least as much (Mann and Kendall): exact up to ten
+//! points, by the normal distribution beyond.
 
 /// Points up to which the chance is counted out.
 const EXACT_MAX: usize = 10;
@@ -62,7 +63,8 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Share of the orders of so many different amounts whose score is at least this: counted by inversions.
+/// Share of the orders of so many different amounts whose score is at least this: counted by
+/// inversions.
 fn exact_chance(count: usize, score: i64) -> f64 {
     let pairs = count * (count - 1) / 2;
     // Orders by number of falling pairs.
@@ -93,7 +95,8 @@ fn normal_chance(points: &[(u64, u64)], score: i64) -> f64 {
     upper_tail(deviation)
 }
 
-/// Probability of more than so many standard deviations (Abramowitz and Stegun 7.1.26: within 1.5e-7).
+/// Probability of more than so many standard deviations (Abramowitz and Stegun 7.1.26: within
+/// 1.5e-7).
 fn upper_tail(deviation: f64) -> f64 {
     let x = deviation.abs() / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * x);

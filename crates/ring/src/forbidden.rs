@@ -1,7 +1,9 @@
-//! System calls that the program has forbidden itself (seccomp), so that it would be ended for them: they are not made.
+//! System calls that the program has forbidden itself (seccomp), so that it would be ended for
+//! them: they are not made.
 //!
-//! The agent is told when its program installs a filter, asks the filter about each of its own calls, and notes here which would end
-//! the program. Each such call is answered with EPERM from then on, as a milder filter might have: what fails is then counted as lost.
+//! The agent is told when its program installs a filter, asks the filter about each of its own
+//! calls, and notes here which would end the program. Each such call is answered with EPERM from
+//! then on, as a milder filter might have: what fails is then counted as lost.
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -12,7 +14,8 @@ const EPERM: isize = 1;
 /// Words of [`FORBIDDEN`]: x86-64 has numbers up to some 470.
 const WORDS: usize = 8;
 
-/// A bit for each system call's number. Only ever set: filters are never taken away, and forked children have them too.
+/// A bit for each system call's number. Only ever set: filters are never taken away, and forked
+/// children have them too.
 static FORBIDDEN: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 
 fn place(number: usize) -> (Option<&'static AtomicU64>, u64) {

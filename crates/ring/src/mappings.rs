@@ -1,9 +1,10 @@
-//! A list of the mappings that were made here, so that whoever removes an agent from a process knows what to unmap.
+//! A list of the mappings that were made here, so that whoever removes an agent from a process
+//! knows what to unmap.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-/// Places in the list: thread states make up most (one mapping for each thread that was alive at the same time). What finds
-/// none stays mapped when the agent is removed.
+/// Places in the list: thread states make up most (one mapping for each thread that was alive at
+/// the same time). What finds none stays mapped when the agent is removed.
 pub const MAPPINGS_MAX: usize = 8192;
 
 /// (address, bytes) of each mapping; address 0: free.
@@ -14,7 +15,8 @@ pub static MAPPINGS: [[AtomicUsize; 2]; MAPPINGS_MAX] =
 pub(crate) fn note(address: usize, bytes: usize) {
     for [place, place_bytes] in &MAPPINGS {
         if place.load(Relaxed) == 0 && place.compare_exchange(0, address, Relaxed, Relaxed).is_ok() {
-            // Release: who reads the list has stopped this thread, or sees a size of 0 and leaves the mapping.
+            // Release: who reads the list has stopped this thread, or sees a size of 0 and leaves
+            // the mapping.
             place_bytes.store(bytes, Release);
             return;
         }

@@ -71,7 +71,8 @@ const BUFFERS_MAPPED_MIN: usize = 4;
 /// A process whose address space is limited maps no more than this part of what is left of it.
 const ROOM_SHARE: usize = 8;
 
-/// A mapped pool. Never unmapped in an agent (its threads may be anywhere); unmapped on drop by who made it.
+/// A mapped pool. Never unmapped in an agent (its threads may be anywhere); unmapped on drop by who
+/// made it.
 #[derive(Debug)]
 pub struct Pool {
     base: *mut u8,
@@ -80,19 +81,22 @@ pub struct Pool {
     /// Those that are mapped.
     buffer_count: usize,
     buffers_offset: usize,
-    /// Those that have their memory. Only its maker knows: what the control page says may be scribbled over.
+    /// Those that have their memory. Only its maker knows: what the control page says may be
+    /// scribbled over.
     open_count: AtomicU32,
     /// Made here, in a recorder.
     is_own: bool,
 }
 
-// SAFETY: the mapping is only reached through atomics, which any thread may use; the other fields never change.
+// SAFETY: the mapping is only reached through atomics, which any thread may use; the other fields
+// never change.
 unsafe impl Send for Pool {}
 // SAFETY: as above.
 unsafe impl Sync for Pool {}
 
 impl Pool {
-    /// Makes a pool (recorder). The descriptor must stay open for as long as new processes may join.
+    /// Makes a pool (recorder). The descriptor must stay open for as long as new processes may
+    /// join.
     ///
     /// # Errors
     /// Sizes out of bounds, or the kernel refused memory.
@@ -144,8 +148,9 @@ impl Pool {
         }
         let head = sys::map_shared(descriptor, PROCESS_SLOTS_OFFSET)
             .map_err(|errno| PoolError::System { call: "mmap of the control page", errno })?;
-        // SAFETY: the mapping is page aligned, at least one page long (a shorter file would fault only beyond its
-        // last page, and a file of length 0 cannot pass: the recorder seals after sizing), and only atomics are used.
+        // SAFETY: the mapping is page aligned, at least one page long (a shorter file would fault
+        // only beyond its last page, and a file of length 0 cannot pass: the recorder seals after
+        // sizing), and only atomics are used.
         let control = unsafe { &*head.cast::<Control>() };
         let matches = control.magic.load(core::sync::atomic::Ordering::Acquire) == POOL_MAGIC
             && control.build_id.load(Relaxed) == BUILD_ID;
@@ -256,8 +261,8 @@ impl Pool {
     #[inline]
     #[must_use]
     pub fn control(&self) -> &Control {
-        // SAFETY: the mapping begins with the control page, is aligned to a page and lives as long as `self`;
-        // `Control` consists of atomics, for which every bit pattern is valid.
+        // SAFETY: the mapping begins with the control page, is aligned to a page and lives as long
+        // as `self`; `Control` consists of atomics, for which every bit pattern is valid.
         unsafe { &*self.base.cast::<Control>() }
     }
 
@@ -290,7 +295,8 @@ impl Pool {
         if (index as usize) >= self.buffer_count {
             return None;
         }
-        // SAFETY: in bounds by the check (the headers of `buffer_count` buffers lie before the buffers); aligned to 64.
+        // SAFETY: in bounds by the check (the headers of `buffer_count` buffers lie before the
+        // buffers); aligned to 64.
         Some(unsafe { &*self.base.add(BUFFER_HEADERS_OFFSET).cast::<BufferHeader>().add(index as usize) })
     }
 
@@ -326,7 +332,8 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         if self.is_own {
-            // SAFETY: `self` is the only owner of the mapping; whatever was borrowed from it is gone.
+            // SAFETY: `self` is the only owner of the mapping; whatever was borrowed from it is
+            // gone.
             unsafe { sys::unmap(self.base, self.bytes) };
         }
     }

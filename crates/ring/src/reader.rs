@@ -1,6 +1,7 @@
 //! The recorder's side: scanning, reading untrusted records, freeing.
 //!
-//! Everything here may have been written by a hostile process: nothing is assumed of it but that it is there.
+//! Everything here may have been written by a hostile process: nothing is assumed of it but that it
+//! is there.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -47,7 +48,8 @@ pub enum Content {
     },
 }
 
-/// File name of a process's program as its slot tells it, with zeros behind it: see [`ProcessSlot::executable_name`]. Any bytes.
+/// File name of a process's program as its slot tells it, with zeros behind it: see
+/// [`ProcessSlot::executable_name`]. Any bytes.
 #[must_use]
 pub fn executable_name(slot: &ProcessSlot) -> [u8; EXECUTABLE_NAME_BYTES_MAX] {
     let mut bytes = [0; EXECUTABLE_NAME_BYTES_MAX];
@@ -118,7 +120,8 @@ pub fn node(pool: &Pool, index: u32, place: usize) -> Option<RawNode> {
     (return_address != 0).then(|| RawNode { parent: node.parent.load(Relaxed), return_address })
 }
 
-/// Opens buffers up to this number, with memory of the caller's, and wakes agents that wait for one.
+/// Opens buffers up to this number, with memory of the caller's, and wakes agents that wait for
+/// one.
 ///
 /// # Errors
 /// The kernel has no memory.
@@ -146,13 +149,15 @@ pub fn free_buffer(pool: &Pool, index: u32) {
     header.owner.store(0, Release);
 }
 
-/// Makes a buffer free that was held: of nodes, or of events and not closed. The caller has read all of it.
+/// Makes a buffer free that was held: of nodes, or of events and not closed. The caller has read
+/// all of it.
 pub fn free_held_buffer(pool: &Pool, index: u32) {
     pool.control().buffers_held.fetch_sub(1, Relaxed);
     free_buffer(pool, index);
 }
 
-/// Sets how many buffers are claimed, as a scan has counted them. (Agents add theirs as they claim them.)
+/// Sets how many buffers are claimed, as a scan has counted them. (Agents add theirs as they claim
+/// them.)
 pub fn note_claimed(pool: &Pool, claimed_count: u32) {
     pool.control().buffers_claimed.store(claimed_count, Relaxed);
 }
@@ -163,13 +168,14 @@ pub fn held_count(pool: &Pool) -> u32 {
     pool.control().buffers_held.load(Relaxed)
 }
 
-/// Corrects how many buffers are held by what a scan has counted; `before` it there were so many. (What agents have claimed meanwhile stays
-/// counted, at worst twice until the next scan.)
+/// Corrects how many buffers are held by what a scan has counted; `before` it there were so many.
+/// (What agents have claimed meanwhile stays counted, at worst twice until the next scan.)
 pub fn note_held(pool: &Pool, before: u32, counted: u32) {
     pool.control().buffers_held.fetch_add(counted.wrapping_sub(before), Relaxed);
 }
 
-/// Gives a sign of life, and, if buffers were freed, takes them off the count and wakes agents that wait for one.
+/// Gives a sign of life, and, if buffers were freed, takes them off the count and wakes agents that
+/// wait for one.
 pub fn finish_slice(pool: &Pool, freed_count: u32) {
     let control = pool.control();
     control.heartbeat.fetch_add(1, Relaxed);

@@ -1,5 +1,5 @@
-//! The few system calls that agent and recorder make by themselves, without the C library: its wrappers set errno, may be
-//! interposed by the target, and some allocate.
+//! The few system calls that agent and recorder make by themselves, without the C library: its
+//! wrappers set errno, may be interposed by the target, and some allocate.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -47,8 +47,8 @@ impl Drop for Descriptor {
     }
 }
 
-/// Maps anonymous private memory, zeroed. `wipe_on_fork`: the memory reads as zero in a forked child
-/// (`MADV_WIPEONFORK`, Linux 4.14).
+/// Maps anonymous private memory, zeroed. `wipe_on_fork`: the memory reads as zero in a forked
+/// child (`MADV_WIPEONFORK`, Linux 4.14).
 ///
 /// # Errors
 /// The kernel's error number, mostly ENOMEM.
@@ -92,12 +92,14 @@ pub fn map_shared(descriptor: &Descriptor, bytes: usize) -> Result<*mut u8, i32>
 /// 1: the program has asked the kernel to lock what is mapped from now on (`MCL_FUTURE`).
 static LOCKS_MAPPINGS: AtomicU32 = AtomicU32::new(0);
 
-/// From now on what is mapped here is unlocked again before it gets memory: the program's limit is the program's.
+/// From now on what is mapped here is unlocked again before it gets memory: the program's limit is
+/// the program's.
 pub fn note_locking() {
     LOCKS_MAPPINGS.store(1, Relaxed);
 }
 
-/// As [`map_shared`], for a file of which only parts have memory: none is given to the rest where the program locks what it maps.
+/// As [`map_shared`], for a file of which only parts have memory: none is given to the rest where
+/// the program locks what it maps.
 ///
 /// # Errors
 /// The kernel's error number: EAGAIN and ENOMEM if there is no room.
@@ -161,7 +163,8 @@ pub fn open(path: &[u8], is_writable: bool) -> Result<Descriptor, i32> {
     answer(raw).map(|number| Descriptor(number as i32))
 }
 
-/// Where a symbolic link leads: its bytes in `buffer`, cut if it is too small. `path` must end with a zero byte.
+/// Where a symbolic link leads: its bytes in `buffer`, cut if it is too small. `path` must end with
+/// a zero byte.
 ///
 /// # Errors
 /// The kernel's error number; EINVAL if `path` has no zero byte.
@@ -171,7 +174,8 @@ pub fn read_link<'a>(path: &[u8], buffer: &'a mut [u8]) -> Result<&'a [u8], i32>
     if !path.contains(&0) {
         return Err(EINVAL);
     }
-    // SAFETY: the path is zero-terminated, checked above; the kernel writes at most the buffer's length.
+    // SAFETY: the path is zero-terminated, checked above; the kernel writes at most the buffer's
+    // length.
     let raw = unsafe {
         permitted_syscall(
             number::READLINKAT,
@@ -263,7 +267,8 @@ pub fn seals(descriptor: &Descriptor) -> SysResult {
 pub fn futex_wait(word: &AtomicU32, expected: u32, timeout_ns: u64) {
     const FUTEX_WAIT: usize = 0;
     let timeout = [(timeout_ns / 1_000_000_000).cast_signed(), (timeout_ns % 1_000_000_000).cast_signed()];
-    // SAFETY: the word is valid for as long as the reference; the time-out is a timespec of two i64.
+    // SAFETY: the word is valid for as long as the reference; the time-out is a timespec of two
+    // i64.
     let _ = unsafe {
         permitted_syscall(
             number::FUTEX,
@@ -314,7 +319,8 @@ pub fn thread_id() -> u32 {
     answer(unsafe { permitted_syscall(number::GETTID, [0; 6]) }).map_or(0, |id| id as u32)
 }
 
-/// Whether a thread of a process exists (signal 0); a thread that may not be signalled counts as existing.
+/// Whether a thread of a process exists (signal 0); a thread that may not be signalled counts as
+/// existing.
 #[must_use]
 pub fn thread_exists(process_id: u32, thread_id: u32) -> bool {
     // SAFETY: signal 0 only checks.
@@ -340,11 +346,12 @@ pub enum Precedence {
     Last = 5,
 }
 
-/// Sets when a thread of this process is let run; thread 0 is the calling one. Only who may raise priorities can let one run as any other that
-/// ran last.
+/// Sets when a thread of this process is let run; thread 0 is the calling one. Only who may raise
+/// priorities can let one run as any other that ran last.
 ///
 /// # Errors
-/// The kernel's error number: EPERM for that, and for a thread of a real-time policy in some containers; ESRCH: it has ended.
+/// The kernel's error number: EPERM for that, and for a thread of a real-time policy in some
+/// containers; ESRCH: it has ended.
 pub fn set_precedence(thread_id: u32, precedence: Precedence) -> Result<(), i32> {
     let parameters = [0_i32; 1];
     let arguments = [thread_id as usize, precedence as usize, parameters.as_ptr() as usize, 0, 0, 0];
@@ -370,14 +377,15 @@ pub const MAPPING_WRITABLE: u64 = 2;
 /// As above.
 pub const MAPPING_EXECUTABLE: u64 = 4;
 
-/// Asks the kernel for the mapping that holds `address` and allows all that is `wanted` (`PROCMAP_QUERY` on an open /proc/self/maps,
-/// Linux 6.11).
+/// Asks the kernel for the mapping that holds `address` and allows all that is `wanted`
+/// (`PROCMAP_QUERY` on an open /proc/self/maps, Linux 6.11).
 ///
 /// # Errors
 /// ENOTTY on older kernels; ENOENT if nothing such is mapped there.
 pub fn query_mapping(maps: &Descriptor, address: usize, wanted: u64) -> Result<(usize, usize), i32> {
-    // struct procmap_query: size, flags, address, vma start, end, flags, page size, offset, inode, device (2 x u32),
-    // name size and build-id size (u32 each), name address, build-id address: 13 words.
+    // struct procmap_query: size, flags, address, vma start, end, flags, page size, offset, inode,
+    // device (2 x u32), name size and build-id size (u32 each), name address, build-id address: 13
+    // words.
     const PROCMAP_QUERY: usize = 0xC068_6611;
     let mut query = [0_u64; 13];
     query[0] = 104;
@@ -400,7 +408,8 @@ pub fn stack_limit_bytes() -> usize {
     soft_limit(RLIMIT_STACK).unwrap_or(8 << 20)
 }
 
-/// The soft limit of the memory that may be locked (`RLIMIT_MEMLOCK`) in bytes; `usize::MAX` for none.
+/// The soft limit of the memory that may be locked (`RLIMIT_MEMLOCK`) in bytes; `usize::MAX` for
+/// none.
 #[must_use]
 pub fn lock_limit_bytes() -> usize {
     const RLIMIT_MEMLOCK: usize = 8;
@@ -430,7 +439,8 @@ fn soft_limit(resource: usize) -> Option<usize> {
     (raw == 0).then_some(limit[0] as usize)
 }
 
-/// Locks pages that are mapped; `on_fault`: those that come, as they come. What cannot be locked stays as it is.
+/// Locks pages that are mapped; `on_fault`: those that come, as they come. What cannot be locked
+/// stays as it is.
 pub fn lock(address: usize, bytes: usize, on_fault: bool) {
     // SAFETY: changes no contents.
     let _ = unsafe { permitted_syscall(number::MLOCK2, [address, bytes, usize::from(on_fault), 0, 0, 0]) };

@@ -1,7 +1,8 @@
 //! The agent's side: claiming slots and buffers, waiting when there is none.
 //!
-//! A claim is one compare-exchange, so that a thread that dies in the middle leaves nothing half-owned: a claimed buffer
-//! names its owner from the first moment. Generations start at 1; a header whose `owner_generation` is 0 is not complete.
+//! A claim is one compare-exchange, so that a thread that dies in the middle leaves nothing
+//! half-owned: a claimed buffer names its owner from the first moment. Generations start at 1; a
+//! header whose `owner_generation` is 0 is not complete.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -14,16 +15,17 @@ use heapr_wire::{
 
 use crate::{Pool, forbidden, sys};
 
-/// A thread that waits for a buffer looks again at least this often: a wake-up that was missed (the recorder died)
-/// costs no more than this.
+/// A thread that waits for a buffer looks again at least this often: a wake-up that was missed (the
+/// recorder died) costs no more than this.
 const WAIT_SLICE_NS: u64 = 20_000_000;
 /// A recorder without a heartbeat for this long, whose process is gone, is dead.
 const HEARTBEAT_GONE_NS: u64 = 1_000_000_000;
-/// A recorder without a heartbeat for this long is taken for dead even if a process of its number exists (the agent may
-/// see another pid namespace).
+/// A recorder without a heartbeat for this long is taken for dead even if a process of its number
+/// exists (the agent may see another pid namespace).
 const HEARTBEAT_LOST_NS: u64 = 30_000_000_000;
 
-/// 1: this process and the recorder are in the same process namespace, so that the recorder's id means the recorder here.
+/// 1: this process and the recorder are in the same process namespace, so that the recorder's id
+/// means the recorder here.
 static SEES_RECORDER: AtomicU32 = AtomicU32::new(0);
 
 /// Inode of the calling process's process namespace; 0 if /proc does not tell.
@@ -97,7 +99,8 @@ pub fn claim_process(pool: &Pool, claim: ProcessClaim<'_>) -> Option<SlotClaim> 
     None
 }
 
-/// Puts the file name of a path into a slot; nothing of one that does not fit, for its beginning would be another name.
+/// Puts the file name of a path into a slot; nothing of one that does not fit, for its beginning
+/// would be another name.
 fn store_name(slot: &ProcessSlot, path: &[u8]) {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let name = if name.len() <= EXECUTABLE_NAME_BYTES_MAX { name } else { &[] };
@@ -111,7 +114,8 @@ fn store_name(slot: &ProcessSlot, path: &[u8]) {
 /// Registers the calling thread at a nesting level. `None`: no slot is free (counted).
 #[must_use]
 pub fn claim_thread(pool: &Pool, process: SlotClaim, thread_id: u32, nested_level: u32) -> Option<SlotClaim> {
-    // Starting at a place that depends on the thread keeps the scan short when thousands of threads are alive.
+    // Starting at a place that depends on the thread keeps the scan short when thousands of threads
+    // are alive.
     let first = thread_id.wrapping_mul(7) % THREAD_SLOT_COUNT as u32;
     for step in 0..THREAD_SLOT_COUNT as u32 {
         let index = first.wrapping_add(step) % THREAD_SLOT_COUNT as u32;
@@ -165,8 +169,8 @@ pub enum BufferUse {
     },
 }
 
-/// Claims a free buffer, the lowest one first so that a lightly used pool touches little memory. `None`: all are in use, or those that are
-/// left are not for nodes.
+/// Claims a free buffer, the lowest one first so that a lightly used pool touches little memory.
+/// `None`: all are in use, or those that are left are not for nodes.
 ///
 /// Wakes the recorder when more than half of the buffers are in use.
 #[must_use]
@@ -213,7 +217,8 @@ pub fn claim_buffer(pool: &Pool, purpose: BufferUse, ticks: u64) -> Option<u32> 
     None
 }
 
-/// Whether with so many claimed buffers the recorder should open more, before anybody waits for them.
+/// Whether with so many claimed buffers the recorder should open more, before anybody waits for
+/// them.
 #[must_use]
 pub fn is_to_be_opened(pool: &Pool, claimed_count: usize) -> bool {
     let open_count = pool.claimable_count();
@@ -238,13 +243,15 @@ pub fn close_buffer(pool: &Pool, header: &BufferHeader) {
     let_go(pool);
 }
 
-/// Takes a buffer off the count of those that are held, because it is closed or will be with its first record.
+/// Takes a buffer off the count of those that are held, because it is closed or will be with its
+/// first record.
 pub fn let_go(pool: &Pool) {
     pool.control().buffers_held.fetch_sub(1, Relaxed);
 }
 
-/// Whether so many buffers are held that who has just claimed one for events should close it with the first: else all of them may end up with
-/// threads that do nothing any more, and everybody else waits for ever. Three quarters may be held.
+/// Whether so many buffers are held that who has just claimed one for events should close it with
+/// the first: else all of them may end up with threads that do nothing any more, and everybody else
+/// waits for ever. Three quarters may be held.
 #[must_use]
 pub fn is_to_pass_on(pool: &Pool) -> bool {
     let held = count_of(pool.control().buffers_held.load(Relaxed));
@@ -260,12 +267,14 @@ pub fn may_hold_nodes(pool: &Pool) -> bool {
 /// How often the recorder has looked which processes have ended.
 #[must_use]
 pub fn ends_looked_for(pool: &Pool) -> u32 {
-    // Acquire: pairs with the Release in the recorder; what it has freed is not counted as held any more.
+    // Acquire: pairs with the Release in the recorder; what it has freed is not counted as held any
+    // more.
     pool.control().ends_looked_for.load(Acquire)
 }
 
-/// Whether somebody has lately waited in vain for a buffer for nodes, so that the others need not: owners that live and do nothing may go on so for
-/// long. Lately: within a hundred looks of the recorder, which are ten seconds, or one where somebody waits.
+/// Whether somebody has lately waited in vain for a buffer for nodes, so that the others need not:
+/// owners that live and do nothing may go on so for long. Lately: within a hundred looks of the
+/// recorder, which are ten seconds, or one where somebody waits.
 #[must_use]
 pub fn was_waited_in_vain(pool: &Pool) -> bool {
     const LATELY_LOOKS: u32 = 100;
@@ -282,7 +291,8 @@ fn leaves_some(pool: &Pool, held: u32) -> bool {
     count_of(held) + (pool.limit_count() / 16).max(1) <= pool.limit_count()
 }
 
-/// (Below zero for a moment where the recorder has counted a buffer as closed before its owner took it off.)
+/// (Below zero for a moment where the recorder has counted a buffer as closed before its owner took
+/// it off.)
 fn count_of(held: u32) -> usize {
     held.cast_signed().max(0) as usize
 }
@@ -306,7 +316,8 @@ pub enum WaitOutcome {
     Dead,
 }
 
-/// How long a wait has taken: by the clock, or by the slices that were waited out where the program may not ask for the time.
+/// How long a wait has taken: by the clock, or by the slices that were waited out where the program
+/// may not ask for the time.
 #[derive(Debug)]
 struct Stopwatch {
     start_ns: u64,
@@ -327,8 +338,8 @@ impl Stopwatch {
     }
 }
 
-/// Waits until the recorder frees a buffer (`--on-full block`). `try_claim` is asked again after each wake, with the nanoseconds that
-/// were waited so far.
+/// Waits until the recorder frees a buffer (`--on-full block`). `try_claim` is asked again after
+/// each wake, with the nanoseconds that were waited so far.
 ///
 /// # Errors
 /// Why no buffer will come any more.

@@ -1,8 +1,9 @@
 //! Who may ask what: the host and origin that a request names, and its token.
 //!
-//! A page of another site can send requests here (but not read the answers), and one whose name is made to resolve to
-//! 127.0.0.1 could even read them: so the `Host` must be ours, the `Origin`, where there is one, too, and the token must come
-//! in a header or in a cookie that other sites' requests do not carry.
+//! A page of another site can send requests here (but not read the answers), and one whose name is
+//! made to resolve to 127.0.0.1 could even read them: so the `Host` must be ours, the `Origin`,
+//! where there is one, too, and the token must come in a header or in a cookie that other sites'
+//! requests do not carry.
 
 use axum::http::{HeaderMap, StatusCode, header};
 

@@ -205,8 +205,9 @@ impl Files {
     }
 }
 
-/// Whether a file is a V8 snapshot: it begins as JSON does, or as what is packed by gzip or zstd; where it cannot be read, by
-/// its name. Everything else is taken for a trace, and says itself if it is none.
+/// Whether a file is a V8 snapshot: it begins as JSON does, or as what is packed by gzip or zstd;
+/// where it cannot be read, by its name. Everything else is taken for a trace, and says itself if
+/// it is none.
 fn is_snapshot(path: &Path) -> bool {
     const GZIP: &[u8] = &[0x1f, 0x8b];
     const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];

@@ -1,5 +1,5 @@
-//! The thread that follows a session: looks once a second, reads what was added to the file where somebody looks, and keeps what
-//! it ends with.
+//! The thread that follows a session: looks once a second, reads what was added to the file where
+//! somebody looks, and keeps what it ends with.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;

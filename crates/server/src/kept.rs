@@ -1,4 +1,5 @@
-//! The last few results by what was asked, each made once: requests for what is being made wait for it.
+//! The last few results by what was asked, each made once: requests for what is being made wait for
+//! it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,14 +1,16 @@
 //! The local page and its HTTP API: what `heapr view` serves.
 //!
-//! You bring paths and a [`Host`], which knows how filters are written on the command line and where names of functions come
-//! from; [`Server::bind`] listens on the loopback interface, [`Server::run`] answers until the process ends.
+//! You bring paths and a [`Host`], which knows how filters are written on the command line and
+//! where names of functions come from; [`Server::bind`] listens on the loopback interface,
+//! [`Server::run`] answers until the process ends.
 //!
 //! ```text
 //!  browser ── HTTP ──> access (host, origin, token) ──> page (embedded)
 //!                            └─> api ── a thread of the pool ──> files ── explorer (traces), heap (snapshots)
 //! ```
-//! Invariants: only this crate knows HTTP; nothing is answered to who does not know the token, but the page itself, which holds
-//! nothing; a file that lies or changes costs an error, never the server; the text of a file is data in JSON, never markup.
+//! Invariants: only this crate knows HTTP; nothing is answered to who does not know the token, but
+//! the page itself, which holds nothing; a file that lies or changes costs an error, never the
+//! server; the text of a file is data in JSON, never markup.
 #![forbid(unsafe_code)]
 
 mod access;

@@ -1,4 +1,5 @@
-//! The page: its files are embedded, compressed, by the build script from `ui/dist`; without them a small one that says so.
+//! The page: its files are embedded, compressed, by the build script from `ui/dist`; without them a
+//! small one that says so.
 
 /// A file of the page.
 #[derive(Debug, Clone, Copy)]

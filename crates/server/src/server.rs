@@ -22,9 +22,11 @@ use crate::token::Token;
 
 /// Largest body of a request.
 const BODY_BYTES_MAX: usize = 1 << 20;
-/// Queries at once; more wait. Each may keep a processor busy, and several share a pass over the events.
+/// Queries at once; more wait. Each may keep a processor busy, and several share a pass over the
+/// events.
 const QUERIES_AT_ONCE: usize = 16;
-/// Answers from this size on are compressed: on the loopback the bytes cost less than the time, through ssh they do not.
+/// Answers from this size on are compressed: on the loopback the bytes cost less than the time,
+/// through ssh they do not.
 const COMPRESSED_FROM_BYTES: usize = 1 << 20;
 
 /// How to listen.

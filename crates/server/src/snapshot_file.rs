@@ -77,8 +77,8 @@ fn told(error: &V8Error) -> (String, Option<u64>) {
 }
 
 impl SnapshotFile {
-    /// Opens it by its index, which is made if there is none and the host wants one; an error with its offset, where that is
-    /// known.
+    /// Opens it by its index, which is made if there is none and the host wants one; an error with
+    /// its offset, where that is known.
     pub(crate) fn open(path: &Path, host: &dyn Host) -> Result<Self, (String, Option<u64>)> {
         let options = ReadOptions::default();
         let view = match host.snapshot_indexes(path) {

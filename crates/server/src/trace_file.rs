@@ -22,11 +22,13 @@ const SELECTIONS_KEPT: usize = 6;
 /// Rankings that are kept: scrolling asks for the same one again and again.
 const RANKINGS_KEPT: usize = 8;
 
-/// How long the reading of events lets the finding of names go before: symbols that are not in the cache take longer.
+/// How long the reading of events lets the finding of names go before: symbols that are not in the
+/// cache take longer.
 const NAMES_FIRST: Duration = Duration::from_millis(250);
 
-/// How long the reading of events waits for the first table to be asked for, where there are few processors: a browser that was
-/// itself just started asked 350 to 630 ms after it had begun to load the page, on a machine in use.
+/// How long the reading of events waits for the first table to be asked for, where there are few
+/// processors: a browser that was itself just started asked 350 to 630 ms after it had begun to
+/// load the page, on a machine in use.
 const FIRST_ASKED: Duration = Duration::from_millis(600);
 /// And then how long for them to be made.
 const FIRST_MADE: Duration = Duration::from_millis(800);
@@ -127,7 +129,8 @@ pub(crate) struct TraceFile {
 }
 
 impl TraceFile {
-    /// Begins to name and to read, each on a thread of its own. `growth`: what earlier states of the same file have left.
+    /// Begins to name and to read, each on a thread of its own. `growth`: what earlier states of
+    /// the same file have left.
     pub(crate) fn open(
         path: &Path,
         trace: Trace,
@@ -205,7 +208,8 @@ impl TraceFile {
         file
     }
 
-    /// The first picture needs the file's totals and names, and no events: where there are few processors, it comes first.
+    /// The first picture needs the file's totals and names, and no events: where there are few
+    /// processors, it comes first.
     fn let_the_first_picture_go_before(&self) {
         let is_answered = self.explorer.needs_no_events(&Filter::default(), Found::default());
         self.names.wait_at_most(NAMES_FIRST);
@@ -291,8 +295,9 @@ impl TraceFile {
         }
         // Culling does not change what is chosen.
         let key = FilterArguments { cull_frames: Vec::new(), no_default_cull: false, ..words.clone() };
-        // A pass over the table tells threads apart anyway: all panels share it. Histograms take time of their own; where they are
-        // known, they do no harm. What stands in the file's summary needs no pass.
+        // A pass over the table tells threads apart anyway: all panels share it. Histograms take
+        // time of their own; where they are known, they do no harm. What stands in the file's
+        // summary needs no pass.
         let has_table = self.explorer.table().is_some() && filter.at.is_none();
         let mut found = found;
         if has_table && !self.explorer.needs_no_events(filter, found) {
@@ -304,7 +309,8 @@ impl TraceFile {
         })
     }
 
-    /// Counts an answer of the first picture, a table or a flame graph that needs no events: made when what is returned is dropped.
+    /// Counts an answer of the first picture, a table or a flame graph that needs no events: made
+    /// when what is returned is dropped.
     pub(crate) fn answering(&self, filter: &Filter, found: Found) -> Option<impl Drop + use<'_>> {
         if !self.explorer.needs_no_events(filter, found) {
             return None;

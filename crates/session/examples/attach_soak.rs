@@ -1,5 +1,5 @@
-//! Attaches to a process and detaches from it, again and again. Prints one line of JSON: pauses in microseconds, their parts, what
-//! was left, what was recorded.
+//! Attaches to a process and detaches from it, again and again. Prints one line of JSON: pauses in
+//! microseconds, their parts, what was left, what was recorded.
 use std::time::{Duration, Instant};
 
 use heapr_session::{PauseParts, Session, SessionProperties};

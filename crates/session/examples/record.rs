@@ -1,4 +1,5 @@
-//! Records a program with the library alone: `cargo run -p heapr-session --example record -- TRACE PROGRAM [ARGS]`.
+//! Records a program with the library alone: `cargo run -p heapr-session --example record -- TRACE
+//! PROGRAM [ARGS]`.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};

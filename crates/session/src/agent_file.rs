@@ -1,7 +1,7 @@
 //! The agent as a file that a program can load.
 //!
-//! It is embedded in this library and written to a directory when it is first needed, under a name made from its
-//! content: a later version does not overwrite one that a running program has mapped.
+//! It is embedded in this library and written to a directory when it is first needed, under a name
+//! made from its content: a later version does not overwrite one that a running program has mapped.
 //!
 //! | tried in this order | if |
 //! |---|---|
@@ -9,9 +9,9 @@
 //! | `$XDG_RUNTIME_DIR/heapr`, `$XDG_CACHE_HOME/heapr/agent`, `$HOME/.cache/heapr/agent` | the variable is set |
 //! | `/tmp/heapr-UID` | always |
 //!
-//! A directory is used only if it is one (no symbolic link), belongs to this user, and nobody else may change it. Root's
-//! are readable for everybody: what root starts may go on as another user (`su`, `setpriv`), whose loader complains of a
-//! library that it cannot open.
+//! A directory is used only if it is one (no symbolic link), belongs to this user, and nobody else
+//! may change it. Root's are readable for everybody: what root starts may go on as another user
+//! (`su`, `setpriv`), whose loader complains of a library that it cannot open.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -48,7 +48,8 @@ pub(crate) fn lasting_agent_file() -> Result<PathBuf, Error> {
     first_of(lasting)
 }
 
-/// A list of libraries to be loaded first, with the agent before all others, and without agents of other builds.
+/// A list of libraries to be loaded first, with the agent before all others, and without agents of
+/// other builds.
 pub(crate) fn preload_with(agent: &Path, present: &OsStr) -> OsString {
     let is_agent = |part: &[u8]| {
         let name = part.rsplit(|&byte| byte == b'/').next().unwrap_or_default();

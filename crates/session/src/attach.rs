@@ -43,7 +43,8 @@ pub(crate) fn attach_target(
     held: Option<HeldExec>,
     fail_at: Option<u32>,
 ) -> Result<AttachOutcome, Error> {
-    // (A process that is held at its start has not taken anything yet, and it is not known what its program needs.)
+    // (A process that is held at its start has not taken anything yet, and it is not known what its
+    // program needs.)
     if held.is_none() {
         pool_growth::check_target(pid)?;
     }
@@ -98,12 +99,14 @@ fn find_heap(heap: &StoppedProcess) -> Result<heapr_glibc_heap::Plan, RundownErr
 impl Session {
     /// Records a running process from now on.
     ///
-    /// It stands still for some milliseconds. What its heap holds at that moment (glibc's heap) becomes allocations under the one
-    /// frame `allocated before attach`, each with the size that the block can hold. Programs that it starts are followed if they can see the agent's file and this
-    /// process.
+    /// It stands still for some milliseconds. What its heap holds at that moment (glibc's heap)
+    /// becomes allocations under the one frame `allocated before attach`, each with the size
+    /// that the block can hold. Programs that it starts are followed if they can see the agent's
+    /// file and this process.
     ///
     /// # Errors
-    /// There is no such process, it may not be traced, it cannot be hooked, or it gave no good moment. It runs on as it was.
+    /// There is no such process, it may not be traced, it cannot be hooked, or it gave no good
+    /// moment. It runs on as it was.
     pub fn attach(&mut self, pid: u32) -> Result<AttachReport, Error> {
         self.attach_failing_at(pid, None)
     }
@@ -154,8 +157,9 @@ impl Session {
         self.recorder.hold_no_more();
     }
 
-    /// Lets a process go. One that was attached to is as it was before; one that was started with the agent in it records nothing more,
-    /// and its calls go around the agent. What it did is in the trace.
+    /// Lets a process go. One that was attached to is as it was before; one that was started with
+    /// the agent in it records nothing more, and its calls go around the agent. What it did is
+    /// in the trace.
     ///
     /// # Errors
     /// It is not recorded by this session, it has ended, or it may not be traced any more.

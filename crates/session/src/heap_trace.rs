@@ -13,8 +13,8 @@ use crate::{
 
 /// A heap trace session whose recorder is a thread of this process.
 ///
-/// It has a name like any other session: `heapr status NAME`, `heapr mark` and the rest work on it from outside.
-/// If it is dropped it is stopped; its file is complete.
+/// It has a name like any other session: `heapr status NAME`, `heapr mark` and the rest work on it
+/// from outside. If it is dropped it is stopped; its file is complete.
 #[derive(Debug)]
 pub struct HeapTrace {
     orders: Sender<Order>,
@@ -22,14 +22,16 @@ pub struct HeapTrace {
 }
 
 impl HeapTrace {
-    /// Registers and starts a session for a set of processes. `stack_events`: which events carry call stacks.
+    /// Registers and starts a session for a set of processes. `stack_events`: which events carry
+    /// call stacks.
     ///
-    /// When it returns, the processes are traced. `properties` says where the file goes, how many buffers there are, and
-    /// what is kept; its `name` and `stacks` are replaced by the arguments.
+    /// When it returns, the processes are traced. `properties` says where the file goes, how many
+    /// buffers there are, and what is kept; its `name` and `stacks` are replaced by the
+    /// arguments.
     ///
     /// # Errors
-    /// [`Error::kind`] tells: a session of that name exists, properties that make no sense, not enough memory, no such process,
-    /// not allowed, not traceable. Nothing stays behind then.
+    /// [`Error::kind`] tells: a session of that name exists, properties that make no sense, not
+    /// enough memory, no such process, not allowed, not traceable. Nothing stays behind then.
     ///
     /// ```
     /// use heapr_session::{FailureKind, HeapTrace, SessionProperties, StackEvents};
@@ -60,7 +62,8 @@ impl HeapTrace {
         Self::start_request(StartRequest { pids: pids.to_vec(), ..StartRequest::new(properties) })
     }
 
-    /// As [`HeapTrace::start`], with a program that is started with the session and traced from its first instruction.
+    /// As [`HeapTrace::start`], with a program that is started with the session and traced from its
+    /// first instruction.
     ///
     /// # Errors
     /// As [`HeapTrace::start`]; or the program cannot be run.
@@ -107,7 +110,8 @@ impl HeapTrace {
         }
     }
 
-    /// Adds and removes processes, changes which events carry stacks, brings the file to a state that can be read.
+    /// Adds and removes processes, changes which events carry stacks, brings the file to a state
+    /// that can be read.
     ///
     /// # Errors
     /// The session has ended. What fails for one process is in the report.
@@ -157,7 +161,8 @@ impl HeapTrace {
         self.ask(Request::Mark(text.to_owned())).map(|_| ())
     }
 
-    /// Takes a snapshot of the live heaps of some processes, or of all (`pids` empty), without stopping them.
+    /// Takes a snapshot of the live heaps of some processes, or of all (`pids` empty), without
+    /// stopping them.
     ///
     /// # Errors
     /// The session has ended, or does not know a process.
@@ -194,7 +199,8 @@ impl HeapTrace {
         }
     }
 
-    /// Ends the session: what is in the buffers is taken, the file is completed, the processes run on as they were.
+    /// Ends the session: what is in the buffers is taken, the file is completed, the processes run
+    /// on as they were.
     ///
     /// # Errors
     /// It had ended before, by an order from outside.

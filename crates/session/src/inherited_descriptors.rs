@@ -1,4 +1,5 @@
-//! Descriptors that a recorder in the background has from who started it: locks, pipes and sockets that others wait for.
+//! Descriptors that a recorder in the background has from who started it: locks, pipes and sockets
+//! that others wait for.
 
 use heapr_ring::sys::Descriptor;
 

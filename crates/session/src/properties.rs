@@ -1,4 +1,5 @@
-//! The properties of a session, as those of a trace session: buffers, flush timer, what is recorded.
+//! The properties of a session, as those of a trace session: buffers, flush timer, what is
+//! recorded.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,8 +45,8 @@ impl StackEvents {
     /// No event carries a stack.
     pub const NONE: Self = Self { alloc: false, realloc: false, free: false, create: false, destroy: false };
 
-    /// Reads what [`StackEvents::to_text`] writes; also with `+`, with `Heap` before each word as Windows' tools have it
-    /// (`HeapAlloc+HeapRealloc`), and `none`.
+    /// Reads what [`StackEvents::to_text`] writes; also with `+`, with `Heap` before each word as
+    /// Windows' tools have it (`HeapAlloc+HeapRealloc`), and `none`.
     ///
     /// # Errors
     /// [`Error::InvalidProperties`] with the word that is none of the events.
@@ -143,8 +144,9 @@ pub struct SessionProperties {
     pub overwrite: bool,
     /// Command line of what is recorded, for the file.
     pub command_line: Vec<String>,
-    /// Bytes per buffer: a power of two from 4 KiB to 1 MiB. 64 KiB holds some 2,700 allocations: taking the next buffer,
-    /// about a microsecond, then costs less than a nanosecond an event, and a thread's share of memory stays small.
+    /// Bytes per buffer: a power of two from 4 KiB to 1 MiB. 64 KiB holds some 2,700 allocations:
+    /// taking the next buffer, about a microsecond, then costs less than a nanosecond an event,
+    /// and a thread's share of memory stays small.
     pub buffer_bytes: usize,
     /// Buffers that are there from the start (their memory is taken then).
     pub min_buffers: usize,
@@ -168,8 +170,8 @@ pub struct SessionProperties {
     pub mode: LoggingMode,
     /// Recording ends when the file has about this size; the targets run on untraced.
     pub max_file_bytes: Option<u64>,
-    /// Processes with seccomp filters that this user cannot read are attached to all the same: the filters are known to answer with
-    /// errors, and not to end the process.
+    /// Processes with seccomp filters that this user cannot read are attached to all the same: the
+    /// filters are known to answer with errors, and not to end the process.
     #[serde(default)]
     pub despite_seccomp: bool,
 }

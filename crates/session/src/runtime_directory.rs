@@ -8,9 +8,10 @@
 //! | `/run/user/UID/heapr` | not root (the variable is missing after `su`) |
 //! | `/tmp/heapr-UID` | always |
 //!
-//! A directory is used only if it is one (no symbolic link), belongs to this user, and nobody else may enter it (0700), and
-//! if the directory above it cannot be changed by another user. Everything in it is reached through its descriptor, so that
-//! it cannot be exchanged between the look and the use.
+//! A directory is used only if it is one (no symbolic link), belongs to this user, and nobody else
+//! may enter it (0700), and if the directory above it cannot be changed by another user. Everything
+//! in it is reached through its descriptor, so that it cannot be exchanged between the look and the
+//! use.
 
 use std::fs::{self, DirBuilder};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -44,7 +45,8 @@ impl RuntimeDirectory {
         Err(Error::NoRuntimeDirectory { reasons: reasons.join("; ") })
     }
 
-    /// All that are there and can be used: a session may have been started with another environment.
+    /// All that are there and can be used: a session may have been started with another
+    /// environment.
     pub(crate) fn existing() -> Vec<Self> {
         candidates().iter().filter_map(|path| Self::open(path).ok()).collect()
     }
@@ -82,7 +84,8 @@ impl RuntimeDirectory {
         &self.descriptor
     }
 
-    /// A path to an entry that leads through the descriptor: short enough for any socket, and of this very directory.
+    /// A path to an entry that leads through the descriptor: short enough for any socket, and of
+    /// this very directory.
     pub(crate) fn entry(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}/{name}", self.descriptor.as_raw_fd()))
     }

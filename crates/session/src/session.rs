@@ -24,9 +24,10 @@ use crate::snapshots::native_snapshot::{SnapshotReport, SnapshotRequest, Snapsho
 use crate::snapshots::native_snapshot_rules::SnapshotRule;
 use crate::{Error, OnFull, SessionProperties, StackEvents};
 
-/// Longest sleep between two rounds while events come. At 20 million events a second 20 ms are some 150 buffers of 64 KiB, and
-/// half of the pool being claimed wakes the recorder anyway. (5 ms took 15 % more of the recorder's processor time on redis
-/// and 40 times as many switches between tasks.)
+/// Longest sleep between two rounds while events come. At 20 million events a second 20 ms are some
+/// 150 buffers of 64 KiB, and half of the pool being claimed wakes the recorder anyway. (5 ms took
+/// 15 % more of the recorder's processor time on redis and 40 times as many switches between
+/// tasks.)
 const ROUND_BUSY: Duration = Duration::from_millis(20);
 /// Longest sleep while none come: a full pool wakes the recorder before.
 const ROUND_IDLE: Duration = Duration::from_millis(20);
@@ -114,8 +115,9 @@ impl Session {
         vec![("LD_PRELOAD".into(), preload), ("HEAPR_SESSION".into(), session.into())]
     }
 
-    /// From now on [`Session::step`] works, while there is no hurry, in a thread that runs only when no other wants to. For
-    /// processes that do nothing but record: such a thread may hold a lock that other threads of this process wait for.
+    /// From now on [`Session::step`] works, while there is no hurry, in a thread that runs only
+    /// when no other wants to. For processes that do nothing but record: such a thread may hold
+    /// a lock that other threads of this process wait for.
     pub fn use_spare_time(&mut self) {
         self.spare_time.is_on = true;
     }
@@ -149,7 +151,8 @@ impl Session {
         reader::sleep(self.recorder.pool(), longest.as_nanos() as u64);
     }
 
-    /// Asks for a snapshot of live heaps; [`Session::step`] takes it in slices, without stopping anything.
+    /// Asks for a snapshot of live heaps; [`Session::step`] takes it in slices, without stopping
+    /// anything.
     ///
     /// # Errors
     /// A process is not recorded by this session, or too many snapshots wait.
@@ -199,7 +202,8 @@ impl Session {
         }
     }
 
-    /// Ends the recording when the file is as large as it may be. The targets go on untraced, at full speed.
+    /// Ends the recording when the file is as large as it may be. The targets go on untraced, at
+    /// full speed.
     fn end_if_full(&mut self) {
         if self.recorder.sink.is_full() {
             self.end_recording();
@@ -325,7 +329,8 @@ impl Session {
     }
 }
 
-/// Shared memory that is allocated beyond what there is ends with the kernel's choice of a process to kill.
+/// Shared memory that is allocated beyond what there is ends with the kernel's choice of a process
+/// to kill.
 fn check_memory(properties: &SessionProperties) -> Result<(), Error> {
     let needed_bytes = properties.min_buffers.saturating_mul(properties.buffer_bytes) as u64;
     match heapr_proc::Fields::of_machine().bytes("MemAvailable") {

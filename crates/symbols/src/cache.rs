@@ -3,8 +3,8 @@
 //! ```text
 //! "HEAPRSYM" version:u32 crc of the rest:u32   identity (length, bytes)   symbol table
 //! ```
-//! The identity names the files that the answers came from, with size and time: when debug information is installed later,
-//! or the module is rebuilt, the old answers are thrown away.
+//! The identity names the files that the answers came from, with size and time: when debug
+//! information is installed later, or the module is rebuilt, the old answers are thrown away.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;

@@ -1,7 +1,8 @@
 //! Names of D: `_D` with the parts of the path, each with its length, then the type.
 //!
-//! The grammar is that of <https://dlang.org/spec/abi.html#name_mangling>. Written is the path with its arguments, as gdb and
-//! c++filt do: the return type and the attributes of the function are left out.
+//! The grammar is that of <https://dlang.org/spec/abi.html#name_mangling>. Written is the path with
+//! its arguments, as gdb and c++filt do: the return type and the attributes of the function are
+//! left out.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,8 @@ use crate::demangle::BoundedText;
 
 /// How deep a name may be: types in types, templates in templates.
 const DEPTH_MAX: u32 = 64;
-/// Most elements that are read of one name, over all its back references; long texts count for several.
+/// Most elements that are read of one name, over all its back references; long texts count for
+/// several.
 const STEPS_MAX: u32 = 64 << 10;
 const TEXT_BYTES_OF_STEP: usize = 16;
 
@@ -126,7 +128,8 @@ impl<'n> Reader<'n> {
         found
     }
 
-    /// Where a back reference at `at` (its `Q`) leads to, and where it ends: digits of base 26, the last one in lower case.
+    /// Where a back reference at `at` (its `Q`) leads to, and where it ends: digits of base 26, the
+    /// last one in lower case.
     fn back_reference(&self, at: usize) -> Option<(usize, usize)> {
         let mut distance = 0_usize;
         for (number, byte) in self.text.as_bytes().get(at + 1..)?.iter().enumerate() {
@@ -173,7 +176,8 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Names in names; functions among them with their arguments. `tells_this`: what is said of `this` is written behind those.
+    /// Names in names; functions among them with their arguments. `tells_this`: what is said of
+    /// `this` is written behind those.
     fn qualified(&mut self, tells_this: bool) -> Option<String> {
         self.deeper(|reader| {
             let mut path = String::new();
@@ -306,7 +310,8 @@ impl<'n> Reader<'n> {
         Some(format!("{name}!({})", arguments.join(", ")))
     }
 
-    /// A symbol as an argument of a template: a whole declaration or a path; before 2017 with its length.
+    /// A symbol as an argument of a template: a whole declaration or a path; before 2017 with its
+    /// length.
     fn symbol_argument(&mut self) -> Option<String> {
         if self.take_text("_D") {
             return self.declaration();
@@ -440,7 +445,8 @@ impl<'n> Reader<'n> {
         matches!(self.peek(), b'F' | b'U' | b'V' | b'W' | b'R' | b'Y')
     }
 
-    /// Convention, attributes and arguments; gives what stands before the result's type, attributes, and arguments.
+    /// Convention, attributes and arguments; gives what stands before the result's type,
+    /// attributes, and arguments.
     fn function_without_result(&mut self) -> Option<((&'static str, String), String)> {
         let convention = match self.peek() {
             b'F' => "",

@@ -48,7 +48,8 @@ pub(crate) fn find(key: &ModuleKey, options: &SymbolOptions) -> Result<DebugFile
             has_debug_info: true,
         });
     }
-    // In this order: a link's file is read whole for its checksum, a server is asked over the network.
+    // In this order: a link's file is read whole for its checksum, a server is asked over the
+    // network.
     let separate = by_build_id(&build_id, options)
         .or_else(|| {
             let (path, found) = module.as_ref()?;
@@ -152,7 +153,8 @@ fn alternate(path: &Path, found: &ElfFacts, options: &SymbolOptions) -> Option<P
         .find(|path| ElfFacts::read(path).is_some_and(|found| found.build_id == *build_id))
 }
 
-/// Asks debuginfod's own client, which keeps its cache and knows the servers; only if the user has named some.
+/// Asks debuginfod's own client, which keeps its cache and knows the servers; only if the user has
+/// named some.
 fn by_debuginfod(build_id: &[u8], options: &SymbolOptions) -> Option<PathBuf> {
     if !options.debuginfod || build_id.is_empty() {
         return None;

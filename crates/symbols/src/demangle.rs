@@ -6,12 +6,14 @@ use crate::d_names;
 
 /// Longest mangled name that is read.
 const MANGLED_BYTES_MAX: usize = 64 << 10;
-/// Longest text that a name is demangled to. Hostile names repeat themselves: a hundred bytes can mean gigabytes.
+/// Longest text that a name is demangled to. Hostile names repeat themselves: a hundred bytes can
+/// mean gigabytes.
 const DEMANGLED_BYTES_MAX: usize = 64 << 10;
 /// Most pieces that it is put together from: one that says nothing can be repeated too.
 const PIECES_MAX: u32 = 256 << 10;
 
-/// The demangled name: Rust (legacy and v0, without the hash), C++, D; others as they are, and so are those that would be too long.
+/// The demangled name: Rust (legacy and v0, without the hash), C++, D; others as they are, and so
+/// are those that would be too long.
 pub(crate) fn demangle(name: &str) -> String {
     // A version that the linker has appended (`malloc@@GLIBC_2.2.5`) is not part of the name.
     let name = name.split_once('@').map_or(name, |(name, _)| name);

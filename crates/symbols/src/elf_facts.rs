@@ -10,8 +10,8 @@ use object::{Endianness, ReadCache};
 type Header = FileHeader64<Endianness>;
 type Data<'c> = &'c ReadCache<File>;
 
-/// What is read of an ELF file to judge it. (Not by way of [`object::File`], which reads the symbol tables too: megabytes for
-/// Node.)
+/// What is read of an ELF file to judge it. (Not by way of [`object::File`], which reads the symbol
+/// tables too: megabytes for Node.)
 #[derive(Debug)]
 pub(crate) struct ElfFacts {
     pub(crate) build_id: Vec<u8>,

@@ -21,8 +21,9 @@ const MINI_BYTES_MAX: u64 = 128 << 20;
 /// Most memory that unpacking it may take.
 const MINI_MEMORY_KIB_MAX: u32 = 128 << 10;
 
-/// The functions at some addresses: found in one pass over the symbols, without a table of all of them. (Node has 110,000,
-/// which to copy and sort took 60 ms; mostly a handful of addresses is asked for, which the cache does not know yet.)
+/// The functions at some addresses: found in one pass over the symbols, without a table of all of
+/// them. (Node has 110,000, which to copy and sort took 60 ms; mostly a handful of addresses is
+/// asked for, which the cache does not know yet.)
 #[derive(Debug, Default)]
 pub(crate) struct ElfSymbols {
     /// What was asked for, in order.
@@ -40,8 +41,9 @@ struct Function {
 }
 
 impl ElfSymbols {
-    /// The functions at addresses (in order) by the full symbol table; if the file is stripped, by the dynamic one and by the
-    /// table of the rest that distributions pack into `.gnu_debugdata`.
+    /// The functions at addresses (in order) by the full symbol table; if the file is stripped, by
+    /// the dynamic one and by the table of the rest that distributions pack into
+    /// `.gnu_debugdata`.
     pub(crate) fn read(path: &Path, svmas: &[u64]) -> Option<Self> {
         let cache = ReadCache::new(File::open(path).ok()?);
         let mut scan = Scan::new(svmas);
@@ -68,7 +70,8 @@ impl ElfSymbols {
         !self.has_functions
     }
 
-    /// The function that holds an address. One of unknown size (assembly) ends where the next begins.
+    /// The function that holds an address. One of unknown size (assembly) ends where the next
+    /// begins.
     pub(crate) fn find(&self, svma: u64) -> Option<&str> {
         let place = self.svmas.binary_search(&svma).ok()?;
         let Function { svma: begin, size_bytes, name } = self.functions.get(place)?.as_ref()?;
@@ -89,7 +92,8 @@ fn mini_file(cache: &ReadCache<File>) -> Option<Vec<u8>> {
     (is_whole && unpacked.len() as u64 <= MINI_BYTES_MAX).then_some(unpacked)
 }
 
-/// Of several names of one function the plainest is wanted: `strdup`, not `__strdup` or `__GI___strdup`.
+/// Of several names of one function the plainest is wanted: `strdup`, not `__strdup` or
+/// `__GI___strdup`.
 fn plainness(name: &str) -> (usize, usize, &str) {
     (name.len() - name.trim_start_matches('_').len(), name.len(), name)
 }
@@ -113,7 +117,8 @@ impl<'a> Scan<'a> {
         let endian = header.endian().ok()?;
         let sections = header.sections(endian, data).ok()?;
         let symbols = sections.symbols(endian, data, table).ok()?;
-        // The names in one piece: the cache would read each by itself, two system calls for each of Node's 100,000.
+        // The names in one piece: the cache would read each by itself, two system calls for each of
+        // Node's 100,000.
         let names = sections.section(symbols.string_section()).ok()?.data(endian, data).ok()?;
         self.look_at(symbols.symbols(), names, endian);
         Some(())

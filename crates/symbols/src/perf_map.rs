@@ -1,7 +1,8 @@
-//! `/tmp/perf-PID.map`: names of code that was compiled at run time, as V8 and others write it for Linux perf.
+//! `/tmp/perf-PID.map`: names of code that was compiled at run time, as V8 and others write it for
+//! Linux perf.
 //!
-//! Lines of `START SIZE name`, the numbers in hexadecimal. Addresses are used again as code is thrown away: a later line
-//! stands for the later code, and wins.
+//! Lines of `START SIZE name`, the numbers in hexadecimal. Addresses are used again as code is
+//! thrown away: a later line stands for the later code, and wins.
 
 /// The names of one process.
 #[derive(Debug, Default)]
@@ -50,7 +51,8 @@ impl PerfMap {
     }
 }
 
-/// V8's tags (`JS:*name file:line:column`, `LazyCompile:~name …`) as a reader wants them: `name file:line:column`.
+/// V8's tags (`JS:*name file:line:column`, `LazyCompile:~name …`) as a reader wants them: `name
+/// file:line:column`.
 fn pretty(name: &str) -> String {
     let name = ["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"]
         .iter()

@@ -35,7 +35,8 @@ impl Frame {
     }
 }
 
-/// Addresses (as in the ELF file) and their frames, innermost inlined one first. An address may be known to have none.
+/// Addresses (as in the ELF file) and their frames, innermost inlined one first. An address may be
+/// known to have none.
 #[derive(Debug, Clone, Default)]
 pub struct SymbolTable {
     texts: String,
@@ -84,7 +85,8 @@ impl SymbolTable {
         self.text(frame.file)
     }
 
-    /// How much is known of an address: 0 nothing, 1 a place in the source, 2 a name, 3 a name and a line.
+    /// How much is known of an address: 0 nothing, 1 a place in the source, 2 a name, 3 a name and
+    /// a line.
     fn detail(&self, svma: u64) -> u8 {
         let Some(outermost) = self.frames(svma).and_then(<[Frame]>::last) else { return 0 };
         match (self.symbol(outermost), outermost.line()) {
@@ -106,8 +108,8 @@ impl SymbolTable {
         self.svmas.iter().filter(|&&svma| self.has_name(svma)).count()
     }
 
-    /// Takes the frames of those of `svmas` of which `other` knows more: a name where there is none, and with
-    /// `lines_count` a line for a name that has none.
+    /// Takes the frames of those of `svmas` of which `other` knows more: a name where there is
+    /// none, and with `lines_count` a line for a name that has none.
     pub fn improve(&mut self, other: &Self, svmas: &[u64], lines_count: bool) {
         let most = if lines_count { 3 } else { 2 };
         let is_better = |svma: u64| match self.frames(svma) {

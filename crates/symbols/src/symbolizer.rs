@@ -101,8 +101,8 @@ impl Symbolizer {
         true
     }
 
-    /// The frames at addresses of a module (each the address of a call: return address - 1). Addresses without a name
-    /// have no frames.
+    /// The frames at addresses of a module (each the address of a call: return address - 1).
+    /// Addresses without a name have no frames.
     ///
     /// # Errors
     /// Why the module has no names at all.
@@ -112,7 +112,8 @@ impl Symbolizer {
             return Ok(embedded.clone());
         }
         let mut table = embedded.clone();
-        // What had no name when the symbols were embedded may have one in the files that are here; what has one keeps it.
+        // What had no name when the symbols were embedded may have one in the files that are here;
+        // what has one keeps it.
         if let Ok(found) = self.resolve_from_files(key, svmas) {
             table.improve(&found, svmas, false);
         }
@@ -146,7 +147,8 @@ impl Symbolizer {
         if missing.is_empty() {
             return Ok(table);
         }
-        // In order, addresses of one compilation unit follow each other, and each unit is read once.
+        // In order, addresses of one compilation unit follow each other, and each unit is read
+        // once.
         missing.sort_unstable();
         missing.dedup();
         table.reopen();
@@ -253,7 +255,8 @@ impl<'a> Names<'a> {
         while let Ok(Some(frame)) = found.next() {
             let raw_name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             let name = raw_name.as_ref().map(|name| demangle(name));
-            // Without a linkage name: where the function stands is told by its entry's surroundings.
+            // Without a linkage name: where the function stands is told by its entry's
+            // surroundings.
             if let (Some(raw_name), Some(entry)) = (&raw_name, frame.dw_die_offset)
                 && frame
                     .function

@@ -1,8 +1,9 @@
-//! Whole names of functions that have no linkage name: g++ gives none to what is local to a file (static functions, anonymous
-//! namespaces, lambdas, local classes).
+//! Whole names of functions that have no linkage name: g++ gives none to what is local to a file
+//! (static functions, anonymous namespaces, lambdas, local classes).
 //!
-//! The name is put together from what the function stands in, with its arguments, in the words of the demangler: so that
-//! functions of one name in different places are told apart, and that one name means one function, inlined or not.
+//! The name is put together from what the function stands in, with its arguments, in the words of
+//! the demangler: so that functions of one name in different places are told apart, and that one
+//! name means one function, inlined or not.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -86,7 +87,8 @@ fn fill(debug: &Path, asked: &[Asked], names: &mut [Option<String>]) -> Option<(
 struct OpenUnit<'d> {
     unit: gimli::Unit<Slice<'d>>,
     is_cpp: bool,
-    /// Scopes and functions, in order of their places: where each is, and the one that it stands in.
+    /// Scopes and functions, in order of their places: where each is, and the one that it stands
+    /// in.
     scopes: Vec<Scope>,
     /// Names that are known, by place.
     names: RefCell<HashMap<usize, Option<String>>>,
@@ -417,7 +419,8 @@ fn plain_type(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Without the mark of a copy that the compiler has made for some arguments: it is the same function.
+/// Without the mark of a copy that the compiler has made for some arguments: it is the same
+/// function.
 pub(crate) fn without_clone(mut name: String) -> String {
     if let Some(clone) = name.find(" [clone ") {
         name.truncate(clone);

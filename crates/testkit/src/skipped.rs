@@ -7,14 +7,14 @@ use std::io::Write as _;
 /// Names the file that collects what did not run; `cargo xtask test` sets it.
 const COLLECTED: &str = "HEAPR_NOT_RUN";
 
-/// Says that the current test, or a part of it, did not run because something is missing that could be installed,
-/// or because it needs root. Where all is installed (`.ci/run`) this is a failure.
+/// Says that the current test, or a part of it, did not run because something is missing that could
+/// be installed, or because it needs root. Where all is installed (`.ci/run`) this is a failure.
 pub fn not_run(reason: impl Display) {
     say("missing", &reason);
 }
 
-/// Says that the current test, or a part of it, did not run because this kernel, processor or file does not have what
-/// it looks at, and nothing can be installed for it.
+/// Says that the current test, or a part of it, did not run because this kernel, processor or file
+/// does not have what it looks at, and nothing can be installed for it.
 pub fn cannot_run_here(reason: impl Display) {
     say("machine", &reason);
 }

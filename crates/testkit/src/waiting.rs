@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a condition may take before a test gives up; far more than any needs on a machine with other work.
+/// How long a condition may take before a test gives up; far more than any needs on a machine with
+/// other work.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Asks until there is an answer.

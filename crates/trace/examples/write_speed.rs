@@ -1,8 +1,9 @@
 //! What the writing of events costs: `write_speed FILE [EVENTS] [ROUNDS]`.
 //!
-//! The first EVENTS (4 million) of a trace are read into memory and written, as the recorder does it, to a file that is thrown away:
-//! processor time in nanoseconds an event, least and median of ROUNDS (7), and packed bytes an event. Then they are written once more,
-//! kept and read: what is read must be what was written, and a second thread must write the same bytes.
+//! The first EVENTS (4 million) of a trace are read into memory and written, as the recorder does
+//! it, to a file that is thrown away: processor time in nanoseconds an event, least and median of
+//! ROUNDS (7), and packed bytes an event. Then they are written once more, kept and read: what is
+//! read must be what was written, and a second thread must write the same bytes.
 
 use std::io::{self, Write};
 use std::path::Path;

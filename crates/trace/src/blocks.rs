@@ -1,7 +1,8 @@
 //! The live blocks of a checkpoint, as columns.
 //!
-//! A checkpoint is a run of chunks of kind `Checkpoint` with the same first_ns (its time); the first stream of each holds
-//! its place in the run and how many there are, so that an incomplete run is known as such.
+//! A checkpoint is a run of chunks of kind `Checkpoint` with the same first_ns (its time); the
+//! first stream of each holds its place in the run and how many there are, so that an incomplete
+//! run is known as such.
 
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;

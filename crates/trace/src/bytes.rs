@@ -110,7 +110,8 @@ impl<'a> Take<'a> {
         u32::try_from(self.varint()?).map_err(|_| Malformed("a number is longer than 32 bits"))
     }
 
-    /// A count of items of which each takes at least one byte of what is left: bounds what is allocated for them.
+    /// A count of items of which each takes at least one byte of what is left: bounds what is
+    /// allocated for them.
     pub(crate) fn count(&mut self) -> Result<usize, Malformed> {
         let count = self.varint()?;
         if count > self.left.len() as u64 {

@@ -1,7 +1,8 @@
 //! The function that the program called for memory, as the innermost frame of a stack.
 //!
-//! No return address leads to it: it stands in the file as a module whose path is its name behind a mark, mapped at an address
-//! in the first page, where no program has code. A reader that does not know the mark shows the module.
+//! No return address leads to it: it stands in the file as a module whose path is its name behind a
+//! mark, mapped at an address in the first page, where no program has code. A reader that does not
+//! know the mark shows the module.
 
 use crate::{Mapping, Module, ModuleIndex, ProcessIndex};
 

@@ -10,8 +10,8 @@
 //!          first_ns:u64 last_ns:u64 header_crc:u32 0:u32   payload:stored_bytes
 //! trailer  "HEAPREND" index_offset:u64 crc of the 16 bytes before:u32 0:u32
 //! ```
-//! A file without a trailer (the recorder was killed, the disk was full) is read chunk by chunk; a chunk whose checksum
-//! does not fit is skipped to the next magic.
+//! A file without a trailer (the recorder was killed, the disk was full) is read chunk by chunk; a
+//! chunk whose checksum does not fit is skipped to the next magic.
 
 use crate::bytes::Take;
 use crate::error::Malformed;
@@ -32,7 +32,8 @@ pub(crate) const TRAILER_MAGIC: [u8; 8] = *b"HEAPREND";
 pub(crate) const TRAILER_BYTES: usize = 24;
 /// No chunk is larger, stored or unpacked: bounds what a hostile file can make a reader allocate.
 pub(crate) const CHUNK_BYTES_MAX: u32 = 64 << 20;
-/// Items in the larger tables' chunks (stacks, checkpoint, summary), so that no chunk comes near its largest size.
+/// Items in the larger tables' chunks (stacks, checkpoint, summary), so that no chunk comes near
+/// its largest size.
 pub(crate) const ITEMS_PER_CHUNK: usize = 1 << 16;
 
 /// What a chunk holds.

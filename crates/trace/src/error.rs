@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// Why a trace could not be written or read. Damage inside a file that can be read around is no error: see
-/// [`crate::Damage`].
+/// Why a trace could not be written or read. Damage inside a file that can be read around is no
+/// error: see [`crate::Damage`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

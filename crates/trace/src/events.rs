@@ -11,10 +11,11 @@
 //! ```
 //! Each chunk stands alone: writer and reader begin it with empty models and keep them in step.
 //!
-//! **Models.** A freed block is nearly always one that was allocated a short while ago: it is named by the number of
-//! allocations since. An allocator hands out the most recently freed block of a size class first: a stack of freed
-//! addresses for each class predicts the address of most small allocations, which then takes no bytes at all. The same
-//! pairs of stack and size come again and again: they are kept in a table.
+//! **Models.** A freed block is nearly always one that was allocated a short while ago: it is named
+//! by the number of allocations since. An allocator hands out the most recently freed block of a
+//! size class first: a stack of freed addresses for each class predicts the address of most small
+//! allocations, which then takes no bytes at all. The same pairs of stack and size come again and
+//! again: they are kept in a table.
 
 mod encoder;
 mod made;
@@ -28,10 +29,11 @@ use crate::error::Malformed;
 use crate::payload::Search;
 use crate::{Action, Event, HeapId, StackIndex, ThreadIndex};
 
-/// Events per chunk: large enough for the models and the compressor to learn, small enough that a chunk is read in a
-/// millisecond.
+/// Events per chunk: large enough for the models and the compressor to learn, small enough that a
+/// chunk is read in a millisecond.
 pub(crate) const EVENTS_PER_CHUNK: usize = 1 << 16;
-/// Threads of one file: who reads keeps tables by thread, which a hostile number must not make huge.
+/// Threads of one file: who reads keeps tables by thread, which a hostile number must not make
+/// huge.
 pub(crate) const THREADS_MAX: u32 = 1 << 24;
 /// Before the first event of a chunk.
 const NO_THREAD: ThreadIndex = ThreadIndex(u32::MAX);
@@ -64,7 +66,8 @@ const IN_PLACE: u8 = 1 << 7;
 
 /// Entries of the site table.
 const SITES: usize = 1 << 12;
-/// Size classes with a stack of freed addresses: chunks of up to 1 KiB in steps of 16, as glibc's thread cache has them.
+/// Size classes with a stack of freed addresses: chunks of up to 1 KiB in steps of 16, as glibc's
+/// thread cache has them.
 const CLASSES: usize = 66;
 /// Freed addresses kept per class.
 const CLASS_DEPTH: usize = 32;
@@ -88,8 +91,8 @@ const fn site_place(stack: u32, size_bytes: u64) -> usize {
     mix((stack as u64) << 32 ^ size_bytes.wrapping_mul(0xff51_afd7_ed55_8ccd)) % SITES
 }
 
-/// What the reader knows from the chunk so far. The writer knows the same, in shapes that are faster for it: see [`encoder`] and
-/// [`made`].
+/// What the reader knows from the chunk so far. The writer knows the same, in shapes that are
+/// faster for it: see [`encoder`] and [`made`].
 #[derive(Debug)]
 struct Models {
     thread: ThreadIndex,
@@ -180,8 +183,9 @@ impl EventDecoder {
         Self { models: Models::new(), stack_count: 0 }
     }
 
-    /// Appends the events of untrusted columns to `events`. What was decoded before an error stays. A stack that is not among
-    /// the `stack_count` of the file is given as the empty one (lost): who reads may keep tables by stack.
+    /// Appends the events of untrusted columns to `events`. What was decoded before an error stays.
+    /// A stack that is not among the `stack_count` of the file is given as the empty one
+    /// (lost): who reads may keep tables by stack.
     pub(crate) fn decode(
         &mut self,
         streams: &[Vec<u8>; EVENT_STREAMS],

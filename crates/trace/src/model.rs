@@ -1,7 +1,9 @@
-//! What a trace holds, as values: the vocabulary that the writer, the reader, the ledger and the queries share.
+//! What a trace holds, as values: the vocabulary that the writer, the reader, the ledger and the
+//! queries share.
 //!
-//! Everything is an index into a table of the file: processes, threads, modules and stack nodes are numbered from 0
-//! in the order in which they were written. Times are nanoseconds since the start of the session.
+//! Everything is an index into a table of the file: processes, threads, modules and stack nodes are
+//! numbered from 0 in the order in which they were written. Times are nanoseconds since the start
+//! of the session.
 
 use crate::Amounts;
 
@@ -17,7 +19,8 @@ pub struct ThreadIndex(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ModuleIndex(pub u32);
 
-/// A node of the stack tree; a stack is named by its innermost node. 0 is the empty stack (none taken, or lost).
+/// A node of the stack tree; a stack is named by its innermost node. 0 is the empty stack (none
+/// taken, or lost).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct StackIndex(pub u32);
 
@@ -39,8 +42,9 @@ impl HeapId {
 
 /// One event, in time order over all threads of all processes of the file.
 ///
-/// The writer guarantees: an `Alloc` or the new address of a `Realloc` never names a block that is live in the same
-/// (process, heap); the old address of a `Realloc` is always live or unknown; times never decrease.
+/// The writer guarantees: an `Alloc` or the new address of a `Realloc` never names a block that is
+/// live in the same (process, heap); the old address of a `Realloc` is always live or unknown;
+/// times never decrease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// Nanoseconds since the session's start.
@@ -56,8 +60,9 @@ pub struct Event {
 /// What an event did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// A new block. `is_moved_realloc`: it is the second half of a realloc whose old block's address another thread
-    /// got in between (then the first half is a `Free` with `is_moved_realloc`). It counts as a reallocation.
+    /// A new block. `is_moved_realloc`: it is the second half of a realloc whose old block's
+    /// address another thread got in between (then the first half is a `Free` with
+    /// `is_moved_realloc`). It counts as a reallocation.
     Alloc {
         /// Running address.
         address_avma: u64,
@@ -77,7 +82,8 @@ pub enum Action {
         /// First half of a displaced realloc: not a free call of the program.
         is_moved_realloc: bool,
     },
-    /// A realloc that succeeded: the old block ends and the new begins, at once. The addresses may be equal.
+    /// A realloc that succeeded: the old block ends and the new begins, at once. The addresses may
+    /// be equal.
     Realloc {
         /// Running address of the old block.
         old_address_avma: u64,
@@ -100,14 +106,16 @@ pub enum Action {
 /// A node of the stack tree: one frame, its caller's node, and what is needed to find the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackNode {
-    /// The caller's node; `StackIndex::EMPTY` for an outermost frame. Always smaller than the node's own index.
+    /// The caller's node; `StackIndex::EMPTY` for an outermost frame. Always smaller than the
+    /// node's own index.
     pub parent: StackIndex,
     /// The process in whose address space `return_address_avma` lies.
     pub process: ProcessIndex,
     /// Where the frame returns to; the call lies at `return_address_avma - 1`.
     pub return_address_avma: u64,
-    /// When the address was first seen in this process, or first since a module was unloaded there: picks the right
-    /// module if an address was used by two in turn. Nodes of the same code share it.
+    /// When the address was first seen in this process, or first since a module was unloaded there:
+    /// picks the right module if an address was used by two in turn. Nodes of the same code
+    /// share it.
     pub first_seen_ns: u64,
 }
 
@@ -116,7 +124,8 @@ pub struct StackNode {
 pub enum ProcessOrigin {
     /// Launched or exec'd.
     Exec,
-    /// Forked from another image of this file: it inherited that one's live blocks (frees of them are `inherited`).
+    /// Forked from another image of this file: it inherited that one's live blocks (frees of them
+    /// are `inherited`).
     Fork {
         /// The image it was forked from.
         parent: ProcessIndex,
@@ -268,7 +277,8 @@ pub struct Session {
     pub max_frames: u32,
 }
 
-/// What the recorder knows at the end about one stack: with these a report without filters needs no replay.
+/// What the recorder knows at the end about one stack: with these a report without filters needs no
+/// replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StackTotals {
     /// The stack (innermost node), with its process.
@@ -367,7 +377,8 @@ pub struct Block {
     pub is_realloc: bool,
 }
 
-/// A number that the recorder wants to be known: buffers written, longest wait, stacks verified and the like.
+/// A number that the recorder wants to be known: buffers written, longest wait, stacks verified and
+/// the like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statistic {
     /// Its name, as `heapr info` prints it.
@@ -389,7 +400,8 @@ pub struct HeapName {
     pub first_ns: u64,
 }
 
-/// What is to be known of the recording of a process: that it ended before the process did, or does not see all of it.
+/// What is to be known of the recording of a process: that it ended before the process did, or does
+/// not see all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     /// Whose.

@@ -5,7 +5,8 @@
 //! deltas  ns since the base; u32::MAX: the time stands in `far`
 //! ```
 //!
-//! Nodes are made in the order of time, or nearly, so that few are further than four seconds from their base.
+//! Nodes are made in the order of time, or nearly, so that few are further than four seconds from
+//! their base.
 
 use std::collections::HashMap;
 
@@ -64,7 +65,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a plain list: times that run on, jump far ahead and fall back, and lists cut short in between.
+        /// Against a plain list: times that run on, jump far ahead and fall back, and lists cut
+        /// short in between.
         #[test]
         fn every_time_comes_back_exactly(
             parts in prop::collection::vec(

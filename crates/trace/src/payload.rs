@@ -1,4 +1,5 @@
-//! The contents of a chunk: a few byte streams (columns), each packed on its own so that like stands with like.
+//! The contents of a chunk: a few byte streams (columns), each packed on its own so that like
+//! stands with like.
 //!
 //! ```text
 //! payload = count:u8 { raw_bytes:u32 stored_bytes:u32 } * count  stream * count
@@ -18,18 +19,21 @@ use crate::bytes::Take;
 use crate::chunk::CHUNK_BYTES_MAX;
 use crate::error::Malformed;
 
-/// zstd level of streams that are searched for repetitions. Level 3 saves 4 to 8 % on real traces and takes twice the time.
+/// zstd level of streams that are searched for repetitions. Level 3 saves 4 to 8 % on real traces
+/// and takes twice the time.
 const LEVEL: i32 = 1;
 /// zstd level of the others: it hardly looks for repetitions, and codes bytes by their frequency.
 const LEVEL_WITHOUT_SEARCH: i32 = -1000;
 /// Streams shorter than this are stored as they are: zstd's frame would eat the gain.
 const PACK_BYTES_MIN: usize = 48;
-/// Shortest repetition and bits of a place in the search's table, for streams that repeat themselves at length. The level's are 6 and 13 for most. Tokens
-/// and sites of events take a tenth less time, and up to a tenth fewer bytes; times and addresses have 3 to 10 % more bytes.
+/// Shortest repetition and bits of a place in the search's table, for streams that repeat
+/// themselves at length. The level's are 6 and 13 for most. Tokens and sites of events take a tenth
+/// less time, and up to a tenth fewer bytes; times and addresses have 3 to 10 % more bytes.
 const LONG_SEARCH: (u32, u32) = (7, 13);
 /// Larger room is not kept: half as much again as a chunk of events needs.
 const ROOM_BYTES_MAX: usize = 1 << 20;
-/// What stands for the level's own, for all other streams and for samples: these are too short for long repetitions.
+/// What stands for the level's own, for all other streams and for samples: these are too short for
+/// long repetitions.
 const LEVELS_SEARCH: (u32, u32) = (0, 0);
 
 /// Packs and unpacks streams.
@@ -82,7 +86,8 @@ impl Packer {
         }
     }
 
-    /// Takes back the room of a payload that was written: another one would be given by the system, page by page.
+    /// Takes back the room of a payload that was written: another one would be given by the system,
+    /// page by page.
     pub(crate) fn give_back(&mut self, payload: Vec<u8>) {
         if payload.capacity() <= ROOM_BYTES_MAX {
             self.room = payload;
@@ -150,7 +155,8 @@ impl Packer {
         packed(compressor, stream, payload)
     }
 
-    /// Whether a search for repetitions makes a sample much smaller. Uses the room behind the payload.
+    /// Whether a search for repetitions makes a sample much smaller. Uses the room behind the
+    /// payload.
     fn sample_pays(&mut self, sample: &Sample<'_>, payload: &mut Vec<u8>) -> Option<bool> {
         let compressor = self.with_search.as_mut()?;
         set_search(compressor, LEVELS_SEARCH)?;

@@ -3,8 +3,9 @@
 use crate::model::Process;
 
 impl Process {
-    /// The name of the process for people: that of its executable, or that of the link by which it was started (`redis-server`, which
-    /// is a link to `redis-check-rdb`; `python3`; a command of busybox).
+    /// The name of the process for people: that of its executable, or that of the link by which it
+    /// was started (`redis-server`, which is a link to `redis-check-rdb`; `python3`; a command
+    /// of busybox).
     #[must_use]
     pub fn name(&self) -> &str {
         let executable = file_name(&self.executable);
@@ -20,8 +21,8 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The name in the first word of a command line; nothing where that word is something else: programs write titles over it
-/// (`nginx: worker process`, `redis-server *:6379`).
+/// The name in the first word of a command line; nothing where that word is something else:
+/// programs write titles over it (`nginx: worker process`, `redis-server *:6379`).
 fn started_as<'a>(first: &'a str, executable: &str) -> Option<&'a str> {
     if file_name(first) == file_name(executable) && !executable.is_empty() {
         return Some(file_name(first));

@@ -1,4 +1,5 @@
-//! Reading a trace: the chunks are found, the small tables read; stacks, summary and events on demand.
+//! Reading a trace: the chunks are found, the small tables read; stacks, summary and events on
+//! demand.
 
 mod checking;
 mod event_reader;
@@ -48,7 +49,8 @@ impl std::fmt::Debug for Trace {
     }
 }
 
-/// Starts of mappings that are looked at below an address: modules that overlap in turn begin close together.
+/// Starts of mappings that are looked at below an address: modules that overlap in turn begin close
+/// together.
 const OVERLAPS_MAX: usize = 8;
 
 impl Trace {
@@ -113,7 +115,8 @@ impl Trace {
         &self.losses
     }
 
-    /// All that was lost, over processes and threads. (Their entries are disjoint, and the last of each counts.)
+    /// All that was lost, over processes and threads. (Their entries are disjoint, and the last of
+    /// each counts.)
     #[must_use]
     pub fn whole_loss(&self) -> Loss {
         self.losses.iter().fold(Loss::default(), |sum, LossEntry { loss, .. }| Loss {
@@ -131,7 +134,8 @@ impl Trace {
         &self.statistics
     }
 
-    /// The snapshots of live blocks, in the order of their moments; [`Trace::for_each_snapshot_block`] shows the blocks.
+    /// The snapshots of live blocks, in the order of their moments;
+    /// [`Trace::for_each_snapshot_block`] shows the blocks.
     #[must_use]
     pub fn snapshots(&self) -> &[Snapshot] {
         &self.snapshots
@@ -149,8 +153,8 @@ impl Trace {
         &self.notices
     }
 
-    /// What of the frame, the tables and the stack tree could not be used. Events are read later: see
-    /// [`EventReader::damage`], or [`Trace::check`] for all chunks.
+    /// What of the frame, the tables and the stack tree could not be used. Events are read later:
+    /// see [`EventReader::damage`], or [`Trace::check`] for all chunks.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         self.all_damage.get_or_init(|| [self.damage.as_slice(), &self.loaded_stacks().1].concat())
@@ -180,8 +184,8 @@ impl Trace {
         self.chunks.iter().map(|chunk| chunk.last_ns).max().unwrap_or(0)
     }
 
-    /// The stack tree; read at the first call. In place of the nodes of a damaged chunk stand unknown frames, so that
-    /// those after it keep their numbers; [`Trace::damage`] tells.
+    /// The stack tree; read at the first call. In place of the nodes of a damaged chunk stand
+    /// unknown frames, so that those after it keep their numbers; [`Trace::damage`] tells.
     pub fn stacks(&self) -> &StackTable {
         &self.loaded_stacks().0
     }
@@ -215,7 +219,8 @@ impl Trace {
         time_ns: u64,
     ) -> Option<(ModuleIndex, u64)> {
         let mapping_at = |place: usize| &self.mappings[self.mapping_order[place] as usize];
-        // Places of the mappings that begin at or before the address; looked at by their start, from the highest down.
+        // Places of the mappings that begin at or before the address; looked at by their start,
+        // from the highest down.
         let mut end = self.mapping_order.partition_point(|&number| {
             let mapping = &self.mappings[number as usize];
             (mapping.process, mapping.start_avma) <= (process, address_avma)
@@ -273,7 +278,8 @@ impl Trace {
         Ok(Some(summary))
     }
 
-    /// Shows the summary's totals by stack in their order (stack, heap), without holding all of them in memory.
+    /// Shows the summary's totals by stack in their order (stack, heap), without holding all of
+    /// them in memory.
     ///
     /// # Errors
     /// They are damaged; those before the damage were shown.

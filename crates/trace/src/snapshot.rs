@@ -1,4 +1,5 @@
-//! Snapshots of live blocks: any number in one file, each a run of column chunks that ends with an entry of the table.
+//! Snapshots of live blocks: any number in one file, each a run of column chunks that ends with an
+//! entry of the table.
 //!
 //! ```text
 //!  chunk SnapshotBlocks   number 3, part 0    65,536 blocks     +
@@ -7,9 +8,9 @@
 //!  chunk SnapshotBlocks   number 3, part 2     1,024 blocks     +
 //!  chunk Snapshots        number 3: moment, name, trigger, 3 parts, 132,096 blocks, …
 //! ```
-//! The entry comes last: a snapshot that the file ends within is not there at all, rather than there in part. The chunks
-//! carry the snapshot's moment in their headers, so that a reader unpacks those of one snapshot only, and each part stands
-//! alone, so that damage to one costs that part.
+//! The entry comes last: a snapshot that the file ends within is not there at all, rather than
+//! there in part. The chunks carry the snapshot's moment in their headers, so that a reader unpacks
+//! those of one snapshot only, and each part stands alone, so that damage to one costs that part.
 
 use crate::bytes::{PutBytes, Take, unzigzag, zigzag};
 use crate::error::Malformed;
@@ -152,7 +153,8 @@ impl Entry for SnapshotProcess {
     }
 }
 
-/// The fields stand in a byte string of their own: later versions may add some at its end, which earlier readers pass over.
+/// The fields stand in a byte string of their own: later versions may add some at its end, which
+/// earlier readers pass over.
 impl Entry for Snapshot {
     fn put(&self, out: &mut Vec<u8>) {
         let mut fields = Vec::new();

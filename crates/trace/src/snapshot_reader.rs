@@ -12,8 +12,8 @@ impl Trace {
         self.snapshots().iter().find(|snapshot| snapshot.number == number)
     }
 
-    /// Shows all blocks of a snapshot, in the order of the file, with memory for one chunk. Gives back what of it could not
-    /// be read: parts that are damaged or missing.
+    /// Shows all blocks of a snapshot, in the order of the file, with memory for one chunk. Gives
+    /// back what of it could not be read: parts that are damaged or missing.
     ///
     /// # Errors
     /// The operating system's.
@@ -43,7 +43,8 @@ impl Trace {
         Ok(damage)
     }
 
-    /// Shows the blocks of a chunk if they are of this snapshot (another may have been taken in the same nanosecond).
+    /// Shows the blocks of a chunk if they are of this snapshot (another may have been taken in the
+    /// same nanosecond).
     fn snapshot_part(
         &self,
         info: &ChunkInfo,

@@ -22,7 +22,8 @@ pub trait ReadAt: Send + Sync {
     fn size_bytes(&self) -> io::Result<u64>;
 }
 
-/// Opens a file, and nothing else: a fifo would have to be waited for, and no pipe can be read at many places.
+/// Opens a file, and nothing else: a fifo would have to be waited for, and no pipe can be read at
+/// many places.
 pub(crate) fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     const O_NONBLOCK: i32 = 0o4000;
     let file = options.custom_flags(O_NONBLOCK).open(path)?;

@@ -21,10 +21,11 @@ pub struct StackTable {
     parents: Vec<u32>,
     /// Process in the upper 16 bits, address below.
     addresses: Vec<u64>,
-    /// Process and address, by place, of the few nodes whose process or address has more bits than that (the 65,536th
-    /// process of a long build, an address that a damaged target made up).
+    /// Process and address, by place, of the few nodes whose process or address has more bits than
+    /// that (the 65,536th process of a long build, an address that a damaged target made up).
     wide: HashMap<u32, (u32, u64)>,
-    /// Exact: a library may be loaded and gone again within microseconds, and another take its addresses.
+    /// Exact: a library may be loaded and gone again within microseconds, and another take its
+    /// addresses.
     times: NodeTimes,
 }
 
@@ -41,7 +42,8 @@ impl StackTable {
         self.parents.is_empty()
     }
 
-    /// The caller's node; the empty stack's own for itself and for numbers that the file does not have.
+    /// The caller's node; the empty stack's own for itself and for numbers that the file does not
+    /// have.
     #[inline]
     #[must_use]
     pub fn parent(&self, stack: StackIndex) -> StackIndex {

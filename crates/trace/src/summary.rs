@@ -73,8 +73,8 @@ pub(crate) fn stack_total_columns(totals: &[StackTotals]) -> [Vec<u8>; TOTALS_ST
     streams
 }
 
-/// Shows the totals of untrusted columns, one by one; a stack that is not among the `stack_count` of the file is an error:
-/// who reads may keep tables by stack.
+/// Shows the totals of untrusted columns, one by one; a stack that is not among the `stack_count`
+/// of the file is an error: who reads may keep tables by stack.
 pub(crate) fn take_stack_totals(
     streams: &[Vec<u8>; TOTALS_STREAMS],
     count: usize,

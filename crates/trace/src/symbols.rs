@@ -13,8 +13,8 @@ use crate::{ChunkInfo, Trace};
 
 /// A whole and sound trace file that symbols can be embedded in.
 ///
-/// Of any other nothing is written: behind the last chunk of a file that is still being recorded its recorder goes on
-/// writing, and a new index of a damaged one would hide what it lost.
+/// Of any other nothing is written: behind the last chunk of a file that is still being recorded
+/// its recorder goes on writing, and a new index of a damaged one would hide what it lost.
 #[derive(Debug)]
 pub struct SymbolEmbedder {
     file: File,
@@ -27,7 +27,8 @@ impl SymbolEmbedder {
     /// Opens a file and reads all of it once.
     ///
     /// # Errors
-    /// It cannot be read and written, is no trace, has not ended, is damaged, or symbols are being embedded in it.
+    /// It cannot be read and written, is no trace, has not ended, is damaged, or symbols are being
+    /// embedded in it.
     pub fn open(path: &Path) -> Result<Self> {
         let io = |source| Error::Io { action: "opening the file", source };
         let file = open_regular(OpenOptions::new().read(true).write(true), path).map_err(io)?;
@@ -54,9 +55,10 @@ impl SymbolEmbedder {
         &self.trace
     }
 
-    /// Appends a bundle of symbols, a new index and a new trailer; `false`: the file has this bundle and is left alone. The
-    /// old ones stay where they are: should heapr be killed in between, the file is read without a trailer, and nothing
-    /// of it is lost. If the write fails, the file is cut back to what it was.
+    /// Appends a bundle of symbols, a new index and a new trailer; `false`: the file has this
+    /// bundle and is left alone. The old ones stay where they are: should heapr be killed in
+    /// between, the file is read without a trailer, and nothing of it is lost. If the write
+    /// fails, the file is cut back to what it was.
     ///
     /// # Errors
     /// The bundle is too large, the file was changed meanwhile, or it cannot be written.
@@ -77,7 +79,8 @@ impl SymbolEmbedder {
             return Err(Error::InUse);
         }
         self.file.write_all_at(&tail, self.size).and_then(|()| self.file.sync_all()).map_err(|error| {
-            // A part of the tail would read as damage, and the trailer before it would not be found.
+            // A part of the tail would read as damage, and the trailer before it would not be
+            // found.
             let _ = self.file.set_len(self.size);
             io(error)
         })?;

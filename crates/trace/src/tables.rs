@@ -1,8 +1,9 @@
-//! The small tables of the file: system, session, processes, threads, modules, mappings, markers, samples, losses.
+//! The small tables of the file: system, session, processes, threads, modules, mappings, markers,
+//! samples, losses.
 //!
-//! Each is one stream of fields in the order of the structures in `model.rs`, numbers as varints, texts with their
-//! length before them. Processes and threads carry their index, and a later entry for the same index replaces the
-//! earlier: a name or an end that became known.
+//! Each is one stream of fields in the order of the structures in `model.rs`, numbers as varints,
+//! texts with their length before them. Processes and threads carry their index, and a later entry
+//! for the same index replaces the earlier: a name or an end that became known.
 
 use crate::bytes::{PutBytes, Take};
 use crate::error::Malformed;

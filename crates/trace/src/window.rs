@@ -8,12 +8,14 @@
 //! '------ thrown away together ----'
 //! ```
 //!
-//! A window always begins at a checkpoint (or at the session's start), so that what is live when it begins is known with
-//! its stacks and ages. Checkpoints are taken every eighth of the window, or less often where the live blocks take more than
-//! that: then the window is larger than it should be by at most three times what they take.
+//! A window always begins at a checkpoint (or at the session's start), so that what is live when it
+//! begins is known with its stacks and ages. Checkpoints are taken every eighth of the window, or
+//! less often where the live blocks take more than that: then the window is larger than it should
+//! be by at most three times what they take.
 //!
-//! At the end the file gets, before the events of the window, an allocation for each block that was live when it begins: an
-//! ordinary trace, which any reader understands, whose outstanding blocks are all of them, with their true times.
+//! At the end the file gets, before the events of the window, an allocation for each block that was
+//! live when it begins: an ordinary trace, which any reader understands, whose outstanding blocks
+//! are all of them, with their true times.
 
 use std::collections::VecDeque;
 
@@ -123,8 +125,8 @@ impl EventWindow {
         self.chunks.push_back(chunk);
     }
 
-    /// Throws away what is too old, if what stays is worth half of the window in events. To be called when no checkpoint is
-    /// incomplete.
+    /// Throws away what is too old, if what stays is worth half of the window in events. To be
+    /// called when no checkpoint is incomplete.
     pub(crate) fn trim(&mut self) {
         while self.held_bytes > self.limit_bytes {
             let next = self.chunks.iter().skip(1).position(|chunk| chunk.begins_checkpoint);
@@ -144,7 +146,8 @@ impl EventWindow {
         }
     }
 
-    /// Ends the window: the blocks that were live when it begins, in order of their times, and its chunks.
+    /// Ends the window: the blocks that were live when it begins, in order of their times, and its
+    /// chunks.
     pub(crate) fn end(self) -> Result<(Vec<Block>, VecDeque<HeldChunk>)> {
         let mut blocks = Vec::new();
         if self.chunks.front().is_some_and(|chunk| chunk.begins_checkpoint) {

@@ -30,9 +30,9 @@ use self::second_thread::{LaterChunk, SecondThread};
 
 /// Writes a trace, in the order in which things become known.
 ///
-/// Definitions (processes, threads, modules, mappings, stack nodes) are numbered as they are added; they are written at the
-/// latest before the chunk of events that uses them. After an error nothing more is written: the file can be read up
-/// to its last whole chunk.
+/// Definitions (processes, threads, modules, mappings, stack nodes) are numbered as they are added;
+/// they are written at the latest before the chunk of events that uses them. After an error nothing
+/// more is written: the file can be read up to its last whole chunk.
 #[derive(Debug)]
 pub struct TraceWriter<W: Write> {
     sink: W,
@@ -267,8 +267,9 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Writes the live blocks as of `time_ns`, after all events up to then. They should come by process, heap and address: what
-    /// is near each other in memory is packed best next to each other.
+    /// Writes the live blocks as of `time_ns`, after all events up to then. They should come by
+    /// process, heap and address: what is near each other in memory is packed best next to each
+    /// other.
     pub fn checkpoint(&mut self, time_ns: u64, blocks: impl IntoIterator<Item = Block>) -> Result<()> {
         self.write_events()?;
         let mut part = 0;
@@ -303,8 +304,8 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
-    /// Writes a part of a snapshot, and empties it. Parts are numbered from 0; between two of them anything else may be
-    /// written.
+    /// Writes a part of a snapshot, and empties it. Parts are numbered from 0; between two of them
+    /// anything else may be written.
     pub fn snapshot_part(
         &mut self,
         number: u32,
@@ -459,7 +460,8 @@ fn write_failed(source: io::Error) -> Error {
     Error::Io { action: "writing the trace", source }
 }
 
-/// The index's stream: per chunk its distance from the end of the one before, and its header's fields.
+/// The index's stream: per chunk its distance from the end of the one before, and its header's
+/// fields.
 pub(crate) fn index_bytes(index: &[ChunkInfo]) -> Vec<u8> {
     use crate::bytes::PutBytes;
     let mut bytes = Vec::new();

@@ -23,7 +23,8 @@ fn event(number: u64) -> Event {
     Event { time_ns, thread: ThreadIndex((number % 3) as u32), heap: HeapId::MALLOC, action }
 }
 
-/// `is_wanted`: the second thread, by stretch. `together`: events given at once, or 0 for one by one.
+/// `is_wanted`: the second thread, by stretch. `together`: events given at once, or 0 for one by
+/// one.
 fn write(sink: &mut impl Write, together: usize, is_wanted: impl Fn(u64) -> bool) -> heapr_trace::Result<()> {
     let mut writer = TraceWriter::new(sink)?;
     let mut waiting = Vec::new();

@@ -1,4 +1,5 @@
-//! Snapshots in a file: they come back whole or not at all, however many there are and wherever the file ends.
+//! Snapshots in a file: they come back whole or not at all, however many there are and wherever the
+//! file ends.
 
 use heapr_trace::{
     Block, ChunkKind, HeapId, ProcessIndex, Snapshot, SnapshotColumns, SnapshotProcess, SnapshotTrigger,

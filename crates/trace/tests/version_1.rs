@@ -1,4 +1,5 @@
-//! A file of format version 1, written once and never again: whoever changes the reader finds out here.
+//! A file of format version 1, written once and never again: whoever changes the reader finds out
+//! here.
 
 use heapr_trace::{
     Action, Amounts, Block, Error, Event, HeapId, Loss, Mapping, Marker, Module, ModuleIndex, Process,

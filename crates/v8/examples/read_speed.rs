@@ -1,4 +1,5 @@
-//! Reads a snapshot and says how long it took: `cargo run --profile quick -p heapr-v8 --example read_speed FILE`.
+//! Reads a snapshot and says how long it took: `cargo run --profile quick -p heapr-v8 --example
+//! read_speed FILE`.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! Times each step of a summary: `cargo run --profile quick -p heapr-v8 --example summary_speed FILE`.
+//! Times each step of a summary: `cargo run --profile quick -p heapr-v8 --example summary_speed
+//! FILE`.
 
 use std::path::Path;
 use std::time::Instant;

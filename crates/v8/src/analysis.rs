@@ -1,6 +1,7 @@
 //! What a programmer asks of snapshots: who keeps growing, what holds an object, what is wasted.
 //!
-//! Everything works on a [`HeapView`], which [`crate::devtools::Heap`] is: a snapshot with its dominators and distances.
+//! Everything works on a [`HeapView`], which [`crate::devtools::Heap`] is: a snapshot with its
+//! dominators and distances.
 
 mod answers;
 mod classes;

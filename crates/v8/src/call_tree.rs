@@ -1,4 +1,5 @@
-//! Allocations by the functions that made them: of a timeline (every one) or of a sampling profile (some of them).
+//! Allocations by the functions that made them: of a timeline (every one) or of a sampling profile
+//! (some of them).
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Names of properties that are data: keys of objects that are used as dictionaries, such as ids of sessions.
+//! Names of properties that are data: keys of objects that are used as dictionaries, such as ids of
+//! sessions.
 //!
 //! ```text
 //! { user: …, cart: … }            the program wrote the names
@@ -10,7 +11,8 @@ use rustc_hash::FxHashSet;
 use crate::Snapshot;
 use crate::kinds::{EdgeKind, NodeKind};
 
-/// So many properties that no other object has make a dictionary, also where V8 keeps no table of them.
+/// So many properties that no other object has make a dictionary, also where V8 keeps no table of
+/// them.
 const OWN_NAMES_MIN: usize = 32;
 /// So many digits in a row are a number of something.
 const DIGITS_MIN: usize = 4;

@@ -1,4 +1,5 @@
-//! V8 heap snapshots: the format, what Chrome DevTools makes of it, and what a programmer asks of it.
+//! V8 heap snapshots: the format, what Chrome DevTools makes of it, and what a programmer asks of
+//! it.
 #![forbid(unsafe_code)]
 
 pub mod analysis;

@@ -14,14 +14,16 @@ use crate::{Snapshot, utf16_length};
 /// What is replaced when a snapshot is made anonymous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrecy {
-    /// Texts: strings, symbols, regular expressions, numbers, attributes of DOM nodes, keys that are data.
+    /// Texts: strings, symbols, regular expressions, numbers, attributes of DOM nodes, keys that
+    /// are data.
     Texts,
     /// The names that the program gives, too: properties, variables, functions, classes, scripts.
     TextsAndNames,
 }
 
 impl Snapshot {
-    /// Writes the snapshot with other texts of the same lengths; equal texts stay equal, all else stays as it is.
+    /// Writes the snapshot with other texts of the same lengths; equal texts stay equal, all else
+    /// stays as it is.
     pub fn write_anonymous(&self, secrecy: Secrecy, out: &mut impl Write) -> io::Result<()> {
         let names = Anonymous::of(self, secrecy);
         Part { snapshot: self, nodes: None, new_child: None }.write(&names, out)
@@ -48,7 +50,8 @@ impl Snapshot {
 struct Anonymous<'a> {
     snapshot: &'a Snapshot,
     node_names: Vec<u32>,
-    /// New number of each string that names an edge, for edges that the engine names and for those of the program.
+    /// New number of each string that names an edge, for edges that the engine names and for those
+    /// of the program.
     edge_names: [Vec<u32>; 2],
     texts: Vec<Vec<u8>>,
 }

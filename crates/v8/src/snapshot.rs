@@ -15,8 +15,8 @@ use crate::kinds::{DomState, EdgeKind, NodeKind};
 
 /// A heap snapshot as it was written.
 ///
-/// Nodes and edges have numbers from 0 on; the edges of a node follow each other. What DevTools derives from it (classes,
-/// sizes that count for an object, distances) is in [`crate::devtools`].
+/// Nodes and edges have numbers from 0 on; the edges of a node follow each other. What DevTools
+/// derives from it (classes, sizes that count for an object, distances) is in [`crate::devtools`].
 #[derive(Debug)]
 pub struct Snapshot {
     pub(crate) meta: Meta,
@@ -142,7 +142,8 @@ impl Snapshot {
         self.edges.kind(edge)
     }
 
-    /// An edge's `name_or_index`: the number of a string, or of an element ([`EdgeKind::has_string_name`]).
+    /// An edge's `name_or_index`: the number of a string, or of an element
+    /// ([`EdgeKind::has_string_name`]).
     #[inline]
     pub fn edge_name_number(&self, edge: u32) -> u32 {
         self.edges.names[edge as usize]

@@ -1,7 +1,8 @@
-//! The summary of a snapshot, kept in a file of its own, so that the second time it is there at once.
+//! The summary of a snapshot, kept in a file of its own, so that the second time it is there at
+//! once.
 //!
-//! It is small: one line for each class. Whether it still belongs to the snapshot is told by the snapshot's length, its
-//! time of change and a checksum over samples of its bytes.
+//! It is small: one line for each class. Whether it still belongs to the snapshot is told by the
+//! snapshot's length, its time of change and a checksum over samples of its bytes.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -115,8 +116,8 @@ impl SummaryStore {
         Self { directory: directory.into() }
     }
 
-    /// The summary of `snapshot`, if there is one and the file is still the same. `part` names the filters that it was
-    /// made with; the whole one has no name.
+    /// The summary of `snapshot`, if there is one and the file is still the same. `part` names the
+    /// filters that it was made with; the whole one has no name.
     pub fn load(&self, snapshot: &Path, part: &str) -> Option<StoredSummary> {
         let file = File::open(self.entry(snapshot, part)?).ok()?;
         let mut text = Vec::new();

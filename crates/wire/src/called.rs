@@ -1,4 +1,5 @@
-//! The functions by which a program asks for memory and gives it back, by number: each event's stack names the one that was called.
+//! The functions by which a program asks for memory and gives it back, by number: each event's
+//! stack names the one that was called.
 //!
 //! ```text
 //!  63            36 35       28 27                 0
@@ -9,7 +10,8 @@
 //! ```
 //! `malloc` is number 0, so that the most frequent call costs its hook nothing.
 
-/// Every function, at the place of its number: first those that the agent exports, then those of allocator libraries.
+/// Every function, at the place of its number: first those that the agent exports, then those of
+/// allocator libraries.
 pub const CALLED: &[&str] = &[
     "malloc",
     "free",

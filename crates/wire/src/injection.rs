@@ -1,8 +1,8 @@
 //! What the injector and an injected agent know of each other.
 //!
-//! The agent is not loaded by the target's loader: the injector maps it, relocates it and tells it what the loader would have
-//! told it. The agent describes itself in a static ([`INJECTION_SYMBOL`]), the injector its wishes in
-//! [`AttachParameters`].
+//! The agent is not loaded by the target's loader: the injector maps it, relocates it and tells it
+//! what the loader would have told it. The agent describes itself in a static
+//! ([`INJECTION_SYMBOL`]), the injector its wishes in [`AttachParameters`].
 
 use core::sync::atomic::{AtomicU8, AtomicUsize};
 
@@ -35,15 +35,19 @@ pub struct Injection {
     pub mappings: *const [AtomicUsize; 2],
     /// How many.
     pub mapping_count: usize,
-    /// The byte that says which clock the agent reads: with [`CLOCK_STOPPED`] it records nothing more.
+    /// The byte that says which clock the agent reads: with [`CLOCK_STOPPED`] it records nothing
+    /// more.
     pub clock: *const AtomicU8,
-    /// Where calls go whose callers may keep values in any register; behind it on the stack lies [`InjectedHook::kept`].
+    /// Where calls go whose callers may keep values in any register; behind it on the stack lies
+    /// [`InjectedHook::kept`].
     pub kept_entry: *const (),
-    /// First of `more_count` hooks for further allocators of the process, [`MORE_ALLOCATORS`] times the same functions.
+    /// First of `more_count` hooks for further allocators of the process, [`MORE_ALLOCATORS`] times
+    /// the same functions.
     pub more: *const InjectedHook,
     /// How many.
     pub more_count: usize,
-    /// Asks the C library for a thread key: `extern "C" fn(create: usize, delete: usize, key: *mut u32) -> i32`.
+    /// Asks the C library for a thread key: `extern "C" fn(create: usize, delete: usize, key: *mut
+    /// u32) -> i32`.
     pub claim_key: *const (),
 }
 
@@ -52,8 +56,8 @@ pub const MORE_ALLOCATORS: usize = 3;
 
 /// Value of [`Injection::clock`]: nothing has a time any more, so that nothing is recorded.
 pub const CLOCK_STOPPED: u8 = 3;
-/// As [`CLOCK_STOPPED`], for an agent that the loader loaded when the program started: it cannot be taken out, and leads all calls
-/// around itself from the next one on.
+/// As [`CLOCK_STOPPED`], for an agent that the loader loaded when the program started: it cannot be
+/// taken out, and leads all calls around itself from the next one on.
 pub const CLOCK_ENDED: u8 = 4;
 
 /// One function that can be hooked.
@@ -84,7 +88,8 @@ pub const HOOK_LOADER: u64 = 3;
 pub const HOOK_EXEC: u64 = 4;
 /// [`InjectedHook::group`]: functions that only other allocators have.
 pub const HOOK_FOREIGN: u64 = 5;
-/// [`InjectedHook::group`]: operator new and delete; hooked only where the module also has a malloc.
+/// [`InjectedHook::group`]: operator new and delete; hooked only where the module also has a
+/// malloc.
 pub const HOOK_OPERATOR: u64 = 6;
 
 /// Bytes of the session variable's value.
@@ -112,7 +117,8 @@ pub struct AttachParameters {
     pub session_bytes: u64,
     /// Path of the agent's file, for children; zero-terminated; empty: as above.
     pub agent_path: [u8; AGENT_PATH_BYTES_MAX],
-    /// Answer: 1 when recording, [`ATTACH_REFUSED`] plus a [`crate::DisableReason`] when not, 0 before.
+    /// Answer: 1 when recording, [`ATTACH_REFUSED`] plus a [`crate::DisableReason`] when not, 0
+    /// before.
     pub outcome: u32,
     /// Answer: the process's slot.
     pub process_slot: u32,

@@ -5,7 +5,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 /// First word of the control page: "heaprpl" and the layout's version.
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"heaprpl\x01");
 
-/// A number that differs between builds whose layout or records differ. Change it with every change of this crate.
+/// A number that differs between builds whose layout or records differ. Change it with every change
+/// of this crate.
 pub const BUILD_ID: u64 = 0x2026_1126_0000_0002;
 
 /// Process images that can be traced at the same time.
@@ -49,7 +50,8 @@ pub const FLAG_CLOCK_TSC: u32 = 1 << 0;
 pub const FLAG_DROP_ON_FULL: u32 = 1 << 1;
 /// [`Control::flags`]: mmap, munmap, mremap and mprotect are recorded as a second heap.
 pub const FLAG_HOOK_MMAP: u32 = 1 << 2;
-/// [`Control::flags`]: children are not followed: the agent of a forked or exec'd child disables itself.
+/// [`Control::flags`]: children are not followed: the agent of a forked or exec'd child disables
+/// itself.
 pub const FLAG_NO_FOLLOW: u32 = 1 << 3;
 /// [`Control::flags`]: allocations carry stacks.
 pub const FLAG_STACK_ALLOC: u32 = 1 << 8;
@@ -61,7 +63,8 @@ pub const FLAG_STACK_FREE: u32 = 1 << 10;
 pub const FLAG_STACK_CREATE: u32 = 1 << 11;
 /// [`Control::flags`]: the destruction of a heap carries a stack.
 pub const FLAG_STACK_DESTROY: u32 = 1 << 12;
-/// [`Control::flags`]: [`Control::max_frames`] or [`Control::verify_every`] is not 0. (A stack's way through the agent asks one question for both.)
+/// [`Control::flags`]: [`Control::max_frames`] or [`Control::verify_every`] is not 0. (A stack's
+/// way through the agent asks one question for both.)
 pub const FLAG_STACK_SPECIAL: u32 = 1 << 13;
 
 /// The control page. Written by the recorder unless a field says otherwise.
@@ -88,11 +91,13 @@ pub struct Control {
     pub verify_every: AtomicU32,
     /// Process id of the recorder, as it sees itself.
     pub recorder_pid: AtomicU32,
-    /// Clock value at the start of the session, in the unit of the chosen clock: event times count from here.
+    /// Clock value at the start of the session, in the unit of the chosen clock: event times count
+    /// from here.
     pub start_ticks: AtomicU64,
     /// `SESSION_*`.
     pub state: AtomicU32,
-    /// Incremented by the recorder at each round, so that a waiting agent can tell a slow recorder from a dead one.
+    /// Incremented by the recorder at each round, so that a waiting agent can tell a slow recorder
+    /// from a dead one.
     pub heartbeat: AtomicU32,
     /// Futex word: incremented by the recorder each time that it has freed buffers.
     pub freed_generation: AtomicU32,
@@ -104,32 +109,41 @@ pub struct Control {
     pub processes_refused: AtomicU32,
     /// Buffers claimed at this moment. Written by both; a hint, recomputed by the recorder.
     pub buffers_claimed: AtomicU32,
-    /// Number of threads over all processes that found no free thread slot; their events are lost. Written by agents.
+    /// Number of threads over all processes that found no free thread slot; their events are lost.
+    /// Written by agents.
     pub threads_refused: AtomicU32,
-    /// Process id of the first process that registered, 0 before. Written by agents: with [`FLAG_NO_FOLLOW`] only images
-    /// of this process are traced.
+    /// Process id of the first process that registered, 0 before. Written by agents: with
+    /// [`FLAG_NO_FOLLOW`] only images of this process are traced.
     pub root_pid: AtomicU32,
-    /// Forks that were about to be made, as the C library's fork handlers saw them. Written by agents.
+    /// Forks that were about to be made, as the C library's fork handlers saw them. Written by
+    /// agents.
     pub forks_begun: AtomicU32,
-    /// Forked processes that have registered. Written by agents: while fewer than were begun, one may be on its way.
+    /// Forked processes that have registered. Written by agents: while fewer than were begun, one
+    /// may be on its way.
     pub forks_arrived: AtomicU32,
-    /// Inode of the recorder's process namespace, 0 if unknown: process ids mean the same to an agent only in the same one.
+    /// Inode of the recorder's process namespace, 0 if unknown: process ids mean the same to an
+    /// agent only in the same one.
     pub recorder_namespace: AtomicU32,
-    /// When the recorder's process was started, in clock ticks since boot as /proc/PID/stat has it; 0 if unknown. With its
-    /// process id it tells whether it lives: another process that gets the number later was started later.
+    /// When the recorder's process was started, in clock ticks since boot as /proc/PID/stat has it;
+    /// 0 if unknown. With its process id it tells whether it lives: another process that gets
+    /// the number later was started later.
     pub recorder_start_time: AtomicU64,
-    /// Buffers that are claimed and may stay so for as long as their owners do nothing: of events and not closed, or of nodes. Written by
-    /// both; recomputed by the recorder.
+    /// Buffers that are claimed and may stay so for as long as their owners do nothing: of events
+    /// and not closed, or of nodes. Written by both; recomputed by the recorder.
     pub buffers_held: AtomicU32,
-    /// Incremented by the recorder each time that it has looked which processes have ended, whose buffers it takes back then: so that a waiting
-    /// agent can tell buffers whose owners live from those that nobody has looked at yet.
+    /// Incremented by the recorder each time that it has looked which processes have ended, whose
+    /// buffers it takes back then: so that a waiting agent can tell buffers whose owners live
+    /// from those that nobody has looked at yet.
     pub ends_looked_for: AtomicU32,
-    /// What `ends_looked_for` was when an agent gave up to wait for a buffer for stack nodes; 0: none did. Written by agents.
+    /// What `ends_looked_for` was when an agent gave up to wait for a buffer for stack nodes; 0:
+    /// none did. Written by agents.
     pub nodes_waited_in_vain: AtomicU32,
-    /// Buffers that may be claimed: the first ones, to which the recorder has given their memory. So it is charged to the recorder's control
-    /// group, and no agent ever touches a page for which there is none. Grows.
+    /// Buffers that may be claimed: the first ones, to which the recorder has given their memory.
+    /// So it is charged to the recorder's control group, and no agent ever touches a page for
+    /// which there is none. Grows.
     pub buffers_open: AtomicU32,
-    /// How many may be opened, as far as the recorder knows: less than exist where there is no room for more.
+    /// How many may be opened, as far as the recorder knows: less than exist where there is no room
+    /// for more.
     pub buffers_limit: AtomicU32,
 }
 
@@ -152,7 +166,8 @@ pub const ORIGIN_ATTACH: u32 = 3;
 /// No slot (process or thread).
 pub const NO_SLOT: u32 = u32::MAX;
 
-/// Longest file name of a program that a process slot holds, in bytes: what is left of the slot's two cache lines.
+/// Longest file name of a program that a process slot holds, in bytes: what is left of the slot's
+/// two cache lines.
 pub const EXECUTABLE_NAME_BYTES_MAX: usize = 48;
 
 /// One traced process image. Written by the agent of that process; freed (state 0) by the recorder.
@@ -192,10 +207,12 @@ pub struct ProcessSlot {
     pub namespace: AtomicU32,
     /// 1: the program has an allocator of its own that the agent does not see.
     pub has_own_malloc: AtomicU32,
-    /// [`DisableReason`] as a number: why a program that this process went on to, or started, is not recorded; 0: none.
+    /// [`DisableReason`] as a number: why a program that this process went on to, or started, is
+    /// not recorded; 0: none.
     pub untraced_exec: AtomicU32,
-    /// File name of the program, eight bytes a word, first byte lowest, zeros behind it; empty where it is unknown or longer. For a process
-    /// that has ended before anybody could ask /proc, and has written no record that tells its path.
+    /// File name of the program, eight bytes a word, first byte lowest, zeros behind it; empty
+    /// where it is unknown or longer. For a process that has ended before anybody could ask
+    /// /proc, and has written no record that tells its path.
     pub executable_name: [AtomicU64; EXECUTABLE_NAME_BYTES_MAX / 8],
 }
 
@@ -208,8 +225,8 @@ pub const THREAD_LIVE: u32 = 2;
 /// [`ThreadSlot::state`]: the thread has ended in good order; no more records will come.
 pub const THREAD_ENDED: u32 = 3;
 
-/// One thread of a traced process. Written by that thread alone; freed by the recorder once it has ended and its
-/// buffers are drained. The counters are plain (single writer) and only ever grow.
+/// One thread of a traced process. Written by that thread alone; freed by the recorder once it has
+/// ended and its buffers are drained. The counters are plain (single writer) and only ever grow.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct ThreadSlot {
@@ -246,16 +263,17 @@ pub const OWNER_EVENTS: u64 = 1;
 /// [`BufferHeader::owner`] kinds: stack nodes of one process.
 pub const OWNER_NODES: u64 = 2;
 
-/// One buffer's header. The owner word is the truth about whether the buffer is free: 0 is free, and a claim is one
-/// compare-exchange from 0, so that a claimed buffer always names its owner even if the claimer dies at once.
+/// One buffer's header. The owner word is the truth about whether the buffer is free: 0 is free,
+/// and a claim is one compare-exchange from 0, so that a claimed buffer always names its owner even
+/// if the claimer dies at once.
 ///
 /// ```text
 /// owner = 0                         free
 /// owner = kind:4 | slot:20 | sequence:40   (sequence counts the buffers of that thread or process from 0)
 /// ```
 ///
-/// Claim (agent): CAS owner 0 -> owner; then store `owner_generation`. The `published` word and `closed` are 0 when free
-/// (the recorder zeroes them before it stores owner = 0, release).
+/// Claim (agent): CAS owner 0 -> owner; then store `owner_generation`. The `published` word and
+/// `closed` are 0 when free (the recorder zeroes them before it stores owner = 0, release).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct BufferHeader {
@@ -263,11 +281,12 @@ pub struct BufferHeader {
     pub owner: AtomicU64,
     /// [`ThreadSlot::generation`] (events) or [`ProcessSlot::generation`] (nodes) of the owner.
     pub owner_generation: AtomicU32,
-    /// Events: bytes published (multiple of 8), with [`PUBLISHED_BUSY`] in bit 0 while an event is being written, and
-    /// [`PUBLISHED_CLOSED`] in bit 1 where nothing comes behind.
+    /// Events: bytes published (multiple of 8), with [`PUBLISHED_BUSY`] in bit 0 while an event is
+    /// being written, and [`PUBLISHED_CLOSED`] in bit 1 where nothing comes behind.
     /// Release by the agent; Acquire by the recorder.
     pub published: AtomicU32,
-    /// Events: 1 when the thread will write no more into this buffer. Stored (release) after the last `published`.
+    /// Events: 1 when the thread will write no more into this buffer. Stored (release) after the
+    /// last `published`.
     pub closed: AtomicU32,
     /// Nodes: index of the block's first node.
     pub first_node: AtomicU32,
@@ -277,14 +296,16 @@ pub struct BufferHeader {
     pub reserved: [AtomicU64; 3],
 }
 
-/// Bit 0 of [`BufferHeader::published`]: the thread has begun an event (it will read the clock after this store) and
-/// has not published it yet. The recorder must not process later events of other threads until it is cleared.
+/// Bit 0 of [`BufferHeader::published`]: the thread has begun an event (it will read the clock
+/// after this store) and has not published it yet. The recorder must not process later events of
+/// other threads until it is cleared.
 pub const PUBLISHED_BUSY: u32 = 1;
-/// Bit 1 of [`BufferHeader::published`]: as [`BufferHeader::closed`], told together with the last record. Whoever has stored it must not
-/// touch the buffer again: it may be another's by then.
+/// Bit 1 of [`BufferHeader::published`]: as [`BufferHeader::closed`], told together with the last
+/// record. Whoever has stored it must not touch the buffer again: it may be another's by then.
 pub const PUBLISHED_CLOSED: u32 = 2;
 
-/// Packs a [`BufferHeader::owner`] word. `slot` must be below 2^20; `sequence` is taken modulo 2^40.
+/// Packs a [`BufferHeader::owner`] word. `slot` must be below 2^20; `sequence` is taken modulo
+/// 2^40.
 #[must_use]
 pub const fn owner_word(kind: u64, slot: u32, sequence: u64) -> u64 {
     kind << 60 | ((slot as u64) & 0xf_ffff) << 40 | (sequence & ((1 << 40) - 1))
@@ -296,16 +317,17 @@ pub const fn split_owner(owner: u64) -> (u64, u32, u64) {
     (owner >> 60, (owner >> 40 & 0xf_ffff) as u32, owner & ((1 << 40) - 1))
 }
 
-/// A stack node as it lies in a node block: 16 bytes. `return_address` is stored last (release) and is never 0 in a
-/// written node. Node 0 is the root (no frame) and is never stored.
+/// A stack node as it lies in a node block: 16 bytes. `return_address` is stored last (release) and
+/// is never 0 in a written node. Node 0 is the root (no frame) and is never stored.
 ///
-/// Node numbers: block k of a process holds the nodes `first_node .. first_node + buffer_bytes / 16`, where
-/// `first_node = k * buffer_bytes / 16`; number 0 stays unused.
+/// Node numbers: block k of a process holds the nodes `first_node .. first_node + buffer_bytes /
+/// 16`, where `first_node = k * buffer_bytes / 16`; number 0 stays unused.
 #[derive(Debug)]
 #[repr(C, align(16))]
 pub struct StackNode {
-    /// The address to which the frame returns; for a frame interrupted by a signal the exact address plus one, so that
-    /// `return_address - 1` always lies in the instruction meant. Bits 56..: [`NODE_FLAG_TRUNCATED`] and the reason.
+    /// The address to which the frame returns; for a frame interrupted by a signal the exact
+    /// address plus one, so that `return_address - 1` always lies in the instruction meant.
+    /// Bits 56..: [`NODE_FLAG_TRUNCATED`] and the reason.
     pub return_address: AtomicU64,
     /// The caller's node; 0 for an outermost frame.
     pub parent: AtomicU32,

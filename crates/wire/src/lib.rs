@@ -1,10 +1,12 @@
-//! The records and the shared-page layout that the agent (inside the target) and the recorder share.
+//! The records and the shared-page layout that the agent (inside the target) and the recorder
+//! share.
 //!
-//! Both sides are always the same build ([`BUILD_ID`] is compared in the handshake), so this layout may change
-//! with every commit; what is stable is the `.heapr` file, which the recorder translates into.
+//! Both sides are always the same build ([`BUILD_ID`] is compared in the handshake), so this layout
+//! may change with every commit; what is stable is the `.heapr` file, which the recorder translates
+//! into.
 //!
 //! ```text
-//! memfd "heapr-pool", created, sized and sealed by the recorder, mapped shared by every traced process
+//! memfd "heapr-pool"  created, sized, sealed by the recorder; every traced process maps it
 //! +-----------------+ 0
 //! | Control         | one page: properties of the session, its state, futex words
 //! +-----------------+ PROCESS_SLOTS_OFFSET
@@ -18,8 +20,8 @@
 //! +-----------------+
 //! ```
 //!
-//! **Trust.** Each side treats the other as hostile: every index and length read from here is copied to a local,
-//! checked, and only then used.
+//! **Trust.** Each side treats the other as hostile: every index and length read from here is
+//! copied to a local, checked, and only then used.
 #![no_std]
 #![forbid(unsafe_code)]
 

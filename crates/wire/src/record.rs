@@ -29,8 +29,9 @@
 //!
 //! A stack is a node of the tree and the function that was called there: see [`crate::CALLED`].
 //!
-//! Nearly all records are short ones: of the program's main heap, with an address divisible by 8, soon after the record before it in the same
-//! buffer. (A buffer's first record is never short.) Their word 0 holds all but size and node:
+//! Nearly all records are short ones: of the program's main heap, with an address divisible by 8,
+//! soon after the record before it in the same buffer. (A buffer's first record is never short.)
+//! Their word 0 holds all but size and node:
 //!
 //! ```text
 //!  63      62      61                 44 43                             0
@@ -40,14 +41,16 @@
 //! +-------+-------+---------------------+--------------------------------+
 //! ```
 //!
-//! The parts of a heap's name, up to four, come before its `HeapCreate`. With `HeapDestroy` all its blocks are free.
+//! The parts of a heap's name, up to four, come before its `HeapCreate`. With `HeapDestroy` all its
+//! blocks are free.
 //!
-//! `Unmap` (the heap of mmap) names a range, which may cover a part of a mapping or several; `Protect` likewise, with the stack of the
-//! call and what becomes of it ([`PROTECT_RESERVE`] and its kin).
+//! `Unmap` (the heap of mmap) names a range, which may cover a part of a mapping or several;
+//! `Protect` likewise, with the stack of the call and what becomes of it ([`PROTECT_RESERVE`] and
+//! its kin).
 //!
-//! A `ReallocPrepare` is followed, in the same thread, by its `ReallocCommit` (moved or in place) or `ReallocAbort`
-//! (failed: the old block lives on). `realloc(p, 0)` that freed the block is a plain `Free`-like commit with new
-//! address 0 and size 0. `realloc(NULL, n)` is an `Alloc`.
+//! A `ReallocPrepare` is followed, in the same thread, by its `ReallocCommit` (moved or in place)
+//! or `ReallocAbort` (failed: the old block lives on). `realloc(p, 0)` that freed the block is a
+//! plain `Free`-like commit with new address 0 and size 0. `realloc(NULL, n)` is an `Alloc`.
 
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +131,8 @@ pub const HEAP_MALLOC: u8 = 0;
 /// `mmap` and its kin, with [`crate::FLAG_HOOK_MMAP`].
 pub const HEAP_MMAP: u8 = 1;
 
-/// What `Protect` makes of a range, above the stack in its last word: a new mapping that is only reserved.
+/// What `Protect` makes of a range, above the stack in its last word: a new mapping that is only
+/// reserved.
 pub const PROTECT_MAP: u32 = 0;
 /// It can be used from now on.
 pub const PROTECT_USE: u32 = 1;
@@ -157,11 +161,12 @@ const SHORT_TICKS_SHIFT: u32 = 44;
 const SHORT_TICKS_END: u64 = 1 << 18;
 /// The bits that an address in a short record may have.
 const SHORT_ADDRESS_MASK: u64 = (1 << 47) - 8;
-/// For who writes: the time of a record before which no other stands in its buffer. No time is near it.
+/// For who writes: the time of a record before which no other stands in its buffer. No time is near
+/// it.
 pub const NO_RECORD_BEFORE: u64 = 1 << 63;
 
-/// Word 0 of a short record of the program's main heap, if it can be one: `SHORT_ALLOC` or 0, the address, and the ticks of the record and of the one
-/// before it in the buffer.
+/// Word 0 of a short record of the program's main heap, if it can be one: `SHORT_ALLOC` or 0, the
+/// address, and the ticks of the record and of the one before it in the buffer.
 #[inline(always)]
 #[must_use]
 pub const fn short_word0(alloc_bit: u64, address_avma: u64, ticks: u64, ticks_before: u64) -> Option<u64> {
@@ -190,10 +195,12 @@ pub const fn record_ticks(word0: u64, ticks_before: u64) -> u64 {
     }
 }
 
-/// The fixed part of a `Module` record: 8 words, then the build-id padded to a multiple of 8, then the path likewise.
+/// The fixed part of a `Module` record: 8 words, then the build-id padded to a multiple of 8, then
+/// the path likewise.
 ///
-/// Words: 0 kind and time, 1 total bytes, 2 load bias (`l_addr`), 3 range start, 4 range end (both avma),
-/// 5 build-id bytes:32 | path bytes:32, 6 flags ([`MODULE_MAIN`], [`MODULE_UNLOADED`]), 7 reserved.
+/// Words: 0 kind and time, 1 total bytes, 2 load bias (`l_addr`), 3 range start, 4 range end (both
+/// avma), 5 build-id bytes:32 | path bytes:32, 6 flags ([`MODULE_MAIN`], [`MODULE_UNLOADED`]), 7
+/// reserved.
 #[derive(Debug, Clone, Copy)]
 pub struct ModuleRecord;
 
@@ -208,7 +215,8 @@ impl ModuleRecord {
     pub const BYTES_MAX: usize = Self::FIXED_WORDS * 8 + Self::BUILD_ID_BYTES_MAX + Self::PATH_BYTES_MAX;
 }
 
-/// Module flags: the main program (its path is empty in the link map; the recorder reads /proc/PID/exe).
+/// Module flags: the main program (its path is empty in the link map; the recorder reads
+/// /proc/PID/exe).
 pub const MODULE_MAIN: u64 = 1;
 /// Module flags: the module of this range is gone.
 pub const MODULE_UNLOADED: u64 = 2;

@@ -1,6 +1,7 @@
 //! Seccomp filters, and what the agent asks the kernel for: would a filter end the program for it?
 //!
-//! The injector asks before it attaches to a process that has filters; the agent asks when its program installs one.
+//! The injector asks before it attaches to a process that has filters; the agent asks when its
+//! program installs one.
 
 mod program;
 
@@ -31,13 +32,14 @@ impl Call {
         Self { is_of_start: true, ..Self::new(name, number, arguments) }
     }
 
-    /// Whether a filter would end who makes this call. `instruction`: the filter's, by number; `None` behind the last.
+    /// Whether a filter would end who makes this call. `instruction`: the filter's, by number;
+    /// `None` behind the last.
     ///
     /// A filter that the kernel would not have taken ends everybody.
     #[must_use]
     pub fn would_be_ended_by(&self, instruction: impl Fn(usize) -> Option<Instruction>) -> bool {
-        // Of several answers the kernel takes the lowest as a signed number. Ending the process is negative, ending the thread 0, a
-        // signal 0x30000: all below an error.
+        // Of several answers the kernel takes the lowest as a signed number. Ending the process is
+        // negative, ending the thread 0, a signal 0x30000: all below an error.
         const ERRNO: i32 = 0x0005_0000;
         let facts = CallFacts::new(self.number, self.arguments);
         run(instruction, &facts).is_none_or(|answer| answer.cast_signed() < ERRNO)

@@ -1,8 +1,10 @@
 //! What attaching leaves behind, and what it costs against starting a program under heapr.
 //!
-//! Five copies of a program, of which one runs at a time, in an order that turns: two that are left alone (what they differ by is what the
-//! measurement cannot tell apart), one that was attached to and let go, one that heapr has started, one that heapr is attached to. Copies differ by
-//! where things happen to lie in memory; so the first three are compared with themselves before, and with how the first changed meanwhile.
+//! Five copies of a program, of which one runs at a time, in an order that turns: two that are left
+//! alone (what they differ by is what the measurement cannot tell apart), one that was attached to
+//! and let go, one that heapr has started, one that heapr is attached to. Copies differ by
+//! where things happen to lie in memory; so the first three are compared with themselves before,
+//! and with how the first changed meanwhile.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -57,7 +59,8 @@ fn measure(name: &str, folder: &tempfile::TempDir) -> anyhow::Result<Vec<String>
     let session = format!("bench-attach-{}", std::process::id());
     let start = |before: &[&str]| -> anyhow::Result<Program> {
         let program = start(name, before)?;
-        // On one processor: which of them a server gets makes a tenth. (Its client, started before, stays free.)
+        // On one processor: which of them a server gets makes a tenth. (Its client, started before,
+        // stays free.)
         let pid = program.pid.to_string();
         crate::output_of(Command::new("taskset").args(["-a", "-c", "-p", "0", &pid]))?;
         stop(&program)?;

@@ -9,7 +9,8 @@ use super::table::markdown;
 /// Events, unless the command says otherwise.
 const EVENTS: u64 = 1_000_000_000;
 
-/// Makes the file (some minutes, about 2 GiB), measures the reports, removes it, and returns the table.
+/// Makes the file (some minutes, about 2 GiB), measures the reports, removes it, and returns the
+/// table.
 pub(crate) fn run(events: Option<&str>) -> anyhow::Result<String> {
     let events = events.map_or(Ok(EVENTS), str::parse)?;
     crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", "heapr"]))?;

@@ -1,4 +1,5 @@
-//! What an agent costs that is loaded and switched off: less than machines' noise, so that it takes many short rounds to see.
+//! What an agent costs that is loaded and switched off: less than machines' noise, so that it takes
+//! many short rounds to see.
 
 use super::inputs;
 use super::measured_run::Cost;
@@ -6,7 +7,8 @@ use super::overhead::{Mode, Options, cost_of, under};
 use super::spread::Spread;
 use super::table::markdown;
 
-/// Measures and returns the table. In each round bare, switched off, switched off, bare: what changes steadily in between cancels out.
+/// Measures and returns the table. In each round bare, switched off, switched off, bare: what
+/// changes steadily in between cancels out.
 pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
     let agent = crate::check_agent::built_agent()?.display().to_string();
     let folder = inputs::folder()?;

@@ -1,7 +1,8 @@
-//! How many instructions the agent takes for an event: nearly the same number each time, whatever else the machine does.
+//! How many instructions the agent takes for an event: nearly the same number each time, whatever
+//! else the machine does.
 //!
-//! Each program runs under Valgrind's callgrind, with the agent in it, once with less work and once with more; what start and end take is in both,
-//! and not in the difference.
+//! Each program runs under Valgrind's callgrind, with the agent in it, once with less work and once
+//! with more; what start and end take is in both, and not in the difference.
 //!
 //! Callgrind's file, as far as it is read here:
 //!
@@ -117,7 +118,8 @@ struct Counted {
 
 fn counted(program: &Program, heapr: &str, folder: &Path) -> anyhow::Result<Counted> {
     let (trace, counts) = (folder.join("instructions.heapr"), folder.join("instructions.callgrind"));
-    // Without address space randomization: how long the agent searches its tables depends on addresses.
+    // Without address space randomization: how long the agent searches its tables depends on
+    // addresses.
     let prefix = [
         "setarch",
         "-R",

@@ -1,6 +1,8 @@
-//! Snapshots of ten million live blocks: how long they take, what they cost the program that goes on meanwhile, and the recorder's memory.
+//! Snapshots of ten million live blocks: how long they take, what they cost the program that goes
+//! on meanwhile, and the recorder's memory.
 //!
-//! The floor is the same program in the same session before the first snapshot: what it is held up by without one.
+//! The floor is the same program in the same session before the first snapshot: what it is held up
+//! by without one.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

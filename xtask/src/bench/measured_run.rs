@@ -1,7 +1,8 @@
 //! One command's wall time, CPU time over its whole tree, and peak memory.
 //!
-//! The kernel adds up the CPU time of all children that a process has waited for; so that only one command is in the
-//! sum, a process of its own (`xtask measure`) starts it, waits, and writes the numbers to a file.
+//! The kernel adds up the CPU time of all children that a process has waited for; so that only one
+//! command is in the sum, a process of its own (`xtask measure`) starts it, waits, and writes the
+//! numbers to a file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,8 +15,9 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use super::spread::Spread;
 
-/// Names in the environment what is preloaded into the command, and not into the process that measures it. (By `env` it would be one program
-/// more, a millisecond of the shortest program's thirty.)
+/// Names in the environment what is preloaded into the command, and not into the process that
+/// measures it. (By `env` it would be one program more, a millisecond of the shortest program's
+/// thirty.)
 pub(crate) const MEASURED_PRELOAD: &str = "MEASURED_PRELOAD";
 
 /// What one run took.

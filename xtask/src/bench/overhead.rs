@@ -71,7 +71,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<String> {
             continue;
         }
         let mut costs: BTreeMap<Mode, Vec<Cost>> = BTreeMap::new();
-        // Interleaved, and in an order that turns: what the machine does meanwhile hits all modes alike.
+        // Interleaved, and in an order that turns: what the machine does meanwhile hits all modes
+        // alike.
         for round in 0..options.rounds {
             for step in 0..MODES.len() {
                 let mode = MODES[(step + round) % MODES.len()];
@@ -125,7 +126,8 @@ fn trace_path(folder: &Path, program: &Program) -> String {
     folder.join(format!("{}.heapr", program.name)).display().to_string()
 }
 
-/// The command of a program in a mode, and its environment. `heapr` is asked for in its own mode alone.
+/// The command of a program in a mode, and its environment. `heapr` is asked for in its own mode
+/// alone.
 pub(super) fn under(
     mode: Mode,
     program: &Program,

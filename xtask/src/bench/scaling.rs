@@ -7,7 +7,8 @@ use anyhow::Context as _;
 use super::inputs;
 use super::table::markdown;
 
-/// Measures and returns the table: medians of five interleaved rounds of two million pairs per thread.
+/// Measures and returns the table: medians of five interleaved rounds of two million pairs per
+/// thread.
 pub(crate) fn run() -> anyhow::Result<String> {
     crate::run(crate::cargo().args(["build", "--release", "--quiet", "--package", "heapr"]))?;
     let folder = inputs::folder()?;

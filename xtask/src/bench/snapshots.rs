@@ -1,4 +1,5 @@
-//! Time and memory of `heapr snapshot` on V8 snapshots of 140 MB and 1 GB, against memlab on the same files.
+//! Time and memory of `heapr snapshot` on V8 snapshots of 140 MB and 1 GB, against memlab on the
+//! same files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-/// A median, and between what it lies in nineteen of twenty such measurements, whatever the noise looks like: the values at ranks
-/// n/2 ± 0.98 √n (each value lies above the true median or below it, as a coin falls). Of five values that is all of them.
+/// A median, and between what it lies in nineteen of twenty such measurements, whatever the noise
+/// looks like: the values at ranks n/2 ± 0.98 √n (each value lies above the true median or below
+/// it, as a coin falls). Of five values that is all of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -30,8 +31,9 @@ impl Spread {
     }
 }
 
-/// Mean of the fastest quarter of the values, at least one; 0 if there are none. What disturbs a run makes it slower; and a program that takes one of
-/// two times, as where its memory happens to lie decides, is compared with itself.
+/// Mean of the fastest quarter of the values, at least one; 0 if there are none. What disturbs a
+/// run makes it slower; and a program that takes one of two times, as where its memory happens to
+/// lie decides, is compared with itself.
 pub(crate) fn fastest_quarter(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

@@ -1,5 +1,5 @@
-//! `heapr view`: the server's part (from its start to the first picture, all panels for ranges and filters), and what a page in
-//! headless Chromium takes.
+//! `heapr view`: the server's part (from its start to the first picture, all panels for ranges and
+//! filters), and what a page in headless Chromium takes.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

@@ -1,10 +1,10 @@
 //! Which stack an address lies on, and up to where that stack may be read.
 //!
-//! Unwinding reads only between the stack pointer and the upper end of the mapping that holds it, so that wrong unwind
-//! information can end a stack early but cannot fault.
+//! Unwinding reads only between the stack pointer and the upper end of the mapping that holds it,
+//! so that wrong unwind information can end a stack early but cannot fault.
 //!
-//! Where unwind information says that a frame's caller runs on another stack, that one is asked of the kernel each time, unless it is
-//! the thread's own: any other may have been unmapped since.
+//! Where unwind information says that a frame's caller runs on another stack, that one is asked of
+//! the kernel each time, unless it is the thread's own: any other may have been unmapped since.
 
 use heapr_ring::sys;
 
@@ -13,29 +13,32 @@ use crate::frames::stack_range::StackRange;
 use crate::modules::memory_map::{self, Access, Place};
 use crate::x86_64::thread_pointer;
 
-/// Ranges that a thread knows: its own stack first, then those found since (signal stacks, fibers), oldest replaced.
+/// Ranges that a thread knows: its own stack first, then those found since (signal stacks, fibers),
+/// oldest replaced.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct KnownRanges {
     ranges: [StackRange; KNOWN_MAX],
     next: usize,
-    /// The part of the thread's own stack that has been seen mapped, for who gets there from another stack: what lies below it may be
-    /// a guard, or not be there yet.
+    /// The part of the thread's own stack that has been seen mapped, for who gets there from
+    /// another stack: what lies below it may be a guard, or not be there yet.
     seen_low: usize,
 }
 
 /// A thread that runs more fibers than this asks the kernel anew at each switch (3 µs).
 const KNOWN_MAX: usize = 16;
 
-/// The kernel leaves at least this much below the main stack free of other mappings (`mmap_base`: gap of 128 MiB or the
-/// stack limit, whichever is more), so that an address in it can only be the stack's.
+/// The kernel leaves at least this much below the main stack free of other mappings (`mmap_base`:
+/// gap of 128 MiB or the stack limit, whichever is more), so that an address in it can only be the
+/// stack's.
 const MAIN_GAP_BYTES: usize = 128 << 20;
 
 impl KnownRanges {
     /// Knows nothing yet.
     pub(crate) const EMPTY: Self = Self { ranges: [StackRange::EMPTY; KNOWN_MAX], next: 0, seen_low: 0 };
 
-    /// The range that holds `sp`; `EMPTY` if it cannot be told. `is_main`: the calling thread is the main one.
+    /// The range that holds `sp`; `EMPTY` if it cannot be told. `is_main`: the calling thread is
+    /// the main one.
     #[inline(always)]
     pub(crate) fn find(&mut self, sp: usize, is_main: bool) -> StackRange {
         let own = self.own();
@@ -49,7 +52,8 @@ impl KnownRanges {
         own
     }
 
-    /// The stack that holds an address which a frame of another stack leads to; `EMPTY` if no stack does.
+    /// The stack that holds an address which a frame of another stack leads to; `EMPTY` if no stack
+    /// does.
     #[cold]
     #[inline(never)]
     pub(crate) fn across(&mut self, address: usize) -> StackRange {
@@ -90,7 +94,8 @@ impl KnownRanges {
     }
 }
 
-/// The stack that holds `sp`, and whether it is the thread's own, which stays for as long as the thread.
+/// The stack that holds `sp`, and whether it is the thread's own, which stays for as long as the
+/// thread.
 fn discover(sp: usize, is_main: bool) -> (StackRange, bool) {
     let main_high = control_block::main_high();
     if is_main && main_high != 0 {
@@ -119,6 +124,7 @@ fn discover(sp: usize, is_main: bool) -> (StackRange, bool) {
     if mapping.contains(control_block) && control_block > sp {
         return (StackRange { low: mapping.low, high: control_block }, true);
     }
-    // Where the C library does not tell where the main stack ends, it is taken to be the one that is seen first.
+    // Where the C library does not tell where the main stack ends, it is taken to be the one that
+    // is seen first.
     (mapping, is_main && main_high == 0)
 }

@@ -1,12 +1,14 @@
-//! What glibc keeps of a thread in its control block: its id and its stack. The kernel tells both too, but a program may have
-//! forbidden itself the calls that ask for them (seccomp), and would be ended for the first event of its next thread.
+//! What glibc keeps of a thread in its control block: its id and its stack. The kernel tells both
+//! too, but a program may have forbidden itself the calls that ask for them (seccomp), and would be
+//! ended for the first event of its next thread.
 //!
 //! ```text
 //! low                                   sp ------> frames        thread pointer            high
 //! | guard |                             |                        | struct pthread, 2,304 bytes |
 //! ```
-//! Nothing is taken on trust: the id's place must have held the first thread's, and the two words that say where the stack lies must
-//! enclose the stack pointer and the control block, which lies at the top of the stack.
+//! Nothing is taken on trust: the id's place must have held the first thread's, and the two words
+//! that say where the stack lies must enclose the stack pointer and the control block, which lies
+//! at the top of the stack.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -17,7 +19,8 @@ use crate::x86_64::thread_pointer;
 
 /// `struct pthread.tid` on x86-64 (nptl/descr.h of glibc 2.31 to 2.43).
 const THREAD_ID_OFFSET: usize = 0x2d0;
-/// Where `stackblock` and `stackblock_size` lie differs: behind the unwind buffers, before the end of the structure.
+/// Where `stackblock` and `stackblock_size` lie differs: behind the unwind buffers, before the end
+/// of the structure.
 const STACK_OFFSETS: core::ops::Range<usize> = 0x600..0x8c0;
 /// From the thread pointer to the stack's upper end: the structure, and what its alignment leaves.
 const ABOVE_BYTES: core::ops::Range<usize> = 0x8c0..0x2000;
@@ -60,8 +63,9 @@ pub(crate) fn learn(thread_id: u32, process_id: u32) {
     IS_KNOWN.store(main_high() != 0 && word(THREAD_ID_OFFSET) as u32 == thread_id, Relaxed);
 }
 
-/// The calling thread's id and its process's; `None`: the kernel must be asked. So it is by the first thread of a forked child, whose
-/// control block may still have the parent's id (a raw clone).
+/// The calling thread's id and its process's; `None`: the kernel must be asked. So it is by the
+/// first thread of a forked child, whose control block may still have the parent's id (a raw
+/// clone).
 pub(crate) fn ids() -> Option<(u32, u32)> {
     let process_id = AGENT.fork_local()?.process_id.load(Relaxed);
     (process_id != 0 && IS_KNOWN.load(Relaxed)).then(|| (word(THREAD_ID_OFFSET) as u32, process_id))

@@ -1,4 +1,5 @@
-//! The last captured stack of a thread's level, as proof of what has not changed since: see [`crate::stack`].
+//! The last captured stack of a thread's level, as proof of what has not changed since: see
+//! [`crate::stack`].
 
 use heapr_ring::sys;
 
@@ -30,20 +31,21 @@ pub(crate) struct Kept {
     pub(crate) depth: usize,
     /// Hash of the kept stack's path.
     pub(crate) path_hash: u64,
-    /// How many frames, from the outer end, have the hash of their path. A repair of the stack leaves those further in for when they are
-    /// asked for ([`Kept::settle_hashes`]).
+    /// How many frames, from the outer end, have the hash of their path. A repair of the stack
+    /// leaves those further in for when they are asked for ([`Kept::settle_hashes`]).
     pub(crate) hashed: usize,
     /// The node of the kept stack.
     pub(crate) node: u32,
     /// Null at first, and at the levels of signal handlers.
     pub(crate) shortcuts: *mut Shortcuts,
-    /// The suffix by which the last stack was found, if it was (it is only compared), and the capture
-    /// since which all were found by it.
+    /// The suffix by which the last stack was found, if it was (it is only compared), and the
+    /// capture since which all were found by it.
     pub(crate) last_suffix: *const StackSuffix,
     pub(crate) last_suffix_capture: u32,
     /// How its words are compared for a recent suffix: see [`crate::stack::suffix_cache`].
     pub(crate) comparing: u32,
-    /// Suffixes that were asked for lately and not found, less those that were found; and what follows from it.
+    /// Suffixes that were asked for lately and not found, less those that were found; and what
+    /// follows from it.
     pub(crate) suffix_misses: u32,
     pub(crate) finds_by_return: bool,
     pub(crate) innermost: [Innermost; INNERMOST],
@@ -52,7 +54,8 @@ pub(crate) struct Kept {
     /// The same if a stack is kept, and can be proven; else 0.
     pub(crate) proof_epoch: u32,
     pub(crate) capture_count: u32,
-    /// The upper end of the stack that its inner frames lie on, if the outer ones lie on the thread's own; 0 if all lie on one.
+    /// The upper end of the stack that its inner frames lie on, if the outer ones lie on the
+    /// thread's own; 0 if all lie on one.
     pub(crate) inner_high: usize,
     /// A rule that needs more than (pc, sp, bp) was used: nothing of the stack can be proven later.
     pub(crate) is_unprovable: bool,
@@ -125,8 +128,8 @@ impl Kept {
         let Ok(memory) = sys::map_anonymous(bytes_for(capacity), false) else { return false };
         let old = (self.frames, self.words, self.fresh, self.fresh_words, self.capacity);
         let frames = memory.cast::<Frame>();
-        // SAFETY: the mapping has room for 2 × capacity frames and 2 × WORDS_PER_FRAME × capacity words; the old
-        // arrays hold the counts that are copied.
+        // SAFETY: the mapping has room for 2 × capacity frames and 2 × WORDS_PER_FRAME × capacity
+        // words; the old arrays hold the counts that are copied.
         unsafe {
             self.frames = frames;
             self.fresh = frames.add(capacity);
@@ -178,12 +181,14 @@ impl Kept {
         differing != 0
     }
 
-    /// Index plus one of the innermost word of `words[..count]` that no longer has its value; 0 if all have.
+    /// Index plus one of the innermost word of `words[..count]` that no longer has its value; 0 if
+    /// all have.
     #[inline(always)]
     pub(crate) unsafe fn first_change(&self, count: usize) -> usize {
         let mut left = count;
-        // SAFETY: `count` words are kept; their addresses were readable when they were read, and lie on a stack on
-        // which the current stack pointer lies deeper (checked by the caller), so they still are.
+        // SAFETY: `count` words are kept; their addresses were readable when they were read, and
+        // lie on a stack on which the current stack pointer lies deeper (checked by the caller), so
+        // they still are.
         unsafe {
             while left >= 4 {
                 let words = self.words.add(left - 4);
@@ -213,13 +218,15 @@ fn bytes_for(capacity: usize) -> usize {
     capacity.wrapping_mul(2 * size_of::<Frame>() + 2 * WORDS_PER_FRAME * size_of::<Word>())
 }
 
-/// Whether the kept words may be read from the stack `range`: the outermost one lies in it. A stack that spans two has its outermost word on
-/// the thread's `own` stack, which stays mapped; of the other one as much must be there as was.
+/// Whether the kept words may be read from the stack `range`: the outermost one lies in it. A stack
+/// that spans two has its outermost word on the thread's `own` stack, which stays mapped; of the
+/// other one as much must be there as was.
 pub(crate) fn is_within(kept: &Kept, range: StackRange, own: StackRange) -> bool {
     if kept.inner_high != 0 {
         return range == own || range.high >= kept.inner_high;
     }
-    // SAFETY: only asked with a kept stack; a frame without words has no first one and reads nothing.
+    // SAFETY: only asked with a kept stack; a frame without words has no first one and reads
+    // nothing.
     let outermost = unsafe { *kept.words };
     kept.depth == 1 || outermost.address < range.high
 }

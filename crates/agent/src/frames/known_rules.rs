@@ -1,8 +1,10 @@
-//! The rules that a thread has used lately, in front of the table of all ([`crate::modules::rules`]).
+//! The rules that a thread has used lately, in front of the table of all
+//! ([`crate::modules::rules`]).
 //!
-//! A large program has tens of thousands of call sites, and a lookup in the table of all touches a cache line for each. Here eight entries
-//! share a line, so that what is unwound all the time stays in the near caches beside the program's own data. (Of what capturing clang's
-//! stacks takes, the lookups were 29 %.)
+//! A large program has tens of thousands of call sites, and a lookup in the table of all touches a
+//! cache line for each. Here eight entries share a line, so that what is unwound all the time stays
+//! in the near caches beside the program's own data. (Of what capturing clang's stacks takes, the
+//! lookups were 29 %.)
 
 use crate::modules::rules;
 use crate::x86_64::Rule;
@@ -18,8 +20,9 @@ pub(crate) struct KnownRules {
 }
 
 impl KnownRules {
-    /// The rule for a frame that returns to `return_address`, if the table of all has it. What is remembered is of the kept stack's
-    /// epoch: the caller has seen that this is the present one.
+    /// The rule for a frame that returns to `return_address`, if the table of all has it. What is
+    /// remembered is of the kept stack's epoch: the caller has seen that this is the present
+    /// one.
     #[inline(always)]
     pub(crate) fn cached(&mut self, return_address: u64) -> Option<Rule> {
         let known = self.entries.get_mut(rules::hash(return_address) % ENTRIES)?;

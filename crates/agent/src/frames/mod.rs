@@ -1,4 +1,5 @@
-//! The frames that a thread keeps of its stacks, and what it remembers of them: see [`crate::stack`].
+//! The frames that a thread keeps of its stacks, and what it remembers of them: see
+//! [`crate::stack`].
 
 pub(crate) mod bounds;
 pub(crate) mod control_block;

@@ -1,11 +1,13 @@
-//! The node of the kept stack: found by the hash of its path, made with those outwards of it if it is new.
+//! The node of the kept stack: found by the hash of its path, made with those outwards of it if it
+//! is new.
 
 use crate::frames::kept_stack::Kept;
 use crate::modules;
 use crate::tree;
 
-/// The node of the path with this hash is about to be looked up among those that the thread remembers. (To prefetch the large table's entry too
-/// took clang as much time as waiting for it does where it is needed: what it misses is the translation of the address.)
+/// The node of the path with this hash is about to be looked up among those that the thread
+/// remembers. (To prefetch the large table's entry too took clang as much time as waiting for it
+/// does where it is needed: what it misses is the translation of the address.)
 #[inline(always)]
 pub(crate) fn prefetch(kept: &Kept, hash: u64) {
     // SAFETY: null, or a table of this level alone, which is never unmapped.
@@ -14,8 +16,8 @@ pub(crate) fn prefetch(kept: &Kept, hash: u64) {
     }
 }
 
-/// Gives the fresh frames, which lie innermost first, the hashes of their paths, as those that follow the `base` kept ones, and the kept
-/// stack the innermost one's.
+/// Gives the fresh frames, which lie innermost first, the hashes of their paths, as those that
+/// follow the `base` kept ones, and the kept stack the innermost one's.
 ///
 /// # Safety
 /// 1. `base` frames are kept and `fresh` ones unwound.
@@ -41,8 +43,8 @@ pub(crate) unsafe fn hash_fresh(kept: &mut Kept, base: usize, fresh: usize) {
     prefetch(kept, hash);
 }
 
-/// Numbers the kept stack, of which the outer `shared` frames have nodes. One that gets none is no longer kept, so that the next such stack is counted
-/// as lost again.
+/// Numbers the kept stack, of which the outer `shared` frames have nodes. One that gets none is no
+/// longer kept, so that the next such stack is counted as lost again.
 #[inline(always)]
 pub(crate) fn enter(kept: &mut Kept, shared: usize) {
     (kept.comparing, kept.last_suffix) = (0, core::ptr::null());
@@ -65,8 +67,9 @@ fn of(kept: &mut Kept, shared: usize) -> u32 {
     known.unwrap_or_else(|| add_nodes(kept, shared))
 }
 
-/// Makes the nodes of the kept stack that do not exist yet, and gives the innermost one's. A node's ancestors are there wherever it is itself, so
-/// that those which the stack shares with the one before are not looked up, but for the innermost of them.
+/// Makes the nodes of the kept stack that do not exist yet, and gives the innermost one's. A node's
+/// ancestors are there wherever it is itself, so that those which the stack shares with the one
+/// before are not looked up, but for the innermost of them.
 #[cold]
 #[inline(never)]
 fn add_nodes(kept: &mut Kept, shared: usize) -> u32 {

@@ -1,5 +1,5 @@
-//! What a thread remembers of its recent stacks: their suffixes ([`crate::frames::suffix`]), their nodes and their frames' rules; and the kept one's
-//! words in pairs.
+//! What a thread remembers of its recent stacks: their suffixes ([`crate::frames::suffix`]), their
+//! nodes and their frames' rules; and the kept one's words in pairs.
 
 use heapr_ring::sys;
 
@@ -9,8 +9,8 @@ use crate::frames::word_pairs::WordPairs;
 use crate::tree;
 use crate::x86_64::prefetch;
 
-/// Stacks whose nodes a thread remembers: 64 KiB, which stay in the second-level cache where the tree's table does not
-/// (clang: 146,000 stacks all over 32 MiB, 70 ns a lookup).
+/// Stacks whose nodes a thread remembers: 64 KiB, which stay in the second-level cache where the
+/// tree's table does not (clang: 146,000 stacks all over 32 MiB, 70 ns a lookup).
 const NODES: usize = 1 << 12;
 
 /// A stack's node. All zero: none.
@@ -46,7 +46,8 @@ impl Shortcuts {
         core::ptr::null_mut()
     }
 
-    /// The node of the path with this hash is about to be looked up: its entry is pulled into the caches.
+    /// The node of the path with this hash is about to be looked up: its entry is pulled into the
+    /// caches.
     #[inline(always)]
     pub(crate) fn prefetch_node(&self, hash: u64) {
         if let Some(known) = self.nodes.get((hash >> 32) as usize % NODES) {

@@ -11,9 +11,10 @@ impl StackRange {
     /// Holds no address.
     pub(crate) const EMPTY: Self = Self { low: 0, high: 0 };
 
-    /// Whether a frame with stack pointer `sp` on this stack may read the word at `address`: between the stack pointer and
-    /// the upper end. A function that a signal interrupted (`is_exact`) may have popped a register already that its table
-    /// still names: the word is there yet, in the red zone of 128 bytes (read only within the page that `sp` is on).
+    /// Whether a frame with stack pointer `sp` on this stack may read the word at `address`:
+    /// between the stack pointer and the upper end. A function that a signal interrupted
+    /// (`is_exact`) may have popped a register already that its table still names: the word is
+    /// there yet, in the red zone of 128 bytes (read only within the page that `sp` is on).
     #[inline(always)]
     pub(crate) fn may_read(self, address: usize, sp: usize, is_exact: bool) -> bool {
         const RED_ZONE_BYTES: usize = 128;

@@ -1,13 +1,15 @@
-//! A stack's suffix: its frames from the top down to one that it shares with others, remembered by their words.
+//! A stack's suffix: its frames from the top down to one that it shares with others, remembered by
+//! their words.
 //!
 //! ```text
 //! start (pc, sp, bp)  --words-->  base frame (sp, bp, path, number from the outer end)
 //! ```
 //!
-//! It is proof in the same sense as the kept stack (see [`crate::stack`]): unwinding is a pure function of the state and of
-//! the words read, so the same start and the same words lead to the same base. Comparing them takes a tenth of the
-//! time of unwinding, and the node is known, if the base has the same path. (Python, redis, Node, clang and jq have
-//! 3.3 to 4.1 such frames in each new stack, which took 60 ns.)
+//! It is proof in the same sense as the kept stack (see [`crate::stack`]): unwinding is a pure
+//! function of the state and of the words read, so the same start and the same words lead to the
+//! same base. Comparing them takes a tenth of the time of unwinding, and the node is known, if the
+//! base has the same path. (Python, redis, Node, clang and jq have 3.3 to 4.1 such frames in each
+//! new stack, which took 60 ns.)
 
 use crate::frames::frame::{Frame, Start, Word, read};
 
@@ -68,12 +70,14 @@ impl SuffixWord {
 ///                                                   as one
 /// ```
 ///
-/// In both the outermost frame's come first. Those that stand alone are compared two at a time: of an odd number the last one is there twice.
+/// In both the outermost frame's come first. Those that stand alone are compared two at a time: of
+/// an odd number the last one is there twice.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct StackSuffix {
     start: Start,
-    /// Of the path to the base, whose last frame's address is the outermost return address of the words.
+    /// Of the path to the base, whose last frame's address is the outermost return address of the
+    /// words.
     base_hash: u64,
     base_sp: usize,
     base_bp: usize,
@@ -150,7 +154,8 @@ impl StackSuffix {
         // From both ends: there is room for all, as it is short.
         let mut places = self.words.iter_mut();
         for frame in unwound.frames {
-            // A frame's words: where its rule finds the stack pointer, if it must look; the return address; the frame pointer.
+            // A frame's words: where its rule finds the stack pointer, if it must look; the return
+            // address; the frame pointer.
             let return_number = frame.words_end.wrapping_sub(1).wrapping_sub(u32::from(frame.has_bp_word));
             // SAFETY: (1).
             let word = |number: u32| unsafe { *unwound.words.add(number as usize) };
@@ -210,8 +215,8 @@ impl StackSuffix {
         (self.base_offset_bytes as usize) < depth.wrapping_mul(size_of::<Frame>())
     }
 
-    /// The frame of `frames` to which this suffix leads a stack that begins at `start`. Whether it is one of
-    /// those that are kept is left to the caller.
+    /// The frame of `frames` to which this suffix leads a stack that begins at `start`. Whether it
+    /// is one of those that are kept is left to the caller.
     ///
     /// # Safety
     /// 1. `start.sp` lies on a mapped stack that is readable up to `high`.
@@ -235,8 +240,8 @@ impl StackSuffix {
             return None;
         }
         let mut differing = base.sp ^ self.base_sp;
-        // SAFETY: (1); no word lies above the highest, which was seen to lie below `high`. The words that stand alone are counted, and of an
-        // even number.
+        // SAFETY: (1); no word lies above the highest, which was seen to lie below `high`. The
+        // words that stand alone are counted, and of an even number.
         unsafe {
             let mut word = self.words.as_ptr();
             let end = word.add(usize::from(self.singles));
@@ -271,7 +276,8 @@ impl StackSuffix {
     #[inline(always)]
     fn pairs(&self) -> impl Iterator<Item = &Pair> {
         let pairs = self.words.rchunks_exact(2).take(usize::from(self.pairs & !NEEDS_BP));
-        // SAFETY: two words, of which the first lies at a multiple of a pair's size in the suffix, which is aligned.
+        // SAFETY: two words, of which the first lies at a multiple of a pair's size in the suffix,
+        // which is aligned.
         pairs.map(|pair| unsafe { &*pair.as_ptr().cast::<Pair>() })
     }
 

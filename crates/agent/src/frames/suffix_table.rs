@@ -1,5 +1,5 @@
-//! The suffixes of a thread's recent stacks, found by where they start (and where many start at one place, by where they go first: see
-//! [`crate::stack::suffix_cache::tag`]).
+//! The suffixes of a thread's recent stacks, found by where they start (and where many start at one
+//! place, by where they go first: see [`crate::stack::suffix_cache::tag`]).
 //!
 //! ```text
 //! suffixes   [4 ways            ][4][4] ...        1 KiB a set
@@ -7,10 +7,11 @@
 //! next   [1][1][1] ...                         which of the four is replaced next
 //! ```
 //!
-//! A program that allocates in a loop has the same few stacks in turn: the frames between the allocator and the loop
-//! differ from the last stack's, but not from those of the stack before. A large program has thousands in turn, so that the table
-//! grows where many suffixes are kept. (Of the 3.3 million stacks of clang that differ from the one before, 1.6 million have one of 128 suffixes, 2.3 one of
-//! 512, 2.75 one of 2,048, and 2.8 one of 8,192.)
+//! A program that allocates in a loop has the same few stacks in turn: the frames between the
+//! allocator and the loop differ from the last stack's, but not from those of the stack before. A
+//! large program has thousands in turn, so that the table grows where many suffixes are kept. (Of
+//! the 3.3 million stacks of clang that differ from the one before, 1.6 million have one of 128
+//! suffixes, 2.3 one of 512, 2.75 one of 2,048, and 2.8 one of 8,192.)
 
 use core::sync::atomic::{AtomicUsize, Ordering::*, compiler_fence};
 
@@ -27,10 +28,11 @@ const FIRST_SETS: usize = 32;
 const GROWTH: usize = 4;
 /// Sets at most (512 KiB): a thread's suffixes should fit the second-level cache.
 const SETS_MAX: usize = 512;
-/// A table grows when each of its suffixes has been replaced so often: 512 KiB are taken by threads that have had 10,000 stacks unwound.
+/// A table grows when each of its suffixes has been replaced so often: 512 KiB are taken by threads
+/// that have had 10,000 stacks unwound.
 const REPLACED: usize = 16;
-/// What the grown tables of all threads may take together: 30 of the largest. A program with hundreds of threads is a large one anyway, and
-/// its other threads keep their first tables.
+/// What the grown tables of all threads may take together: 30 of the largest. A program with
+/// hundreds of threads is a large one anyway, and its other threads keep their first tables.
 const GROWN_BYTES_MAX: usize = 16 << 20;
 
 type Tags = [u32; WAYS];
@@ -53,7 +55,8 @@ fn bytes_for(set_count: usize) -> usize {
     set_count.wrapping_mul(size_of::<Set>() + size_of::<Tags>() + 1)
 }
 
-/// What a suffix is found by: a hash of where it starts, and of where the innermost frame returns to.
+/// What a suffix is found by: a hash of where it starts, and of where the innermost frame returns
+/// to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tag(u32);
 
@@ -64,7 +67,8 @@ impl Tag {
         // Without bp: in most code it is just another register, and another one each time.
         let (pc, sp) = ((start.pc ^ return_address.rotate_left(24)) as u64, start.sp as u64);
         let product = u128::from(pc ^ 0x9e37_79b9_7f4a_7c15) * u128::from(sp ^ 0xd6e8_feb8_6659_fd93);
-        // Of the folded product each bit depends on all bits of both. 0 is that of a suffix that may be half written, or forgotten.
+        // Of the folded product each bit depends on all bits of both. 0 is that of a suffix that
+        // may be half written, or forgotten.
         Self((((product >> 64) as u64 ^ product as u64) as u32).max(1))
     }
 }
@@ -83,11 +87,13 @@ impl SuffixTable {
         tag.0 as usize & self.set_count.wrapping_sub(1)
     }
 
-    /// A suffix from `start` whose words all have their values and that ends at a frame of the kept stack.
+    /// A suffix from `start` whose words all have their values and that ends at a frame of the kept
+    /// stack.
     ///
     /// # Safety
     /// 1. `start.sp` lies on a mapped stack that is readable up to `high`.
-    /// 2. `kept` has as many frames as it says; the suffixes are those of stacks that were kept there.
+    /// 2. `kept` has as many frames as it says; the suffixes are those of stacks that were kept
+    ///    there.
     /// 3. There is a table (see [`SuffixTable::prepare`]).
     #[inline(always)]
     pub(crate) unsafe fn find(
@@ -165,7 +171,8 @@ impl SuffixTable {
         self.kept_count >= self.set_count.wrapping_mul(WAYS * REPLACED) && self.set_count < SETS_MAX
     }
 
-    /// Takes the place of a smaller table, whose suffixes are forgotten, if there is room for it. `false`: there is no table.
+    /// Takes the place of a smaller table, whose suffixes are forgotten, if there is room for it.
+    /// `false`: there is no table.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, grown_bytes: &AtomicUsize) -> bool {
@@ -175,7 +182,8 @@ impl SuffixTable {
         // A first table is no grown one.
         let old_bytes = if old_count <= FIRST_SETS { 0 } else { bytes_for(old_count) };
         let more_bytes = if is_first { 0 } else { bytes_for(set_count).wrapping_sub(old_bytes) };
-        // If it may not, or there is no memory, it is tried again when as many suffixes have been kept.
+        // If it may not, or there is no memory, it is tried again when as many suffixes have been
+        // kept.
         self.kept_count = 0;
         if grown_bytes.fetch_add(more_bytes, Relaxed).wrapping_add(more_bytes) > GROWN_BYTES_MAX {
             grown_bytes.fetch_sub(more_bytes, Relaxed);
@@ -188,7 +196,8 @@ impl SuffixTable {
         self.sets = memory.cast();
         self.tags = self.sets.wrapping_add(set_count).cast();
         self.next = self.tags.wrapping_add(set_count).cast();
-        // The larger table serves as one of the old size, too, should a signal handler jump out of here.
+        // The larger table serves as one of the old size, too, should a signal handler jump out of
+        // here.
         compiler_fence(SeqCst);
         self.set_count = set_count;
         if !is_first {
@@ -217,7 +226,8 @@ mod tests {
             Self::with_frame_pointers(pcs, |_| false)
         }
 
-        /// The same; the frames that are named keep the frame pointer right below their return address.
+        /// The same; the frames that are named keep the frame pointer right below their return
+        /// address.
         fn with_frame_pointers(pcs: &[usize], keeps: impl Fn(usize) -> bool) -> Self {
             let mut memory = vec![0; pcs.len() * 4 + 4];
             let base = memory.as_ptr() as usize;
@@ -270,7 +280,8 @@ mod tests {
         fn find<'t>(&self, table: &'t SuffixTable, start: Start) -> Option<&'t StackSuffix> {
             let high = self.memory.as_ptr_range().end as usize;
             let kept = KeptFrames { frames: self.frames.as_ptr(), depth: self.frames.len() - 1 };
-            // SAFETY: the stack's memory up to its end, and its frames but the innermost; the suffixes are those of stacks of as many frames.
+            // SAFETY: the stack's memory up to its end, and its frames but the innermost; the
+            // suffixes are those of stacks of as many frames.
             let found = unsafe { table.find(Tag::of(start, 0), start, high, kept) };
             found.map(|(suffix, base)| {
                 assert!(core::ptr::eq(base, &raw const self.frames[suffix.base_index()]));
@@ -309,7 +320,8 @@ mod tests {
         for number in 0..stack.memory.len() {
             let (before, is_word) = (stack.memory[number], (1..4).contains(&(number / 4)));
             stack.memory[number] ^= 1;
-            // The suffix's words are the return addresses into frames 1 to 3; the one into frame 0 is the base's.
+            // The suffix's words are the return addresses into frames 1 to 3; the one into frame 0
+            // is the base's.
             let is_of_suffix = is_word && number % 4 == 3;
             assert_eq!(stack.find(&table, start).is_none(), is_of_suffix, "word {number}");
             stack.memory[number] = before;

@@ -1,7 +1,7 @@
 //! The words of a kept stack that is compared again and again, laid out for that.
 //!
-//! Code with frame pointers saves its caller's right below the return address, and both are words that the stack's frames have read. Such
-//! neighbours are compared as one:
+//! Code with frame pointers saves its caller's right below the return address, and both are words
+//! that the stack's frames have read. Such neighbours are compared as one:
 //!
 //! ```text
 //! kept     outermost                                          innermost
@@ -11,8 +11,8 @@
 //! ends     |1, 0|1, 1|2, 1|3, 1|                             by frame: how many pairs and singles it and those outwards of it have
 //! ```
 //!
-//! (Of Node's 2.2 million stacks found by a suffix each had 37 words from its base outwards, 34 of them in pairs. Python and clang++ have next to
-//! none, and stay with the words as they were read.)
+//! (Of Node's 2.2 million stacks found by a suffix each had 37 words from its base outwards, 34 of
+//! them in pairs. Python and clang++ have next to none, and stay with the words as they were read.)
 
 use crate::frames::frame::{Frame, Word, read};
 
@@ -68,7 +68,8 @@ struct Ends {
 }
 
 impl WordPairs {
-    /// Lays out the words of a stack. `false`: it is too long or too far spread, or hardly any of its words are neighbours.
+    /// Lays out the words of a stack. `false`: it is too long or too far spread, or hardly any of
+    /// its words are neighbours.
     ///
     /// # Safety
     /// 1. `words` holds as many words as the frames say.
@@ -106,7 +107,8 @@ impl WordPairs {
         (frames.len() <= FRAMES_MAX).then_some(ends)
     }
 
-    /// Whether the words from a frame outwards are as they were, its number counted from the outer end.
+    /// Whether the words from a frame outwards are as they were, its number counted from the outer
+    /// end.
     ///
     /// # Safety
     /// 1. The stack was laid out, and has such a frame.
@@ -141,8 +143,8 @@ mod tests {
     }
 
     impl Stack {
-        /// By frame, outermost first: how many words it takes, whether it keeps the frame pointer, and whether right below its return
-        /// address.
+        /// By frame, outermost first: how many words it takes, whether it keeps the frame pointer,
+        /// and whether right below its return address.
         fn new(shape: &[(usize, bool, bool)]) -> Self {
             let size: usize = shape.iter().map(|(words, ..)| words + 3).sum();
             let memory: Vec<usize> = (0..size).map(|number| number * 0x9e37_79b9).collect();

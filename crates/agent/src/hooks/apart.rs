@@ -1,17 +1,20 @@
-//! Libraries that are loaded apart: with `RTLD_DEEPBIND`, or in a namespace of their own (`dlmopen`). Their calls are bound to the C library
-//! itself (in a namespace: to another copy of it), past the agent.
+//! Libraries that are loaded apart: with `RTLD_DEEPBIND`, or in a namespace of their own
+//! (`dlmopen`). Their calls are bound to the C library itself (in a namespace: to another copy of
+//! it), past the agent.
 //!
-//! The loader finds that function in the library's table of symbols. So the table is changed, before such a library is bound:
+//! The loader finds that function in the library's table of symbols. So the table is changed,
+//! before such a library is bound:
 //!
 //! ```text
 //! library --malloc--> loader --looks up--> table of the C library: malloc = trampoline --> hook --> the C library's malloc
 //! ```
-//! Only where the loader looks things up for a library that is loaded apart does it matter: whatever else is bound from now on finds
-//! the agent first. `RTLD_DEEPBIND` itself stays, for what else the library has of its own.
+//! Only where the loader looks things up for a library that is loaded apart does it matter:
+//! whatever else is bound from now on finds the agent first. `RTLD_DEEPBIND` itself stays, for what
+//! else the library has of its own.
 //!
-//! A namespace's C library is there once the loader has mapped all libraries, and is needed when it binds the first. Between the two it
-//! calls `calloc` for each library's versions, which is hooked: see [`calloc_while_loading`]. (The lists of namespaces are
-//! glibc 2.35's.)
+//! A namespace's C library is there once the loader has mapped all libraries, and is needed when it
+//! binds the first. Between the two it calls `calloc` for each library's versions, which is hooked:
+//! see [`calloc_while_loading`]. (The lists of namespaces are glibc 2.35's.)
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
@@ -115,13 +118,15 @@ unsafe extern "C" fn calloc_while_loading(
     if hook.is_null() {
         return REAL.calloc(count, size);
     }
-    // SAFETY: what stood in this slot before, which is a hook of this signature, or the real function that ignores the rest.
+    // SAFETY: what stood in this slot before, which is a hook of this signature, or the real
+    // function that ignores the rest.
     let hook = unsafe { core::mem::transmute::<*mut (), Calloc>(hook) };
     // SAFETY: with what the trampoline has passed on.
     unsafe { hook(count, size, entry_sp, bp) }
 }
 
-/// While this thread loads a library apart (and so holds the loader's lock), all namespaces are looked through.
+/// While this thread loads a library apart (and so holds the loader's lock), all namespaces are
+/// looked through.
 #[cold]
 fn look_at_loading(sp: usize) {
     let this = thread_pointer::thread_pointer();
@@ -136,7 +141,8 @@ fn look_at_loading(sp: usize) {
     link_map::for_each_in_namespaces(&mut |info| redirect_other(info));
 }
 
-/// The program's own namespace: what calls by name reach there through the agent, and allocators that they do not reach.
+/// The program's own namespace: what calls by name reach there through the agent, and allocators
+/// that they do not reach.
 fn redirect_program() {
     let agent = redirect_program as *const () as usize;
     let mut is_behind = false;
@@ -203,7 +209,8 @@ fn redirect(dynamic: &Dynamic, info: &DlPhdrInfo, name: &[u8], target: usize) {
     if unsafe { sys::protect(page, PAGE_MASK.wrapping_add(1), protection | WRITE) }.is_err() {
         return;
     }
-    // SAFETY: an aligned word, in a page that is writable now. Who looks the symbol up meanwhile finds one of the two functions.
+    // SAFETY: an aligned word, in a page that is writable now. Who looks the symbol up meanwhile
+    // finds one of the two functions.
     unsafe { &*place.cast::<AtomicUsize>() }.store(value, Release);
     // SAFETY: as above; as the loader has mapped it.
     let _ = unsafe { sys::protect(page, PAGE_MASK.wrapping_add(1), protection) };

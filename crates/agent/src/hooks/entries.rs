@@ -8,7 +8,8 @@ macro_rules! entries {
     ($($name:ident $words:tt $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
         slot_entries! { SLOTS, SlotIndex; $($name $words)* dlclose 1 munmap 2 mprotect 3 }
 
-        /// Calls `visit` with the name, the address (0: none) and the entry point of all that the program's allocator may bring itself.
+        /// Calls `visit` with the name, the address (0: none) and the entry point of all that the
+        /// program's allocator may bring itself.
         pub(crate) fn for_each_of_allocator(visit: &mut dyn FnMut(&[u8], usize, usize)) {
             $(visit(REAL.$name.name, REAL.$name.address(), $name as *const () as usize);)*
         }

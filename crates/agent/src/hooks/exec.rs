@@ -1,9 +1,11 @@
 //! Following programs that are started with an environment of their own making.
 //!
-//! A child finds the session through two environment variables. A program that starts another with a fresh environment
-//! (`env -i`, a language's `spawn(…, env={})`) would lose it, so the functions that take an environment add the two
-//! where they are missing. Where the loader could not load the agent, and would say so on the program's standard error, or where the recorder
-//! is not seen, they are taken out instead: another root directory, other mounts, another user, another processor. Everything is built on the stack: the caller may be a vfork child, which shares its parent's
+//! A child finds the session through two environment variables. A program that starts another with
+//! a fresh environment (`env -i`, a language's `spawn(…, env={})`) would lose it, so the functions
+//! that take an environment add the two where they are missing. Where the loader could not load the
+//! agent, and would say so on the program's standard error, or where the recorder is not seen, they
+//! are taken out instead: another root directory, other mounts, another user, another processor.
+//! Everything is built on the stack: the caller may be a vfork child, which shares its parent's
 //! memory and never returns.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -135,8 +137,8 @@ impl Completed {
         }
     }
 
-    /// `environment`, or a copy of it that leads to the session, or away from it where the next image cannot or must not start the agent. It
-    /// borrows from both.
+    /// `environment`, or a copy of it that leads to the session, or away from it where the next
+    /// image cannot or must not start the agent. It borrows from both.
     pub(crate) fn complete(&mut self, program: Program, environment: Strings) -> Strings {
         let path = AGENT_PATH.load(Acquire) as *const c_char;
         if path.is_null() || environment.is_null() {
@@ -201,7 +203,8 @@ impl Completed {
         }
         let mut kept = 0_usize;
         for number in 0..ENTRIES_MAX {
-            // SAFETY: an environment is an array of strings that ends with a null pointer; the caller passes one to exec.
+            // SAFETY: an environment is an array of strings that ends with a null pointer; the
+            // caller passes one to exec.
             let entry = unsafe { *environment.add(number) };
             if entry.is_null() {
                 break;
@@ -266,10 +269,12 @@ impl Completed {
         answer
     }
 
-    /// Copies an environment, without its end; how many entries it has. `look`: sees each with its number. `None`: they are too many.
+    /// Copies an environment, without its end; how many entries it has. `look`: sees each with its
+    /// number. `None`: they are too many.
     fn copy<'a>(&mut self, environment: Strings, mut look: impl FnMut(usize, &'a [u8])) -> Option<usize> {
         for (number, place) in self.entries.iter_mut().take(ENTRIES_MAX).enumerate() {
-            // SAFETY: an environment is an array of strings that ends with a null pointer; the caller passes one to exec.
+            // SAFETY: an environment is an array of strings that ends with a null pointer; the
+            // caller passes one to exec.
             let entry = unsafe { *environment.add(number) };
             if entry.is_null() {
                 return Some(number);
@@ -282,7 +287,8 @@ impl Completed {
     }
 }
 
-/// The C function: execve with the program's own environment, which may have lost the two variables.
+/// The C function: execve with the program's own environment, which may have lost the two
+/// variables.
 ///
 /// # Safety
 /// As the C library documents it.

@@ -1,7 +1,7 @@
 //! `execl`, `execlp` and `execle`: exec with the arguments of the new program in the call itself.
 //!
-//! Their number is not known at entry. The registers that hold the first five are spilled to the stack; the others lie above
-//! the return address:
+//! Their number is not known at entry. The registers that hold the first five are spilled to the
+//! stack; the others lie above the return address:
 //!
 //! ```text
 //! rdi   path or file
@@ -41,7 +41,8 @@ impl List {
     /// # Safety
     /// 1. The call passed a word of this number.
     unsafe fn word(self, index: usize) -> *const c_char {
-        // SAFETY: (1); the spilled words are the first five, the others lie behind the return address.
+        // SAFETY: (1); the spilled words are the first five, the others lie behind the return
+        // address.
         unsafe {
             match index.checked_sub(SPILLED) {
                 None => *self.spilled.add(index),
@@ -75,8 +76,8 @@ impl List {
         let Ok(memory) = sys::map_anonymous(bytes, false) else { return -1 };
         let array = memory.cast::<*const c_char>();
         for index in 0..count {
-            // SAFETY: the mapping has room for the count and the null pointer, which is there already; (1) holds below the
-            // count.
+            // SAFETY: the mapping has room for the count and the null pointer, which is there
+            // already; (1) holds below the count.
             unsafe { *array.add(index) = self.word(index) };
         }
         let status = exec(array);

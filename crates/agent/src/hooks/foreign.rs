@@ -1,10 +1,11 @@
-//! Entry points that an allocator brings of its own: operator new and delete where the allocator replaces them, and the interfaces
-//! of jemalloc, tcmalloc and mimalloc.
+//! Entry points that an allocator brings of its own: operator new and delete where the allocator
+//! replaces them, and the interfaces of jemalloc, tcmalloc and mimalloc.
 //!
-//! They cannot simply be exported like malloc: a program that asks at run time whether `mallocx` exists would then
-//! believe that it runs on jemalloc. So only when a loaded module has them, the slots through which the other modules
-//! call them are pointed at the hooks. operator new is hooked only where it comes from a module that has its own malloc; the C++
-//! library's calls malloc, which is hooked anyway.
+//! They cannot simply be exported like malloc: a program that asks at run time whether `mallocx`
+//! exists would then believe that it runs on jemalloc. So only when a loaded module has them, the
+//! slots through which the other modules call them are pointed at the hooks. operator new is hooked
+//! only where it comes from a module that has its own malloc; the C++ library's calls malloc, which
+//! is hooked anyway.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -54,7 +55,8 @@ const fn is_aligned(name: &str) -> bool {
     false
 }
 
-/// Looks for entry points and call slots that were not there before: at the start, and when a module turns up.
+/// Looks for entry points and call slots that were not there before: at the start, and when a
+/// module turns up.
 #[cold]
 pub(crate) fn start() {
     if AGENT.is_injected.load(Relaxed) != 0 {
@@ -73,7 +75,8 @@ pub(crate) fn is_any_known() -> bool {
     all().any(|foreign| foreign.real.load(Relaxed) != 0)
 }
 
-/// The modules that were looked at, which come first in the loader's order as long as none is unloaded.
+/// The modules that were looked at, which come first in the loader's order as long as none is
+/// unloaded.
 struct Seen {
     /// [`DlPhdrInfo::load_counts`] when all had been; no loads: not all have been.
     load_counts: [AtomicU64; 2],
@@ -144,7 +147,8 @@ fn find_functions(info: &DlPhdrInfo) -> bool {
         return false;
     }
     let Some(dynamic) = info.dynamic() else { return false };
-    // All allocators export one of these besides their malloc; other modules are done with these look-ups.
+    // All allocators export one of these besides their malloc; other modules are done with these
+    // look-ups.
     let has_malloc = dynamic.find(b"malloc") != 0;
     let has_interface = PROBES.iter().any(|name| dynamic.find(name) != 0);
     let has_operators = has_malloc && dynamic.find(b"_Znwm") != 0;
@@ -163,8 +167,8 @@ fn find_functions(info: &DlPhdrInfo) -> bool {
     is_any_new
 }
 
-/// Points the slots of a module's calls at the hooks. Slots that hold anything but what the loader puts there are left. `false`: the
-/// loader has not put it there yet.
+/// Points the slots of a module's calls at the hooks. Slots that hold anything but what the loader
+/// puts there are left. `false`: the loader has not put it there yet.
 fn patch(info: &DlPhdrInfo) -> bool {
     let Some(dynamic) = info.dynamic() else { return true };
     if info.contains(start as *const () as usize) || is_provider(info) {
@@ -184,7 +188,8 @@ fn patch(info: &DlPhdrInfo) -> bool {
     is_bound
 }
 
-/// Whether a module is one of the allocators: its calls among its own functions are not the program's.
+/// Whether a module is one of the allocators: its calls among its own functions are not the
+/// program's.
 fn is_provider(info: &DlPhdrInfo) -> bool {
     all().any(|foreign| {
         let real = foreign.real.load(Relaxed);
@@ -222,8 +227,9 @@ fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) -> b
     let place = unsafe { &*(slot as *const AtomicUsize) };
     let trampoline = foreign.trampoline as *const () as usize;
     let now = place.load(Relaxed);
-    // The loader has put the real function there, or the address in the module's own table where a lazy call begins.
-    // Anything else (a copy that the program defines itself) is not ours to change.
+    // The loader has put the real function there, or the address in the module's own table where a
+    // lazy call begins. Anything else (a copy that the program defines itself) is not ours to
+    // change.
     if now == trampoline || (now != foreign.real.load(Relaxed) && !info.contains(now)) {
         // As the linker has left it.
         let is_unbound = now == 0 || info.contains(info.bias.wrapping_add(now));
@@ -248,7 +254,8 @@ fn patch_slot(info: &DlPhdrInfo, dynamic: &Dynamic, relocation: Relocation) -> b
     true
 }
 
-/// Begins a call: what [`after_new`] must know lies on the trampoline's stack meanwhile. `usize::MAX`: nothing is recorded.
+/// Begins a call: what [`after_new`] must know lies on the trampoline's stack meanwhile.
+/// `usize::MAX`: nothing is recorded.
 unsafe extern "C" fn before_new(entry_sp: *const usize) -> usize {
     inner_calls::begin(entry_sp).unwrap_or(usize::MAX)
 }
@@ -294,8 +301,9 @@ macro_rules! foreign {
             $(pub(super) static $new: AtomicUsize = AtomicUsize::new(0);)*
         }
 
-        /// For an injected agent, whose frames no unwinder of the program's knows, so that nothing can be thrown through them: in place of each
-        /// function that throws the one is called that answers null. Then the first is left to fail by itself.
+        /// For an injected agent, whose frames no unwinder of the program's knows, so that nothing
+        /// can be thrown through them: in place of each function that throws the one is called that
+        /// answers null. Then the first is left to fail by itself.
         pub(crate) fn call_what_does_not_throw() {
             $(if !core::ptr::eq(&raw const real::$new, &raw const real::$nothrow) {
                 let (own, other) = (real::$new.load(Relaxed), real::$nothrow.load(Relaxed));
@@ -404,8 +412,9 @@ const PREFIXES: [&[u8]; 4] = [b"_Z", b"mi_", b"tc_", b"je_"];
 const SUFFIX: &[u8] = b"allocx";
 
 foreign! {
-    // An allocator library is a row here for each of its functions, and their names in [`heapr_wire::CALLED`]. First each function that
-    // throws, with the one that answers null instead.
+    // An allocator library is a row here for each of its functions, and their names in
+    // [`heapr_wire::CALLED`]. First each function that throws, with the one that answers null
+    // instead.
     new {
         _Znwm: _ZnwmRKSt9nothrow_t _Znam: _ZnamRKSt9nothrow_t
         _ZnwmRKSt9nothrow_t: _ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t: _ZnamRKSt9nothrow_t

@@ -10,8 +10,8 @@ type Pointer = *mut c_void;
 /// Calls the real function: up to four words of arguments cover every one in the table.
 #[inline(always)]
 pub(crate) fn call(real: &AtomicUsize, [a, b, c, d]: [usize; 4]) -> usize {
-    // SAFETY: the function of this name in the allocator; it takes at most these four words and ignores the rest, and
-    // was called by the program with them.
+    // SAFETY: the function of this name in the allocator; it takes at most these four words and
+    // ignores the rest, and was called by the program with them.
     unsafe {
         let function: unsafe extern "C" fn(usize, usize, usize, usize) -> usize =
             core::mem::transmute(real.load(Relaxed));

@@ -1,13 +1,16 @@
-//! Heaps of the program's own: pools and arenas that tell what they hand out and take back (`heapr_heap.h`).
+//! Heaps of the program's own: pools and arenas that tell what they hand out and take back
+//! (`heapr_heap.h`).
 //!
-//! A program reaches these functions through weak symbols: without the agent they are absent, and its calls cost a
-//! comparison. A heap's number (2 to 255) goes into each of its events; 0 and 1 are malloc and mmap.
+//! A program reaches these functions through weak symbols: without the agent they are absent, and
+//! its calls cost a comparison. A heap's number (2 to 255) goes into each of its events; 0 and 1
+//! are malloc and mmap.
 //!
 //! ```text
 //! handle = generation:56 number:8      generation: how often the number was given; odd while the heap exists
 //! ```
-//! So a handle of a heap that is gone is known as such and does nothing. A heap gets the number that one of the same name had
-//! before, if that is free: arenas that come and go under one name stay together in reports.
+//! So a handle of a heap that is gone is known as such and does nothing. A heap gets the number
+//! that one of the same name had before, if that is free: arenas that come and go under one name
+//! stay together in reports.
 
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicU64, Ordering::*};
@@ -44,7 +47,8 @@ fn number_of(handle: Handle) -> Option<u8> {
     (generation & 1 == 1 && generation == word >> 8).then_some(number)
 }
 
-/// Takes a free number: one that the same name had, else one that no name had, else any. Returns it with its generation.
+/// Takes a free number: one that the same name had, else one that no name had, else any. Returns it
+/// with its generation.
 fn take_number(name_hash: u64) -> Option<(u8, u64)> {
     let wanted = [name_hash, 0];
     for attempt in 0..=wanted.len() {

@@ -1,8 +1,10 @@
-//! The agent in a process that was running already: what the injector must know of it, and how it starts there.
+//! The agent in a process that was running already: what the injector must know of it, and how it
+//! starts there.
 //!
-//! The injector maps and relocates the agent without the target's loader, so that nothing here may need the loader: the real
-//! functions' addresses are filled in from outside, and what `dl_iterate_phdr` would be asked for is handed over. All
-//! threads of the target stand still while [`attach`] runs: it takes no lock and waits for nothing.
+//! The injector maps and relocates the agent without the target's loader, so that nothing here may
+//! need the loader: the real functions' addresses are filled in from outside, and what
+//! `dl_iterate_phdr` would be asked for is handed over. All threads of the target stand still while
+//! [`attach`] runs: it takes no lock and waits for nothing.
 
 use core::ffi::c_char;
 use core::ptr::null;
@@ -100,8 +102,8 @@ pub(crate) static heapr_injection: Shared<Injection> = Shared(Injection {
 /// Starts the agent. Called by the injector on a stack of its own, before any function is hooked.
 ///
 /// # Safety
-/// 1. `parameters` points to parameters that stay where they are (children are told of the path in them), and the table
-///    of real functions is filled.
+/// 1. `parameters` points to parameters that stay where they are (children are told of the path in
+///    them), and the table of real functions is filled.
 pub(crate) unsafe extern "C" fn attach(parameters: *mut AttachParameters) {
     // SAFETY: (1).
     let parameters = unsafe { &mut *parameters };

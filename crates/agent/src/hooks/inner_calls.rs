@@ -1,12 +1,14 @@
-//! Calls that an allocator makes in the middle of another: its calloc that calls malloc, its free that calls free with its own header.
+//! Calls that an allocator makes in the middle of another: its calloc that calls malloc, its free
+//! that calls free with its own header.
 //!
 //! ```text
 //! program --calloc--> hook --> the library's calloc --malloc--> hook --> the library's malloc
 //!                     recorded                                  not recorded
 //! ```
-//! The program has made one call, and what the library takes for itself is none of the program's. A call is an inner one if it
-//! comes from the code of an allocator while the thread is in one of its functions. (What such a function calls of the program's own,
-//! as operator new does with the new handler, is recorded as ever, and so are a signal handler's calls.)
+//! The program has made one call, and what the library takes for itself is none of the program's. A
+//! call is an inner one if it comes from the code of an allocator while the thread is in one of its
+//! functions. (What such a function calls of the program's own, as operator new does with the new
+//! handler, is recorded as ever, and so are a signal handler's calls.)
 //!
 //! glibc's functions never do so: where all of them are glibc's, the hooks do not ask.
 
@@ -25,7 +27,8 @@ const MODULES_MAX: usize = 16;
 static MODULES: [[AtomicUsize; 2]; MODULES_MAX] = [const { [const { AtomicUsize::new(0) }; 2] }; MODULES_MAX];
 static MODULE_COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Learns whose functions the real ones are, and has the hooks look for inner calls unless all are glibc's.
+/// Learns whose functions the real ones are, and has the hooks look for inner calls unless all are
+/// glibc's.
 #[cold]
 pub(crate) fn start() {
     let mut is_plain = true;
@@ -67,7 +70,8 @@ fn is_of_allocator(pc: usize) -> bool {
     })
 }
 
-/// Begins a call of an allocator's function: what [`end`] is to be told. `None`: it is an inner call, and nothing to be recorded.
+/// Begins a call of an allocator's function: what [`end`] is to be told. `None`: it is an inner
+/// call, and nothing to be recorded.
 #[inline(always)]
 pub(crate) fn begin(entry_sp: *const usize) -> Option<usize> {
     let mut state = thread::current();
@@ -79,7 +83,8 @@ pub(crate) fn begin(entry_sp: *const usize) -> Option<usize> {
             return Some(0);
         }
     }
-    // SAFETY: this thread's state, which is never unmapped; a signal handler leaves the field as it was.
+    // SAFETY: this thread's state, which is never unmapped; a signal handler leaves the field as it
+    // was.
     let outer_sp = unsafe { &mut (*state).outer_sp };
     let before = *outer_sp;
     if before != 0 && is_inner(before, entry_sp) {

@@ -1,10 +1,12 @@
-//! Calls of an allocator that lies in the same module as its callers: every register is as before when they come back.
+//! Calls of an allocator that lies in the same module as its callers: every register is as before
+//! when they come back.
 //!
-//! A compiler that sees caller and function together does not keep to the convention: the caller keeps values in registers that
-//! the function happens not to touch, and leaves the stack unaligned. [`crate::x86_64::kept_entry`] saves them all and comes here.
+//! A compiler that sees caller and function together does not keep to the convention: the caller
+//! keeps values in registers that the function happens not to touch, and leaves the stack
+//! unaligned. [`crate::x86_64::kept_entry`] saves them all and comes here.
 //!
-//! Such an allocator's functions also call one another, directly or by a jump. What the program has called counts, once;
-//! an inner call goes on to the function itself, as if there were no hook.
+//! Such an allocator's functions also call one another, directly or by a jump. What the program has
+//! called counts, once; an inner call goes on to the function itself, as if there were no hook.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -27,7 +29,8 @@ pub(crate) type Arguments = [usize; 4];
 pub(crate) enum Outcome {
     /// It was made, and has answered this.
     Answered(usize),
-    /// It was made, and answers nothing: a caller may keep a value in the register for answers, too.
+    /// It was made, and answers nothing: a caller may keep a value in the register for answers,
+    /// too.
     Silent,
     /// The function itself is to do it, unseen.
     PassOn,
@@ -38,7 +41,8 @@ pub(crate) struct Kept {
     pub(crate) run: fn(&Kept, &Arguments, Caller) -> Outcome,
     /// Where the function itself is, or the one that is called in its place.
     pub(crate) real: &'static AtomicUsize,
-    /// Where the function itself is, if another is called in its place: that one answers null where it throws.
+    /// Where the function itself is, if another is called in its place: that one answers null where
+    /// it throws.
     pub(crate) throwing: &'static AtomicUsize,
     /// Its number in [`heapr_wire::CALLED`].
     pub(crate) called: u8,
@@ -61,7 +65,8 @@ impl Kept {
 impl Outermost {
     const NONE: Self = Self { entry_sp: 0, function: 0 };
 
-    /// Begins a call. `None`: it is an inner one, or not recorded. Otherwise what was under way before, for [`Outermost::end`].
+    /// Begins a call. `None`: it is an inner one, or not recorded. Otherwise what was under way
+    /// before, for [`Outermost::end`].
     fn begin(entry_sp: usize, function: usize) -> Option<Self> {
         let mut scope = Scope::enter(entry_sp)?;
         let state = scope.state();
@@ -74,11 +79,13 @@ impl Outermost {
             }
         }
         state.outermost = Self { entry_sp, function };
-        // One that is left behind on another stack, or was left by longjmp, is nothing to come back to.
+        // One that is left behind on another stack, or was left by longjmp, is nothing to come back
+        // to.
         Some(if before.entry_sp > entry_sp { before } else { Self::NONE })
     }
 
-    /// A call that somebody has jumped out of is no longer there: its word on the stack is another's.
+    /// A call that somebody has jumped out of is no longer there: its word on the stack is
+    /// another's.
     ///
     /// # Safety
     /// 1. The stack at its entry may be read.
@@ -180,8 +187,8 @@ pub(crate) fn freed(kept: &Kept, all: &Arguments, caller: Caller) -> Outcome {
 
 for_all_allocator_functions! { functions }
 
-/// The functions of the process's other allocators: a second C library (dlmopen), or one that a library calls although the program
-/// has another (RTLD_DEEPBIND).
+/// The functions of the process's other allocators: a second C library (dlmopen), or one that a
+/// library calls although the program has another (RTLD_DEEPBIND).
 static MORE_REAL: [[AtomicUsize; COUNT]; MORE_ALLOCATORS] =
     [const { [const { AtomicUsize::new(0) }; COUNT] }; MORE_ALLOCATORS];
 #[allow(clippy::indexing_slicing, reason = "the compiler evaluates it, and refuses an index out of range")]

@@ -1,7 +1,8 @@
 //! `mlockall`: what the program locks is the program's, not the agent's.
 //!
-//! The kernel refuses to lock more than a limit, and gives memory to all that is locked: the shared buffers alone are larger than the usual
-//! limit, and most of them never get any. So the mappings are locked one by one, but for the agent's.
+//! The kernel refuses to lock more than a limit, and gives memory to all that is locked: the shared
+//! buffers alone are larger than the usual limit, and most of them never get any. So the mappings
+//! are locked one by one, but for the agent's.
 
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -83,7 +84,8 @@ impl Facts {
     }
 }
 
-/// For an agent that comes later: the program may have asked to lock all that is mapped from then on.
+/// For an agent that comes later: the program may have asked to lock all that is mapped from then
+/// on.
 pub(crate) fn look_for_locking() {
     let facts = Facts::read();
     if facts.has_locked && !facts.has_filters {

@@ -1,5 +1,5 @@
-//! The hooks of mmap and mremap, whose trampolines call the real functions themselves: what is done before and after. (munmap is hooked as any
-//! other function, and so is mprotect.)
+//! The hooks of mmap and mremap, whose trampolines call the real functions themselves: what is done
+//! before and after. (munmap is hooked as any other function, and so is mprotect.)
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};

@@ -1,8 +1,9 @@
 //! The hooks: what each entry point of the allocator does besides calling the real one.
 //!
-//! Order: a free is recorded before the real free, an allocation after the real allocation, a realloc as prepare and
-//! commit, so that sorting by time gives the order in which any address changed hands. The real functions are called outside
-//! of the agent's own scope: what they call in turn is hooked like anything else.
+//! Order: a free is recorded before the real free, an allocation after the real allocation, a
+//! realloc as prepare and commit, so that sorting by time gives the order in which any address
+//! changed hands. The real functions are called outside of the agent's own scope: what they call in
+//! turn is hooked like anything else.
 //!
 //! errno is left as the real function left it: nothing here calls the C library.
 
@@ -56,7 +57,8 @@ pub(crate) fn start_agent() {
     start::start();
 }
 
-/// As [`start_agent`], for the trampolines of mmap and mremap, whose slots lead here until one of them has been chosen.
+/// As [`start_agent`], for the trampolines of mmap and mremap, whose slots lead here until one of
+/// them has been chosen.
 pub(crate) unsafe extern "C" fn start_for_mapping() {
     start_agent();
     if AGENT.state.load(Relaxed) == STARTING {
@@ -70,8 +72,8 @@ pub(crate) unsafe extern "C" fn start_for_call() {
     start_agent();
 }
 
-/// What is known of the hooked call: the stack pointer at entry, where the return address lies, the caller's frame pointer
-/// register, and which function was called (see [`heapr_wire::CALLED`]).
+/// What is known of the hooked call: the stack pointer at entry, where the return address lies, the
+/// caller's frame pointer register, and which function was called (see [`heapr_wire::CALLED`]).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
     entry_sp: *const usize,
@@ -92,13 +94,15 @@ impl Caller {
 
     #[inline(always)]
     fn start(self) -> Start {
-        // SAFETY: at entry the stack pointer points to the return address; that frame is still there.
+        // SAFETY: at entry the stack pointer points to the return address; that frame is still
+        // there.
         let pc = unsafe { *self.entry_sp };
         Start { pc, sp: self.sp().wrapping_add(8), bp: self.bp }
     }
 }
 
-/// The caller's stack, if events of this kind carry stacks: its node, and which function was called.
+/// The caller's stack, if events of this kind carry stacks: its node, and which function was
+/// called.
 #[inline(always)]
 pub(crate) fn stack_for(scope: &mut Scope, caller: Caller, flag: u32) -> u64 {
     let Some(pool) = AGENT.pool() else { return NO_STACK };
@@ -119,7 +123,8 @@ pub(crate) fn allocated(block: Pointer, size: usize, caller: Caller) {
     }
 }
 
-/// Must record what [`allocated_in_general`] does, if nothing is special (heapr's test `victims`). `false`: it was not recorded.
+/// Must record what [`allocated_in_general`] does, if nothing is special (heapr's test `victims`).
+/// `false`: it was not recorded.
 #[inline(always)]
 fn allocated_plainly(block: Pointer, size: usize, caller: Caller) -> bool {
     let Some(mut scope) = Scope::enter_plainly(caller.sp()) else { return false };
@@ -156,7 +161,8 @@ extern "C" fn allocated_in_general(
     }
 }
 
-/// Calls `real` for a new block, and `record` behind it. `NESTS`: the allocator may make calls itself meanwhile, and this may be one.
+/// Calls `real` for a new block, and `record` behind it. `NESTS`: the allocator may make calls
+/// itself meanwhile, and this may be one.
 #[inline(always)]
 pub(crate) fn new_block<const NESTS: bool>(
     caller: Caller,
@@ -220,7 +226,8 @@ pub(crate) unsafe extern "C" fn free<const NESTS: bool>(block: Pointer, entry_sp
         let caller = Caller::new(entry_sp, bp, const { called("free") });
         return freed::<true, _>(block, caller, || REAL.free(block));
     }
-    // Both ways end in a jump, so that nearly all frees need no frame of ours, and two saved registers in place of six.
+    // Both ways end in a jump, so that nearly all frees need no frame of ours, and two saved
+    // registers in place of six.
     if let Some(real) = REAL.free.known_free()
         && free_plainly(block, entry_sp)
     {
@@ -237,7 +244,8 @@ extern "C" fn free_in_general(block: Pointer, entry_sp: *const usize, bp: usize)
     REAL.free(block);
 }
 
-/// Must record what [`about_to_free`] does, if nothing is special (heapr's test `victims`). `false`: it was not recorded.
+/// Must record what [`about_to_free`] does, if nothing is special (heapr's test `victims`).
+/// `false`: it was not recorded.
 #[inline(always)]
 fn free_plainly(block: Pointer, entry_sp: *const usize) -> bool {
     if block.is_null() {
@@ -297,7 +305,8 @@ pub(crate) fn reallocated<const NESTS: bool>(
     }
     let Some(mut scope) = Scope::enter(caller.sp()) else { return new };
     if !is_prepared {
-        // The recorder does not know the old block to be in motion: what became of it can only be lost.
+        // The recorder does not know the old block to be in motion: what became of it can only be
+        // lost.
         return new;
     }
     if !new.is_null() {
@@ -319,8 +328,8 @@ pub(crate) unsafe extern "C" fn reallocarray<const NESTS: bool>(
     bp: usize,
 ) -> Pointer {
     let caller = Caller::new(entry_sp, bp, const { called("reallocarray") });
-    // glibc's calls realloc, which is hooked; others do the work themselves. As the product may overflow only the
-    // caller's words are passed on, and our own realloc does the recording.
+    // glibc's calls realloc, which is hooked; others do the work themselves. As the product may
+    // overflow only the caller's words are passed on, and our own realloc does the recording.
     let Some(bytes) = count.checked_mul(size) else {
         let new = REAL.reallocarray(block, count, size);
         if new.is_null()
@@ -448,7 +457,8 @@ macro_rules! slots {
     ($($nests:ident $words:literal $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
         slots! { @all $($nests::<false>, $nests;)* dlclose, dlclose; munmap, munmap; mprotect, mprotect; }
 
-        /// Has every hook of an allocator's function look whether the allocator itself has called it.
+        /// Has every hook of an allocator's function look whether the allocator itself has called
+        /// it.
         #[cold]
         pub(crate) fn watch_inner_calls() {
             $(
@@ -465,7 +475,8 @@ macro_rules! slots {
         #[derive(Debug, Clone, Copy)]
         pub(crate) enum SlotIndex { $($name,)* }
 
-        /// Where each exported trampoline jumps: the hook, or the real function once recording has ended.
+        /// Where each exported trampoline jumps: the hook, or the real function once recording has
+        /// ended.
         pub(crate) static SLOTS: [AtomicPtr<()>; [$(SlotIndex::$name),*].len()] =
             [$(AtomicPtr::new($hook as *mut ())),*];
 
@@ -481,7 +492,8 @@ macro_rules! slots {
             mapping_hooks::bypass();
         }
 
-        /// Calls `visit` with the name of every trampoline that [`bypass`] has pointed at the real function.
+        /// Calls `visit` with the name of every trampoline that [`bypass`] has pointed at the real
+        /// function.
         pub(crate) fn for_each_bypassed(visit: &mut dyn FnMut(&[u8])) {
             $(
                 if REAL.$name.address() != 0 {

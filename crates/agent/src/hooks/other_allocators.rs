@@ -1,6 +1,8 @@
-//! Hooks of allocators beside the program's own: the C library of another namespace, or one that only a library loaded apart calls.
+//! Hooks of allocators beside the program's own: the C library of another namespace, or one that
+//! only a library loaded apart calls.
 //!
-//! Each has a number, and each function of the interface as many trampolines in a row, from whose address the number follows.
+//! Each has a number, and each function of the interface as many trampolines in a row, from whose
+//! address the number follows.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
@@ -18,7 +20,8 @@ type Reals = [AtomicUsize; ALLOCATORS_MAX];
 /// Load bias of each allocator; 0: the number is free.
 static BIASES: Reals = [const { AtomicUsize::new(0) }; ALLOCATORS_MAX];
 
-/// The number of an allocator, which gets a free one if it is new. (One that was unloaded keeps it: it is mostly loaded there again.)
+/// The number of an allocator, which gets a free one if it is new. (One that was unloaded keeps it:
+/// it is mostly loaded there again.)
 pub(crate) fn number_of(bias: usize) -> Option<usize> {
     BIASES.iter().position(|known| {
         let now = known.load(Acquire);

@@ -1,7 +1,8 @@
 //! The allocator's own functions, which the hooks forward to.
 //!
-//! Until the agent has started each entry points to a starter: it starts the agent (which fills the table) and then
-//! makes the call. The table is written once, before a second thread can exist, and only read after.
+//! Until the agent has started each entry points to a starter: it starts the agent (which fills the
+//! table) and then makes the call. The table is written once, before a second thread can exist, and
+//! only read after.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,11 +10,11 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::hooks;
 use crate::modules::link_map::{self, DlPhdrInfo};
 
-/// All functions that an allocator may bring itself, for a macro that makes something of each: how many arguments it has, and what it
-/// does with which of them (see [`crate::hooks::forwarded`]).
+/// All functions that an allocator may bring itself, for a macro that makes something of each: how
+/// many arguments it has, and what it does with which of them (see [`crate::hooks::forwarded`]).
 ///
-/// A new one is a row here, its signature at the end of this file, its hook in [`crate::hooks`] and its name in
-/// [`heapr_wire::CALLED`].
+/// A new one is a row here, its signature at the end of this file, its hook in [`crate::hooks`] and
+/// its name in [`heapr_wire::CALLED`].
 macro_rules! for_all_allocator_functions {
     ($then:ident) => {
         $then! {
@@ -72,7 +73,8 @@ impl Real {
         self.address.load(Relaxed)
     }
 
-    /// The address; looked for once more where it was not found, as its library may have been loaded since.
+    /// The address; looked for once more where it was not found, as its library may have been
+    /// loaded since.
     #[cold]
     pub(crate) fn found_late(&self) -> usize {
         if self.address() == 0 {
@@ -85,7 +87,8 @@ impl Real {
     #[inline(always)]
     pub(crate) fn known_free(&self) -> Option<unsafe extern "C" fn(Pointer)> {
         let address = self.address();
-        // SAFETY: null, or the address of a function that was found under a C name whose interface is this one (asked of `free` only).
+        // SAFETY: null, or the address of a function that was found under a C name whose interface
+        // is this one (asked of `free` only).
         unsafe { core::mem::transmute::<usize, Option<unsafe extern "C" fn(Pointer)>>(address) }
     }
 
@@ -114,7 +117,8 @@ macro_rules! real_functions {
         pub(crate) static REAL: RealFunctions = RealFunctions { $($field: Real::new($name),)* };
 
         impl RealFunctions {
-            /// Finds each function in the first module after the agent, in the loader's search order, that has it.
+            /// Finds each function in the first module after the agent, in the loader's search
+            /// order, that has it.
             pub(crate) fn resolve(&self) {
                 self.resolve_by(link_map::find_after_agent);
             }
@@ -142,8 +146,9 @@ macro_rules! real_functions {
                     if address == 0 {
                         return $absent;
                     }
-                    // SAFETY: the address was found under this C name in the program's allocator, whose interface
-                    // the C standard, POSIX or the C library's manual fixes to this signature.
+                    // SAFETY: the address was found under this C name in the program's allocator,
+                    // whose interface the C standard, POSIX or the C library's manual fixes to this
+                    // signature.
                     unsafe {
                         let function: unsafe extern "C" fn($($kind),*) $(-> $answer)? = core::mem::transmute(address);
                         function($($argument),*)
@@ -169,7 +174,8 @@ pub(crate) static DLMOPEN: Real = Real::new(b"dlmopen");
 macro_rules! allocator_functions {
     ($($name:ident $words:literal $kind:ident |$a:pat_param, $b:pat_param, $c:pat_param| $what:expr;)*) => {
         impl RealFunctions {
-            /// Whether one of the functions that the program's allocator may bring itself is a module's.
+            /// Whether one of the functions that the program's allocator may bring itself is a
+            /// module's.
             pub(crate) fn has_allocator_function_in(&self, info: &DlPhdrInfo) -> bool {
                 let mut is_any = false;
                 $(is_any |= self.$name.address() != 0 && info.contains(self.$name.address());)*

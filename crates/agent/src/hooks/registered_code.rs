@@ -1,5 +1,6 @@
-//! The runtime library's functions by which a program registers unwind tables for code that it has made: see
-//! [`crate::modules::registered_frames`]. Whether that library is there is only known when they are called.
+//! The runtime library's functions by which a program registers unwind tables for code that it has
+//! made: see [`crate::modules::registered_frames`]. Whether that library is there is only known
+//! when they are called.
 //!
 //! Some of them call others inside, and both may come here: a section is known once.
 
@@ -34,7 +35,8 @@ fn pass_on(real: &Real, arguments: [Pointer; 4]) -> Pointer {
         return core::ptr::null_mut();
     }
     let [first, second, third, fourth] = arguments;
-    // SAFETY: the runtime library's function of this name, with the words that the program has called it with.
+    // SAFETY: the runtime library's function of this name, with the words that the program has
+    // called it with.
     unsafe { core::mem::transmute::<usize, Function>(address)(first, second, third, fourth) }
 }
 

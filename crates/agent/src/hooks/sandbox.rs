@@ -1,5 +1,5 @@
-//! What the program forbids itself: system calls (seccomp), the time stamp counter (`PR_SET_TSC`). It must not be ended for what the
-//! agent does.
+//! What the program forbids itself: system calls (seccomp), the time stamp counter (`PR_SET_TSC`).
+//! It must not be ended for what the agent does.
 //!
 //! ```text
 //! a filter --each call of the agent is asked about--> those that would end the program are not made any more
@@ -8,7 +8,8 @@
 //!
 //! All of it passes on to children. An image that could not even start the agent is told not to.
 //!
-//! Filters come by `prctl` or, as libseccomp does it, by `syscall`. One that is installed without the C library is not seen.
+//! Filters come by `prctl` or, as libseccomp does it, by `syscall`. One that is installed without
+//! the C library is not seen.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -22,7 +23,8 @@ use crate::hooks::start_for_call;
 use crate::state::AGENT;
 use crate::x86_64::entries::syscall_entry;
 
-/// The next image of this process or its children would be ended for what the agent does when it starts.
+/// The next image of this process or its children would be ended for what the agent does when it
+/// starts.
 static FORBIDS_START: AtomicBool = AtomicBool::new(false);
 
 /// Whether an image that this process or its children go on to must not start the agent.
@@ -67,9 +69,11 @@ impl Wish {
         }
     }
 
-    /// Makes the call and acts on the wish if it was granted: then the kernel has read and checked the filter.
+    /// Makes the call and acts on the wish if it was granted: then the kernel has read and checked
+    /// the filter.
     fn carry_out(self, call: impl FnOnce() -> isize) -> isize {
-        // A vfork child has its parent's memory, and what it forbids is not forbidden to the parent.
+        // A vfork child has its parent's memory, and what it forbids is not forbidden to the
+        // parent.
         let is_own = self == Self::Nothing || !is_vfork_child();
         let answer = call();
         if answer >= 0 && is_own {
@@ -108,7 +112,8 @@ fn obey(filter: usize) {
     // SAFETY: the kernel has just read it from there, at any alignment.
     let Program { count, instructions } = unsafe { (filter as *const Program).read_unaligned() };
     let instruction = |number: usize| {
-        // SAFETY: as above, for so many instructions. Should another thread change them meanwhile, any bits are an instruction.
+        // SAFETY: as above, for so many instructions. Should another thread change them meanwhile,
+        // any bits are an instruction.
         (number < usize::from(count)).then(|| unsafe { instructions.add(number).read_unaligned() })
     };
     for call in AGENT_CALLS {

@@ -6,8 +6,9 @@
 //! | ThreadSanitizer, MemorySanitizer | to be called before it has started |
 //! | HWAddressSanitizer, any in the program | nothing, but the calls do not come here |
 //!
-//! AddressSanitizer asks for its default options while it starts, by a function that anybody may define: the agent's says that the order of the
-//! libraries need not be looked at. Who has set that option for all is recorded, as he means it.
+//! AddressSanitizer asks for its default options while it starts, by a function that anybody may
+//! define: the agent's says that the order of the libraries need not be looked at. Who has set that
+//! option for all is recorded, as he means it.
 
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -26,7 +27,8 @@ const OPTIONS_BYTES_MAX: usize = 1024;
 
 static OPTIONS: [AtomicU8; OPTIONS_BYTES_MAX] = [const { AtomicU8::new(0) }; OPTIONS_BYTES_MAX];
 
-/// What AddressSanitizer's runtime calls. The options of whoever would be asked without the agent, and the agent's.
+/// What AddressSanitizer's runtime calls. The options of whoever would be asked without the agent,
+/// and the agent's.
 ///
 /// Nothing else may be called: nothing has started yet.
 #[cfg_attr(all(feature = "cdylib", not(test)), unsafe(no_mangle))]
@@ -69,8 +71,8 @@ fn is_sanitized() -> bool {
         || weak_symbols::address_sanitizer() != 0 && !environment::allows_address_sanitizer()
 }
 
-/// Ends the agent where it must not begin. A runtime comes to it while it starts itself, and stands itself before
-/// `dl_iterate_phdr`, `memcmp` and more, which cannot be called until it has started.
+/// Ends the agent where it must not begin. A runtime comes to it while it starts itself, and stands
+/// itself before `dl_iterate_phdr`, `memcmp` and more, which cannot be called until it has started.
 pub(crate) fn bypass() -> bool {
     if !is_sanitized() {
         return false;

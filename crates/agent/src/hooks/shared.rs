@@ -4,5 +4,6 @@
 #[repr(transparent)]
 pub(crate) struct Shared<T>(pub(crate) T);
 
-// SAFETY: never written; the pointers in it lead to statics and functions, which any thread may name.
+// SAFETY: never written; the pointers in it lead to statics and functions, which any thread may
+// name.
 unsafe impl<T> Sync for Shared<T> {}

@@ -1,7 +1,7 @@
 //! Starting the agent in a process: the environment, the pool, the real functions.
 //!
-//! Runs at the first call of any hook (which may be a constructor of another library, before ours) or from our own
-//! constructor, on the only thread that exists then.
+//! Runs at the first call of any hook (which may be a constructor of another library, before ours)
+//! or from our own constructor, on the only thread that exists then.
 
 use core::ffi::c_void;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
@@ -42,7 +42,8 @@ pub(crate) fn start() {
         _ => Err(DisableReason::SessionClosed),
     };
     match outcome {
-        // Release: pairs with nothing but the thread creation that follows; the table above is complete.
+        // Release: pairs with nothing but the thread creation that follows; the table above is
+        // complete.
         Ok(()) => AGENT.state.store(ACTIVE, Release),
         Err(reason) => {
             AGENT.disable(reason);
@@ -103,8 +104,8 @@ pub(crate) extern "C" fn construct() {
     foreign::start();
 }
 
-/// After a fork the child's first event registers it anyway; doing so at once, in the C library's fork handler, is
-/// for programs that then forbid themselves system calls (seccomp).
+/// After a fork the child's first event registers it anyway; doing so at once, in the C library's
+/// fork handler, is for programs that then forbid themselves system calls (seccomp).
 fn register_fork_handler() {
     extern "C" fn before() {
         if let Some(pool) = AGENT.pool().filter(|_| AGENT.is_active()) {

@@ -5,10 +5,11 @@
 //! program's call   trampoline -> C library      C library
 //! ```
 //!
-//! The loader binds most calls where they are first made, which is after this: they go to the C library as if there were no
-//! agent. What is bound when the program is loaded (`-z now`), or was called before, goes on through a trampoline. Only the agent's
-//! own table of symbols is changed, and only while no other thread exists that could be looking something up in it: an agent that ends
-//! later leaves it as it is.
+//! The loader binds most calls where they are first made, which is after this: they go to the C
+//! library as if there were no agent. What is bound when the program is loaded (`-z now`), or was
+//! called before, goes on through a trampoline. Only the agent's own table of symbols is changed,
+//! and only while no other thread exists that could be looking something up in it: an agent that
+//! ends later leaves it as it is.
 
 use heapr_ring::sys;
 
@@ -19,7 +20,8 @@ const PAGE_BYTES: usize = 4096;
 const READ: usize = 1;
 const READ_WRITE: usize = 3;
 
-/// Hides the agent's definitions of what is only passed on. Called where the agent starts, once every trampoline leads to the real function.
+/// Hides the agent's definitions of what is only passed on. Called where the agent starts, once
+/// every trampoline leads to the real function.
 ///
 /// What cannot be done is left: the trampolines do the same, three instructions later.
 #[cold]
@@ -45,8 +47,9 @@ pub(crate) fn step_aside() {
     hooks::for_each_bypassed(&mut |name| {
         if let Some(entry) = agent.find_entry(name) {
             let entry = entry.cast_mut();
-            // SAFETY: in the pages above, which nobody else reads now. Without section and value an entry refers to a name
-            // instead of defining it, and every loader goes on to the next module; hashes and names stay as they are.
+            // SAFETY: in the pages above, which nobody else reads now. Without section and value an
+            // entry refers to a name instead of defining it, and every loader goes on to the next
+            // module; hashes and names stay as they are.
             unsafe {
                 (*entry).section = 0;
                 (*entry).value = 0;

@@ -1,8 +1,9 @@
-//! Unwind tables that are found by a module's file alone: a `.debug_frame`, which the loader does not map, and an `.eh_frame` without the
-//! header that says where it is. They are looked for once a module, when a frame of it has no other tables.
+//! Unwind tables that are found by a module's file alone: a `.debug_frame`, which the loader does
+//! not map, and an `.eh_frame` without the header that says where it is. They are looked for once a
+//! module, when a frame of it has no other tables.
 //!
-//! A `.debug_frame` is copied: of a mapped file that somebody cuts short the missing pages would end the program. One that is compressed, or
-//! that stands in a file of its own, is not read.
+//! A `.debug_frame` is copied: of a mapped file that somebody cuts short the missing pages would
+//! end the program. One that is compressed, or that stands in a file of its own, is not read.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -129,7 +130,8 @@ struct File {
 }
 
 impl File {
-    /// Opens the file of a module, if it is the one that is mapped: its program headers are the same.
+    /// Opens the file of a module, if it is the one that is mapped: its program headers are the
+    /// same.
     fn open(found: &Found) -> Option<Self> {
         let path = found.path_with_end();
         let path = if path.len() <= 1 { b"/proc/self/exe\0" } else { path };

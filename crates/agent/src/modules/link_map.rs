@@ -1,13 +1,16 @@
-//! Finding functions in the loaded modules without dlsym, which may allocate and takes the loader's lock.
+//! Finding functions in the loaded modules without dlsym, which may allocate and takes the loader's
+//! lock.
 //!
-//! The modules are read from the loader's own list (`dl_iterate_phdr`, in search order) and the symbols from their hash
-//! tables. What the loader has mapped and relocated is trusted here: it runs in this process already.
+//! The modules are read from the loader's own list (`dl_iterate_phdr`, in search order) and the
+//! symbols from their hash tables. What the loader has mapped and relocated is trusted here: it
+//! runs in this process already.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
 use crate::x86_64::weak_symbols;
 
-/// One loaded module as `dl_iterate_phdr` shows it (`struct dl_phdr_info`, the fields that every C library has).
+/// One loaded module as `dl_iterate_phdr` shows it (`struct dl_phdr_info`, the fields that every C
+/// library has).
 #[repr(C)]
 pub(crate) struct DlPhdrInfo {
     /// Load bias.
@@ -151,7 +154,8 @@ impl Dynamic {
         let mut dynamic =
             Self { bias, symbols: 0, strings: 0, gnu_hash: 0, hash: 0, debug: 0, relocations: [(0, 0); 2] };
         let [mut rela, mut rela_bytes, mut jmprel, mut jmprel_bytes] = [0; 4];
-        // glibc relocates these pointers in place, musl and the vdso do not: what lies below the bias is an offset.
+        // glibc relocates these pointers in place, musl and the vdso do not: what lies below the
+        // bias is an offset.
         let absolute = |value: usize| if value < bias { bias.wrapping_add(value) } else { value };
         loop {
             // SAFETY: (1): the section is mapped up to its zero tag.
@@ -200,8 +204,8 @@ impl Dynamic {
         const STT_GNU_IFUNC: u8 = 10;
         let address = self.bias.wrapping_add(symbol.value);
         if symbol.info & 15 == STT_GNU_IFUNC {
-            // SAFETY: an ifunc symbol's value is its resolver, which takes nothing that x86-64 needs and is called
-            // by the loader in the same way.
+            // SAFETY: an ifunc symbol's value is its resolver, which takes nothing that x86-64
+            // needs and is called by the loader in the same way.
             let resolver: unsafe extern "C" fn() -> usize = unsafe { core::mem::transmute(address) };
             // SAFETY: as above.
             return unsafe { resolver() };
@@ -244,7 +248,8 @@ impl Dynamic {
     unsafe fn is_named(&self, symbol: Symbol, name: &[u8]) -> bool {
         let start = (self.strings as *const u8).wrapping_add(symbol.name as usize);
         for (number, &byte) in name.iter().enumerate() {
-            // SAFETY: (1): a zero-terminated string, of which nothing is read behind the first difference.
+            // SAFETY: (1): a zero-terminated string, of which nothing is read behind the first
+            // difference.
             if unsafe { *start.wrapping_add(number) } != byte {
                 return false;
             }
@@ -313,10 +318,12 @@ impl Dynamic {
 
 /// Calls `visit` for each loaded module in the loader's order until it says to stop (`true`).
 ///
-/// Takes the loader's list lock (recursive, held by the loader only for moments): not for the common path.
+/// Takes the loader's list lock (recursive, held by the loader only for moments): not for the
+/// common path.
 pub(crate) fn for_each_module(visit: &mut dyn FnMut(&DlPhdrInfo) -> bool) {
     unsafe extern "C" fn callback(info: *const DlPhdrInfo, _bytes: usize, data: *mut c_void) -> c_int {
-        // SAFETY: `data` is the address of the reference below, which outlives the iteration; `info` is the loader's.
+        // SAFETY: `data` is the address of the reference below, which outlives the iteration;
+        // `info` is the loader's.
         unsafe {
             let visit = &mut *data.cast::<&mut dyn FnMut(&DlPhdrInfo) -> bool>();
             c_int::from(visit(&*info))
@@ -336,7 +343,8 @@ fn is_vdso(info: &DlPhdrInfo) -> bool {
     unsafe { CStr::from_ptr(info.name) }.to_bytes().starts_with(b"linux-vdso")
 }
 
-/// Address of `name` in the first module behind the agent, in search order, that defines it; 0 if none does.
+/// Address of `name` in the first module behind the agent, in search order, that defines it; 0 if
+/// none does.
 pub(crate) fn find_after_agent(name: &[u8]) -> usize {
     let agent = find_after_agent as *const () as usize;
     let mut is_behind = false;
@@ -390,7 +398,8 @@ struct NamespaceDebug {
     next: *const NamespaceDebug,
 }
 
-/// Calls `visit` for each module outside the program's own namespace. Only with the loader's lock held: while this thread is in dlopen.
+/// Calls `visit` for each module outside the program's own namespace. Only with the loader's lock
+/// held: while this thread is in dlopen.
 pub(crate) fn for_each_in_namespaces(visit: &mut dyn FnMut(&DlPhdrInfo)) {
     const NAMESPACES_MAX: usize = 64;
     const MODULES_MAX: usize = 65_536;
@@ -429,12 +438,14 @@ pub(crate) fn for_each_in_namespaces(visit: &mut dyn FnMut(&DlPhdrInfo)) {
 }
 
 impl LoadedModule {
-    /// The module as `dl_iterate_phdr` shows those of the program's namespace; `None` if its headers are not where its bytes begin.
+    /// The module as `dl_iterate_phdr` shows those of the program's namespace; `None` if its
+    /// headers are not where its bytes begin.
     fn info(&self) -> Option<DlPhdrInfo> {
         if self.bias == 0 || self.dynamic.is_null() {
             return None;
         }
-        // SAFETY: libraries that are loaded at an address of the loader's choice begin there, with at least a page.
+        // SAFETY: libraries that are loaded at an address of the loader's choice begin there, with
+        // at least a page.
         let header = unsafe { core::slice::from_raw_parts(self.bias as *const u8, 64) };
         let offset = usize::from_le_bytes(header.get(32..40)?.try_into().ok()?);
         let header_count = u16::from_le_bytes(header.get(56..58)?.try_into().ok()?);
@@ -457,8 +468,9 @@ unsafe extern "C" {
     static OWN_DYNAMIC: [usize; 2];
 }
 
-/// As [`find_after_agent`], but without calling anything: for a program in which `dl_iterate_phdr`, `strlen` and `memcmp` are
-/// somebody else's who has not started yet. Only while the program has one thread, as it takes no lock.
+/// As [`find_after_agent`], but without calling anything: for a program in which `dl_iterate_phdr`,
+/// `strlen` and `memcmp` are somebody else's who has not started yet. Only while the program has
+/// one thread, as it takes no lock.
 pub(crate) fn find_after_agent_uncalled(name: &[u8]) -> usize {
     let debug = weak_symbols::loader_debug() as *const LoaderDebug;
     if debug.is_null() {

@@ -55,7 +55,8 @@ pub(crate) fn place_of(address: usize, access: Access) -> Place {
 enum Field {
     Low,
     High,
-    /// The permissions, `rwxp`: how many letters have been read, and whether all that is wanted is there so far.
+    /// The permissions, `rwxp`: how many letters have been read, and whether all that is wanted is
+    /// there so far.
     Permissions(usize, bool),
     Rest,
 }

@@ -1,7 +1,8 @@
-//! Which modules are loaded: found at the first unwind through each, told to the recorder, forgotten at dlclose.
+//! Which modules are loaded: found at the first unwind through each, told to the recorder,
+//! forgotten at dlclose.
 //!
-//! With glibc 2.35 and later a module is found by `_dl_find_object`, which takes no lock and may be called in a signal
-//! handler; before that (and with musl) by the loader's list.
+//! With glibc 2.35 and later a module is found by `_dl_find_object`, which takes no lock and may be
+//! called in a signal handler; before that (and with musl) by the loader's list.
 
 mod file_tables;
 pub(crate) mod link_map;
@@ -22,8 +23,9 @@ use crate::state::AGENT;
 use crate::state::callback::Callback;
 use crate::x86_64::{Rule, SEGMENTS_MAX, UnwindTables, rule_for as read_rule};
 
-/// Modules that one process image can have over its life. Each takes a mapping at least, and of these the kernel gives a process no
-/// more (`vm.max_map_count`, where nobody has raised it). A hundred bytes each, in memory that is touched as it is used.
+/// Modules that one process image can have over its life. Each takes a mapping at least, and of
+/// these the kernel gives a process no more (`vm.max_map_count`, where nobody has raised it). A
+/// hundred bytes each, in memory that is touched as it is used.
 const MODULES_MAX: usize = 1 << 16;
 const ELF_HEADER_BYTES: usize = 64;
 /// Modules that are found at once, by where they begin.
@@ -56,7 +58,8 @@ pub(crate) struct Module {
     build_id: AtomicUsize,
     build_id_bytes: AtomicUsize,
     name: AtomicUsize,
-    /// What its file has of unwind tables: a [`FileTables`], [`NO_TABLES`], or 0: nobody has looked.
+    /// What its file has of unwind tables: a [`FileTables`], [`NO_TABLES`], or 0: nobody has
+    /// looked.
     file_tables: AtomicUsize,
 }
 
@@ -117,11 +120,13 @@ fn all() -> &'static [Module] {
     if table.is_null() {
         return &[];
     }
-    // SAFETY: mapped in `start` for MODULES_MAX zeroed modules, never unmapped; atomics are valid for any bits.
+    // SAFETY: mapped in `start` for MODULES_MAX zeroed modules, never unmapped; atomics are valid
+    // for any bits.
     unsafe { core::slice::from_raw_parts(table, (MODULE_COUNT.load(Acquire) as usize).min(MODULES_MAX)) }
 }
 
-/// The rule for the frame that returns to `return_address`; finds and announces its module if it is new. `None`: there is no code.
+/// The rule for the frame that returns to `return_address`; finds and announces its module if it is
+/// new. `None`: there is no code.
 pub(crate) fn rule_for(return_address: u64, sink: &mut dyn ModuleSink) -> Option<Rule> {
     let lookup_avma = return_address.wrapping_sub(1) as usize;
     let found = find(lookup_avma);
@@ -150,7 +155,8 @@ fn is_code_of(found: Option<&Found>, address_avma: usize) -> bool {
     }
 }
 
-/// The unwind tables for an address: those that describe it, or at least those of the module that holds it.
+/// The unwind tables for an address: those that describe it, or at least those of the module that
+/// holds it.
 pub(crate) fn unwind_tables(address_avma: usize) -> Option<UnwindTables> {
     tables_of(find(address_avma).as_ref(), address_avma)
 }
@@ -182,11 +188,13 @@ impl Found {
         if self.headers.is_null() {
             return &[];
         }
-        // SAFETY: mapped program headers of a loaded module and their number, from its ELF header or the loader.
+        // SAFETY: mapped program headers of a loaded module and their number, from its ELF header
+        // or the loader.
         unsafe { core::slice::from_raw_parts(self.headers, self.header_count) }
     }
 
-    /// Takes the program headers that the ELF header at the module's start names, if they are in its first page.
+    /// Takes the program headers that the ELF header at the module's start names, if they are in
+    /// its first page.
     fn take_headers(&mut self, header: &[u8; ELF_HEADER_BYTES]) {
         let offset = header.get(32..40).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
         let count = header.get(56..58).and_then(|bytes| bytes.try_into().ok()).map_or(0, u16::from_le_bytes);
@@ -263,7 +271,8 @@ impl Found {
             if start < self.start || start.wrapping_add(header.memory_bytes) > self.end {
                 continue;
             }
-            // SAFETY: a note segment inside the module's mapped range, which the loader keeps readable.
+            // SAFETY: a note segment inside the module's mapped range, which the loader keeps
+            // readable.
             let notes = unsafe { core::slice::from_raw_parts(start as *const u8, header.memory_bytes) };
             if let Some(build_id) = gnu_build_id(notes) {
                 return build_id;
@@ -297,7 +306,8 @@ unsafe extern "C" {
     static OWN_HEADER: [u8; ELF_HEADER_BYTES];
 }
 
-/// The agent itself, if an address lies in it, where the loader does not know it: the injector has mapped it.
+/// The agent itself, if an address lies in it, where the loader does not know it: the injector has
+/// mapped it.
 fn find_own(address_avma: usize) -> Option<Found> {
     let start = (&raw const OWN_HEADER).addr();
     if AGENT.is_injected.load(Relaxed) == 0 || address_avma < start {
@@ -391,8 +401,8 @@ fn find_in_list(address_avma: usize) -> Option<Found> {
     found
 }
 
-/// Enters a module in the table and tells the recorder. Two threads that find it at once both do so; the recorder does
-/// not mind.
+/// Enters a module in the table and tells the recorder. Two threads that find it at once both do
+/// so; the recorder does not mind.
 fn announce(found: &Found, sink: &mut dyn ModuleSink) {
     let table = MODULES.load(Acquire);
     if table.is_null() {
@@ -430,16 +440,18 @@ fn announce(found: &Found, sink: &mut dyn ModuleSink) {
     module.build_id_bytes.store(build_id.len(), Relaxed);
     module.name.store(found.name as usize, Relaxed);
     module.file_tables.store(0, Relaxed);
-    // Until the record is written the state is neither, so that other threads announce the module themselves.
+    // Until the record is written the state is neither, so that other threads announce the module
+    // themselves.
     module.state.store(ANNOUNCING, Release);
     sink.module(module, if path.is_empty() { MODULE_MAIN } else { 0 });
-    // Release: pairs with the Acquire of whoever looks the module up; only then do other threads skip announcing it.
+    // Release: pairs with the Acquire of whoever looks the module up; only then do other threads
+    // skip announcing it.
     module.state.store(LOADED, Release);
     ON_NEW.call();
 }
 
-/// The entry that this module had before it was unloaded, or a new one: a program that loads and unloads the same library all
-/// the time must not fill the table.
+/// The entry that this module had before it was unloaded, or a new one: a program that loads and
+/// unloads the same library all the time must not fill the table.
 fn place_for(table: *mut Module, identity: u64, start: usize) -> Option<&'static Module> {
     let old = all().iter().find(|module| {
         module.state.load(Acquire) == UNLOADED
@@ -494,7 +506,8 @@ pub(crate) fn forget_code() {
 }
 
 impl Module {
-    /// What its file has of unwind tables. Two threads that look at once both read the file, and one of the two is thrown away.
+    /// What its file has of unwind tables. Two threads that look at once both read the file, and
+    /// one of the two is thrown away.
     fn file_tables(&self, found: &Found) -> Option<&'static FileTables> {
         let mut known = self.file_tables.load(Acquire);
         if known == 0 {
@@ -506,13 +519,15 @@ impl Module {
         (known != NO_TABLES).then(|| unsafe { &*(known as *const FileTables) })
     }
 
-    /// Path as the loader has it. Empty for the main program, and for an unloaded module, whose strings are gone.
+    /// Path as the loader has it. Empty for the main program, and for an unloaded module, whose
+    /// strings are gone.
     pub(crate) fn path(&self) -> &[u8] {
         let name = self.name.load(Relaxed) as *const c_char;
         if name.is_null() || self.state.load(Acquire) == UNLOADED {
             return &[];
         }
-        // SAFETY: a zero-terminated string of the loader, which lives as long as the module is loaded.
+        // SAFETY: a zero-terminated string of the loader, which lives as long as the module is
+        // loaded.
         unsafe { CStr::from_ptr(name) }.to_bytes()
     }
 
@@ -522,7 +537,8 @@ impl Module {
         if start.is_null() || self.state.load(Acquire) == UNLOADED {
             return &[];
         }
-        // SAFETY: bytes of the module's mapped notes, checked against its range when it was entered.
+        // SAFETY: bytes of the module's mapped notes, checked against its range when it was
+        // entered.
         unsafe { core::slice::from_raw_parts(start, self.build_id_bytes.load(Relaxed)) }
     }
 }

@@ -1,7 +1,8 @@
-//! Unwind tables that a program registers for code that it has made itself (`__register_frame`: LLVM's compilers at run time, and so
-//! PostgreSQL, Julia, Numba).
+//! Unwind tables that a program registers for code that it has made itself (`__register_frame`:
+//! LLVM's compilers at run time, and so PostgreSQL, Julia, Numba).
 //!
-//! The program's call goes on to the compiler's runtime library, which keeps a list of its own that nobody else can read.
+//! The program's call goes on to the compiler's runtime library, which keeps a list of its own that
+//! nobody else can read.
 //!
 //! ```text
 //! begin --> | CIE | FDE | FDE | … | 0 |       a whole section, as libgcc takes it
@@ -14,7 +15,8 @@ use heapr_ring::sys;
 
 use crate::x86_64::UnwindTables;
 
-/// Sections that are known at a time; of any more the frames are taken to have frame pointers. In memory that is touched as it is used.
+/// Sections that are known at a time; of any more the frames are taken to have frame pointers. In
+/// memory that is touched as it is used.
 const SECTIONS_MAX: usize = 1 << 16;
 
 /// A registered section, and the code that it describes. All zero: none.
@@ -37,7 +39,8 @@ fn all() -> &'static [Section] {
     if sections.is_null() {
         return &[];
     }
-    // SAFETY: mapped in `table` for SECTIONS_MAX zeroed sections, never unmapped; atomics are valid for any bits.
+    // SAFETY: mapped in `table` for SECTIONS_MAX zeroed sections, never unmapped; atomics are valid
+    // for any bits.
     unsafe { core::slice::from_raw_parts(sections, (SECTION_COUNT.load(Acquire) as usize).min(SECTIONS_MAX)) }
 }
 
@@ -56,7 +59,8 @@ fn table() -> Option<&'static [Section]> {
     Some(unsafe { core::slice::from_raw_parts(SECTIONS.load(Acquire), SECTIONS_MAX) })
 }
 
-/// The program has registered the section at `begin`, which is complete, and takes it back by `key`.
+/// The program has registered the section at `begin`, which is complete, and takes it back by
+/// `key`.
 pub(crate) fn register(begin: usize, key: usize) {
     /// No section begins there.
     const TAKEN: usize = 1;
@@ -91,7 +95,8 @@ pub(crate) fn deregister(key: usize) -> bool {
     is_known
 }
 
-/// The tables that describe the code at an address. (They are read while a frame of that code is on a stack: it is not taken away then.)
+/// The tables that describe the code at an address. (They are read while a frame of that code is on
+/// a stack: it is not taken away then.)
 pub(crate) fn tables(address_avma: usize) -> Option<UnwindTables> {
     let holds = |section: &&Section| {
         section.begin.load(Acquire) > 1

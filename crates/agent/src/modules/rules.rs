@@ -1,13 +1,15 @@
-//! The rule cache: from the address that a frame returns to, to how it is unwound; shared by all threads.
+//! The rule cache: from the address that a frame returns to, to how it is unwound; shared by all
+//! threads.
 //!
 //! ```text
 //! entries (8 bytes)                         distinct rules (8 bytes)
 //! [return address:48 | number:16]    -->    [rule]
 //! ```
 //!
-//! A program has some thousand call sites but only some hundred different rules, so that eight bytes an entry do, and eight
-//! entries share a cache line. Insert-only and lock-free like the stack tree, so that an entry never changes under a
-//! reader. The entries are thrown away as a whole when code was unloaded; the rules stay.
+//! A program has some thousand call sites but only some hundred different rules, so that eight
+//! bytes an entry do, and eight entries share a cache line. Insert-only and lock-free like the
+//! stack tree, so that an entry never changes under a reader. The entries are thrown away as a
+//! whole when code was unloaded; the rules stay.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
@@ -20,7 +22,8 @@ use crate::x86_64::Rule;
 const FIRST_CAPACITY: usize = 1 << 14;
 /// Places for distinct rules: as many as a number can name.
 const RULES_MAX: usize = 1 << 16;
-/// Return addresses above this are not cached: no program on x86-64 has any (57-bit addresses are handed out on request only).
+/// Return addresses above this are not cached: no program on x86-64 has any (57-bit addresses are
+/// handed out on request only).
 const ADDRESS_MAX: u64 = 1 << 48;
 
 #[derive(Debug)]
@@ -32,14 +35,15 @@ struct Table {
 
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(core::ptr::null_mut());
 static GROWING: AtomicU32 = AtomicU32::new(0);
-/// The distinct rules, one after the other, so that they share few cache lines; 0: free. Number 0 is none:
-/// a free entry names it.
+/// The distinct rules, one after the other, so that they share few cache lines; 0: free. Number 0
+/// is none: a free entry names it.
 static RULES: [AtomicU64; RULES_MAX] = [const { AtomicU64::new(0) }; RULES_MAX];
 
 impl Table {
     #[inline(always)]
     fn entries(&self) -> &[AtomicU64] {
-        // SAFETY: `allocate` maps the head and `capacity` entries behind it, zeroed; tables are never unmapped.
+        // SAFETY: `allocate` maps the head and `capacity` entries behind it, zeroed; tables are
+        // never unmapped.
         unsafe {
             let first = core::ptr::from_ref(self).add(1).cast::<AtomicU64>();
             core::slice::from_raw_parts(first, self.capacity as usize)
@@ -173,14 +177,16 @@ fn table_with_room() -> Option<&'static Table> {
     answer
 }
 
-/// Tables that were thrown away, to be used again: a program that unloads code all the time must not collect them.
+/// Tables that were thrown away, to be used again: a program that unloads code all the time must
+/// not collect them.
 static RETIRED: [AtomicPtr<Table>; RETIRED_COUNT] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; RETIRED_COUNT];
 static RETIRED_NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A table is cleared for its next use only after this many others have been thrown away, so that a lookup that was
-/// under way in it has long ended; should a thread sleep for longer in the middle of a lookup, one step of one stack may be
-/// unwound by another address's rule, which the stack's bounds keep from doing harm.
+/// A table is cleared for its next use only after this many others have been thrown away, so that a
+/// lookup that was under way in it has long ended; should a thread sleep for longer in the middle
+/// of a lookup, one step of one stack may be unwound by another address's rule, which the stack's
+/// bounds keep from doing harm.
 const RETIRED_COUNT: usize = 8;
 
 /// Forgets all rules: code was unloaded or replaced.

@@ -1,4 +1,5 @@
-//! Code that lies in no module: what a compiler at run time has made. Whether there is any at an address is asked of the kernel, and remembered.
+//! Code that lies in no module: what a compiler at run time has made. Whether there is any at an
+//! address is asked of the kernel, and remembered.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
@@ -9,13 +10,13 @@ use crate::modules::rules;
 const KNOWN_MAX: usize = 64;
 /// Addresses without code that are remembered, by their hash.
 const REFUSED_MAX: usize = 256;
-/// A refused address is asked about again after so many times: a compiler may take the right to execute away from a page while it writes
-/// to it, and may put code where none was.
+/// A refused address is asked about again after so many times: a compiler may take the right to
+/// execute away from a page while it writes to it, and may put code where none was.
 const REFUSED_FOR: u64 = 64;
 const COUNT_SHIFT: u32 = 48;
 
-/// A mapping with code. Each word is written on its own: what a reader sees while it changes is code too often, at worst, as it was before
-/// this was asked at all.
+/// A mapping with code. Each word is written on its own: what a reader sees while it changes is
+/// code too often, at worst, as it was before this was asked at all.
 struct Known {
     low: AtomicUsize,
     high: AtomicUsize,
@@ -27,7 +28,8 @@ static KNOWN_NEXT: AtomicUsize = AtomicUsize::new(0);
 /// The address, below the number of times that it was refused.
 static REFUSED: [AtomicU64; REFUSED_MAX] = [const { AtomicU64::new(0) }; REFUSED_MAX];
 
-/// Whether there is code at an address that lies in no module. Where the kernel does not tell, there may be.
+/// Whether there is code at an address that lies in no module. Where the kernel does not tell,
+/// there may be.
 pub(crate) fn is_at(address_avma: usize) -> bool {
     let address = address_avma as u64;
     if address >> COUNT_SHIFT != 0 {

@@ -13,7 +13,8 @@ type Strings = *const *const c_char;
 
 /// Environment variable with `pid:descriptor` of the recorder's pool.
 const SESSION_VARIABLE: &[u8] = b"HEAPR_SESSION=";
-/// Environment variable that loads the agent without recording: for measuring what its presence costs.
+/// Environment variable that loads the agent without recording: for measuring what its presence
+/// costs.
 const DISABLE_VARIABLE: &[u8] = b"HEAPR_DISABLE=";
 
 const POOL_PATH_BYTES: usize = 48;
@@ -68,8 +69,8 @@ impl Variables {
     }
 }
 
-/// Reads the variables from the environment that the program was started with (not from `environ`, which is not
-/// set up yet when the first hook runs).
+/// Reads the variables from the environment that the program was started with (not from `environ`,
+/// which is not set up yet when the first hook runs).
 pub(crate) fn read() -> (Option<PoolPath>, bool) {
     let mut variables = Variables::NONE;
     read_start_block(&mut variables);
@@ -97,8 +98,8 @@ pub(crate) fn allows_address_sanitizer() -> bool {
     variables.allows_address_sanitizer
 }
 
-/// The block at the end of the stack, which a session with flagged programs has written into: the kernel's file of the
-/// environment does not show that.
+/// The block at the end of the stack, which a session with flagged programs has written into: the
+/// kernel's file of the environment does not show that.
 fn read_start_block(variables: &mut Variables) {
     const ARGUMENTS_MAX: usize = 1 << 20;
     const ENTRIES_MAX: usize = 1 << 16;
@@ -132,7 +133,8 @@ fn read_start_block(variables: &mut Variables) {
         if entry.is_null() {
             return;
         }
-        // SAFETY: a string with an end, by the rules of exec, that nobody changes while the program starts.
+        // SAFETY: a string with an end, by the rules of exec, that nobody changes while the program
+        // starts.
         variables.take(unsafe { CStr::from_ptr(entry) }.to_bytes());
     }
 }
@@ -201,7 +203,8 @@ pub(crate) fn own_environment() -> Strings {
     if variable.is_null() {
         return EMPTY.as_ptr().cast();
     }
-    // SAFETY: the C library's variable of this name (or the program's copy of it, which comes first in search order).
+    // SAFETY: the C library's variable of this name (or the program's copy of it, which comes first
+    // in search order).
     let environment = unsafe { variable.read_volatile() };
     if environment.is_null() { EMPTY.as_ptr().cast() } else { environment }
 }

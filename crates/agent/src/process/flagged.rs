@@ -1,5 +1,5 @@
-//! Programs of one user's, started from a shell that `heapr config shell` has prepared: is this one flagged, and by which
-//! session?
+//! Programs of one user's, started from a shell that `heapr config shell` has prepared: is this one
+//! flagged, and by which session?
 //!
 //! ```text
 //! HEAPR_FLAGGED=/run/user/1000/heapr/flagged      the variable, in every program of that shell
@@ -8,7 +8,8 @@
 //!     name redis-server                             the programs that it wants, a line for each
 //! ```
 //!
-//! No file, or no line with the program's name: the agent is disabled before it has done anything else.
+//! No file, or no line with the program's name: the agent is disabled before it has done anything
+//! else.
 
 use heapr_ring::sys;
 
@@ -19,8 +20,8 @@ const FILE_BYTES_MAX: usize = 16 << 10;
 /// Longest executable's path whose name is looked at.
 const EXECUTABLE_BYTES_MAX: usize = 1024;
 
-/// Calls `take` with the value of the session variable that the first session which wants this program gives. `started_as`: the
-/// path by which the program was started.
+/// Calls `take` with the value of the session variable that the first session which wants this
+/// program gives. `started_as`: the path by which the program was started.
 pub(crate) fn find_session(path: &[u8], started_as: &[u8], take: &mut dyn FnMut(&[u8])) {
     let mut buffer = [0; EXECUTABLE_BYTES_MAX];
     let executable = sys::read_link(b"/proc/self/exe\0", &mut buffer).unwrap_or_default();

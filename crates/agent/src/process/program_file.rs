@@ -1,6 +1,7 @@
 //! The file of a program that is about to be run: is it one for this processor?
 //!
-//! The loader of another one (32 bits, or an emulator's) cannot load the agent, and says so on the program's standard error.
+//! The loader of another one (32 bits, or an emulator's) cannot load the agent, and says so on the
+//! program's standard error.
 
 use core::ffi::{CStr, c_char, c_int};
 
@@ -22,7 +23,8 @@ const PATH_BYTES_MAX: usize = 4096;
 /// A script's interpreter may be a script.
 const SCRIPTS_MAX: u32 = 4;
 
-/// Whether the file is an ELF program for another processor, or a script for one. What cannot be read is not.
+/// Whether the file is an ELF program for another processor, or a script for one. What cannot be
+/// read is not.
 pub(crate) fn is_for_other_processor(program: Program) -> bool {
     let Some(mut file) = open(program) else { return false };
     let mut head = [0_u8; 256];

@@ -9,8 +9,9 @@
 //!
 //! The part between the two stores is a dozen instructions and never waits.
 //!
-//! A thread holds its buffer until that is full, however long that takes. Where so many are held that few are left, a buffer is closed with its first
-//! record, in the same store that publishes it: thousands of threads that do nothing must not keep the others waiting.
+//! A thread holds its buffer until that is full, however long that takes. Where so many are held
+//! that few are left, a buffer is closed with its first record, in the same store that publishes
+//! it: thousands of threads that do nothing must not keep the others waiting.
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -25,7 +26,8 @@ use crate::record::thread::{Level, Scope, ScopeHandle};
 use crate::state::event_clock::Region;
 use crate::state::{AGENT, ForkLocal, program};
 
-/// Makes sure that a record of `words` fits into the level's buffer. `false`: it is lost (and counted).
+/// Makes sure that a record of `words` fits into the level's buffer. `false`: it is lost (and
+/// counted).
 #[inline(always)]
 pub(crate) fn ensure_room(scope: &mut Scope, words: u32) -> bool {
     let level = scope.level();
@@ -69,7 +71,8 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
     }
     let parts = claimed.and_then(|index| Some((pool.buffer_words(index)?, pool.buffer_header(index)?)));
     let Some((buffer, header)) = parts else {
-        // If the session was closed meanwhile nothing is lost: the event's time would have been after its end.
+        // If the session was closed meanwhile nothing is lost: the event's time would have been
+        // after its end.
         if AGENT.is_active() {
             add(&slot.events_lost, 1);
         }
@@ -87,8 +90,8 @@ fn refill(scope: &mut Scope, words: u32) -> bool {
     }
     level.last_ticks = NO_RECORD_BEFORE;
     level.clock.next_buffer();
-    // A forked child has its parent's modules, and the recorder must know that. (It may have been registered before, for the nodes of
-    // its first stack.)
+    // A forked child has its parent's modules, and the recorder must know that. (It may have been
+    // registered before, for the nodes of its first stack.)
     let is_first = |local: &ForkLocal| local.has_told_modules.swap(1, Relaxed) == 0;
     if AGENT.fork_local().is_some_and(is_first) {
         modules::announce_all(&mut Records { scope });
@@ -119,11 +122,12 @@ pub(crate) fn add(counter: &AtomicU64, amount: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(amount), Relaxed);
 }
 
-/// Publishes a record, for which there is room: `fill` gets the place of its first word, its time and that of the record before, and
-/// gives the number of words that it has written.
+/// Publishes a record, for which there is room: `fill` gets the place of its first word, its time
+/// and that of the record before, and gives the number of words that it has written.
 #[inline(always)]
 fn publish(level: &mut Level, region: Option<Region>, fill: impl FnOnce(*const AtomicU64, u64, u64) -> u32) {
-    // SAFETY: a header of the pool, which is never unmapped, of the buffer that this thread fills; the cursor lies in it.
+    // SAFETY: a header of the pool, which is never unmapped, of the buffer that this thread fills;
+    // the cursor lies in it.
     let (header, first) = unsafe { (&*level.header, level.words.add(level.cursor as usize)) };
     header.published.store((level.cursor * 8) | PUBLISHED_BUSY, Relaxed);
     core::sync::atomic::compiler_fence(SeqCst);
@@ -150,7 +154,8 @@ unsafe fn put<const N: usize>(place: *const AtomicU64, words: [u64; N]) {
     }
 }
 
-/// Writes a record of `N` words behind the first (which is made from `kind` and the time), for which there is room.
+/// Writes a record of `N` words behind the first (which is made from `kind` and the time), for
+/// which there is room.
 #[inline(always)]
 fn write<const N: usize>(level: &mut Level, kind: RecordKind, region: Option<Region>, rest: [u64; N]) {
     publish(level, region, |first, ticks, _| {
@@ -163,13 +168,15 @@ fn write<const N: usize>(level: &mut Level, kind: RecordKind, region: Option<Reg
     });
 }
 
-/// The region of a block of the main heap. (Heaps of other kinds are unmapped in parts, and destroyed with all their blocks.)
+/// The region of a block of the main heap. (Heaps of other kinds are unmapped in parts, and
+/// destroyed with all their blocks.)
 #[inline(always)]
 fn region_of(heap: u8, address: usize) -> Option<Region> {
     (heap == HEAP_MALLOC).then(|| Region::of(address as u64))
 }
 
-/// Writes an allocation (with size and node) or a free of the main heap, short if it fits; there is room for the long record.
+/// Writes an allocation (with size and node) or a free of the main heap, short if it fits; there is
+/// room for the long record.
 #[inline(always)]
 fn write_plain<const N: usize>(level: &mut Level, address: usize, packed: [u64; N]) {
     let (kind, alloc_bit) = if N == 0 { (RecordKind::Free, 0) } else { (RecordKind::Alloc, SHORT_ALLOC) };
@@ -193,8 +200,9 @@ fn write_plain<const N: usize>(level: &mut Level, address: usize, packed: [u64; 
     });
 }
 
-/// Must write what [`write_plain`] does, if there is room, it can be a short record and its time is as expected: nearly
-/// always (heapr's test `victims`). `false`: nothing was written, and [`free`] or [`alloc`] is for it.
+/// Must write what [`write_plain`] does, if there is room, it can be a short record and its time is
+/// as expected: nearly always (heapr's test `victims`). `false`: nothing was written, and [`free`]
+/// or [`alloc`] is for it.
 ///
 /// It calls nothing, so that a hook that does no more needs no registers saved.
 #[inline(always)]
@@ -397,7 +405,8 @@ impl ModuleSink for Records<'_> {
     fn module(&mut self, module: &Module, flags: u64) {
         let mut path = module.path();
         if flags & MODULE_MAIN != 0 {
-            // The link map does not name the main program, and the recorder may look when it has ended already.
+            // The link map does not name the main program, and the recorder may look when it has
+            // ended already.
             path = program::executable();
         }
         // The end of a path tells more than its beginning.
@@ -427,7 +436,8 @@ impl ModuleSink for Records<'_> {
             u64::from_le_bytes(word)
         });
         // All but the first word is there before the time is read.
-        // SAFETY: `ensure_room` has seen that `words` fit between cursor and limit of this thread's buffer.
+        // SAFETY: `ensure_room` has seen that `words` fit between cursor and limit of this thread's
+        // buffer.
         let mut next = unsafe { level.words.add(level.cursor as usize) };
         for word in fixed.into_iter().chain(texts) {
             // SAFETY: as above.

@@ -1,11 +1,12 @@
 //! What the agent keeps per thread, and how a thread is registered and ends.
 //!
-//! A thread's state lies in memory that is zero in a forked child: a zero state is a valid one that owns nothing, so the
-//! child's first event finds no buffer, takes the slow path and registers anew.
+//! A thread's state lies in memory that is zero in a forked child: a zero state is a valid one that
+//! owns nothing, so the child's first event finds no buffer, takes the slow path and registers
+//! anew.
 //!
-//! **Levels.** A signal handler may interrupt a hook and allocate itself. Its events go through the thread's next level, which
-//! has a buffer and a kept stack of its own, so that the interrupted level's state is never touched. Three levels exist; an
-//! event beyond them is counted as lost.
+//! **Levels.** A signal handler may interrupt a hook and allocate itself. Its events go through the
+//! thread's next level, which has a buffer and a kept stack of its own, so that the interrupted
+//! level's state is never touched. Three levels exist; an event beyond them is counted as lost.
 
 use core::ffi::c_void;
 use core::mem::ManuallyDrop;
@@ -71,7 +72,8 @@ pub(crate) struct ThreadState {
     pub(crate) outermost: Outermost,
 }
 
-/// An allocator's function under way that the program has called: the stack pointer at its entry, and which one.
+/// An allocator's function under way that the program has called: the stack pointer at its entry,
+/// and which one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outermost {
     pub(crate) entry_sp: usize,
@@ -106,7 +108,8 @@ impl ScopeHandle {
 }
 
 impl Scope {
-    /// Begins a hook whose caller's stack pointer is `sp`. `None`: not recorded (the agent is off, or too deeply nested).
+    /// Begins a hook whose caller's stack pointer is `sp`. `None`: not recorded (the agent is off,
+    /// or too deeply nested).
     #[inline(always)]
     pub(crate) fn enter(sp: usize) -> Option<Self> {
         let Some(state) = NonNull::new(current()) else {
@@ -119,8 +122,8 @@ impl Scope {
         Some(Self::begin(state, 0, sp))
     }
 
-    /// Must begin what [`Scope::enter`] does, for a thread that is known and in no other hook (heapr's test `victims`).
-    /// `None`: that one may say otherwise.
+    /// Must begin what [`Scope::enter`] does, for a thread that is known and in no other hook
+    /// (heapr's test `victims`). `None`: that one may say otherwise.
     #[inline(always)]
     pub(crate) fn enter_plainly(sp: usize) -> Option<Self> {
         let state = NonNull::new(current())?;
@@ -159,7 +162,8 @@ impl Scope {
         Some(Self::begin(state, 0, sp))
     }
 
-    /// A hook while another is in progress on this thread: a signal handler interrupted it, or left it by longjmp.
+    /// A hook while another is in progress on this thread: a signal handler interrupted it, or left
+    /// it by longjmp.
     #[cold]
     #[inline(never)]
     fn enter_nested(mut state: NonNull<ThreadState>, sp: usize) -> Option<Self> {
@@ -167,8 +171,8 @@ impl Scope {
         let state_ref = unsafe { state.as_mut() };
         let mut depth = state_ref.depth as usize;
         let here = state_ref.ranges.find(sp, state_ref.is_main);
-        // A hook whose frame lies below the current stack pointer of the same stack is gone: somebody jumped out of
-        // the signal handler that had interrupted it.
+        // A hook whose frame lies below the current stack pointer of the same stack is gone:
+        // somebody jumped out of the signal handler that had interrupted it.
         while let Some(&hook_sp) = depth.checked_sub(1).and_then(|top| state_ref.hook_sp.get(top)) {
             if !here.contains(hook_sp) || hook_sp > sp {
                 break;
@@ -196,7 +200,8 @@ impl Scope {
     /// The thread's state. Only this hook's level may be changed through it.
     #[inline(always)]
     pub(crate) fn state(&mut self) -> &mut ThreadState {
-        // SAFETY: this thread's own state; a nested signal handler uses another level and leaves `depth` as it was.
+        // SAFETY: this thread's own state; a nested signal handler uses another level and leaves
+        // `depth` as it was.
         unsafe { self.state.as_mut() }
     }
 
@@ -232,7 +237,8 @@ impl Drop for Scope {
     }
 }
 
-/// Head of the list of states of ended threads: address, with a count in the upper 16 bits against ABA.
+/// Head of the list of states of ended threads: address, with a count in the upper 16 bits against
+/// ABA.
 static FREE_STATES: AtomicU64 = AtomicU64::new(0);
 /// Key of the end-of-thread handler plus one; 0 without one.
 static END_KEY: AtomicU32 = AtomicU32::new(0);
@@ -291,7 +297,8 @@ fn reuse_state() -> Option<*mut ThreadState> {
         if state.is_null() {
             return None;
         }
-        // SAFETY: states are never unmapped; a stale one's link is thrown away by the failing exchange.
+        // SAFETY: states are never unmapped; a stale one's link is thrown away by the failing
+        // exchange.
         let next = unsafe { (*state).next_free.load(Relaxed) } as u64;
         let tag = (head >> 48).wrapping_add(1) << 48;
         if FREE_STATES.compare_exchange(head, tag | next, AcqRel, Relaxed).is_ok() {
@@ -304,8 +311,8 @@ fn reuse_state() -> Option<*mut ThreadState> {
 ///
 /// `create` and `delete`: where `pthread_key_create` and `pthread_key_delete` are; 0: nowhere.
 pub(crate) fn register_end_of_thread(create: usize, delete: usize) {
-    /// Keys below this are stored in the thread's own descriptor: setting them does not allocate (glibc
-    /// PTHREAD_KEY_2NDLEVEL_SIZE; musl stores all so).
+    /// Keys below this are stored in the thread's own descriptor: setting them does not allocate
+    /// (glibc PTHREAD_KEY_2NDLEVEL_SIZE; musl stores all so).
     const INLINE_KEYS: u32 = 32;
     let set = link_map::find_anywhere(b"pthread_setspecific");
     if create == 0 || set == 0 {
@@ -325,9 +332,11 @@ pub(crate) fn register_end_of_thread(create: usize, delete: usize) {
     }
 }
 
-/// Asks for the last of the keys whose values lie in the thread's descriptor. Called by the injector, too.
+/// Asks for the last of the keys whose values lie in the thread's descriptor. Called by the
+/// injector, too.
 ///
-/// The last: another C library in the process (dlmopen) counts its keys from the first on, and keeps their values in the same places.
+/// The last: another C library in the process (dlmopen) counts its keys from the first on, and
+/// keeps their values in the same places.
 ///
 /// # Safety
 /// 1. `create` and `delete` are the POSIX functions' addresses, `key` may be written.
@@ -381,7 +390,8 @@ fn arm_end_of_thread(state: *mut ThreadState) {
     let key = END_KEY.load(SeqCst);
     let set = SET_SPECIFIC.load(Relaxed);
     if key != 0 && set != 0 {
-        // SAFETY: the POSIX function of this signature; the key is ours and below the inline limit, so nothing allocates.
+        // SAFETY: the POSIX function of this signature; the key is ours and below the inline limit,
+        // so nothing allocates.
         unsafe {
             let set: unsafe extern "C" fn(u32, *const c_void) -> i32 = core::mem::transmute(set);
             set(key.wrapping_sub(1), state.cast());
@@ -390,7 +400,8 @@ fn arm_end_of_thread(state: *mut ThreadState) {
     ARMING.fetch_sub(1, SeqCst);
 }
 
-/// Gives the key back, for the program: from now on the recorder must find out itself which threads have ended. Whether there was one.
+/// Gives the key back, for the program: from now on the recorder must find out itself which threads
+/// have ended. Whether there was one.
 #[cold]
 pub(crate) fn give_up_key(delete: fn(u32) -> i32) -> bool {
     const LOOKS_MAX: u32 = 10_000;
@@ -409,7 +420,8 @@ pub(crate) fn give_up_key(delete: fn(u32) -> i32) -> bool {
     is_unused && delete(key.wrapping_sub(1)) == 0
 }
 
-/// Runs among the thread's destructors. One that runs later and allocates registers the thread again.
+/// Runs among the thread's destructors. One that runs later and allocates registers the thread
+/// again.
 pub(crate) extern "C" fn end_of_thread(state: *mut c_void) {
     let state = state.cast::<ThreadState>();
     // An injected agent's slot is the key's own value, which is null by now.
@@ -440,7 +452,8 @@ pub(crate) extern "C" fn end_of_thread(state: *mut c_void) {
 impl Level {
     /// Gives the buffer back to the recorder, if there is one.
     pub(crate) fn close_buffer(&mut self) {
-        // One that was closed with its first record may be another's by now; without a record it is still this thread's.
+        // One that was closed with its first record may be another's by now; without a record it is
+        // still this thread's.
         let is_ours = self.closing == 0 || self.cursor == 0;
         if !self.header.is_null() && is_ours {
             // SAFETY: the header of a buffer that this thread owns.
@@ -462,7 +475,8 @@ impl Level {
 fn close(level: &mut Level) {
     level.close_buffer();
     if !level.slot.is_null() {
-        // SAFETY: the slot that this thread owns. Release: pairs with the recorder's Acquire; nothing comes after.
+        // SAFETY: the slot that this thread owns. Release: pairs with the recorder's Acquire;
+        // nothing comes after.
         unsafe { (*level.slot).state.store(THREAD_ENDED, Release) };
     }
     level.words = core::ptr::null();

@@ -1,4 +1,5 @@
-//! Unwinding frames of any kind, until the kept stack is met again: what [`crate::stack::plain_frames`] leaves.
+//! Unwinding frames of any kind, until the kept stack is met again: what
+//! [`crate::stack::plain_frames`] leaves.
 //!
 //! ```text
 //! kept    [main] [loop] [base] [f] [g]        `base` frames of it may still be met
@@ -6,11 +7,13 @@
 //! now     [main] [loop] [base] .. [y] [z] [top]
 //! ```
 //!
-//! A frame that is met stands only if the words outwards of it do. Where one has changed, the frames inwards of the change stand and are taken
-//! over, and unwinding goes on from there: see [`crate::stack`].
+//! A frame that is met stands only if the words outwards of it do. Where one has changed, the
+//! frames inwards of the change stand and are taken over, and unwinding goes on from there: see
+//! [`crate::stack`].
 //!
-//! **Several stacks.** A signal handler may have one of its own, and code may go on on another stack and say so in its unwind tables (Rust's
-//! `stacker`, split stacks, fibers). Words of another stack may be compared later only if that one is still mapped then:
+//! **Several stacks.** A signal handler may have one of its own, and code may go on on another
+//! stack and say so in its unwind tables (Rust's `stacker`, split stacks, fibers). Words of another
+//! stack may be compared later only if that one is still mapped then:
 //!
 //! ```text
 //! stacks, from the innermost frame outwards     kept as proof
@@ -44,7 +47,8 @@ enum Outcome {
     Cut,
 }
 
-/// Unwinds until the kept stack is met again, or to the end. `new`: its suffix is not known, and to be kept.
+/// Unwinds until the kept stack is met again, or to the end. `new`: its suffix is not known, and to
+/// be kept.
 #[inline(never)]
 pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, new: Option<Tag>) -> u32 {
     let mut range = first_range;
@@ -69,7 +73,8 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
             // SAFETY: as above.
             let met = unsafe { *kept.frame(base - 1) };
             if met.is_at(state) {
-                // SAFETY: the frame met lies on the stack that is being unwound, and its words outwards of it.
+                // SAFETY: the frame met lies on the stack that is being unwound, and its words
+                // outwards of it.
                 let change = unsafe { kept.first_change(met.words_end as usize) };
                 if change == 0 {
                     break;
@@ -79,7 +84,8 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
                 while changed > 0 && unsafe { kept.frame(changed - 1).words_end } as usize >= change {
                     changed -= 1;
                 }
-                // The frame pointer of a frame that did not need it is not proven, and other frames further out may need it.
+                // The frame pointer of a frame that did not need it is not proven, and other frames
+                // further out may need it.
                 let mut again_at = changed;
                 // SAFETY: as above.
                 while again_at < base && !unsafe { kept.frame(again_at).settles_bp } {
@@ -99,7 +105,8 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
                 }
                 base = changed;
                 if !range.contains(state.sp) {
-                    // The change lies on the thread's own stack, on which the outer frames of two lie.
+                    // The change lies on the thread's own stack, on which the outer frames of two
+                    // lie.
                     range = own;
                     crossing_count = 1;
                 }
@@ -167,7 +174,8 @@ pub(crate) fn unwind(scope: &mut Scope, start: Start, first_range: StackRange, n
                     };
                     let kept = &mut scope.level().kept;
                     if crossing_count == 1 && first_range != own && own.contains(sp) {
-                        // SAFETY: base is at most depth. What lies outwards of a frame of the thread's own stack does so, too.
+                        // SAFETY: base is at most depth. What lies outwards of a frame of the
+                        // thread's own stack does so, too.
                         while base > 0 && !own.contains(unsafe { kept.frame(base - 1).sp }) {
                             base -= 1;
                         }
@@ -224,7 +232,8 @@ fn take_over(kept: &mut Kept, index: usize, fresh: &mut usize, fresh_words: &mut
     if *fresh >= kept.capacity && !kept.grow(*fresh, *fresh_words) {
         return false;
     }
-    // SAFETY: index is below the depth; the fresh arrays have room for capacity frames with their words.
+    // SAFETY: index is below the depth; the fresh arrays have room for capacity frames with their
+    // words.
     unsafe {
         let frame = *kept.frame(index);
         let start = if index == 0 { 0 } else { kept.frame(index - 1).words_end };
@@ -262,7 +271,8 @@ fn step(
         if !may_read {
             return None;
         }
-        // SAFETY: inside the mapped stack, checked above; the word arrays have room for three words a frame.
+        // SAFETY: inside the mapped stack, checked above; the word arrays have room for three words
+        // a frame.
         unsafe {
             let value = read(address);
             *words.add(count) = Word { address, value };
@@ -306,7 +316,8 @@ fn slowly(scope: &mut Scope, state: Start, range: StackRange) -> Outcome {
     }
 }
 
-/// Appends the fresh frames, which lie innermost first, to the `base` kept ones, and numbers their nodes.
+/// Appends the fresh frames, which lie innermost first, to the `base` kept ones, and numbers their
+/// nodes.
 fn enter_fresh(scope: &mut Scope, base: usize, fresh: usize, fresh_words: usize) -> u32 {
     let kept = &mut scope.level().kept;
     while kept.capacity < base.wrapping_add(fresh) {

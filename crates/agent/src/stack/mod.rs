@@ -1,7 +1,8 @@
 //! Capturing the caller's stack, at the cost of what changed since the thread's last one.
 //!
-//! Unwinding a frame is a pure function of its state (pc, sp, bp) and of the stack words that its rule reads. The last
-//! stack is kept with the state of each frame and the (address, value) of each word read:
+//! Unwinding a frame is a pure function of its state (pc, sp, bp) and of the stack words that its
+//! rule reads. The last stack is kept with the state of each frame and the (address, value) of each
+//! word read:
 //!
 //! ```text
 //! frames   outermost                                   innermost
@@ -9,13 +10,15 @@
 //! words    |w0 w1|           |w2|      |w3 w4||w5|        (frame i's words end at frames[i].words_end)
 //! ```
 //!
-//! A new stack is unwound from the top until its state equals that of a kept frame; then the words from that frame
-//! outwards are read again and compared. All equal: the rest is proven to be what a full unwind would give, and its node
-//! is known. A difference at frame j: everything above j stands, and unwinding goes on from j.
+//! A new stack is unwound from the top until its state equals that of a kept frame; then the words
+//! from that frame outwards are read again and compared. All equal: the rest is proven to be what a
+//! full unwind would give, and its node is known. A difference at frame j: everything above j
+//! stands, and unwinding goes on from j.
 //!
-//! **The frame pointer** is part of a state only where a rule reads it before one further out restores it (`needs_bp`). In code
-//! compiled without frame pointers it is a register like any other, with another value each time: there it is neither
-//! compared nor are the words kept that it was saved in. Whether it is needed depends on the frames further out. So when those
+//! **The frame pointer** is part of a state only where a rule reads it before one further out
+//! restores it (`needs_bp`). In code compiled without frame pointers it is a register like any
+//! other, with another value each time: there it is neither compared nor are the words kept that it
+//! was saved in. Whether it is needed depends on the frames further out. So when those
 //! change, unwinding goes on from a frame whose own rule settles it:
 //!
 //! ```text
@@ -25,7 +28,8 @@
 //! neither         as the caller's               no
 //! ```
 //!
-//! Which function leads to which (each answers the stack's node; what it could not prove it hands on):
+//! Which function leads to which (each answers the stack's node; what it could not prove it hands
+//! on):
 //!
 //! ```text
 //! function            is for                                            goes on with
@@ -41,8 +45,9 @@
 //! capture_anew        nothing that is kept proves anything              any_frames
 //! ```
 //!
-//! Whichever is taken, the frames must be those of a full unwind ([`verify`]). With `HEAPR_VERIFY` each is compared;
-//! heapr's test `victims` does so for the programs that say `verify` in their header.
+//! Whichever is taken, the frames must be those of a full unwind ([`verify`]). With `HEAPR_VERIFY`
+//! each is compared; heapr's test `victims` does so for the programs that say `verify` in their
+//! header.
 
 pub(crate) mod any_frames;
 pub(crate) mod plain_frames;
@@ -69,13 +74,15 @@ use crate::x86_64::Rule;
 
 /// The node of the stack that begins at `start`.
 ///
-/// (All that a stack is captured by takes its arguments in registers: where a scope is passed by address, each call stores them.)
+/// (All that a stack is captured by takes its arguments in registers: where a scope is passed by
+/// address, each call stores them.)
 #[inline(never)]
 pub(crate) fn capture(scope: &mut Scope, start: Start) -> u32 {
     if is_special() { capture_as::<true>(scope, start) } else { capture_as::<false>(scope, start) }
 }
 
-/// Must give what [`capture`] gives where [`is_special`] says no; heapr's test `victims` compares both with full unwinds.
+/// Must give what [`capture`] gives where [`is_special`] says no; heapr's test `victims` compares
+/// both with full unwinds.
 #[inline(always)]
 pub(crate) fn capture_plainly(scope: &mut Scope, start: Start) -> u32 {
     capture_as::<false>(scope, start)
@@ -131,11 +138,13 @@ fn range_of(scope: &mut Scope, sp: usize) -> StackRange {
 /// The innermost frame of the kept stack. There is one.
 #[inline(always)]
 fn top(kept: &Kept) -> &Frame {
-    // SAFETY: a stack is kept, of as many frames as the depth says, and that is at most the capacity.
+    // SAFETY: a stack is kept, of as many frames as the depth says, and that is at most the
+    // capacity.
     unsafe { kept.frame(kept.depth.wrapping_sub(1)) }
 }
 
-/// The kept stack's node, which begins at the same place, if it stands or can be repaired. Its words may be read.
+/// The kept stack's node, which begins at the same place, if it stands or can be repaired. Its
+/// words may be read.
 #[inline(never)]
 fn capture_at_top<const IS_SPECIAL: bool>(handle: ScopeHandle, pc: usize, sp: usize, bp: usize) -> u32 {
     let mut scope = handle.scope();
@@ -194,7 +203,8 @@ pub(crate) fn is_special() -> bool {
     AGENT.pool().is_some_and(|pool| pool.control().flags.load(Relaxed) & FLAG_STACK_SPECIAL != 0)
 }
 
-/// Compares `frames` with a full unwind (and with the hash by which their node was found, where it is kept), or cuts them, as the session says.
+/// Compares `frames` with a full unwind (and with the hash by which their node was found, where it
+/// is kept), or cuts them, as the session says.
 #[cold]
 #[inline(never)]
 pub(crate) fn finish_specially(
@@ -237,7 +247,8 @@ pub(crate) fn finish_specially(
     cut
 }
 
-/// Takes a recent stack's suffix, or unwinds. A stack is kept, and its words may be read; the present one is readable up to `high`.
+/// Takes a recent stack's suffix, or unwinds. A stack is kept, and its words may be read; the
+/// present one is readable up to `high`.
 #[inline(never)]
 fn capture_by_suffix<const IS_SPECIAL: bool>(
     handle: ScopeHandle,
@@ -309,7 +320,8 @@ fn capture_anew(handle: ScopeHandle, pc: usize, sp: usize, bp: usize) -> u32 {
     any_frames::unwind(&mut scope, start, range, None)
 }
 
-/// The rule for a frame that returns to `pc`, if it is known. The kept stack's epoch is the present one.
+/// The rule for a frame that returns to `pc`, if it is known. The kept stack's epoch is the present
+/// one.
 #[inline(always)]
 pub(crate) fn cached_rule(kept: &Kept, pc: usize) -> Option<Rule> {
     cached_rule_of(kept.shortcuts, pc)

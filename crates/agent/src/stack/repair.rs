@@ -1,21 +1,24 @@
-//! The kept stack repaired in its place, which must be what unwinding it anew gives; heapr's test `victims` holds it.
+//! The kept stack repaired in its place, which must be what unwinding it anew gives; heapr's test
+//! `victims` holds it.
 //!
-//! A loop that calls one function or another, and ends in the same allocation, changes some frames in the middle of the stack and
-//! leaves its shape as it is: each frame lies where the one before lay, and reads as many words.
+//! A loop that calls one function or another, and ends in the same allocation, changes some frames
+//! in the middle of the stack and leaves its shape as it is: each frame lies where the one before
+//! lay, and reads as many words.
 //!
 //! ```text
 //! kept   [main] [loop: a] [f] [g] [leaf]        words   |..|..|..|..|..|
 //! now    [main] [loop: b] [h] [g] [leaf]                    ^^ ^^          the innermost that changed: where to begin
 //! ```
 //!
-//! The frames inside of the change stand. From there outwards each frame is unwound, and takes the place of the kept one, until a
-//! kept frame is met whose words have not changed either. Nothing is moved, and what stands further in keeps its part of the hash.
-//! Where the shape differs in anything nothing has been written, and [`crate::stack`] goes the general way. (Of the test program
-//! with frames that change on thirty levels nine of ten new stacks are repaired.)
+//! The frames inside of the change stand. From there outwards each frame is unwound, and takes the
+//! place of the kept one, until a kept frame is met whose words have not changed either. Nothing is
+//! moved, and what stands further in keeps its part of the hash. Where the shape differs in
+//! anything nothing has been written, and [`crate::stack`] goes the general way. (Of the test
+//! program with frames that change on thirty levels nine of ten new stacks are repaired.)
 //!
-//! **The frame pointer** may be unproven in a frame that does not need it. A repaired frame must say the same of it as the one before
-//! (`needs_bp`, `settles_bp`, `has_bp_word`), so that all frames further in still tell the truth, and none is unwound by it
-//! where it is not proven.
+//! **The frame pointer** may be unproven in a frame that does not need it. A repaired frame must
+//! say the same of it as the one before (`needs_bp`, `settles_bp`, `has_bp_word`), so that all
+//! frames further in still tell the truth, and none is unwound by it where it is not proven.
 
 use core::mem::MaybeUninit;
 
@@ -30,7 +33,8 @@ use crate::stack;
 use crate::tree;
 use crate::x86_64::{Rule, Step};
 
-/// Frames repaired in one stack, at most: with 16 the room for them is 1 KiB of the program's stack.
+/// Frames repaired in one stack, at most: with 16 the room for them is 1 KiB of the program's
+/// stack.
 const REPAIRED_MAX: usize = 16;
 /// Words of a frame: its return address and the frame pointer; only realigned frames read a third.
 const WORDS_MAX: usize = 2;
@@ -53,8 +57,9 @@ struct Work {
 }
 
 impl Work {
-    /// Room for the next frame. Its words are written where they stay: what was written as single words must reach the cache before it can
-    /// be copied as a whole (a fifth of the time that all this takes).
+    /// Room for the next frame. Its words are written where they stay: what was written as single
+    /// words must reach the cache before it can be copied as a whole (a fifth of the time that
+    /// all this takes).
     #[inline(always)]
     fn room(&mut self) -> Option<*mut Repaired> {
         Some(self.repaired.get_mut(self.count)?.as_mut_ptr())
@@ -68,11 +73,13 @@ impl Work {
     }
 }
 
-/// The node of the stack whose top frame is that of the kept one, and of whose words the one before number `change` is the
-/// innermost that is another now. `None`: it has another shape, and nothing was changed.
+/// The node of the stack whose top frame is that of the kept one, and of whose words the one before
+/// number `change` is the innermost that is another now. `None`: it has another shape, and nothing
+/// was changed.
 ///
 /// # Safety
-/// 1. A stack is kept, and its words lie in `range` or outwards of it, where the thread's stack goes on.
+/// 1. A stack is kept, and its words lie in `range` or outwards of it, where the thread's stack
+///    goes on.
 /// 2. `change` is at least 1 and not above the number of its words.
 #[inline(never)]
 pub(crate) unsafe fn repair(handle: ScopeHandle, range: StackRange, change: usize) -> Option<u32> {
@@ -142,7 +149,8 @@ unsafe fn unwind_in_place(kept: &Kept, range: StackRange, change: usize, work: &
         }
         work.count = work.count.wrapping_add(1);
         if outer.is_at(caller) {
-            // SAFETY: as for the first change: the frame met lies on the stack that is being unwound.
+            // SAFETY: as for the first change: the frame met lies on the stack that is being
+            // unwound.
             let change = unsafe { kept.first_change(first_word) };
             if change == 0 {
                 return Some(());
@@ -219,7 +227,8 @@ unsafe fn commit(kept: &mut Kept, work: &Work) {
     tree::prefetch_node(hash);
     for repaired in work.all() {
         for (offset, word) in repaired.words.iter().enumerate().take(repaired.count) {
-            // SAFETY: as many words as the frame has read, and had before, from the same first one on.
+            // SAFETY: as many words as the frame has read, and had before, from the same first one
+            // on.
             unsafe { *kept.words.add(repaired.first_word.wrapping_add(offset)) = word.assume_init() };
         }
     }

@@ -1,6 +1,8 @@
-//! A recent stack's suffix in place of unwinding, which must lead to the same node; heapr's test `victims` holds it.
+//! A recent stack's suffix in place of unwinding, which must lead to the same node; heapr's test
+//! `victims` holds it.
 //!
-//! It leads to a frame of the kept stack. One that was unwound is remembered: see [`crate::frames::suffix`].
+//! It leads to a frame of the kept stack. One that was unwound is remembered: see
+//! [`crate::frames::suffix`].
 //!
 //! ```text
 //! kept     [main] [loop] [f] [g]
@@ -33,23 +35,26 @@ pub(crate) enum Recent<'a> {
 /// A stack whose suffix was found so often in a row is unwound the next time, and kept. (At once:
 /// 57,000 times on clang, 2 to 3 % of the agent.)
 const REPEATS: u32 = 4;
-/// A suffix that is not found counts for so many that are. (Of clang's every sixth is not found, with return addresses every tenth; of Python's one in
-/// hundreds, and there the return address distinguishes nothing and took 4 to 5 ns a stack.)
+/// A suffix that is not found counts for so many that are. (Of clang's every sixth is not found,
+/// with return addresses every tenth; of Python's one in hundreds, and there the return address
+/// distinguishes nothing and took 4 to 5 ns a stack.)
 const MISS: u32 = 16;
-/// At this count suffixes begin to be found by where the innermost frame returns to, too, and at 0 they end to be: some thousand in a row, so that
-/// the suffixes, which are not found by the other kind of tag, are seldom given up.
+/// At this count suffixes begin to be found by where the innermost frame returns to, too, and at 0
+/// they end to be: some thousand in a row, so that the suffixes, which are not found by the other
+/// kind of tag, are seldom given up.
 const MISSES: u32 = 1 << 14;
 
-/// [`Kept::comparing`]: a kept stack's words are compared as they were read until they have been so often, before they are laid out in pairs,
-/// which takes about as long as this.
+/// [`Kept::comparing`]: a kept stack's words are compared as they were read until they have been so
+/// often, before they are laid out in pairs, which takes about as long as this.
 const COMPARED: u32 = 16;
 /// [`Kept::comparing`]: they were not worth it, and are compared as they were read from now on.
 const AS_READ: u32 = COMPARED;
 /// [`Kept::comparing`]: they are laid out.
 const IN_PAIRS: u32 = COMPARED + 1;
 
-/// What the suffix of the stack that begins at `start` is found by: where many are not found, with it where the innermost frame returns to, if that is
-/// a plain one. The stack is readable up to `high`.
+/// What the suffix of the stack that begins at `start` is found by: where many are not found, with
+/// it where the innermost frame returns to, if that is a plain one. The stack is readable up to
+/// `high`.
 #[inline(always)]
 pub(crate) fn tag(kept: &mut Kept, start: Start, high: usize) -> Tag {
     if kept.finds_by_return { tag_with_return(kept, start.pc, start.sp, high) } else { Tag::of(start, 0) }
@@ -72,11 +77,12 @@ fn tag_with_return(kept: &mut Kept, pc: usize, sp: usize, high: usize) -> Tag {
     Tag::of(start, return_address)
 }
 
-/// The recent suffix that the stack which begins at `start` has, if its base is a frame of the kept stack. The stack
-/// is readable up to `high`.
+/// The recent suffix that the stack which begins at `start` has, if its base is a frame of the kept
+/// stack. The stack is readable up to `high`.
 ///
-/// The kept stack stays as it is where two or more take turns: each is found without moving a frame. One that comes again and again is kept in
-/// its stead. (The agent's samples over those of the program's own code, in turn: Python 0.328 with each one kept, 0.283 so; jq 0.129 and
+/// The kept stack stays as it is where two or more take turns: each is found without moving a
+/// frame. One that comes again and again is kept in its stead. (The agent's samples over those of
+/// the program's own code, in turn: Python 0.328 with each one kept, 0.283 so; jq 0.129 and
 /// 0.110; Node 0.278 and 0.262.)
 #[inline(always)]
 pub(crate) fn take(kept: &mut Kept, tag: Tag, start: Start, high: usize) -> Recent<'_> {
@@ -86,7 +92,8 @@ pub(crate) fn take(kept: &mut Kept, tag: Tag, start: Start, high: usize) -> Rece
     };
     kept.settle_hashes();
     let frames = KeptFrames { frames: kept.frames, depth: kept.depth };
-    // SAFETY: the stack pointer lies below `high`; `depth` frames are kept, where each suffix's base was, too; where there are shortcuts there is a table of suffixes.
+    // SAFETY: the stack pointer lies below `high`; `depth` frames are kept, where each suffix's
+    // base was, too; where there are shortcuts there is a table of suffixes.
     let found = unsafe { suffixes.find(tag, start, high, frames) };
     let Some((suffix, base)) = found else {
         kept.suffix_misses = kept.suffix_misses.saturating_add(MISS).min(MISSES);
@@ -97,14 +104,16 @@ pub(crate) fn take(kept: &mut Kept, tag: Tag, start: Start, high: usize) -> Rece
         kept.suffix_misses = kept.suffix_misses.wrapping_sub(1);
         kept.finds_by_return &= kept.suffix_misses != 0;
     }
-    // SAFETY: the base was found among the kept frames, and lies on the current stack with its words outwards of it.
+    // SAFETY: the base was found among the kept frames, and lies on the current stack with its
+    // words outwards of it.
     if !unsafe { words_stand(kept, suffix.base_index(), base.words_end as usize) } {
         return Recent::Unknown;
     }
     if comes_again(kept, suffix) { Recent::ComesAgain } else { Recent::Suffix(suffix) }
 }
 
-/// Whether the suffix was found for so many captures in a row that its stack is worth to be kept as a whole.
+/// Whether the suffix was found for so many captures in a row that its stack is worth to be kept as
+/// a whole.
 #[inline(always)]
 fn comes_again(kept: &mut Kept, suffix: &StackSuffix) -> bool {
     if core::ptr::eq(kept.last_suffix, suffix) {
@@ -138,7 +147,8 @@ fn compared_again(kept: &mut Kept) {
     if kept.comparing != COMPARED {
         return;
     }
-    // SAFETY: null, or a table of this level alone, which is never unmapped; `depth` frames are kept, with their words.
+    // SAFETY: null, or a table of this level alone, which is never unmapped; `depth` frames are
+    // kept, with their words.
     let is_laid_out = unsafe {
         let frames = core::slice::from_raw_parts(kept.frames, kept.depth);
         kept.shortcuts.as_mut().is_some_and(|shortcuts| shortcuts.pairs.lay_out(frames, kept.words))
@@ -146,14 +156,16 @@ fn compared_again(kept: &mut Kept) {
     kept.comparing = if is_laid_out { IN_PAIRS } else { AS_READ };
 }
 
-/// The node of a stack with this suffix, with all that is to be done with its frames. `None`: there is no room for them.
+/// The node of a stack with this suffix, with all that is to be done with its frames. `None`: there
+/// is no room for them.
 #[cold]
 #[inline(never)]
 pub(crate) fn take_specially(scope: &mut Scope, start: Start, suffix: &StackSuffix) -> Option<u32> {
     let kept = &mut scope.level().kept;
     let mut depth = suffix.base_index().wrapping_add(1);
-    // SAFETY: the base is among the kept frames, and there is room for as many frames as are kept at most; nothing is being unwound. They are not
-    // changed until `finish_specially` has returned.
+    // SAFETY: the base is among the kept frames, and there is room for as many frames as are kept
+    // at most; nothing is being unwound. They are not changed until `finish_specially` has
+    // returned.
     let frames = unsafe {
         let base = *kept.frame(suffix.base_index());
         core::ptr::copy_nonoverlapping(kept.frames, kept.fresh, depth);
@@ -185,7 +197,8 @@ pub(crate) fn keep(scope: &mut Scope, tag: Tag, start: Start, base: usize, fresh
         return;
     }
     let Some(process) = AGENT.fork_local() else { return };
-    // SAFETY: a table of this level alone; `base + fresh` frames are kept with the words up to the last one's end.
+    // SAFETY: a table of this level alone; `base + fresh` frames are kept with the words up to the
+    // last one's end.
     unsafe {
         let unwound = Unwound {
             start,

@@ -1,4 +1,5 @@
-//! The full unwind in use: for rules that need all registers, and to check the verified stacks (`HEAPR_VERIFY`).
+//! The full unwind in use: for rules that need all registers, and to check the verified stacks
+//! (`HEAPR_VERIFY`).
 
 use crate::frames::bounds::KnownRanges;
 use crate::frames::frame::{Frame, Start};
@@ -9,8 +10,8 @@ use crate::state::AGENT;
 use crate::tree;
 use crate::x86_64::full::{FullStep, Registers};
 
-/// Frames unwound anew in one capture before it is cut. Deeper stacks are cut at the outer end. (Twice what fits into the usual 8 MiB, of 16
-/// bytes each at least.)
+/// Frames unwound anew in one capture before it is cut. Deeper stacks are cut at the outer end.
+/// (Twice what fits into the usual 8 MiB, of 16 bytes each at least.)
 pub(crate) const FRESH_FRAMES_MAX: usize = 1 << 20;
 /// Frames of the agent itself between here and the program.
 const OWN_FRAMES_MAX: usize = 64;
@@ -79,7 +80,8 @@ impl Unwind {
     }
 }
 
-/// Compares a captured stack (outermost frame first) with a full unwind, and its path's hash, and counts the result.
+/// Compares a captured stack (outermost frame first) with a full unwind, and its path's hash, and
+/// counts the result.
 #[inline(never)]
 pub(crate) fn compare(
     frames: &[Frame],
@@ -113,8 +115,8 @@ pub(crate) fn compare(
     }
 }
 
-/// The caller's (pc, sp, bp, is exact) of the frame that returns to `pc` with stack pointer `sp`, by a full unwind from
-/// here.
+/// The caller's (pc, sp, bp, is exact) of the frame that returns to `pc` with stack pointer `sp`,
+/// by a full unwind from here.
 #[cold]
 #[inline(never)]
 pub(crate) fn slow_step(

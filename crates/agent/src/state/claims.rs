@@ -1,10 +1,11 @@
 //! Whether a thread claims the regions of addresses that it meets (see `event_clock`).
 //!
-//! A claim costs cache misses: the thread's own, and that of the thread that owned the region (110 ns on one machine, 410 on another). Each
-//! event in an owned region saves 9 ns. So each claim is timed, and a thread
-//! claims on credit, which it pays back by the words that it records until the next claim. Threads that share all their memory run out of it. They
-//! leave all regions to nobody for a few buffers, and for four times as many each time that they find it so again, until they end a buffer with
-//! nearly all of it paid back.
+//! A claim costs cache misses: the thread's own, and that of the thread that owned the region (110
+//! ns on one machine, 410 on another). Each event in an owned region saves 9 ns. So each claim is
+//! timed, and a thread claims on credit, which it pays back by the words that it records until the
+//! next claim. Threads that share all their memory run out of it. They leave all regions to nobody
+//! for a few buffers, and for four times as many each time that they find it so again, until they
+//! end a buffer with nearly all of it paid back.
 
 /// A region's word that names no thread.
 pub(crate) const NOBODY: u32 = 0;
@@ -14,7 +15,8 @@ const NO_THREAD: u32 = u32::MAX;
 /// What a level of a thread has found so far.
 #[derive(Debug)]
 pub(crate) struct Claims {
-    /// Owner of the regions that the thread leaves as they are: nobody, or while it claims all, [`NO_THREAD`].
+    /// Owner of the regions that the thread leaves as they are: nobody, or while it claims all,
+    /// [`NO_THREAD`].
     pub(crate) left: u32,
     credit_ticks: u32,
     /// Where the buffer stood at the last claim.
@@ -24,18 +26,20 @@ pub(crate) struct Claims {
     last_wait: u8,
 }
 
-/// What each word that is recorded in an owned region saves: `rdtscp` takes 9 ns more than `rdtsc`, 23 ticks at 2.6 GHz; an allocation has two words
-/// and a free one.
+/// What each word that is recorded in an owned region saves: `rdtscp` takes 9 ns more than `rdtsc`,
+/// 23 ticks at 2.6 GHz; an allocation has two words and a free one.
 const WORD_TICKS: u32 = 16;
-/// How many times what the thread itself waits for it a claim costs: the owner waits, too, until it has found out. (Once in place of twice is no better
-/// for Node.)
+/// How many times what the thread itself waits for it a claim costs: the owner waits, too, until it
+/// has found out. (Once in place of twice is no better for Node.)
 const OWNERS_PART: u32 = 2;
-/// A claim is taken to cost no more than this (1.6 µs at 2.6 GHz): else the thread lost its processor meanwhile.
+/// A claim is taken to cost no more than this (1.6 µs at 2.6 GHz): else the thread lost its
+/// processor meanwhile.
 const CLAIM_TICKS_MAX: u32 = 1 << 12;
-/// What a thread may spend on claims although nothing follows them: some hundred of them, which it takes to see through the bursts in which
-/// Node's threads work.
+/// What a thread may spend on claims although nothing follows them: some hundred of them, which it
+/// takes to see through the bursts in which Node's threads work.
 const CREDIT_TICKS: u32 = 1 << 17;
-/// Buffers for which a thread claims no region, at most. With this, threads that have no use for it spend a hundredth of their time on claims.
+/// Buffers for which a thread claims no region, at most. With this, threads that have no use for it
+/// spend a hundredth of their time on claims.
 const WAIT_MAX: u8 = 63;
 
 impl Claims {
@@ -43,7 +47,8 @@ impl Claims {
         Self { left: NO_THREAD, credit_ticks: CREDIT_TICKS, position: 0, wait: 0, last_wait: 0 }
     }
 
-    /// A region was claimed for an event that is to be written at `position` of the buffer, which took some ticks.
+    /// A region was claimed for an event that is to be written at `position` of the buffer, which
+    /// took some ticks.
     pub(crate) fn claimed(&mut self, position: u32, took_ticks: u64) {
         // What the last buffer held behind its last claim is not counted.
         let words = position.checked_sub(self.position).unwrap_or(position);
@@ -64,7 +69,8 @@ impl Claims {
     /// The thread begins its next buffer, after which it may claim regions again.
     pub(crate) fn next_buffer(&mut self) {
         if self.left != NOBODY {
-            // Who pays nearly all back has use for claims again; who only runs out of credit slowly has not.
+            // Who pays nearly all back has use for claims again; who only runs out of credit slowly
+            // has not.
             if self.credit_ticks >= CREDIT_TICKS / 8 * 7 {
                 self.last_wait = 0;
             }
@@ -80,8 +86,8 @@ impl Claims {
 mod tests {
     use super::*;
 
-    /// Claims of a thread whose every event meets another thread's region, within a thousand buffers: `words` from event to event, and what
-    /// each claim takes by its number.
+    /// Claims of a thread whose every event meets another thread's region, within a thousand
+    /// buffers: `words` from event to event, and what each claim takes by its number.
     fn claims(words: u32, took_ticks: impl Fn(usize) -> u64) -> (usize, usize) {
         const BUFFER_WORDS: u32 = 8192;
         let mut claims = Claims::new();
@@ -116,7 +122,8 @@ mod tests {
             let (made, events) = claims(words, |_| took_ticks);
             assert_eq!(made, events, "with {words} words from one to the next: each took {took_ticks} ticks");
         }
-        // One that lost its processor meanwhile, or whose clock went back, tells nothing of the others.
+        // One that lost its processor meanwhile, or whose clock went back, tells nothing of the
+        // others.
         let (made, events) = claims(8, |number| if number % 1_000 == 0 { u64::MAX } else { 50 });
         assert_eq!(made, events);
     }

@@ -1,12 +1,14 @@
 //! The time of an event, and when a thread may read it the cheap way.
 //!
-//! Sorted by time, the events of any address must be in the order in which it changed hands. So an event's time must not be read before
-//! the loads that led to it are done: those of the program (which got the block from another thread), and those of the allocator
-//! (which took over what another thread had freed). `rdtscp` waits for them, `rdtsc` does not, and takes half the time (20 and 10 ns), or
-//! none beside other work.
+//! Sorted by time, the events of any address must be in the order in which it changed hands. So an
+//! event's time must not be read before the loads that led to it are done: those of the program
+//! (which got the block from another thread), and those of the allocator (which took over what
+//! another thread had freed). `rdtscp` waits for them, `rdtsc` does not, and takes half the time
+//! (20 and 10 ns), or none beside other work.
 //!
-//! Most blocks never change hands: allocators give each thread memory of its own. So each *region* of addresses has an owner, the thread
-//! that recorded there last. The owner reads `rdtsc`, and looks then whether it still is the owner:
+//! Most blocks never change hands: allocators give each thread memory of its own. So each *region*
+//! of addresses has an owner, the thread that recorded there last. The owner reads `rdtsc`, and
+//! looks then whether it still is the owner:
 //!
 //! ```text
 //!                 claimed
@@ -15,19 +17,24 @@
 //!  rdtscp        given up        rdtsc         <--+
 //! ```
 //!
-//! A thread that records an event where it is not the owner claims the region or gives it up for its owner (`Claims` says which): it writes the
-//! word first, for all to see, and reads `rdtscp` then.
+//! A thread that records an event where it is not the owner claims the region or gives it up for
+//! its owner (`Claims` says which): it writes the word first, for all to see, and reads `rdtscp`
+//! then.
 //!
-//! Each thread looks at the word *after* it has read the time (the load's address depends on the time), and takes the time anew if
-//! that is not as it should be. Why the order holds (loads are done in program order on x86-64, and so are stores): let a thread A record
-//! an event of a block and let go of it, and then thread B get it and record the next.
+//! Each thread looks at the word *after* it has read the time (the load's address depends on the
+//! time), and takes the time anew if that is not as it should be. Why the order holds (loads are
+//! done in program order on x86-64, and so are stores): let a thread A record an event of a block
+//! and let go of it, and then thread B get it and record the next.
 //!
-//! * What A does after it has read its time (freeing the block; handing out the new one) is a store, which nobody sees before the
-//!   time was read. If B reads the ordered time, after the load that saw that store, B's time is the later one.
-//! * If B reads the unordered time, it has found itself the region's owner after that load. A had found that the region was its own or nobody's,
-//!   after its time was read and before it let go. So B's number was written after A looked, and thus after A's time; and between the two
-//!   B read an ordered time, behind which B's later times lie.
-//! * Numbers are the kernel's, and may be given again: a thread begins after all that another of its number has done.
+//! * What A does after it has read its time (freeing the block; handing out the new one) is a
+//!   store, which nobody sees before the time was read. If B reads the ordered time, after the load
+//!   that saw that store, B's time is the later one.
+//! * If B reads the unordered time, it has found itself the region's owner after that load. A had
+//!   found that the region was its own or nobody's, after its time was read and before it let go.
+//!   So B's number was written after A looked, and thus after A's time; and between the two B read
+//!   an ordered time, behind which B's later times lie.
+//! * Numbers are the kernel's, and may be given again: a thread begins after all that another of
+//!   its number has done.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::*};
 
@@ -37,16 +44,18 @@ use heapr_wire::TICKS_MASK;
 use crate::state::claims::{Claims, NOBODY};
 use crate::x86_64::{Late, wait_for_loads};
 
-/// Clock choice: the time stamp counter. (3 and 4 are [`heapr_wire::CLOCK_STOPPED`] and [`heapr_wire::CLOCK_ENDED`].)
+/// Clock choice: the time stamp counter. (3 and 4 are [`heapr_wire::CLOCK_STOPPED`] and
+/// [`heapr_wire::CLOCK_ENDED`].)
 const TSC: u8 = 0;
 /// Clock choice: CLOCK_MONOTONIC.
 const MONOTONIC: u8 = 2;
 
-/// A region has 64 KiB of addresses. An allocator's memory for one thread seldom is smaller, and blocks that one thread allocates and another
-/// frees (as in Node, by the thousand) lie together: with pages of 4 KiB they change hands with 19 % of Node's events, with these with 8 %.
+/// A region has 64 KiB of addresses. An allocator's memory for one thread seldom is smaller, and
+/// blocks that one thread allocates and another frees (as in Node, by the thousand) lie together:
+/// with pages of 4 KiB they change hands with 19 % of Node's events, with these with 8 %.
 const REGION_SHIFT: u32 = 16;
-/// Words for regions; several may share one. From 2^8 on none of the programs of `bench overhead` does better; those with much larger heaps
-/// do.
+/// Words for regions; several may share one. From 2^8 on none of the programs of `bench overhead`
+/// does better; those with much larger heaps do.
 const REGION_WORDS: usize = 1 << REGION_WORDS_LOG;
 const REGION_WORDS_LOG: u32 = 11;
 
@@ -60,7 +69,8 @@ pub(crate) struct EventClock {
     regions: Regions,
 }
 
-/// On cache lines of their own: what else the process's threads read all the time is not to move with a claim.
+/// On cache lines of their own: what else the process's threads read all the time is not to move
+/// with a claim.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Regions([AtomicU32; REGION_WORDS + 1]);
@@ -72,7 +82,8 @@ pub(crate) struct Region(usize);
 impl Region {
     #[inline(always)]
     pub(crate) fn of(address: u64) -> Self {
-        // Fibonacci hashing: neighbours lie apart, and so do the heaps of glibc's arenas, 64 MiB each.
+        // Fibonacci hashing: neighbours lie apart, and so do the heaps of glibc's arenas, 64 MiB
+        // each.
         let hash = (address >> REGION_SHIFT).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self((hash >> (u64::BITS - REGION_WORDS_LOG)) as usize)
     }
@@ -124,7 +135,8 @@ impl EventClock {
         (&raw const self.choice).cast()
     }
 
-    /// Turns to CLOCK_MONOTONIC: the time stamp counter is no clock here. Called before the first event.
+    /// Turns to CLOCK_MONOTONIC: the time stamp counter is no clock here. Called before the first
+    /// event.
     pub(crate) fn use_monotonic(&self) {
         let [choice, _] = &self.choice;
         choice.store(MONOTONIC, Relaxed);
@@ -140,8 +152,8 @@ impl EventClock {
         self.choice() == heapr_wire::CLOCK_ENDED
     }
 
-    /// The time for an event in a region, if the clock is a time stamp counter, and the region this thread's or left to nobody; else nothing
-    /// was changed.
+    /// The time for an event in a region, if the clock is a time stamp counter, and the region this
+    /// thread's or left to nobody; else nothing was changed.
     #[inline(always)]
     pub(crate) fn expected_ticks(&self, view: &View, region: Region) -> Option<u64> {
         // SAFETY: `late` is 0 or 1, and both arrays have one place more than is asked for.
@@ -165,8 +177,9 @@ impl EventClock {
         (look(Late::than(ticks).none()) == (owner, TSC)).then(|| view.since_start(ticks))
     }
 
-    /// The time for an event that is to be written at `position` of the buffer, in ticks since the session's start; without a region: one
-    /// that is not of a block alone. `None`: a detach is under way, and some calls go unseen already. What is recorded of the others would
+    /// The time for an event that is to be written at `position` of the buffer, in ticks since the
+    /// session's start; without a region: one that is not of a block alone. `None`: a detach is
+    /// under way, and some calls go unseen already. What is recorded of the others would
     /// contradict the rest.
     #[inline(always)]
     pub(crate) fn event_ticks(&self, view: &mut View, region: Option<Region>, position: u32) -> Option<u64> {
@@ -176,7 +189,8 @@ impl EventClock {
         }
     }
 
-    /// As [`EventClock::event_ticks`], waiting for the loads before; the region is the thread's or nobody's after that.
+    /// As [`EventClock::event_ticks`], waiting for the loads before; the region is the thread's or
+    /// nobody's after that.
     #[cold]
     #[inline(never)]
     fn ordered_ticks(&self, view: &mut View, region: Option<Region>, position: u32) -> Option<u64> {
@@ -310,8 +324,8 @@ mod tests {
         }
     }
 
-    /// Threads hand blocks round, each in a region that others have blocks in, too; each notes a time before it lets go and one after it has
-    /// taken over.
+    /// Threads hand blocks round, each in a region that others have blocks in, too; each notes a
+    /// time before it lets go and one after it has taken over.
     #[test]
     fn times_follow_what_changes_hands() {
         const THREADS: usize = 3;

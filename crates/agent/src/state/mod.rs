@@ -1,4 +1,5 @@
-//! The agent's state in one process: whether it records, its slot in the pool, and what a fork must reset.
+//! The agent's state in one process: whether it records, its slot in the pool, and what a fork must
+//! reset.
 //!
 //! ```text
 //! UNSTARTED --first hook or constructor--> STARTING --> ACTIVE --> DISABLED   (for good, with a reason)
@@ -35,16 +36,18 @@ pub(crate) const DISABLED: u32 = 3;
 
 /// Largest number of node blocks of one process.
 pub(crate) const NODE_BLOCKS_MAX: usize = 65_536;
-/// So long a process waits for one of the buffers that are left for nodes: the recorder gives back full ones, and those of ended processes, within
-/// some milliseconds.
+/// So long a process waits for one of the buffers that are left for nodes: the recorder gives back
+/// full ones, and those of ended processes, within some milliseconds.
 const NODES_WAIT_NS: u64 = 500_000_000;
-/// And until the recorder has looked so often which processes have ended: one look may have been under way, the next finds those that have, the
-/// third comes when their last events are too new to be taken, and the fourth gives back what they held. A recorder that was not let run has
+/// And until the recorder has looked so often which processes have ended: one look may have been
+/// under way, the next finds those that have, the third comes when their last events are too new to
+/// be taken, and the fourth gives back what they held. A recorder that was not let run has
 /// given back nothing yet.
 const NODES_WAIT_LOOKS: u32 = 4;
 
-/// What must not survive a fork: lies in memory that the kernel zeroes in the child, so that no hook of the child can
-/// write into the parent's buffers whatever way it was forked (fork, _Fork, raw clone).
+/// What must not survive a fork: lies in memory that the kernel zeroes in the child, so that no
+/// hook of the child can write into the parent's buffers whatever way it was forked (fork, _Fork,
+/// raw clone).
 #[repr(C)]
 pub(crate) struct ForkLocal {
     registration: AtomicU32,
@@ -168,8 +171,8 @@ impl Agent {
         self.clock.now_ticks(self.start_ticks.load(Relaxed))
     }
 
-    /// The process's slot, registering it if this is the first call in this address space (also after a fork).
-    /// `None`: not to be traced; the agent is disabled.
+    /// The process's slot, registering it if this is the first call in this address space (also
+    /// after a fork). `None`: not to be traced; the agent is disabled.
     pub(crate) fn process(&self) -> Option<SlotClaim> {
         let local = self.fork_local()?;
         loop {
@@ -249,7 +252,8 @@ impl Agent {
         Some(claim)
     }
 
-    /// Claims a buffer, waiting if the session says so. `None`: the event is lost, or the agent is now disabled.
+    /// Claims a buffer, waiting if the session says so. `None`: the event is lost, or the agent is
+    /// now disabled.
     pub(crate) fn claim_buffer(
         &self,
         pool: &Pool,
@@ -257,7 +261,8 @@ impl Agent {
         waited: &mut u64,
     ) -> Option<u32> {
         let is_for_nodes = matches!(purpose, writer::BufferUse::Nodes { .. });
-        // What is left is for events, for as long as the owners of the others live: that is waited for once, and not long.
+        // What is left is for events, for as long as the owners of the others live: that is waited
+        // for once, and not long.
         let is_refused = || is_for_nodes && !writer::may_hold_nodes(pool);
         if is_refused() && writer::was_waited_in_vain(pool) {
             return None;

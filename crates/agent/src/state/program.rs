@@ -17,7 +17,8 @@ pub(crate) fn executable() -> &'static [u8] {
     if start.is_null() {
         return &[];
     }
-    // SAFETY: a mapping that is never unmapped and holds as many bytes, written before the pointer was stored.
+    // SAFETY: a mapping that is never unmapped and holds as many bytes, written before the pointer
+    // was stored.
     unsafe { core::slice::from_raw_parts(start, EXECUTABLE_BYTES.load(Relaxed)) }
 }
 

@@ -1,19 +1,22 @@
 //! The stack tree: hash of a path -> node, shared by the threads of a process.
 //!
-//! Each node is written once into a node block of the pool, where the recorder reads it; a table ([`crate::tree::node_table`]) only finds its
-//! number again, and a lookup that hits writes nothing. When it is half full one thread copies it into one of twice the size; the
-//! others go on with the old one meanwhile, and a node that they insert there is at worst numbered twice, which the reader of the
-//! trace does not mind.
+//! Each node is written once into a node block of the pool, where the recorder reads it; a table
+//! ([`crate::tree::node_table`]) only finds its number again, and a lookup that hits writes
+//! nothing. When it is half full one thread copies it into one of twice the size; the others go on
+//! with the old one meanwhile, and a node that they insert there is at worst numbered twice, which
+//! the reader of the trace does not mind.
 //!
-//! **A path is known by its hash**: 64 bits over all its return addresses, the sum of what each frame gives at its place. Nothing is looked
-//! up for it, no frame's part waits for another's, and a stack that changes in the middle keeps the parts of all other frames.
-//! So only the innermost frame of a stack is looked up; the nodes between are needed only when a new one is made below
-//! them. (Looking up frame by frame, each by its parent's number, was half of the agent's time on clang, where the
-//! table has 920,000 nodes and each lookup misses the caches.) Two of a million paths have the same hash with a
-//! probability of 3 in 10^8, and the same of what a table keeps of it with one in 10^6.
+//! **A path is known by its hash**: 64 bits over all its return addresses, the sum of what each
+//! frame gives at its place. Nothing is looked up for it, no frame's part waits for another's, and
+//! a stack that changes in the middle keeps the parts of all other frames. So only the innermost
+//! frame of a stack is looked up; the nodes between are needed only when a new one is made below
+//! them. (Looking up frame by frame, each by its parent's number, was half of the agent's time on
+//! clang, where the table has 920,000 nodes and each lookup misses the caches.) Two of a million
+//! paths have the same hash with a probability of 3 in 10^8, and the same of what a table keeps of
+//! it with one in 10^6.
 //!
-//! Memory: 8 bytes an entry, 16 to 32 bytes a node, never freed (a lookup may be under way in an old table; all old ones
-//! together are as large as the current).
+//! Memory: 8 bytes an entry, 16 to 32 bytes a node, never freed (a lookup may be under way in an
+//! old table; all old ones together are as large as the current).
 
 pub(crate) mod node_table;
 
@@ -38,12 +41,13 @@ pub(crate) fn path_hash(caller: u64, caller_depth: usize, return_address: u64, s
     caller.wrapping_add(part_hash(caller_depth, return_address, salt))
 }
 
-/// What a frame gives to the hash of each path that it is on. `salt`: modules that have been at the same addresses one after the other are
-/// told apart.
+/// What a frame gives to the hash of each path that it is on. `salt`: modules that have been at the
+/// same addresses one after the other are told apart.
 #[inline(always)]
 pub(crate) fn part_hash(caller_depth: usize, return_address: u64, salt: u64) -> u64 {
     let frame = (return_address & NODE_ADDRESS_MASK) | salt << 56;
-    // Addresses of one module differ in few bits: they are spread before they meet the place's factor.
+    // Addresses of one module differ in few bits: they are spread before they meet the place's
+    // factor.
     let spread = frame.wrapping_add(1).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let spread = spread ^ spread >> 32;
     let place = (caller_depth as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -76,8 +80,8 @@ pub(crate) fn find(hash: u64) -> Option<u32> {
     table(AGENT.fork_local()?)?.find(hash)
 }
 
-/// Makes the node of a path that has none, for a frame that returns to `return_address` and whose caller is `parent`.
-/// `None`: it cannot be written (counted).
+/// Makes the node of a path that has none, for a frame that returns to `return_address` and whose
+/// caller is `parent`. `None`: it cannot be written (counted).
 #[cold]
 #[inline(never)]
 pub(crate) fn add(parent: u32, return_address: u64, hash: u64) -> Option<u32> {
@@ -138,12 +142,13 @@ fn table_with_room(local: &ForkLocal, node: u32) -> Option<&'static NodeTable> {
         return known;
     }
     let grown = grow(local, |table| table.is_none_or(|table| table.is_full_for(node)));
-    // No memory, or another thread is at it: the old table is used until it is nearly full; then nodes are numbered anew each time.
+    // No memory, or another thread is at it: the old table is used until it is nearly full; then
+    // nodes are numbered anew each time.
     grown.or(known).filter(|table| table.has_room_for(node))
 }
 
-/// Makes a larger table, if it is still wanted once no other thread can be at it, and gives the one that is current then. `None`: another
-/// thread is at it, or there is no memory.
+/// Makes a larger table, if it is still wanted once no other thread can be at it, and gives the one
+/// that is current then. `None`: another thread is at it, or there is no memory.
 #[cold]
 #[inline(never)]
 fn grow(local: &ForkLocal, is_wanted: impl Fn(Option<&NodeTable>) -> bool) -> Option<&'static NodeTable> {
@@ -170,8 +175,9 @@ mod tests {
         path.iter().enumerate().fold(ROOT_HASH, |hash, (depth, &address)| path_hash(hash, depth, address, 0))
     }
 
-    /// Paths that are alike in the ways in which stacks are: frames that change places, recursion of any depth, call sites a few
-    /// bytes apart. No two have the same hash, and their low and high bits spread.
+    /// Paths that are alike in the ways in which stacks are: frames that change places, recursion
+    /// of any depth, call sites a few bytes apart. No two have the same hash, and their low and
+    /// high bits spread.
     #[test]
     fn paths_that_are_alike_have_different_hashes() {
         let sites: Vec<u64> = (0..12).map(|number| 0x7f12_3456_7000 + number * 5).collect();

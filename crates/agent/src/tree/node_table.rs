@@ -7,13 +7,16 @@
 //! +--------+-------------------------+--------------+
 //! ```
 //!
-//! The hash's low k bits name the place where an entry belongs, and `away` is how many places behind that it stands. So an entry and its place
-//! tell 58 bits of the hash, and from them it finds its place in a table of twice the size. Two of a million paths have those bits in
+//! The hash's low k bits name the place where an entry belongs, and `away` is how many places
+//! behind that it stands. So an entry and its place tell 58 bits of the hash, and from them it
+//! finds its place in a table of twice the size. Two of a million paths have those bits in
 //! common with a probability of two in a million.
 //!
-//! Open addressing, insert-only, lock-free: an entry is one word, which is complete or not there. (With the whole hash and 16 bytes an
-//! entry a table of clang's 920,000 nodes took 32 MiB in place of 16, and with the smaller ones before it twice that. It asked for huge
-//! pages; these must be cleared whole, which took 0.12 of the 0.75 s that recording clang added on a machine whose host takes free memory back.)
+//! Open addressing, insert-only, lock-free: an entry is one word, which is complete or not there.
+//! (With the whole hash and 16 bytes an entry a table of clang's 920,000 nodes took 32 MiB in place
+//! of 16, and with the smaller ones before it twice that. It asked for huge pages; these must be
+//! cleared whole, which took 0.12 of the 0.75 s that recording clang added on a machine whose host
+//! takes free memory back.)
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
@@ -25,8 +28,9 @@ const FIRST_CAPACITY: usize = 4096;
 const PAGE_BYTES: usize = 4096;
 /// Where `away` begins.
 const AWAY_SHIFT: u32 = 58;
-/// Places that are looked at for a hash. (With half as many, one or two of a million hashes find none when the table is nearly half full. Then it
-/// was doubled: in some runs of clang, whose 920,000 nodes fit, to 32 MiB, for 8,000 page faults.)
+/// Places that are looked at for a hash. (With half as many, one or two of a million hashes find
+/// none when the table is nearly half full. Then it was doubled: in some runs of clang, whose
+/// 920,000 nodes fit, to 32 MiB, for 8,000 page faults.)
 const PLACES: u64 = 1 << (64 - AWAY_SHIFT);
 /// The bits of a hash that an entry and its place tell.
 const HASH_MASK: u64 = (1 << AWAY_SHIFT) - 1;
@@ -43,7 +47,8 @@ pub(crate) struct NodeTable {
 impl NodeTable {
     #[inline(always)]
     fn entries(&self) -> &[AtomicU64] {
-        // SAFETY: `allocate` maps the head and the entries behind it, zeroed; tables are never unmapped.
+        // SAFETY: `allocate` maps the head and the entries behind it, zeroed; tables are never
+        // unmapped.
         unsafe {
             let first = core::ptr::from_ref(self).add(1).cast::<AtomicU64>();
             core::slice::from_raw_parts(first, (self.mask as usize).wrapping_add(1))
@@ -55,8 +60,9 @@ impl NodeTable {
         // Wiped on fork: the numbers mean nothing in a child, which has its own node blocks.
         let memory = sys::map_anonymous(bytes, true).ok()?;
         if capacity > FIRST_CAPACITY {
-            // A page that is read first is the shared page of zeros, and the write that follows faults again and interrupts the other
-            // threads' processors. All pages of a table in use are written soon.
+            // A page that is read first is the shared page of zeros, and the write that follows
+            // faults again and interrupts the other threads' processors. All pages of a table in
+            // use are written soon.
             for page in (0..bytes).step_by(PAGE_BYTES) {
                 // SAFETY: inside the fresh mapping.
                 unsafe { memory.add(page).write_volatile(0) };
@@ -70,7 +76,8 @@ impl NodeTable {
         }
     }
 
-    /// A table of twice the size with the same entries, or the first one. `None`: there is no memory.
+    /// A table of twice the size with the same entries, or the first one. `None`: there is no
+    /// memory.
     pub(crate) fn larger(smaller: Option<&Self>) -> Option<&'static Self> {
         let capacity = smaller.map_or(FIRST_CAPACITY, |table| table.entries().len().wrapping_mul(2));
         let larger = Self::allocate(capacity)?;
@@ -158,7 +165,8 @@ mod tests {
         mixed ^ mixed >> 31
     }
 
-    /// Through several sizes each node is found again, and no hash that was not entered; also of hashes that differ in their high bits only.
+    /// Through several sizes each node is found again, and no hash that was not entered; also of
+    /// hashes that differ in their high bits only.
     #[test]
     fn nodes_are_found_again_in_tables_of_all_sizes() {
         let mut table = NodeTable::larger(None).unwrap();

@@ -55,8 +55,9 @@ impl Reader {
         if self.end.checked_sub(self.position)? < N {
             return None;
         }
-        // SAFETY: N bytes from the position lie inside a readable segment: the reader was made for one, and the check
-        // above. The loader keeps the module mapped: a frame of it is on the stack that is being unwound.
+        // SAFETY: N bytes from the position lie inside a readable segment: the reader was made for
+        // one, and the check above. The loader keeps the module mapped: a frame of it is on the
+        // stack that is being unwound.
         let bytes = unsafe { (self.position as *const [u8; N]).read_unaligned() };
         self.position = self.position.wrapping_add(N);
         Some(bytes)

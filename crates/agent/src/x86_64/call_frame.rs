@@ -6,14 +6,16 @@
 //!                 FDE: address range, instructions
 //! .debug_frame    the same for debuggers, not mapped by the loader; addresses as the linker wrote them
 //! ```
-//! The rules come from the DWARF standard (version 5, section 6.4) and the Linux Standard Base (section 10.6).
+//! The rules come from the DWARF standard (version 5, section 6.4) and the Linux Standard Base
+//! (section 10.6).
 
 use super::byte_reader::{Reader, SEGMENTS_MAX, Segments, encoding};
 use super::frame_index::FrameIndex;
 
 /// Registers with a column: the 16 general ones in DWARF's order, and the return address.
 pub(crate) const COLUMNS: usize = 17;
-/// Columns of a row that is only looked at for what a [`super::Rule`] holds: rbp, rsp and the return address.
+/// Columns of a row that is only looked at for what a [`super::Rule`] holds: rbp, rsp and the
+/// return address.
 pub(crate) const STEP_COLUMNS: usize = 3;
 /// DWARF number of rbp.
 pub(crate) const RBP: usize = 6;
@@ -21,7 +23,8 @@ pub(crate) const RBP: usize = 6;
 pub(crate) const RSP: usize = 7;
 /// DWARF number of the return address column.
 pub(crate) const RETURN_ADDRESS: usize = 16;
-/// Nested DW_CFA_remember_state that are followed; compilers use one, and each takes a row of stack.
+/// Nested DW_CFA_remember_state that are followed; compilers use one, and each takes a row of
+/// stack.
 const REMEMBERED_MAX: usize = 2;
 /// Length of an augmentation string with its end; the longest in use is `zPLRS`.
 const AUGMENTATION_BYTES_MAX: usize = 16;
@@ -47,7 +50,8 @@ enum Source {
 /// How a section is written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Form {
-    /// Where the section begins if it is a `.debug_frame`, in which CIEs are marked and found in another way; 0: it is an `.eh_frame`.
+    /// Where the section begins if it is a `.debug_frame`, in which CIEs are marked and found in
+    /// another way; 0: it is an `.eh_frame`.
     pub(crate) debug_frame: usize,
     /// What is added to addresses: those of a `.debug_frame` are as the linker wrote them.
     pub(crate) bias: usize,
@@ -59,7 +63,8 @@ impl Form {
     /// `.eh_frame`.
     pub(crate) const EH_FRAME: Self = Self { debug_frame: 0, bias: 0, data_base: 0 };
 
-    /// Reads the field that tells CIEs and FDEs apart: where the FDE's CIE is; `None` inside: it is a CIE.
+    /// Reads the field that tells CIEs and FDEs apart: where the FDE's CIE is; `None` inside: it is
+    /// a CIE.
     fn cie_of(self, fields: &mut Reader, is_64: bool) -> Option<Option<usize>> {
         let at = fields.position;
         if self.debug_frame == 0 {
@@ -73,7 +78,8 @@ impl Form {
 }
 
 impl UnwindTables {
-    /// By the `.eh_frame_hdr` at `address`, in a module whose readable segments are given (`start..end`; empty ones are unused).
+    /// By the `.eh_frame_hdr` at `address`, in a module whose readable segments are given
+    /// (`start..end`; empty ones are unused).
     #[must_use]
     pub fn new(address: usize, segments: &[(usize, usize); SEGMENTS_MAX]) -> Self {
         Self { source: Source::Header(address), segments: Segments(*segments) }
@@ -88,7 +94,8 @@ impl UnwindTables {
         Self { source: Source::Indexed(form, index), segments: Segments(*segments) }
     }
 
-    /// A section that the program has registered: it and what it points to is as readable as the program's own runtime takes it to be.
+    /// A section that the program has registered: it and what it points to is as readable as the
+    /// program's own runtime takes it to be.
     pub(crate) fn of_registered(begin: usize, end: usize) -> Self {
         Self { source: Source::Registered(begin, end), segments: Segments::ALL }
     }
@@ -131,8 +138,8 @@ impl UnwindTables {
     }
 }
 
-/// Where an expression lies: its bytes' number above [`Expression::ADDRESS_BITS`] bits of address. One word, because rows
-/// full of these are copied on small stacks.
+/// Where an expression lies: its bytes' number above [`Expression::ADDRESS_BITS`] bits of address.
+/// One word, because rows full of these are copied on small stacks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expression(u64);
 
@@ -183,8 +190,8 @@ pub(crate) enum Cfa {
     Expression(Expression),
 }
 
-/// A row of the unwind table, with all [`COLUMNS`], or only the [`STEP_COLUMNS`]: a row is 16 bytes and 16 for each column,
-/// and there are half a dozen of them on the stack while instructions run.
+/// A row of the unwind table, with all [`COLUMNS`], or only the [`STEP_COLUMNS`]: a row is 16 bytes
+/// and 16 for each column, and there are half a dozen of them on the stack while instructions run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row<const N: usize> {
     pub(crate) cfa: Cfa,
@@ -207,7 +214,8 @@ impl<const N: usize> Row<N> {
         }
     }
 
-    /// How a register is found. Those without a column (vector registers and the like) do not matter.
+    /// How a register is found. Those without a column (vector registers and the like) do not
+    /// matter.
     #[inline(always)]
     pub(crate) fn column(&self, register: usize) -> Column {
         self.columns.get(Self::place(register as u64)).copied().unwrap_or(Column::Same)
@@ -248,7 +256,8 @@ struct Cie {
     instructions: Reader,
 }
 
-/// The row for `lookup_avma`; `None` if no function with unwind information holds it, or the tables make no sense.
+/// The row for `lookup_avma`; `None` if no function with unwind information holds it, or the tables
+/// make no sense.
 #[inline(never)]
 pub(crate) fn find_row<const N: usize>(tables: &UnwindTables, lookup_avma: usize) -> Option<Found<N>> {
     let fde = find_fde(tables, lookup_avma)?;
@@ -314,7 +323,8 @@ fn find_fde(tables: &UnwindTables, lookup_avma: usize) -> Option<usize> {
     entry(low.checked_sub(1)?).map(|(_, fde)| fde)
 }
 
-/// The FDE for an address by walking a whole section: what a program registers, and tables without a sorted index.
+/// The FDE for an address by walking a whole section: what a program registers, and tables without
+/// a sorted index.
 fn walk(segments: &Segments, form: Form, section: Reader, lookup_avma: usize) -> Option<usize> {
     let mut found = None;
     for_each_fde(segments, form, section, &mut |fde, start, bytes| {
@@ -327,8 +337,9 @@ fn walk(segments: &Segments, form: Form, section: Reader, lookup_avma: usize) ->
     found
 }
 
-/// Calls `visit` with the address of each FDE of a section, and where its function lies, until it says to stop (`true`), or up to the
-/// section's end or the first entry that makes no sense; where that is.
+/// Calls `visit` with the address of each FDE of a section, and where its function lies, until it
+/// says to stop (`true`), or up to the section's end or the first entry that makes no sense; where
+/// that is.
 pub(crate) fn for_each_fde(
     segments: &Segments,
     form: Form,
@@ -357,7 +368,8 @@ pub(crate) fn for_each_fde(
     }
 }
 
-/// The contents of the entry at a section's position, which is passed, and whether it is of the 64-bit kind.
+/// The contents of the entry at a section's position, which is passed, and whether it is of the
+/// 64-bit kind.
 fn entry(section: &mut Reader) -> Option<(Reader, bool)> {
     let mut length = u64::from(section.u32()?);
     let is_64 = length == 0xffff_ffff;
@@ -420,7 +432,8 @@ fn read_cie(segments: &Segments, form: Form, address: usize) -> Option<Cie> {
             b'L' => drop(data.u8()?),
             b'S' => cie.is_signal_frame = true,
             b'B' | b'G' => {}
-            // An augmentation with a meaning that is not known cannot be stepped over without its size.
+            // An augmentation with a meaning that is not known cannot be stepped over without its
+            // size.
             _ if cie.has_augmentation => break,
             _ => return None,
         }

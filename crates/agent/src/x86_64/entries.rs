@@ -1,11 +1,13 @@
-//! The code by which the program's calls come to the hooks, for who defines an entry point: each passes the arguments on, and behind
-//! them the stack pointer at entry (where the return address lies) and the frame pointer register, and jumps to what its slot
-//! holds. When recording has ended that is the real function, which ignores the two: a disabled agent costs one indirect jump.
+//! The code by which the program's calls come to the hooks, for who defines an entry point: each
+//! passes the arguments on, and behind them the stack pointer at entry (where the return address
+//! lies) and the frame pointer register, and jumps to what its slot holds. When recording has ended
+//! that is the real function, which ignores the two: a disabled agent costs one indirect jump.
 //!
-//! All but those of mmap and its kin are jumps, not calls: the hook returns to the program directly, and the caller's frame is
-//! its own.
+//! All but those of mmap and its kin are jumps, not calls: the hook returns to the program
+//! directly, and the caller's frame is its own.
 
-/// mmap and mremap with recording: their arguments leave no register for ours, so they call where the others jump.
+/// mmap and mremap with recording: their arguments leave no register for ours, so they call where
+/// the others jump.
 macro_rules! mapping_hooks {
     ($mmap:path, $after_mmap:path; $mremap:path, $before_mremap:path, $after_mremap:path) => {
         #[unsafe(naked)]
@@ -137,8 +139,8 @@ macro_rules! mmap64_entry {
 /// `syscall`, of which the two numbers of `$checked_calls` are looked at.
 macro_rules! syscall_entry {
     ($real:path, $checked_calls:path, $checked:path, $start:path) => {
-        /// The C function of this name. Its seven arguments are left alone, the last on the stack: it jumps on, but for the calls by which
-        /// programs forbid themselves something.
+        /// The C function of this name. Its seven arguments are left alone, the last on the stack:
+        /// it jumps on, but for the calls by which programs forbid themselves something.
         ///
         /// # Safety
         /// As the C library documents it.
@@ -165,8 +167,9 @@ macro_rules! syscall_entry {
             );
         }
 
-        /// The same before the agent has started: starts it, and makes the call itself if there is no such function all the same (or the start
-        /// is under way). Without errno, which is nobody's to set then.
+        /// The same before the agent has started: starts it, and makes the call itself if there is
+        /// no such function all the same (or the start is under way). Without errno, which is
+        /// nobody's to set then.
         #[unsafe(naked)]
         unsafe extern "C" fn syscall_first() {
             core::arch::naked_asm!(
@@ -374,8 +377,8 @@ macro_rules! list_entries {
     )*};
 }
 
-/// operator new, which throws: the frame between the program and the allocator is assembly with exact unwind information, and no
-/// Rust code is on the stack while the real function runs.
+/// operator new, which throws: the frame between the program and the allocator is assembly with
+/// exact unwind information, and no Rust code is on the stack while the real function runs.
 macro_rules! new_entry {
     ($name:ident, $real:path, $throwing:path, $before:path, $left:path, $after:path) => {
         #[unsafe(naked)]
@@ -410,7 +413,8 @@ macro_rules! new_entry {
                 ".cfi_adjust_cfa_offset -40",
                 "ret",
                 ".cfi_restore_state",
-                // Where another was called that answers null: this one throws, with no frame of ours on the stack.
+                // Where another was called that answers null: this one throws, with no frame of
+                // ours on the stack.
                 "3:",
                 "mov rcx, [rip + {throwing}]",
                 "test rcx, rcx",

@@ -11,7 +11,8 @@ use core::arch::x86_64::{
 #[repr(C, align(16))]
 pub(crate) struct Pair(pub(crate) [u64; 2]);
 
-/// Whether all pairs that were looked at are as they were. (No jump for each: they nearly always are.)
+/// Whether all pairs that were looked at are as they were. (No jump for each: they nearly always
+/// are.)
 #[derive(Clone, Copy)]
 pub(crate) struct AllEqual(__m128i);
 
@@ -33,7 +34,8 @@ impl AllEqual {
         unsafe { self.and_equal(anchor, offset_bytes, _mm_load_si128(core::ptr::from_ref(expected).cast())) }
     }
 
-    /// The same; of what is expected the lower 16 bits do not count, and the words' own upper ones are 0.
+    /// The same; of what is expected the lower 16 bits do not count, and the words' own upper ones
+    /// are 0.
     ///
     /// # Safety
     /// 1. Both words are readable.
@@ -49,7 +51,8 @@ impl AllEqual {
     #[inline(always)]
     unsafe fn and_equal(self, anchor: usize, offset_bytes: usize, expected: __m128i) -> Self {
         let words: __m128i;
-        // SAFETY: (1) of the callers. As volatile as the single reads: the words belong to the program's running functions.
+        // SAFETY: (1) of the callers. As volatile as the single reads: the words belong to the
+        // program's running functions.
         unsafe {
             asm!(
                 "movdqu {}, [{} + {}]",

@@ -34,7 +34,8 @@ impl Stack {
     }
 }
 
-/// The value of an expression. `cfa`: pushed first, where the standard says so. `read` gives a word of memory.
+/// The value of an expression. `cfa`: pushed first, where the standard says so. `read` gives a word
+/// of memory.
 pub(super) fn evaluate(
     expression: Expression,
     registers: Registers<'_>,

@@ -1,4 +1,5 @@
-//! A sorted index of a section of unwind tables that has none: where functions begin, and where their FDEs are.
+//! A sorted index of a section of unwind tables that has none: where functions begin, and where
+//! their FDEs are.
 
 /// One function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +26,8 @@ impl FrameIndex {
     }
 }
 
-/// Heap sort: the standard library's may panic, which the agent must not link, and this is done once for a module.
+/// Heap sort: the standard library's may panic, which the agent must not link, and this is done
+/// once for a module.
 pub(super) fn sort(entries: &mut [Entry]) {
     let sift = |entries: &mut [Entry], mut parent: usize, end: usize| {
         loop {

@@ -1,4 +1,5 @@
-//! The full unwind, with all registers: for frames that need more than (pc, sp, bp), and to check the fast one.
+//! The full unwind, with all registers: for frames that need more than (pc, sp, bp), and to check
+//! the fast one.
 
 use core::arch::naked_asm;
 
@@ -9,7 +10,8 @@ use super::expression::evaluate;
 use super::rule::is_entered_by_return;
 use super::signal_return::{is_signal_return, ucontext};
 
-/// The registers of a frame in DWARF's order, the return address (or interrupted address plus one) last.
+/// The registers of a frame in DWARF's order, the return address (or interrupted address plus one)
+/// last.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Registers {
     values: [u64; COLUMNS],
@@ -107,7 +109,8 @@ impl Registers {
         self.value(RBP)
     }
 
-    /// Whether a table says where the caller is by anything but the stack pointer: it may run on another stack.
+    /// Whether a table says where the caller is by anything but the stack pointer: it may run on
+    /// another stack.
     pub(crate) fn may_change_stacks(&self, tables: Option<&UnwindTables>) -> bool {
         let found = tables.and_then(|tables| find_row::<STEP_COLUMNS>(tables, self.pc().wrapping_sub(1)));
         found.is_some_and(|found| match found.row.cfa {
@@ -168,7 +171,8 @@ impl Registers {
         is_signal_frame: bool,
         read: &mut dyn FnMut(usize) -> Option<usize>,
     ) -> Option<FullStep> {
-        // Where an expression names the return address column it means the address of the instruction.
+        // Where an expression names the return address column it means the address of the
+        // instruction.
         let mut here = *self;
         if self.is_exact {
             here.set(RETURN_ADDRESS, (self.pc() as u64).wrapping_sub(1));
@@ -190,7 +194,8 @@ impl Registers {
                 },
                 Column::Offset(offset) => match read(cfa.wrapping_add_signed(offset) as usize) {
                     Some(value) => value as u64,
-                    // Known from the table but popped already: only the two that every step needs are missed.
+                    // Known from the table but popped already: only the two that every step needs
+                    // are missed.
                     None if number != RETURN_ADDRESS && number != RBP => continue,
                     None => return None,
                 },

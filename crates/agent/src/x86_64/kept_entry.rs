@@ -1,4 +1,5 @@
-//! Saving all registers around a call whose caller may keep something in each of them: see [`crate::hooks::kept`].
+//! Saving all registers around a call whose caller may keep something in each of them: see
+//! [`crate::hooks::kept`].
 //!
 //! ```text
 //! return address                     from the program
@@ -167,7 +168,8 @@ macro_rules! kept_entry {
                 "ret",
                 ".cfi_restore_state",
                 "7:",
-                // On to the function itself: its address goes where rbp is, and that where the Kept was.
+                // On to the function itself: its address goes where rbp is, and that where the Kept
+                // was.
                 "mov rcx, [rbp]",
                 "mov [rbp - 8], rcx",
                 ".cfi_offset rbp, -24",

@@ -1,4 +1,5 @@
-//! What depends on the processor: unwinding, the entries' assembly, the thread pointer. It imports nothing of the agent's.
+//! What depends on the processor: unwinding, the entries' assembly, the thread pointer. It imports
+//! nothing of the agent's.
 
 mod byte_reader;
 mod call_frame;

@@ -1,4 +1,5 @@
-//! A row of the unwind table in one word, for the frames whose unwinding needs only (pc, sp, bp): nearly all.
+//! A row of the unwind table in one word, for the frames whose unwinding needs only (pc, sp, bp):
+//! nearly all.
 
 use core::num::NonZeroU64;
 
@@ -46,8 +47,8 @@ const SLOW: u64 = 10;
 /// What a step led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// The caller's state. After a signal frame `pc` is the interrupted address plus one, so that `pc - 1` always lies in
-    /// the instruction meant.
+    /// The caller's state. After a signal frame `pc` is the interrupted address plus one, so that
+    /// `pc - 1` always lies in the instruction meant.
     Caller {
         /// Return address.
         pc: usize,
@@ -122,7 +123,8 @@ impl Rule {
         self.kind() == SIGNAL
     }
 
-    /// Unwind tables say where the caller is by another register than the stack pointer: it may run on another stack.
+    /// Unwind tables say where the caller is by another register than the stack pointer: it may run
+    /// on another stack.
     #[inline(always)]
     #[must_use]
     pub fn may_change_stacks(self) -> bool {
@@ -134,21 +136,24 @@ impl Rule {
         kinds.iter().fold(0, |mask, kind| mask | 1_u64 << kind) >> self.kind() & 1 != 0
     }
 
-    /// Where the caller is depends on the frame pointer register (and for `SLOW` on who knows what).
+    /// Where the caller is depends on the frame pointer register (and for `SLOW` on who knows
+    /// what).
     #[inline(always)]
     #[must_use]
     pub fn uses_bp(self) -> bool {
         self.is_one_of(&[BP, BP_BP, DEREF_BP, GUESS, SLOW])
     }
 
-    /// The caller's frame pointer register is read from the stack (the last word that a step reads), or there is no caller.
+    /// The caller's frame pointer register is read from the stack (the last word that a step
+    /// reads), or there is no caller.
     #[inline(always)]
     #[must_use]
     pub fn restores_bp(self) -> bool {
         self.is_one_of(&[SP_BP, BP_BP, DEREF_BP, SIGNAL, GUESS, ROOT])
     }
 
-    /// For a frame that needs its stack pointer alone: how far above it the caller's lies, below which the return address is.
+    /// For a frame that needs its stack pointer alone: how far above it the caller's lies, below
+    /// which the return address is.
     #[inline(always)]
     #[must_use]
     pub fn plain_frame_bytes(self) -> Option<usize> {
@@ -161,8 +166,8 @@ impl Rule {
         self.kind() == SLOW
     }
 
-    /// Unwinds one frame. `pc`: its return address (`is_exact`: it was interrupted at `pc - 1`). `read` gives the stack
-    /// word at an address; at most three are read.
+    /// Unwinds one frame. `pc`: its return address (`is_exact`: it was interrupted at `pc - 1`).
+    /// `read` gives the stack word at an address; at most three are read.
     #[inline(always)]
     pub fn step(
         self,
@@ -216,7 +221,8 @@ impl Rule {
     }
 }
 
-/// The rule at an address. Where the module has no unwind information for it, code is taken to keep a frame pointer.
+/// The rule at an address. Where the module has no unwind information for it, code is taken to keep
+/// a frame pointer.
 #[must_use]
 pub fn rule_for(hdr: &UnwindTables, lookup_avma: usize) -> Rule {
     match find_row(hdr, lookup_avma) {
@@ -229,9 +235,10 @@ pub fn rule_for(hdr: &UnwindTables, lookup_avma: usize) -> Rule {
     }
 }
 
-/// Whether the frame at `lookup_avma`, which no table describes, returns to the first instruction of a function, as a context
-/// of makecontext returns to `__start_context`: then no call stands before the return address, and there is no caller.
-/// (glibc says so itself, by an undefined return address, only in some versions.)
+/// Whether the frame at `lookup_avma`, which no table describes, returns to the first instruction
+/// of a function, as a context of makecontext returns to `__start_context`: then no call stands
+/// before the return address, and there is no caller. (glibc says so itself, by an undefined return
+/// address, only in some versions.)
 pub(crate) fn is_entered_by_return(hdr: &UnwindTables, lookup_avma: usize) -> bool {
     let return_avma = lookup_avma.wrapping_add(1);
     find_row::<STEP_COLUMNS>(hdr, return_avma).is_some_and(|found| found.start_avma == return_avma)
@@ -294,7 +301,8 @@ fn realigned(row: &Row<STEP_COLUMNS>, return_address: Column, bp: Expression) ->
     }
 }
 
-/// A signal frame: rsp at rsp + a and also the CFA, the interrupted address behind it, rbp at rsp + b.
+/// A signal frame: rsp at rsp + a and also the CFA, the interrupted address behind it, rbp at rsp +
+/// b.
 fn signal(row: &Row<STEP_COLUMNS>, return_address: Column, sp: Expression, bp: Expression) -> Rule {
     let (Cfa::Expression(cfa), Column::Expression(pc)) = (row.cfa, return_address) else {
         return Rule::IS_SLOW;

@@ -1,8 +1,9 @@
 //! Signal trampolines without unwind information: musl's, Go's.
 //!
-//! A handler returns to `__restore_rt`, which is two instructions in every C library. glibc describes it in its unwind
-//! tables; where there is no description its code is recognised, as the compilers' own unwinder does it
-//! (`x86_64_fallback_frame_state` in libgcc). The kernel leaves at its stack pointer:
+//! A handler returns to `__restore_rt`, which is two instructions in every C library. glibc
+//! describes it in its unwind tables; where there is no description its code is recognised, as the
+//! compilers' own unwinder does it (`x86_64_fallback_frame_state` in libgcc). The kernel leaves at
+//! its stack pointer:
 //!
 //! ```text
 //! sp -> ucontext: flags, link, alternate stack   40 bytes
@@ -14,7 +15,8 @@ use super::call_frame::UnwindTables;
 /// `mov rax, 15; syscall`: rt_sigreturn.
 const RETURN_CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
-/// Whether the frame that returns to the address after `lookup_avma` is a trampoline without unwind information.
+/// Whether the frame that returns to the address after `lookup_avma` is a trampoline without unwind
+/// information.
 pub(super) fn is_signal_return(hdr: &UnwindTables, lookup_avma: usize) -> bool {
     hdr.code_at(lookup_avma.wrapping_add(1)) == Some(RETURN_CODE)
 }

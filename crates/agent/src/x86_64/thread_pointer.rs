@@ -1,8 +1,8 @@
 //! The agent's one word of thread-local storage, and the thread pointer.
 //!
-//! A slot in initial-exec TLS, defined here in assembly: `#[thread_local]` is unstable and `thread_local!` needs std.
-//! Access is two instructions and can neither allocate nor fail. A library loaded at run time takes the slot from the
-//! loader's static TLS surplus (8 bytes of it).
+//! A slot in initial-exec TLS, defined here in assembly: `#[thread_local]` is unstable and
+//! `thread_local!` needs std. Access is two instructions and can neither allocate nor fail. A
+//! library loaded at run time takes the slot from the loader's static TLS surplus (8 bytes of it).
 
 use core::arch::{asm, global_asm};
 
@@ -22,7 +22,8 @@ global_asm!(
 #[inline(always)]
 pub(crate) fn current() -> *mut () {
     let state;
-    // SAFETY: reads the slot defined above through its offset from the thread pointer, as the initial-exec model says.
+    // SAFETY: reads the slot defined above through its offset from the thread pointer, as the
+    // initial-exec model says.
     unsafe {
         asm!(
             "mov {state}, qword ptr [rip + heapr_thread_slot@GOTTPOFF]",
@@ -49,7 +50,8 @@ pub(crate) fn set_current(state: *mut ()) {
     }
 }
 
-/// The thread pointer. In glibc's and musl's threads the control block lies at the top of the thread's own stack.
+/// The thread pointer. In glibc's and musl's threads the control block lies at the top of the
+/// thread's own stack.
 #[inline(always)]
 pub(crate) fn thread_pointer() -> usize {
     let pointer;

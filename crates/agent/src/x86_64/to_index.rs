@@ -31,7 +31,8 @@ impl ToIndex<'_> {
     /// Makes the index in memory of so many bytes.
     ///
     /// # Safety
-    /// 1. `memory..memory + bytes` is mapped for this alone, aligned as an entry, and never unmapped.
+    /// 1. `memory..memory + bytes` is mapped for this alone, aligned as an entry, and never
+    ///    unmapped.
     pub(crate) unsafe fn index_in(&self, memory: *mut u8, bytes: usize) -> FrameIndex {
         // SAFETY: (1); any bits are an entry.
         let entries =

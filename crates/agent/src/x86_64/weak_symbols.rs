@@ -1,7 +1,8 @@
-//! What the loader has looked up for the agent if the program has it: known without a call of anything.
+//! What the loader has looked up for the agent if the program has it: known without a call of
+//! anything.
 //!
-//! Weak symbols in assembly, as the attribute for them is unstable and the language takes an extern static to be there. An
-//! agent that was injected has none of them.
+//! Weak symbols in assembly, as the attribute for them is unstable and the language takes an extern
+//! static to be there. An agent that was injected has none of them.
 
 use core::arch::asm;
 
@@ -10,7 +11,8 @@ macro_rules! weak_symbols {
         $(#[$documentation])*
         pub(crate) fn $name() -> usize {
             let address;
-            // SAFETY: reads the entry of the agent's offset table that the loader has filled in before anything of the agent ran.
+            // SAFETY: reads the entry of the agent's offset table that the loader has filled in
+            // before anything of the agent ran.
             unsafe {
                 asm!(
                     concat!(".weak ", $symbol),
@@ -25,7 +27,8 @@ macro_rules! weak_symbols {
 }
 
 weak_symbols! {
-    /// Where ThreadSanitizer starts, from whatever module; 0: none was there when the program was loaded.
+    /// Where ThreadSanitizer starts, from whatever module; 0: none was there when the program was
+    /// loaded.
     thread_sanitizer "__tsan_init";
     /// As above, AddressSanitizer.
     address_sanitizer "__asan_init";

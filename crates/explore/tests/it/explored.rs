@@ -1,5 +1,5 @@
-//! An explorer gives what a query gives, by the table of events and without one; flame graphs and courses are what their
-//! plain definitions say.
+//! An explorer gives what a query gives, by the table of events and without one; flame graphs and
+//! courses are what their plain definitions say.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,8 @@ fn explorer(trace: &Arc<Trace>, limit: TableLimit) -> Explorer {
     explorer
 }
 
-/// Groups in their order: names or thread, amounts, and the places in the source of the stack that stands for them.
+/// Groups in their order: names or thread, amounts, and the places in the source of the stack that
+/// stands for them.
 fn lines<'a>(ranking: &Ranking, frames: impl Fn(&heapr_query::Group) -> Vec<FrameView<'a>>) -> Vec<String> {
     ranking
         .groups

@@ -68,7 +68,8 @@ impl Holder {
         let mut command = match shape.loader {
             Some((loader, libraries)) => {
                 let mut command = Command::new(loader);
-                // A program of the machine's own may need more than an old glibc has; then one lies beside it.
+                // A program of the machine's own may need more than an old glibc has; then one lies
+                // beside it.
                 let own = libraries.join("heap_account");
                 let program = if own.is_file() { own } else { program() };
                 command.arg("--library-path").arg(libraries).arg(program);

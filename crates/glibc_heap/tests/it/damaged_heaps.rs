@@ -1,4 +1,5 @@
-//! Heaps that something has overwritten, and heaps that are not glibc's: no crash, no hang, and it is said.
+//! Heaps that something has overwritten, and heaps that are not glibc's: no crash, no hang, and it
+//! is said.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -41,7 +42,8 @@ fn an_overwritten_header_is_named_and_the_rest_is_listed() {
         assert!(said.contains("0x"), "{said}");
         let listed: std::collections::HashSet<u64> =
             rundown.blocks().map(|block| block.address_avma).collect();
-        // Whether the block right before is live stands in the header that is overwritten: its lowest bit.
+        // Whether the block right before is live stands in the header that is overwritten: its
+        // lowest bit.
         let told = live.len() / 2 - usize::from(size_field & 1 == 0);
         let before = live.iter().take(told);
         assert!(before.clone().count() > 100);

@@ -1,4 +1,5 @@
-//! The rundown against the account that a program keeps of its own heap: every live block, none that is free.
+//! The rundown against the account that a program keeps of its own heap: every live block, none
+//! that is free.
 
 use heapr_glibc_heap::{BlockKind, Plan, Rundown, walk};
 use heapr_inject::StoppedProcess;
@@ -97,8 +98,8 @@ fn without_caches_and_with_long_ones_the_lists_are_followed() {
     }
 }
 
-/// What a program takes with sbrk for itself has no marks: where chunks begin again behind it is told by who points there.
-/// `HEAPR_SBRK_ROUNDS` makes it longer.
+/// What a program takes with sbrk for itself has no marks: where chunks begin again behind it is
+/// told by who points there. `HEAPR_SBRK_ROUNDS` makes it longer.
 #[test]
 fn memory_that_the_program_took_with_sbrk_is_stepped_over() {
     let rounds = std::env::var("HEAPR_SBRK_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
@@ -134,8 +135,9 @@ fn a_heap_of_a_million_blocks_is_read_fast() {
     assert!(pause < std::time::Duration::from_secs(5), "{pause:?}");
 }
 
-/// `HEAPR_GLIBCS` names folders that each hold a glibc: its loader and `libc.so.6`, and where that is older than the
-/// machine's, a `heap_account` that was linked with it. The machine's own glibc is always among them.
+/// `HEAPR_GLIBCS` names folders that each hold a glibc: its loader and `libc.so.6`, and where that
+/// is older than the machine's, a `heap_account` that was linked with it. The machine's own glibc
+/// is always among them.
 #[test]
 fn the_heaps_of_each_glibc_at_hand_are_listed() {
     let folders = std::env::var_os("HEAPR_GLIBCS").unwrap_or_default();

@@ -4,8 +4,8 @@ use crate::Graph;
 
 const UNVISITED: u32 = u32::MAX;
 
-/// The walk's result. All arrays but `order` are in preorder numbers, so that the work after it stays within nearby
-/// memory: most edges of a heap go to nodes that the walk meets soon after.
+/// The walk's result. All arrays but `order` are in preorder numbers, so that the work after it
+/// stays within nearby memory: most edges of a heap go to nodes that the walk meets soon after.
 pub(super) struct Preorder {
     /// The node of each number.
     pub(super) order: Vec<u32>,

@@ -1,6 +1,6 @@
-//! Semi-NCA (Georgiadis 2005): semidominators as in Lengauer and Tarjan, then each immediate dominator as the nearest
-//! common ancestor in the dominator tree built so far. Simpler than the whole of Lengauer-Tarjan, without buckets, and
-//! faster on graphs of this kind.
+//! Semi-NCA (Georgiadis 2005): semidominators as in Lengauer and Tarjan, then each immediate
+//! dominator as the nearest common ancestor in the dominator tree built so far. Simpler than the
+//! whole of Lengauer-Tarjan, without buckets, and faster on graphs of this kind.
 
 use super::preorder::Joins;
 
@@ -49,7 +49,8 @@ pub(super) fn immediate_dominators(
     idom
 }
 
-/// The least semidominator among `number` and its tree ancestors with a higher number than `current`.
+/// The least semidominator among `number` and its tree ancestors with a higher number than
+/// `current`.
 fn least_semi_above(links: &mut [Link], path: &mut Vec<u32>, number: u32, current: u32) -> u32 {
     let mut at = number;
     let mut link = links[at as usize];

@@ -21,7 +21,8 @@ pub(crate) enum ConfigCommand {
     Disable(FlagArguments),
     /// Show flags: all, or whether one is set.
     Query(QueryArguments),
-    /// Print what a shell sets so that your own flagged programs are traced from their first instruction, without root.
+    /// Print what a shell sets so that your own flagged programs are traced from their first
+    /// instruction, without root.
     Shell(shell::ShellArguments),
 }
 

@@ -1,4 +1,5 @@
-//! `heapr config shell`: the environment in which a user's own flagged programs are traced from their first instruction.
+//! `heapr config shell`: the environment in which a user's own flagged programs are traced from
+//! their first instruction.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;

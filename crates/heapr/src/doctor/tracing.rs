@@ -176,8 +176,9 @@ fn heap_version(pid: u32) -> Result<Version, Error> {
     walk(&plan, &memory, &[], &mut plan.room(&memory)).map(|_| plan.version())
 }
 
-/// Of a child that waits for input. This process changes its own heap while it looks at it, so that it often cannot be understood; it
-/// is asked where there is no such child, or another C library in it.
+/// Of a child that waits for input. This process changes its own heap while it looks at it, so that
+/// it often cannot be understood; it is asked where there is no such child, or another C library in
+/// it.
 fn version_at_rest() -> Option<Version> {
     /// Its loader is done by then.
     const STARTS_WITHIN: Duration = Duration::from_millis(50);

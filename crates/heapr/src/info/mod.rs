@@ -30,7 +30,8 @@ pub(crate) enum End {
     Killed(i32),
 }
 
-/// Takes a raw wait status apart (wait(2): the low seven bits are the signal, the next byte the exit status).
+/// Takes a raw wait status apart (wait(2): the low seven bits are the signal, the next byte the
+/// exit status).
 pub(crate) fn end_of(wait_status: i32) -> End {
     match wait_status & 0x7f {
         0 => End::Exited(wait_status >> 8 & 0xff),

@@ -11,7 +11,8 @@ use crate::report::frame_text::cut_middle;
 use crate::report::quantity::{bytes, count, duration, plural};
 use crate::snapshot::native::why;
 
-/// Lines of a list before it is cut: a shell that starts thousands of programs must not hide the rest.
+/// Lines of a list before it is cut: a shell that starts thousands of programs must not hide the
+/// rest.
 const LIST_LINES_MAX: usize = 40;
 /// Column in which values begin.
 const VALUE_COLUMN: usize = 14;

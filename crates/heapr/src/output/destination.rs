@@ -9,7 +9,8 @@ use heapr_filters::FilterArguments;
 
 use crate::plain_text::{printed, protected};
 
-/// Refuses to write to the file that is read, by whatever name: the trace would be gone, and nothing have been said.
+/// Refuses to write to the file that is read, by whatever name: the trace would be gone, and
+/// nothing have been said.
 fn refuse_input(output: Option<&Path>, input: &Path) -> anyhow::Result<()> {
     let Some(output) = output else { return Ok(()) };
     let identity = |path: &Path| path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));

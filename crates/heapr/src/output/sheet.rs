@@ -63,7 +63,8 @@ pub(crate) struct Sheet {
     rows: Vec<Vec<Cell>>,
     /// Rows beyond the limit.
     left_off: u64,
-    /// Frames of a stack that stand below its row as text; `None`: the innermost one stands in the row.
+    /// Frames of a stack that stand below its row as text; `None`: the innermost one stands in the
+    /// row.
     depth: Option<usize>,
 }
 

@@ -1,4 +1,5 @@
-//! Tables of text: columns as wide as their widest cell; one column gives way when the line is too narrow.
+//! Tables of text: columns as wide as their widest cell; one column gives way when the line is too
+//! narrow.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -39,7 +40,8 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Its lines, each at most `width` columns wide (if the numbers leave room), indented by `indent`.
+    /// Its lines, each at most `width` columns wide (if the numbers leave room), indented by
+    /// `indent`.
     pub(crate) fn lines(&self, indent: usize, width: usize) -> Vec<String> {
         let mut widths: Vec<usize> = (0..self.aligns.len())
             .map(|column| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0))

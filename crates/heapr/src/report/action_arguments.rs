@@ -4,7 +4,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use heapr_query::{Action, FramePattern, GroupBy, Metric};
 
-/// An action as it was given. The value stays text until the trace file is known, as in `--stacks FILE` it is the file.
+/// An action as it was given. The value stays text until the trace file is known, as in `--stacks
+/// FILE` it is the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GivenAction {
     option: &'static str,

@@ -37,7 +37,8 @@ pub(crate) struct ReportArguments {
     /// Most items of each action [default: 20; all as json, csv and in xperf's layout]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     top: Option<usize>,
-    /// Who frees, by the stack of the call (recorded with --stacks alloc,realloc,free), who frees twice, and who frees what is unknown
+    /// Who frees, by the stack of the call (recorded with --stacks alloc,realloc,free), who frees
+    /// twice, and who frees what is unknown
     #[arg(long, conflicts_with_all = ["histogram", "totals", "layout"])]
     free_stacks: bool,
     /// Print the totals, and nothing else that is not asked for
@@ -174,7 +175,8 @@ fn free_stacks(arguments: &ReportArguments, file: &Path, trace: &Trace) -> anyho
     Ok(ExitCode::SUCCESS)
 }
 
-/// xperf's layout has no tree and no histogram: another table in their place would be mistaken for them.
+/// xperf's layout has no tree and no histogram: another table in their place would be mistaken for
+/// them.
 fn refuse_without_xperf(query: &Query) -> anyhow::Result<()> {
     let unknown = query.actions.iter().find_map(|action| match action {
         Action::Ranking { .. } => None,

@@ -1,4 +1,5 @@
-//! Names for a query: what is embedded in the trace, the modules' files, perf maps for code made at run time.
+//! Names for a query: what is embedded in the trace, the modules' files, perf maps for code made at
+//! run time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -95,8 +96,8 @@ impl TraceNames {
         self.nameless.advice()
     }
 
-    /// Keeps what is resolved in `tables`, and looks into the modules' files even for what has embedded names: they may
-    /// tell more.
+    /// Keeps what is resolved in `tables`, and looks into the modules' files even for what has
+    /// embedded names: they may tell more.
     pub(crate) fn keep_tables(mut self) -> Self {
         self.keeps_tables = true;
         let embedded = self.symbolizer.embedded();
@@ -115,8 +116,8 @@ impl TraceNames {
     }
 }
 
-/// Anyone can put a file of this name into `/tmp`, a pipe or a link too: only a regular file of this user or of root is believed,
-/// and none of endless size.
+/// Anyone can put a file of this name into `/tmp`, a pipe or a link too: only a regular file of
+/// this user or of root is believed, and none of endless size.
 fn read_perf_map(path: &Path) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
@@ -173,7 +174,8 @@ impl SymbolSource for TraceNames {
             PerfMap::parse(&read_perf_map(&path).unwrap_or_default())
         });
         for (number, &avma) in avmas.iter().enumerate() {
-            // What is embedded goes first: the process of this number may be another by now, on another machine it is.
+            // What is embedded goes first: the process of this number may be another by now, on
+            // another machine it is.
             if let Some(name) = embedded_name(avma).or_else(|| map.find(avma)) {
                 sink(
                     number,
@@ -191,8 +193,8 @@ impl SymbolSource for TraceNames {
     }
 }
 
-/// Stands in a bundle for the code that a process made at run time, with running addresses. No module has such a path,
-/// and a reader that does not know of it never asks for it.
+/// Stands in a bundle for the code that a process made at run time, with running addresses. No
+/// module has such a path, and a reader that does not know of it never asks for it.
 fn run_time_code_of(process: ProcessIndex) -> ModuleKey {
     ModuleKey { path: PathBuf::from(format!("{RUN_TIME_CODE}{}]", process.0)), build_id: Vec::new() }
 }

@@ -14,7 +14,8 @@ use heapr_export::group_name;
 /// Between the blocks.
 const RULE: &str = "---------------------------------------------------------------------";
 
-/// Prints it: the totals alone if there is no action, else each action; before those that nobody asked for, the table of heaps.
+/// Prints it: the totals alone if there is no action, else each action; before those that nobody
+/// asked for, the table of heaps.
 pub(crate) fn write_xperf(
     out: &mut dyn Write,
     subject: &Subject,

@@ -131,12 +131,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Children that outlive the program by less are on their way out, and not worth a word.
 const TELL_AFTER: Duration = Duration::from_millis(500);
 
-/// A forked process registers within a millisecond of being first scheduled; one that never does (it was killed, or the
-/// fork failed) is not waited for longer.
+/// A forked process registers within a millisecond of being first scheduled; one that never does
+/// (it was killed, or the fork failed) is not waited for longer.
 const FORK_WAIT: Duration = Duration::from_secs(1);
 
-/// Feeds the recorder until the program and its traced children have ended. `has_told_incomplete`: the user knows by then that the file
-/// could not be written.
+/// Feeds the recorder until the program and its traced children have ended. `has_told_incomplete`:
+/// the user knows by then that the file could not be written.
 fn record(
     session: &mut Session,
     mut child: Child,
@@ -270,7 +270,8 @@ fn run_untraced(mut command: Command) -> anyhow::Result<ExitCode> {
     anyhow::bail!("cannot run {}: {error}", command.get_program().to_string_lossy())
 }
 
-/// The program's own status: by the signal that killed it, too, so that a shell stops its loop after Ctrl-C.
+/// The program's own status: by the signal that killed it, too, so that a shell stops its loop
+/// after Ctrl-C.
 fn end_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal() {
         // The program has left its core, if any.

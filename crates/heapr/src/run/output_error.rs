@@ -6,8 +6,8 @@ use rustix::io::Errno;
 
 use crate::output::already_exists;
 
-/// Whether a session could not be started for something that is no mistake in what the user asked: a limit, or a place that cannot be
-/// written where none was named.
+/// Whether a session could not be started for something that is no mistake in what the user asked:
+/// a limit, or a place that cannot be written where none was named.
 pub(crate) fn keeps_heapr_out(error: &heapr_session::Error, is_output_named: bool) -> bool {
     const WANTS: [Errno; 8] = [
         Errno::MFILE,

@@ -1,7 +1,8 @@
 //! Signals that are sent to `heapr run` and meant for its program.
 //!
-//! What the terminal sends (Ctrl-C, Ctrl-Z, a new size, its end) reaches the whole process group, the program too: the kernel is the sender.
-//! What a process sends by `kill` reached heapr alone, as far as can be known, and is passed on.
+//! What the terminal sends (Ctrl-C, Ctrl-Z, a new size, its end) reaches the whole process group,
+//! the program too: the kernel is the sender. What a process sends by `kill` reached heapr alone,
+//! as far as can be known, and is passed on.
 
 use std::io;
 
@@ -47,8 +48,8 @@ pub(crate) struct PassedSignals {
 }
 
 impl PassedSignals {
-    /// From now on. A signal that is ignored (`nohup`, a job in the background) stays so, here and in the program, which would lose that by
-    /// our having a handler for it.
+    /// From now on. A signal that is ignored (`nohup`, a job in the background) stays so, here and
+    /// in the program, which would lose that by our having a handler for it.
     ///
     /// # Errors
     /// No descriptors are left.
@@ -73,7 +74,8 @@ impl PassedSignals {
         if pending.iter().any(|passed| matches!(passed, Passed::Signal(SIGTSTP) | Passed::OfGroup(SIGTSTP))) {
             self.stop_looks = STOP_LOOKS;
         }
-        // heapr stops when its program has: that would wait for a recorder that is stopped alone, and may ignore the signal.
+        // heapr stops when its program has: that would wait for a recorder that is stopped alone,
+        // and may ignore the signal.
         if self.stop_looks > 0 {
             self.stop_looks -= 1;
             if is_stopped(pid) {

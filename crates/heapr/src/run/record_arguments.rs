@@ -34,7 +34,8 @@ pub(crate) struct RecordArguments {
     /// Frames kept of a stack, innermost first; 0: all
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_frames: u32,
-    /// Record mmap, munmap, mremap and mprotect as a second heap; what is only reserved (PROT_NONE, MAP_NORESERVE) is not live
+    /// Record mmap, munmap, mremap and mprotect as a second heap; what is only reserved (PROT_NONE,
+    /// MAP_NORESERVE) is not live
     #[arg(long)]
     mmap: bool,
     /// Do not record children
@@ -43,7 +44,8 @@ pub(crate) struct RecordArguments {
     /// What is kept of the events
     #[arg(long, value_enum, default_value_t = ModeArgument::Trace)]
     mode: ModeArgument,
-    /// Circular: keep the newest events in memory of this size until the stop, and what was live when they begin
+    /// Circular: keep the newest events in memory of this size until the stop, and what was live
+    /// when they begin
     #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with_all = ["max_file"])]
     memory: Option<u64>,
     /// End the recording when the file has this size; the program runs on untraced

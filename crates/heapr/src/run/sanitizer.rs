@@ -12,7 +12,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-/// The names that their libraries' begin with, the function in each that says where it is, and what they are called.
+/// The names that their libraries' begin with, the function in each that says where it is, and what
+/// they are called.
 const SANITIZERS: [(&str, &str, &str); 5] = [
     ("asan", "__asan_init", "AddressSanitizer"),
     ("tsan", "__tsan_init", "ThreadSanitizer"),
@@ -48,7 +49,8 @@ pub(super) fn obstacle(program: &File) -> Option<String> {
             }
         }
     }
-    // Only who brings an allocator is searched for the rest: that may take a while in a large program.
+    // Only who brings an allocator is searched for the rest: that may take a while in a large
+    // program.
     if !sections.exports("malloc") {
         return None;
     }
@@ -154,8 +156,8 @@ impl<'file> Sections<'file> {
     /// ```text
     /// buckets:u32 first:u32 filter_words:u32 shift:u32   filter: u64[filter_words]   bucket: u32[buckets]   hash: u32[symbols - first]
     /// ```
-    /// A bucket holds the number of its first symbol (0: none); the last one's hash has its lowest bit set. `None`: the table makes no
-    /// sense.
+    /// A bucket holds the number of its first symbol (0: none); the last one's hash has its lowest
+    /// bit set. `None`: the table makes no sense.
     fn is_hashed(&self, table: Section, name: &str) -> Option<bool> {
         let header = read(self.file, table.offset, 16)?;
         let [buckets, first, filter_words] = [0, 4, 8].map(|at| int(&header, at).unwrap_or(0));

@@ -17,7 +17,8 @@ pub(crate) struct SnapshotRuleArguments {
     /// Take one of each process when it ends or is killed
     #[arg(long)]
     snapshot_at_exit: bool,
-    /// Take one when the resident set of a process passes SIZE, and again after it has been a tenth below it
+    /// Take one when the resident set of a process passes SIZE, and again after it has been a tenth
+    /// below it
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     at_rss: Option<u64>,
     /// Take one each time the live bytes have grown by PERCENT since the last such

@@ -68,7 +68,8 @@ pub(crate) fn print(ending: &Ending, output: &Path) -> anyhow::Result<()> {
     };
     let mut names = TraceNames::new(&trace, &NameArguments::default());
     let report = heapr_query::run(&trace, &query, &mut names)?;
-    // Without its totals the file ends before the program did, and the totals above say more than it holds.
+    // Without its totals the file ends before the program did, and the totals above say more than
+    // it holds.
     let is_cut = trace.summary_totals().ok().flatten().is_none();
     write_stacks(&mut text, &report, is_cut)?;
     for warning in &subject.warnings {

@@ -1,4 +1,5 @@
-//! The recorder's own process: heapr again, in a session of its own, so that it survives the terminal.
+//! The recorder's own process: heapr again, in a session of its own, so that it survives the
+//! terminal.
 //!
 //! ```text
 //! heapr start                                  heapr recorder-of-session NAME
@@ -43,7 +44,8 @@ pub(super) struct Beginning {
 
 pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     let inherited = InheritedDescriptors::now();
-    // Fails only if it leads a group already: then it was not started by `start`, and goes on as it is.
+    // Fails only if it leads a group already: then it was not started by `start`, and goes on as it
+    // is.
     let _ = rustix::process::setsid();
     let starter = rustix::stdio::stdin().try_clone_to_owned().context("no standard input")?;
     let starter = UnixStream::from(starter);
@@ -83,7 +85,8 @@ pub(super) fn run(_arguments: &RecorderArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Holds neither the terminal nor the working directory's file system, nor what a shell had open when it started us.
+/// Holds neither the terminal nor the working directory's file system, nor what a shell had open
+/// when it started us.
 fn let_go(inherited: InheritedDescriptors) -> anyhow::Result<()> {
     inherited.close();
     let nothing = File::options().read(true).write(true).open("/dev/null").context("no /dev/null")?;

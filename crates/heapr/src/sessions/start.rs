@@ -29,7 +29,8 @@ pub(crate) struct StartArguments {
     /// Processes to trace, by number or by the name of their program
     #[arg(short, long = "pid", visible_alias = "pids", value_name = "PID|NAME", num_args = 1.., value_delimiter = ',')]
     pids: Vec<String>,
-    /// The processes that these have started already, too (those that they start from now on are traced anyhow)
+    /// The processes that these have started already, too (those that they start from now on are
+    /// traced anyhow)
     #[arg(long, requires = "pids")]
     tree: bool,
     /// Trace flagged programs when they start (see `heapr config`)
@@ -38,8 +39,8 @@ pub(crate) struct StartArguments {
     /// Flagged programs that run already, too
     #[arg(long, requires = "flagged")]
     running: bool,
-    /// Attach to processes with seccomp filters that this user cannot read, too: only if the filters are known to answer with errors
-    /// and not to end the process
+    /// Attach to processes with seccomp filters that this user cannot read, too: only if the
+    /// filters are known to answer with errors and not to end the process
     #[arg(long)]
     despite_seccomp: bool,
     /// The trace file [default: heapr.NAME.PID.heapr, PID being the recorder's]

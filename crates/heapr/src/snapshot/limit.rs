@@ -60,7 +60,8 @@ impl std::str::FromStr for Limit {
     }
 }
 
-/// Tells which limits are exceeded; `grown` gives how many (of what `noun` says) and how many bytes.
+/// Tells which limits are exceeded; `grown` gives how many (of what `noun` says) and how many
+/// bytes.
 pub(crate) fn exit_status(limits: &[Limit], noun: &str, grown: impl Fn(&Limit) -> (i64, i64)) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for limit in limits {

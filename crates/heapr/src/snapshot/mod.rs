@@ -19,11 +19,13 @@ use verbs::{DiffQuestion, HeapKind, Heaps, OnlyOf, SummaryQuestion, SuspectsQues
 /// The commands of `heapr snapshot`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum SnapshotCommand {
-    /// Take a snapshot of running processes: of the JavaScript heap of Node (Deno, Electron, Chrome), or of any other's native heap
+    /// Take a snapshot of running processes: of the JavaScript heap of Node (Deno, Electron,
+    /// Chrome), or of any other's native heap
     Take(Box<take::TakeArguments>),
     /// Take snapshots at intervals, or when the heap passes a size
     Every(Box<take::EveryArguments>),
-    /// List the classes of a V8 heap: count, distance, shallow and retained size; or the snapshots of a trace, and the stacks of one
+    /// List the classes of a V8 heap: count, distance, shallow and retained size; or the snapshots
+    /// of a trace, and the stacks of one
     Summary(Box<SummaryArguments>),
     /// Compare snapshots: V8 heaps by class, native ones by stack, frame or image
     Diff(Box<DiffArguments>),

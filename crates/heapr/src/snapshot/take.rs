@@ -1,4 +1,5 @@
-//! `heapr snapshot take` and `every`: of the JavaScript heaps of processes, or of their native ones.
+//! `heapr snapshot take` and `every`: of the JavaScript heaps of processes, or of their native
+//! ones.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -50,7 +51,8 @@ pub(crate) fn every(arguments: EveryArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Which heap is meant: the one whose options are given; else the native one if no process runs JavaScript.
+/// Which heap is meant: the one whose options are given; else the native one if no process runs
+/// JavaScript.
 fn kind<A, B>(
     words: &[String],
     with_children: bool,
@@ -68,7 +70,8 @@ fn kind<A, B>(
     let pids =
         words.iter().filter_map(|word| processes::named(std::slice::from_ref(word), with_children).ok());
     let mut found = pids.flatten().filter(|&pid| Process::examine(pid).is_ok()).peekable();
-    // What JavaScript a program of unknown make runs, its inspector would tell: native heaps are the common case.
+    // What JavaScript a program of unknown make runs, its inspector would tell: native heaps are
+    // the common case.
     let is_native = found.peek().is_some() && found.all(|pid| !javascript::is_meant(pid, with_children));
     Ok(if is_native && !v8.is_given() { HeapKind::Native } else { HeapKind::V8 })
 }

@@ -1,7 +1,7 @@
 //! What the verbs of `heapr snapshot` ask of heaps, whatever kind they are of.
 //!
-//! A kind of heap implements [`Heaps`], with the options that only it has. Verbs that walk references
-//! take V8 snapshots alone until native ones have references: [`refuse_native`].
+//! A kind of heap implements [`Heaps`], with the options that only it has. Verbs that walk
+//! references take V8 snapshots alone until native ones have references: [`refuse_native`].
 
 use std::fs::File;
 use std::io::Read as _;
@@ -38,8 +38,8 @@ pub(crate) trait Heaps {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct SummaryQuestion {
-    /// A V8 snapshot (.heapsnapshot or .heaptimeline, also .gz, .xz, .zst, .zip or .tar; - is standard input) or
-    /// a trace with snapshots (.heapr)
+    /// A V8 snapshot (.heapsnapshot or .heaptimeline, also .gz, .xz, .zst, .zip or .tar; - is
+    /// standard input) or a trace with snapshots (.heapr)
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// What is listed first [default: retained of a V8 heap, bytes of a native one]
@@ -80,12 +80,12 @@ impl SummaryOrder {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct DiffQuestion {
-    /// The snapshots, the oldest first: of two V8 snapshots what came and went, of more the course of each class; one
-    /// or two traces with snapshots (.heapr)
+    /// The snapshots, the oldest first: of two V8 snapshots what came and went, of more the course
+    /// of each class; one or two traces with snapshots (.heapr)
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Exit with 1 if there is more growth than this: 10M (bytes in all) or, of a class of a V8 heap, Session=10K
-    /// (bytes), Session=100 (objects); (total) is all classes
+    /// Exit with 1 if there is more growth than this: 10M (bytes in all) or, of a class of a V8
+    /// heap, Session=10K (bytes), Session=100 (objects); (total) is all classes
     #[arg(long, value_name = "[CLASS=]AMOUNT")]
     pub(crate) fail_if_growth: Vec<Limit>,
     #[command(flatten)]
@@ -96,8 +96,8 @@ pub(crate) struct DiffQuestion {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct SuspectsQuestion {
-    /// Snapshots of one process in the order of time: V8 snapshots (of a single one the largest owners are listed), or
-    /// traces with three or more snapshots in all (.heapr)
+    /// Snapshots of one process in the order of time: V8 snapshots (of a single one the largest
+    /// owners are listed), or traces with three or more snapshots in all (.heapr)
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Exit with 1 if a suspect of medium or high confidence has grown by more than this
@@ -150,7 +150,8 @@ pub(crate) fn refuse_native(file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a file begins as a trace does. Of a pipe it isn't known: what is read of it here would be lost.
+/// Whether a file begins as a trace does. Of a pipe it isn't known: what is read of it here would
+/// be lost.
 fn is_trace(path: &Path) -> bool {
     let mut magic = [0; 8];
     path.metadata().is_ok_and(|metadata| metadata.is_file())

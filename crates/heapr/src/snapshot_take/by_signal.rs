@@ -17,8 +17,8 @@ use super::{preflight, prepared};
 use crate::output::OutputFile;
 use crate::report::quantity;
 
-/// Has the process write a snapshot, and moves it to where it is wanted. Without a signal that is asked for, the one
-/// that it was prepared for is sent.
+/// Has the process write a snapshot, and moves it to where it is wanted. Without a signal that is
+/// asked for, the one that it was prepared for is sent.
 pub(crate) fn take(
     pid: u32,
     signal: Option<SnapshotSignal>,
@@ -37,7 +37,8 @@ pub(crate) fn take(
     signal.check(&process, is_sure)?;
     let directory = prepared.as_ref().map(|(_, directory)| directory.as_path());
     let what = format!("process {pid}");
-    // Nobody can be asked for the size of the heap; it is no larger than what the process has in memory.
+    // Nobody can be asked for the size of the heap; it is no larger than what the process has in
+    // memory.
     let heap_bytes = anonymous_bytes(pid);
     let usage = HeapUsage { used_bytes: heap_bytes, total_bytes: heap_bytes };
     let facts = HeapFacts { usage, shape: heap_shape(pid), has_numeric_values: false, node_major: None };

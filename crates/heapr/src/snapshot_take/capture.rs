@@ -1,4 +1,5 @@
-//! One round of snapshots through an open inspector: the main thread, and the workers where they are wanted.
+//! One round of snapshots through an open inspector: the main thread, and the workers where they
+//! are wanted.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +27,8 @@ pub(crate) struct CaptureArguments {
     /// Keep the values of numbers (larger by a sixth)
     #[arg(long)]
     numeric_values: bool,
-    /// Show V8's own objects as they are, as DevTools does; do not compare with snapshots without it
+    /// Show V8's own objects as they are, as DevTools does; do not compare with snapshots without
+    /// it
     #[arg(long)]
     expose_internals: bool,
     /// Take one of each worker thread, too
@@ -88,7 +90,8 @@ impl CaptureArguments {
         self.at_risk
     }
 
-    /// What there is to know of a heap before a snapshot. All isolates of a process share its memory.
+    /// What there is to know of a heap before a snapshot. All isolates of a process share its
+    /// memory.
     pub(crate) fn facts(&self, inspector: &Inspector, usage: HeapUsage) -> HeapFacts {
         HeapFacts {
             usage,

@@ -19,16 +19,18 @@ use crate::report::quantity;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct EveryQuestion {
-    /// Seconds (or `5m`, `1h`) between two snapshots or two looks at the size of the heap, then the processes, by
-    /// number or by the name of their program; with --off only processes, or none for all
+    /// Seconds (or `5m`, `1h`) between two snapshots or two looks at the size of the heap, then the
+    /// processes, by number or by the name of their program; with --off only processes, or none
+    /// for all
     #[arg(value_name = "SECONDS PID|NAME…")]
     pub(crate) words: Vec<String>,
-    /// And the processes that these have started; of JavaScript those alone where a shell, an init or a package manager
-    /// is named
+    /// And the processes that these have started; of JavaScript those alone where a shell, an init
+    /// or a package manager is named
     #[arg(long)]
     pub(crate) tree: bool,
-    /// Write snapshots of JavaScript into this directory; those of native heaps of processes that no session records
-    /// into this file [default: heapr.PID.heapr, or heapr.PID.2.heapr and so on]
+    /// Write snapshots of JavaScript into this directory; those of native heaps of processes that
+    /// no session records into this file [default: heapr.PID.heapr, or heapr.PID.2.heapr and so
+    /// on]
     #[arg(short, long, value_name = "DIRECTORY|FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Overwrite an existing file
@@ -127,7 +129,8 @@ pub(crate) fn every(asked: &EveryQuestion, arguments: &EveryOptions) -> anyhow::
             }
         }
         next += period;
-        // A snapshot that took longer than the period moves the next one; none are taken back to back.
+        // A snapshot that took longer than the period moves the next one; none are taken back to
+        // back.
         next = next.max(Instant::now() + period / 2);
         sleep_until(next, &is_cancelled, &mut all);
     }

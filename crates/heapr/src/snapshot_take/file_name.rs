@@ -1,4 +1,5 @@
-//! Names of captured files, as Node itself gives them: `Heap.yyyymmdd.hhmmss.pid.tid.seq.heapsnapshot`, local time.
+//! Names of captured files, as Node itself gives them:
+//! `Heap.yyyymmdd.hhmmss.pid.tid.seq.heapsnapshot`, local time.
 
 use std::path::{Path, PathBuf};
 

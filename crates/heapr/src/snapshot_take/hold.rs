@@ -1,8 +1,9 @@
 //! A process that more than one snapshot is taken of.
 //!
-//! V8 forgets the ids of all objects when an inspector session ends. Only snapshots of one session can be compared by
-//! id, so the session is kept as long as it can be: always where the port was open before; where we opened it, for one
-//! process at a time, because Node processes all want the same port.
+//! V8 forgets the ids of all objects when an inspector session ends. Only snapshots of one session
+//! can be compared by id, so the session is kept as long as it can be: always where the port was
+//! open before; where we opened it, for one process at a time, because Node processes all want the
+//! same port.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! Ctrl-C while a process is being looked into: the first ends the work in good order, the second at once.
+//! Ctrl-C while a process is being looked into: the first ends the work in good order, the second
+//! at once.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

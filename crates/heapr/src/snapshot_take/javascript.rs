@@ -1,4 +1,5 @@
-//! Which processes run JavaScript: those that are named, or what a shell, an init or a package manager has started.
+//! Which processes run JavaScript: those that are named, or what a shell, an init or a package
+//! manager has started.
 
 use heapr_inspector::Process;
 use heapr_session::descendants;
@@ -12,8 +13,8 @@ const WAITING: &str = "sh bash dash ash zsh ksh fish busybox env tini tini-stati
 const WAITING_IN_NODE: &str = "npm npx yarn yarnpkg pnpm pnpx corepack nodemon concurrently cross-env lerna nx turbo \
                                tsx pm2 forever";
 
-/// The processes that these words name. `with_children`: and all below them that run JavaScript, without those that only
-/// wait for them.
+/// The processes that these words name. `with_children`: and all below them that run JavaScript,
+/// without those that only wait for them.
 pub(crate) fn named(words: &[String], with_children: bool) -> anyhow::Result<Vec<u32>> {
     let named = processes::named(words, with_children)?;
     if !with_children {

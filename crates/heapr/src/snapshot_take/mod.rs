@@ -1,4 +1,5 @@
-//! `heapr snapshot take` and `every` of JavaScript, `heapr node`: snapshots and profiles of running JavaScript.
+//! `heapr snapshot take` and `every` of JavaScript, `heapr node`: snapshots and profiles of running
+//! JavaScript.
 
 mod by_signal;
 mod capture;

@@ -1,6 +1,8 @@
-//! `heapr node -- node app.js`: Node that writes a snapshot on a signal, and one before its heap is full.
+//! `heapr node -- node app.js`: Node that writes a snapshot on a signal, and one before its heap is
+//! full.
 //!
-//! Everything goes through `NODE_OPTIONS`, so that `npm start` and whatever else starts Node in the end works, too.
+//! Everything goes through `NODE_OPTIONS`, so that `npm start` and whatever else starts Node in the
+//! end works, too.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -20,7 +22,8 @@ pub(crate) struct RunArguments {
     /// Write up to so many snapshots when the heap is nearly full (Node 14.18 and later; 0: none)
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     near_heap_limit: u32,
-    /// Where the ones near the limit are written; else heapr/snapshots in $XDG_STATE_HOME (~/.local/state)
+    /// Where the ones near the limit are written; else heapr/snapshots in $XDG_STATE_HOME
+    /// (~/.local/state)
     #[arg(short, long, value_name = "DIRECTORY")]
     output: Option<PathBuf>,
     /// Say nothing but errors
@@ -106,7 +109,8 @@ fn node_options(
     Ok(options)
 }
 
-/// As Node reads `NODE_OPTIONS`: quotes hold blanks together, backslashes count inside of them only.
+/// As Node reads `NODE_OPTIONS`: quotes hold blanks together, backslashes count inside of them
+/// only.
 fn quoted(option: &str) -> String {
     if !option.contains([' ', '"']) {
         return option.to_owned();

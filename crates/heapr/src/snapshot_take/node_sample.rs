@@ -31,7 +31,8 @@ pub(crate) struct SampleArguments {
     /// Also what is collected meanwhile: all that is allocated, not only what stays
     #[arg(long)]
     all: bool,
-    /// Write to this file, or into this directory under a name like Heap.DATE.TIME.PID.THREAD.NUMBER.heapprofile
+    /// Write to this file, or into this directory under a name like
+    /// Heap.DATE.TIME.PID.THREAD.NUMBER.heapprofile
     #[arg(short, long, value_name = "FILE|DIRECTORY")]
     output: Option<PathBuf>,
     /// Overwrite the file

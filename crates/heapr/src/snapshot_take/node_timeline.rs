@@ -19,7 +19,8 @@ pub(crate) struct TimelineArguments {
     /// Record for so long; Ctrl-C ends sooner, and keeps what there is
     #[arg(short, long, value_name = "SECONDS", default_value = "30", value_parser = quantity::parse_seconds)]
     duration: Duration,
-    /// Write to this file, or into this directory under a name like Heap.DATE.TIME.PID.THREAD.NUMBER.heaptimeline
+    /// Write to this file, or into this directory under a name like
+    /// Heap.DATE.TIME.PID.THREAD.NUMBER.heaptimeline
     #[arg(short, long, value_name = "FILE|DIRECTORY")]
     output: Option<PathBuf>,
     /// Overwrite the file

@@ -1,7 +1,8 @@
 //! Which running processes have been made ready for snapshots by a signal.
 //!
-//! One small file for each, in heapr's own directory: its name says which process (pid and start time, so that a pid
-//! that is used again is not mistaken) and which signal, its contents where the process writes to.
+//! One small file for each, in heapr's own directory: its name says which process (pid and start
+//! time, so that a pid that is used again is not mistaken) and which signal, its contents where the
+//! process writes to.
 
 use std::fs;
 use std::io::Write;

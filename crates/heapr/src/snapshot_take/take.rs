@@ -22,13 +22,13 @@ pub(crate) struct TakeQuestion {
     /// Processes, by number or by the name of their program
     #[arg(value_name = "PID|NAME", required = true)]
     pub(crate) pids: Vec<String>,
-    /// And the processes that these have started; of JavaScript those alone where a shell, an init or a package manager
-    /// is named
+    /// And the processes that these have started; of JavaScript those alone where a shell, an init
+    /// or a package manager is named
     #[arg(long)]
     pub(crate) tree: bool,
     /// Write to this file; snapshots of JavaScript also into this directory, under names like
-    /// Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot [default: that here; of native heaps heapr.PID.heapr, or
-    /// heapr.PID.2.heapr and so on, where no session records the process]
+    /// Heap.DATE.TIME.PID.THREAD.NUMBER.heapsnapshot [default: that here; of native heaps
+    /// heapr.PID.heapr, or heapr.PID.2.heapr and so on, where no session records the process]
     #[arg(short, long, value_name = "FILE|DIRECTORY")]
     pub(crate) output: Option<PathBuf>,
     /// Overwrite the file
@@ -43,10 +43,12 @@ pub(crate) struct TakeQuestion {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct TakeOptions {
-    /// Have the process write it on this signal (SIGUSR2 …), as it was started with --heapsnapshot-signal, and move the file
+    /// Have the process write it on this signal (SIGUSR2 …), as it was started with
+    /// --heapsnapshot-signal, and move the file
     #[arg(long, value_name = "SIGNAL", value_parser = parse_signal, conflicts_with_all = ["workers", "gc", "numeric_values", "expose_internals"])]
     signal: Option<SnapshotSignal>,
-    /// Take another one each time Enter is pressed; only snapshots of one run can be compared object by object
+    /// Take another one each time Enter is pressed; only snapshots of one run can be compared
+    /// object by object
     #[arg(long, conflicts_with = "signal")]
     again: bool,
     #[command(flatten)]

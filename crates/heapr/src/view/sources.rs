@@ -6,8 +6,8 @@ use anyhow::{Context as _, bail};
 use heapr_server::Source;
 use heapr_session::{Answer, Request, SessionClient, SessionName, sessions};
 
-/// The sources, in the order of the words; without any the session that runs. What is wrong from the start is said at once, and
-/// not on a page.
+/// The sources, in the order of the words; without any the session that runs. What is wrong from
+/// the start is said at once, and not on a page.
 pub(crate) fn sources(words: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
     if words.is_empty() {
         let running = sessions();

@@ -20,8 +20,8 @@ use crate::report::quantity::{bytes, parse_bytes};
 /// Arguments of `heapr view`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewArguments {
-    /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), names of sessions that run [default:
-    /// the session that runs]
+    /// Traces (.heapr), heap snapshots (.heapsnapshot, .heaptimeline, also .gz and .zst), names of
+    /// sessions that run [default: the session that runs]
     #[arg(value_name = "FILE|NAME")]
     files: Vec<PathBuf>,
     /// Only print the address

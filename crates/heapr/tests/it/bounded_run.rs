@@ -1,4 +1,5 @@
-//! Running a program with a time-out, its output in files so that a daemon that keeps them open blocks nobody.
+//! Running a program with a time-out, its output in files so that a daemon that keeps them open
+//! blocks nobody.
 
 use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -17,8 +18,8 @@ pub(crate) struct Outcome {
     pub(crate) stderr: String,
 }
 
-/// Runs `command` in its own process group with `/dev/null` as input; after `limit` the whole group is killed and the
-/// test fails. `scratch` is a directory for the output files.
+/// Runs `command` in its own process group with `/dev/null` as input; after `limit` the whole group
+/// is killed and the test fails. `scratch` is a directory for the output files.
 pub(crate) fn run(mut command: Command, scratch: &Path, limit: Duration) -> Outcome {
     let [out_path, err_path] = ["stdout", "stderr"].map(|name| scratch.join(name));
     command

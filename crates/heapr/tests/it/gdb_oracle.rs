@@ -1,5 +1,5 @@
-//! Stacks against gdb's backtraces: gdb stops at the first allocations of a program and unwinds each; every one of its
-//! stacks must be in heapr's trace of the same program.
+//! Stacks against gdb's backtraces: gdb stops at the first allocations of a program and unwinds
+//! each; every one of its stacks must be in heapr's trace of the same program.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -12,9 +12,9 @@ use crate::header::Header;
 use crate::recording::{self, Settings};
 use crate::victim_build::{build, sources};
 
-/// Prints one line for each stop: the functions of the callers, innermost first, separated by tabs; `?` without a name.
-/// Inlined frames and those that gdb infers from a tail call are left out: they have no return address, and the two may
-/// have different debug information for libraries.
+/// Prints one line for each stop: the functions of the callers, innermost first, separated by tabs;
+/// `?` without a name. Inlined frames and those that gdb infers from a tail call are left out: they
+/// have no return address, and the two may have different debug information for libraries.
 const SCRIPT: &str = r#"
 import gdb
 gdb.execute("set pagination off")
@@ -63,7 +63,8 @@ fn gdb_stacks(command: &[String], count: usize) -> Vec<Vec<String>> {
     stacks
 }
 
-/// A stack down to `main`, as names without arguments; frames that have no name in one of the two are `?`.
+/// A stack down to `main`, as names without arguments; frames that have no name in one of the two
+/// are `?`.
 fn down_to_main(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut stack = Vec::new();
     for name in names {
@@ -107,7 +108,8 @@ fn assert_stacks_are_gdbs(name: &str, arguments: &[&str], level: &str, count: us
         if stack.last().is_none_or(|name| name != "main") {
             continue;
         }
-        // A C library without debug information: gdb and heapr may pick different names for one address.
+        // A C library without debug information: gdb and heapr may pick different names for one
+        // address.
         let is_same = |other: &Vec<String>| {
             other.len() == stack.len()
                 && other.iter().zip(&stack).all(|(ours, gdbs)| ours == gdbs || is_library_name(ours, gdbs))
@@ -116,7 +118,8 @@ fn assert_stacks_are_gdbs(name: &str, arguments: &[&str], level: &str, count: us
     }
 }
 
-/// Frames of the C library, which has no debug information here: gdb and heapr may name one address differently.
+/// Frames of the C library, which has no debug information here: gdb and heapr may name one address
+/// differently.
 fn is_library_name(ours: &str, gdbs: &str) -> bool {
     let is_victim = |name: &str| name.starts_with("victim") || ["main", "left", "right"].contains(&name);
     !is_victim(ours) && !is_victim(gdbs)

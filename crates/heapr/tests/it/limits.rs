@@ -161,7 +161,8 @@ fn a_program_in_another_root_directory_runs_untraced_and_it_is_said_in_the_repor
     }
 }
 
-/// What a terminal sends reaches the whole process group: the program must not get it again from heapr.
+/// What a terminal sends reaches the whole process group: the program must not get it again from
+/// heapr.
 #[test]
 fn a_terminal_interrupts_the_program_once() {
     let folder = tempfile::tempdir().unwrap();

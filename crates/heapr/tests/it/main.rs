@@ -1,7 +1,8 @@
 //! heapr as its users run it: the built binary on real programs.
 //!
-//! `victims/` holds small programs whose header states what heapr must find in them (`docs/testing.md`); the oracles
-//! compare heapr with Valgrind and gdb. No test can hang: every process has a time-out.
+//! `victims/` holds small programs whose header states what heapr must find in them
+//! (`docs/testing.md`); the oracles compare heapr with Valgrind and gdb. No test can hang: every
+//! process has a time-out.
 #![forbid(unsafe_code)]
 
 mod bounded_run;

@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::bounded_run::{self, Outcome};
 use crate::recording::HEAPR;
 
-/// Allocates on two lines of one function; its name is long, its thread is called what a terminal would act on.
+/// Allocates on two lines of one function; its name is long, its thread is called what a terminal
+/// would act on.
 const SOURCE: &str = r#"
 #include <cstdlib>
 #include <sys/prctl.h>

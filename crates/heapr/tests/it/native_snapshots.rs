@@ -98,7 +98,8 @@ fn snapshots_show_what_grows_and_how_fast() {
     let [suspect] = found.as_slice() else { panic!("one leak: {suspects}") };
     assert!(suspect["frames"][0].as_str().unwrap().ends_with("!victim_leak"));
     assert_ne!(suspect["confidence"], "low");
-    // It leaks in bursts and the snapshots are few, so that the rate depends on where they fell: it is checked against them.
+    // It leaks in bursts and the snapshots are few, so that the rate depends on where they fell: it
+    // is checked against them.
     let per_hour = suspect["bytes_per_hour"].as_f64().unwrap();
     // That of the end is no point of a trend.
     leak_over_time.pop();

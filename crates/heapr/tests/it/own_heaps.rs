@@ -19,7 +19,8 @@ fn a_programs_own_heaps_are_in_the_report_by_their_names() {
         sums.0 += heap["alloc_count"].as_u64().unwrap();
         sums.1 += heap["outstanding_count"].as_u64().unwrap();
     }
-    // 19 of those that were taken and the resized one; ten arenas of fifty; the name is cut after 64 bytes.
+    // 19 of those that were taken and the resized one; ten arenas of fifty; the name is cut after
+    // 64 bytes.
     let long = "a name of more than sixty-four bytes, of which the first sixty-f";
     assert_eq!(heaps.get("session pool"), Some(&(32, 20)), "{heaps:?}");
     // Its number was used by one of many later.

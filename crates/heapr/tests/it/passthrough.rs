@@ -84,7 +84,8 @@ fn a_pipeline_of_a_shell_is_traced_with_its_own_environment() {
     let outcome = heapr(folder.path(), &["run", "--quiet", "-o", "t.heapr", "--", "sh", "-c", line]);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "ended\nx y\n"), "{}", outcome.stderr);
     assert!(has_victim_blocks(folder.path(), "t.heapr"));
-    // What a shell forks is that shell until it goes on to another program, however late it was looked at.
+    // What a shell forks is that shell until it goes on to another program, however late it was
+    // looked at.
     let trace = heapr_trace::Trace::open(&folder.path().join("t.heapr")).unwrap();
     let mut fork_count = 0;
     for process in trace.processes() {
@@ -111,7 +112,8 @@ fn the_preload_of_the_user_stays_in_force() {
         environment: &[("LD_PRELOAD".into(), library.to_str().unwrap().into())],
         ..Settings::default()
     };
-    // `id` is left out: it asks the system itself. The preloaded library is in the list of modules of the shell.
+    // `id` is left out: it asks the system itself. The preloaded library is in the list of modules
+    // of the shell.
     let command = ["sh", "-c", "echo $LD_PRELOAD | tr : '\\n' | grep -c answer.so"].map(str::to_owned);
     let recording = recording::record(&command, &settings);
     assert_eq!(
@@ -291,8 +293,9 @@ fn where_nothing_can_be_traced_it_is_said_and_the_program_runs() {
     );
 }
 
-/// Standard output and error of a recording on a disk of so many KiB, in a mount namespace of its own, which goes with its last process;
-/// `None` where mounting needs root. The program's events take 60 KiB for each eight of its rounds.
+/// Standard output and error of a recording on a disk of so many KiB, in a mount namespace of its
+/// own, which goes with its last process; `None` where mounting needs root. The program's events
+/// take 60 KiB for each eight of its rounds.
 fn on_a_small_disk(size_kib: u32, rounds: u32, options: &str) -> Option<(String, String)> {
     let folder = tempfile::tempdir().unwrap();
     victim_at(&folder.path().join("victim-here"));
@@ -330,7 +333,8 @@ fn a_summary_says_that_its_stacks_end_with_the_file() {
 #[test]
 fn a_program_for_another_processor_runs_and_is_named_as_untraceable() {
     let folder = tempfile::tempdir().unwrap();
-    // exit(5) for i386: no library is needed to build it, and the kernel runs it beside 64-bit programs.
+    // exit(5) for i386: no library is needed to build it, and the kernel runs it beside 64-bit
+    // programs.
     let code = ".globl _start\n_start: mov $1, %eax\nmov $5, %ebx\nint $0x80\n";
     fs::write(folder.path().join("small.s"), code).unwrap();
     let script = "as --32 small.s -o small.o && ld -m elf_i386 small.o -o small";
@@ -347,7 +351,8 @@ fn a_program_for_another_processor_runs_and_is_named_as_untraceable() {
     assert!(lines.len() == 1 && lines[0].contains("small"), "{}", outcome.stderr);
 }
 
-/// A C program that allocates from a function of its own, built as said; `None` where the compiler lacks the runtime.
+/// A C program that allocates from a function of its own, built as said; `None` where the compiler
+/// lacks the runtime.
 fn sanitized(folder: &Path, name: &str, compiler: &str, options: &[&str]) -> Option<PathBuf> {
     let source = folder.join("blocks.c");
     let code = "#include <stdio.h>\n#include <stdlib.h>\n\
@@ -445,7 +450,8 @@ fn a_program_with_thread_sanitizer_that_a_traced_shell_starts_runs_untraced() {
     }
 }
 
-/// Its runtime would end it for the agent's library, which stands before its own; it is not asked to, and the report says so.
+/// Its runtime would end it for the agent's library, which stands before its own; it is not asked
+/// to, and the report says so.
 #[test]
 fn a_program_with_address_sanitizer_that_a_traced_shell_starts_runs_untraced() {
     let folder = tempfile::tempdir().unwrap();

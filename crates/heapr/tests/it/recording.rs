@@ -114,7 +114,8 @@ impl Recording {
     pub(crate) fn check(&self, expectation: &Expectation, is_by_frame: bool, label: &str) {
         let action = if is_by_frame { "--frames" } else { "--stacks" };
         let last = expectation.frames.last().expect("at least one frame");
-        // `rust::path::name` and `operator new` are patterns as they stand: there is no `!` in them.
+        // `rust::path::name` and `operator new` are patterns as they stand: there is no `!` in
+        // them.
         let mut words = vec!["report", action, "--top", "100000000", "--require-frames", last];
         // The innermost frame of all is the function that was called for memory.
         if !is_by_frame {
@@ -164,7 +165,8 @@ fn sum_groups(report: &Value, frames: &[String]) -> Sums {
     sums
 }
 
-/// Fails if a stack that was checked against a full unwind differed from it, or if none was checked though it was asked for.
+/// Fails if a stack that was checked against a full unwind differed from it, or if none was checked
+/// though it was asked for.
 pub(crate) fn assert_verified(info: &Value, verify_every: u32, label: &str) {
     let statistics = &info["statistics"];
     let number =

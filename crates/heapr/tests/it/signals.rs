@@ -78,7 +78,8 @@ fn signals_that_are_ignored_stay_ignored_in_the_program() {
     let outcome = bounded_run::run(command, folder.path(), LIMIT);
     let ignored = outcome.stdout.trim().strip_prefix("SigIgn:").map(str::trim).unwrap_or_default();
     let ignored = u64::from_str_radix(ignored, 16).unwrap();
-    // Signals 1, 2, 10 and 13, and none of the others below 32 (two above are ignored in what some ways to start a program start).
+    // Signals 1, 2, 10 and 13, and none of the others below 32 (two above are ignored in what some
+    // ways to start a program start).
     assert_eq!((outcome.status, ignored & 0x7fff_ffff), (0, 0x1203), "{}", outcome.stderr);
 }
 

@@ -1,4 +1,5 @@
-//! Building victims with the machine's compilers, into the target directory, only when the source is newer.
+//! Building victims with the machine's compilers, into the target directory, only when the source
+//! is newer.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,8 +12,9 @@ pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../victims").canonicalize().unwrap()
 }
 
-/// Flags of every C and C++ victim: calls stay calls (no built-in malloc that is optimised away, no tail calls that
-/// take a frame off the stack, no function that is cloned or inlined into a name of its own).
+/// Flags of every C and C++ victim: calls stay calls (no built-in malloc that is optimised away, no
+/// tail calls that take a frame off the stack, no function that is cloned or inlined into a name of
+/// its own).
 const C_FLAGS: &[&str] = &[
     "-g",
     "-Wall",
@@ -61,7 +63,8 @@ fn compile(source: &Path, output: &Path, level: &[String], flags: &[String]) {
     if modified(output).is_some_and(|time: SystemTime| time > source_time) {
         return;
     }
-    // Another test, in this process or another, may build the same file: each writes its own and renames it.
+    // Another test, in this process or another, may build the same file: each writes its own and
+    // renames it.
     let thread: String =
         format!("{:?}", std::thread::current().id()).chars().filter(char::is_ascii_digit).collect();
     let partial = output.with_extension(format!("{}-{thread}.partial", std::process::id()));

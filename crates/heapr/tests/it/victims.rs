@@ -122,7 +122,8 @@ fn sandboxed_waits_for_buffers() {
     check_with_few_buffers("sandboxed.c");
 }
 
-/// Processes that find all buffers with others that have ended wait until the recorder has looked at these, however long it is not let run.
+/// Processes that find all buffers with others that have ended wait until the recorder has looked
+/// at these, however long it is not let run.
 #[test]
 fn recorder_stopped_with_few_buffers() {
     check_with_few_buffers("recorder_stopped.c");

@@ -1,4 +1,5 @@
-//! Killed at any moment: the program is unharmed, the file opens, and nothing that stays behind blocks the next session.
+//! Killed at any moment: the program is unharmed, the file opens, and nothing that stays behind
+//! blocks the next session.
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
@@ -73,7 +74,8 @@ fn a_program_runs_to_its_right_end_after_its_recorder_was_killed() {
     let program = children.trim().to_owned();
     kill(&heapr.id().to_string());
     heapr.wait().unwrap();
-    // It allocates without rest: its buffers fill, nobody empties them, and it must not wait for ever.
+    // It allocates without rest: its buffers fill, nobody empties them, and it must not wait for
+    // ever.
     std::thread::sleep(Duration::from_millis(500));
     stage.release();
     wait_until("the program ends", || {

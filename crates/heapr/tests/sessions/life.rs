@@ -172,7 +172,8 @@ fn a_circular_session_keeps_the_newest_events_and_all_that_is_live() {
     let info = stage.json(&["info", "ring.heapr"]);
     let statistics = &info["statistics"];
     assert!(statistics["events_before_window"].as_u64() > Some(100_000), "{info}");
-    // What was allocated at the very beginning, with its stack; by the summary, and by a replay of the file.
+    // What was allocated at the very beginning, with its stack; by the summary, and by a replay of
+    // the file.
     for extra in [&[][..], &["--size", "1", "1000000"]] {
         let groups = |frame: &str| {
             let arguments =

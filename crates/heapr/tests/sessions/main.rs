@@ -1,4 +1,5 @@
-//! Sessions as their users run them: started in the background, asked, stopped, killed; and those who would harm them.
+//! Sessions as their users run them: started in the background, asked, stopped, killed; and those
+//! who would harm them.
 #![forbid(unsafe_code)]
 
 mod doctor;

@@ -1,4 +1,5 @@
-//! `heapr snapshot take` and `every` on processes with a native heap, recorded by a session or by none.
+//! `heapr snapshot take` and `every` on processes with a native heap, recorded by a session or by
+//! none.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A stage for sessions: a runtime directory of their own, a program to trace, and heapr's commands with time-outs.
+//! A stage for sessions: a runtime directory of their own, a program to trace, and heapr's commands
+//! with time-outs.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -84,7 +85,8 @@ impl Stage {
         run(self.command(arguments), self.folder.path())
     }
 
-    /// The path of the program of `steady.c` and its arguments; it ends when [`Stage::release`] is called.
+    /// The path of the program of `steady.c` and its arguments; it ends when [`Stage::release`] is
+    /// called.
     pub(crate) fn steady(&self, rest_us: u32) -> Vec<String> {
         vec![steady_program().to_str().unwrap().to_owned(), self.argument("release"), rest_us.to_string()]
     }
@@ -163,7 +165,8 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         let _ = File::create(self.path("release"));
-        // Those of this stage: `status` also names the sessions that the user who runs the tests has elsewhere.
+        // Those of this stage: `status` also names the sessions that the user who runs the tests
+        // has elsewhere.
         for file in self.runtime_files() {
             if let Some(name) = file.strip_suffix(".sock") {
                 let _ = self.command(&["cancel", name]).output();

@@ -1,4 +1,5 @@
-//! Who is traced: processes by number and by name, their children, flagged ones that run, and those that have ended.
+//! Who is traced: processes by number and by name, their children, flagged ones that run, and those
+//! that have ended.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};

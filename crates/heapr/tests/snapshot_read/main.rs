@@ -1,4 +1,5 @@
-//! The commands of `heapr snapshot` that read files, on small snapshots whose numbers can be counted by hand.
+//! The commands of `heapr snapshot` that read files, on small snapshots whose numbers can be
+//! counted by hand.
 //!
 //! ```text
 //!  root @1 --shortcut--> global @3 --.cache--> Cache @5 --.items--> Array @7 --[0]..--> Item @101, @103, …
@@ -332,7 +333,8 @@ fn renumbered(text: &str, shift: u64) -> String {
 fn objects_are_matched_by_place_where_ids_are_of_another_numbering() {
     let files = Files::new();
     let b = files.path("b.heapsnapshot");
-    // Each id is that of the object before, as after another inspector's session; or all are new, as in Bun.
+    // Each id is that of the object before, as after another inspector's session; or all are new,
+    // as in Bun.
     for (items, shift) in [(10, 2), (500, 1_000_000)] {
         let a = files.write("a.heapsnapshot", items);
         std::fs::write(&b, renumbered(&snapshot(items + 2), shift)).unwrap();

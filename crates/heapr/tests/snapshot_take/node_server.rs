@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 /// Nothing here takes longer on an idle machine than a tenth of it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-/// A server that keeps `objects` objects, answers every request with `hello`, and says on which port it listens.
+/// A server that keeps `objects` objects, answers every request with `hello`, and says on which
+/// port it listens.
 pub(crate) const SERVER: &str = "
     class Thing { constructor(i) { this.name = 'thing ' + i; this.inner = { i }; } }
     globalThis.kept = Array.from({ length: +process.env.OBJECTS || 0 }, (_, i) => new Thing(i));
@@ -187,7 +188,8 @@ pub(crate) fn request(port: u16) -> String {
     answer
 }
 
-/// The ids of all objects of a class, in order. The file has them by address, which a compaction changes.
+/// The ids of all objects of a class, in order. The file has them by address, which a compaction
+/// changes.
 pub(crate) fn ids_of(path: &Path, class: &str) -> Vec<u64> {
     let snapshot: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let fields = snapshot["snapshot"]["meta"]["node_fields"].as_array().unwrap();

@@ -28,7 +28,8 @@ fn a_program_that_is_no_node_gets_no_signal() {
 
 #[test]
 fn a_process_that_would_die_of_the_signal_gets_none() {
-    // Named as Node is, it has no handler: as a Node has none that just starts, or has --disable-sigusr1.
+    // Named as Node is, it has no handler: as a Node has none that just starts, or has
+    // --disable-sigusr1.
     let folder = tempfile::tempdir().unwrap();
     let node = folder.path().join("node");
     std::fs::copy("/bin/sleep", &node).unwrap();

@@ -1,4 +1,5 @@
-//! The number of a shell or of a program that starts others is given: the Node below it is named, and taken with `--tree`.
+//! The number of a shell or of a program that starts others is given: the Node below it is named,
+//! and taken with `--tree`.
 
 use std::process::Command;
 

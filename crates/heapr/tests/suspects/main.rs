@@ -1,5 +1,5 @@
-//! `heapr snapshot suspects` and the lists, as they are printed, over snapshots of a Node program. Without Node on the
-//! machine nothing is tested, and the tests say so.
+//! `heapr snapshot suspects` and the lists, as they are printed, over snapshots of a Node program.
+//! Without Node on the machine nothing is tested, and the tests say so.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
-//! The page of `heapr view`: its own tests, that it is built from its sources, and what a person does with it in Chromium and Firefox.
+//! The page of `heapr view`: its own tests, that it is built from its sources, and what a person
+//! does with it in Chromium and Firefox.
 //!
-//! The tests are written in JavaScript (`ui/src/*.test.ts`, `ui/e2e/*.test.mjs`); here they are run, each with a time-out.
+//! The tests are written in JavaScript (`ui/src/*.test.ts`, `ui/e2e/*.test.mjs`); here they are
+//! run, each with a time-out.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -58,7 +60,8 @@ fn ui() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui")
 }
 
-/// Installs what the lock file names, once; a folder that was installed from the same lock file is kept.
+/// Installs what the lock file names, once; a folder that was installed from the same lock file is
+/// kept.
 fn install() {
     static DONE: OnceLock<()> = OnceLock::new();
     DONE.get_or_init(|| {
@@ -74,7 +77,8 @@ fn install() {
 
 /// Runs tests of node's own runner and checks that it ran some.
 fn run_browser_tests(file: &str) {
-    // One browser at a time, and while the frames of one are measured nothing else: each waits for a processor otherwise.
+    // One browser at a time, and while the frames of one are measured nothing else: each waits for
+    // a processor otherwise.
     static BROWSER: Mutex<()> = Mutex::new(());
     install();
     let _only = BROWSER.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::viewer::{Stage, common};
 
-/// Leaks 10 KB a round in one place, renews 100 blocks in another and keeps 50,000 bytes in a third.
+/// Leaks 10 KB a round in one place, renews 100 blocks in another and keeps 50,000 bytes in a
+/// third.
 const LEAKS: &str = r#"
 #include <stdlib.h>
 #include <unistd.h>
@@ -76,7 +77,8 @@ fn snapshots_have_the_numbers_of_the_command_line() {
     let stack = viewer.ask("stack", json!({"file": 0, "id": id}));
     assert!(stack.to_string().contains("\"leak\""), "{stack}");
 
-    // Two: the first and the last but one; with more between the same sums, and amounts by snapshot.
+    // Two: the first and the last but one; with more between the same sums, and amounts by
+    // snapshot.
     let (first, last) = (all[0], all[all.len() - 2]);
     let words = [first.to_string(), last.to_string()];
     let said = stage.json(&["snapshot", "diff", "a.heapr", "--snapshots", &words[0], &words[1]]);

@@ -1,4 +1,5 @@
-//! `heapr view --static`: one page with the answers that the server gives, bounded, private, without references.
+//! `heapr view --static`: one page with the answers that the server gives, bounded, private,
+//! without references.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -70,7 +71,8 @@ fn the_page_holds_the_answers_of_the_server_and_refers_to_nothing() {
     for (key, answer) in &recorded {
         let Some((path, body)) = key.split_once(' ') else { continue };
         let name = path.strip_prefix("/api/").unwrap();
-        // The amounts are no part of the key: those lists whose length they do not change must be equal.
+        // The amounts are no part of the key: those lists whose length they do not change must be
+        // equal.
         if !["types", "histograms", "leaks", "native/suspects", "native/statistics", "frame"].contains(&name)
         {
             continue;
@@ -88,7 +90,8 @@ fn the_page_holds_the_answers_of_the_server_and_refers_to_nothing() {
     ] {
         assert!(recorded.contains_key(key), "{key} is not among {:?}", recorded.keys());
     }
-    // The server shows lines of the source where it is there; a page to give away holds nothing of other files.
+    // The server shows lines of the source where it is there; a page to give away holds nothing of
+    // other files.
     let stacks: Vec<_> = recorded.iter().filter(|(key, _)| key.starts_with("/api/stack ")).collect();
     let has_source =
         |answer: &Value| answer["frames"].as_array().unwrap().iter().any(|frame| !frame["source"].is_null());

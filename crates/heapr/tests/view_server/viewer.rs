@@ -42,7 +42,8 @@ impl Stage {
         command
     }
 
-    /// Runs heapr, which must succeed. Its output goes to files: a program that it starts may hold a pipe open for long.
+    /// Runs heapr, which must succeed. Its output goes to files: a program that it starts may hold
+    /// a pipe open for long.
     #[track_caller]
     pub(crate) fn heapr(&self, words: &[&str]) -> String {
         let folder = tempfile::tempdir_in(self.folder.path()).unwrap();

@@ -7,7 +7,8 @@ use crate::remote::Borrowed;
 use crate::report::AttachReport;
 use crate::x86_64::{Island, Landing, Way};
 
-/// Nearest multiple of 2 GiB that a jump reaches, with a margin for what lies between function and island.
+/// Nearest multiple of 2 GiB that a jump reaches, with a margin for what lies between function and
+/// island.
 const JUMP_DISTANCE: u64 = (1 << 31) - (64 << 20);
 
 impl super::Install<'_> {

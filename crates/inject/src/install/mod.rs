@@ -1,4 +1,5 @@
-//! What is done in the target while it stands still: the agent mapped and started, the hooks written.
+//! What is done in the target while it stands still: the agent mapped and started, the hooks
+//! written.
 //!
 //! ```text
 //! one mapping   record (what the detach needs, and the stub that calls functions) | agent | scratch | stack for the calls
@@ -41,7 +42,8 @@ struct Done {
     patches_written: usize,
 }
 
-/// What an attach has put into the target. All calls of the hooked functions stand at the gate, which is closed.
+/// What an attach has put into the target. All calls of the hooked functions stand at the gate,
+/// which is closed.
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) gate: Gate,
@@ -173,7 +175,8 @@ impl Install<'_> {
     fn map(&self, thread: &mut Borrowed<'_>, near_avma: u64, bytes: u64, distance: u64) -> Result<u64> {
         let pid = self.request.pid;
         let no_room = Error::Unsupported { pid, reason: "there is no free address range near its allocator" };
-        // What was mapped since the list was read makes the kernel refuse; then the list is read again.
+        // What was mapped since the list was read makes the kernel refuse; then the list is read
+        // again.
         let mut mappings = self.mappings.to_vec();
         for _ in 0..4 {
             let Some(hint) = address_room::room_near(&mappings, near_avma, bytes, distance) else {
@@ -195,7 +198,8 @@ impl Install<'_> {
         thread.call_system("mprotect", SYS_MPROTECT, [start, bytes, protection, 0, 0, 0]).map(|_| ())
     }
 
-    /// The functions of the C library that the agent calls. Some are chosen for the processor by a function.
+    /// The functions of the C library that the agent calls. Some are chosen for the processor by a
+    /// function.
     fn resolve_imports(&self, thread: &mut Borrowed<'_>, record: &Record) -> Result<Vec<(String, u64)>> {
         let mut resolved = Vec::new();
         for (name, symbol) in &self.plan.imports {

@@ -10,8 +10,8 @@ use crate::record::Record;
 use crate::remote::Borrowed;
 
 impl super::Install<'_> {
-    /// A key of the C library's threads gives the agent its word per thread (the place of the key's value in the thread's own
-    /// descriptor) and tells it when a thread ends.
+    /// A key of the C library's threads gives the agent its word per thread (the place of the key's
+    /// value in the thread's own descriptor) and tells it when a thread ends.
     pub(super) fn make_key(
         &mut self,
         thread: &mut Borrowed<'_>,

@@ -1,4 +1,5 @@
-//! The island near a module: for each hooked function of it where its first bytes now lead, and its moved instructions.
+//! The island near a module: for each hooked function of it where its first bytes now lead, and its
+//! moved instructions.
 //!
 //! ```text
 //! 0   magic                          8   address of the injection record
@@ -22,11 +23,12 @@
 //!     push rbp; mov rbp, rsp; push what the agent knows the function by; jmp to the agent
 //! ```
 //!
-//! **The convention**: whoever calls a function through the loader keeps nothing in rax and r11, nor flags. A caller in the same module may: see
-//! [`Way`].
+//! **The convention**: whoever calls a function through the loader keeps nothing in rax and r11,
+//! nor flags. A caller in the same module may: see [`Way`].
 //!
-//! The gate is there because a thread that allocates all the time is in the allocator at most moments: with the gate closed none
-//! comes in, so that those inside have only to come out for the heap to be at rest.
+//! The gate is there because a thread that allocates all the time is in the allocator at most
+//! moments: with the gate closed none comes in, so that those inside have only to come out for the
+//! heap to be at rest.
 
 use super::{Prologue, jump};
 
@@ -34,8 +36,9 @@ use super::{Prologue, jump};
 const ISLAND_MAGIC: u64 = u64::from_le_bytes(*b"heaprisl");
 /// Bytes before the first function.
 pub(crate) const OPENING_BYTES: usize = 16;
-/// More than one function takes: 31 for each of two tests, 50 for jump, gate and what the tests save, at most 5 moved instructions
-/// of 15, lengthened, 32 for the way into the agent that keeps all.
+/// More than one function takes: 31 for each of two tests, 50 for jump, gate and what the tests
+/// save, at most 5 moved instructions of 15, lengthened, 32 for the way into the agent that keeps
+/// all.
 const FUNCTION_BYTES_MAX: usize = 272;
 /// More than the waiting takes.
 const WAIT_BYTES_MAX: usize = 144;
@@ -56,15 +59,17 @@ pub(crate) const WAITED_OFFSET: u64 = GATE_OFFSET + 7;
 /// How the calls of a function come to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// By its convention, to a trampoline. Calls from `ranges` (start and bytes; at most two) go on to the function itself.
+    /// By its convention, to a trampoline. Calls from `ranges` (start and bytes; at most two) go on
+    /// to the function itself.
     Convention {
         trampoline_avma: u64,
         ranges: Vec<(u64, u64)>,
         /// Those calls may have something in any register.
         keeps_inner: bool,
     },
-    /// With all registers and flags as they are, and the address of what the agent knows the function by. A compiler that sees caller and
-    /// function together lets the caller keep a value in any register that the function does not use.
+    /// With all registers and flags as they are, and the address of what the agent knows the
+    /// function by. A compiler that sees caller and function together lets the caller keep a
+    /// value in any register that the function does not use.
     Kept { entry_avma: u64, function_avma: u64 },
 }
 
@@ -241,7 +246,8 @@ pub(crate) fn waiting_range(island_avma: u64) -> std::ops::Range<u64> {
     wait_avma..wait_avma + waiting_code(0).len() as u64
 }
 
-/// If `code`, at `entry_avma`, jumps to an island: the address of that island's page, where the opening must be.
+/// If `code`, at `entry_avma`, jumps to an island: the address of that island's page, where the
+/// opening must be.
 pub(crate) fn island_of(entry_avma: u64, code: &[u8]) -> Option<u64> {
     let (&[0xe9, a, b, c, d], _) = code.split_first_chunk::<5>()? else { return None };
     let target = entry_avma.wrapping_add(5).wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d])));

@@ -1,4 +1,5 @@
-//! What depends on the processor: registers, the frame that brings a thread back, prologues and islands.
+//! What depends on the processor: registers, the frame that brings a thread back, prologues and
+//! islands.
 
 mod island;
 mod prologue;

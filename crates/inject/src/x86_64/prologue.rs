@@ -1,4 +1,5 @@
-//! The first instructions of a function, planned to run somewhere else, so that a jump can stand in their place.
+//! The first instructions of a function, planned to run somewhere else, so that a jump can stand in
+//! their place.
 //!
 //! ```text
 //! function:  [endbr64]  jmp hook                 island:  the instructions that the jump has overwritten
@@ -35,7 +36,8 @@ pub(crate) fn entry_of(function_avma: u64, code: &[u8]) -> u64 {
 }
 
 impl Prologue {
-    /// Plans for the function of which `code` is the whole body, as far as it is known (at least 32 bytes), and `behind` what follows.
+    /// Plans for the function of which `code` is the whole body, as far as it is known (at least 32
+    /// bytes), and `behind` what follows.
     pub(crate) fn plan(function_avma: u64, code: &[u8], behind: &[u8]) -> Result<Self, &'static str> {
         let entry_avma = entry_of(function_avma, code);
         let end_avma = function_avma + code.len() as u64;
@@ -113,8 +115,8 @@ pub(crate) fn calls_one_of(code_avma: u64, code: &[u8], functions: &[u64]) -> bo
     })
 }
 
-/// Whether a function that ends before a jump would has nothing but padding behind it: up to where the next one may begin, so that
-/// what looks like padding is not the beginning of that.
+/// Whether a function that ends before a jump would has nothing but padding behind it: up to where
+/// the next one may begin, so that what looks like padding is not the beginning of that.
 fn has_padding(end_avma: u64, behind: &[u8], entry_avma: u64) -> bool {
     let next_avma = end_avma.next_multiple_of(FUNCTION_ALIGNMENT);
     let Some(padding) = behind.get(..(next_avma - end_avma) as usize) else { return false };
@@ -184,7 +186,8 @@ mod tests {
         assert_eq!(moved, jump(0x5000, 0x1080).unwrap());
         let returns = Prologue::plan(0x1000, &[0xf3, 0x0f, 0x1e, 0xfa, 0xc3], &[0x90; 11]).unwrap();
         assert_eq!((returns.rest_avma, returns.moved(0x5000).unwrap()), (0x1009, vec![0xc3]));
-        // The next function begins at once, or looks like padding where it begins, or the padding ends too soon.
+        // The next function begins at once, or looks like padding where it begins, or the padding
+        // ends too soon.
         let mut next = [0x90; 14];
         next[5] = 0x55;
         assert!(Prologue::plan(0x1000, &[0xeb, 0x7e], &next).is_err());

@@ -50,8 +50,9 @@ const TRAP_FLAG: u64 = 1 << 8;
 const DIRECTION_FLAG: u64 = 1 << 10;
 
 impl Registers {
-    /// Whether the thread is a worker of io_uring's: it stands in the task list of the process, and never leaves the kernel. Its
-    /// instruction and stack pointers are zero, so that debuggers can tell (Linux, `copy_thread` of x86).
+    /// Whether the thread is a worker of io_uring's: it stands in the task list of the process, and
+    /// never leaves the kernel. Its instruction and stack pointers are zero, so that debuggers
+    /// can tell (Linux, `copy_thread` of x86).
     pub(crate) fn is_of_kernel(&self) -> bool {
         self.rip == 0 && self.rsp == 0
     }
@@ -66,8 +67,8 @@ impl Registers {
         (self.orig_rax.cast_signed() >= 0).then_some(self.orig_rax)
     }
 
-    /// As the kernel makes them when it lets the thread go on: an interrupted system call is made again. For a place where
-    /// the kernel will not do so itself.
+    /// As the kernel makes them when it lets the thread go on: an interrupted system call is made
+    /// again. For a place where the kernel will not do so itself.
     pub(crate) fn restarted(mut self) -> Self {
         if self.system_call().is_some() {
             match self.rax.cast_signed() {

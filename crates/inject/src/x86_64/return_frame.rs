@@ -1,8 +1,9 @@
 //! The frame that brings a borrowed thread back by itself.
 //!
-//! While we make a thread run code of ours its registers are not its own. If we were killed in the middle, the kernel would let
-//! it run on with them. So whatever it runs ends by a `ret` to the C library's `mov eax, 15; syscall` (rt_sigreturn), with
-//! this frame behind: the kernel then gives the thread back all of its registers, as it does after a signal handler.
+//! While we make a thread run code of ours its registers are not its own. If we were killed in the
+//! middle, the kernel would let it run on with them. So whatever it runs ends by a `ret` to the C
+//! library's `mov eax, 15; syscall` (rt_sigreturn), with this frame behind: the kernel then gives
+//! the thread back all of its registers, as it does after a signal handler.
 //!
 //! ```text
 //! rsp -> address of `mov rax, 15; syscall`       (taken by the last `ret`)

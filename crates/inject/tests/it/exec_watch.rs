@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use heapr_inject::ExecWatch;
 
-/// Runs `body` with a watch; nothing where there can be none: not root, or a kernel that cannot; the doctor says so.
+/// Runs `body` with a watch; nothing where there can be none: not root, or a kernel that cannot;
+/// the doctor says so.
 fn with_watch<R: Send + 'static>(body: impl FnOnce(ExecWatch) -> R + Send + 'static) -> Option<R> {
     let thread = ExecWatch::in_thread(&[], |watch| match watch {
         Ok(watch) => Some(body(watch)),
@@ -23,7 +24,8 @@ fn with_watch<R: Send + 'static>(body: impl FnOnce(ExecWatch) -> R + Send + 'sta
 /// A program in a folder of its own.
 fn program_in(folder: &Path) -> PathBuf {
     let program = folder.join("watched-program");
-    // Copied by another process: a descriptor open for writing, inherited by a child of another test, forbids the exec.
+    // Copied by another process: a descriptor open for writing, inherited by a child of another
+    // test, forbids the exec.
     assert!(Command::new("cp").arg("/bin/true").arg(&program).status().unwrap().success());
     program
 }
@@ -73,8 +75,8 @@ fn a_place_that_is_not_there_is_refused() {
     with_watch(|watch| watch.watch(Path::new("/nonexistent/place")).unwrap_err());
 }
 
-/// A child between fork and exec has copies of its parent's descriptors. Were the watch among them, then an exec that waits when the
-/// watch ends would keep alive what it waits for.
+/// A child between fork and exec has copies of its parent's descriptors. Were the watch among them,
+/// then an exec that waits when the watch ends would keep alive what it waits for.
 #[test]
 fn a_watch_that_ends_while_children_are_born_keeps_nobody_waiting() {
     let folder = tempfile::tempdir().unwrap();

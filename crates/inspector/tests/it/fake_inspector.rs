@@ -6,7 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use heapr_inspector::Process;
 use tungstenite::{Message, WebSocket};
 
-/// What a test does with the connection: the request's number, its method, and the socket to answer on.
+/// What a test does with the connection: the request's number, its method, and the socket to answer
+/// on.
 pub(crate) type Answer = fn(u64, &str, &mut WebSocket<TcpStream>);
 
 /// Starts it, and returns this process as one that was started with `--inspect=PORT`.

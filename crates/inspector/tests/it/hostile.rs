@@ -160,7 +160,8 @@ fn a_connection_is_closed_only_when_the_snapshot_that_was_given_up_has_come_to_i
         if method == "HeapProfiler.takeHeapSnapshot" {
             for _ in 0..CHUNKS {
                 std::thread::sleep(Duration::from_millis(10));
-                // To a connection that is closed the first message goes through, the ones after it do not.
+                // To a connection that is closed the first message goes through, the ones after it
+                // do not.
                 if socket.send(tungstenite::Message::text(chunk("1,2,3,"))).is_err() {
                     return;
                 }

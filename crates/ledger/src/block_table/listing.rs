@@ -9,7 +9,8 @@ use crate::runs::Run;
 impl BlockTable {
     /// All live blocks, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Block> + '_ {
-        // By group, not by directory: groups and records lie in the order in which they were first used.
+        // By group, not by directory: groups and records lie in the order in which they were first
+        // used.
         self.groups.iter().flat_map(|group| self.blocks_of(group))
     }
 
@@ -37,7 +38,8 @@ impl BlockTable {
             let is_same = |place: &&Place| place.owner == first.owner && place.key >> 4 == first.key >> 4;
             let stretch = &places[next..next + places[next..].iter().take_while(is_same).count()];
             next += stretch.len();
-            // Only blocks of several alignments in one stretch of addresses, which no allocator makes, lie in several regions.
+            // Only blocks of several alignments in one stretch of addresses, which no allocator
+            // makes, lie in several regions.
             let mut mixed = Vec::new();
             if stretch.len() > 1 {
                 mixed.extend(stretch.iter().flat_map(|place| self.blocks_in(place.groups)));

@@ -12,7 +12,8 @@ fn every_address_has_a_slot_of_its_own() {
     }
 }
 
-/// Blocks that come and go all over the address space, against a plain map: through sweeps, growth and the ends of processes.
+/// Blocks that come and go all over the address space, against a plain map: through sweeps, growth
+/// and the ends of processes.
 #[test]
 fn it_holds_what_a_plain_map_holds() {
     let mut table = BlockTable::new();
@@ -68,7 +69,8 @@ fn it_holds_what_a_plain_map_holds() {
     assert_eq!(table.sorted().collect::<Vec<_>>(), expected);
 }
 
-/// A program that fills its heap, frees nearly all of it and goes on elsewhere: what is left needs no rooms.
+/// A program that fills its heap, frees nearly all of it and goes on elsewhere: what is left needs
+/// no rooms.
 #[test]
 fn rooms_are_given_back_where_one_block_of_many_stays() {
     let mut table = BlockTable::new();

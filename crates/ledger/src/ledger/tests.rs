@@ -25,7 +25,8 @@ impl Observer for Diary {
     }
 }
 
-/// Few places, so that most blocks live shortly; frees that were lost, frees of what is not there, blocks that move, two heaps, two processes.
+/// Few places, so that most blocks live shortly; frees that were lost, frees of what is not there,
+/// blocks that move, two heaps, two processes.
 fn event() -> impl Strategy<Value = (Event, ProcessIndex)> {
     (0..100_u32, 0..12_u64, 0..12_u64, 0..20_u32).prop_map(|(chance, one, other, whose)| {
         let address = |place: u64| 0x7f00_0000_0000 + place * 48;

@@ -1,9 +1,11 @@
 //! Many events at once: what each of them needs of the table, in windows of the stream.
 //!
-//! Mostly what comes and goes lies near what came and went before: the blocks of a window are applied one after the other (*at once*), and the
-//! processor, which foresees most of the jumps, has the loads of the next events on their way before those of this one are there. Where
-//! blocks are far from one another the table waits for memory. There a window is applied *ahead*: what is born and dies in it is
-//! left out, and all that it needs of the table is loaded together before.
+//! Mostly what comes and goes lies near what came and went before: the blocks of a window are
+//! applied one after the other (*at once*), and the processor, which foresees most of the jumps,
+//! has the loads of the next events on their way before those of this one are there. Where
+//! blocks are far from one another the table waits for memory. There a window is applied *ahead*:
+//! what is born and dies in it is left out, and all that it needs of the table is loaded together
+//! before.
 
 use heapr_trace::{Action, Block, Event, ProcessIndex, StackIndex};
 
@@ -11,15 +13,18 @@ use super::{Ledger, Observer, block_of};
 use crate::block_table::Hint;
 use crate::short_lives::{ShortLives, WINDOW};
 
-/// Events whose blocks are looked up together: some ten loads are on their way at once, so more gains nothing.
+/// Events whose blocks are looked up together: some ten loads are on their way at once, so more
+/// gains nothing.
 const LOOKED_UP: usize = 64;
 
-/// Blocks are looked up together where more than one of so many is far from those that were looked for last: then the table waits for memory.
-/// (Else that takes longer than it saves: of Node's events 20 ns in place of 13, of jq's, with a million and a half live blocks, 24 in
-/// place of 17. Blocks that come and go at random among a million take 52 ns so, and 150 one by one.)
+/// Blocks are looked up together where more than one of so many is far from those that were looked
+/// for last: then the table waits for memory. (Else that takes longer than it saves: of Node's
+/// events 20 ns in place of 13, of jq's, with a million and a half live blocks, 24 in place of 17.
+/// Blocks that come and go at random among a million take 52 ns so, and 150 one by one.)
 const FAR_ONE_OF: usize = if cfg!(test) { WINDOW } else { 2 };
 
-/// Windows whose blocks are looked up together before it is tried again without: at first, and when that has been in vain for long.
+/// Windows whose blocks are looked up together before it is tried again without: at first, and when
+/// that has been in vain for long.
 const AHEAD: u32 = if cfg!(test) { 1 } else { 2 };
 const AHEAD_MAX: u32 = if cfg!(test) { 1 } else { 255 };
 
@@ -42,7 +47,8 @@ impl Ledger {
         }
     }
 
-    /// Applies the events of a window to a table that does not lie in the caches: what it needs of it is loaded before.
+    /// Applies the events of a window to a table that does not lie in the caches: what it needs of
+    /// it is loaded before.
     fn apply_ahead(&mut self, window: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
         let mut lives = ShortLives::among(window);
         let (asked, asked_count) = lives.asked(window.len());
@@ -58,8 +64,9 @@ impl Ledger {
         }
     }
 
-    /// Applies the events of a window to a table of which what they need lies in the caches: to look for short lives would take longer. (So
-    /// does it to tell the observer of the stacks that come: 2 to 4 ns an event, unless not even the last cache holds them.)
+    /// Applies the events of a window to a table of which what they need lies in the caches: to
+    /// look for short lives would take longer. (So does it to tell the observer of the stacks
+    /// that come: 2 to 4 ns an event, unless not even the last cache holds them.)
     #[inline(always)]
     fn apply_at_once(&mut self, window: &[(Event, ProcessIndex)], observer: &mut impl Observer) {
         self.blocks.tidy_up();
@@ -68,7 +75,8 @@ impl Ledger {
         }
     }
 
-    /// Applies the events of a window from `begin` to `end`, of which the table is asked about those that are `asked`.
+    /// Applies the events of a window from `begin` to `end`, of which the table is asked about
+    /// those that are `asked`.
     #[inline(always)]
     fn apply_from(
         &mut self,
@@ -84,8 +92,8 @@ impl Ledger {
         let mut touched = stacks.fold(0, |touched, stack| touched ^ stack);
         let event = |number: u8| &window[usize::from(number)];
         let mut numbers = [0; LOOKED_UP];
-        // One short loop for each level of the table: the fewer instructions lie between two loads that do not wait for
-        // each other, the more of them are on their way at once.
+        // One short loop for each level of the table: the fewer instructions lie between two loads
+        // that do not wait for each other, the more of them are on their way at once.
         for (&number, place) in asked.iter().zip(&mut numbers) {
             let (event, process) = event(number);
             *place = self.blocks.place(*process, event.heap, first_address(event));
@@ -123,8 +131,9 @@ fn allocated((event, process): &(Event, ProcessIndex)) -> Option<Block> {
     Some(block_of(event, *process, address_avma, size_bytes, stack, is_moved_realloc))
 }
 
-/// The stack of an event. (Of an allocation it is the one that its block will begin with; that of a free, if it has one, is of no interest, but
-/// to ask which of them it is costs more than to look at it.)
+/// The stack of an event. (Of an allocation it is the one that its block will begin with; that of a
+/// free, if it has one, is of no interest, but to ask which of them it is costs more than to look
+/// at it.)
 #[inline(always)]
 fn stack_of(event: &Event) -> StackIndex {
     // All variants have their stack at the same place: a load, without a jump.

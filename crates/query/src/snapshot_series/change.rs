@@ -10,7 +10,8 @@ pub struct Change {
     pub before: LiveAmount,
     /// In the last one.
     pub after: LiveAmount,
-    /// Allocated after the first snapshot and still there, and of the first and no longer there; known within one recording.
+    /// Allocated after the first snapshot and still there, and of the first and no longer there;
+    /// known within one recording.
     pub turnover: Option<(LiveAmount, LiveAmount)>,
 }
 

@@ -1,4 +1,5 @@
-//! Native snapshots of one trace or several, in order of time: what is new, gone and grown in them, and what grows steadily.
+//! Native snapshots of one trace or several, in order of time: what is new, gone and grown in them,
+//! and what grows steadily.
 
 mod change;
 mod series;

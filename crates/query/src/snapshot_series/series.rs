@@ -1,4 +1,5 @@
-//! Snapshots of one file or several, in order of time, with their blocks added up by the same stacks, frames or images.
+//! Snapshots of one file or several, in order of time, with their blocks added up by the same
+//! stacks, frames or images.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -39,7 +40,8 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Whether both are of one recording: then blocks can be told apart by the time of their allocation.
+    /// Whether both are of one recording: then blocks can be told apart by the time of their
+    /// allocation.
     #[must_use]
     pub fn is_of_recording(&self, other: &Self) -> bool {
         self.session_start_unix_ns == other.session_start_unix_ns
@@ -51,14 +53,16 @@ impl Taken {
 pub struct LineStack {
     /// Number of the file.
     pub file: usize,
-    /// A stack of the line's, and what culling leaves of it: [`crate::Explorer::stack_frames`] takes both.
+    /// A stack of the line's, and what culling leaves of it: [`crate::Explorer::stack_frames`]
+    /// takes both.
     pub key: (u32, u32),
 }
 
 /// The same stack, frame or image in all snapshots.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// Frames as they are printed, innermost first; a module without a name of a function is told by the module alone.
+    /// Frames as they are printed, innermost first; a module without a name of a function is told
+    /// by the module alone.
     pub frames: Vec<String>,
     /// By snapshot.
     pub rows: Vec<LiveRow>,
@@ -96,7 +100,8 @@ impl Series {
     /// Reads the chosen snapshots of all files. `groups` gives the groups of stacks of a file.
     ///
     /// # Errors
-    /// The filter asks for what only events tell, or names what a file does not have, or a file cannot be read.
+    /// The filter asks for what only events tell, or names what a file does not have, or a file
+    /// cannot be read.
     pub fn read<'t>(
         files: &[SeriesFile<'t>],
         by: GroupBy,

@@ -18,8 +18,9 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// What speaks for a leak: an order that chance would hardly make, and blocks of each interval that nobody has freed (what
-    /// only works more has young blocks only). `None`: nothing does.
+    /// What speaks for a leak: an order that chance would hardly make, and blocks of each interval
+    /// that nobody has freed (what only works more has young blocks only). `None`: nothing
+    /// does.
     fn of(trend: &Trend, kept_share: Option<f64>) -> Option<Self> {
         if trend.growth <= 0 || trend.rising_share < 0.5 || trend.chance > 0.2 {
             return None;
@@ -133,7 +134,8 @@ impl Series {
             .collect();
         let trend = Trend::of(&points)?;
         let last = line.rows.last()?;
-        // Interval 0 is before the first snapshot, the last one after the last: neither lies between two.
+        // Interval 0 is before the first snapshot, the last one after the last: neither lies
+        // between two.
         let between = last.by_interval.get(1..self.taken.len()).filter(|_| is_one_recording);
         let kept_share = between.map(|between| {
             let kept = between.iter().filter(|amount| amount.block_count > 0).count();

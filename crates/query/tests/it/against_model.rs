@@ -112,7 +112,8 @@ proptest! {
         let peaks = |totals: &Totals| (totals.peak_bytes, totals.peak_count, totals.peak_time_ns);
         prop_assert_eq!(peaks(&any_size.0), peaks(&whole.0));
         prop_assert_eq!(any_size.0.free_count, whole.0.free_count - whole.0.unmatched_frees);
-        // Required frames are looked for in the summary, unless it does not tell the frees of single stacks.
+        // Required frames are looked for in the summary, unless it does not tell the frees of
+        // single stacks.
         let frames = |by_thread: bool| {
             let filter = Filter { required_frames: vec![FramePattern::parse("*").unwrap()], ..Filter::default() };
             let by = if by_thread { GroupBy::Threads } else { GroupBy::Stacks };

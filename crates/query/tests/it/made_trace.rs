@@ -1,5 +1,5 @@
-//! Traces made for tests, through the real writer: two processes with one program each, whose modules lie at different
-//! addresses, so that equal stacks differ in all of their addresses.
+//! Traces made for tests, through the real writer: two processes with one program each, whose
+//! modules lie at different addresses, so that equal stacks differ in all of their addresses.
 
 use heapr_ledger::{Ledger, SummaryBuilder};
 use heapr_query::{FrameSink, SourceFrame, SymbolSource};
@@ -8,8 +8,8 @@ use heapr_trace::{
     SnapshotColumns, SnapshotTrigger, StackIndex, StackNode, Thread, ThreadIndex, Trace, TraceWriter,
 };
 
-/// Frames by number: module and symbol. A call at `svma = 16 * number + slot` is in function `number`; two slots of a
-/// function are two places in it.
+/// Frames by number: module and symbol. A call at `svma = 16 * number + slot` is in function
+/// `number`; two slots of a function are two places in it.
 pub(crate) const FUNCTIONS: [(usize, &str); 7] = [
     (0, "main"),
     (0, "load(int)"),

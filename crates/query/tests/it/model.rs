@@ -1,5 +1,5 @@
-//! What queries mean, in code that is slow and obviously right: a list of all allocations with their times, filtered
-//! and added up one by one.
+//! What queries mean, in code that is slow and obviously right: a list of all allocations with
+//! their times, filtered and added up one by one.
 
 use std::collections::BTreeMap;
 
@@ -100,8 +100,8 @@ impl Model<'_> {
             && filter.size.is_none_or(|span| span.contains(allocation.size_bytes))
     }
 
-    /// Frees that the program made, of what a filter counts. An address that was never handed out is of no block, so that it
-    /// counts only where nothing is asked of blocks.
+    /// Frees that the program made, of what a filter counts. An address that was never handed out
+    /// is of no block, so that it counts only where nothing is asked of blocks.
     pub(crate) fn free_count(&self, filter: &Filter) -> u64 {
         let of_counted = self.counted(filter).iter().filter(|counted| !counted.is_outstanding).count() as u64;
         let asks_of_blocks = filter.size.is_some()
@@ -159,8 +159,8 @@ impl Model<'_> {
             }
             _ => chosen.into_iter().filter(|a| is_born_inside(a)).collect(),
         };
-        // The first step inside the range after which the most bytes were live. Blocks from before the range only
-        // become fewer in it: all are live at its start.
+        // The first step inside the range after which the most bytes were live. Blocks from before
+        // the range only become fewer in it: all are live at its start.
         let is_from_before = filter.allocation_type.is_some_and(|kind| !kind.is_allocated_inside());
         let steps = (0..self.steps.len()).filter(|&step| range.contains(self.time(step)));
         let most = steps.clone().map(|step| Self::live_after(&base, step)).max().unwrap_or(0);

@@ -46,7 +46,8 @@ enum LeakOrder {
     Bytes,
     /// Most blocks.
     Count,
-    /// The greatest share of a stack's allocations that was not freed; of equal ones the most bytes.
+    /// The greatest share of a stack's allocations that was not freed; of equal ones the most
+    /// bytes.
     Unfreed,
     /// The greatest mean age.
     MeanAge,

@@ -79,8 +79,8 @@ pub(super) fn types(context: &Context<'_>, body: &[u8]) -> Result<Answer> {
     crate::request::json(&json!({ "schema": "heapr.view.types/1", "types": types }))
 }
 
-/// Number and bytes of all four, from what the other panels ask for anyway, where there is a table of the events: what was
-/// allocated inside is outstanding at the range's end or was freed in it.
+/// Number and bytes of all four, from what the other panels ask for anyway, where there is a table
+/// of the events: what was allocated inside is outstanding at the range's end or was freed in it.
 fn sums(
     context: &Context<'_>,
     file: &TraceFile,

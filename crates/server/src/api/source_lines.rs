@@ -1,7 +1,7 @@
 //! Lines of the source files that a trace's debug information names.
 //!
-//! A trace may come from anywhere, and so may the paths in it: only plain files by absolute paths are read, only text is shown, and
-//! a request reads no more than some megabytes, each file once.
+//! A trace may come from anywhere, and so may the paths in it: only plain files by absolute paths
+//! are read, only text is shown, and a request reads no more than some megabytes, each file once.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;

@@ -1,4 +1,5 @@
-//! What the lists have in common: snapshots as JSON, texts that lines are searched by, pages of rows.
+//! What the lists have in common: snapshots as JSON, texts that lines are searched by, pages of
+//! rows.
 
 use heapr_query::{GroupBy, Line, SnapshotSeries, Taken, process_names};
 use heapr_trace::{Snapshot, Trace};

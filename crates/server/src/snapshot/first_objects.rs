@@ -1,5 +1,6 @@
-//! The first objects of a class in an order, kept; where there is no index, which has them, those of the large classes are found while the page
-//! shows the classes in that order, so that a class of millions of objects opens at once, too.
+//! The first objects of a class in an order, kept; where there is no index, which has them, those
+//! of the large classes are found while the page shows the classes in that order, so that a class
+//! of millions of objects opens at once, too.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -60,7 +61,8 @@ impl FirstObjects {
     }
 }
 
-/// Finds the first objects of the large ones among classes (key and number of objects), in this order, once.
+/// Finds the first objects of the large ones among classes (key and number of objects), in this
+/// order, once.
 pub(super) fn prepare<'a>(
     file: &Arc<SnapshotFile>,
     classes: impl Iterator<Item = (&'a str, u64)>,

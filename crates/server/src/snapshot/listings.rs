@@ -1,4 +1,5 @@
-//! What DevTools does not list: collections, shapes, fan-out, detached nodes, what nothing holds, variables of closures.
+//! What DevTools does not list: collections, shapes, fan-out, detached nodes, what nothing holds,
+//! variables of closures.
 
 use heapr_v8::analysis::{self, CollectionOrder, Naming};
 use heapr_v8::devtools::Heap;

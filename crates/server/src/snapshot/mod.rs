@@ -1,4 +1,5 @@
-//! Snapshots of V8: what DevTools' Memory panel asks. Answered from an index file where there is one.
+//! Snapshots of V8: what DevTools' Memory panel asks. Answered from an index file where there is
+//! one.
 
 mod compared;
 mod first_objects;

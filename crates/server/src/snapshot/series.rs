@@ -1,5 +1,5 @@
-//! Classes over a series of snapshots: how many objects and how large at each, what grew steadily first. Made from the summaries, so
-//! that no heap is loaded.
+//! Classes over a series of snapshots: how many objects and how large at each, what grew steadily
+//! first. Made from the summaries, so that no heap is loaded.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -71,7 +71,8 @@ impl ClassCourse<'_> {
     }
 }
 
-/// The classes of all snapshots, by name and place: the numbers of scripts in a class's key differ from process to process.
+/// The classes of all snapshots, by name and place: the numbers of scripts in a class's key differ
+/// from process to process.
 fn courses<'a>(summaries: &[&'a StoredSummary]) -> Vec<ClassCourse<'a>> {
     let count = summaries.len();
     let mut by_name: HashMap<(&str, Option<&str>), usize> = HashMap::new();
@@ -94,7 +95,8 @@ fn courses<'a>(summaries: &[&'a StoredSummary]) -> Vec<ClassCourse<'a>> {
             course.keys[at].get_or_insert(&class.key);
             course.object_counts[at] += class.object_count;
             course.shallow_bytes[at] += class.self_bytes;
-            // A script that was loaded twice: what both retain is counted twice, as in the lines of the summary.
+            // A script that was loaded twice: what both retain is counted twice, as in the lines of
+            // the summary.
             course.retained_bytes[at] += class.retained_bytes;
         }
     }

@@ -1,4 +1,5 @@
-//! One HTML file of the page's files and the answers, which may load nothing and run nothing but what it was made with.
+//! One HTML file of the page's files and the answers, which may load nothing and run nothing but
+//! what it was made with.
 
 use std::io::Read as _;
 

@@ -64,7 +64,8 @@ impl<'a> Recorder<'a> {
         true
     }
 
-    /// Records the answer of a request and gives it; nothing if there is none (an error) or no room.
+    /// Records the answer of a request and gives it; nothing if there is none (an error) or no
+    /// room.
     pub(super) fn record(&mut self, path: &str, body: Value) -> Result<Option<Value>> {
         if self.is_full {
             return Ok(None);

@@ -61,7 +61,8 @@ fn second(recorder: &mut Recorder<'_>, file: usize, trace: &TraceFile) -> Result
                     recorder
                         .record("frame", json!({"file": file, "frame": id, "sort": "so", "limit": 50}))?;
                 } else {
-                    // A page that is given away holds nothing of other files: a trace from elsewhere may name any.
+                    // A page that is given away holds nothing of other files: a trace from
+                    // elsewhere may name any.
                     recorder.record("stack", json!({"file": file, "id": id, "source_lines": 0}))?;
                 }
             }

@@ -52,8 +52,8 @@ impl SymbolSource for Numbered {
     }
 }
 
-/// Writes a trace of `count` allocations of 100 bytes, one each 10 ns, every second one freed 5 ns later; stacks are
-/// `f0 > f1` and `f0 > MARKUP` in turn.
+/// Writes a trace of `count` allocations of 100 bytes, one each 10 ns, every second one freed 5 ns
+/// later; stacks are `f0 > f1` and `f0 > MARKUP` in turn.
 pub(crate) fn write_trace(path: &Path, count: u64) {
     write(path, count, true);
 }

@@ -217,8 +217,9 @@ fn types_are_what_each_type_alone_counts() {
     let (_folder, server) = running(1000);
     let types = server.ask("types", "{\"file\":0,\"filter\":{\"range\":[\"2003ns\",\"7000ns\"]}}").json();
     let count = |number: usize| types["types"][number]["count"].as_u64().unwrap();
-    // Allocations at 10 n + 10; each odd one is freed 5 ns later. Freed inside: those of the odd ones among 200..699, and none
-    // across the start; what is older and not freed: the even ones before.
+    // Allocations at 10 n + 10; each odd one is freed 5 ns later. Freed inside: those of the odd
+    // ones among 200..699, and none across the start; what is older and not freed: the even ones
+    // before.
     let births = 200..699_u64;
     let odd = births.clone().filter(|number| number % 2 == 1).count() as u64;
     assert_eq!([count(0), count(1)], [odd, births.count() as u64 - odd]);

@@ -1,4 +1,5 @@
-//! What passes a filter of a V8 snapshot is kept, and found anew when a file that the filter speaks of has changed.
+//! What passes a filter of a V8 snapshot is kept, and found anew when a file that the filter speaks
+//! of has changed.
 
 use std::time::{Duration, Instant};
 

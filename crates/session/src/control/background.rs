@@ -1,4 +1,5 @@
-//! A session with a name and a socket: begun in whatever process is to record, then run until it is stopped.
+//! A session with a name and a socket: begun in whatever process is to record, then run until it is
+//! stopped.
 
 use std::ffi::OsString;
 use std::io;
@@ -56,7 +57,8 @@ pub struct ProgramCommand {
     pub arguments: Vec<OsString>,
 }
 
-/// A session that has begun: its targets are traced, its name is taken, its socket answers once it runs.
+/// A session that has begun: its targets are traced, its name is taken, its socket answers once it
+/// runs.
 #[derive(Debug)]
 pub struct BackgroundSession {
     worker: Worker,
@@ -67,8 +69,8 @@ pub struct BackgroundSession {
 }
 
 impl BackgroundSession {
-    /// Takes the name, makes file, buffers and socket, starts the program, attaches to the processes. If any of it fails
-    /// nothing stays behind.
+    /// Takes the name, makes file, buffers and socket, starts the program, attaches to the
+    /// processes. If any of it fails nothing stays behind.
     ///
     /// # Errors
     /// What failed; see [`Error::kind`].
@@ -117,8 +119,8 @@ impl BackgroundSession {
         self.worker.use_spare_time();
     }
 
-    /// Records until it is stopped or cancelled by an order, or `stop` is set. `None`: cancelled. `at_end` is called when the file is whole,
-    /// before who has ordered the stop hears of it.
+    /// Records until it is stopped or cancelled by an order, or `stop` is set. `None`: cancelled.
+    /// `at_end` is called when the file is whole, before who has ordered the stop hears of it.
     pub fn run(self, stop: &AtomicBool, at_end: impl FnOnce(&SessionSummary)) -> Option<SessionSummary> {
         let Self { worker, listener, claim, orders, remarks: _ } = self;
         let Ended { summary, report, order } = worker.run(stop);

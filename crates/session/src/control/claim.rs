@@ -5,9 +5,10 @@
 //! NAME.sock   its socket; whoever holds the lock may remove what an earlier holder left
 //! ```
 //!
-//! A recorder that is killed loses the lock with its life, so nothing that it leaves behind blocks the next session. Its life ends
-//! when its last thread has run once more, which on a busy machine takes a while for those in spare time: whoever wants the name
-//! waits a moment while its holder does not answer.
+//! A recorder that is killed loses the lock with its life, so nothing that it leaves behind blocks
+//! the next session. Its life ends when its last thread has run once more, which on a busy machine
+//! takes a while for those in spare time: whoever wants the name waits a moment while its holder
+//! does not answer.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,8 +23,8 @@ use super::protocol::Request;
 use crate::runtime_directory::RuntimeDirectory;
 use crate::{Error, SessionName};
 
-/// How long to wait for a name whose holder does not answer. Of 60 recorders that were killed beside
-/// busy programs on two processors, three took 0.3 to 0.65 s to be gone, half of them 12 ms.
+/// How long to wait for a name whose holder does not answer. Of 60 recorders that were killed
+/// beside busy programs on two processors, three took 0.3 to 0.65 s to be gone, half of them 12 ms.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Between two looks at it.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -37,8 +38,8 @@ pub(crate) struct NameClaim {
 }
 
 impl NameClaim {
-    /// Takes a name that no session has. Waits some seconds if somebody holds it who does not answer, as a recorder that is
-    /// about to die.
+    /// Takes a name that no session has. Waits some seconds if somebody holds it who does not
+    /// answer, as a recorder that is about to die.
     ///
     /// # Errors
     /// A session has it, or its directory cannot be used.

@@ -12,7 +12,8 @@ use crate::SessionName;
 use crate::failure::{Failure, FailureKind};
 use crate::runtime_directory::RuntimeDirectory;
 
-/// A session's end may have to write a long file's summary; anything else is answered between two rounds.
+/// A session's end may have to write a long file's summary; anything else is answered between two
+/// rounds.
 const STOP_PATIENCE: Duration = Duration::from_secs(600);
 /// Attaching waits up to some seconds for a moment at which the target can be stopped.
 const PATIENCE: Duration = Duration::from_secs(60);

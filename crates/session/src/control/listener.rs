@@ -1,4 +1,5 @@
-//! The session's side of the socket: accepts, checks who it is, reads a line, hands it to the worker, writes the answer.
+//! The session's side of the socket: accepts, checks who it is, reads a line, hands it to the
+//! worker, writes the answer.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -110,7 +111,8 @@ fn accept_all(socket: &UnixListener, stopped: &UnixStream, desk: &Desk) {
     }
 }
 
-/// Only this user and root may give orders. (The directory's mode says the same; a descriptor may have been passed on.)
+/// Only this user and root may give orders. (The directory's mode says the same; a descriptor may
+/// have been passed on.)
 fn is_allowed(client: &UnixStream) -> bool {
     rustix::net::sockopt::socket_peercred(client)
         .is_ok_and(|peer| peer.uid == rustix::process::geteuid() || peer.uid.is_root())

@@ -1,4 +1,5 @@
-//! Talking to a session's recorder, from the same process or another: requests, answers, the socket that carries them.
+//! Talking to a session's recorder, from the same process or another: requests, answers, the socket
+//! that carries them.
 //!
 //! ```text
 //! heapr status          socket NAME.sock         recorder process
@@ -10,8 +11,8 @@
 //!                                             +-----------------------------------------+
 //! ```
 //!
-//! The worker looks for orders between two rounds and never waits for anybody; a client that is slow, silent or hostile
-//! costs a thread until its time is up.
+//! The worker looks for orders between two rounds and never waits for anybody; a client that is
+//! slow, silent or hostile costs a thread until its time is up.
 
 pub(crate) mod background;
 pub(crate) mod session_name;

@@ -48,7 +48,8 @@ pub(super) fn lock(directory: &RuntimeDirectory, name: &str, may_make: bool) -> 
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Locked::Taken),
             Err(error) => return Err(error),
         }
-        // Its last holder may have removed it between our opening and our locking: then the lock is one of nothing.
+        // Its last holder may have removed it between our opening and our locking: then the lock is
+        // one of nothing.
         let ours = rustix::fs::fstat(&file)?;
         match rustix::fs::statat(directory.descriptor(), &entry, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(there) if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino) => {

@@ -1,4 +1,5 @@
-//! What is said over the socket: one JSON object a line, `{"heapr": 1, "request": …}` and `{"heapr": 1, "answer": …}`.
+//! What is said over the socket: one JSON object a line, `{"heapr": 1, "request": …}` and
+//! `{"heapr": 1, "answer": …}`.
 
 use std::ffi::OsString;
 use std::sync::mpsc;
@@ -34,7 +35,8 @@ pub enum Request {
         /// Of which processes; empty: all.
         pids: Vec<u32>,
     },
-    /// Take snapshots at an interval from now on, in place of an earlier one for the same processes.
+    /// Take snapshots at an interval from now on, in place of an earlier one for the same
+    /// processes.
     SnapshotEvery {
         /// The interval; `None`: no more.
         interval_ms: Option<u64>,

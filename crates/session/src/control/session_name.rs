@@ -1,4 +1,5 @@
-//! Names of sessions: they become names of files and are printed, so only harmless characters are allowed.
+//! Names of sessions: they become names of files and are printed, so only harmless characters are
+//! allowed.
 
 use std::fmt;
 

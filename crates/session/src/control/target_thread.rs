@@ -1,11 +1,13 @@
-//! Attaching and detaching in a thread of their own: both wait for the target, and the rounds of the recorder do not.
+//! Attaching and detaching in a thread of their own: both wait for the target, and the rounds of
+//! the recorder do not.
 //!
 //! ```text
 //! worker  --job-->  thread: attach or detach, one after the other
 //!         <--done--
 //! ```
 //!
-//! The recorder holds back what a process writes until its attach is taken: what it had allocated before comes first.
+//! The recorder holds back what a process writes until its attach is taken: what it had allocated
+//! before comes first.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{self, Receiver, Sender};

@@ -1,4 +1,5 @@
-//! The loop of a session that is controlled from outside: rounds of the recorder, and between them the orders.
+//! The loop of a session that is controlled from outside: rounds of the recorder, and between them
+//! the orders.
 
 mod updates;
 
@@ -25,8 +26,8 @@ use updates::PendingUpdate;
 /// Processes are looked at this often: one that has ended is shown as such.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// A session that nobody has asked anything, and whose targets have all ended, completes its file and ends after this time:
-/// whoever began it has most likely gone without saying so.
+/// A session that nobody has asked anything, and whose targets have all ended, completes its file
+/// and ends after this time: whoever began it has most likely gone without saying so.
 const FORSAKEN_AFTER: Duration = Duration::from_secs(12 * 3600);
 
 /// A program loads the agent before its own libraries, within milliseconds.
@@ -129,8 +130,8 @@ impl Worker {
         Ok(remarks)
     }
 
-    /// Waits until the program that the session has started is recorded: whoever asks then is told of it. One that has ended, or does
-    /// not load the agent, is waited for no longer.
+    /// Waits until the program that the session has started is recorded: whoever asks then is told
+    /// of it. One that has ended, or does not load the agent, is waited for no longer.
     pub(crate) fn await_program(&mut self) {
         let began = Instant::now();
         while let Some(child) = &self.child
@@ -155,8 +156,8 @@ impl Worker {
         self.session.use_spare_time();
     }
 
-    /// From now on attaches to flagged programs when they start. Those that are to be traced and run already are traced when this
-    /// returns; gives what there is to say about them.
+    /// From now on attaches to flagged programs when they start. Those that are to be traced and
+    /// run already are traced when this returns; gives what there is to say about them.
     pub(crate) fn watch_flags(&mut self, flagged: FlaggedTargets) -> Vec<String> {
         let kind = match self.session.properties().mode {
             LoggingMode::Snapshot => FlagKind::Snapshot,
@@ -206,7 +207,8 @@ impl Worker {
         self.remarks.push_back(text);
     }
 
-    /// Lets all go. One that has ended meanwhile, or cannot be stopped now, goes on untraced once the session is closed.
+    /// Lets all go. One that has ended meanwhile, or cannot be stopped now, goes on untraced once
+    /// the session is closed.
     fn detach_all(&mut self) {
         for pid in std::mem::take(&mut self.attached) {
             self.push(Job::Detach { pid }, Purpose::End);
@@ -293,7 +295,8 @@ impl Worker {
         }
     }
 
-    /// Whether a thread of this process holds a target still, or may at any time: each exec waits for the watch.
+    /// Whether a thread of this process holds a target still, or may at any time: each exec waits
+    /// for the watch.
     fn holds_targets(&self) -> bool {
         self.flagged.is_some() || self.targets.as_ref().is_some_and(TargetThread::is_busy)
     }
@@ -306,7 +309,8 @@ impl Worker {
             || self.targets.as_ref().is_some_and(TargetThread::is_busy)
     }
 
-    /// Records until an order or `stop` ends it, or nobody is left who could give orders, or who wants it.
+    /// Records until an order or `stop` ends it, or nobody is left who could give orders, or who
+    /// wants it.
     pub(crate) fn run(self, stop: &AtomicBool) -> Ended {
         self.run_until_forsaken(stop, FORSAKEN_AFTER)
     }
@@ -408,7 +412,8 @@ impl Worker {
         }
     }
 
-    /// At an interval from now on, in place of an earlier one of the same processes; `None`: no more.
+    /// At an interval from now on, in place of an earlier one of the same processes; `None`: no
+    /// more.
     fn snapshot_every(&mut self, interval_ms: Option<u64>, pids: Vec<u32>) -> Answer {
         let interval = interval_ms.map(Duration::from_millis);
         if interval.is_some_and(|interval| interval < SNAPSHOT_INTERVAL_MIN) {

@@ -1,5 +1,5 @@
-//! Flagged programs from their first instruction: each exec on this machine is asked about, and those that are flagged are
-//! prepared before they begin.
+//! Flagged programs from their first instruction: each exec on this machine is asked about, and
+//! those that are flagged are prepared before they begin.
 //!
 //! ```text
 //! reader (one thread): question --not flagged--> allowed at once
@@ -8,9 +8,10 @@
 //!                                                or, where that would not help, attach when its loader is done
 //! ```
 //!
-//! Nobody waits for long: what is not seized within [`seize_limit`] is allowed all the same, and found by the look at all
-//! processes (`flag_watch`) a moment later, as is all that starts from a filesystem that is not watched. When this process
-//! dies the kernel allows whatever waits and lets go whatever is seized.
+//! Nobody waits for long: what is not seized within [`seize_limit`] is allowed all the same, and
+//! found by the look at all processes (`flag_watch`) a moment later, as is all that starts from a
+//! filesystem that is not watched. When this process dies the kernel allows whatever waits and lets
+//! go whatever is seized.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -33,8 +34,9 @@ use crate::flags::{FlagKind, Flags};
 use crate::recorder::system_facts::kernel_version;
 use crate::recorder::target_view::finds_session;
 
-/// A seize needs a lock of the process that waits. It is free, and only our own turn on a busy machine takes time; or (before
-/// [`LOCK_IS_FREE`]) it is not to be had until the exec goes on, and waiting is in vain.
+/// A seize needs a lock of the process that waits. It is free, and only our own turn on a busy
+/// machine takes time; or (before [`LOCK_IS_FREE`]) it is not to be had until the exec goes on, and
+/// waiting is in vain.
 const SEIZE_LIMIT: Duration = Duration::from_secs(1);
 const SEIZE_LIMIT_BEFORE: Duration = Duration::from_millis(50);
 const LOCK_IS_FREE: (u32, u32) = (6, 8);
@@ -51,8 +53,8 @@ fn seize_limit() -> Duration {
 const EXEC_LIMIT: Duration = Duration::from_secs(2);
 /// A loader reads libraries and binds them.
 const LOAD_LIMIT: Duration = Duration::from_secs(2);
-/// How long everybody waits for a thread that has asked to fall asleep: it does so within microseconds where processors are free. Where
-/// they are not, a thread of its own waits for it.
+/// How long everybody waits for a thread that has asked to fall asleep: it does so within
+/// microseconds where processors are free. Where they are not, a thread of its own waits for it.
 const NAME_LIMIT: Duration = Duration::from_millis(1);
 /// Longest sleep of the reader.
 const ROUND: Duration = Duration::from_millis(20);
@@ -259,7 +261,8 @@ impl Shared {
         }
     }
 
-    /// Waits until it is known whether a program that may be flagged is: it is not seized before, since another session may have to.
+    /// Waits until it is known whether a program that may be flagged is: it is not seized before,
+    /// since another session may have to.
     fn is_flagged(&self, pid: u32) -> bool {
         /// Its turn on the processor comes first.
         const PATIENCE: Duration = Duration::from_micros(200);
@@ -310,7 +313,8 @@ impl Shared {
                 Ok(Preparation::Privileged | Preparation::Filtered | Preparation::NoRoom) | Err(_) => {}
             }
         }
-        // Another user's, in another namespace, with more rights than its parent: attached to when its loader is done.
+        // Another user's, in another namespace, with more rights than its parent: attached to when
+        // its loader is done.
         match held.run_loader(LOAD_LIMIT) {
             Ok(true) => {}
             Ok(false) => return News::Unprepared(pid, None),
@@ -332,8 +336,8 @@ enum Candidate {
     Yes,
 }
 
-/// Whether a flag may mean the program that a thread is about to become. The name by which it is started counts too. Only
-/// what the flags are about is looked up: everybody's exec waits for this.
+/// Whether a flag may mean the program that a thread is about to become. The name by which it is
+/// started counts too. Only what the flags are about is looked up: everybody's exec waits for this.
 fn candidate(started: &Started, flags: &Flags, kind: FlagKind, name_limit: Duration) -> Candidate {
     if flags.all().is_empty() {
         return Candidate::No;

@@ -46,7 +46,8 @@ pub struct ProcessFacts {
     pub pid: u32,
     /// Its executable.
     pub executable: PathBuf,
-    /// The file name by which it was started, where that is another: of a symbolic link, or of a script.
+    /// The file name by which it was started, where that is another: of a symbolic link, or of a
+    /// script.
     pub started_as: String,
     /// Its control group, from the root of the hierarchy; empty where it is not known.
     pub control_group: String,
@@ -82,7 +83,8 @@ impl ProcessFacts {
     }
 }
 
-/// The kernel keeps 15 bytes of the name; the rest is that of the first argument, where that begins so.
+/// The kernel keeps 15 bytes of the name; the rest is that of the first argument, where that begins
+/// so.
 fn started_as(pid: u32) -> Option<String> {
     const KEPT_BYTES: usize = 15;
     const ARGUMENT_BYTES_MAX: u64 = 4096;
@@ -202,7 +204,8 @@ impl FlagTarget {
     }
 }
 
-/// The file name; a program that was replaced while it ran keeps its old one, with a note by the kernel.
+/// The file name; a program that was replaced while it ran keeps its old one, with a note by the
+/// kernel.
 fn executable_name(executable: &Path) -> Option<&str> {
     let name = executable.file_name()?.to_str()?;
     Some(name.strip_suffix(" (deleted)").unwrap_or(name))

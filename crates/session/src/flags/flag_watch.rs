@@ -1,8 +1,9 @@
 //! Flagged programs that start while a session runs.
 //!
-//! The processes are looked at five times a second: who is new, or runs another program than at the last look. That sees a
-//! program at most a fifth of a second after it began, needs no privilege, and stops nothing; what it had allocated until
-//! then is found by the attach, as for any process that runs already.
+//! The processes are looked at five times a second: who is new, or runs another program than at the
+//! last look. That sees a program at most a fifth of a second after it began, needs no privilege,
+//! and stops nothing; what it had allocated until then is found by the attach, as for any process
+//! that runs already.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -40,8 +41,9 @@ impl FlagWatch {
         }
     }
 
-    /// Flagged processes that have started since the last look; and, where flags have been set since then, those that run already
-    /// and are flagged by their number, or all that are flagged.
+    /// Flagged processes that have started since the last look; and, where flags have been set
+    /// since then, those that run already and are flagged by their number, or all that are
+    /// flagged.
     pub(crate) fn started(&mut self) -> Vec<u32> {
         let now = Instant::now();
         if now < self.next_look {

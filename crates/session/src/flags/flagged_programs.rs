@@ -14,8 +14,8 @@ use crate::flags::shell_flags::{ShellFlags, is_told_by_shell};
 /// A program that was prepared loads the agent before its own libraries, within milliseconds.
 const LOAD_LIMIT: Duration = Duration::from_secs(2);
 
-/// Flagged programs as targets: those flagged for the heap in a session that keeps events, those flagged for snapshots in
-/// one that keeps none.
+/// Flagged programs as targets: those flagged for the heap in a session that keeps events, those
+/// flagged for snapshots in one that keeps none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlaggedTargets {
     /// Those too that run already.

@@ -1,12 +1,14 @@
-//! Flags: programs that are to be traced or snapshotted whenever they start, until the flag is taken away.
+//! Flags: programs that are to be traced or snapshotted whenever they start, until the flag is
+//! taken away.
 //!
 //! ```text
 //! {"schema": "heapr-flags/1", "flags": [{"kind": "heap", "target": {"name": "redis-server"}}, …]}
 //! ```
 //!
-//! The file is `$XDG_CONFIG_HOME/heapr/flags.json` (or `~/.config/…`) for one user, `/etc/heapr/flags.json` for the
-//! system. It is written as a whole beside its place and renamed, mode 0600 (0644 for the system), and is not followed or
-//! read when it is a symbolic link or belongs to somebody else. A flag costs nothing while no session uses it.
+//! The file is `$XDG_CONFIG_HOME/heapr/flags.json` (or `~/.config/…`) for one user,
+//! `/etc/heapr/flags.json` for the system. It is written as a whole beside its place and renamed,
+//! mode 0600 (0644 for the system), and is not followed or read when it is a symbolic link or
+//! belongs to somebody else. A flag costs nothing while no session uses it.
 
 pub(crate) mod exec_guard;
 pub(crate) mod flag_cache;
@@ -305,7 +307,8 @@ impl Flags {
         &self.flags
     }
 
-    /// What is to be done with a process. Where both kinds fit, the trace: it holds what snapshots need.
+    /// What is to be done with a process. Where both kinds fit, the trace: it holds what snapshots
+    /// need.
     #[must_use]
     pub fn matches(&self, process: &ProcessFacts) -> Option<FlagKind> {
         self.flags.iter().filter(|flag| flag.target.fits(process)).map(|flag| flag.kind).min()

@@ -1,9 +1,9 @@
-//! One user's own programs from their first instruction, without root: the environment of his shells leads to a file that says
-//! which programs a session wants.
+//! One user's own programs from their first instruction, without root: the environment of his
+//! shells leads to a file that says which programs a session wants.
 //!
 //! ```text
 //! LD_PRELOAD=.../heapr-agent-….so            loaded by every program that is started from that shell
-//! HEAPR_FLAGGED=/run/user/1000/heapr/flagged the agent looks at flagged.heap and flagged.snapshot there:
+//! HEAPR_FLAGGED=/run/user/1000/heapr/flagged  the agent looks at flagged.heap and flagged.snapshot there:
 //!
 //!   session 4711:5                           written by the session, taken away at its end; without it the agent does nothing
 //!   name redis-server
@@ -26,8 +26,8 @@ pub(crate) const VARIABLE: &str = "HEAPR_FLAGGED";
 /// The agent reads no more.
 const FILE_BYTES_MAX: usize = 16 << 10;
 
-/// What a shell or a user's service manager sets, so that flagged programs that it starts are traced from their first
-/// instruction.
+/// What a shell or a user's service manager sets, so that flagged programs that it starts are
+/// traced from their first instruction.
 ///
 /// # Errors
 /// There is no place for the agent's file, or for the sessions' directory.

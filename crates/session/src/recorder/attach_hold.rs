@@ -1,7 +1,9 @@
-//! Processes that are being attached to: their agents have registered, and what they had allocated before is not entered yet.
+//! Processes that are being attached to: their agents have registered, and what they had allocated
+//! before is not entered yet.
 //!
-//! They are not looked at until it is, and nothing later than their registration is taken from anybody: so that the file stays in
-//! order of time. That lasts as long as the target's stop, or until the attach is given up.
+//! They are not looked at until it is, and nothing later than their registration is taken from
+//! anybody: so that the file stays in order of time. That lasts as long as the target's stop, or
+//! until the attach is given up.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,7 +26,8 @@ pub(super) struct HeldProcesses {
 }
 
 impl HeldProcesses {
-    /// Whether a process that has registered is to be looked at later. `is_entered`: its attach has been taken.
+    /// Whether a process that has registered is to be looked at later. `is_entered`: its attach has
+    /// been taken.
     pub(super) fn holds(&mut self, key: (u32, u32), slot: &ProcessSlot, is_entered: bool) -> bool {
         let origin = slot.origin.load(Relaxed);
         let parent = slot.parent_slot.load(Relaxed);
@@ -53,7 +56,8 @@ impl HeldProcesses {
 }
 
 impl Recorder {
-    /// An attach was given up: what its agent has registered is a process like any other, which writes nothing.
+    /// An attach was given up: what its agent has registered is a process like any other, which
+    /// writes nothing.
     pub(crate) fn hold_no_more(&mut self) {
         // What registered since the last look is among them.
         self.find_processes();

@@ -1,4 +1,5 @@
-//! The file's stacks for what the events of a process name: a node of its tree, and the function that was called there.
+//! The file's stacks for what the events of a process name: a node of its tree, and the function
+//! that was called there.
 
 use heapr_trace::{CalledFunction, StackIndex};
 use heapr_wire::{CALLED, of_stack_word};

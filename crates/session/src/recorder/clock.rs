@@ -1,7 +1,8 @@
 //! From the agents' ticks to nanoseconds since the session's start.
 //!
-//! At each round the recorder reads both clocks. Between two such anchors time is linear, so the conversion is exact at
-//! each anchor, never runs backwards, and needs no calibration before the start.
+//! At each round the recorder reads both clocks. Between two such anchors time is linear, so the
+//! conversion is exact at each anchor, never runs backwards, and needs no calibration before the
+//! start.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -22,8 +23,8 @@ pub enum ClockSource {
 }
 
 impl ClockSource {
-    /// The best that this machine has: the counter only where the kernel itself keeps time by it and the processor says
-    /// that it runs at one rate in all power states.
+    /// The best that this machine has: the counter only where the kernel itself keeps time by it
+    /// and the processor says that it runs at one rate in all power states.
     #[must_use]
     pub fn detect() -> Self {
         let is_counter = machine::kernel_clock() == "tsc" && machine::has_invariant_counter();
@@ -64,7 +65,8 @@ pub(crate) struct Clock {
     anchors: VecDeque<Anchor>,
     /// The newest pair of anchors, as (from, to, ns at from, ns per tick in 32.32).
     current: Segment,
-    /// The segment in which the last event before that one lay: what was left over from earlier rounds comes in order, too.
+    /// The segment in which the last event before that one lay: what was left over from earlier
+    /// rounds comes in order, too.
     earlier: Cell<Segment>,
 }
 
@@ -144,8 +146,8 @@ impl Clock {
         self.current = Segment::between(last, next);
     }
 
-    /// The time of something that has just happened, maybe after the last anchor. `ticks` is untrusted: what lies in
-    /// the future happens now.
+    /// The time of something that has just happened, maybe after the last anchor. `ticks` is
+    /// untrusted: what lies in the future happens now.
     pub(crate) fn recent_ns(&self, ticks: u64) -> u64 {
         if ticks <= self.current.to.ticks {
             return self.ns(ticks);
@@ -154,7 +156,8 @@ impl Clock {
         Segment::between(self.current.to, now).ns(ticks.min(now.ticks))
     }
 
-    /// The time of an event. `ticks` is untrusted; what lies after the last anchor gets that anchor's time.
+    /// The time of an event. `ticks` is untrusted; what lies after the last anchor gets that
+    /// anchor's time.
     #[inline(always)]
     pub(crate) fn ns(&self, ticks: u64) -> u64 {
         if ticks >= self.current.from.ticks && ticks <= self.current.to.ticks {
@@ -195,8 +198,8 @@ mod tests {
         let mut clock = Clock::start(ClockSource::Monotonic);
         clock.anchor();
         std::thread::sleep(std::time::Duration::from_millis(5));
-        // The two clocks are read one after the other, and the thread may lose its processor in between: the time lies
-        // between what the anchored clock showed before and after.
+        // The two clocks are read one after the other, and the thread may lose its processor in
+        // between: the time lies between what the anchored clock showed before and after.
         let before_ns = clock.now_ns();
         let ticks = clock.now_ticks();
         let after_ns = clock.now_ns();

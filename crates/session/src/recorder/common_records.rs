@@ -1,16 +1,17 @@
-//! The records that nearly all are, taken many at a time: an allocation or a free of a program's main heap, in its time, while no
-//! realloc is under way.
+//! The records that nearly all are, taken many at a time: an allocation or a free of a program's
+//! main heap, in its time, while no realloc is under way.
 //!
-//! What this does is what `translate` does with the same records; that handles every case, and this hands on to it whatever is
-//! not plain. (Half of the time between the buffers and the ledger went into finding out, record by record, that nothing was
-//! special.)
+//! What this does is what `translate` does with the same records; that handles every case, and this
+//! hands on to it whatever is not plain. (Half of the time between the buffers and the ledger went
+//! into finding out, record by record, that nothing was special.)
 //!
 //! ```text
 //! one stream, up to where another's next record comes:   A A A A A|
 //! two streams, up to where a third's comes:              A B B A B A A B|
 //! ```
-//! Two threads that work at the same time take turns at nearly every record, in no order that a processor could foresee. So which of the two
-//! comes next is no branch but an index that follows from comparing their times.
+//! Two threads that work at the same time take turns at nearly every record, in no order that a
+//! processor could foresee. So which of the two comes next is no branch but an index that follows
+//! from comparing their times.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -52,7 +53,8 @@ impl<'a> Source<'a> {
         Self { process, thread, words, word0, ticks, order: head.order(), taken: 0, last_ticks: 0 }
     }
 
-    /// The next record's event and its words; `None` if it is not plain, or shorter than what is looked at.
+    /// The next record's event and its words; `None` if it is not plain, or shorter than what is
+    /// looked at.
     #[inline(always)]
     fn event(&self, clock: &Clock, last_ns: u64) -> Option<(Event, usize)> {
         let behind = self.words.get(self.taken + 1..)?;
@@ -60,7 +62,8 @@ impl<'a> Source<'a> {
         let address_avma;
         let packed;
         let words;
-        // Nearly all are short. No branch here depends on which of alloc and free it is: behind a free stands another record.
+        // Nearly all are short. No branch here depends on which of alloc and free it is: behind a
+        // free stands another record.
         if self.word0 & SHORT != 0 {
             is_alloc = self.word0 & SHORT_ALLOC != 0;
             address_avma = short_address(self.word0);
@@ -116,7 +119,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Takes plain records of one stream that do not come behind `until`: none if its next one is not such.
+/// Takes plain records of one stream that do not come behind `until`: none if its next one is not
+/// such.
 #[inline]
 pub(crate) fn take_one(source: &mut Source<'_>, until: u64, clock: &Clock, sink: &mut Sink) {
     if !source.process.reallocs.is_empty() {
@@ -131,8 +135,9 @@ pub(crate) fn take_one(source: &mut Source<'_>, until: u64, clock: &Clock, sink:
     }
 }
 
-/// Takes plain records of two streams in their order, up to the first that is not plain, or that comes behind `until`. At the same place in
-/// that order a stream goes on, and the first one begins. Tells which one was taken from last.
+/// Takes plain records of two streams in their order, up to the first that is not plain, or that
+/// comes behind `until`. At the same place in that order a stream goes on, and the first one
+/// begins. Tells which one was taken from last.
 #[inline]
 pub(crate) fn take_two(sources: &mut [Source<'_>; 2], until: u64, clock: &Clock, sink: &mut Sink) -> usize {
     if sources.iter().any(|source| !source.process.reallocs.is_empty()) {

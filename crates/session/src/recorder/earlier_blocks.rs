@@ -1,7 +1,7 @@
 //! The blocks that a process held when it was attached to.
 //!
-//! Where they were allocated is not known: they share one stack, of one frame, in a module of its own that stands for
-//! "allocated before attach". No program has code at its address.
+//! Where they were allocated is not known: they share one stack, of one frame, in a module of its
+//! own that stands for "allocated before attach". No program has code at its address.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,8 @@ const END_AVMA: u64 = 0x200;
 const SPARE_BYTES: u64 = 4096 + 32;
 
 impl Recorder {
-    /// Enters blocks (address and size) as allocated now, at the beginning of the process's recording. Returns their number.
+    /// Enters blocks (address and size) as allocated now, at the beginning of the process's
+    /// recording. Returns their number.
     pub(crate) fn add_blocks_before(
         &mut self,
         slot: u32,

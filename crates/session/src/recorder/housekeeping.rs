@@ -1,4 +1,5 @@
-//! What need not be done in every round: who lives, what threads are called, how large processes are, whose slots are free.
+//! What need not be done in every round: who lives, what threads are called, how large processes
+//! are, whose slots are free.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -15,7 +16,8 @@ const OWN_MALLOC: &str = "it brings a malloc of its own, of which only what reac
 impl Recorder {
     /// Takes note that a child was waited for.
     pub(crate) fn process_exited(&mut self, pid: u32, wait_status: i32) {
-        // The newest image: those before it went on by exec. It may have been seen dead before it was waited for.
+        // The newest image: those before it went on by exec. It may have been seen dead before it
+        // was waited for.
         let newest = self.processes.iter_mut().rfind(|process| process.child_pid == pid && !process.is_done);
         if let Some(process) = newest {
             process.has_ended = true;
@@ -41,8 +43,8 @@ impl Recorder {
         }
     }
 
-    /// Takes note that a process with an agent of its own writes no more. Its threads keep their buffers until it ends: they still look
-    /// at them.
+    /// Takes note that a process with an agent of its own writes no more. Its threads keep their
+    /// buffers until it ends: they still look at them.
     pub(crate) fn process_let_go(&mut self, pid: u32) {
         let slots = self.processes.iter().filter(|process| process.pid == pid && !process.has_ended);
         for process in slots {
@@ -96,7 +98,8 @@ impl Recorder {
         freed_count
     }
 
-    /// Says in the file if the agent of a process has ended recording by itself, or does not see its allocator.
+    /// Says in the file if the agent of a process has ended recording by itself, or does not see
+    /// its allocator.
     fn note_notices(&mut self, place: usize, now_ns: u64) {
         let process = &mut self.processes[place];
         let Some(slot) = self.pool.process_slot(process.slot) else { return };

@@ -1,7 +1,7 @@
 //! How much memory is left, and by what: the machine, control groups, limits of a process.
 //!
-//! Shared memory belongs to whoever touches a page first. A group that has none left gets one of its
-//! processes killed. So the recorder touches the buffers, after it has asked here.
+//! Shared memory belongs to whoever touches a page first. A group that has none left gets one of
+//! its processes killed. So the recorder touches the buffers, after it has asked here.
 
 use heapr_proc::machine::is_memory_promised_strictly;
 use heapr_proc::{Fields, memory_limits, soft_limit};

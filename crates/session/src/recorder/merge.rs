@@ -32,7 +32,8 @@ pub(crate) struct Stream {
     pub(crate) buffers: VecDeque<StreamBuffer>,
     /// Time of the last record taken.
     pub(crate) last_ticks: u64,
-    /// When the stream was first seen busy without getting on, by the recorder's clock; 0 while it is not.
+    /// When the stream was first seen busy without getting on, by the recorder's clock; 0 while it
+    /// is not.
     pub(crate) busy_since_ns: u64,
     /// How far it had got then.
     pub(crate) busy_at_ticks: u64,
@@ -41,7 +42,8 @@ pub(crate) struct Stream {
     pub(crate) had_ended_at_scan: bool,
 }
 
-/// Where a stream stands: the next record's first word, and all words from there to the end of what is published.
+/// Where a stream stands: the next record's first word, and all words from there to the end of what
+/// is published.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head<'a> {
     pub(crate) ticks: u64,
@@ -90,7 +92,8 @@ impl Stream {
     /// Takes note of a buffer as the scan found it.
     pub(crate) fn note(&mut self, found: StreamBuffer) {
         let place = self.buffers.partition_point(|known| known.sequence < found.sequence);
-        // Mostly it stands where it belongs; a number that has changed since must not enter the buffer twice.
+        // Mostly it stands where it belongs; a number that has changed since must not enter the
+        // buffer twice.
         let is_known = self.buffers.get(place).is_some_and(|known| known.index == found.index);
         let known = if is_known {
             Some(place)
@@ -121,7 +124,8 @@ impl Stream {
         last
     }
 
-    /// The next record; buffers that are used up are passed over (they are freed at the round's end).
+    /// The next record; buffers that are used up are passed over (they are freed at the round's
+    /// end).
     #[inline(always)]
     pub(crate) fn head<'a>(&self, pool: &'a Pool, at: &mut usize) -> Option<Head<'a>> {
         loop {
@@ -171,7 +175,8 @@ pub(crate) fn record_words(head: &Head<'_>) -> Option<(RecordKind, usize)> {
     (words >= 1 && words <= head.words.len()).then_some((kind, words))
 }
 
-/// A bit for each kind of record that gives something back (a short free: for all 16 that its time makes of it).
+/// A bit for each kind of record that gives something back (a short free: for all 16 that its time
+/// makes of it).
 const FREEING: u64 = 0xffff << RecordKind::ShortFree as u64
     | 1 << RecordKind::Free as u64
     | 1 << RecordKind::FreeStack as u64
@@ -179,7 +184,8 @@ const FREEING: u64 = 0xffff << RecordKind::ShortFree as u64
     | 1 << RecordKind::Unmap as u64
     | 1 << RecordKind::HeapDestroy as u64;
 
-/// Where a record comes: by time, and of those of the same time what gives back before the others, since it may be what they were given.
+/// Where a record comes: by time, and of those of the same time what gives back before the others,
+/// since it may be what they were given.
 #[inline(always)]
 pub(crate) fn order(word0: u64, ticks: u64) -> u64 {
     let frees = FREEING >> (word0 >> RecordKind::SHIFT) & 1;

@@ -52,23 +52,29 @@ use crate::recorder::process_state::ProcessState;
 use crate::recorder::sink::Sink;
 use crate::recorder::statistics::{Statistics, ThreadCounters};
 
-/// An event with an earlier time is published, or its thread was seen to be busy: stores reach other processors in far
-/// less (store buffers drain within a microsecond; 50 is a wide margin).
+/// An event with an earlier time is published, or its thread was seen to be busy: stores reach
+/// other processors in far less (store buffers drain within a microsecond; 50 is a wide margin).
 const SLACK_NS: u64 = 50_000;
-/// One in so many buffers may be in use before the recorder is in a hurry. Of the default 64 MiB that is 8: 700,000 events of 12 bytes, which take
-/// 40 ms when a program has ended. (With half of the buffers, and events of 20 bytes, a program of half a second took a tenth longer in all. With a
-/// twelfth redis was kept waiting for 0.32 s of 3.9, with an eighth 0.25, with a quarter 0.21, and stress took 0.48, 0.46 and 0.52 s.)
+/// One in so many buffers may be in use before the recorder is in a hurry. Of the default 64 MiB
+/// that is 8: 700,000 events of 12 bytes, which take 40 ms when a program has ended. (With half of
+/// the buffers, and events of 20 bytes, a program of half a second took a tenth longer in all. With
+/// a twelfth redis was kept waiting for 0.32 s of 3.9, with an eighth 0.25, with a quarter 0.21,
+/// and stress took 0.48, 0.46 and 0.52 s.)
 const MAY_WAIT: usize = 8;
-/// After so many events the buffers that are read are given back, in the middle of a round: some twelve of them, which are then in use again
-/// while they lie in the caches. (Given back at the end of a round that began with hundreds, as many new ones had to be faulted in.)
+/// After so many events the buffers that are read are given back, in the middle of a round: some
+/// twelve of them, which are then in use again while they lie in the caches. (Given back at the end
+/// of a round that began with hundreds, as many new ones had to be faulted in.)
 const SLICE_EVENTS: u64 = 1 << 16;
-/// Likewise while the buffers are mostly free, but then whoever waits for the processor has it after each slice: some 20 µs. (The kernel would let them wait
-/// for a millisecond or more. Node, whose threads wake each other all the time: 0.94 s without that, 0.88 with 500 and with 250 events, 27 rounds;
-/// with 2,000, 0.09 s less and as much in two series of 15.)
+/// Likewise while the buffers are mostly free, but then whoever waits for the processor has it
+/// after each slice: some 20 µs. (The kernel would let them wait for a millisecond or more. Node,
+/// whose threads wake each other all the time: 0.94 s without that, 0.88 with 500 and with 250
+/// events, 27 rounds; with 2,000, 0.09 s less and as much in two series of 15.)
 const POLITE_SLICE_EVENTS: u64 = 500;
-/// The same while a snapshot is taken, when the recorder's time is shared: half a millisecond's work.
+/// The same while a snapshot is taken, when the recorder's time is shared: half a millisecond's
+/// work.
 const SHARED_SLICE_EVENTS: u64 = 1 << 14;
-/// Threads and processes are looked at this often: whether they live, what they are called, how large they are.
+/// Threads and processes are looked at this often: whether they live, what they are called, how
+/// large they are.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
 /// The same while somebody waits for a buffer: an ended process may hold one.
 const HOUSEKEEPING_IN_NEED_NS: u64 = 10_000_000;
@@ -234,7 +240,8 @@ impl Recorder {
             || self.has_snapshots_to_take()
     }
 
-    /// One round; a short one while a snapshot is taken, which has its turn after it. Returns the number of events taken.
+    /// One round; a short one while a snapshot is taken, which has its turn after it. Returns the
+    /// number of events taken.
     pub(crate) fn round(&mut self) -> u64 {
         if self.sink.has_snapshot() && !self.is_final {
             let began = Instant::now();
@@ -250,7 +257,8 @@ impl Recorder {
         self.round_while(slice_events, let_others_run).event_count
     }
 
-    /// A round in slices of some `slice_events`, ended early when `goes_on` says so after one: the next takes up what is left.
+    /// A round in slices of some `slice_events`, ended early when `goes_on` says so after one: the
+    /// next takes up what is left.
     pub(crate) fn round_while(&mut self, slice_events: u64, goes_on: impl Fn(&Self) -> bool) -> Round {
         let before = self.sink.event_count;
         let now_ticks = self.clock.now_ticks();

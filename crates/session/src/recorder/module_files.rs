@@ -1,9 +1,10 @@
-//! The files of modules, held from the time when a module is seen: a library may be deleted or replaced once it is loaded, a
-//! program rebuilt while it runs, and what a container calls a path means another file, or none, to us.
+//! The files of modules, held from the time when a module is seen: a library may be deleted or
+//! replaced once it is loaded, a program rebuilt while it runs, and what a container calls a path
+//! means another file, or none, to us.
 //!
-//! At the end those are handed out to which their path does not lead any more: their names must be taken from here. Where there is no
-//! file to be had (it was deleted before it was seen), what the process has mapped of it takes its place; the symbols that the
-//! loader uses are in it.
+//! At the end those are handed out to which their path does not lead any more: their names must be
+//! taken from here. Where there is no file to be had (it was deleted before it was seen), what the
+//! process has mapped of it takes its place; the symbols that the loader uses are in it.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -59,7 +60,8 @@ pub(crate) struct ModuleFiles {
     seen: HashSet<Module>,
     held: Vec<Held>,
     most: usize,
-    /// A file that was changed later than this (seconds since 1970) may be another than the one that is mapped.
+    /// A file that was changed later than this (seconds since 1970) may be another than the one
+    /// that is mapped.
     since_unix_s: i64,
 }
 
@@ -98,7 +100,8 @@ impl ModuleFiles {
         if let Some((file, _)) = by_path {
             return Some(file);
         }
-        // What is there now may be another file: the process's own list tells. If it has ended, the path is all that is left.
+        // What is there now may be another file: the process's own list tells. If it has ended, the
+        // path is all that is left.
         let list = mappings::read(seen.pid).unwrap_or_default();
         let Some(mapped) = mappings::find(&list, seen.start_avma) else {
             return open_regular(path).map(|(file, _)| file).filter(|_| !seen.is_old && path.is_absolute());
@@ -126,7 +129,8 @@ impl ModuleFiles {
         file.or_else(|| module_image::of_process(seen.pid, seen.start_avma, seen.bias_avma))
     }
 
-    /// Whether a file is certainly the one that was loaded: it was what it is before the process began.
+    /// Whether a file is certainly the one that was loaded: it was what it is before the process
+    /// began.
     fn is_unchanged(&self, facts: &Metadata, seen: &SeenModule<'_>) -> bool {
         !seen.is_old && facts.ctime() < self.since_unix_s
     }

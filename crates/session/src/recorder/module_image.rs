@@ -1,4 +1,5 @@
-//! What a process has mapped of a module whose file is gone, as a file: its header and segments, without sections.
+//! What a process has mapped of a module whose file is gone, as a file: its header and segments,
+//! without sections.
 
 use std::fs::File;
 use std::io;
@@ -13,8 +14,8 @@ const SEGMENT_BYTES: usize = 56;
 const SEGMENTS_MAX: usize = 64;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
-/// Entries of the dynamic segment that the loader turns from addresses in the file into addresses in memory: the hash tables,
-/// the strings, the symbols.
+/// Entries of the dynamic segment that the loader turns from addresses in the file into addresses
+/// in memory: the hash tables, the strings, the symbols.
 const ADDRESS_TAGS: [u64; 4] = [4, 5, 6, 0x6fff_fef5];
 
 /// A segment, as the program header has it.
@@ -26,7 +27,8 @@ struct Segment {
     file_bytes: u64,
 }
 
-/// The image of the module whose first byte is at `start_avma`; `None`: it cannot be read, or is no ELF of 64 bits.
+/// The image of the module whose first byte is at `start_avma`; `None`: it cannot be read, or is no
+/// ELF of 64 bits.
 pub(crate) fn of_process(pid: u32, start_avma: u64, bias_avma: u64) -> Option<File> {
     let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
     let mut header = [0; HEADER_BYTES];

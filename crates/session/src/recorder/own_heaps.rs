@@ -1,5 +1,5 @@
-//! Heaps that a program has of its own (pools, arenas) and tells of: their names, and what is in them, so that all of it is
-//! free when they go.
+//! Heaps that a program has of its own (pools, arenas) and tells of: their names, and what is in
+//! them, so that all of it is free when they go.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,8 @@ use heapr_wire::HEAP_MMAP;
 
 /// Bytes of a name: four parts of sixteen.
 const NAME_BYTES_MAX: usize = 64;
-/// Names that one number is written with; a program that makes a new one for each arena is not followed further.
+/// Names that one number is written with; a program that makes a new one for each arena is not
+/// followed further.
 const NAMES_MAX: usize = 64;
 
 /// One number's heap.
@@ -45,8 +46,8 @@ impl OwnHeaps {
         }
     }
 
-    /// A heap was made; its name, if the file does not have it yet. What an earlier one of the number left is told too: its
-    /// end was lost.
+    /// A heap was made; its name, if the file does not have it yet. What an earlier one of the
+    /// number left is told too: its end was lost.
     pub(crate) fn created(
         &mut self,
         process: ProcessIndex,

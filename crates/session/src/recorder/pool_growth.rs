@@ -4,8 +4,8 @@
 //!   file, mapped by all:   [ fixed part | open buffers, with memory | room for more                   ]
 //!                                                    grows ----->   up to --max-buffers, or what limits leave
 //! ```
-//! The recorder gives buffers their memory before anybody uses them. So its control group pays for them, and nobody finds a page for which
-//! there is none, which would end a target.
+//! The recorder gives buffers their memory before anybody uses them. So its control group pays for
+//! them, and nobody finds a page for which there is none, which would end a target.
 
 use heapr_proc::machine::is_memory_promised_strictly;
 use heapr_proc::own_pid;
@@ -22,8 +22,8 @@ const BUFFERS_LEAST: usize = 4;
 const START_SHARE: u64 = 2;
 /// And each step of their growth no more than this part.
 const STEP_SHARE: u64 = 4;
-/// Where all buffers together take less than this part of it, programs that the recorder starts, in its own control group, need not wait for it
-/// to open them: some cannot wait.
+/// Where all buffers together take less than this part of it, programs that the recorder starts, in
+/// its own control group, need not wait for it to open them: some cannot wait.
 const AMPLE_SHARE: u64 = 8;
 /// After a step for which there was no room.
 const RETRY_NS: u64 = 1_000_000_000;
@@ -99,7 +99,8 @@ pub(crate) fn size(properties: &SessionProperties) -> Result<PoolProperties, Err
     Ok(PoolProperties { buffer_bytes, buffer_count, open_count, is_ample })
 }
 
-/// Whether a process that runs has room for the agent; not for the buffers, which are the recorder's.
+/// Whether a process that runs has room for the agent; not for the buffers, which are the
+/// recorder's.
 pub(crate) fn check_target(pid: u32) -> Result<(), Error> {
     let threads = heapr_proc::threads(pid).map_or(1, Iterator::count) as u64;
     let needed = AGENT_BYTES + threads * AGENT_THREAD_BYTES;

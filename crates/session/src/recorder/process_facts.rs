@@ -17,7 +17,8 @@ pub(crate) fn is_proc_of_own_namespace() -> bool {
     *IS_OWN.get_or_init(|| heapr_proc::own_pid() == std::process::id())
 }
 
-/// The process that has id `inner_pid` in the process namespace `namespace`, by its id as we see it.
+/// The process that has id `inner_pid` in the process namespace `namespace`, by its id as we see
+/// it.
 pub(crate) fn outer_pid(inner_pid: u32, namespace: u32) -> Option<u32> {
     heapr_proc::pids().find(|&pid| {
         heapr_proc::namespace(pid, "pid") == Some(namespace)
@@ -31,8 +32,8 @@ pub(crate) fn outer_tid(pid: u32, inner_tid: u32) -> Option<u32> {
     heapr_proc::threads(pid).ok()?.find(|&tid| Fields::of_thread(pid, tid).is_some_and(is_wanted))
 }
 
-/// What tells a process that runs a program from all others: when it was started, and where its first
-/// stack begins, which an exec changes.
+/// What tells a process that runs a program from all others: when it was started, and where its
+/// first stack begins, which an exec changes.
 pub(crate) fn image(pid: u32) -> Option<[u64; 2]> {
     let stat = Stat::of_process(pid)?;
     Some([stat.number(22)?, stat.number(28)?])

@@ -1,4 +1,5 @@
-//! What the recorder knows of one traced process image: its stack nodes, its modules, reallocations under way.
+//! What the recorder knows of one traced process image: its stack nodes, its modules, reallocations
+//! under way.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,8 +12,8 @@ use crate::recorder::called_stacks::{CalledStacks, NO_STACK};
 use crate::recorder::own_heaps::OwnHeaps;
 use crate::snapshots::native_snapshot::SnapshotScope;
 
-/// Node numbers that one process can use: blocks of at most 65,536 nodes, 65,536 of them, but never more than this, so
-/// that a hostile number cannot make the recorder take memory.
+/// Node numbers that one process can use: blocks of at most 65,536 nodes, 65,536 of them, but never
+/// more than this, so that a hostile number cannot make the recorder take memory.
 const NODES_MAX: usize = 1 << NODE_BITS;
 
 /// State of one process image.
@@ -25,19 +26,23 @@ pub(crate) struct ProcessState {
     pub(crate) generation: u32,
     /// Process id, as /proc names it; 0: it did not show it.
     pub(crate) pid: u32,
-    /// Process id, as who has started it knows it: another where /proc is that of another process namespace than ours.
+    /// Process id, as who has started it knows it: another where /proc is that of another process
+    /// namespace than ours.
     pub(crate) child_pid: u32,
     /// It sees itself and its threads under other ids: it is in another process namespace.
     pub(crate) is_elsewhere: bool,
-    /// It ran another program, or nothing, when it was looked at for the first time: /proc does not tell of it.
+    /// It ran another program, or nothing, when it was looked at for the first time: /proc does not
+    /// tell of it.
     pub(crate) has_gone_on: bool,
     /// The agent was loaded while it ran.
     pub(crate) was_attached: bool,
     /// See [`super::process_facts::image`]; of one that was attached to.
     pub(crate) image: Option<[u64; 2]>,
-    /// It was recorded before, was let go, and is recorded again: the entries in the file are the same.
+    /// It was recorded before, was let go, and is recorded again: the entries in the file are the
+    /// same.
     pub(crate) is_resumed: bool,
-    /// It was let go, and is recorded again by another state: nothing is to be said of its end here.
+    /// It was let go, and is recorded again by another state: nothing is to be said of its end
+    /// here.
     pub(crate) is_superseded: bool,
     /// What it held then.
     pub(crate) before: BlocksBefore,
@@ -63,7 +68,8 @@ pub(crate) struct ProcessState {
     block_count: usize,
     /// Mappings in force: start -> (end, number in the file).
     pub(crate) mappings: BTreeMap<u64, (u64, u32)>,
-    /// Reallocations that have not come back: at most one a thread, so few that a list is searched fastest.
+    /// Reallocations that have not come back: at most one a thread, so few that a list is searched
+    /// fastest.
     pub(crate) reallocs: Vec<InMotion>,
     /// Its entry in the file, written again at its end.
     pub(crate) entry: Option<heapr_trace::Process>,
@@ -154,8 +160,9 @@ impl ProcessState {
         }
     }
 
-    /// Takes note of a node block that the scan found. `false`: its number makes no sense, and believing it would take
-    /// memory for nodes that nobody wrote. A scan may meet as many new blocks as there are buffers, in any order.
+    /// Takes note of a node block that the scan found. `false`: its number makes no sense, and
+    /// believing it would take memory for nodes that nobody wrote. A scan may meet as many new
+    /// blocks as there are buffers, in any order.
     pub(crate) fn note_block(&mut self, buffer: u32, first_node: u32, pool: &Pool) -> bool {
         let (nodes_per_block, buffer_count) = (pool.nodes_per_block(), pool.buffer_count());
         if self.node_blocks.get(&buffer).is_some_and(|known| known.first_node == first_node) {
@@ -171,7 +178,8 @@ impl ProcessState {
         is_sane
     }
 
-    /// Reads the nodes that were written since the last round, up to the first that is not written yet.
+    /// Reads the nodes that were written since the last round, up to the first that is not written
+    /// yet.
     pub(crate) fn read_nodes(&mut self, pool: &Pool) {
         let mut blocks = std::mem::take(&mut self.node_blocks);
         let mut fresh = Vec::new();
@@ -244,8 +252,9 @@ impl ProcessState {
         self.raw_nodes.get(number as usize).copied().filter(|node| node.return_address != 0)
     }
 
-    /// A node that an event names and that was not read in its turn: a thread that took a smaller number has not written its own yet,
-    /// and may not for long (it waits for a processor, or has ended).
+    /// A node that an event names and that was not read in its turn: a thread that took a smaller
+    /// number has not written its own yet, and may not for long (it waits for a processor, or
+    /// has ended).
     fn read_node(&mut self, number: u32, pool: &Pool) -> Option<RawNode> {
         let nodes_per_block = u32::try_from(pool.nodes_per_block()).ok()?;
         let place = number.checked_rem(nodes_per_block)?;
@@ -259,8 +268,8 @@ impl ProcessState {
         self.kept_node(number)
     }
 
-    /// Whether a buffer holds a block of nodes of this process. Looked at after reading: an agent may have given the buffer back unused,
-    /// and somebody else has filled it.
+    /// Whether a buffer holds a block of nodes of this process. Looked at after reading: an agent
+    /// may have given the buffer back unused, and somebody else has filled it.
     fn owns_block(&self, buffer: u32, first_node: u32, pool: &Pool) -> bool {
         reader::claimed_buffer(pool, buffer).is_some_and(|now| {
             now.content == Content::Nodes { first_node }
@@ -269,8 +278,8 @@ impl ProcessState {
         })
     }
 
-    /// The file's stack for an agent's node; nodes that have none yet are given one by `add`, callers first. `Err`: the
-    /// number of a node that has not been kept.
+    /// The file's stack for an agent's node; nodes that have none yet are given one by `add`,
+    /// callers first. `Err`: the number of a node that has not been kept.
     #[inline(always)]
     pub(crate) fn stack<E>(
         &mut self,

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use heapr_proc::{is_alive, parent, pids};
 
-/// The processes that `pid` has started and that live, and those that they have started, parents before children. This process and
-/// those above it are left out: whoever asks in a shell for all that it runs does not mean the asking.
+/// The processes that `pid` has started and that live, and those that they have started, parents
+/// before children. This process and those above it are left out: whoever asks in a shell for all
+/// that it runs does not mean the asking.
 #[must_use]
 pub fn descendants(pid: u32) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, parent(pid)?))).collect();

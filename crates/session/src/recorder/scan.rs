@@ -1,4 +1,5 @@
-//! Finding what the agents have published: new processes, threads, stack nodes, and how far each buffer is filled.
+//! Finding what the agents have published: new processes, threads, stack nodes, and how far each
+//! buffer is filled.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -14,7 +15,8 @@ use crate::recorder::merge::{Stream, StreamBuffer};
 use crate::recorder::process_facts;
 use crate::recorder::process_state::ProcessState;
 
-/// In place of the id of a process in another process namespace that /proc does not show: it has ended.
+/// In place of the id of a process in another process namespace that /proc does not show: it has
+/// ended.
 const NOT_SHOWN: u32 = 0;
 
 /// A process image that has registered and is not known yet.
@@ -35,12 +37,15 @@ struct Program {
 
 /// The program of a process image that is looked at for the first time.
 ///
-/// What /proc tells may be of another image: it had ended by then, or had gone on to another program by exec. A forked child is the program
-/// that its parent is; of others the agent tells the executable (see [`crate::recorder::translate`]).
+/// What /proc tells may be of another image: it had ended by then, or had gone on to another
+/// program by exec. A forked child is the program that its parent is; of others the agent tells the
+/// executable (see [`crate::recorder::translate`]).
 ///
-/// `told_name`: its file name as the process itself has told it, for one that /proc no longer shows and that allocates nothing.
+/// `told_name`: its file name as the process itself has told it, for one that /proc no longer shows
+/// and that allocates nothing.
 fn program_of(pid: u32, parent: Option<&ProcessState>, told_name: &str, has_gone_on: bool) -> Program {
-    // In this order: as long as the executable is the parent's, no exec came before the command line was read.
+    // In this order: as long as the executable is the parent's, no exec came before the command
+    // line was read.
     let command_line = heapr_proc::command_line(pid);
     let executable = process_facts::executable(pid);
     let is_parents = |parent: &ProcessState| {
@@ -60,7 +65,8 @@ fn program_of(pid: u32, parent: Option<&ProcessState>, told_name: &str, has_gone
 }
 
 impl Recorder {
-    /// Notes who had ended before this round's scan: only they have certainly been read to their end after it.
+    /// Notes who had ended before this round's scan: only they have certainly been read to their
+    /// end after it.
     pub(super) fn note_ends(&mut self) {
         for process in &mut self.processes {
             process.had_ended_at_scan = process.has_ended;
@@ -77,7 +83,8 @@ impl Recorder {
             // Acquire: pairs with the Release in `claim_process`.
             let state = slot.state.load(Acquire);
             if state != PROCESS_LIVE && state != PROCESS_DISABLED {
-                // Slots are claimed lowest first: behind one that was never used there is none in use.
+                // Slots are claimed lowest first: behind one that was never used there is none in
+                // use.
                 if state == PROCESS_FREE && slot.generation.load(Relaxed) == 0 {
                     break;
                 }
@@ -92,7 +99,8 @@ impl Recorder {
                 });
             }
         }
-        // A slot that was freed is claimed again by whoever comes next: a parent, or the image before an exec, may lie in a higher one.
+        // A slot that was freed is claimed again by whoever comes next: a parent, or the image
+        // before an exec, may lie in a higher one.
         found.sort_by_key(|registered| registered.start_ticks);
         for (place, &Registered { key, pid, .. }) in found.iter().enumerate() {
             let Some(slot) = self.pool.process_slot(key.0) else { continue };
@@ -138,7 +146,8 @@ impl Recorder {
             exit_status: None,
         };
         // An exec replaces the image of the same process: what the old one had is gone.
-        // It is done only when what it published before is read: it may be found in the same round as its successor.
+        // It is done only when what it published before is read: it may be found in the same round
+        // as its successor.
         for process in &mut self.processes {
             let is_before = process.entry.as_ref().is_none_or(|known| known.start_ns <= entry.start_ns);
             if process.pid == pid && !process.has_ended && !is_fork && is_before {
@@ -184,7 +193,8 @@ impl Recorder {
         file_index
     }
 
-    /// The entry of a process that was attached to before, let go, and runs the same program still: it has not ended.
+    /// The entry of a process that was attached to before, let go, and runs the same program still:
+    /// it has not ended.
     fn resume(&mut self, image: Option<[u64; 2]>) -> Option<(ProcessIndex, Process)> {
         let image = image?;
         let before = self.processes.iter_mut().rfind(|process| process.image == Some(image))?;
@@ -246,8 +256,8 @@ impl Recorder {
         claimed_count
     }
 
-    /// Frees a buffer whose owner is gone for good: its slot does not exist or is another's by now. Its content says
-    /// nothing without the owner.
+    /// Frees a buffer whose owner is gone for good: its slot does not exist or is another's by now.
+    /// Its content says nothing without the owner.
     fn free_if_orphan(&mut self, buffer: &ClaimedBuffer, generation_of: impl Fn(&Pool, u32) -> Option<u32>) {
         if generation_of(&self.pool, buffer.slot) != Some(buffer.generation) {
             self.statistics.loss.records_invalid += 1;

@@ -15,7 +15,8 @@ const CHECKPOINT_EVENTS_MIN: u64 = 2_000_000;
 /// …and this many times the live blocks, so that checkpoints add at most about a tenth to the file.
 const CHECKPOINT_EVENTS_PER_BLOCK: u64 = 16;
 
-/// Events kept back until the ledger and the file take them together: 16 KiB, a third of the first-level cache.
+/// Events kept back until the ledger and the file take them together: 16 KiB, a third of the
+/// first-level cache.
 const PENDING_MAX: usize = 256;
 
 /// Ledger and file.
@@ -69,7 +70,8 @@ impl Sink {
         })
     }
 
-    /// Takes the next event, unless the file is full: all before one moment is in it, and nothing after, however much waited.
+    /// Takes the next event, unless the file is full: all before one moment is in it, and nothing
+    /// after, however much waited.
     #[inline(always)]
     pub(crate) fn event(&mut self, event: &Event, process: ProcessIndex) {
         if self.full_at_ns.is_some() {
@@ -199,7 +201,8 @@ impl Sink {
         (summary, self.write_error)
     }
 
-    /// Writes a circular trace's window, and counts what it holds: that is what its readers will find in it.
+    /// Writes a circular trace's window, and counts what it holds: that is what its readers will
+    /// find in it.
     fn end_window(&mut self) -> Option<Summary> {
         let mut ledger = self.ledger.emptied();
         let mut summary = SummaryBuilder::new();

@@ -17,9 +17,10 @@ use crate::snapshots::native_snapshot_rules::{Looked, RuleState, SnapshotRule};
 const WAITING_MAX: usize = 4096;
 /// Reports kept for who asks for them.
 const REPORTS_MAX: usize = 1024;
-/// A slice of a snapshot takes this long, and the round between two of them no longer: a program that floods all buffers waits
-/// so long for the next, and the snapshot has half of the recorder's time. (With slices of 10 ms between whole rounds, a snapshot of
-/// 10 million blocks beside 25 million events a second took 1.6 to 3 s, and the program waited up to 12 ms.)
+/// A slice of a snapshot takes this long, and the round between two of them no longer: a program
+/// that floods all buffers waits so long for the next, and the snapshot has half of the recorder's
+/// time. (With slices of 10 ms between whole rounds, a snapshot of 10 million blocks beside 25
+/// million events a second took 1.6 to 3 s, and the program waited up to 12 ms.)
 pub(super) const SLICE: Duration = Duration::from_millis(2);
 /// Groups of blocks exported between two looks at the clock: about a quarter of a millisecond.
 const GROUPS_PER_LOOK: usize = 128;
@@ -95,7 +96,8 @@ impl Recorder {
         self.snapshots.left_out_count
     }
 
-    /// A slice of the snapshot that is being taken, or the cut of the next. After a round: what has happened by then is applied.
+    /// A slice of the snapshot that is being taken, or the cut of the next. After a round: what has
+    /// happened by then is applied.
     pub(crate) fn advance_snapshots(&mut self) {
         let now_ns = self.clock.now_ns();
         let mut due = Vec::new();
@@ -103,8 +105,8 @@ impl Recorder {
         for state in self.snapshots.rules.iter_mut().filter(|_| !self.is_final) {
             due.extend(state.at_time(now_ns));
         }
-        // Of processes that have ended, or are not recorded any more, there is nothing new: an empty snapshot would stand for them as the
-        // last.
+        // Of processes that have ended, or are not recorded any more, there is nothing new: an
+        // empty snapshot would stand for them as the last.
         due.retain(|request| {
             let is_due = |process: &ProcessState| process.is_of(&request.scope) && self.is_recorded(process);
             self.processes.iter().any(is_due)
@@ -149,7 +151,8 @@ impl Recorder {
         }
     }
 
-    /// Drops the blocks of ended processes where no event will ask for them: the recorder's memory is bounded by what is live.
+    /// Drops the blocks of ended processes where no event will ask for them: the recorder's memory
+    /// is bounded by what is live.
     fn forget_ended(&mut self) {
         let ended = std::mem::take(&mut self.snapshots.ended);
         if !self.sink.keeps_events() {
@@ -253,7 +256,8 @@ impl Recorder {
         if !process.has_ended || !self.snapshots.rules.iter().any(|state| state.at_exit_of(pid)) {
             return;
         }
-        // The same process went on to another program by exec: its old heap is gone, but it has not ended.
+        // The same process went on to another program by exec: its old heap is gone, but it has not
+        // ended.
         if heapr_proc::is_alive(pid) {
             return;
         }

@@ -1,7 +1,8 @@
 //! Rounds in time that nobody else wants.
 //!
-//! While the buffers are mostly free there is no hurry, and where the targets keep all processors busy each turn of the recorder is one
-//! that they do not get. So it is lent to a thread that runs only when a processor would be idle (`SCHED_IDLE`):
+//! While the buffers are mostly free there is no hurry, and where the targets keep all processors
+//! busy each turn of the recorder is one that they do not get. So it is lent to a thread that runs
+//! only when a processor would be idle (`SCHED_IDLE`):
 //!
 //! ```text
 //!             many events came in the last round, buffers mostly free
@@ -10,21 +11,28 @@
 //!             an eighth of the buffers in use, somebody waits, nothing left, or [`STINT`] is over
 //! ```
 //!
-//! A thread of its own, because one that has given up its precedence cannot always take it back. It works in
-//! slices, so that it gives the recorder back soon even if it hardly gets any time. If that took long, the machine is busy with
-//! others' work too, and the recorder stays with the session's thread for [`OWN_TURNS`]. So it does if the thread was put aside again and
-//! again after a moment's work: threads that wake each other all the time leave only scraps, and each wake-up that finds a processor at work in place
-//! of an idle one costs both sides an interrupt. (Node, put aside after 22 µs on average: 1.52 s of processor time in spare time and 1.41 in
-//! own turns, 21 rounds, the wall time as long; half as many waits for locks. redis, after 400 µs: 2.20 s of its client's time and 2.76.)
+//! A thread of its own, because one that has given up its precedence cannot always take it back. It
+//! works in slices, so that it gives the recorder back soon even if it hardly gets any time. If
+//! that took long, the machine is busy with others' work too, and the recorder stays with the
+//! session's thread for [`OWN_TURNS`]. So it does if the thread was put aside again and again after
+//! a moment's work: threads that wake each other all the time leave only scraps, and each wake-up
+//! that finds a processor at work in place of an idle one costs both sides an interrupt. (Node, put
+//! aside after 22 µs on average: 1.52 s of processor time in spare time and 1.41 in own turns, 21
+//! rounds, the wall time as long; half as many waits for locks. redis, after 400 µs: 2.20 s of its
+//! client's time and 2.76.)
 //!
-//! **Where no processor is ever idle** a thread that runs last gets three thousandths of one, and a millisecond's work takes it half a second: the
-//! targets would run out of buffers meanwhile, and wait for it. So the session's thread lets it run as any other once it counts as [`STARVED`]. Who may not
-//! raise priorities cannot do that; there it is nice by [`NICENESS`] in place of running last. (400 processes in a second beside two that only
-//! calculate, on two processors: 12 s in place of 1.9 by a thread that runs last and stays so, 4 s and once stacks lost with a niceness of 19, as
-//! fast as with own turns with 10 and with 5. redis, 9 rounds: 5.59 s running last, 5.69 nice by 15, 5.77 by 10, 6.30 by 5, 5.99 in own turns.)
+//! **Where no processor is ever idle** a thread that runs last gets three thousandths of one, and a
+//! millisecond's work takes it half a second: the targets would run out of buffers meanwhile, and
+//! wait for it. So the session's thread lets it run as any other once it counts as [`STARVED`]. Who
+//! may not raise priorities cannot do that; there it is nice by [`NICENESS`] in place of running
+//! last. (400 processes in a second beside two that only calculate, on two processors: 12 s in
+//! place of 1.9 by a thread that runs last and stays so, 4 s and once stacks lost with a niceness
+//! of 19, as fast as with own turns with 10 and with 5. redis, 9 rounds: 5.59 s running last, 5.69
+//! nice by 15, 5.77 by 10, 6.30 by 5, 5.99 in own turns.)
 //!
-//! A thread that runs last may hold a lock of its process (of its memory map, of an arena) for as long as it is not let run. So this
-//! is for processes that only record, and not for the time in which one of their other threads holds a target still.
+//! A thread that runs last may hold a lock of its process (of its memory map, of an arena) for as
+//! long as it is not let run. So this is for processes that only record, and not for the time in
+//! which one of their other threads holds a target still.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -34,9 +42,11 @@ use heapr_ring::sys::{self, Precedence};
 
 use crate::recorder::Recorder;
 
-/// A round that took this many events is followed by the next at once: they came in less time than the sleep lasts.
+/// A round that took this many events is followed by the next at once: they came in less time than
+/// the sleep lasts.
 const EVENTS_WITHOUT_SLEEP: u64 = 50_000;
-/// Fewer events than this in the last turn are not worth a thread (30 µs): half a millisecond's work.
+/// Fewer events than this in the last turn are not worth a thread (30 µs): half a millisecond's
+/// work.
 const WORTH_LENDING: u64 = 8_000;
 /// Events taken between two looks whether the recorder is wanted back: about a millisecond's work.
 const SLICE_EVENTS: u64 = 16_000;
@@ -44,7 +54,8 @@ const SLICE_EVENTS: u64 = 16_000;
 const STINT: Duration = Duration::from_millis(20);
 /// A stint that takes longer is starved.
 const STARVED: Duration = Duration::from_millis(100);
-/// How nice the thread is where it could not be let run as any other later: it gets a tenth of what others get.
+/// How nice the thread is where it could not be let run as any other later: it gets a tenth of what
+/// others get.
 const NICENESS: i32 = 10;
 /// On average the thread ran so long between being put aside, or the stint is worth nothing.
 const SLICE_MIN: Duration = Duration::from_micros(100);
@@ -142,7 +153,8 @@ impl SpareTime {
 
 /// Gives up the calling thread's precedence. Returns whether it can be given back.
 fn step_back() -> bool {
-    // What needs a right is to be less nice, and to run last no more: the kernel asks for the same right.
+    // What needs a right is to be less nice, and to run last no more: the kernel asks for the same
+    // right.
     let may_come_back = rustix::process::nice(1).and_then(|_| rustix::process::nice(-1)).is_ok();
     // Where it is not allowed it stays an ordinary thread.
     if may_come_back {

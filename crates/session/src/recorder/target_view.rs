@@ -5,9 +5,9 @@ use std::path::Path;
 
 use heapr_proc::Fields;
 
-/// Whether a program finds the session by the two variables alone: it sees the agent's file under its
-/// path, calls us by the same number, and has the rights to open the buffers among our descriptors
-/// (those that tracing us would need).
+/// Whether a program finds the session by the two variables alone: it sees the agent's file under
+/// its path, calls us by the same number, and has the rights to open the buffers among our
+/// descriptors (those that tracing us would need).
 pub(crate) fn finds_session(pid: u32, agent: &Path) -> bool {
     let own = heapr_proc::own_pid();
     let shares = |kind: &str| {

@@ -1,8 +1,9 @@
 //! From an agent's record to an event of the file.
 //!
-//! The reallocations of the ring are two records, because the real call lies between them; those of the file are one
-//! event. While a block is "in realloc" its address may be given to another thread, which proves that the block has
-//! moved: then the reallocation is written as two halves (see `heapr_trace::Action`).
+//! The reallocations of the ring are two records, because the real call lies between them; those of
+//! the file are one event. While a block is "in realloc" its address may be given to another
+//! thread, which proves that the block has moved: then the reallocation is written as two halves
+//! (see `heapr_trace::Action`).
 
 mod regions;
 
@@ -201,7 +202,8 @@ fn stack(
     process.called.known(word).or_else(|| called_stack(pool, process, sink, word, time_ns))
 }
 
-/// The same for the first event of a node and function: the stack of the node, and above it the function.
+/// The same for the first event of a node and function: the stack of the node, and above it the
+/// function.
 #[cold]
 fn called_stack(
     pool: &Pool,
@@ -284,8 +286,8 @@ fn alloc(
     sink.event(&event, process.index);
 }
 
-/// The address of a block in realloc was given to another call: the block has moved. (Of mappings one range may lie over
-/// several old ones.)
+/// The address of a block in realloc was given to another call: the block has moved. (Of mappings
+/// one range may lie over several old ones.)
 fn displace(
     process: &mut ProcessState,
     sink: &mut Sink,
@@ -368,7 +370,8 @@ fn commit(process: &mut ProcessState, sink: &mut Sink, commit: Commit) {
             let action = Action::Realloc { old_address_avma: old, address_avma, size_bytes, stack };
             sink.event(&event(action), process.index);
         }
-        // The old block is gone already; where the new one lies another may have been moved away from all the same.
+        // The old block is gone already; where the new one lies another may have been moved away
+        // from all the same.
         (None, is_moved_realloc) => {
             let action = Action::Alloc { address_avma, size_bytes, stack, is_moved_realloc };
             alloc(process, sink, event(action), heap, address_avma, size_bytes, stack);

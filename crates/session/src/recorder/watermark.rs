@@ -1,4 +1,5 @@
-//! Taking the records up to a watermark in order of time, and giving back the buffers that are read to their end.
+//! Taking the records up to a watermark in order of time, and giving back the buffers that are read
+//! to their end.
 
 use heapr_ring::Pool;
 use heapr_ring::reader::{self, Content};
@@ -8,7 +9,8 @@ use crate::recorder::common_records::{Source, take_one, take_two};
 use crate::recorder::merge::{StreamBuffer, last_order_at, record_words};
 use crate::recorder::translate::{Outcome, Record, translate};
 
-/// A thread that is in the middle of an event for longer is stopped or starved: the others no longer wait for it.
+/// A thread that is in the middle of an event for longer is stopped or starved: the others no
+/// longer wait for it.
 const BUSY_MAX_NS: u64 = 200_000_000;
 
 impl Recorder {
@@ -34,7 +36,8 @@ impl Recorder {
         watermark
     }
 
-    /// Takes the records up to `watermark` in order of time, but no more runs once there are `most` events. Tells whether that was all.
+    /// Takes the records up to `watermark` in order of time, but no more runs once there are `most`
+    /// events. Tells whether that was all.
     pub(super) fn merge(&mut self, watermark: u64, most: u64) -> bool {
         let until_count = self.sink.event_count.saturating_add(most);
         let until = last_order_at(watermark);
@@ -49,8 +52,8 @@ impl Recorder {
                 heads.push((head.order(), number));
             }
         }
-        // The streams that have something, latest first: the next record is at the end. A stream that was taken from
-        // sinks to its new place, mostly next to its old one.
+        // The streams that have something, latest first: the next record is at the end. A stream
+        // that was taken from sinks to its new place, mostly next to its old one.
         heads.sort_unstable_by(|one, other| other.cmp(one));
         while let Some(&(first, number)) = heads.last() {
             if first > until {
@@ -74,8 +77,8 @@ impl Recorder {
         is_all
     }
 
-    /// Takes plain records of the two streams whose next ones come first, as long as they lie in the buffers that these stand at. `false`: there
-    /// are no two such, or nothing was taken.
+    /// Takes plain records of the two streams whose next ones come first, as long as they lie in
+    /// the buffers that these stand at. `false`: there are no two such, or nothing was taken.
     fn take_pair(&mut self, heads: &mut Vec<(u64, usize)>, places: &mut [usize], until: u64) -> bool {
         let &[.., (second, other), (_, number)] = heads.as_slice() else { return false };
         // One that comes so late is waited for.
@@ -118,7 +121,8 @@ impl Recorder {
         true
     }
 
-    /// Takes records of one stream while they do not come behind `until`. Returns the next one's order.
+    /// Takes records of one stream while they do not come behind `until`. Returns the next one's
+    /// order.
     fn take_run(&mut self, number: usize, at: &mut usize, until: u64, until_count: u64) -> Option<u64> {
         let stream = &mut self.streams[number];
         let process = &mut self.processes[stream.process];

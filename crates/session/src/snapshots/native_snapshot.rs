@@ -1,7 +1,8 @@
 //! Snapshots of the live heaps of a session's processes: what is asked for, and one being taken.
 //!
-//! The recorder keeps the live blocks, so the processes are not stopped and not touched. A snapshot is a cut through the
-//! ledger between two events: what happens after it does not show, whatever happens while the blocks are written.
+//! The recorder keeps the live blocks, so the processes are not stopped and not touched. A snapshot
+//! is a cut through the ledger between two events: what happens after it does not show, whatever
+//! happens while the blocks are written.
 //!
 //! ```text
 //! request ──> queue ──> cut (all events so far are applied) ──> slices between the recorder's rounds ──> report

@@ -1,4 +1,5 @@
-//! When snapshots are taken without being asked for: at intervals, at a size, at growth, at a process's end.
+//! When snapshots are taken without being asked for: at intervals, at a size, at growth, at a
+//! process's end.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -29,7 +30,8 @@ pub enum SnapshotWhen {
         /// The size.
         threshold_bytes: u64,
     },
-    /// The live bytes pass those at the rule's last snapshot by so much; the first is taken at 64 KiB.
+    /// The live bytes pass those at the rule's last snapshot by so much; the first is taken at 64
+    /// KiB.
     OnGrowth {
         /// Above 0.
         percent: u64,
@@ -88,7 +90,8 @@ impl RuleState {
         SnapshotRequest { name: String::new(), trigger, scope: SnapshotScope::of_pids(&self.rule.pids) }
     }
 
-    /// Whether time has come; what was missed (a snapshot took longer than the interval) is not made up for.
+    /// Whether time has come; what was missed (a snapshot took longer than the interval) is not
+    /// made up for.
     pub(crate) fn at_time(&mut self, now_ns: u64) -> Option<SnapshotRequest> {
         let SnapshotWhen::Every { interval } = self.rule.when else { return None };
         if now_ns < self.next_ns {

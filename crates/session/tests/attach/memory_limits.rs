@@ -1,4 +1,5 @@
-//! A program in a control group that has little memory left: the kernel kills whoever takes more there.
+//! A program in a control group that has little memory left: the kernel kills whoever takes more
+//! there.
 
 use std::fs;
 use std::path::{Path, PathBuf};

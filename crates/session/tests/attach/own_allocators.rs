@@ -72,7 +72,8 @@ fn what_an_operator_throws_comes_to_who_called_it() {
         let path = build("throws.cc", &[variant, "-O2", "-rdynamic", "-lstdc++"]);
         let mut victim = Victim::start(Command::new(path));
         let (summary, _) = recorded_rounds(&mut victim, 2).unwrap();
-        // The program's 10 a round, and each exception's memory, which the C++ library takes from malloc, too.
+        // The program's 10 a round, and each exception's memory, which the C++ library takes from
+        // malloc, too.
         let totals = summary.totals;
         assert_eq!((totals.alloc_count, totals.outstanding_count), (2 * 30, 0));
     }

@@ -28,7 +28,8 @@ pub(crate) fn build(name: &str, flags: &[&str]) -> PathBuf {
         flags.iter().flat_map(|flag| flag.chars()).filter(char::is_ascii_alphanumeric).collect();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let output = folder.join(format!("attach-{name}{label}"));
-    // Tests in other threads and processes may build the same: each writes a file of its own and renames it.
+    // Tests in other threads and processes may build the same: each writes a file of its own and
+    // renames it.
     let partial =
         folder.join(format!("attach-{name}{label}-{}-{:?}", std::process::id(), std::thread::current().id()));
     let status = Command::new("gcc")

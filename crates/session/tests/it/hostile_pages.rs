@@ -1,4 +1,5 @@
-//! Shared pages full of nonsense: the recorder neither panics nor takes memory for what nobody wrote.
+//! Shared pages full of nonsense: the recorder neither panics nor takes memory for what nobody
+//! wrote.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -69,7 +70,8 @@ fn commit(pool: &Pool, victim: u32, act: Act) {
             }
         }
         Act::Thread { slot, field, value } => {
-            // Small numbers mean the producer's own slot, which is where its thread's id has put it.
+            // Small numbers mean the producer's own slot, which is where its thread's id has put
+            // it.
             let slot = if slot < 4 { victim } else { slot };
             let Some(slot) = pool.thread_slot(slot) else { return };
             match field % 8 {

@@ -1,7 +1,9 @@
-//! The recorder fed by a made-up producer: threads and processes that write by the wire protocol, in this process.
+//! The recorder fed by a made-up producer: threads and processes that write by the wire protocol,
+//! in this process.
 //!
-//! The producer joins the session as an agent does, through the descriptor that the environment names, and writes each
-//! record when the test says so: every interleaving of threads and recorder can be made.
+//! The producer joins the session as an agent does, through the descriptor that the environment
+//! names, and writes each record when the test says so: every interleaving of threads and recorder
+//! can be made.
 #![forbid(unsafe_code)]
 
 mod hostile_pages;

@@ -1,4 +1,5 @@
-//! Mappings as a heap: address space that is only reserved is not live, what is made usable of it is.
+//! Mappings as a heap: address space that is only reserved is not live, what is made usable of it
+//! is.
 
 use heapr_wire::{
     HEAP_MMAP, PROTECT_MAP, PROTECT_RESERVE, PROTECT_USE, RecordKind, STACK_BITS, address_word,

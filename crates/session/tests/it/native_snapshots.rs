@@ -1,4 +1,5 @@
-//! Snapshots of live heaps, taken while events come: each must be what a replay of the events before it leaves live.
+//! Snapshots of live heaps, taken while events come: each must be what a replay of the events
+//! before it leaves live.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

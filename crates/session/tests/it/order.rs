@@ -1,4 +1,5 @@
-//! Events of many threads come out in the order of their times, each once, whatever the interleaving.
+//! Events of many threads come out in the order of their times, each once, whatever the
+//! interleaving.
 
 use heapr_trace::Action;
 use heapr_wire::{RecordKind, STACK_BITS, address_word};
@@ -116,8 +117,8 @@ fn a_free_and_the_alloc_that_reuses_its_block_at_the_same_tick_stay_in_order() {
     assert_eq!(recorded.summary.summary.totals.outstanding_count, 1);
 }
 
-/// What comes next among streams of (tick, is a free): the earliest, a free before an allocation; at the same place the stream that was
-/// taken from last, then those before it.
+/// What comes next among streams of (tick, is a free): the earliest, a free before an allocation;
+/// at the same place the stream that was taken from last, then those before it.
 fn in_order(streams: &[Vec<(u64, bool)>]) -> Vec<(usize, usize)> {
     let order =
         |stream: usize, place: usize| streams[stream].get(place).map(|&(tick, is_free)| (tick, !is_free));

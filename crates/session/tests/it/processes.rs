@@ -293,7 +293,8 @@ fn a_node_block_that_was_given_back_is_not_read_for_its_first_owner() {
     let pool = join(&session);
     let mut process = Producer::exec(&pool, None);
     let node = process.node(0, 0x4000);
-    // Two threads wanted the same block; the loser of the race gives its buffer back after the recorder has seen it.
+    // Two threads wanted the same block; the loser of the race gives its buffer back after the
+    // recorder has seen it.
     let purpose = BufferUse::Nodes { process: process.claim, block: 0 };
     let loser = writer::claim_buffer(&pool, purpose, ticks(&pool)).expect("a free buffer");
     session.step_now();

@@ -11,7 +11,8 @@ use heapr_wire::{
     SHORT_ALLOC, STACK_BITS, THREAD_ENDED, address_word, short_word0, word0,
 };
 
-/// Thread id of a thread that lives as long as the test and does nothing: the recorder looks whether threads exist.
+/// Thread id of a thread that lives as long as the test and does nothing: the recorder looks
+/// whether threads exist.
 pub(crate) fn live_tid(number: usize) -> u32 {
     static TIDS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
     let mut tids = TIDS.lock().expect("nobody panics with it");
@@ -50,7 +51,8 @@ pub(crate) struct Producer<'a> {
 }
 
 impl<'a> Producer<'a> {
-    /// Registers an image by exec. It has the pid of this test, which lives, unless `pid` says otherwise.
+    /// Registers an image by exec. It has the pid of this test, which lives, unless `pid` says
+    /// otherwise.
     pub(crate) fn exec(pool: &'a Pool, pid: Option<u32>) -> Self {
         Self::register(pool, pid, ORIGIN_EXEC, NO_SLOT)
     }
@@ -180,8 +182,8 @@ impl ProducerThread<'_> {
         header.published.store(self.cursor as u32 * 8, Release);
     }
 
-    /// Writes and publishes the allocation (with size and node) or free of the main heap that was begun: as a short record where that is possible,
-    /// as an agent does.
+    /// Writes and publishes the allocation (with size and node) or free of the main heap that was
+    /// begun: as a short record where that is possible, as an agent does.
     pub(crate) fn end_plain(&mut self, kind: RecordKind, ticks: u64, address: u64, packed: &[u64]) {
         let alloc_bit = if kind == RecordKind::Alloc { SHORT_ALLOC } else { 0 };
         if let Some(word0) = short_word0(alloc_bit, address, ticks, self.last_ticks) {

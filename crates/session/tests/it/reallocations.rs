@@ -1,4 +1,5 @@
-//! Reallocations: two records become one event, or two halves when another thread was given the old address.
+//! Reallocations: two records become one event, or two halves when another thread was given the old
+//! address.
 
 use std::collections::BTreeMap;
 
@@ -99,7 +100,8 @@ fn a_realloc_whose_block_was_given_away_may_move_to_where_another_has_just_left(
     let process = Producer::exec(&pool, None);
     let [mut one, mut other, mut third] = [1, 2, 3].map(|number| process.thread(live_tid(number)));
     assert!(one.alloc(0x100, 1, 0) && other.alloc(0x200, 2, 0));
-    // The other leaves 0x200, one leaves 0x100 for it, which a third is given; one is the first to say so.
+    // The other leaves 0x200, one leaves 0x100 for it, which a third is given; one is the first to
+    // say so.
     assert!(other.prepare(0x200) && one.prepare(0x100) && third.alloc(0x100, 3, 0));
     assert!(one.commit(0x200, 10) && other.commit(0x300, 20));
     assert!(one.free(0x200));
@@ -133,7 +135,8 @@ fn a_mapping_that_has_moved_is_not_freed_again_by_what_is_mapped_over_its_old_pl
 #[derive(Debug, Clone, Copy)]
 enum Doing {
     Nothing,
-    /// Between the two records of a realloc: of a block, before the allocator has done it and after.
+    /// Between the two records of a realloc: of a block, before the allocator has done it and
+    /// after.
     Realloc {
         from: u64,
         done: Option<u64>,
@@ -146,7 +149,8 @@ const ADDRESSES: std::ops::Range<u64> = 1..8;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// An allocator and its threads, whose records are written around what it does, in every order that can be.
+    /// An allocator and its threads, whose records are written around what it does, in every order
+    /// that can be.
     #[test]
     fn whatever_the_threads_do_every_block_is_accounted_for(
         steps in proptest::collection::vec((0_usize..4, any::<u8>()), 1..400),

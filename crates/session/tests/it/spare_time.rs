@@ -75,8 +75,8 @@ fn when_buffers_run_short_it_is_not_lent() {
     assert!(addresses == expected(), "{} allocations, in another order", addresses.len());
 }
 
-/// What `record` gives where two threads that only calculate have the same one processor; counted are
-/// the nanoseconds of the processor that they use.
+/// What `record` gives where two threads that only calculate have the same one processor; counted
+/// are the nanoseconds of the processor that they use.
 fn record_on_a_busy_processor(may_raise_priorities: bool) -> Recorded {
     // Processor and rights are the thread's: the tests beside this one keep theirs.
     let record = move || {

@@ -1,4 +1,5 @@
-//! How much processor time the recorder takes for an event: printed, and bounded so loosely that only a blunder fails.
+//! How much processor time the recorder takes for an event: printed, and bounded so loosely that
+//! only a blunder fails.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Takes bursts of pairs of `thread_count` threads that take turns in no order that could be foreseen; nanoseconds an event in the best of them.
+/// Takes bursts of pairs of `thread_count` threads that take turns in no order that could be
+/// foreseen; nanoseconds an event in the best of them.
 fn burst_ns(thread_count: usize) -> f64 {
     let (mut session, directory) = start(|properties| {
         properties.buffer_bytes = 64 << 10;

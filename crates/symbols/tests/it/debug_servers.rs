@@ -1,11 +1,13 @@
-//! debuginfod: asked only if told to, through its own client, and not believed when it answers with another build.
+//! debuginfod: asked only if told to, through its own client, and not believed when it answers with
+//! another build.
 
 use std::fs;
 use std::process::Command;
 
 use crate::built_program::{build_id, hex, must};
 
-/// The tests below run in a process of their own, as the client's settings are environment variables.
+/// The tests below run in a process of their own, as the client's settings are environment
+/// variables.
 const INNER: &str = "HEAPR_TEST_DEBUG_SERVER";
 
 #[test]

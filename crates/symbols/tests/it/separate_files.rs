@@ -1,4 +1,5 @@
-//! Debug files apart from the module: each place that they may lie in, and what must not be believed.
+//! Debug files apart from the module: each place that they may lie in, and what must not be
+//! believed.
 
 use std::fs;
 use std::path::PathBuf;

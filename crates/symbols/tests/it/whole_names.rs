@@ -1,4 +1,5 @@
-//! Functions that g++ gives no linkage name: their scope is in the debug information, and in the symbol table.
+//! Functions that g++ gives no linkage name: their scope is in the debug information, and in the
+//! symbol table.
 
 use std::collections::BTreeSet;
 

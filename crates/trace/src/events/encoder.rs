@@ -3,23 +3,27 @@
 //! ```text
 //! events --take apart--> lists of numbers: tokens, times, threads, addresses ... --put--> streams of bytes
 //! ```
-//! What comes next in a program with threads is not to be guessed, and a processor that guesses a branch wrong loses as much time as
-//! ten numbers take. So a block of events is taken apart into lists first, and then each list becomes bytes on its own. Whether
-//! the thread changes and how many bytes a number takes is computed, without a branch; what nearly always goes the same way, and what
-//! a processor would have to wait for (a table's entry), is branched on.
+//! What comes next in a program with threads is not to be guessed, and a processor that guesses a
+//! branch wrong loses as much time as ten numbers take. So a block of events is taken apart into
+//! lists first, and then each list becomes bytes on its own. Whether the thread changes and how
+//! many bytes a number takes is computed, without a branch; what nearly always goes the same way,
+//! and what a processor would have to wait for (a table's entry), is branched on.
 //!
-//! In some programs that entry is not to be guessed either (see [`Counts::are_varied`]). For their allocations there is a second way to take
-//! them apart, which waits for it. Both make the same bytes.
+//! In some programs that entry is not to be guessed either (see [`Counts::are_varied`]). For their
+//! allocations there is a second way to take them apart, which waits for it. Both make the same
+//! bytes.
 
 use super::made::MadeBlocks;
 use super::numbers::{LIST, Stream, offer, offer_if};
 use super::*;
 use crate::bytes::zigzag;
 
-/// Events that are taken apart together: some lists take two numbers of an event, and one is offered that is not taken.
+/// Events that are taken apart together: some lists take two numbers of an event, and one is
+/// offered that is not taken.
 const BLOCK: usize = LIST / 2 - 1;
 
-/// Marks a number in the list of threads that is one byte and no varint: a heap of 128 and more (below that the two are the same).
+/// Marks a number in the list of threads that is one byte and no varint: a heap of 128 and more
+/// (below that the two are the same).
 const BYTE: u64 = 1 << 32;
 
 /// What a block of events is taken apart into: the numbers of each stream.
@@ -49,8 +53,9 @@ struct Counts {
 }
 
 impl Counts {
-    /// Whether a processor would guess wrong too often which sites of the next block are new, and which addresses are foretold. Of 100 sites
-    /// 73 are new in stress, 14 in clang++, and less than 4 in Node, redis, jq and Python. Waiting, the columns of stress take 9.1 ns an event
+    /// Whether a processor would guess wrong too often which sites of the next block are new, and
+    /// which addresses are foretold. Of 100 sites 73 are new in stress, 14 in clang++, and less
+    /// than 4 in Node, redis, jq and Python. Waiting, the columns of stress take 9.1 ns an event
     /// instead of 10.8, but those of Node 9.7 instead of 9.1, and of redis 7.0 instead of 6.0.
     fn are_varied(&self) -> bool {
         let (new, known) = (self.new_sites / 2, self.places);
@@ -58,11 +63,13 @@ impl Counts {
     }
 }
 
-/// All that is looked up while events are taken apart, in one place: a processor has few registers for where things are.
+/// All that is looked up while events are taken apart, in one place: a processor has few registers
+/// for where things are.
 #[derive(Debug)]
 struct Tables {
     lists: Lists,
-    /// The writer's table of sites: the pairs of [`Models::sites`] whose size has 32 bits, in half the room.
+    /// The writer's table of sites: the pairs of [`Models::sites`] whose size has 32 bits, in half
+    /// the room.
     sites: [u64; SITES],
     made: MadeBlocks,
 }
@@ -120,8 +127,8 @@ impl EventColumns {
         self.streams.iter_mut().for_each(Stream::clear);
     }
 
-    /// Appends events, as many as there are, but no more than `room`; gives those that are left. Times must not decrease: an
-    /// earlier one is taken for the last.
+    /// Appends events, as many as there are, but no more than `room`; gives those that are left.
+    /// Times must not decrease: an earlier one is taken for the last.
     #[inline]
     pub(crate) fn push_all<'a, I: ExactSizeIterator<Item = &'a Event>>(
         &mut self,
@@ -144,8 +151,8 @@ impl EventColumns {
         events
     }
 
-    /// Takes at most `count` events apart, and gives the others back: handed on like this, where the next one is stays in a register. The
-    /// bytes do not depend on `IS_VARIED`.
+    /// Takes at most `count` events apart, and gives the others back: handed on like this, where
+    /// the next one is stays in a register. The bytes do not depend on `IS_VARIED`.
     #[inline]
     fn take_apart<'a, const IS_VARIED: bool, I: Iterator<Item = &'a Event>>(
         &mut self,
@@ -259,7 +266,8 @@ fn put_free(tables: &mut Tables, counts: &mut Counts, address: u64) -> u8 {
     }
 }
 
-/// Takes any other action apart; gives its token. What is counted goes through it, so that it need not be in memory for the others.
+/// Takes any other action apart; gives its token. What is counted goes through it, so that it need
+/// not be in memory for the others.
 #[cold]
 #[inline(never)]
 fn put_rare(tables: &mut Tables, mut counts: Counts, action: &Action) -> (u8, Counts) {
@@ -323,7 +331,8 @@ impl Tables {
 
 const _: () = assert!(site_place(u32::MAX, 0) != site_place(u32::MAX, 1));
 
-/// A pair that never comes to this place: there the reader has one that does not fit into the writer's table.
+/// A pair that never comes to this place: there the reader has one that does not fit into the
+/// writer's table.
 #[cold]
 fn site_of_elsewhere(place: usize) -> u64 {
     if place == site_place(u32::MAX, 0) { site(u32::MAX, 1) } else { NO_SITE }

@@ -26,12 +26,13 @@ pub(super) struct MadeBlocks {
     count: u64,
     /// Where the last freed address of a class is.
     tops: [u8; CLASS_PLACES],
-    /// By class the freed addresses as in [`super::Models`], around which all places have [`NO_ADDRESS`], so that it need not be
-    /// known how many there are.
+    /// By class the freed addresses as in [`super::Models`], around which all places have
+    /// [`NO_ADDRESS`], so that it need not be known how many there are.
     freed: [[u64; CLASS_DEPTH]; CLASS_PLACES],
-    /// All that a free needs in one word: `rest of the address:41 | number of the allocation:16 | size class:7`. 0, the
-    /// class of no block: empty. An address times an odd number, modulo 2^55, is another one for each: 14 bits of it are the
-    /// place, the others tell it from all other addresses that come there.
+    /// All that a free needs in one word: `rest of the address:41 | number of the allocation:16 |
+    /// size class:7`. 0, the class of no block: empty. An address times an odd number, modulo
+    /// 2^55, is another one for each: 14 bits of it are the place, the others tell it from all
+    /// other addresses that come there.
     table: [u64; PLACES],
 }
 
@@ -73,8 +74,8 @@ impl MadeBlocks {
         self.count += 1;
     }
 
-    /// Notes an allocation. Tells whether it got the address that was freed last in its class: with a branch, or without one if that
-    /// `IS_VARIED`.
+    /// Notes an allocation. Tells whether it got the address that was freed last in its class: with
+    /// a branch, or without one if that `IS_VARIED`.
     #[inline(always)]
     pub(super) fn alloc<const IS_VARIED: bool>(&mut self, address: u64, size_bytes: u64) -> bool {
         let class = class(size_bytes) % CLASS_PLACES;
@@ -98,7 +99,8 @@ impl MadeBlocks {
     pub(super) fn free(&mut self, address: u64) -> Option<u16> {
         let (place, rest) = place(address);
         let entry = self.table[place];
-        // The low bits of `rest` are 0: what is left of an entry of this address are its number and class.
+        // The low bits of `rest` are 0: what is left of an entry of this address are its number and
+        // class.
         let noted = entry ^ rest;
         let class = noted as usize % CLASS_PLACES;
         if noted >> TAG_SHIFT != 0 || class == 0 || is_long(address) {

@@ -5,14 +5,16 @@ use crate::bytes::PutBytes;
 /// Places of a list: a power of two, so that the place of a number needs no check.
 pub(super) const LIST: usize = 256;
 
-/// Puts an item behind `count` others and counts it if `is_taken`; if not, the next takes its place. So it depends on no branch.
+/// Puts an item behind `count` others and counts it if `is_taken`; if not, the next takes its
+/// place. So it depends on no branch.
 #[inline(always)]
 pub(super) fn offer<T>(list: &mut [T; LIST], count: &mut usize, item: T, is_taken: bool) {
     list[*count % LIST] = item;
     *count += usize::from(is_taken);
 }
 
-/// As [`offer`]; unless that `IS_VARIED` with a branch, so that nothing waits for what it depends on.
+/// As [`offer`]; unless that `IS_VARIED` with a branch, so that nothing waits for what it depends
+/// on.
 #[inline(always)]
 pub(super) fn offer_if<const IS_VARIED: bool, T>(
     list: &mut [T; LIST],
@@ -25,13 +27,14 @@ pub(super) fn offer_if<const IS_VARIED: bool, T>(
     }
 }
 
-/// Numbers that become bytes in the same way, that which is enough for the largest of them. A list has a large one now and then (the time of an event after
-/// a pause), which would make all of it slow. (With 16, 32 and all the columns take 0.3 ns an event more.)
+/// Numbers that become bytes in the same way, that which is enough for the largest of them. A list
+/// has a large one now and then (the time of an event after a pause), which would make all of it
+/// slow. (With 16, 32 and all the columns take 0.3 ns an event more.)
 const TOGETHER: usize = 64;
 /// Bytes of a varint at most.
 const VARINT_BYTES: usize = 10;
-/// Bytes that they take at most, made a power of two, so that the place of a number needs no check. A number is written as a whole word, of
-/// which the next one overwrites what is too much.
+/// Bytes that they take at most, made a power of two, so that the place of a number needs no check.
+/// A number is written as a whole word, of which the next one overwrites what is too much.
 const FEW_BYTES: usize = (TOGETHER * VARINT_BYTES).next_power_of_two();
 const FEW_ROOM: usize = FEW_BYTES + size_of::<u64>();
 /// Room for a list, at whose end as many more could be written.
@@ -54,7 +57,8 @@ impl Stream {
         self.end = 0;
     }
 
-    /// Writes into the room behind the end; `write` gives the number of its bytes that are the stream's from now on.
+    /// Writes into the room behind the end; `write` gives the number of its bytes that are the
+    /// stream's from now on.
     #[inline(always)]
     fn put_with(&mut self, write: impl FnOnce(&mut [u8; ROOM]) -> usize) {
         if self.bytes.len() < self.end + ROOM {

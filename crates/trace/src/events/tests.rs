@@ -19,7 +19,8 @@ fn encoded(columns: &mut EventColumns, events: &[Event], together: usize) {
     }
 }
 
-/// Few, so that they come again; among them such as differ in their high bits only, and such as are as long as can be.
+/// Few, so that they come again; among them such as differ in their high bits only, and such as are
+/// as long as can be.
 fn address() -> impl Strategy<Value = u64> {
     let near = (0_u64..24).prop_map(|number| 0x7f12_3456_0000 + number * 16);
     let odd = 0x5555_0000_u64..0x5555_0008;

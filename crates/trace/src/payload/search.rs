@@ -1,7 +1,8 @@
 //! Whether a search for repetitions in a stream pays.
 //!
-//! The search takes most of the packing time, and of some streams it finds nothing: they fall as much by the frequencies of their bytes
-//! alone. Most streams are sampled; what is known to repeat itself need not be.
+//! The search takes most of the packing time, and of some streams it finds nothing: they fall as
+//! much by the frequencies of their bytes alone. Most streams are sampled; what is known to repeat
+//! itself need not be.
 
 /// How it is decided whether a stream is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +11,8 @@ pub(crate) enum Search {
     Sampled,
     /// It repeats itself, at length, in every program: it always is.
     Always,
-    /// It has few values, and repeats itself at length unless they are mixed: by a sample if they are.
+    /// It has few values, and repeats itself at length unless they are mixed: by a sample if they
+    /// are.
     SampledIfMixed,
 }
 
@@ -18,21 +20,26 @@ pub(crate) enum Search {
 const SAMPLE_BYTES: usize = 2048;
 /// A stream shorter than this takes no time: it is searched.
 const SAMPLED_BYTES_MIN: usize = 8192;
-/// A sample's search pays if what it leaves is less than this part of what the frequencies leave. Packing the events of six programs in nanoseconds and
-/// bytes an event: where a sample of 4,096 bytes was packed both ways and 0.85, stress 5.3 and 2.86, clang++ 5.3 and 2.54, Node 5.0 and 2.98, redis 3.5 and
-/// 1.58, jq 5.2 and 0.78, Python 2.4 and 0.75; with these, a fifth less time and 2.88, 2.53, 2.94, 1.58, 0.78 and 0.74. (At 0.85 jq has 0.97 bytes: a
-/// smaller sample repeats itself less.)
+/// A sample's search pays if what it leaves is less than this part of what the frequencies leave.
+/// Packing the events of six programs in nanoseconds and bytes an event: where a sample of 4,096
+/// bytes was packed both ways and 0.85, stress 5.3 and 2.86, clang++ 5.3 and 2.54, Node 5.0 and
+/// 2.98, redis 3.5 and 1.58, jq 5.2 and 0.78, Python 2.4 and 0.75; with these, a fifth less time
+/// and 2.88, 2.53, 2.94, 1.58, 0.78 and 0.74. (At 0.85 jq has 0.97 bytes: a smaller sample repeats
+/// itself less.)
 const PAYS: f32 = 0.91;
-/// Bits a byte from which on values are mixed. Of the tokens of events those of Node and redis have 1.0 to 1.9, where a sample sees nothing of what a
-/// search finds over longer distances: it leaves a quarter to a half, in as much time. Those of clang++ have 1.4 to 2.3 and those of stress 1.8 or 2.5 to
-/// 3.0, where it leaves four fifths in twice the time: with 2.2 stress and clang++ take 0.6 ns an event more and have 1 % fewer bytes.
+/// Bits a byte from which on values are mixed. Of the tokens of events those of Node and redis have
+/// 1.0 to 1.9, where a sample sees nothing of what a search finds over longer distances: it leaves
+/// a quarter to a half, in as much time. Those of clang++ have 1.4 to 2.3 and those of stress 1.8
+/// or 2.5 to 3.0, where it leaves four fifths in twice the time: with 2.2 stress and clang++ take
+/// 0.6 ns an event more and have 1 % fewer bytes.
 const MIXED_BITS: f32 = 1.7;
 /// Bytes of a frame's header, and bits of its table for each value that occurs.
 const FRAME_BYTES: f32 = 12.0;
 const VALUE_BITS: f32 = 4.0;
 
 impl Search {
-    /// Whether a stream is searched, if that needs no search of a sample; else the sample to be searched.
+    /// Whether a stream is searched, if that needs no search of a sample; else the sample to be
+    /// searched.
     pub(super) fn sample(self, stream: &[u8]) -> Result<bool, Sample<'_>> {
         if self == Self::Always || stream.len() < SAMPLED_BYTES_MIN {
             return Ok(true);

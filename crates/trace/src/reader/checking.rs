@@ -1,4 +1,5 @@
-//! Checking a whole file: the checksums of all chunks, also of those that are otherwise read on demand.
+//! Checking a whole file: the checksums of all chunks, also of those that are otherwise read on
+//! demand.
 
 use std::collections::HashSet;
 
@@ -12,8 +13,8 @@ use crate::source::read_up_to;
 const PIECE_BYTES: usize = 1 << 18;
 
 impl Trace {
-    /// All damage of the file by place: [`Trace::damage`], and every other chunk whose checksum is wrong. Reads the whole
-    /// file once, in little memory.
+    /// All damage of the file by place: [`Trace::damage`], and every other chunk whose checksum is
+    /// wrong. Reads the whole file once, in little memory.
     #[must_use]
     pub fn check(&self) -> Vec<Damage> {
         let mut damage = self.damage().to_vec();

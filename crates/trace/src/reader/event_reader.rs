@@ -44,7 +44,8 @@ impl Trace {
         self.of_kind(ChunkKind::Events)
     }
 
-    /// All events but those of the first `chunk_count` chunks of events: of a file that grows, what was added.
+    /// All events but those of the first `chunk_count` chunks of events: of a file that grows, what
+    /// was added.
     #[must_use]
     pub fn events_behind(&self, chunk_count: usize) -> EventReader<'_> {
         let mut reader = self.events(0, u64::MAX);
@@ -52,8 +53,8 @@ impl Trace {
         reader
     }
 
-    /// The events after a checkpoint and before `to_ns`. A checkpoint lies between two chunks of events: those of the
-    /// same nanosecond before it are not among them.
+    /// The events after a checkpoint and before `to_ns`. A checkpoint lies between two chunks of
+    /// events: those of the same nanosecond before it are not among them.
     #[must_use]
     pub fn events_after(&self, checkpoint: &Checkpoint, to_ns: u64) -> EventReader<'_> {
         let mut before = 0_u64;
@@ -93,7 +94,8 @@ impl Trace {
         Ok(None)
     }
 
-    /// The last checkpoint in these chunks of one time, with the place of its first chunk; `None` if parts are missing.
+    /// The last checkpoint in these chunks of one time, with the place of its first chunk; `None`
+    /// if parts are missing.
     fn blocks_of(&self, first: usize, last: usize) -> Result<Option<(usize, Vec<Block>)>> {
         let mut blocks = Vec::new();
         let (mut begin, mut expected, mut is_whole) = (first, 0, false);
@@ -128,7 +130,8 @@ pub struct EventReader<'a> {
 }
 
 impl EventReader<'_> {
-    /// The next events, in order of time; `None` at the end. A damaged chunk is left out (see [`EventReader::damage`]).
+    /// The next events, in order of time; `None` at the end. A damaged chunk is left out (see
+    /// [`EventReader::damage`]).
     ///
     /// # Errors
     /// The operating system's.

@@ -16,9 +16,11 @@ use crate::source::{ReadAt, open_regular, read_up_to};
 use crate::tables::{Entry, take_all};
 use crate::*;
 
-/// Indices are dense: one that lies further beyond the number of entries than a lost chunk explains is not believed.
+/// Indices are dense: one that lies further beyond the number of entries than a lost chunk explains
+/// is not believed.
 const INDEX_GAP_MAX: usize = 1 << 16;
-/// All that stays in memory may unpack to this many times the file's size. The writer's own files reach 10.
+/// All that stays in memory may unpack to this many times the file's size. The writer's own files
+/// reach 10.
 const EXPANSION_MAX: u64 = 64;
 /// Or to this much: small files of deep recursions shrink by more than a thousand.
 const EXPANSION_FREE_BYTES: u64 = 32 << 20;
@@ -27,8 +29,8 @@ impl Trace {
     /// Opens a file.
     ///
     /// # Errors
-    /// It cannot be read, is empty, is no trace, or is from a newer version. Damage inside is no error: see
-    /// [`Trace::damage`].
+    /// It cannot be read, is empty, is no trace, or is from a newer version. Damage inside is no
+    /// error: see [`Trace::damage`].
     pub fn open(path: &Path) -> Result<Self> {
         let file = open_regular(OpenOptions::new().read(true), path)
             .map_err(|source| Error::Io { action: "opening the file", source })?;
@@ -147,8 +149,9 @@ impl Trace {
         })
     }
 
-    /// Offset of the next sound chunk header at or behind `from`, or the file's end. Each byte is read once: a file full of
-    /// magics with nothing behind them is passed as fast as any other.
+    /// Offset of the next sound chunk header at or behind `from`, or the file's end. Each byte is
+    /// read once: a file full of magics with nothing behind them is passed as fast as any
+    /// other.
     fn next_chunk(&self, from: u64, size: u64) -> Result<u64> {
         let mut at = from;
         let mut window = vec![0; 1 << 16];
@@ -170,8 +173,9 @@ impl Trace {
         Ok(size)
     }
 
-    /// Leaves out the chunks whose contents stay in memory once they claim, all together, to unpack to more than a file of
-    /// this size can hold: a few kilobytes of zstd must not ask for gigabytes.
+    /// Leaves out the chunks whose contents stay in memory once they claim, all together, to unpack
+    /// to more than a file of this size can hold: a few kilobytes of zstd must not ask for
+    /// gigabytes.
     fn leave_out_what_swells(&mut self, size: u64) {
         let mut budget = size.saturating_mul(EXPANSION_MAX).saturating_add(EXPANSION_FREE_BYTES);
         let damage = &mut self.damage;

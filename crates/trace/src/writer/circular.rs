@@ -20,7 +20,8 @@ pub struct WindowEnd {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// From now on holds events in memory, the newest in about so many bytes, until [`TraceWriter::end_window`].
+    /// From now on holds events in memory, the newest in about so many bytes, until
+    /// [`TraceWriter::end_window`].
     pub fn keep_window(&mut self, limit_bytes: u64) {
         self.window = Some(EventWindow::new(limit_bytes));
     }
@@ -37,8 +38,8 @@ impl<W: Write> TraceWriter<W> {
         self.window.as_ref().map_or(0, EventWindow::dropped_event_count)
     }
 
-    /// Writes a window into the file, showing each event and its process: first the allocations of what was live when the
-    /// window begins, then its events. `None`: there is no window.
+    /// Writes a window into the file, showing each event and its process: first the allocations of
+    /// what was live when the window begins, then its events. `None`: there is no window.
     pub fn end_window(&mut self, mut visit: impl FnMut(&Event, ProcessIndex)) -> Result<Option<WindowEnd>> {
         if self.window.is_none() {
             return Ok(None);

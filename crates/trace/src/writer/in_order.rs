@@ -9,7 +9,8 @@ use crate::chunk::ChunkHeader;
 use crate::error::Result;
 use crate::events::EVENTS_PER_CHUNK;
 
-/// Chunks that wait behind one of events, at most: there are a few small ones between two of those, or the parts of a checkpoint.
+/// Chunks that wait behind one of events, at most: there are a few small ones between two of those,
+/// or the parts of a checkpoint.
 const WAITING_MAX: usize = 32;
 
 /// What comes behind a chunk that is not packed yet, and that chunk itself.
@@ -21,8 +22,9 @@ pub(super) enum Waiting {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Whether the events from the next chunk on are made into columns and packed by a second thread. For times at which the writer is
-    /// behind: what is written is the same, but needs up to 20 MiB, and some chunks are written later.
+    /// Whether the events from the next chunk on are made into columns and packed by a second
+    /// thread. For times at which the writer is behind: what is written is the same, but needs
+    /// up to 20 MiB, and some chunks are written later.
     pub fn use_second_thread(&mut self, is_wanted: bool) {
         let is_new = is_wanted != self.is_second_wanted;
         self.is_second_wanted = is_wanted;
@@ -73,7 +75,8 @@ impl<W: Write> TraceWriter<W> {
         self.later = self.second_thread.as_mut().map(|second| second.begin_chunk(last_ns));
     }
 
-    /// Gives back the thread and its memory, unless it is wanted. (At each flush, so that it does not come and go with every chunk.)
+    /// Gives back the thread and its memory, unless it is wanted. (At each flush, so that it does
+    /// not come and go with every chunk.)
     pub(super) fn end_second_thread(&mut self) {
         if !self.is_second_wanted && self.later.is_none() && self.waiting.is_empty() {
             self.second_thread = None;

@@ -9,11 +9,13 @@ use super::TraceWriter;
 use crate::error::{Error, Result};
 
 impl TraceWriter<BufWriter<File>> {
-    /// Makes a file of mode 0600 and begins it. An existing one is an error unless `overwrite`; a symbolic link is one always.
+    /// Makes a file of mode 0600 and begins it. An existing one is an error unless `overwrite`; a
+    /// symbolic link is one always.
     ///
-    /// A new file takes the place of a regular one that is there: whoever reads that one keeps what he has (a page that is cut off under a
-    /// mapping is a SIGBUS), and whoever may read that one may not read this. Where a new one cannot be made, as in a directory
-    /// that is not the user's, the old one is cut off and written to.
+    /// A new file takes the place of a regular one that is there: whoever reads that one keeps what
+    /// he has (a page that is cut off under a mapping is a SIGBUS), and whoever may read that
+    /// one may not read this. Where a new one cannot be made, as in a directory that is not the
+    /// user's, the old one is cut off and written to.
     ///
     /// # Errors
     /// The operating system's, for making or writing the file.
@@ -22,7 +24,8 @@ impl TraceWriter<BufWriter<File>> {
         let mut options = OpenOptions::new();
         options.write(true).mode(0o600).custom_flags(O_NOFOLLOW);
         if overwrite {
-            // (ext4 writes a file that was cut off to the disk when it is closed: 7 ms of clang++'s run.)
+            // (ext4 writes a file that was cut off to the disk when it is closed: 7 ms of clang++'s
+            // run.)
             if path.symlink_metadata().is_ok_and(|there| there.is_file()) {
                 let _ = std::fs::remove_file(path);
             }

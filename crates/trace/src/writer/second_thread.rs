@@ -1,8 +1,9 @@
 //! The columns of whole chunks, made and packed by a second thread.
 //!
-//! Who writes is behind with its events at times: a recorder whose targets keep all processors busy, most of all when they have ended and
-//! its other processors have nothing to do. A chunk of events stands alone, so that each can be packed by whoever has time, and only
-//! the order in which they are written matters:
+//! Who writes is behind with its events at times: a recorder whose targets keep all processors
+//! busy, most of all when they have ended and its other processors have nothing to do. A chunk of
+//! events stands alone, so that each can be packed by whoever has time, and only the order in which
+//! they are written matters:
 //!
 //! ```text
 //! writer   events -> [chunk 3 so far]                    writes what is done, in order:  1, 2 ...
@@ -25,7 +26,8 @@ use crate::chunk::ChunkHeader;
 use crate::events::{EVENTS_PER_CHUNK, EventColumns};
 use crate::payload::Packer;
 
-/// Chunks that wait for the second thread, at most: two, so that it has the next one when it comes from the first.
+/// Chunks that wait for the second thread, at most: two, so that it has the next one when it comes
+/// from the first.
 const WAITING_MAX: usize = 2;
 
 /// The events of a chunk that is to be packed later.
@@ -189,8 +191,8 @@ impl SecondThread {
         true
     }
 
-    /// A chunk, if it is packed; it is waited for if `is_wanted`, and what nobody has begun is packed meanwhile. The outer `None`: the thread has
-    /// died with it.
+    /// A chunk, if it is packed; it is waited for if `is_wanted`, and what nobody has begun is
+    /// packed meanwhile. The outer `None`: the thread has died with it.
     pub(super) fn take(&mut self, number: u64, is_wanted: bool) -> Option<Option<(ChunkHeader, Vec<u8>)>> {
         loop {
             self.done.extend(self.from_thread.try_iter());

@@ -16,7 +16,8 @@ impl Confidence {
     }
 }
 
-/// The steps of a path, from the root. Names are as long as the program's strings: `shown` makes of each what is to be told.
+/// The steps of a path, from the root. Names are as long as the program's strings: `shown` makes of
+/// each what is to be told.
 #[must_use]
 pub fn path_json(path: &[PathStep], shown: fn(&str) -> String) -> Value {
     let step = |step: &PathStep| {
@@ -30,7 +31,8 @@ pub fn path_json(path: &[PathStep], shown: fn(&str) -> String) -> Value {
     path.iter().map(step).collect()
 }
 
-/// Who grew, in the words of schema `heapr.snapshot.suspects/1`, with what speaks against the comparison.
+/// Who grew, in the words of schema `heapr.snapshot.suspects/1`, with what speaks against the
+/// comparison.
 #[must_use]
 pub fn suspects_json(schema: &str, files: &[String], found: &Suspects, shown: fn(&str) -> String) -> Value {
     json!({

@@ -42,7 +42,8 @@ impl Classes {
         Self { by_string: vec![UNKNOWN; heap.string_count() as usize], by_kind: FxHashMap::default() }
     }
 
-    /// The class of a node: named objects by name, internal ones of the engine too, all others by kind.
+    /// The class of a node: named objects by name, internal ones of the engine too, all others by
+    /// kind.
     pub(super) fn class(&mut self, heap: &impl HeapView, names: &mut Names, node: u32) -> u32 {
         match heap.kind(node) {
             NodeKind::OBJECT | NodeKind::NATIVE | NodeKind::HIDDEN | NodeKind::WASM_OBJECT => {

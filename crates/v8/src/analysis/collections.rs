@@ -9,14 +9,15 @@ use crate::{EdgeKind, NodeKind};
 pub struct Collection {
     /// The node.
     pub node: u32,
-    /// References to objects and strings in it; small integers are not in a snapshot, so that there may be more.
+    /// References to objects and strings in it; small integers are not in a snapshot, so that there
+    /// may be more.
     pub reference_count: u64,
     /// The size of its store.
     pub store_bytes: u64,
     /// What would be freed with it.
     pub retained_bytes: u64,
-    /// The share of the store that the references take, in percent, at most 100; nothing where they take so little that
-    /// the rest may be small integers, which a snapshot does not show.
+    /// The share of the store that the references take, in percent, at most 100; nothing where they
+    /// take so little that the rest may be small integers, which a snapshot does not show.
     pub fill_percent: Option<u64>,
 }
 
@@ -33,7 +34,8 @@ pub enum CollectionOrder {
 const WORD_BYTES: u64 = 8;
 /// An object with some fields of its own has this size without its store.
 const HEADER_BYTES: u64 = 64;
-/// V8 shrinks what is less than a quarter full. What shows less than this holds numbers, or was made with room beforehand.
+/// V8 shrinks what is less than a quarter full. What shows less than this holds numbers, or was
+/// made with room beforehand.
 const LEAST_TOLD_PERCENT: u64 = 10;
 /// A smaller store wastes too little to be listed as empty.
 const LEAST_STORE_BYTES: u64 = 256;
@@ -67,8 +69,8 @@ pub fn collections(heap: &impl HeapView, order: CollectionOrder, top: usize) -> 
                 })
                 .sum(),
         };
-        // Tables have more than the content: a dictionary's entry has a key, a value and flags, a Map's a key, a value
-        // and the next of its bucket, a Set's a key and the next.
+        // Tables have more than the content: a dictionary's entry has a key, a value and flags, a
+        // Map's a key, a value and the next of its bucket, a Set's a key and the next.
         let used_words = match &*name {
             "Object" => reference_count.saturating_mul(3),
             "Map" | "WeakMap" => reference_count.saturating_mul(3) / 2,

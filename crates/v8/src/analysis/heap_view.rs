@@ -14,9 +14,11 @@ pub trait HeapView: Objects {
     fn graph(&self) -> &Graph;
     /// The incoming edges.
     fn retainers(&self) -> &Retainers;
-    /// The dominators over the edges that keep their target alive; those of the program in both ways of taking a snapshot.
+    /// The dominators over the edges that keep their target alive; those of the program in both
+    /// ways of taking a snapshot.
     fn dominators(&self) -> &Dominators;
-    /// The functions in which an object was made, innermost first, as far as an allocation trace tells.
+    /// The functions in which an object was made, innermost first, as far as an allocation trace
+    /// tells.
     fn allocation_stack(&self, node: u32) -> Vec<CallFunction>;
 }
 

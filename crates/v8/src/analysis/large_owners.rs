@@ -37,7 +37,8 @@ const LEAST_COUNT: u64 = 50;
 /// Fewer bytes are not worth a line.
 const LEAST_BYTES: u64 = 1024;
 
-/// The `top` owners by what they retain, weighed by how alike their objects are and whether they are the program's.
+/// The `top` owners by what they retain, weighed by how alike their objects are and whether they
+/// are the program's.
 pub fn large_owners<H: HeapView>(heap: &H, naming: &Naming<'_, H>, top: usize) -> Vec<LargeOwner> {
     let dominators = heap.dominators();
     let node_count = heap.graph().node_count() as usize;
@@ -129,7 +130,8 @@ fn is_item(heap: &impl HeapView, node: u32) -> bool {
 
 fn can_own(heap: &impl HeapView, node: u32) -> bool {
     match heap.kind(node) {
-        // The functions and prototypes of a realm hang from its global object: many of a kind, and no leak.
+        // The functions and prototypes of a realm hang from its global object: many of a kind, and
+        // no leak.
         NodeKind::OBJECT => !is_global_class(&heap.name(node)),
         _ => false,
     }

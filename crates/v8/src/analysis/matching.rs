@@ -1,9 +1,9 @@
 //! The same object in two snapshots.
 //!
-//! V8 gives every object an id and keeps it, but only as long as the inspector stays connected: a snapshot that was
-//! taken over another connection numbers all objects anew, and so does another process. Ids then pair what has nothing
-//! in common. So it is looked at whether the ids can be of one numbering; where they cannot, objects are matched by the way
-//! that leads to them.
+//! V8 gives every object an id and keeps it, but only as long as the inspector stays connected: a
+//! snapshot that was taken over another connection numbers all objects anew, and so does another
+//! process. Ids then pair what has nothing in common. So it is looked at whether the ids can be of
+//! one numbering; where they cannot, objects are matched by the way that leads to them.
 
 mod by_id;
 mod by_place;

@@ -1,4 +1,5 @@
-//! What modules export: of ES modules the engine keeps cells by name, of CommonJS modules Node keeps objects.
+//! What modules export: of ES modules the engine keeps cells by name, of CommonJS modules Node
+//! keeps objects.
 //!
 //! ```text
 //!  Context .extension -> SourceTextModule -> exports: (array) [5] "store"  [6] Cell .value -> what is exported
@@ -8,7 +9,8 @@ use super::storage::is_of_the_engine;
 use crate::view::{EdgeName, Objects};
 use crate::{EdgeKind, NodeKind};
 
-/// An exported object has few holders besides the program's own; the cell is among the first of them or not at all.
+/// An exported object has few holders besides the program's own; the cell is among the first of
+/// them or not at all.
 const MAX_RETAINERS_LOOKED_AT: usize = 512;
 
 /// The name under which an ES module exports `node`, and the context of the module.

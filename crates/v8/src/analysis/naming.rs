@@ -13,7 +13,8 @@ use crate::{EdgeKind, NodeKind};
 
 /// An object with fewer retainers is looked at each time.
 const MAX_RETAINERS_LOOKED_AT: usize = 512;
-/// Popular objects have millions of retainers; the one that names them is among so many or not found.
+/// Popular objects have millions of retainers; the one that names them is among so many or not
+/// found.
 const MAX_RETAINERS_OF_POPULAR: usize = 1 << 16;
 /// The functions of a context may stand behind as many contexts of calls.
 const MAX_CONTEXT_USERS_LOOKED_AT: usize = 1 << 16;
@@ -249,7 +250,8 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         }
     }
 
-    /// The edge into `node` that tells most of why it lives: a named one from something nearer to the roots.
+    /// The edge into `node` that tells most of why it lives: a named one from something nearer to
+    /// the roots.
     pub fn naming_edge(&self, node: u32) -> Option<u32> {
         let few = self.heap.edges_into(node, MAX_RETAINERS_LOOKED_AT);
         if few.len() < MAX_RETAINERS_LOOKED_AT {
@@ -283,7 +285,8 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
                     {
                         doubts += 4;
                     }
-                    // The key's side of a WeakMap entry: its name tells of the table, not of the value.
+                    // The key's side of a WeakMap entry: its name tells of the table, not of the
+                    // value.
                     if name.starts_with("part of key") || name.contains(" pair in WeakMap") {
                         doubts += 1;
                     }
@@ -327,7 +330,8 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         }
     }
 
-    /// Where the function stands whose variables a context holds; the nearest function that uses it has to do.
+    /// Where the function stands whose variables a context holds; the nearest function that uses it
+    /// has to do.
     pub fn place_of_context(&self, context: u32) -> Option<Place> {
         let mut places = self.places_of_contexts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = places.get(&context) {
@@ -367,8 +371,8 @@ impl<'a, H: Objects + ?Sized> Naming<'a, H> {
         self.heap.location(node).map(|location| place_of(&self.scripts, location))
     }
 
-    /// The first place in the program's own code among what `node` refers to within a few steps: the callback of a
-    /// timer, the handler of a listener.
+    /// The first place in the program's own code among what `node` refers to within a few steps:
+    /// the callback of a timer, the handler of a listener.
     pub fn place_within(&self, node: u32) -> Option<(String, Place)> {
         const MAX_NODES: usize = 64;
         let heap = self.heap;
@@ -420,7 +424,8 @@ pub(super) fn is_generic_class(name: &str) -> bool {
     ) || name.starts_with('{')
 }
 
-/// The global object: `global` in Node (from 24 on `global (global*)`), `Window / http://…` in a page.
+/// The global object: `global` in Node (from 24 on `global (global*)`), `Window / http://…` in a
+/// page.
 pub(super) fn is_global_class(name: &str) -> bool {
     matches!(name, "global" | "globalThis" | "Window")
         || ["Window ", "global "].iter().any(|start| name.starts_with(start))

@@ -15,7 +15,8 @@ pub struct PathStep {
     pub name: String,
     /// The object's id.
     pub id: u64,
-    /// How the object before it holds it: `.sessions`, `[3]`, `variable store`, empty for the first.
+    /// How the object before it holds it: `.sessions`, `[3]`, `variable store`, empty for the
+    /// first.
     pub held_as: String,
     /// Where its constructor, function or context stands, if that is code of the program.
     pub place: Option<Place>,

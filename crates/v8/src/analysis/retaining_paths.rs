@@ -27,10 +27,11 @@ pub struct RetainingPaths {
     pub is_cut: bool,
 }
 
-/// The `top` shortest paths from the root to `node` that avoid the nodes of `ignored`; weak references hold nothing.
+/// The `top` shortest paths from the root to `node` that avoid the nodes of `ignored`; weak
+/// references hold nothing.
 ///
-/// Those over the program's global objects come first, as in DevTools' distances: what a register or a handle of the
-/// engine refers to at the moment tells nothing of why an object lives.
+/// Those over the program's global objects come first, as in DevTools' distances: what a register
+/// or a handle of the engine refers to at the moment tells nothing of why an object lives.
 pub fn retaining_paths<H: Objects + ?Sized>(
     heap: &H,
     naming: &Naming<'_, H>,
@@ -41,8 +42,8 @@ pub fn retaining_paths<H: Objects + ?Sized>(
     if node == heap.root() && top > 0 {
         return RetainingPaths { paths: vec![steps_of(heap, naming, node, &[])], is_cut: false };
     }
-    // One way of the program's is looked for alone, which takes a look at each node. More of them are
-    // taken where they are among the shortest: to look for all would mean to try all ways.
+    // One way of the program's is looked for alone, which takes a look at each node. More of them
+    // are taken where they are among the shortest: to look for all would mean to try all ways.
     let (mut paths, mut is_cut) = match heap.devtools_distance(node) {
         BASE_SYSTEM_DISTANCE.. => (Vec::new(), false),
         _ => shortest_paths(heap, node, ignored, top.min(1), true),
@@ -90,7 +91,8 @@ fn shortest_paths<H: Objects + ?Sized>(
     (paths, search.is_cut())
 }
 
-/// Whether an edge is the program's: of the roots besides the root itself only what leads to its contexts and documents.
+/// Whether an edge is the program's: of the roots besides the root itself only what leads to its
+/// contexts and documents.
 fn is_of_the_program<H: Objects + ?Sized>(heap: &H, from: u32, to: u32) -> bool {
     heap.kind(from) != NodeKind::SYNTHETIC
         || heap.kind(to) == NodeKind::SYNTHETIC

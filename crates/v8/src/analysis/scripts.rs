@@ -27,8 +27,8 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Whether a script of that name comes with the runtime: Node's have `node:` before their name, until Node 14 no more
-/// than a file name (`net.js`); those of a program have a path or a URL.
+/// Whether a script of that name comes with the runtime: Node's have `node:` before their name,
+/// until Node 14 no more than a file name (`net.js`); those of a program have a path or a URL.
 pub(super) fn is_of_the_runtime(script: &str) -> bool {
     let is_bare = !script.contains(['/', '\\']) && script.ends_with(".js");
     let has_prefix =

@@ -16,7 +16,8 @@ pub struct Shape {
     pub count: u64,
     /// Their own bytes.
     pub self_bytes: u64,
-    /// The sum of what would be freed with each; what one object of the shape holds of another counts twice.
+    /// The sum of what would be freed with each; what one object of the shape holds of another
+    /// counts twice.
     pub retained_bytes: u64,
     /// One of them.
     pub example: u32,

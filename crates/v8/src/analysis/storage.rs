@@ -1,4 +1,5 @@
-//! The stores of collections: elements, properties, tables; objects whose fields are keys; what is the engine's own.
+//! The stores of collections: elements, properties, tables; objects whose fields are keys; what is
+//! the engine's own.
 
 use super::heap_view::{EdgeName, HeapView};
 use crate::view::Objects;
@@ -42,13 +43,15 @@ pub(super) fn is_dictionary<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
     count >= LEAST_KEYS && data_count * 2 > count && (is_plain || count > MAX_FIELDS)
 }
 
-/// Whether a programmer would hardly call a field so: `tenant-17`, `bob@example.org`, `/srv/app.js`.
+/// Whether a programmer would hardly call a field so: `tenant-17`, `bob@example.org`,
+/// `/srv/app.js`.
 fn is_data(key: &[u8]) -> bool {
     let is_marked = matches!(key.first(), Some(b'<' | b'#' | b'_'));
     !is_marked && key.iter().any(|byte| !byte.is_ascii_alphabetic() && !matches!(byte, b'_' | b'$'))
 }
 
-/// Whether the node is something that the engine made for itself. From Node 26 on it calls some of it native.
+/// Whether the node is something that the engine made for itself. From Node 26 on it calls some of
+/// it native.
 pub(super) fn is_of_the_engine<H: Objects + ?Sized>(heap: &H, node: u32) -> bool {
     match heap.kind(node) {
         NodeKind::HIDDEN | NodeKind::CODE | NodeKind::OBJECT_SHAPE => true,

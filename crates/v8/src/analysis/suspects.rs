@@ -1,14 +1,14 @@
 //! Which objects grow from snapshot to snapshot, and who holds them.
 //!
-//! The rank follows owners, not classes: a class that grew says what is kept, its owner says who keeps it. Nodes that
-//! came since the first snapshot (minus those that went) are added up at the nearest object above them in the
-//! dominator tree that was there before; if that object is only their common ancestor (they are in two collections at
-//! once), at the old collection that refers to most of them. Owners of one kind (the `messages` of all rooms) make one
-//! suspect.
+//! The rank follows owners, not classes: a class that grew says what is kept, its owner says who
+//! keeps it. Nodes that came since the first snapshot (minus those that went) are added up at the
+//! nearest object above them in the dominator tree that was there before; if that object is only
+//! their common ancestor (they are in two collections at once), at the old collection that refers
+//! to most of them. Owners of one kind (the `messages` of all rooms) make one suspect.
 //!
-//! What the engine makes for itself (code, hidden classes, feedback) is not counted. What happens once (a module that
-//! is loaded late) ranks low, because it gains few objects of many classes; with three or more snapshots also because
-//! it does not go on.
+//! What the engine makes for itself (code, hidden classes, feedback) is not counted. What happens
+//! once (a module that is loaded late) ranks low, because it gains few objects of many classes;
+//! with three or more snapshots also because it does not go on.
 
 mod chains;
 mod growth;
@@ -89,7 +89,8 @@ pub enum Confidence {
     Low,
     /// It collects many of a kind, or it is the program's own and grew.
     Medium,
-    /// It is the program's, collects many of a kind, and (given three snapshots or more) never stops.
+    /// It is the program's, collects many of a kind, and (given three snapshots or more) never
+    /// stops.
     High,
 }
 
@@ -104,8 +105,8 @@ pub enum Doubt {
         /// How many of the first snapshot's nodes it has, in percent.
         kept_percent: u32,
     },
-    /// The ids are of another numbering: the snapshots were taken over two connections or of two processes, and
-    /// objects were recognized by their places.
+    /// The ids are of another numbering: the snapshots were taken over two connections or of two
+    /// processes, and objects were recognized by their places.
     OtherNumbering {
         /// The number of the later snapshot, from 0.
         snapshot: usize,
@@ -146,7 +147,8 @@ pub fn suspects<H: HeapView>(heaps: &[&H], top: usize) -> Suspects {
     let mut names = Names::default();
     let whole = Matching::of(*first, *last).with_successors(*first, *last);
     let late = owners_since(*last, &whole, &mut names);
-    // Each snapshot with the last, so that an owner has one number in all of them: its node in the last.
+    // Each snapshot with the last, so that an owner has one number in all of them: its node in the
+    // last.
     let mut with_last = vec![whole];
     let mut series = Vec::new();
     for (number, later) in heaps.iter().enumerate().skip(1) {
@@ -206,7 +208,8 @@ fn doubts<H: HeapView>(first: &H, later: &H, matching: &Matching, snapshot: usiz
     doubts
 }
 
-/// The owners that came after the first snapshot, in the last; the same in all comparisons, so that these add up.
+/// The owners that came after the first snapshot, in the last; the same in all comparisons, so that
+/// these add up.
 fn owners_since<H: HeapView>(last: &H, matching: &Matching, names: &mut Names) -> FxHashSet<u32> {
     let mut classes = Classes::of(last);
     let ownership = Ownership::of(last, &matching.earlier, &FxHashSet::default(), &mut classes, names);

@@ -431,7 +431,8 @@ fn a_log_that_is_one_string_is_read_line_by_line_once() {
     }
     heap.edge(0, "element", "1", log);
     let heap = heap.open(1);
-    // All that are longer than what is looked at begin alike. Line by line from each of them it would take hours.
+    // All that are longer than what is looked at begin alike. Line by line from each of them it
+    // would take hours.
     let found = duplicated_strings(&heap, 5);
     assert_eq!(found.len(), 1);
     assert!(found[0].text.starts_with("start;line 0;line 1;") && found[0].count > 59_000);

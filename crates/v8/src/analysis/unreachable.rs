@@ -1,4 +1,5 @@
-//! What no strong reference leads to: held weakly, or held by the engine in a way that the snapshot does not show.
+//! What no strong reference leads to: held weakly, or held by the engine in a way that the snapshot
+//! does not show.
 
 use rustc_hash::FxHashMap;
 

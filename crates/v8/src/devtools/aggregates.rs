@@ -18,7 +18,8 @@ pub struct Aggregate {
     pub retained_bytes: u64,
 }
 
-/// One for each class that has objects, by descending retained size, then by name. `only` restricts the objects.
+/// One for each class that has objects, by descending retained size, then by name. `only` restricts
+/// the objects.
 pub(crate) fn aggregates(heap: &Heap, only: Option<&NodeSet>) -> Vec<Aggregate> {
     let classes = heap.classes();
     let snapshot = heap.snapshot();
@@ -56,7 +57,8 @@ fn add_retained(heap: &Heap, all: &mut [Aggregate], is_counted: impl Fn(u32) -> 
     let classes = heap.classes();
     let retained = heap.retained();
     let intervals = heap.dominator_intervals();
-    // Walks the dominator tree from the top; below an object of the class, up to here, others of it do not count.
+    // Walks the dominator tree from the top; below an object of the class, up to here, others of it
+    // do not count.
     let mut covered_until = vec![0u32; all.len()];
     for (position, &node) in (0..).zip(intervals.walk()) {
         let class = classes.of_node(node) as usize;

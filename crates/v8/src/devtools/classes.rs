@@ -42,7 +42,8 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Classifies the nodes; plain objects by `interfaces`, or by those that the snapshot itself suggests.
+    /// Classifies the nodes; plain objects by `interfaces`, or by those that the snapshot itself
+    /// suggests.
     pub(crate) fn of(snapshot: &Snapshot, interfaces: Option<&[InterfaceDefinition]>) -> Self {
         let plain = PlainObjects::of(snapshot);
         let interfaces = interfaces.map_or_else(|| plain.infer(snapshot), <[_]>::to_vec);
@@ -61,7 +62,8 @@ impl Classes {
         Self { classes: table.finish(), of_node, interfaces }
     }
 
-    /// Takes over classes, the class of each node and the interfaces, unless a node has a class that is not there.
+    /// Takes over classes, the class of each node and the interfaces, unless a node has a class
+    /// that is not there.
     pub(crate) fn from_parts(
         classes: Vec<Class>,
         of_node: Vec<u32>,

@@ -1,7 +1,8 @@
 //! What came and what went between two snapshots of a process, by class.
 //!
-//! Objects are the same if they have one id, as in DevTools. Where the ids are of two numberings, that would pair what has
-//! nothing in common; then objects are the same if they stand at the same place ([`crate::analysis::Matching`]).
+//! Objects are the same if they have one id, as in DevTools. Where the ids are of two numberings,
+//! that would pair what has nothing in common; then objects are the same if they stand at the same
+//! place ([`crate::analysis::Matching`]).
 
 use rustc_hash::FxHashMap;
 
@@ -58,15 +59,16 @@ pub enum ObjectDifference {
     Deleted(u32),
 }
 
-/// Compares two snapshots, by ids where these are of one numbering. The first is classified by the interfaces of the
-/// second, as DevTools does it.
+/// Compares two snapshots, by ids where these are of one numbering. The first is classified by the
+/// interfaces of the second, as DevTools does it.
 pub fn compare(before: &Heap, after: &Heap) -> Comparison {
     let new = Population::of(after, None);
     let old = Population::of(before, Some(new.interfaces()));
     compare_by_id(&old, &new).unwrap_or_else(|| compare_by_place(before, after))
 }
 
-/// Compares two snapshots by their ids, as DevTools does it without asking whether these are of one numbering.
+/// Compares two snapshots by their ids, as DevTools does it without asking whether these are of one
+/// numbering.
 pub fn compare_as_devtools(before: &Heap, after: &Heap) -> Comparison {
     let new = Population::of(after, None);
     let old = Population::of(before, Some(new.interfaces()));
@@ -74,8 +76,8 @@ pub fn compare_as_devtools(before: &Heap, after: &Heap) -> Comparison {
     Differences::of(&old, &new, |node| numbering.earlier(new.id(node))).comparison(MatchedBy::Id)
 }
 
-/// Compares two populations by their ids; nothing if the ids are of two numberings. `before` has to be classified by the
-/// interfaces of `after`.
+/// Compares two populations by their ids; nothing if the ids are of two numberings. `before` has to
+/// be classified by the interfaces of `after`.
 pub fn compare_by_id(before: &Population, after: &Population) -> Option<Comparison> {
     let numbering = Numbering::of(before, after);
     if !numbering.is_one() {

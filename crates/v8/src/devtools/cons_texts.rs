@@ -1,5 +1,5 @@
-//! The texts of concatenated strings. A log that was put together line by line is a string for each line, each of them a
-//! part of the next: of what they have in common the pieces are found once.
+//! The texts of concatenated strings. A log that was put together line by line is a string for each
+//! line, each of them a part of the next: of what they have in common the pieces are found once.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ pub(crate) struct ConsTexts {
     last: (Pieces, Vec<u8>),
 }
 
-/// The pieces that a text begins with, none of them empty; shared with the texts that begin with all of them.
+/// The pieces that a text begins with, none of them empty; shared with the texts that begin with
+/// all of them.
 #[derive(Debug, Clone, Default)]
 struct Pieces {
     /// Each node with its length.

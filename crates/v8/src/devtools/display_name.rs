@@ -15,7 +15,8 @@ const STRING_LIMIT: usize = 1024;
 const OBJECT_LIMIT: usize = 100;
 
 impl Heap {
-    /// The name that DevTools shows, WTF-8: the text of a concatenated string, the properties of a plain object.
+    /// The name that DevTools shows, WTF-8: the text of a concatenated string, the properties of a
+    /// plain object.
     pub fn display_name(&self, node: u32) -> Cow<'_, [u8]> {
         display_name(self, node)
     }

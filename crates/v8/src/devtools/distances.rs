@@ -99,7 +99,8 @@ impl<F: Fn(u32) -> bool> Walk<'_, F> {
         }
         match source {
             Source::NativeContext if kind.has_string_name() && self.function_maps.contains(name) => false,
-            // A map's descriptors are shared with other maps, and those of another map say nothing about this one.
+            // A map's descriptors are shared with other maps, and those of another map say nothing
+            // about this one.
             Source::Descriptors => {
                 let index = if kind.has_string_name() {
                     leading_number(self.snapshot.strings.get(name))
@@ -108,7 +109,8 @@ impl<F: Fn(u32) -> bool> Walk<'_, F> {
                 };
                 index.is_some_and(|index| index < 2 || index % 3 != 1) || index.is_none()
             }
-            // An entry's value is as far as the farther of its key and its table: the second edge that is met.
+            // An entry's value is as far as the farther of its key and its table: the second edge
+            // that is met.
             _ if kind == EdgeKind::INTERNAL => match self.weak_maps.get(name) {
                 Some(edge) => {
                     let pending = &mut self.is_pending[edge.pair as usize];

@@ -1,8 +1,9 @@
-//! Which DOM nodes are detached: what the file says, spread to the nodes of which it does not say it.
+//! Which DOM nodes are detached: what the file says, spread to the nodes of which it does not say
+//! it.
 //!
-//! Whatever a native node that is attached refers to is attached, too; of the rest, what a detached one refers to is
-//! detached. The state does not go through JavaScript objects: each entry from there into the embedder's code knows
-//! its own. Detached nodes get a name that says so.
+//! Whatever a native node that is attached refers to is attached, too; of the rest, what a detached
+//! one refers to is detached. The state does not go through JavaScript objects: each entry from
+//! there into the embedder's code knows its own. Detached nodes get a name that says so.
 
 use rustc_hash::FxHashMap;
 

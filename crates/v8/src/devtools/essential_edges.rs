@@ -23,7 +23,8 @@ impl<'a> EssentialEdges<'a> {
         Self { snapshot, weak_maps, page_objects, held_by_roots: &[] }
     }
 
-    /// The rule where no shortcut of the root leads to the page's objects: other roots hold the first of them.
+    /// The rule where no shortcut of the root leads to the page's objects: other roots hold the
+    /// first of them.
     pub(crate) fn held_by_roots(self, held_by_roots: &'a [u32]) -> Self {
         Self { held_by_roots, ..self }
     }
@@ -34,7 +35,8 @@ impl<'a> EssentialEdges<'a> {
         if kind == EdgeKind::WEAK || from == to {
             return false;
         }
-        // Key and table hold a value together; the key's edge says more, so the table's does not count.
+        // Key and table hold a value together; the key's edge says more, so the table's does not
+        // count.
         if kind == EdgeKind::INTERNAL {
             let pair = self.weak_maps.get(self.snapshot.edges.names[edge as usize]);
             if pair.is_some_and(|pair| pair.table_id == self.snapshot.id(from)) {

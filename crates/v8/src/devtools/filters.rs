@@ -13,8 +13,8 @@ use crate::{DomState, EdgeKind, NodeKind};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Filter {
-    /// Those with an id above the first number and up to the second: allocated between two snapshots, if the numbers are
-    /// their [`Heap::max_js_id`].
+    /// Those with an id above the first number and up to the second: allocated between two
+    /// snapshots, if the numbers are their [`Heap::max_js_id`].
     AllocatedBetween(u64, u64),
     /// Strings that are there more than once.
     DuplicatedStrings,
@@ -101,7 +101,8 @@ fn is_numeric_shortcut(heap: &Heap, edge: u32) -> bool {
         && snapshot.strings().get(snapshot.edge_name_number(edge)).first().is_some_and(u8::is_ascii_digit)
 }
 
-/// The functions that DOM events call: what a V8EventListener's edge `1` leads to, or what that wraps.
+/// The functions that DOM events call: what a V8EventListener's edge `1` leads to, or what that
+/// wraps.
 fn event_handlers(heap: &Heap) -> NodeSet {
     let snapshot = heap.snapshot();
     let mut handlers = NodeSet::new(snapshot.node_count());

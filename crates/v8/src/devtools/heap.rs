@@ -19,7 +19,8 @@ use crate::devtools::weak_map_edges::WeakMapEdges;
 use crate::index::StoredGraph;
 use crate::{Result, Snapshot};
 
-/// Whether V8 was asked to show its own objects. The two kinds of snapshots have other sizes, distances and roots.
+/// Whether V8 was asked to show its own objects. The two kinds of snapshots have other sizes,
+/// distances and roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaptureMode {
     /// As `v8.writeHeapSnapshot()` does it.
@@ -79,7 +80,8 @@ impl Heap {
         Ok(heap)
     }
 
-    /// The same, with distances, dominators and retained sizes: what an analysis of several snapshots needs.
+    /// The same, with distances, dominators and retained sizes: what an analysis of several
+    /// snapshots needs.
     pub fn with_dominators(snapshot: Snapshot) -> Result<Self> {
         let mut heap = Self::begin(snapshot)?;
         let owners = std::thread::scope(|scope| {
@@ -131,7 +133,8 @@ impl Heap {
         }
     }
 
-    /// The snapshot. Its sizes are those that count for each object, and detached nodes have names that say so.
+    /// The snapshot. Its sizes are those that count for each object, and detached nodes have names
+    /// that say so.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
@@ -146,7 +149,8 @@ impl Heap {
         self.page_objects.get_or_init(|| page_objects(&self.snapshot))
     }
 
-    /// The distance of each node; see [`crate::devtools::BASE_SYSTEM_DISTANCE`], [`crate::devtools::NO_DISTANCE`].
+    /// The distance of each node; see [`crate::devtools::BASE_SYSTEM_DISTANCE`],
+    /// [`crate::devtools::NO_DISTANCE`].
     pub fn distances(&self) -> &[i32] {
         self.distances.get_or_init(|| {
             let stored = self.stored.as_ref().and_then(|stored| stored.load_distances());
@@ -175,8 +179,9 @@ impl Heap {
         })
     }
 
-    /// The same in both ways of taking a snapshot: what the engine and the embedder refer to besides the program counts
-    /// as the program's. With exposed internals DevTools does not make this difference.
+    /// The same in both ways of taking a snapshot: what the engine and the embedder refer to
+    /// besides the program counts as the program's. With exposed internals DevTools does not
+    /// make this difference.
     pub fn owner_dominators(&self) -> &Dominators {
         if self.mode == CaptureMode::Default {
             return self.dominators();

@@ -217,7 +217,8 @@ impl<'a> PropertyTree<'a> {
         let mut best = self.steps[0].ends;
         let mut states = vec![0];
         for (at, &property) in properties.iter().enumerate() {
-            // In a tree each step is reached from one other; only a property that stands twice leads to one again.
+            // In a tree each step is reached from one other; only a property that stands twice
+            // leads to one again.
             let is_repeated = at > 0 && properties[at - 1] == property;
             let mut reached = Vec::new();
             states.retain(|&state| {

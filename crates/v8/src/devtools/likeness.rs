@@ -7,7 +7,8 @@ use crate::{NodeKind, Snapshot};
 
 /// How a sample of the first snapshot's strings and functions fares in the second.
 ///
-/// Neither changes its text or name, and no id is given out twice: in one isolate all that are found again are equal.
+/// Neither changes its text or name, and no id is given out twice: in one isolate all that are
+/// found again are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Likeness {
     /// Looked for.
@@ -46,8 +47,8 @@ impl Likeness {
         if self.sampled_count < 20 {
             return true;
         }
-        // A program may drop most of what it had; but what is there must be the same, up to a string that became
-        // another kind of string.
+        // A program may drop most of what it had; but what is there must be the same, up to a
+        // string that became another kind of string.
         self.found_count * 100 >= self.sampled_count && self.equal_count * 100 >= self.found_count * 90
     }
 }

@@ -1,7 +1,8 @@
 //! What Chrome DevTools makes of a snapshot: the names and numbers that users know.
 //!
-//! The rules are those of DevTools' heap snapshot worker, one file each; sizes are 64 bits wide where the worker wraps
-//! at 4 GiB. [`Heap`] holds a snapshot and computes the rest when it is first asked for.
+//! The rules are those of DevTools' heap snapshot worker, one file each; sizes are 64 bits wide
+//! where the worker wraps at 4 GiB. [`Heap`] holds a snapshot and computes the rest when it is
+//! first asked for.
 
 mod aggregates;
 mod class_names;

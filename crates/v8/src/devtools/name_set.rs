@@ -1,4 +1,5 @@
-//! The numbers of all strings that meet a condition: a test of a node's name without looking at the text each time.
+//! The numbers of all strings that meet a condition: a test of a node's name without looking at the
+//! text each time.
 
 use crate::Strings;
 

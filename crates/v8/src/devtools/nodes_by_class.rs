@@ -1,4 +1,5 @@
-//! The nodes of each class together, in the order of lists: what one class holds is found without a look at all nodes.
+//! The nodes of each class together, in the order of lists: what one class holds is found without a
+//! look at all nodes.
 
 /// The nodes by class.
 ///
@@ -43,8 +44,8 @@ impl NodesByClass {
         let mut keyed = Vec::new();
         for pair in borders.windows(2) {
             let part = &mut nodes[pair[0] as usize..pair[1] as usize];
-            // Sizes beside the nodes: a sort that looks each one up again waits for memory. Most objects of a class have the
-            // same few sizes, which a stable sort makes use of.
+            // Sizes beside the nodes: a sort that looks each one up again waits for memory. Most
+            // objects of a class have the same few sizes, which a stable sort makes use of.
             keyed.clear();
             keyed.extend(part.iter().map(|&node| (u64::MAX - retained[node as usize], node)));
             keyed.sort_by_key(|&(key, _)| key);

@@ -4,7 +4,8 @@ use crate::devtools::name_set::NameSet;
 use crate::devtools::node_set::NodeSet;
 use crate::{EdgeKind, NodeKind, Snapshot};
 
-/// Whether the node stands for something that users made: what V8 calls a user root, below the root.
+/// Whether the node stands for something that users made: what V8 calls a user root, below the
+/// root.
 pub(crate) fn is_user_root(snapshot: &Snapshot, node: u32) -> bool {
     snapshot.kind(node) != NodeKind::SYNTHETIC || is_dom_trees(snapshot, node)
 }
@@ -18,7 +19,8 @@ pub(crate) fn has_user_roots(snapshot: &Snapshot) -> bool {
     snapshot.graph.targets_of(snapshot.root).iter().any(|&node| is_user_root(snapshot, node))
 }
 
-/// All that the root's shortcuts (the global objects) and the document trees lead to over edges that are not weak.
+/// All that the root's shortcuts (the global objects) and the document trees lead to over edges
+/// that are not weak.
 pub(crate) fn page_objects(snapshot: &Snapshot) -> NodeSet {
     let graph = &snapshot.graph;
     let seeds = graph.edges(snapshot.root).filter(|&edge| match snapshot.edge_kind(edge) {
@@ -29,7 +31,8 @@ pub(crate) fn page_objects(snapshot: &Snapshot) -> NodeSet {
     led_to(snapshot, seeds.map(|edge| graph.target(edge)))
 }
 
-/// The contexts of programs that a root holds, other than weakly: with exposed internals no shortcut leads to them.
+/// The contexts of programs that a root holds, other than weakly: with exposed internals no
+/// shortcut leads to them.
 pub(crate) fn contexts_held_by_roots(snapshot: &Snapshot) -> Vec<u32> {
     let graph = &snapshot.graph;
     let contexts = NameSet::of(&snapshot.strings, |text| text == b"system / NativeContext");

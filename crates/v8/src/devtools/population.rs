@@ -1,4 +1,5 @@
-//! What a comparison needs of a heap: a few numbers for each object, so that two large heaps need not be in memory at once.
+//! What a comparison needs of a heap: a few numbers for each object, so that two large heaps need
+//! not be in memory at once.
 
 use std::hash::{Hash as _, Hasher as _};
 
@@ -54,7 +55,8 @@ impl Wide {
 }
 
 impl Population {
-    /// The objects of `heap`, plain ones by its own interfaces or by those of the heap that it is compared with.
+    /// The objects of `heap`, plain ones by its own interfaces or by those of the heap that it is
+    /// compared with.
     pub fn of(heap: &Heap, interfaces: Option<&[InterfaceDefinition]>) -> Self {
         let own;
         let classes = match interfaces {

@@ -1,4 +1,5 @@
-//! The order of retainers: only as much of it is made as is asked for, of an object that millions refer to as well.
+//! The order of retainers: only as much of it is made as is asked for, of an object that millions
+//! refer to as well.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -67,7 +68,8 @@ impl<'a, H: Objects + ?Sized> RetainerOrder<'a, H> {
         if rows.is_empty() {
             return Vec::new();
         }
-        // Names cost more than distances: only those are looked up that decide about what was asked for.
+        // Names cost more than distances: only those are looked up that decide about what was asked
+        // for.
         let (mut before, mut end) = (0, 0);
         let mut near_and_far = None;
         for (&distance, count) in &self.counts {
@@ -91,7 +93,8 @@ impl<'a, H: Objects + ?Sized> RetainerOrder<'a, H> {
         in_order.iter().map(|&(.., at)| asked[at as usize].edge).collect()
     }
 
-    /// The place of each edge's name among all of theirs: millions of edges have a few names, each is compared once.
+    /// The place of each edge's name among all of theirs: millions of edges have a few names, each
+    /// is compared once.
     fn name_ranks(&self, asked: &[Held]) -> Vec<u32> {
         let edges: Vec<u32> = asked.iter().map(|held| held.edge).collect();
         let mut numbers: FxHashMap<(bool, u32), u32> = FxHashMap::default();

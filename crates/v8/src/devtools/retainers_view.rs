@@ -1,4 +1,5 @@
-//! The retainers view: who refers to an object, the nearest to the root first, some of them ignored on request.
+//! The retainers view: who refers to an object, the nearest to the root first, some of them ignored
+//! on request.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -50,7 +51,8 @@ impl<'a, H: Objects + ?Sized> RetainersView<'a, H> {
         self.distance(self.heap.source(edge))
     }
 
-    /// The edges into `node`: not those from the root, nor the weak ones; by distance, then by name (`__proto__` last).
+    /// The edges into `node`: not those from the root, nor the weak ones; by distance, then by name
+    /// (`__proto__` last).
     pub fn edges_into(&self, node: u32) -> Vec<u32> {
         self.some_edges_into(node, 0, usize::MAX).0
     }
@@ -106,7 +108,8 @@ impl<'a> RetainersView<'a> {
         view
     }
 
-    /// An entry of a WeakMap is lost with its key or its table; the edge from the other does not hold it.
+    /// An entry of a WeakMap is lost with its key or its table; the edge from the other does not
+    /// hold it.
     fn partners_of_unreachable(&self, distances: &[i32]) -> FxHashSet<u32> {
         let snapshot = self.heap.snapshot();
         let mut lost: FxHashMap<u32, FxHashSet<u32>> = FxHashMap::default();

@@ -1,7 +1,8 @@
 //! Sizes of V8's inner objects, counted for the objects that own them.
 //!
-//! An array's elements, a map's table, an object's property store are nodes of their own. Where only one object leads
-//! to such a node, its bytes count for that object, and it has none itself. Not so in snapshots with exposed internals.
+//! An array's elements, a map's table, an object's property store are nodes of their own. Where
+//! only one object leads to such a node, its bytes count for that object, and it has none itself.
+//! Not so in snapshots with exposed internals.
 
 use crate::devtools::name_set::NameSet;
 use crate::devtools::page_objects::has_user_roots;
@@ -10,7 +11,8 @@ use crate::{EdgeKind, NodeKind, Snapshot};
 const UNVISITED: u32 = u32::MAX;
 const SEVERAL: u32 = u32::MAX - 1;
 
-/// The owner of each node, if the snapshot is one whose sizes move: itself, another node, or one of the two constants.
+/// The owner of each node, if the snapshot is one whose sizes move: itself, another node, or one of
+/// the two constants.
 #[derive(Debug)]
 pub(crate) struct Owners(Vec<u32>);
 

@@ -1,6 +1,7 @@
 //! The pairs of edges by which V8 shows an entry of a WeakMap.
 //!
-//! The value of an entry is held by the table and the key together. A snapshot has an edge from each of them:
+//! The value of an entry is held by the table and the key together. A snapshot has an edge from
+//! each of them:
 //!
 //! ```text
 //!  12 / part of key (Object @35) -> value (Array @37) pair in WeakMap (table @31)

@@ -57,8 +57,8 @@ pub struct AllocationTrace {
 
 /// Reads the tree, which nests as deep as the calls did: `[id,function,count,size,[children]]`.
 ///
-/// `children` is the position of the list of children in a row of `fields.len()` fields. `false` if the text ends
-/// inside the tree.
+/// `children` is the position of the list of children in a row of `fields.len()` fields. `false` if
+/// the text ends inside the tree.
 pub(crate) fn read_trace_tree(
     scanner: &mut Scanner,
     fields: &[String],

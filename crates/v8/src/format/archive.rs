@@ -1,4 +1,5 @@
-//! Snapshots as people send them: packed with gzip, xz or zstd, in a tar or zip archive, with a byte order mark.
+//! Snapshots as people send them: packed with gzip, xz or zstd, in a tar or zip archive, with a
+//! byte order mark.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 

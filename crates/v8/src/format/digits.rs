@@ -1,11 +1,13 @@
 //! Decimal numbers out of a block of text, many at a time.
 //!
-//! A snapshot is nearly all short numbers: 3.7 bytes each with their comma. A loop over bytes spends its time on branches
-//! that nobody can predict (how long is the next number?). Here 64 bytes become a mask of the bytes that are no digits,
-//! the set bits of "no digit after a digit" are where numbers end, and each number is computed from the 8 bytes before
-//! its end without a branch on its length.
+//! A snapshot is nearly all short numbers: 3.7 bytes each with their comma. A loop over bytes
+//! spends its time on branches that nobody can predict (how long is the next number?). Here 64
+//! bytes become a mask of the bytes that are no digits, the set bits of "no digit after a digit"
+//! are where numbers end, and each number is computed from the 8 bytes before its end without a
+//! branch on its length.
 
-/// Free bytes in front of a block's text: the 16 bytes before the end of the first number must exist.
+/// Free bytes in front of a block's text: the 16 bytes before the end of the first number must
+/// exist.
 pub(crate) const FRONT: usize = 16;
 /// Text is looked at in groups of this many bytes.
 const GROUP: usize = 64;
@@ -107,7 +109,8 @@ impl Numbers {
                 let value = if no_digit == 0 && window[at + FRONT - 9].is_ascii_digit() {
                     let high = word_before(window, at + FRONT - 8);
                     let high_no_digit = no_digits(high);
-                    // The whole 16 are digits: a 17th cannot be excluded, and no real number is that long.
+                    // The whole 16 are digits: a 17th cannot be excluded, and no real number is
+                    // that long.
                     if high_no_digit == 0 {
                         return Err(BadDigits::TooLong { at: begin + at });
                     }
@@ -163,7 +166,8 @@ struct Masks {
     bad: u64,
 }
 
-/// Simple loops over bytes, which the compiler turns into vectors; the intrinsics would need `unsafe`.
+/// Simple loops over bytes, which the compiler turns into vectors; the intrinsics would need
+/// `unsafe`.
 #[inline(always)]
 fn classify(text: &[u8; GROUP]) -> Masks {
     let (mut is_no_digit, mut is_bad) = ([0u8; GROUP], [0u8; GROUP]);

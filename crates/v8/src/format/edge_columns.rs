@@ -73,7 +73,8 @@ impl Rows for EdgeRows<'_> {
             *slot = kind.0;
         }
         let values = numbers.values();
-        // The usual row has a body of its own: with the stride known, the loop is several times as fast.
+        // The usual row has a body of its own: with the stride known, the loop is several times as
+        // fast.
         let bad = if stride == 3 && (fields.kind, fields.name, fields.to_node) == (0, 1, 2) {
             let rows = values.as_chunks::<3>().0;
             for ((kind, name), &[row_kind, row_name, _]) in self.kinds.iter_mut().zip(self.names).zip(rows) {
@@ -89,7 +90,8 @@ impl Rows for EdgeRows<'_> {
             }
             store_targets(self.targets, rows.map(|row| row[fields.to_node]), self.filling.node_stride)
         };
-        // A `to_node` that needs more than 32 bits: no lists of today are that long, but the rule is the same.
+        // A `to_node` that needs more than 32 bits: no lists of today are that long, but the rule
+        // is the same.
         let mut bad = bad;
         for &(index, value) in numbers.wide() {
             if index % stride != fields.to_node || index / stride >= self.targets.len() {
@@ -111,7 +113,8 @@ impl Rows for EdgeRows<'_> {
     }
 }
 
-/// Turns positions in the list of nodes into node numbers; the first edge that goes to no node, else `usize::MAX`.
+/// Turns positions in the list of nodes into node numbers; the first edge that goes to no node,
+/// else `usize::MAX`.
 fn store_targets(
     targets: &mut [u32],
     to_nodes: impl Iterator<Item = u32> + Clone,

@@ -126,7 +126,8 @@ fn read_full(reader: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
             Ok(0) => break,
             Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // A compressed file that breaks off gives what it has; the text then ends inside something, which is told.
+            // A compressed file that breaks off gives what it has; the text then ends inside
+            // something, which is told.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
             Err(error) => return Err(error),
         }

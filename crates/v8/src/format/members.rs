@@ -38,7 +38,8 @@ impl Reader<'_> {
         if count >= u64::from(u32::MAX) {
             return Err(Error::TooMany { what, count });
         }
-        // Zeroed memory costs nothing until it is written; but a header that lies must not end the process.
+        // Zeroed memory costs nothing until it is written; but a header that lies must not end the
+        // process.
         if Vec::<u32>::new().try_reserve_exact(count as usize * 4).is_err() {
             return Err(Error::NoMemory { what, count });
         }

@@ -7,7 +7,8 @@ use crate::{Error, Result};
 
 /// What the snapshot says about itself.
 ///
-/// Node 12 to 26, Chrome, Deno and Bun order and name the fields differently; all positions come from here.
+/// Node 12 to 26, Chrome, Deno and Bun order and name the fields differently; all positions come
+/// from here.
 #[derive(Debug, Clone)]
 pub struct Meta {
     /// Nodes that the header promises.

@@ -98,7 +98,8 @@ impl NodeColumns {
         }
     }
 
-    /// Ids and sizes as they are stored: `u32::MAX` stands for a number in [`Self::wide_ids`] or [`Self::wide_sizes`].
+    /// Ids and sizes as they are stored: `u32::MAX` stands for a number in [`Self::wide_ids`] or
+    /// [`Self::wide_sizes`].
     pub(crate) fn narrow(&self) -> (&[u32], &[u32]) {
         (&self.ids, &self.self_bytes)
     }

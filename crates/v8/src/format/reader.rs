@@ -119,7 +119,8 @@ impl<'a> Reader<'a> {
                 self.is_ended = !self.scanner.value(None, usize::MAX)?;
             } else if self.must_wait(&name) {
                 if !self.scanner.can_seek() {
-                    // What was passed is gone: begin anew with a copy that can be read from anywhere.
+                    // What was passed is gone: begin anew with a copy that can be read from
+                    // anywhere.
                     if !self.scanner.has_all() {
                         return Err(Error::NoMember { name: "snapshot" });
                     }
@@ -201,7 +202,8 @@ impl<'a> Reader<'a> {
         self.meta.clone().ok_or(Error::NoMember { name: "snapshot" })
     }
 
-    /// A member that is not there is a broken file; unless the file breaks off, then it is made do without.
+    /// A member that is not there is a broken file; unless the file breaks off, then it is made do
+    /// without.
     fn missing(&mut self, section: &'static str) -> Result<()> {
         if !self.is_ended {
             return Err(Error::NoMember { name: section });

@@ -266,7 +266,8 @@ impl Scanner {
         }
     }
 
-    /// Passes over a list of numbers without looking at them; stands behind its `]`. `false` if the text ends before.
+    /// Passes over a list of numbers without looking at them; stands behind its `]`. `false` if the
+    /// text ends before.
     pub(crate) fn skip_numbers(&mut self) -> Result<bool> {
         loop {
             match memchr(b']', &self.buffer[self.position..]) {
@@ -284,7 +285,8 @@ impl Scanner {
         }
     }
 
-    /// Moves the next whole rows of a list of numbers into `block`; behind the last ones, the `]` is taken too.
+    /// Moves the next whole rows of a list of numbers into `block`; behind the last ones, the `]`
+    /// is taken too.
     pub(crate) fn rows(&mut self, stride: usize, block: &mut Block) -> Result<TakenRows> {
         block.begin(self.offset());
         block.bytes.extend_from_slice(&self.buffer[self.position..]);
@@ -355,7 +357,8 @@ impl Scanner {
     }
 }
 
-/// The position behind the comma that ends the last whole row, `surplus` numbers before the last comma.
+/// The position behind the comma that ends the last whole row, `surplus` numbers before the last
+/// comma.
 fn behind_last_row(bytes: &[u8], surplus: usize) -> usize {
     let mut end = bytes.len();
     for _ in 0..surplus {

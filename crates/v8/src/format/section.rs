@@ -9,8 +9,8 @@
 //!  +-----------------------------------+   +------------------------------+
 //! ```
 //!
-//! The first part is a tenth of the second's time, so a few cores are kept busy; and the text is read once, in order,
-//! so that it may as well come from a pipe.
+//! The first part is a tenth of the second's time, so a few cores are kept busy; and the text is
+//! read once, in order, so that it may as well come from a pipe.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -24,7 +24,8 @@ pub(crate) trait Rows: Send + Sized {
     fn row_count(&self) -> usize;
     /// The first `count` rows, the others.
     fn split_at(self, count: usize) -> (Self, Self);
-    /// Spreads `numbers` over the columns; `first_row` is the number of the first row in the whole section.
+    /// Spreads `numbers` over the columns; `first_row` is the number of the first row in the whole
+    /// section.
     fn store(self, numbers: &Numbers, stride: usize, first_row: usize) -> Result<()>;
 }
 
@@ -98,7 +99,8 @@ pub(crate) fn read_rows<R: Rows>(
 }
 
 impl<R: Rows> Shared<'_, R> {
-    /// The next block with the columns that it fills, the first of its rows and how many numbers it holds.
+    /// The next block with the columns that it fills, the first of its rows and how many numbers it
+    /// holds.
     fn take(&mut self, section: &'static str, stride: usize, block: &mut Block) -> Result<(R, usize, usize)> {
         let taken = self.scanner.rows(stride, block)?;
         self.is_done = taken.is_last;

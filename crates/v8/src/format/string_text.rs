@@ -1,7 +1,8 @@
 //! JSON's escapes, and text that JavaScript may hold but Unicode may not.
 //!
-//! Strings are kept as WTF-8: UTF-8 where a lone surrogate is encoded in three bytes like any other number. JavaScript
-//! measures and compares strings by UTF-16 units, and so do the rules of DevTools.
+//! Strings are kept as WTF-8: UTF-8 where a lone surrogate is encoded in three bytes like any other
+//! number. JavaScript measures and compares strings by UTF-16 units, and so do the rules of
+//! DevTools.
 
 use std::cmp::Ordering;
 
@@ -11,7 +12,8 @@ pub(crate) struct Escapes {
     high: Option<u16>,
 }
 
-/// Appends the meaning of the escape at the beginning of `text`; how long it was. `None` if it is none.
+/// Appends the meaning of the escape at the beginning of `text`; how long it was. `None` if it is
+/// none.
 pub(crate) fn push_unescaped(text: &[u8], escapes: &mut Escapes, into: &mut Vec<u8>) -> Option<usize> {
     let high = escapes.high.take();
     let byte = match *text.get(1)? {

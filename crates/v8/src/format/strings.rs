@@ -71,7 +71,8 @@ impl Strings {
         (&self.text, &self.ends, &self.wraps)
     }
 
-    /// Takes over what [`Self::parts`] gave, unless the ends do not ascend up to the end of the text.
+    /// Takes over what [`Self::parts`] gave, unless the ends do not ascend up to the end of the
+    /// text.
     pub(crate) fn from_parts(text: Vec<u8>, ends: Vec<u32>, wraps: Vec<u32>) -> Option<Self> {
         let strings = Self { text, ends, wraps };
         let mut last = 0;

@@ -42,7 +42,8 @@ const NODE_FIELDS: [&str; 7] =
     ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"];
 const EDGE_FIELDS: [&str; 3] = ["type", "name_or_index", "to_node"];
 
-/// A snapshot as rows of fields by name; where a field stands in the file is chosen when it is written.
+/// A snapshot as rows of fields by name; where a field stands in the file is chosen when it is
+/// written.
 #[derive(Debug, Clone)]
 struct Model {
     /// kind, name, id, self size, edge count, detachedness

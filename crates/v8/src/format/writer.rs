@@ -1,6 +1,7 @@
 //! Writes snapshots that DevTools opens.
 //!
-//! Whatever fields the file had that was read, the usual seven are written, and the types in our own order.
+//! Whatever fields the file had that was read, the usual seven are written, and the types in our
+//! own order.
 
 use std::io::{self, Write};
 

@@ -24,8 +24,9 @@ type Block = Arc<Vec<u8>>;
 /// What cannot be read or is not what was written gives zeros; [`Self::damage`] tells from then on.
 pub(crate) struct Blocks {
     file: File,
-    /// The same file for single blocks: they lie anywhere, and the system would read up to megabytes behind each (49 MiB for a page of 200
-    /// concatenated strings, where 6 are needed).
+    /// The same file for single blocks: they lie anywhere, and the system would read up to
+    /// megabytes behind each (49 MiB for a page of 200 concatenated strings, where 6 are
+    /// needed).
     scattered: File,
     checksums: Vec<u32>,
     columns: [Option<ColumnEntry>; COLUMN_COUNT],
@@ -259,7 +260,8 @@ impl Blocks {
     }
 }
 
-/// The file once more, read as asked and no further. A copy of the descriptor would share the advice.
+/// The file once more, read as asked and no further. A copy of the descriptor would share the
+/// advice.
 fn without_read_ahead(file: &File) -> io::Result<File> {
     let Ok(again) = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())) else {
         return file.try_clone();

@@ -1,5 +1,5 @@
-//! The first and the last objects of each large class in each order of lists: kept in the index, so that a class of millions of
-//! objects opens without a look at all of them.
+//! The first and the last objects of each large class in each order of lists: kept in the index, so
+//! that a class of millions of objects opens without a look at all of them.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -18,7 +18,8 @@ const LARGE: usize = 400;
 /// By retained bytes the nodes by class are sorted as they are.
 const ORDERS: [ObjectOrder; 4] =
     [ObjectOrder::Shallow, ObjectOrder::Id, ObjectOrder::Distance, ObjectOrder::Name];
-/// Numbers for each class: its own, then in each order its first nodes and its last ones, both as the list has them.
+/// Numbers for each class: its own, then in each order its first nodes and its last ones, both as
+/// the list has them.
 pub(super) const NUMBERS_OF_CLASS: usize = 1 + ORDERS.len() * 2 * END_ROWS;
 
 /// Where the nodes of one end are among the numbers of a class.
@@ -40,7 +41,8 @@ impl StoredGraph {
         Some(nodes)
     }
 
-    /// Where the row of `key` begins in a column of rows of so many numbers, which ascend by their first number.
+    /// Where the row of `key` begins in a column of rows of so many numbers, which ascend by their
+    /// first number.
     pub(super) fn row_of(&self, column: Column, numbers: usize, key: u32) -> Option<u64> {
         let key_at = |row: u64| self.blocks.number(column, row * numbers as u64);
         let count = self.blocks.count(column) / numbers as u64;

@@ -5,8 +5,8 @@ use crate::index::layout::Column;
 use crate::index::stored_graph::StoredGraph;
 use crate::view::Objects as _;
 
-/// How many edges or nodes there may be for each one that is asked for: to look one up takes as long as to read some
-/// hundred numbers.
+/// How many edges or nodes there may be for each one that is asked for: to look one up takes as
+/// long as to read some hundred numbers.
 const DENSE: usize = 256;
 /// Numbers that are read at once.
 const STEP: u32 = 1 << 16;
@@ -48,7 +48,8 @@ impl StoredGraph {
         kinds
     }
 
-    /// The names of descending edges: of many, with one walk over those parts of the column in which they are.
+    /// The names of descending edges: of many, with one walk over those parts of the column in
+    /// which they are.
     pub(super) fn walk_edge_names(&self, edges: &[u32]) -> Vec<u32> {
         if edges.len().saturating_mul(DENSE) < self.edge_count() as usize {
             return edges.iter().map(|&edge| self.edge_name_index(edge)).collect();

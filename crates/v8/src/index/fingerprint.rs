@@ -1,4 +1,5 @@
-//! What a snapshot file looks like from outside: enough to see that it is still the one that was read.
+//! What a snapshot file looks like from outside: enough to see that it is still the one that was
+//! read.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +8,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Length, inode, time of change and a checksum over samples of the file's bytes, its beginning and its end among them.
+/// Length, inode, time of change and a checksum over samples of the file's bytes, its beginning and
+/// its end among them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     length: u64,

@@ -13,7 +13,8 @@ use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
 use crate::index::retainer_orders::RetainerOrders;
 use crate::index::writer::ColumnWriter;
 
-/// Writes the index of `heap` to an empty file. What is not computed yet is computed meanwhile, on a second thread.
+/// Writes the index of `heap` to an empty file. What is not computed yet is computed meanwhile, on
+/// a second thread.
 pub(super) fn write(
     file: File,
     heap: &Heap,
@@ -22,7 +23,8 @@ pub(super) fn write(
 ) -> io::Result<File> {
     let mut writer = ColumnWriter::new(file)?;
     let snapshot = heap.snapshot();
-    // One thread computes while the other one writes; what is written is dropped before the next is computed.
+    // One thread computes while the other one writes; what is written is dropped before the next is
+    // computed.
     std::thread::scope(|scope| {
         let retainers = scope.spawn(|| {
             let made = heap.computed_retainers().is_none().then(|| Retainers::of(snapshot.graph()));

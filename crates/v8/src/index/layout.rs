@@ -8,8 +8,8 @@
 //!         snapshot, and kind, length and first block of each column
 //! ```
 //!
-//! The first block is written last, so that a file that broke off is none. A column is read by position, block by block,
-//! and each block is checked before anything of it is believed.
+//! The first block is written last, so that a file that broke off is none. A column is read by
+//! position, block by block, and each block is checked before anything of it is believed.
 
 use serde::{Deserialize, Serialize};
 
@@ -104,14 +104,16 @@ pub(crate) enum Column {
     ScriptPaths,
     /// Every 1024th of `FirstEdges`: where to look for the node that an edge comes from.
     EdgeSamples,
-    /// Of each class: where its nodes with bytes of their own begin in `ClassNodes`, and those without; and the count of nodes.
+    /// Of each class: where its nodes with bytes of their own begin in `ClassNodes`, and those
+    /// without; and the count of nodes.
     ClassBorders,
     /// Nodes by their class: see [`crate::devtools::NodesByClass`].
     ClassNodes,
-    /// Of each large class: its number, and the nodes at both ends of its lists: see [`crate::index::class_ends`].
+    /// Of each large class: its number, and the nodes at both ends of its lists: see
+    /// [`crate::index::class_ends`].
     ClassEnds,
-    /// Of each node with many retainers: its number, and where they begin in `RetainerOrders` and how many: see
-    /// [`crate::index::retainer_orders`].
+    /// Of each node with many retainers: its number, and where they begin in `RetainerOrders` and
+    /// how many: see [`crate::index::retainer_orders`].
     RetainerOrderRows,
     /// Their edges, in the order of the retainers view.
     RetainerOrders,

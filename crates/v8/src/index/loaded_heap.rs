@@ -1,5 +1,5 @@
-//! A whole heap from its index, for questions about the whole graph: nothing is parsed, and what was computed once is
-//! read when it is first asked for.
+//! A whole heap from its index, for questions about the whole graph: nothing is parsed, and what
+//! was computed once is read when it is first asked for.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::view::Objects;
 use crate::{Location, Snapshot, Strings};
 
 impl Heap {
-    /// Loads the heap of an index. Nothing if the index is damaged: then the snapshot has to be read again.
+    /// Loads the heap of an index. Nothing if the index is damaged: then the snapshot has to be
+    /// read again.
     ///
     /// What is wrong with the snapshot file is in the index's summary only.
     pub fn load(stored: Arc<StoredGraph>) -> Option<Self> {

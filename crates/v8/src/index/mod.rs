@@ -1,8 +1,9 @@
-//! Indexes of snapshots: all that was computed of one, in a file of columns that is read by position.
+//! Indexes of snapshots: all that was computed of one, in a file of columns that is read by
+//! position.
 //!
-//! The second time a snapshot is opened nothing is computed and little is read: a question about one object reads a few
-//! blocks ([`StoredGraph`]), a list of objects reads the columns that it depends on, and what needs the whole graph loads
-//! it without parsing a text.
+//! The second time a snapshot is opened nothing is computed and little is read: a question about
+//! one object reads a few blocks ([`StoredGraph`]), a list of objects reads the columns that it
+//! depends on, and what needs the whole graph loads it without parsing a text.
 
 mod blocks;
 mod class_ends;

@@ -1,5 +1,5 @@
-//! The retainers of each object that many others hold, in their order: kept in the index, so that a page of who holds the shape
-//! of a million objects is told without a look at all of them.
+//! The retainers of each object that many others hold, in their order: kept in the index, so that a
+//! page of who holds the shape of a million objects is told without a look at all of them.
 
 use heapr_graph::Retainers;
 
@@ -8,9 +8,11 @@ use crate::index::layout::Column;
 use crate::index::stored_graph::StoredGraph;
 use crate::view::{Objects as _, Page};
 
-/// From so many edges on the order of a node's retainers is kept; fewer are put in order in some milliseconds.
+/// From so many edges on the order of a node's retainers is kept; fewer are put in order in some
+/// milliseconds.
 const LARGE: usize = if cfg!(test) { 500 } else { 5000 };
-/// Numbers for each node: its own, where its retainers begin in `RetainerOrders`, and how many they are.
+/// Numbers for each node: its own, where its retainers begin in `RetainerOrders`, and how many they
+/// are.
 pub(super) const NUMBERS_OF_NODE: usize = 3;
 
 /// The columns of all nodes with many retainers.

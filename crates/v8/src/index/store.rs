@@ -64,8 +64,8 @@ impl IndexStore {
         Some(SnapshotView::of_index(Arc::new(self.open(snapshot)?)))
     }
 
-    /// The view of `snapshot` from its index, which is written first if there is none. Where it cannot be written, the view
-    /// is of the heap in memory.
+    /// The view of `snapshot` from its index, which is written first if there is none. Where it
+    /// cannot be written, the view is of the heap in memory.
     pub fn view_or_read(&self, snapshot: &Path, options: &ReadOptions<'_>) -> Result<SnapshotView> {
         if let Some(view) = self.view(snapshot) {
             return Ok(view);
@@ -77,7 +77,8 @@ impl IndexStore {
         Ok(view.unwrap_or_else(|| SnapshotView::of_heap(Arc::new(heap))))
     }
 
-    /// Writes the index of `snapshot`, which `heap` was read from when it looked like `read`; whether there was room for it.
+    /// Writes the index of `snapshot`, which `heap` was read from when it looked like `read`;
+    /// whether there was room for it.
     pub fn store(
         &self,
         snapshot: &Path,
@@ -124,7 +125,8 @@ impl IndexStore {
         Some(self.directory.join(format!("{start}.{hash:08x}.{EXTENSION}")))
     }
 
-    /// Removes the oldest indexes until `bytes` more are within the bound; whether they can be, and the disk has room.
+    /// Removes the oldest indexes until `bytes` more are within the bound; whether they can be, and
+    /// the disk has room.
     fn make_room(&self, bytes: u64) -> io::Result<bool> {
         if bytes > self.most_bytes {
             return Ok(false);

@@ -30,7 +30,8 @@ fn popular(node_count: u64) -> u64 {
     node_count / 2
 }
 
-/// A snapshot with all kinds of nodes and edges, plain objects, long and large numbers, in several blocks of an index.
+/// A snapshot with all kinds of nodes and edges, plain objects, long and large numbers, in several
+/// blocks of an index.
 fn text(node_count: u64, seed: u64) -> String {
     let mut dice = Dice(seed);
     let strings: Vec<String> =

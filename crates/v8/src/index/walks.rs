@@ -77,9 +77,11 @@ impl StoredGraph {
         }
     }
 
-    /// A number of each of some nodes; of many the whole column is read, which takes less time than to look up each.
+    /// A number of each of some nodes; of many the whole column is read, which takes less time than
+    /// to look up each.
     pub(super) fn gather(&self, number: NodeNumber, nodes: &[u32]) -> Vec<u64> {
-        /// How many nodes there may be for each one that is asked for: a look-up takes as long as to read some 30 numbers.
+        /// How many nodes there may be for each one that is asked for: a look-up takes as long as
+        /// to read some 30 numbers.
         const DENSE: usize = 32;
         let is_dense = nodes.len().saturating_mul(DENSE) >= self.node_count() as usize;
         let (column, wide) = match number {

@@ -1,4 +1,5 @@
-//! The objects of some classes, where the snapshot knows its nodes by class: only those are looked at.
+//! The objects of some classes, where the snapshot knows its nodes by class: only those are looked
+//! at.
 
 use std::ops::Range;
 
@@ -7,8 +8,8 @@ use crate::view::name_order::by_name;
 use crate::view::search::page_of;
 use crate::view::{NodeNumber, ObjectOrder, ObjectQuery, Objects, Page};
 
-/// The nodes that a query is about, on a page, and how many there are: if it asks for no more than classes, for bytes of
-/// their own and for some nodes, and if the nodes by class are known.
+/// The nodes that a query is about, on a page, and how many there are: if it asks for no more than
+/// classes, for bytes of their own and for some nodes, and if the nodes by class are known.
 pub(super) fn list(
     objects: &dyn Objects,
     query: &ObjectQuery<'_>,
@@ -51,8 +52,8 @@ pub(super) fn list(
     Some((sorted(objects, nodes, order, page.range(total)), total))
 }
 
-/// Rows near the start or the end of a list of the objects of classes that have bytes of their own: they are near that end
-/// of the list of one of the classes, too.
+/// Rows near the start or the end of a list of the objects of classes that have bytes of their own:
+/// they are near that end of the list of one of the classes, too.
 fn near_an_end(
     objects: &dyn Objects,
     parts: &[(u32, Range<u32>)],

@@ -1,4 +1,5 @@
-//! The nodes of ids that were listed a moment ago: what is asked about is what was shown, and to find an id in an index takes a walk over all.
+//! The nodes of ids that were listed a moment ago: what is asked about is what was shown, and to
+//! find an id in an index takes a walk over all.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,6 +1,8 @@
-//! An open snapshot to look around in: lists by the page, objects with all that is known of them, search.
+//! An open snapshot to look around in: lists by the page, objects with all that is known of them,
+//! search.
 //!
-//! [`SnapshotView`] answers from memory or from an index file. [`Objects`] is what both have in common, one fact at a time.
+//! [`SnapshotView`] answers from memory or from an index file. [`Objects`] is what both have in
+//! common, one fact at a time.
 
 mod class_list;
 mod listed_ids;

@@ -26,7 +26,8 @@ pub(crate) fn by_name(objects: &dyn Objects, mut nodes: Vec<u32>, rows: Range<us
     page_of(names_of.into_iter().map(|name| ranks[name as usize].into()).zip(nodes).collect(), rows)
 }
 
-/// The number of each node's name among `names`, and how many of these may be no node's; the nodes ascend.
+/// The number of each node's name among `names`, and how many of these may be no node's; the nodes
+/// ascend.
 fn numbered(objects: &dyn Objects, nodes: &[u32], names: &mut Names) -> (Vec<u32>, usize) {
     const NONE: u32 = u32::MAX;
     const CONS_STRING: u64 = NodeKind::CONS_STRING.number() as u64;
@@ -99,7 +100,8 @@ impl Names {
         &self.text[begin..self.ends[number]]
     }
 
-    /// The place of each name in their order, the same for equal ones; only of the first `count`, the others are behind.
+    /// The place of each name in their order, the same for equal ones; only of the first `count`,
+    /// the others are behind.
     fn ranks(&self, count: usize) -> Vec<u32> {
         let start = |name: &[u8]| {
             let mut first = [0; 8];

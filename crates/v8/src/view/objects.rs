@@ -1,4 +1,5 @@
-//! What is known of each object, one question at a time: the same of a snapshot in memory and of one in an index file.
+//! What is known of each object, one question at a time: the same of a snapshot in memory and of
+//! one in an index file.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -93,8 +94,8 @@ impl NodeNumber {
 
 /// The objects of a snapshot, with DevTools' numbers. Nodes and edges are numbered from 0 on.
 ///
-/// A number that is too large for its kind gives an empty answer or zero in an index file and panics in memory; numbers
-/// that these methods gave are never too large.
+/// A number that is too large for its kind gives an empty answer or zero in an index file and
+/// panics in memory; numbers that these methods gave are never too large.
 pub trait Objects: Send + Sync {
     /// How many nodes there are.
     fn node_count(&self) -> u32;
@@ -121,7 +122,8 @@ pub trait Objects: Send + Sync {
     fn self_bytes(&self, node: u32) -> u64;
     /// What would be freed with the node.
     fn retained_bytes(&self, node: u32) -> u64;
-    /// DevTools' distance: see [`crate::devtools::BASE_SYSTEM_DISTANCE`] and [`crate::devtools::NO_DISTANCE`].
+    /// DevTools' distance: see [`crate::devtools::BASE_SYSTEM_DISTANCE`] and
+    /// [`crate::devtools::NO_DISTANCE`].
     fn devtools_distance(&self, node: u32) -> i32;
     /// The number of the node's class in [`Self::class_list`].
     fn class_of(&self, node: u32) -> u32;
@@ -167,20 +169,21 @@ pub trait Objects: Send + Sync {
         edges.iter().map(|&edge| self.edge_name_index(edge)).collect()
     }
 
-    /// A page of the retainers of a node that very many edges go to, and how many they are, where their order is kept.
+    /// A page of the retainers of a node that very many edges go to, and how many they are, where
+    /// their order is kept.
     fn retainers_in_order(&self, _node: u32, _page: Page) -> Option<(Vec<u32>, usize)> {
         None
     }
 
-    /// Plain objects among some nodes, and the number of the list of properties that each has, ascending by node; nothing
-    /// where nobody knows without looking at each.
+    /// Plain objects among some nodes, and the number of the list of properties that each has,
+    /// ascending by node; nothing where nobody knows without looking at each.
     fn known_shapes(&self, _nodes: Range<u32>) -> Option<Vec<(u32, u32)>> {
         None
     }
 
-    /// Where the nodes of a class are among all by class ([`Self::nodes_by_class`]): those with bytes of their own, then
-    /// those without; in each part most retained bytes first, of equals the first node. Nothing where nobody knows without
-    /// looking at each node.
+    /// Where the nodes of a class are among all by class ([`Self::nodes_by_class`]): those with
+    /// bytes of their own, then those without; in each part most retained bytes first, of
+    /// equals the first node. Nothing where nobody knows without looking at each node.
     fn class_rows(&self, _class: u32) -> Option<[Range<u32>; 2]> {
         None
     }
@@ -190,8 +193,9 @@ pub trait Objects: Send + Sync {
         Vec::new()
     }
 
-    /// The first or the last [`crate::index::END_ROWS`] of the nodes of a class that have bytes of their own, as a list in that
-    /// order has them; nothing where nobody knows without looking at all of them.
+    /// The first or the last [`crate::index::END_ROWS`] of the nodes of a class that have bytes of
+    /// their own, as a list in that order has them; nothing where nobody knows without looking
+    /// at all of them.
     fn class_end(&self, _class: u32, _order: ObjectOrder, _is_start: bool) -> Option<Vec<u32>> {
         None
     }
@@ -221,7 +225,8 @@ pub trait Objects: Send + Sync {
     fn class_list(&self) -> &[Class];
     /// Shows some nodes to `visit`, in ascending order: much faster than to ask for each.
     fn visit_nodes(&self, nodes: Range<u32>, visit: &mut dyn FnMut(NodeFacts));
-    /// Shows the edges of some nodes to `visit`: node, kind, index or number of the name; in ascending order.
+    /// Shows the edges of some nodes to `visit`: node, kind, index or number of the name; in
+    /// ascending order.
     fn visit_edges(&self, nodes: Range<u32>, visit: &mut dyn FnMut(u32, EdgeKind, u32));
     /// The paths of the scripts that locations speak of.
     fn script_paths(&self) -> ScriptPaths;
@@ -252,8 +257,8 @@ pub trait Objects: Send + Sync {
         u32::try_from(self.devtools_distance(node)).unwrap_or(u32::MAX)
     }
 
-    /// Whether the node is of a document that it no longer hangs in. Node marks objects of its own likewise, which are in
-    /// no document.
+    /// Whether the node is of a document that it no longer hangs in. Node marks objects of its own
+    /// likewise, which are in no document.
     fn is_detached(&self, node: u32) -> bool {
         self.dom_state(node) == DomState::Detached && !is_of_node(&self.string_bytes(self.name_index(node)))
     }

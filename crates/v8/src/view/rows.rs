@@ -73,7 +73,8 @@ pub struct FieldRow {
     pub object: ObjectRow,
 }
 
-/// From so many lines on they are made by several threads, which wait for the disk at the same time.
+/// From so many lines on they are made by several threads, which wait for the disk at the same
+/// time.
 const MANY: usize = 32;
 /// So many threads.
 const THREADS: usize = 4;

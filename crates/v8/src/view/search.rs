@@ -1,4 +1,5 @@
-//! Objects by what is known of them: a walk over all nodes, on two threads, unless it is only about classes.
+//! Objects by what is known of them: a walk over all nodes, on two threads, unless it is only about
+//! classes.
 
 use rustc_hash::FxHashMap;
 

@@ -16,8 +16,9 @@ use crate::{DomState, EdgeKind, Error, Result, StoredGraph, StoredSummary};
 
 /// A snapshot that is open for questions, each of them answered by itself and from any thread.
 ///
-/// What a question needs is read when it is asked (from an index file, see [`crate::IndexStore`]) or lies in memory. An index
-/// file that turns out to be damaged makes the answer an [`Error::DamagedIndex`].
+/// What a question needs is read when it is asked (from an index file, see [`crate::IndexStore`])
+/// or lies in memory. An index file that turns out to be damaged makes the answer an
+/// [`Error::DamagedIndex`].
 #[derive(Clone)]
 pub struct SnapshotView {
     objects: Arc<dyn Objects>,
@@ -94,8 +95,8 @@ impl SnapshotView {
         }
     }
 
-    /// The same view, whose lists hold of the text of a concatenated string at least so many UTF-16 units, if it has them: a long
-    /// one is of hundreds of pieces.
+    /// The same view, whose lists hold of the text of a concatenated string at least so many UTF-16
+    /// units, if it has them: a long one is of hundreds of pieces.
     #[must_use]
     pub fn with_short_names(self, units: usize) -> Self {
         Self { name_units: units, ..self }
@@ -105,8 +106,9 @@ impl SnapshotView {
         RowMaker { objects: self.objects(), name_units: self.name_units }
     }
 
-    /// The whole heap, for analyses of the whole graph ([`crate::analysis`]): from an index it is loaded each time, which
-    /// takes some tenths of a second and as much memory as the snapshot file is long.
+    /// The whole heap, for analyses of the whole graph ([`crate::analysis`]): from an index it is
+    /// loaded each time, which takes some tenths of a second and as much memory as the snapshot
+    /// file is long.
     pub fn heap(&self) -> Result<Arc<Heap>> {
         match &self.source {
             Source::Memory(heap) => Ok(Arc::clone(heap)),
@@ -120,8 +122,8 @@ impl SnapshotView {
         }
     }
 
-    /// What came and what went from one snapshot to another, by class. Both are loaded whole, one after the other where
-    /// ids tell which objects are the same.
+    /// What came and what went from one snapshot to another, by class. Both are loaded whole, one
+    /// after the other where ids tell which objects are the same.
     pub fn compare(before: &Self, after: &Self) -> Result<Comparison> {
         let new = Population::of(&*after.heap()?, None);
         let old = Population::of(&*before.heap()?, Some(new.interfaces()));
@@ -159,7 +161,8 @@ impl SnapshotView {
         self.unless_damaged(row)
     }
 
-    /// The numbers of the classes with that name or key ([`crate::StoredClass::key`]); several classes may share a name.
+    /// The numbers of the classes with that name or key ([`crate::StoredClass::key`]); several
+    /// classes may share a name.
     pub fn classes_named(&self, name: &str) -> Result<Vec<u32>> {
         let classes = self.objects.class_list();
         let named = (0..)
@@ -227,7 +230,8 @@ impl SnapshotView {
         self.unless_damaged(Listed { rows, total_count: total_count as u64 })
     }
 
-    /// The fields of others that refer to an object, in DevTools' order: the nearest to a root first.
+    /// The fields of others that refer to an object, in DevTools' order: the nearest to a root
+    /// first.
     pub fn retainers(&self, node: u32, page: Page) -> Result<Listed<FieldRow>> {
         self.retainers_ignoring(&RetainersView::whole(self.objects()), node, page)
     }
@@ -249,14 +253,16 @@ impl SnapshotView {
         self.unless_damaged(Listed { rows, total_count: total_count as u64 })
     }
 
-    /// The shortest ways from a root to an object that pass none of the `ignored` nodes; `top` of them.
+    /// The shortest ways from a root to an object that pass none of the `ignored` nodes; `top` of
+    /// them.
     pub fn retaining_paths(&self, node: u32, ignored: &HashSet<u32>, top: usize) -> Result<RetainingPaths> {
         let naming = Naming::of(self.objects());
         let paths = retaining_paths(self.objects(), &naming, node, ignored, top);
         self.unless_damaged(paths)
     }
 
-    /// The objects that it alone keeps alive, next below it in the dominator tree; most bytes first.
+    /// The objects that it alone keeps alive, next below it in the dominator tree; most bytes
+    /// first.
     pub fn dominated(&self, node: u32, page: Page) -> Result<Listed<ObjectRow>> {
         let children = self.objects.dominated_by(node);
         let nodes = sorted_page(self.objects(), &children, page);

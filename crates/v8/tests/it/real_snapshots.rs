@@ -1,4 +1,5 @@
-//! What DevTools does not do: telling processes apart, paths of scripts, snapshots made of snapshots.
+//! What DevTools does not do: telling processes apart, paths of scripts, snapshots made of
+//! snapshots.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -4,8 +4,8 @@ use heapr_v8::analysis::Suspect;
 
 use crate::program::victims;
 
-/// `// suspect: NAME`, `// place: FILE:LINE`, `// collects: CLASS at FILE:LINE`; names with `|` between them are
-/// alternatives, and all are beginnings or parts of what is printed.
+/// `// suspect: NAME`, `// place: FILE:LINE`, `// collects: CLASS at FILE:LINE`; names with `|`
+/// between them are alternatives, and all are beginnings or parts of what is printed.
 #[derive(Debug)]
 pub(crate) struct Expectation {
     suspect: String,

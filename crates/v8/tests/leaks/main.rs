@@ -1,5 +1,6 @@
-//! The programs of `victims/node`, run with the Node that is installed: rank 1 must be the owner that their header
-//! names. Without Node or npm on the machine nothing is tested, and the test says so.
+//! The programs of `victims/node`, run with the Node that is installed: rank 1 must be the owner
+//! that their header names. Without Node or npm on the machine nothing is tested, and the test says
+//! so.
 
 mod chromium;
 mod expectation;
@@ -23,7 +24,8 @@ enum Course {
     Cold,
     /// Four times, the first before anything was done.
     FourSnapshots,
-    /// Each over a connection of its own, as one types `heapr snapshot take` twice: the ids have nothing in common.
+    /// Each over a connection of its own, as one types `heapr snapshot take` twice: the ids have
+    /// nothing in common.
     Connections,
 }
 

@@ -1,7 +1,8 @@
 //! A filter's program, run on a call that has not been made.
 //!
-//! It is a classic BPF program as the kernel has checked it: it reads words of [`CallFacts`], jumps forwards only, and ends with
-//! what is to become of the call (Linux, Documentation/userspace-api/seccomp_filter.rst; networking/filter.rst for the instructions).
+//! It is a classic BPF program as the kernel has checked it: it reads words of [`CallFacts`], jumps
+//! forwards only, and ends with what is to become of the call (Linux,
+//! Documentation/userspace-api/seccomp_filter.rst; networking/filter.rst for the instructions).
 
 /// An instruction, as the kernel takes it and gives it out (`struct sock_filter`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,7 +18,8 @@ pub struct Instruction {
     pub value: u32,
 }
 
-/// What the program sees of a call (`struct seccomp_data`, 64 bytes): number, architecture, address of the instruction, arguments.
+/// What the program sees of a call (`struct seccomp_data`, 64 bytes): number, architecture, address
+/// of the instruction, arguments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallFacts {
     words: [u32; 16],
@@ -55,7 +57,8 @@ impl CallFacts {
     }
 }
 
-/// What becomes of the call: the filter's answer. `instruction`: by its number. `None`: this is no program that the kernel would have taken.
+/// What becomes of the call: the filter's answer. `instruction`: by its number. `None`: this is no
+/// program that the kernel would have taken.
 pub(super) fn run(instruction: impl Fn(usize) -> Option<Instruction>, call: &CallFacts) -> Option<u32> {
     let (mut a, mut x) = (0_u32, 0_u32);
     let mut memory = [0_u32; 16];
@@ -128,7 +131,8 @@ mod tests {
     #[test]
     fn a_program_sees_number_and_arguments_and_jumps() {
         const ALLOW: u32 = 0x7fff_0000;
-        // mmap (9) with PROT_EXEC (4) is an error, all else of it is allowed; other calls end the process.
+        // mmap (9) with PROT_EXEC (4) is an error, all else of it is allowed; other calls end the
+        // process.
         let program = [
             instruction(0x20, 0, 0, 0),
             instruction(0x15, 0, 4, 9),

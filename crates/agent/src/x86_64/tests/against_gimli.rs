@@ -1,4 +1,5 @@
-//! Every row of the unwind tables of real programs, evaluated by gimli and by the agent on the same invented machine.
+//! Every row of the unwind tables of real programs, evaluated by gimli and by the agent on the same
+//! invented machine.
 //!
 //! A debug build looks at a sample of the functions of large files, a release build at all of them.
 
@@ -112,7 +113,8 @@ fn compare(
     tally: &mut Tally,
 ) {
     let mut machine = Machine::new(lookup_avma);
-    // As a return address, or as the address that a signal has interrupted; expressions see the address itself.
+    // As a return address, or as the address that a signal has interrupted; expressions see the
+    // address itself.
     let is_exact = mix(lookup_avma) & 1 == 1;
     let pc = lookup_avma + 1;
     machine.registers[RETURN_ADDRESS] = if is_exact { lookup_avma } else { pc };
@@ -248,8 +250,8 @@ fn rules_and_full_steps_are_what_gimli_says() {
             tally.slow,
             tally.spent.as_nanos() / tally.addresses.max(1) as u128,
         );
-        // Slow are prologues of realigned functions, the loader's lazy binding, and the assembly of libcrypto (1.1 %),
-        // which calls nobody.
+        // Slow are prologues of realigned functions, the loader's lazy binding, and the assembly of
+        // libcrypto (1.1 %), which calls nobody.
         assert!(tally.slow * 50 <= tally.addresses, "{name}: too much is slow");
     }
     assert!(compared > 10_000, "only {compared} addresses");

@@ -1,4 +1,5 @@
-//! An ELF file laid out in memory as the loader would, not relocated: unwind tables need no relocations.
+//! An ELF file laid out in memory as the loader would, not relocated: unwind tables need no
+//! relocations.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Tables that make no sense give some rule or none, in bounded time, and nothing is read behind their end.
+//! Tables that make no sense give some rule or none, in bounded time, and nothing is read behind
+//! their end.
 
 use std::time::{Duration, Instant};
 
@@ -116,7 +117,8 @@ fn damaged_tables_of_a_real_program_are_survived() {
 
 #[test]
 fn a_long_section_of_nonsense_is_walked_in_linear_time() {
-    // A hundred thousand FDEs that all name the CIE in front, whose augmentation string does not end.
+    // A hundred thousand FDEs that all name the CIE in front, whose augmentation string does not
+    // end.
     let mut bytes = vec![1, 0x1b, 0xff, 0xff, 4, 0, 0, 0];
     bytes.extend([0xff, 0xff, 0xff, 0x00, 0, 0, 0, 0, 1]);
     bytes.resize(8 + 4 + 0x00ff_ffff, b'z');

@@ -1,4 +1,5 @@
-//! This process's own stacks, unwound by rules, in full, and by the compiler's unwinder (libgcc): all three must agree.
+//! This process's own stacks, unwound by rules, in full, and by the compiler's unwinder (libgcc):
+//! all three must agree.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
@@ -12,7 +13,8 @@ use crate::x86_64::full::{FullStep, Registers};
 use crate::x86_64::{Rule, rule_for};
 
 const FRAMES_MAX: usize = 512;
-/// Frames that are not the same in both: the unwinding function itself, and `on_leaf`, at two of its calls.
+/// Frames that are not the same in both: the unwinding function itself, and `on_leaf`, at two of
+/// its calls.
 const OWN_FRAMES: usize = 2;
 
 type Reference = unsafe extern "C" fn(*mut usize) -> c_int;
@@ -34,7 +36,8 @@ static REFERENCE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static EXAMPLE: [[AtomicUsize; FRAMES_MAX]; 2] = [const { [const { AtomicUsize::new(0) }; FRAMES_MAX] }; 2];
 static HAS_EXAMPLE: AtomicBool = AtomicBool::new(false);
 
-/// Unwinds from here, by rule and in full side by side; how many frames, and whether the outermost one was reached.
+/// Unwinds from here, by rule and in full side by side; how many frames, and whether the outermost
+/// one was reached.
 #[inline(never)]
 fn walk(pcs: &mut [usize; FRAMES_MAX]) -> (usize, bool) {
     let mut full = Registers::here();
@@ -131,7 +134,8 @@ fn build(compiler: &str, options: &[&str], folder: &Path) -> Option<*mut c_void>
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let path = CString::new(library.to_str()?).ok()?;
     const RTLD_NOW: c_int = 2;
-    // SAFETY: a library that has just been built from the source beside this file; it has no constructors.
+    // SAFETY: a library that has just been built from the source beside this file; it has no
+    // constructors.
     let opened = unsafe { dlopen(path.as_ptr(), RTLD_NOW) };
     assert!(!opened.is_null(), "{} does not load", library.display());
     Some(opened)

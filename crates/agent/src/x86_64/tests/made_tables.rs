@@ -1,4 +1,5 @@
-//! Unwind tables made byte by byte, in memory that ends at an unmapped page: a read behind the end is fatal.
+//! Unwind tables made byte by byte, in memory that ends at an unmapped page: a read behind the end
+//! is fatal.
 
 use crate::x86_64::{SEGMENTS_MAX, UnwindTables};
 
@@ -60,7 +61,8 @@ pub(super) struct Shape<'a> {
 pub(super) const RANGE_AT: usize = 8 + CIE_BYTES + 8;
 const CIE_BYTES: usize = 32;
 
-/// A header without sorted index, a CIE of 32 bytes whose frames begin as calls do, one FDE, and the tail.
+/// A header without sorted index, a CIE of 32 bytes whose frames begin as calls do, one FDE, and
+/// the tail.
 pub(super) fn one_function(shape: &Shape<'_>) -> Vec<u8> {
     // Version 1; .eh_frame at pc-relative sdata4; no index.
     let mut bytes = vec![1, 0x1b, 0xff, 0xff];

@@ -1,4 +1,5 @@
-//! The unwinder against gimli, against the compiler's own unwinder, and against tables that make no sense.
+//! The unwinder against gimli, against the compiler's own unwinder, and against tables that make no
+//! sense.
 
 mod against_gimli;
 mod expressions;

@@ -142,7 +142,8 @@ fn a_location_may_be_set() {
 
 #[test]
 fn registers_may_be_values_and_other_registers() {
-    // rbx is CFA + 16 (factored by -8: -2), r12 is in r13, r14 undefined, r15 at CFA + 8 by the GNU instruction.
+    // rbx is CFA + 16 (factored by -8: -2), r12 is in r13, r14 undefined, r15 at CFA + 8 by the GNU
+    // instruction.
     let tables = with_instructions(&[0x15, 3, 0x7e, 0x09, 12, 13, 0x07, 14, 0x2f, 15, 1, 0x2e, 32]);
     let machine = Machine::new(1);
     let cfa = machine.registers[RSP] + 8;
@@ -157,7 +158,8 @@ fn registers_may_be_values_and_other_registers() {
 
 #[test]
 fn a_restored_register_is_as_the_common_instructions_left_it() {
-    // Return address at CFA - 16, advance, restored to CFA - 8; rbp saved at CFA - 16, advance, restored to unchanged.
+    // Return address at CFA - 16, advance, restored to CFA - 8; rbp saved at CFA - 16, advance,
+    // restored to unchanged.
     let tables = with_instructions(&[0x90, 2, 0x86, 2, 0x41, 0xd0, 0xc6]);
     let machine = Machine::new(1);
     let cfa = machine.registers[RSP] + 8;
@@ -170,7 +172,8 @@ fn a_restored_register_is_as_the_common_instructions_left_it() {
 
 #[test]
 fn a_function_entered_by_return_has_no_caller() {
-    // As makecontext does it: a frame returns to the first instruction of a function, and no call stands before that.
+    // As makecontext does it: a frame returns to the first instruction of a function, and no call
+    // stands before that.
     for instructions in [&[0x07, 16][..], &[]] {
         let tables = with_instructions(instructions);
         assert_eq!(stepped(&tables, FUNCTION - 1), Step::Root);

@@ -1,4 +1,5 @@
-//! `heapr snapshot diff` of native snapshots: what is new, gone and grown, by stack, frame or image.
+//! `heapr snapshot diff` of native snapshots: what is new, gone and grown, by stack, frame or
+//! image.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,7 +19,8 @@ use crate::snapshot::verbs::DiffQuestion;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct DiffOptions {
-    /// Which two: numbers, names or `last` [default: first and last of one file; the last of each of two]
+    /// Which two: numbers, names or `last` [default: first and last of one file; the last of each
+    /// of two]
     #[arg(long, action = clap::ArgAction::Set, num_args = 2, value_names = ["A", "B"])]
     snapshots: Option<Vec<String>>,
     /// What is listed first

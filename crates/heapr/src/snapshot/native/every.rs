@@ -1,4 +1,5 @@
-//! `heapr snapshot every` of processes with a native heap: the session that records them takes them from now on.
+//! `heapr snapshot every` of processes with a native heap: the session that records them takes them
+//! from now on.
 
 use std::process::ExitCode;
 

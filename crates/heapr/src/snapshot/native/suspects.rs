@@ -18,7 +18,8 @@ use crate::snapshot::verbs::SuspectsQuestion;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct SuspectsOptions {
-    /// Only these snapshots of each file, by number [default: all that were not taken at a process's end]
+    /// Only these snapshots of each file, by number [default: all that were not taken at a
+    /// process's end]
     #[arg(long, value_name = "N", num_args = 1..)]
     snapshots: Vec<u32>,
     /// Leave out what has grown by less

@@ -1,4 +1,5 @@
-//! `heapr snapshot take` of processes with a native heap: asks the session that records them, or attaches for the snapshot.
+//! `heapr snapshot take` of processes with a native heap: asks the session that records them, or
+//! attaches for the snapshot.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,8 +25,8 @@ pub(crate) struct NativeTakeOptions {
     /// A name to find it by
     #[arg(long, value_name = "TEXT", default_value = "")]
     name: String,
-    /// Go on watching processes that no session records yet: later snapshots then see what is allocated from now on
-    /// with its stacks
+    /// Go on watching processes that no session records yet: later snapshots then see what is
+    /// allocated from now on with its stacks
     #[arg(long)]
     keep: bool,
 }

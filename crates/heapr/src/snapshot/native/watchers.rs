@@ -71,8 +71,9 @@ pub(super) fn session_name(pids: &[u32]) -> String {
     )
 }
 
-/// Where the snapshots of processes go that no session records: what is asked for, else `heapr.PID.heapr`, with a number in it where
-/// such a file is there already and may not be overwritten.
+/// Where the snapshots of processes go that no session records: what is asked for, else
+/// `heapr.PID.heapr`, with a number in it where such a file is there already and may not be
+/// overwritten.
 pub(super) fn output(asked: Option<&Path>, pids: &[u32], may_overwrite: bool) -> anyhow::Result<PathBuf> {
     if let Some(asked) = asked {
         if is_name_of_javascript(asked) {

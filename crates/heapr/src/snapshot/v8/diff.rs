@@ -32,7 +32,8 @@ pub(super) fn run(asked: &DiffQuestion, options: &DiffOptions) -> anyhow::Result
         [_, _, ..] => return trend::run(asked),
         _ => anyhow::bail!("two or more V8 snapshots are compared: name another file"),
     };
-    // The first snapshot is classified as the second one, which is therefore read first. One is in memory at a time.
+    // The first snapshot is classified as the second one, which is therefore read first. One is in
+    // memory at a time.
     let new = Population::of(&*open(after, Wanted::Classes)?, None);
     let old = Population::of(&*open(before, Wanted::Classes)?, Some(new.interfaces()));
     let comparison = match compare_by_id(&old, &new) {

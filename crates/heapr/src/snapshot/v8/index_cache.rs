@@ -1,4 +1,5 @@
-//! Indexes of large snapshots in the user's cache directory: the second question about a file reads no text.
+//! Indexes of large snapshots in the user's cache directory: the second question about a file reads
+//! no text.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -52,8 +53,8 @@ impl PendingIndex {
         })
     }
 
-    /// Writes it. Whoever reads our output need not wait for that: the output ends before. A cache that cannot be written
-    /// is no reason to fail.
+    /// Writes it. Whoever reads our output need not wait for that: the output ends before. A cache
+    /// that cannot be written is no reason to fail.
     pub(crate) fn write(self, heap: &Heap, summary: &StoredSummary) {
         let _ = std::io::stdout().flush();
         if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {

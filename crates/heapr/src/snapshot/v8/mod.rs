@@ -56,7 +56,8 @@ pub(crate) struct NoOptions {}
 pub(crate) enum V8Command {
     #[command(flatten)]
     Analysis(analysis::AnalysisCommand),
-    /// List what the functions of a program allocated, from a sampling profile or an allocation timeline
+    /// List what the functions of a program allocated, from a sampling profile or an allocation
+    /// timeline
     Allocations(Box<allocations::AllocationsArguments>),
     /// Print what kinds of things fill the heap: code, strings, arrays, buffers
     Statistics(Box<statistics::StatisticsArguments>),

@@ -1,4 +1,5 @@
-//! `heapr snapshot native-contexts`: whose objects fill the heap, where several pages or vm contexts share it.
+//! `heapr snapshot native-contexts`: whose objects fill the heap, where several pages or vm
+//! contexts share it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

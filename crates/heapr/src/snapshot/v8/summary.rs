@@ -26,7 +26,8 @@ pub(crate) struct SummaryOptions {
     class: Option<String>,
     #[command(flatten)]
     filters: ObjectFilterArguments,
-    /// Exit with 1 if a class retains more bytes than this, as in Session=10M or Session=10000; (total) is all of them
+    /// Exit with 1 if a class retains more bytes than this, as in Session=10M or Session=10000;
+    /// (total) is all of them
     #[arg(long, value_name = "CLASS=BYTES")]
     fail_if_retained: Vec<ByteLimit>,
 }

@@ -1,4 +1,5 @@
-//! Summaries of large snapshots in the user's cache directory: the second look at a file costs nothing.
+//! Summaries of large snapshots in the user's cache directory: the second look at a file costs
+//! nothing.
 
 use std::path::Path;
 
@@ -6,7 +7,8 @@ use heapr_v8::{StoredSummary, SummaryStore};
 
 use crate::snapshot::v8::index_cache;
 
-/// The summary of an unchanged file that was read before, of all objects or of those that pass filters.
+/// The summary of an unchanged file that was read before, of all objects or of those that pass
+/// filters.
 pub(crate) fn load(file: &Path, part: &str) -> Option<StoredSummary> {
     let summary = store_for(file)?.load(file, part)?;
     for problem in &summary.problems {

@@ -5,7 +5,8 @@ use crate::SummaryBuilder;
 
 const BLOCK_COUNT: u64 = 20_000;
 
-/// Frees and allocations in turn, in stretches that are now of neighbours and now of blocks from anywhere, of one process or two.
+/// Frees and allocations in turn, in stretches that are now of neighbours and now of blocks from
+/// anywhere, of one process or two.
 fn events(stretch_length: u64, process_count: u64) -> Vec<(Event, ProcessIndex)> {
     let mut random = 5_u64;
     let mut next = |below: u64| {

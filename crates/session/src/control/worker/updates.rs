@@ -1,4 +1,5 @@
-//! Updates: answered when the attaches and detaches that they ask for are done, while the session records on.
+//! Updates: answered when the attaches and detaches that they ask for are done, while the session
+//! records on.
 
 use std::sync::mpsc::Sender;
 
@@ -61,7 +62,8 @@ impl Worker {
         }
     }
 
-    /// Sees to the processes that one which is attached to had started; gives what there is to say if they are left out.
+    /// Sees to the processes that one which is attached to had started; gives what there is to say
+    /// if they are left out.
     pub(super) fn update_children(&mut self, number: u64, pid: u32, children: Vec<u32>) -> String {
         let is_at = |pid: u32| self.targets.as_ref().is_some_and(|targets| targets.is_at(pid));
         let children: Vec<u32> = children.into_iter().filter(|&child| !is_at(child)).collect();

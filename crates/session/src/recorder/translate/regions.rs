@@ -1,4 +1,5 @@
-//! The mappings of a process as a heap: what can be used of them is live, what is only reserved is not.
+//! The mappings of a process as a heap: what can be used of them is live, what is only reserved is
+//! not.
 //!
 //! ```text
 //! mmap(PROT_NONE or MAP_NORESERVE)  reserved      mprotect(usable)     reserved -> live, a block for each call
@@ -44,8 +45,8 @@ pub(super) fn reserve(process: &mut ProcessState, sink: &mut Sink, call: Mapping
     process.regions.insert(call.start_avma, region);
 }
 
-/// Makes the parts of known mappings that a range covers usable, or takes that from them. `stack`: of the call, which is the one that
-/// has allocated what can be used from now on.
+/// Makes the parts of known mappings that a range covers usable, or takes that from them. `stack`:
+/// of the call, which is the one that has allocated what can be used from now on.
 #[cold]
 pub(super) fn protect(
     process: &mut ProcessState,
@@ -55,7 +56,8 @@ pub(super) fn protect(
     is_usable: bool,
 ) {
     let (start_avma, end_avma) = (call.start_avma, call.end_avma());
-    // From the last on: they do not overlap, so none that ends before the range has one behind it that does not.
+    // From the last on: they do not overlap, so none that ends before the range has one behind it
+    // that does not.
     let before = process.regions.range(..end_avma).rev();
     let covered = before.take_while(|&(&start, region)| pages_end(start, region.size_bytes) > start_avma);
     let changed = covered.filter(|(_, region)| region.is_reserved == is_usable);

@@ -5,14 +5,16 @@ use rustc_hash::FxHashMap;
 use super::{HeapView, MatchedBy, Matching, NOT_THERE};
 use crate::NodeKind;
 
-/// What the ids of two snapshots have in common; only those of JavaScript's own objects, which are odd.
+/// What the ids of two snapshots have in common; only those of JavaScript's own objects, which are
+/// odd.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     /// Ids that both have.
     pub(super) both_count: u64,
     /// Those of one kind and name in both.
     pub(super) alike_count: u64,
-    /// Ids of the earlier one that the later one has passed and lacks: objects that died in between.
+    /// Ids of the earlier one that the later one has passed and lacks: objects that died in
+    /// between.
     pub(super) died_count: u64,
     /// Ids of the earlier one that the later one has passed.
     pub(super) passed_count: u64,
@@ -24,13 +26,15 @@ pub(super) struct Evidence {
     pub(super) is_reversed: bool,
 }
 
-/// In snapshots of one numbering all but a few in ten thousand objects with one id have one kind and name; in those of
-/// two numberings a third, but up to 97 % where the heap is in the same order still (Node 12 to 26, Chromium 156).
+/// In snapshots of one numbering all but a few in ten thousand objects with one id have one kind
+/// and name; in those of two numberings a third, but up to 97 % where the heap is in the same order
+/// still (Node 12 to 26, Chromium 156).
 const LEAST_ALIKE_PERCENT: u64 = 99;
-/// No id is given twice, so that none rises from the dead; a few are of objects that were there and not shown.
+/// No id is given twice, so that none rises from the dead; a few are of objects that were there and
+/// not shown.
 const MOST_RISEN_PERMILLE: u64 = 5;
-/// What a runtime makes at its start stays. One whose snapshots go on counting where the last one ended (Bun) gives each
-/// object a new id each time.
+/// What a runtime makes at its start stays. One whose snapshots go on counting where the last one
+/// ended (Bun) gives each object a new id each time.
 const LEAST_BOTH_COUNT: u64 = 1000;
 const LEAST_BOTH_PERCENT: u64 = 1;
 
@@ -39,7 +43,8 @@ impl Evidence {
         self.is_in_order() || self.is_reversed && self.other_way_round().is_in_order()
     }
 
-    /// What the same ids say of the snapshots in the opposite order: what rose has died, and the other way round.
+    /// What the same ids say of the snapshots in the opposite order: what rose has died, and the
+    /// other way round.
     fn other_way_round(&self) -> Self {
         let passed_count = self.found_count + self.risen_count;
         Self { died_count: self.risen_count, risen_count: self.died_count, passed_count, ..*self }
@@ -75,7 +80,8 @@ pub(super) fn matched(before: &impl HeapView, after: &impl HeapView) -> Option<M
         if is_same_kind && matching.later[a as usize] == NOT_THERE {
             matching.pair(a, b);
         }
-        // What the embedder made changes its name: a DOM node that is taken out of its document, for one.
+        // What the embedder made changes its name: a DOM node that is taken out of its document,
+        // for one.
         if is_own && before.kind(a) != NodeKind::NATIVE && after.kind(b) != NodeKind::NATIVE {
             let is_same_name = before.name(a) == after.name(b);
             evidence.both_count += 1;
@@ -99,7 +105,8 @@ fn greatest_own_id(heap: &impl HeapView) -> u64 {
     (0..heap.graph().node_count()).map(|node| heap.id(node)).filter(|&id| is_own_id(id)).max().unwrap_or(0)
 }
 
-/// The node of each id: own ids are given one after the other and fill a table, the others are far apart.
+/// The node of each id: own ids are given one after the other and fill a table, the others are far
+/// apart.
 #[derive(Debug)]
 pub(super) struct OwnIds {
     /// By half of the own id.
@@ -107,8 +114,8 @@ pub(super) struct OwnIds {
     rest: FxHashMap<u64, u32>,
 }
 
-/// A process that lived long has given most of its ids to objects that are gone; beyond so many table entries for each
-/// node a hash table is smaller.
+/// A process that lived long has given most of its ids to objects that are gone; beyond so many
+/// table entries for each node a hash table is smaller.
 const MAX_ENTRIES_PER_NODE: u64 = 6;
 
 impl OwnIds {

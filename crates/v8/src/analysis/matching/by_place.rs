@@ -6,8 +6,9 @@
 //!      [0] [1] [2] = [0] [1]  by order       ... and without names, in order among those of one class
 //! ```
 //!
-//! Names say more than positions: all that names alone lead to is matched before the next list is looked at. In a
-//! collection that lost its first and gained new last objects the wrong ones are matched, but as many as were kept.
+//! Names say more than positions: all that names alone lead to is matched before the next list is
+//! looked at. In a collection that lost its first and gained new last objects the wrong ones are
+//! matched, but as many as were kept.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -84,7 +85,8 @@ impl<'a, H: HeapView> Hashed<'a, H> {
         self.strings.get(index as usize).copied().unwrap_or(0)
     }
 
-    /// The edges of `node` that have names that mean something, or those that have none, by key and position.
+    /// The edges of `node` that have names that mean something, or those that have none, by key and
+    /// position.
     fn keyed_targets(&self, node: u32, is_by_name: bool, edges: &mut Vec<Keyed>) {
         edges.clear();
         let graph = self.heap.graph();
@@ -95,8 +97,8 @@ impl<'a, H: HeapView> Hashed<'a, H> {
             }
             let target = graph.target(edge);
             let name = self.heap.edge_name_index(edge);
-            // In a store even named edges are named by position, and positions change when the store grows; below a
-            // root the names are those of the roots.
+            // In a store even named edges are named by position, and positions change when the
+            // store grows; below a root the names are those of the roots.
             let is_root = self.heap.kind(target) == NodeKind::SYNTHETIC;
             let is_named = kind.has_string_name() && !is_storage(self.heap, node);
             if (is_named || is_root) != is_by_name {
@@ -116,7 +118,8 @@ impl<'a, H: HeapView> Hashed<'a, H> {
     }
 }
 
-/// The hash of a name without the ids in it: `system / Context / scope @33063`, `… pair in WeakMap (table @5)`.
+/// The hash of a name without the ids in it: `system / Context / scope @33063`, `… pair in WeakMap
+/// (table @5)`.
 fn hash_of_name(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     for (number, part) in name.split('@').enumerate() {

@@ -1,4 +1,5 @@
-//! Whether the ids of two populations are of one numbering: the same evidence as for matching whole heaps.
+//! Whether the ids of two populations are of one numbering: the same evidence as for matching whole
+//! heaps.
 
 use super::by_id::{Evidence, OwnIds, is_own_id};
 use crate::devtools::Population;

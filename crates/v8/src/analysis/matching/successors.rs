@@ -1,5 +1,6 @@
-//! Objects that took the place of others: an immutable state is made anew with each change, and a field that held the old
-//! one holds the new one. Who asks what grew wants to know of the field, not of the object.
+//! Objects that took the place of others: an immutable state is made anew with each change, and a
+//! field that held the old one holds the new one. Who asks what grew wants to know of the field,
+//! not of the object.
 
 use rustc_hash::FxHashMap;
 
@@ -11,8 +12,8 @@ use crate::EdgeKind;
 type Fields<'a> = FxHashMap<(EdgeKind, std::borrow::Cow<'a, [u8]>), u32>;
 
 impl Matching {
-    /// Matches what took each other's place, too: nodes that only one of the snapshots has, which fields of one name of
-    /// one object refer to.
+    /// Matches what took each other's place, too: nodes that only one of the snapshots has, which
+    /// fields of one name of one object refer to.
     pub(crate) fn with_successors(mut self, before: &impl HeapView, after: &impl HeapView) -> Self {
         let matched = (0..self.later.len() as u32).zip(self.later.iter().copied());
         let mut pairs: Vec<(u32, u32)> = matched.filter(|&(_, new)| new != NOT_THERE).collect();

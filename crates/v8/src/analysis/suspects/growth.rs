@@ -9,7 +9,8 @@ use super::super::storage::{is_of_the_engine, is_storage};
 use super::ownership::{NONE, Ownership, is_collection};
 use crate::NodeKind;
 
-/// An owner and the field by which it holds what it gained; [`NONE`] for the content of a collection.
+/// An owner and the field by which it holds what it gained; [`NONE`] for the content of a
+/// collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Holding {
     /// The node in the later snapshot.
@@ -88,8 +89,8 @@ pub(super) struct ClassGrowth {
 /// How many items of each owner are kept to look at what else holds them.
 const ITEMS_KEPT: usize = 500;
 
-/// The growth of every owner between two snapshots; `late` are the nodes of the later one that own although the earlier
-/// one lacks them, `ownership` is that of the later one.
+/// The growth of every owner between two snapshots; `late` are the nodes of the later one that own
+/// although the earlier one lacks them, `ownership` is that of the later one.
 pub(super) fn growth_between<H: HeapView>(
     before: &H,
     after: &H,
@@ -156,7 +157,8 @@ pub(super) fn growth_between<H: HeapView>(
         let item = ownership.item[index];
         let class = classes.class(before, names, node);
         let was = holding_of(before, &ownership, &mut classes, names, item);
-        // Owners are nodes that both snapshots have, but for the root, which is matched by what it is.
+        // Owners are nodes that both snapshots have, but for the root, which is matched by what it
+        // is.
         let owner = match matching.later[was.owner as usize] {
             NOT_THERE => after.dominators().root(),
             owner => owner,

@@ -1,5 +1,6 @@
-//! Objects in two collections at once: neither dominates them, so that what they add up at is only a common ancestor,
-//! often the variables of a module or a root. Their real owners are the old collections that refer to them.
+//! Objects in two collections at once: neither dominates them, so that what they add up at is only
+//! a common ancestor, often the variables of a module or a root. Their real owners are the old
+//! collections that refer to them.
 
 use rustc_hash::FxHashMap;
 
@@ -13,7 +14,8 @@ use crate::{EdgeKind, NodeKind};
 
 /// Fewer items than this are not looked at: nothing can be said of what holds most of them.
 const LEAST_ITEMS: usize = 5;
-/// The retainers of an item that are looked at; its collections are among them unless it is very popular.
+/// The retainers of an item that are looked at; its collections are among them unless it is very
+/// popular.
 const MAX_RETAINERS: usize = 64;
 /// A holder of at least this share of the items is their owner.
 const LEAST_SHARE_PERCENT: usize = 60;

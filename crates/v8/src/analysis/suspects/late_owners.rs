@@ -1,9 +1,10 @@
 //! Owners that were not there yet when the first snapshot was taken.
 //!
-//! A server that was just started has no timer list, a cache is made by the first request: what they collect would be
-//! added up at whatever was there before, a root or the variables of a module. So from each large new item the walk
-//! goes down the dominator tree as long as one child has most of the bytes, and where it stops at an object with
-//! many children, that object counts as an owner.
+//! A server that was just started has no timer list, a cache is made by the first request: what
+//! they collect would be added up at whatever was there before, a root or the variables of a
+//! module. So from each large new item the walk goes down the dominator tree as long as one child
+//! has most of the bytes, and where it stops at an object with many children, that object counts as
+//! an owner.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -22,7 +23,8 @@ const LEAST_SHARE_PERCENT: u64 = 50;
 const GO_ON_PERCENT: u64 = 70;
 /// An owner collects at least so many things.
 const LEAST_CHILDREN: u32 = 5;
-/// A class that holds the next object by the same field that often makes a chain, which is one thing.
+/// A class that holds the next object by the same field that often makes a chain, which is one
+/// thing.
 const CHAIN_LINKS: u32 = 3;
 
 /// The new nodes of `heap` that count as owners.

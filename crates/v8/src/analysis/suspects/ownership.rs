@@ -18,13 +18,14 @@ use crate::{EdgeKind, NodeKind};
 
 pub(super) const NONE: u32 = u32::MAX;
 
-/// For each node of a snapshot the owner that answers for it, and for the nodes that the other one lacks the item that
-/// they belong to.
+/// For each node of a snapshot the owner that answers for it, and for the nodes that the other one
+/// lacks the item that they belong to.
 #[derive(Debug)]
 pub(super) struct Ownership {
     /// The nearest node at or above that both snapshots have and that can own.
     pub(super) owner: Vec<u32>,
-    /// The topmost unshared node above (or the node itself) that its owner holds; `NONE` for nodes that both have.
+    /// The topmost unshared node above (or the node itself) that its owner holds; `NONE` for nodes
+    /// that both have.
     pub(super) item: Vec<u32>,
     /// The node below the owner on the way down the dominator tree to each node.
     branch: Vec<u32>,
@@ -33,8 +34,8 @@ pub(super) struct Ownership {
 }
 
 impl Ownership {
-    /// `other[node]` is the node in the other snapshot or [`NOT_THERE`]; `late` are nodes that the other one lacks and
-    /// that own all the same.
+    /// `other[node]` is the node in the other snapshot or [`NOT_THERE`]; `late` are nodes that the
+    /// other one lacks and that own all the same.
     pub(super) fn of<H: HeapView>(
         heap: &H,
         other: &[u32],
@@ -81,8 +82,8 @@ impl Ownership {
         Self { owner, item, branch, field_of_branch }
     }
 
-    /// The field by which the owner above `node` holds what leads to it; `NONE` for the content of a collection, and
-    /// where the owner does not refer to it itself.
+    /// The field by which the owner above `node` holds what leads to it; `NONE` for the content of
+    /// a collection, and where the owner does not refer to it itself.
     pub(super) fn field(&self, node: u32) -> u32 {
         match self.branch[node as usize] {
             NONE => NONE,

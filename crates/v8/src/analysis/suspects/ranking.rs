@@ -42,7 +42,8 @@ const LEAST_SHARE_OF_ALL: i64 = 100;
 /// From this count on objects are collected and not just there.
 const MANY: i64 = 10;
 
-/// The groups with the highest scores; `series[n]` is the growth from the first snapshot to the one `n + 1` after it.
+/// The groups with the highest scores; `series[n]` is the growth from the first snapshot to the one
+/// `n + 1` after it.
 pub(super) fn ranked_groups<H: HeapView>(
     last: &H,
     naming: &Naming<'_, H>,

@@ -1,4 +1,5 @@
-//! `heapr snapshot strings`, `collections`, `shapes`, `fanout`, `detached`, `unreachable`, `closures`.
+//! `heapr snapshot strings`, `collections`, `shapes`, `fanout`, `detached`, `unreachable`,
+//! `closures`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -30,7 +31,8 @@ pub(crate) struct CollectionsArguments {
     empty: bool,
 }
 
-/// Every line has a name to be looked for: a list of all objects of a large heap would take minutes.
+/// Every line has a name to be looked for: a list of all objects of a large heap would take
+/// minutes.
 const MOST_LINES: usize = 10_000;
 
 impl ListingArguments {

@@ -4,7 +4,8 @@ use heapr_v8::analysis::PathStep;
 
 use crate::plain_text::one_line;
 
-/// A line for each object, with how the one before holds it; the stores of collections are left out.
+/// A line for each object, with how the one before holds it; the stores of collections are left
+/// out.
 pub(super) fn path_lines(path: &[PathStep]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut is_in_storage = false;

@@ -1,4 +1,5 @@
-//! `heapr snapshot suspects FILE`: one snapshot alone has no growth; what is large and alike comes first.
+//! `heapr snapshot suspects FILE`: one snapshot alone has no growth; what is large and alike comes
+//! first.
 
 use std::io::Write;
 use std::process::ExitCode;
