@@ -167,7 +167,8 @@ fn a_program_in_another_root_directory_runs_untraced_and_it_is_said_in_the_repor
 fn a_terminal_interrupts_the_program_once() {
     let folder = tempfile::tempdir().unwrap();
     let text = "trap 'echo got' INT; echo ready; read line; read line; echo end; exit 3";
-    let line = format!("{HEAPR} run -q -o t.heapr -- sh -c \"{text}\"");
+    // A shell in between would end by the signal itself. Where it is ignored no shell can trap it.
+    let line = format!("exec env --default-signal=INT {HEAPR} run -q -o t.heapr -- sh -c \"{text}\"");
     let mut command = Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).current_dir(folder.path());
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -362,6 +362,12 @@ fn sanitized(folder: &Path, name: &str, compiler: &str, options: &[&str]) -> Opt
     let program = folder.join(name);
     let mut command = Command::new(compiler);
     command.args(["-g", "-O1", "-fno-builtin-malloc"]).args(options).arg(&source).arg("-o").arg(&program);
+    if options.contains(&"-shared-libasan") {
+        // The loader would not find it in the compiler's own folder.
+        let asked = Command::new(compiler).arg("-print-file-name=libclang_rt.asan-x86_64.so").output();
+        let runtime = PathBuf::from(String::from_utf8(asked.unwrap().stdout).unwrap().trim());
+        command.arg(format!("-Wl,-rpath,{}", runtime.parent().unwrap().display()));
+    }
     let is_built = command.output().is_ok_and(|output| output.status.success());
     // Some runtimes do not start on some kernels.
     if !is_built || !Command::new(&program).output().is_ok_and(|output| output.status.success()) {
