@@ -28,10 +28,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("explore", &["query", "trace", "ledger", "symbols"]),
     ("filters", &["query", "trace"]),
     ("export", &["query", "trace", "filters"]),
+    ("findings", &["query", "trace", "ledger", "v8", "graph"]),
     ("graph", &[]),
     ("v8", &["graph"]),
     ("inspector", &["proc"]),
-    ("server", &["query", "explore", "filters", "export", "graph", "v8", "symbols", "trace", "session"]),
+    (
+        "server",
+        &["query", "explore", "findings", "filters", "export", "graph", "v8", "symbols", "trace", "session"],
+    ),
 ];
 /// Crates that must not need the standard library.
 const NO_STD: &[&str] = &["wire", "ring", "agent"];

@@ -10,6 +10,7 @@ mod plain_text;
 mod config;
 mod diff;
 mod doctor;
+mod explain;
 mod export;
 mod info;
 mod output;
@@ -59,6 +60,8 @@ enum Command {
     Recorder(Box<sessions::RecorderArguments>),
     /// Print the heap actions of a trace: totals, stacks, frames, images.
     Report(Box<report::ReportArguments>),
+    /// Say in words why memory is as it is: what stands out, and what all of it is.
+    Explain(Box<explain::ExplainArguments>),
     /// Compare two traces by stack, frame or image.
     Diff(Box<diff::DiffArguments>),
     /// Print what a trace file holds: system, session, processes, modules, chunks, loss, damage.
@@ -121,6 +124,7 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Cancel(arguments) => sessions::cancel(&arguments),
         Command::Recorder(arguments) => sessions::record(&arguments),
         Command::Report(arguments) => report::run(*arguments),
+        Command::Explain(arguments) => explain::run(*arguments),
         Command::Diff(arguments) => diff::run(*arguments),
         Command::Info(arguments) => info::run(*arguments),
         Command::Export(arguments) => export::run(*arguments),

@@ -1,0 +1,53 @@
+//! What is to be explained: a process, a session that runs, or files.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use heapr_session::{SessionClient, SessionName, sessions};
+
+/// What the words of the command line mean.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// A process that runs.
+    Process(u32),
+    /// A session that runs, by its name.
+    Session(String),
+    /// Traces, or snapshots of V8.
+    Files(Vec<PathBuf>),
+}
+
+impl Target {
+    /// A file goes before a session, and a session before a process: a name of digits that is none of
+    /// the first two is a process's.
+    pub(super) fn of(words: &[PathBuf]) -> anyhow::Result<Self> {
+        let [only] = words else { return Ok(Self::Files(words.to_vec())) };
+        let text = only.to_string_lossy();
+        if only.exists() {
+            return Ok(Self::Files(words.to_vec()));
+        }
+        if sessions().iter().any(|entry| entry.name == text) {
+            return Ok(Self::Session(text.into_owned()));
+        }
+        match text.parse() {
+            Ok(pid) if heapr_proc::is_alive(pid) => Ok(Self::Process(pid)),
+            Ok(pid) => bail!("no process has the id {pid}, and no file or session has this name"),
+            Err(_) => bail!("{text} is no file, no session that runs, and no id of a process"),
+        }
+    }
+
+    /// As messages name it.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Process(pid) => format!("process {pid}"),
+            Self::Session(name) => format!("session {name}"),
+            Self::Files(files) => {
+                files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+}
+
+/// The client of a session by its name.
+pub(super) fn client(name: &str) -> anyhow::Result<SessionClient> {
+    Ok(SessionClient::find(&SessionName::new(name)?)?)
+}
