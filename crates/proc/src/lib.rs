@@ -11,7 +11,10 @@ mod ids;
 pub mod machine;
 pub mod mappings;
 pub mod mounts;
+mod page_map;
 mod process;
+mod resident;
+pub mod smaps;
 mod stat;
 
 pub use control_groups::{GroupLimit, memory_limits};
@@ -19,7 +22,9 @@ pub use fields::Fields;
 pub use first_thread::{folder, is_alive, telling_thread};
 pub use ids::{own_pid, pids, threads};
 pub use mappings::Mapping;
+pub use page_map::{PageMap, PageState};
 pub use process::{
     command_line, executable, inner_pid, namespace, resident_bytes, soft_limit, thread_name, variable,
 };
+pub use resident::ResidentCounters;
 pub use stat::{Stat, parent, start_ticks};

@@ -47,7 +47,7 @@ pub fn read(pid: u32) -> std::io::Result<Vec<Mapping>> {
 }
 
 /// `start-end perms offset device inode   name`.
-fn parse_line(line: &str) -> Option<Mapping> {
+pub(crate) fn parse_line(line: &str) -> Option<Mapping> {
     let mut parts = line.splitn(6, ' ');
     let (start, end) = parts.next()?.split_once('-')?;
     let permissions = parts.next()?.as_bytes();

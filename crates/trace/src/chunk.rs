@@ -62,13 +62,14 @@ pub enum ChunkKind {
     SnapshotBlocks = 19,
     HeapNames = 20,
     Notices = 21,
+    ResidentSamples = 22,
 }
 
 impl ChunkKind {
     /// The kind of this number; later versions may have more.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
-        const KINDS: [ChunkKind; 21] = [
+        const KINDS: [ChunkKind; 22] = [
             ChunkKind::System,
             ChunkKind::Session,
             ChunkKind::Processes,
@@ -90,6 +91,7 @@ impl ChunkKind {
             ChunkKind::SnapshotBlocks,
             ChunkKind::HeapNames,
             ChunkKind::Notices,
+            ChunkKind::ResidentSamples,
         ];
         KINDS.get(usize::from(number).checked_sub(1)?).copied()
     }

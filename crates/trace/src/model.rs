@@ -216,6 +216,35 @@ pub struct RssSample {
     pub rss_bytes: u64,
 }
 
+/// Resident set of a process at a time by what its pages are, and what the kernel holds beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ResidentSample {
+    /// When.
+    pub time_ns: u64,
+    /// Whose.
+    pub process: ProcessIndex,
+    /// Resident memory without a file: heaps, stacks, written data.
+    pub anonymous_bytes: u64,
+    /// Resident pages of files.
+    pub file_bytes: u64,
+    /// Resident shared memory.
+    pub shared_memory_bytes: u64,
+    /// Swapped out: not resident.
+    pub swapped_bytes: u64,
+    /// Page tables: not resident.
+    pub page_table_bytes: u64,
+    /// The most that was ever resident, before the recording too.
+    pub most_rss_bytes: u64,
+}
+
+impl ResidentSample {
+    /// All that is resident.
+    #[must_use]
+    pub fn rss_bytes(&self) -> u64 {
+        self.anonymous_bytes.saturating_add(self.file_bytes).saturating_add(self.shared_memory_bytes)
+    }
+}
+
 /// What was lost, and where. Counts only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Loss {

@@ -32,6 +32,7 @@ pub struct Trace {
     mapping_order: Vec<u32>,
     markers: Vec<Marker>,
     rss_samples: Vec<RssSample>,
+    resident_samples: Vec<ResidentSample>,
     losses: Vec<LossEntry>,
     statistics: Vec<Statistic>,
     snapshots: Vec<Snapshot>,
@@ -107,6 +108,12 @@ impl Trace {
     #[must_use]
     pub fn rss_samples(&self) -> &[RssSample] {
         &self.rss_samples
+    }
+
+    /// The samples of what the resident set is, by time; older files have none.
+    #[must_use]
+    pub fn resident_samples(&self) -> &[ResidentSample] {
+        &self.resident_samples
     }
 
     /// What was lost.

@@ -241,6 +241,36 @@ impl Entry for RssSample {
     }
 }
 
+impl Entry for ResidentSample {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.put_varint(self.time_ns);
+        out.put_varint(u64::from(self.process.0));
+        for bytes in [
+            self.anonymous_bytes,
+            self.file_bytes,
+            self.shared_memory_bytes,
+            self.swapped_bytes,
+            self.page_table_bytes,
+            self.most_rss_bytes,
+        ] {
+            out.put_varint(bytes);
+        }
+    }
+
+    fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            time_ns: take.varint()?,
+            process: ProcessIndex(take.varint32()?),
+            anonymous_bytes: take.varint()?,
+            file_bytes: take.varint()?,
+            shared_memory_bytes: take.varint()?,
+            swapped_bytes: take.varint()?,
+            page_table_bytes: take.varint()?,
+            most_rss_bytes: take.varint()?,
+        })
+    }
+}
+
 impl Entry for LossEntry {
     fn put(&self, out: &mut Vec<u8>) {
         put_option(out, self.process.map(|process| u64::from(process.0)));

@@ -57,6 +57,7 @@ pub struct TraceWriter<W: Write> {
     mapping_table: Vec<Mapping>,
     markers: Pending<Marker>,
     rss_samples: Pending<RssSample>,
+    resident_samples: Pending<ResidentSample>,
     losses: Pending<LossEntry>,
     statistics: Pending<Statistic>,
     heap_names: Pending<HeapName>,
@@ -120,6 +121,7 @@ impl<W: Write> TraceWriter<W> {
             mapping_table: Vec::new(),
             markers: Pending::default(),
             rss_samples: Pending::default(),
+            resident_samples: Pending::default(),
             losses: Pending::default(),
             statistics: Pending::default(),
             heap_names: Pending::default(),
@@ -235,6 +237,12 @@ impl<W: Write> TraceWriter<W> {
     /// Adds a sample of the resident set.
     pub fn rss_sample(&mut self, sample: RssSample) -> Result<()> {
         self.rss_samples.add(&sample);
+        Ok(())
+    }
+
+    /// Adds a sample of what the resident set is.
+    pub fn resident_sample(&mut self, sample: ResidentSample) -> Result<()> {
+        self.resident_samples.add(&sample);
         Ok(())
     }
 
@@ -374,13 +382,14 @@ impl<W: Write> TraceWriter<W> {
 
     /// Writes the definitions that the next events may use, and the small tables.
     fn write_definitions(&mut self) -> Result<()> {
-        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 10] = [
+        let mut tables: [(ChunkKind, (Vec<u8>, u32)); 11] = [
             (ChunkKind::Processes, take_pending(&mut self.processes)),
             (ChunkKind::Threads, take_pending(&mut self.threads)),
             (ChunkKind::Modules, take_pending(&mut self.modules)),
             (ChunkKind::Mappings, take_pending(&mut self.mappings)),
             (ChunkKind::Markers, take_pending(&mut self.markers)),
             (ChunkKind::RssSamples, take_pending(&mut self.rss_samples)),
+            (ChunkKind::ResidentSamples, take_pending(&mut self.resident_samples)),
             (ChunkKind::Losses, take_pending(&mut self.losses)),
             (ChunkKind::Statistics, take_pending(&mut self.statistics)),
             (ChunkKind::HeapNames, take_pending(&mut self.heap_names)),

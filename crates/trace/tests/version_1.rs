@@ -3,8 +3,8 @@
 
 use heapr_trace::{
     Action, Amounts, Block, Error, Event, HeapId, Loss, Mapping, Marker, Module, ModuleIndex, Process,
-    ProcessIndex, ProcessOrigin, RssSample, Session, StackIndex, StackNode, StackTotals, Summary,
-    SymbolEmbedder, System, Thread, ThreadIndex, Totals, Trace, TraceWriter,
+    ProcessIndex, ProcessOrigin, ResidentSample, RssSample, Session, StackIndex, StackNode, StackTotals,
+    Summary, SymbolEmbedder, System, Thread, ThreadIndex, Totals, Trace, TraceWriter,
 };
 
 const STORED: &[u8] = include_bytes!("data/version-1.heapr");
@@ -232,13 +232,27 @@ fn write() -> Vec<u8> {
     after.iter().for_each(|event| writer.event(event).unwrap());
     writer.marker(&Marker { time_ns: 9, text: "here".into() }).unwrap();
     writer.rss_sample(RssSample { time_ns: 8, process: ProcessIndex(1), rss_bytes: 1 << 30 }).unwrap();
+    writer.resident_sample(resident_sample()).unwrap();
     writer.loss(Some(ProcessIndex(0)), Some(ThreadIndex(1)), loss()).unwrap();
     writer.statistic("buffers_written_count", 77).unwrap();
     writer.finish(&summary()).unwrap();
     file
 }
 
-fn check(file: Vec<u8>) {
+fn resident_sample() -> ResidentSample {
+    ResidentSample {
+        time_ns: 8,
+        process: ProcessIndex(1),
+        anonymous_bytes: 3 << 20,
+        file_bytes: 2 << 20,
+        shared_memory_bytes: 1 << 20,
+        swapped_bytes: 4096,
+        page_table_bytes: 8192,
+        most_rss_bytes: 7 << 20,
+    }
+}
+
+fn check(file: Vec<u8>, resident_samples: &[ResidentSample]) {
     let trace = Trace::from_source(Box::new(file)).unwrap();
     assert!(trace.is_complete());
     assert_eq!(trace.damage(), []);
@@ -251,6 +265,7 @@ fn check(file: Vec<u8>) {
     assert_eq!(trace.locate(ProcessIndex(0), 0x7f00_0000_1234, 8), Some((ModuleIndex(0), 0x40_1234)));
     assert_eq!(trace.markers(), [Marker { time_ns: 9, text: "here".into() }]);
     assert_eq!(trace.rss_samples(), [RssSample { time_ns: 8, process: ProcessIndex(1), rss_bytes: 1 << 30 }]);
+    assert_eq!(trace.resident_samples(), resident_samples);
     assert_eq!(trace.losses().len(), 1);
     assert_eq!((trace.losses()[0].thread, trace.losses()[0].loss), (Some(ThreadIndex(1)), loss()));
     assert_eq!(
@@ -275,12 +290,12 @@ fn check(file: Vec<u8>) {
 
 #[test]
 fn the_stored_file_is_read_as_it_was_written() {
-    check(STORED.to_vec());
+    check(STORED.to_vec(), &[]);
 }
 
 #[test]
 fn what_is_written_today_reads_the_same() {
-    check(write());
+    check(write(), &[resident_sample()]);
 }
 
 #[test]
@@ -322,7 +337,7 @@ fn embedding_symbols_that_is_cut_short_loses_nothing() {
         assert!(trace.is_complete() && trace.check().is_empty());
     }
     let whole = std::fs::read(&path).unwrap();
-    check(whole.clone());
+    check(whole.clone(), &[]);
     for length in STORED.len()..whole.len() {
         let trace = Trace::from_source(Box::new(whole[..length].to_vec())).unwrap();
         assert_eq!(trace.event_count(), events().len() as u64, "cut at {length}");

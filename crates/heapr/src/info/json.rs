@@ -24,6 +24,7 @@ pub(crate) fn value(trace: &Trace, file: &str, file_bytes: u64, damaged: &[Damag
         "mappings": mappings(trace),
         "markers": markers(trace),
         "rss": rss(trace),
+        "resident": resident(trace),
         "snapshots": trace.snapshots().iter().map(|snapshot| snapshot_json(trace, snapshot)).collect::<Vec<_>>(),
         "notices": notices(trace),
         "heap_names": trace.heap_names().iter().map(heap_name).collect::<Vec<_>>(),
@@ -131,6 +132,22 @@ fn rss(trace: &Trace) -> Vec<Value> {
     let samples = trace.rss_samples().iter();
     let sample = |sample: &heapr_trace::RssSample| json!({"time_ns": sample.time_ns, "process": sample.process.0, "rss_bytes": sample.rss_bytes});
     samples.map(sample).collect()
+}
+
+fn resident(trace: &Trace) -> Vec<Value> {
+    let sample = |sample: &heapr_trace::ResidentSample| {
+        json!({
+            "time_ns": sample.time_ns,
+            "process": sample.process.0,
+            "anonymous_bytes": sample.anonymous_bytes,
+            "file_bytes": sample.file_bytes,
+            "shared_memory_bytes": sample.shared_memory_bytes,
+            "swapped_bytes": sample.swapped_bytes,
+            "page_table_bytes": sample.page_table_bytes,
+            "most_rss_bytes": sample.most_rss_bytes,
+        })
+    };
+    trace.resident_samples().iter().map(sample).collect()
 }
 
 fn heap_name(name: &heapr_trace::HeapName) -> Value {

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use heapr_trace::{Loss, Notice, ThreadIndex};
+use heapr_trace::{Loss, Notice, ResidentSample, RssSample, ThreadIndex};
 use heapr_wire::{DisableReason, PROCESS_DISABLED, PROCESS_FREE, THREAD_ENDED, THREAD_FREE};
 
 use super::{Recorder, disable_text};
@@ -83,19 +83,34 @@ impl Recorder {
                 self.processes[place].has_ended = true;
                 continue;
             }
-            if let Some(rss_bytes) = heapr_proc::resident_bytes(pid) {
-                let sample = heapr_trace::RssSample {
-                    time_ns: now_ns,
-                    process: self.processes[place].index,
-                    rss_bytes,
-                };
-                let outcome = self.sink.writer.rss_sample(sample);
-                self.sink.keep(outcome);
-            }
+            self.note_resident_set(place, now_ns);
         }
         self.look_at_threads(now_ns);
         self.look_at_sizes();
         freed_count
+    }
+
+    /// Keeps what a process has resident. The kernel's own counters: reading them walks no pages and
+    /// makes the process wait for nothing, as `smaps_rollup` does.
+    fn note_resident_set(&mut self, place: usize, now_ns: u64) {
+        let process = &self.processes[place];
+        let Some(counters) = heapr_proc::ResidentCounters::of_process(process.pid) else { return };
+        let (time_ns, process) = (now_ns, process.index);
+        let rss_bytes = counters.rss_bytes();
+        let outcome = self.sink.writer.rss_sample(RssSample { time_ns, process, rss_bytes });
+        self.sink.keep(outcome);
+        let sample = ResidentSample {
+            time_ns,
+            process,
+            anonymous_bytes: counters.anonymous_bytes,
+            file_bytes: counters.file_bytes,
+            shared_memory_bytes: counters.shared_memory_bytes,
+            swapped_bytes: counters.swapped_bytes,
+            page_table_bytes: counters.page_table_bytes,
+            most_rss_bytes: counters.most_rss_bytes,
+        };
+        let outcome = self.sink.writer.resident_sample(sample);
+        self.sink.keep(outcome);
     }
 
     /// Says in the file if the agent of a process has ended recording by itself, or does not see

@@ -57,6 +57,7 @@ impl Trace {
             mapping_order: Vec::new(),
             markers: Vec::new(),
             rss_samples: Vec::new(),
+            resident_samples: Vec::new(),
             losses: Vec::new(),
             statistics: Vec::new(),
             snapshots: Vec::new(),
@@ -294,6 +295,7 @@ impl Trace {
         });
         self.markers = self.entries(ChunkKind::Markers);
         self.rss_samples = self.entries(ChunkKind::RssSamples);
+        self.resident_samples = self.entries(ChunkKind::ResidentSamples);
         self.losses = self.entries(ChunkKind::Losses);
         self.statistics = self.entries(ChunkKind::Statistics);
         self.snapshots = self.entries(ChunkKind::Snapshots);
