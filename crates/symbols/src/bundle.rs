@@ -8,8 +8,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use crate::module_key::ModuleKey;
+use crate::symbol_table::SymbolTable;
 use crate::varint::{put, put_bytes, take, take_bytes};
-use crate::{ModuleKey, SymbolTable};
 
 const MAGIC: [u8; 12] = *b"HEAPRBDL\x01\0\0\0";
 

@@ -12,23 +12,15 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::debug_file::DebugFiles;
+use crate::module_key::ModuleKey;
+use crate::symbol_table::SymbolTable;
 use crate::varint::{put_bytes, take_bytes};
-use crate::{ModuleKey, SymbolTable};
 
 const MAGIC: [u8; 8] = *b"HEAPRSYM";
 const VERSION: u32 = 4;
 const HEAD_BYTES: usize = 16;
 /// A larger file is none of ours.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-
-/// `$XDG_CACHE_HOME/heapr/symbols` or `~/.cache/heapr/symbols`.
-pub(crate) fn default_directory() -> Option<PathBuf> {
-    let base = match std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute()) {
-        Some(base) => base,
-        None => PathBuf::from(std::env::var_os("HOME")?).join(".cache"),
-    };
-    Some(base.join("heapr/symbols"))
-}
 
 /// Names the files that answers come from.
 pub(crate) fn identity(files: &DebugFiles) -> Vec<u8> {

@@ -4,9 +4,7 @@
 //! its arguments, as gdb and c++filt do: the return type and the attributes of the function are
 //! left out.
 
-use std::fmt::Write as _;
-
-use crate::demangle::BoundedText;
+use std::fmt::Write;
 
 /// How deep a name may be: types in types, templates in templates.
 const DEPTH_MAX: u32 = 64;
@@ -16,7 +14,7 @@ const STEPS_MAX: u32 = 64 << 10;
 const TEXT_BYTES_OF_STEP: usize = 16;
 
 /// Writes what `name` says; `None`: it is no name of D, or too long a one.
-pub(crate) fn demangle(name: &str, out: &mut BoundedText) -> Option<()> {
+pub(crate) fn demangle(name: &str, out: &mut impl Write) -> Option<()> {
     if name == "_Dmain" {
         return out.write_str("D main").ok();
     }

@@ -5,7 +5,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::elf_facts::{ElfFacts, open_regular};
-use crate::{ModuleKey, SymbolOptions, Unresolved};
+use crate::module_key::ModuleKey;
+use crate::options::SymbolOptions;
+
+/// Why a module has no names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unresolved {
+    /// There is no such file.
+    #[error("the file is not there")]
+    NoFile,
+    /// The file there is another build than the one recorded.
+    #[error("the file there is another build than the one recorded")]
+    BuildIdMismatch,
+}
 
 /// Where a module's names come from.
 #[derive(Debug)]

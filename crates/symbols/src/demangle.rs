@@ -42,8 +42,8 @@ fn demangled(name: &str) -> Option<String> {
 }
 
 /// Takes no more than it may hold.
-pub(crate) struct BoundedText {
-    pub(crate) text: String,
+struct BoundedText {
+    text: String,
     pieces_left: u32,
 }
 

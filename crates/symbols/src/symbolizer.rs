@@ -2,65 +2,19 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::path::PathBuf;
 
 use addr2line::Loader;
 use gimli::ReaderOffset as _;
 
-use crate::debug_file::{self, DebugFiles};
+use crate::bundle::decode_bundle;
+use crate::cache;
+use crate::debug_file::{self, DebugFiles, Unresolved};
 use crate::demangle::{demangle, is_mangled};
 use crate::elf_symbols::ElfSymbols;
+use crate::module_key::ModuleKey;
+use crate::options::SymbolOptions;
 use crate::symbol_table::{Frame, SymbolTable};
 use crate::whole_names::{self, Asked, without_clone};
-use crate::{cache, decode_bundle};
-
-/// A module: its path as the process saw it, and its build-id.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ModuleKey {
-    /// Path.
-    pub path: PathBuf,
-    /// GNU build-id; empty if it has none.
-    pub build_id: Vec<u8>,
-}
-
-/// Where to look.
-#[derive(Debug, Clone)]
-pub struct SymbolOptions {
-    /// Directories with modules and debug files, looked at first.
-    pub symbol_paths: Vec<PathBuf>,
-    /// Root of another machine's files.
-    pub sysroot: Option<PathBuf>,
-    /// Ask debuginfod.
-    pub debuginfod: bool,
-    /// Directory of the cache; `None`: no cache.
-    pub cache_dir: Option<PathBuf>,
-    /// Files of modules to which their paths do not lead.
-    pub files: HashMap<ModuleKey, PathBuf>,
-}
-
-impl Default for SymbolOptions {
-    /// The system's files, the user's cache, debuginfod if `DEBUGINFOD_URLS` is set.
-    fn default() -> Self {
-        Self {
-            symbol_paths: Vec::new(),
-            sysroot: None,
-            debuginfod: std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty()),
-            cache_dir: cache::default_directory(),
-            files: HashMap::new(),
-        }
-    }
-}
-
-/// Why a module has no names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unresolved {
-    /// There is no such file.
-    #[error("the file is not there")]
-    NoFile,
-    /// The file there is another build than the one recorded.
-    #[error("the file there is another build than the one recorded")]
-    BuildIdMismatch,
-}
 
 /// Names addresses of modules.
 #[derive(Debug)]
