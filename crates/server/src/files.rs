@@ -9,7 +9,7 @@ use heapr_filters::FilterArguments;
 use heapr_query::{GroupBy, SnapshotSeries};
 use heapr_session::SessionName;
 use heapr_trace::Trace;
-use heapr_v8::devtools::Comparison;
+use heapr_v8::analysis::Comparison;
 
 use crate::entry::{Change, Content, Entry};
 use crate::error::{Error, Result};

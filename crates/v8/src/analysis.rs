@@ -7,6 +7,7 @@ mod answers;
 mod classes;
 mod closures;
 mod collections;
+mod comparison;
 mod detached;
 mod fanout;
 mod heap_view;
@@ -26,14 +27,18 @@ mod unreachable;
 pub use answers::{path_json, suspects_json};
 pub use closures::{ContextOfVariables, Variable, contexts_of_variables};
 pub use collections::{Collection, CollectionOrder, collections};
+pub use comparison::{
+    ClassDifference, Comparison, ObjectDifference, compare, compare_as_devtools, compare_by_id,
+    compare_by_place, compare_class,
+};
 pub use detached::{Detached, detached};
 pub use fanout::{Fanout, fanout};
 pub use heap_view::HeapView;
 pub use large_owners::{LargeOwner, large_owners};
 pub use matching::{MatchedBy, Matching, NOT_THERE, Numbering};
 pub use naming::{Called, Naming};
-pub use path::{PathStep, edge_in_words, path_from_root};
-pub use retaining_paths::{RetainingPaths, retaining_paths};
+pub use path::{PathStep, edge_in_words};
+pub use retaining_paths::{RetainingPaths, path_from_root, retaining_paths};
 pub use scripts::Place;
 pub use shapes::{Shape, shapes};
 pub use strings::{DuplicatedString, duplicated_strings};

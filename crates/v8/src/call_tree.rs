@@ -6,21 +6,8 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use crate::devtools::Heap;
-use crate::format::{SamplingProfile, TraceFunction, first_member};
+use crate::format::{CallFunction, SamplingProfile, TraceFunction, first_member, named};
 use crate::{Result, Snapshot};
-
-/// A function. Two of the same name at different places are two.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct CallFunction {
-    /// `(anonymous function)` where it has none.
-    pub name: String,
-    /// Path or URL of its script; empty for functions of the engine.
-    pub script: String,
-    /// From 1; 0 if there is none.
-    pub line: u32,
-    /// From 1; 0 if there is none.
-    pub column: u32,
-}
 
 /// What was allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -235,21 +222,6 @@ pub(crate) fn allocation_stack(heap: &Heap, node: u32) -> Vec<CallFunction> {
         at = Some(here.parent as usize);
     }
     stack
-}
-
-impl std::fmt::Display for CallFunction {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (self.script.as_str(), self.line) {
-            ("", _) => f.write_str(&self.name),
-            (script, 0) => write!(f, "{} ({script})", self.name),
-            (script, line) => write!(f, "{} ({script}:{line}:{})", self.name, self.column),
-        }
-    }
-}
-
-/// As DevTools calls functions without a name.
-pub(crate) fn named(name: String) -> String {
-    if name.is_empty() { "(anonymous function)".to_owned() } else { name }
 }
 
 #[cfg(test)]

@@ -7,22 +7,24 @@ mod call_tree;
 mod data_keys;
 pub mod devtools;
 mod error;
+mod fingerprint;
 mod format;
 mod index;
 mod kinds;
+mod node_set;
+mod objects;
 mod rewrite;
-mod snapshot;
 mod stored_summary;
 pub mod view;
 
-pub use call_tree::{Allocations, CallFunction, CallNode, CallTree, FunctionAllocations};
+pub use call_tree::{Allocations, CallNode, CallTree, FunctionAllocations};
 pub use error::{Error, Result};
+pub use fingerprint::Fingerprint;
 pub use format::{
-    AllocationTrace, Location, Locations, Meta, Problem, ReadOptions, Strings, TimeSample, TraceFunction,
-    TraceNode, compare_utf16, utf16_length, utf16_prefix, utf16_units,
+    AllocationTrace, CallFunction, Location, Locations, Meta, Problem, ReadOptions, Snapshot, Strings,
+    TimeSample, TraceFunction, TraceNode, compare_utf16, utf16_length, utf16_prefix, utf16_units,
 };
-pub use index::{Fingerprint, IndexStore, StoredGraph};
+pub use index::{IndexStore, StoredGraph};
 pub use kinds::{DomState, EdgeKind, NodeKind};
 pub use rewrite::Secrecy;
-pub use snapshot::Snapshot;
 pub use stored_summary::{StoredClass, StoredSummary, SummaryStore};

@@ -6,9 +6,10 @@ use heapr_graph::{DominatorTree, Dominators};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::data_keys::data_keys;
-use crate::devtools::{NodeSet, keeps_alive, without_names};
+use crate::devtools::{keeps_alive, without_names};
 use crate::format::writer::{Part, Rewriting};
 use crate::kinds::{EdgeKind, NodeKind};
+use crate::node_set::NodeSet;
 use crate::{Snapshot, utf16_length};
 
 /// What is replaced when a snapshot is made anonymous.

@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::devtools::{CaptureMode, Heap, NodeSet, ScriptPaths, Statistics};
-use crate::index::Fingerprint;
+use crate::devtools::{Heap, Statistics};
+use crate::fingerprint::Fingerprint;
+use crate::node_set::NodeSet;
+use crate::objects::{CaptureMode, ScriptPaths};
 
 /// What is printed of a snapshot as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,10 +3,8 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use heapr_v8::analysis::MatchedBy;
-use heapr_v8::devtools::{
-    ClassDifference, Comparison, ObjectDifference, ScriptPaths, compare, compare_class,
-};
+use heapr_v8::analysis::{ClassDifference, Comparison, MatchedBy, ObjectDifference, compare, compare_class};
+use heapr_v8::devtools::ScriptPaths;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -2,11 +2,12 @@
 
 use heapr_graph::{Dominators, Graph, Retainers};
 
-use crate::call_tree::{CallFunction, allocation_stack};
+use crate::CallFunction;
+use crate::call_tree::allocation_stack;
 use crate::devtools;
-use crate::view::Objects;
+use crate::objects::Objects;
 
-pub(super) use crate::view::{EdgeName, group_name};
+pub(super) use crate::objects::{EdgeName, group_name};
 
 /// An opened snapshot, in memory, with what was computed over it.
 pub trait HeapView: Objects {

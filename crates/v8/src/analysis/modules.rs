@@ -6,7 +6,7 @@
 //! ```
 
 use super::storage::is_of_the_engine;
-use crate::view::{EdgeName, Objects};
+use crate::objects::{EdgeName, Objects};
 use crate::{EdgeKind, NodeKind};
 
 /// An exported object has few holders besides the program's own; the cell is among the first of

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use super::modules;
 use super::scripts::{Place, is_of_the_runtime, place_of};
 use super::storage::{is_dictionary, is_of_the_engine};
-use crate::devtools::ScriptPaths;
-use crate::view::{EdgeName, Objects};
+use crate::objects::ScriptPaths;
+use crate::objects::{EdgeName, Objects};
 use crate::{EdgeKind, NodeKind};
 
 /// An object with fewer retainers is looked at each time.

@@ -1,12 +1,8 @@
 //! The way from a root down to an object, in words.
 
-use std::collections::HashSet;
-
-use super::naming::Naming;
-use super::retaining_paths::retaining_paths;
 use super::scripts::Place;
 use crate::EdgeKind;
-use crate::view::{EdgeName, Objects};
+use crate::objects::{EdgeName, Objects};
 
 /// One object on the way and how it is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,11 +18,6 @@ pub struct PathStep {
     pub place: Option<Place>,
     /// Whether it is the store of a collection: the object before it holds what it holds.
     pub is_storage: bool,
-}
-
-/// A shortest way from the root to `node`, the root first: the first of [`retaining_paths`].
-pub fn path_from_root<H: Objects + ?Sized>(heap: &H, naming: &Naming<'_, H>, node: u32) -> Vec<PathStep> {
-    retaining_paths(heap, naming, node, &HashSet::new(), 1).paths.pop().unwrap_or_default()
 }
 
 /// How an edge holds its target: `.name`, `[3]`, `variable name`, `(internal) name`.

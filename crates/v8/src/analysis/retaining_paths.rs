@@ -8,7 +8,7 @@ use heapr_graph::{IncomingEdges, PathBounds, PathSearch};
 use super::naming::Naming;
 use super::path::{PathStep, edge_in_words};
 use crate::devtools::BASE_SYSTEM_DISTANCE;
-use crate::view::Objects;
+use crate::objects::Objects;
 use crate::{EdgeKind, NodeKind};
 
 /// Paths that are being extended at the same time; beyond it the longest are given up.
@@ -64,6 +64,11 @@ pub fn retaining_paths<H: Objects + ?Sized>(
     }
     let steps = |edges: Vec<u32>| steps_of(heap, naming, node, &edges);
     RetainingPaths { paths: paths.into_iter().map(steps).collect(), is_cut }
+}
+
+/// A shortest way from the root to `node`, the root first: the first of [`retaining_paths`].
+pub fn path_from_root<H: Objects + ?Sized>(heap: &H, naming: &Naming<'_, H>, node: u32) -> Vec<PathStep> {
+    retaining_paths(heap, naming, node, &HashSet::new(), 1).paths.pop().unwrap_or_default()
 }
 
 /// The edges of each path from the bottom up, and whether there may be more.

@@ -1,7 +1,7 @@
 //! Places in scripts.
 
 use crate::Location;
-use crate::devtools::ScriptPaths;
+use crate::objects::ScriptPaths;
 
 /// A place in a script, counted from 1 as editors do.
 #[derive(Debug, Clone, PartialEq, Eq)]

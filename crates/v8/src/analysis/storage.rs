@@ -2,7 +2,7 @@
 //! the engine's own.
 
 use super::heap_view::{EdgeName, HeapView};
-use crate::view::Objects;
+use crate::objects::Objects;
 use crate::{EdgeKind, NodeKind};
 
 /// A plain object with more fields is a dictionary.

@@ -1,7 +1,7 @@
 //! Texts that are in memory more than once.
 
 use crate::devtools::{DuplicateStrings, Heap};
-use crate::view::Objects;
+use crate::objects::Objects;
 
 /// V8 writes this many characters of a text; longer ones are only known to begin alike.
 const WRITTEN_CHARS: usize = 1024;

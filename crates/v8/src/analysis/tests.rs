@@ -5,7 +5,7 @@ mod made_heap;
 use made_heap::MadeHeap;
 use proptest::prelude::*;
 
-use crate::view::Objects;
+use crate::objects::Objects;
 
 use super::{
     CollectionOrder, Doubt, MatchedBy, Matching, NOT_THERE, Naming, collections, detached,

@@ -1,7 +1,7 @@
 //! The summary: one line for each class.
 
 use crate::devtools::Heap;
-use crate::devtools::node_set::NodeSet;
+use crate::node_set::NodeSet;
 
 /// What the objects of a class come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,38 +18,40 @@ pub struct Aggregate {
     pub retained_bytes: u64,
 }
 
-/// One for each class that has objects, by descending retained size, then by name. `only` restricts
-/// the objects.
-pub(crate) fn aggregates(heap: &Heap, only: Option<&NodeSet>) -> Vec<Aggregate> {
-    let classes = heap.classes();
-    let snapshot = heap.snapshot();
-    let distances = heap.distances();
-    let mut all: Vec<Aggregate> = (0..classes.count())
-        .map(|class| Aggregate {
-            class,
-            object_count: 0,
-            distance: i32::MAX,
-            self_bytes: 0,
-            retained_bytes: 0,
-        })
-        .collect();
-    let is_counted =
-        |node: u32| snapshot.self_bytes(node) != 0 && only.is_none_or(|only| only.contains(node));
-    for node in 0..snapshot.node_count() {
-        if is_counted(node) {
-            let aggregate = &mut all[classes.of_node(node) as usize];
-            aggregate.object_count += 1;
-            aggregate.distance = aggregate.distance.min(distances[node as usize]);
-            aggregate.self_bytes = aggregate.self_bytes.saturating_add(snapshot.self_bytes(node));
+impl Heap {
+    /// The summary of some objects, or of all: a line for each class that has some, by descending
+    /// retained size, then by name.
+    pub fn aggregates_of(&self, only: Option<&NodeSet>) -> Vec<Aggregate> {
+        let classes = self.classes();
+        let snapshot = self.snapshot();
+        let distances = self.distances();
+        let mut all: Vec<Aggregate> = (0..classes.count())
+            .map(|class| Aggregate {
+                class,
+                object_count: 0,
+                distance: i32::MAX,
+                self_bytes: 0,
+                retained_bytes: 0,
+            })
+            .collect();
+        let is_counted =
+            |node: u32| snapshot.self_bytes(node) != 0 && only.is_none_or(|only| only.contains(node));
+        for node in 0..snapshot.node_count() {
+            if is_counted(node) {
+                let aggregate = &mut all[classes.of_node(node) as usize];
+                aggregate.object_count += 1;
+                aggregate.distance = aggregate.distance.min(distances[node as usize]);
+                aggregate.self_bytes = aggregate.self_bytes.saturating_add(snapshot.self_bytes(node));
+            }
         }
+        add_retained(self, &mut all, is_counted);
+        all.retain(|aggregate| aggregate.object_count > 0);
+        all.sort_by(|left, right| {
+            let names = || classes.get(left.class).name.cmp(&classes.get(right.class).name);
+            right.retained_bytes.cmp(&left.retained_bytes).then_with(names)
+        });
+        all
     }
-    add_retained(heap, &mut all, is_counted);
-    all.retain(|aggregate| aggregate.object_count > 0);
-    all.sort_by(|left, right| {
-        let names = || classes.get(left.class).name.cmp(&classes.get(right.class).name);
-        right.retained_bytes.cmp(&left.retained_bytes).then_with(names)
-    });
-    all
 }
 
 /// Adds the retained sizes of objects that no counted object of the same class dominates.

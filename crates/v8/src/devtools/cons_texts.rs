@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::format::utf16_length;
-use crate::view::Objects;
+use crate::objects::Objects;
 use crate::{EdgeKind, NodeKind};
 
 /// Lists of so many pieces in all are forgotten and made again when they are asked for.

@@ -6,7 +6,7 @@ use crate::devtools::Heap;
 use crate::devtools::cons_texts::ConsTexts;
 use crate::devtools::interfaces::format_property_name;
 use crate::format::utf16_length;
-use crate::view::{EdgeName, Objects};
+use crate::objects::{EdgeName, Objects};
 use crate::{EdgeKind, NodeKind};
 
 /// Pieces of a concatenated string are put together up to this length (in UTF-16 units).

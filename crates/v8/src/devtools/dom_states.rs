@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::devtools::node_set::NodeSet;
+use crate::node_set::NodeSet;
 use crate::{DomState, EdgeKind, NodeKind, Result, Snapshot};
 
 const PREFIX: &[u8] = b"Detached ";

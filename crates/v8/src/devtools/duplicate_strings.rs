@@ -5,8 +5,8 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
-use crate::devtools::node_set::NodeSet;
 use crate::devtools::{DisplayNames, Heap};
+use crate::node_set::NodeSet;
 use crate::{EdgeKind, NodeKind, Snapshot};
 
 /// Strings that are there more than once.

@@ -1,8 +1,8 @@
 //! Which edges count for dominators: those that keep their target alive.
 
-use crate::devtools::node_set::NodeSet;
 use crate::devtools::page_objects::page_objects;
 use crate::devtools::weak_map_edges::WeakMapEdges;
+use crate::node_set::NodeSet;
 use crate::{EdgeKind, NodeKind, Snapshot};
 
 /// The rule, for [`heapr_graph::Dominators::of`].

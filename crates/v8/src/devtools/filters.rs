@@ -5,8 +5,8 @@ use heapr_graph::reachable;
 use crate::devtools::distances::NO_DISTANCE;
 use crate::devtools::name_set::NameSet;
 use crate::devtools::native_contexts::{ContextOwner, NativeContexts};
-use crate::devtools::node_set::NodeSet;
-use crate::devtools::{DuplicateStrings, Heap};
+use crate::devtools::{Aggregate, DuplicateStrings, Heap};
+use crate::node_set::NodeSet;
 use crate::{DomState, EdgeKind, NodeKind};
 
 /// Which objects a summary counts.
@@ -76,6 +76,14 @@ impl Filter {
                 where_true(&|node| contexts.owner(node) == owner)
             }
         }
+    }
+}
+
+impl Heap {
+    /// The summary: a line for each class, of all objects or of those that pass `filter`.
+    pub fn aggregates(&self, filter: Option<&Filter>) -> Vec<Aggregate> {
+        let only = filter.map(|filter| filter.nodes(self));
+        self.aggregates_of(only.as_ref())
     }
 }
 

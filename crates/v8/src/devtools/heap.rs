@@ -4,30 +4,18 @@ use std::sync::{Arc, OnceLock};
 
 use heapr_graph::{DominatorTree, Dominators, Retainers, retained_bytes};
 
-use crate::devtools::aggregates::{Aggregate, aggregates};
 use crate::devtools::classes::Classes;
+use crate::devtools::computed_columns::ComputedColumns;
 use crate::devtools::distances::distances;
 use crate::devtools::dom_states::spread_dom_states;
 use crate::devtools::dominator_intervals::DominatorIntervals;
 use crate::devtools::essential_edges::EssentialEdges;
-use crate::devtools::filters::Filter;
-use crate::devtools::node_set::NodeSet;
 use crate::devtools::page_objects::{contexts_held_by_roots, has_user_roots, led_to, page_objects};
 use crate::devtools::shallow_sizes::{move_to_owners, owners};
-use crate::devtools::statistics::{Statistics, statistics};
 use crate::devtools::weak_map_edges::WeakMapEdges;
-use crate::index::StoredGraph;
+use crate::node_set::NodeSet;
+use crate::objects::CaptureMode;
 use crate::{Result, Snapshot};
-
-/// Whether V8 was asked to show its own objects. The two kinds of snapshots have other sizes,
-/// distances and roots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CaptureMode {
-    /// As `v8.writeHeapSnapshot()` does it.
-    Default,
-    /// With `exposeInternals`, as DevTools itself does it now.
-    ExposeInternals,
-}
 
 /// A snapshot as DevTools shows it. What costs time is computed when it is first asked for.
 #[derive(Debug)]
@@ -44,8 +32,8 @@ pub struct Heap {
     intervals: OnceLock<DominatorIntervals>,
     dominator_tree: OnceLock<DominatorTree>,
     retainers: OnceLock<Retainers>,
-    /// Where what is asked for first is read instead of computed.
-    stored: Option<Arc<StoredGraph>>,
+    /// What is read instead of computed, if it was computed once.
+    stored: Option<Arc<dyn ComputedColumns>>,
 }
 
 impl Heap {
@@ -108,11 +96,11 @@ impl Heap {
     }
 
     /// Takes over a snapshot as it was after all preparations.
-    pub(crate) fn from_index(snapshot: Snapshot, stored: Arc<StoredGraph>) -> Self {
+    pub(crate) fn from_index(snapshot: Snapshot, stored: Arc<dyn ComputedColumns>) -> Self {
         Self::bare(snapshot, Some(stored))
     }
 
-    fn bare(snapshot: Snapshot, stored: Option<Arc<StoredGraph>>) -> Self {
+    fn bare(snapshot: Snapshot, stored: Option<Arc<dyn ComputedColumns>>) -> Self {
         let mode =
             if has_user_roots(&snapshot) { CaptureMode::Default } else { CaptureMode::ExposeInternals };
         let weak_maps = WeakMapEdges::of(&snapshot.strings);
@@ -153,7 +141,7 @@ impl Heap {
     /// [`crate::devtools::NO_DISTANCE`].
     pub fn distances(&self) -> &[i32] {
         self.distances.get_or_init(|| {
-            let stored = self.stored.as_ref().and_then(|stored| stored.load_distances());
+            let stored = self.stored.as_ref().and_then(|stored| stored.distances());
             stored.unwrap_or_else(|| distances(&self.snapshot, &self.weak_maps, |_| false))
         })
     }
@@ -161,7 +149,7 @@ impl Heap {
     /// The classes.
     pub fn classes(&self) -> &Classes {
         self.classes.get_or_init(|| {
-            let stored = self.stored.as_ref().and_then(|stored| stored.load_classes());
+            let stored = self.stored.as_ref().and_then(|stored| stored.classes());
             stored.unwrap_or_else(|| Classes::of(&self.snapshot, None))
         })
     }
@@ -169,7 +157,7 @@ impl Heap {
     /// The immediate dominators.
     pub fn dominators(&self) -> &Dominators {
         self.dominators.get_or_init(|| {
-            if let Some(dominators) = self.stored.as_ref().and_then(|stored| stored.load_dominators()) {
+            if let Some(dominators) = self.stored.as_ref().and_then(|stored| stored.dominators()) {
                 return dominators;
             }
             let essential = EssentialEdges::new(&self.snapshot, &self.weak_maps, self.page_objects());
@@ -205,7 +193,7 @@ impl Heap {
     /// Bytes that would be freed with each node.
     pub fn retained(&self) -> &[u64] {
         self.retained.get_or_init(|| {
-            let stored = self.stored.as_ref().and_then(|stored| stored.load_retained());
+            let stored = self.stored.as_ref().and_then(|stored| stored.retained());
             stored.unwrap_or_else(|| retained_bytes(self.dominators(), |node| self.snapshot.self_bytes(node)))
         })
     }
@@ -223,7 +211,7 @@ impl Heap {
     /// The edges by target.
     pub fn retainers(&self) -> &Retainers {
         self.retainers.get_or_init(|| {
-            let stored = self.stored.as_ref().and_then(|stored| stored.load_retainers(&self.snapshot.graph));
+            let stored = self.stored.as_ref().and_then(|stored| stored.retainers(&self.snapshot.graph));
             stored.unwrap_or_else(|| Retainers::of(&self.snapshot.graph))
         })
     }
@@ -231,22 +219,6 @@ impl Heap {
     /// The edges by target, if they were asked for already.
     pub(crate) fn computed_retainers(&self) -> Option<&Retainers> {
         self.retainers.get()
-    }
-
-    /// The summary: a line for each class, of all objects or of those that pass `filter`.
-    pub fn aggregates(&self, filter: Option<&Filter>) -> Vec<Aggregate> {
-        let only = filter.map(|filter| filter.nodes(self));
-        self.aggregates_of(only.as_ref())
-    }
-
-    /// The summary of some objects, or of all.
-    pub fn aggregates_of(&self, only: Option<&NodeSet>) -> Vec<Aggregate> {
-        aggregates(self, only)
-    }
-
-    /// What kinds of things fill the heap.
-    pub fn statistics(&self) -> Statistics {
-        statistics(self)
     }
 
     /// The greatest id of an object of JavaScript: what came later has a greater one.

@@ -7,7 +7,7 @@
 mod aggregates;
 mod class_names;
 mod classes;
-mod comparison;
+mod computed_columns;
 mod cons_texts;
 mod display_name;
 mod distances;
@@ -17,44 +17,41 @@ mod duplicate_strings;
 mod essential_edges;
 mod filters;
 mod heap;
+mod heap_objects;
 mod interfaces;
 mod likeness;
 mod name_set;
 mod native_contexts;
-mod node_set;
 mod nodes_by_class;
 mod page_objects;
 mod population;
 mod retainer_order;
 mod retainers_view;
-mod script_paths;
 mod shallow_sizes;
 mod statistics;
 mod time_samples;
 mod weak_map_edges;
 
 pub use aggregates::Aggregate;
-pub use classes::{Class, Classes, ConstructorPlace};
-pub use comparison::{
-    ClassDifference, Comparison, ObjectDifference, compare, compare_as_devtools, compare_by_id,
-    compare_by_place, compare_class,
-};
+pub use classes::Classes;
 pub(crate) use display_name::{DisplayNames, display_text_up_to};
 pub use display_name::{display_name, display_text, edge_text};
 pub use distances::{BASE_SYSTEM_DISTANCE, NO_DISTANCE};
 pub use duplicate_strings::DuplicateStrings;
 pub use filters::Filter;
-pub use heap::{CaptureMode, Heap};
+pub use heap::Heap;
 pub use interfaces::InterfaceDefinition;
 pub use likeness::Likeness;
 pub use native_contexts::{ContextOwner, NativeContextSizes, NativeContexts};
-pub use node_set::NodeSet;
 pub use population::Population;
 pub use retainers_view::{BASE_UNREACHABLE_DISTANCE, RetainersView};
-pub use script_paths::ScriptPaths;
 pub use statistics::Statistics;
 pub use time_samples::LiveSample;
 
+pub use crate::node_set::NodeSet;
+pub use crate::objects::{CaptureMode, Class, ConstructorPlace, ScriptPaths};
+
+pub(crate) use computed_columns::ComputedColumns;
 pub(crate) use essential_edges::keeps_alive;
 pub(crate) use interfaces::PlainObjects;
 pub(crate) use nodes_by_class::NodesByClass;

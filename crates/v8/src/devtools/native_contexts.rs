@@ -2,7 +2,7 @@
 
 use crate::devtools::Heap;
 use crate::devtools::name_set::NameSet;
-use crate::devtools::node_set::NodeSet;
+use crate::node_set::NodeSet;
 use crate::{EdgeKind, Snapshot};
 
 /// The context that an object belongs to.

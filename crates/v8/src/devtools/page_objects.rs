@@ -1,7 +1,7 @@
 //! The objects that belong to the page (or the program), not to the debugger or V8 alone.
 
 use crate::devtools::name_set::NameSet;
-use crate::devtools::node_set::NodeSet;
+use crate::node_set::NodeSet;
 use crate::{EdgeKind, NodeKind, Snapshot};
 
 /// Whether the node stands for something that users made: what V8 calls a user root, below the

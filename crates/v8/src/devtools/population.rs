@@ -6,9 +6,10 @@ use std::hash::{Hash as _, Hasher as _};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::NodeKind;
-use crate::devtools::classes::{Class, Classes};
+use crate::devtools::Heap;
+use crate::devtools::classes::Classes;
 use crate::devtools::interfaces::InterfaceDefinition;
-use crate::devtools::{CaptureMode, Heap, ScriptPaths};
+use crate::objects::{CaptureMode, Class, ScriptPaths};
 
 /// The objects of a heap with their classes, ids and sizes.
 #[derive(Debug)]
@@ -135,17 +136,17 @@ impl Population {
         named.map(|(class, (count, bytes))| (class, count, bytes)).collect()
     }
 
-    pub(super) fn classes(&self) -> &[Class] {
+    pub(crate) fn classes(&self) -> &[Class] {
         &self.classes
     }
 
     #[inline]
-    pub(super) fn class_of(&self, node: u32) -> u32 {
+    pub(crate) fn class_of(&self, node: u32) -> u32 {
         self.class_of[node as usize]
     }
 
     #[inline]
-    pub(super) fn self_bytes(&self, node: u32) -> u64 {
+    pub(crate) fn self_bytes(&self, node: u32) -> u64 {
         self.self_bytes.get(node)
     }
 

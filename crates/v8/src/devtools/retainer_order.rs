@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::EdgeKind;
 use crate::format::compare_utf16;
-use crate::view::{EdgeName, Objects};
+use crate::objects::{EdgeName, Objects};
 
 /// An edge to put in order.
 #[derive(Debug, Clone, Copy)]
@@ -188,7 +188,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::view::Page;
+    use crate::objects::Page;
 
     proptest! {
         #[test]

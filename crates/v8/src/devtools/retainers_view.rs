@@ -7,7 +7,7 @@ use crate::EdgeKind;
 use crate::devtools::Heap;
 use crate::devtools::distances::{NO_DISTANCE, distances};
 use crate::devtools::retainer_order::{Held, RetainerOrder};
-use crate::view::{NodeNumber, Objects, Page};
+use crate::objects::{NodeNumber, Objects, Page};
 
 /// Distances from here on belong to what only ignored objects hold.
 pub const BASE_UNREACHABLE_DISTANCE: i32 = 200_000_000;

@@ -38,47 +38,50 @@ impl Statistics {
     }
 }
 
-pub(crate) fn statistics(heap: &Heap) -> Statistics {
-    let snapshot = heap.snapshot();
-    let buffers = NameSet::of(&snapshot.strings, |text| text == b"system / JSArrayBufferData");
-    let arrays = NameSet::of(&snapshot.strings, |text| text == b"Array");
-    let elements = NameSet::of(&snapshot.strings, |text| text == b"elements");
-    let extra = snapshot.meta.extra_native_bytes;
-    let mut found = Statistics { native_bytes: extra, total_bytes: extra, ..Statistics::default() };
-    let is_shared = shared_targets(heap);
-    for node in 0..snapshot.node_count() {
-        let bytes = snapshot.self_bytes(node);
-        found.total_bytes = found.total_bytes.saturating_add(bytes);
-        let name = snapshot.name_number(node);
-        let sum = match snapshot.kind(node) {
-            NodeKind::HIDDEN => &mut found.system_bytes,
-            NodeKind::NATIVE => {
-                if buffers.contains(name) {
-                    found.typed_array_bytes = found.typed_array_bytes.saturating_add(bytes);
+impl Heap {
+    /// What kinds of things fill the heap.
+    pub fn statistics(&self) -> Statistics {
+        let snapshot = self.snapshot();
+        let buffers = NameSet::of(&snapshot.strings, |text| text == b"system / JSArrayBufferData");
+        let arrays = NameSet::of(&snapshot.strings, |text| text == b"Array");
+        let elements = NameSet::of(&snapshot.strings, |text| text == b"elements");
+        let extra = snapshot.meta.extra_native_bytes;
+        let mut found = Statistics { native_bytes: extra, total_bytes: extra, ..Statistics::default() };
+        let is_shared = shared_targets(self);
+        for node in 0..snapshot.node_count() {
+            let bytes = snapshot.self_bytes(node);
+            found.total_bytes = found.total_bytes.saturating_add(bytes);
+            let name = snapshot.name_number(node);
+            let sum = match snapshot.kind(node) {
+                NodeKind::HIDDEN => &mut found.system_bytes,
+                NodeKind::NATIVE => {
+                    if buffers.contains(name) {
+                        found.typed_array_bytes = found.typed_array_bytes.saturating_add(bytes);
+                    }
+                    &mut found.native_bytes
                 }
-                &mut found.native_bytes
-            }
-            NodeKind::CODE => &mut found.code_bytes,
-            kind if kind.is_string() => &mut found.string_bytes,
-            _ if arrays.contains(name) => {
-                let mut edges = snapshot.graph.edges(node);
-                let held = edges.find(|&edge| {
-                    snapshot.edge_kind(edge) == EdgeKind::INTERNAL
-                        && elements.contains(snapshot.edge_name_number(edge))
-                });
-                let held = held
-                    .map(|edge| snapshot.graph.target(edge))
-                    .filter(|&target| is_shared[target as usize] == 1);
-                let held_bytes = held.map_or(0, |target| snapshot.self_bytes(target));
-                found.js_array_bytes = found.js_array_bytes.saturating_add(held_bytes);
-                &mut found.js_array_bytes
-            }
-            _ => continue,
-        };
-        *sum = sum.saturating_add(bytes);
+                NodeKind::CODE => &mut found.code_bytes,
+                kind if kind.is_string() => &mut found.string_bytes,
+                _ if arrays.contains(name) => {
+                    let mut edges = snapshot.graph.edges(node);
+                    let held = edges.find(|&edge| {
+                        snapshot.edge_kind(edge) == EdgeKind::INTERNAL
+                            && elements.contains(snapshot.edge_name_number(edge))
+                    });
+                    let held = held
+                        .map(|edge| snapshot.graph.target(edge))
+                        .filter(|&target| is_shared[target as usize] == 1);
+                    let held_bytes = held.map_or(0, |target| snapshot.self_bytes(target));
+                    found.js_array_bytes = found.js_array_bytes.saturating_add(held_bytes);
+                    &mut found.js_array_bytes
+                }
+                _ => continue,
+            };
+            *sum = sum.saturating_add(bytes);
+        }
+        found.v8_heap_bytes = found.total_bytes.saturating_sub(found.native_bytes);
+        found
     }
-    found.v8_heap_bytes = found.total_bytes.saturating_sub(found.native_bytes);
-    found
 }
 
 /// How many edges go to each node: 0, 1, or more.

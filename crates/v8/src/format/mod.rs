@@ -2,6 +2,7 @@
 
 mod allocation_trace;
 mod archive;
+mod call_function;
 mod check;
 mod digits;
 mod edge_columns;
@@ -15,21 +16,24 @@ mod reader;
 mod sampling_profile;
 mod scanner;
 mod section;
+mod snapshot;
 mod string_text;
 mod strings;
 pub(crate) mod writer;
 
 pub use allocation_trace::{AllocationTrace, TimeSample, TraceFunction, TraceNode};
+pub use call_function::CallFunction;
 pub use locations::{Location, Locations};
 pub use meta::Meta;
 pub use problem::Problem;
 pub use reader::ReadOptions;
+pub use snapshot::Snapshot;
 pub use string_text::{compare_utf16, utf16_length, utf16_prefix, utf16_units};
 pub use strings::Strings;
 
+pub(crate) use call_function::named;
 pub(crate) use edge_columns::EdgeColumns;
 pub(crate) use node_columns::NodeColumns;
-pub(crate) use reader::{read_path, read_stream};
 pub(crate) use sampling_profile::{SamplingProfile, first_member};
 
 #[cfg(test)]

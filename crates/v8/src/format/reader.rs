@@ -32,14 +32,18 @@ impl std::fmt::Debug for ReadOptions<'_> {
     }
 }
 
-pub(crate) fn read_path(path: &Path, options: &ReadOptions<'_>) -> Result<Snapshot> {
-    let input = Input::open(path).map_err(|source| Error::Io { offset: 0, source })?;
-    Reader::new(input, options).read()
-}
+impl Snapshot {
+    /// Reads a file; `-` is standard input. gzip and zstd are recognized.
+    pub fn open(path: &Path, options: &ReadOptions<'_>) -> Result<Self> {
+        let input = Input::open(path).map_err(|source| Error::Io { offset: 0, source })?;
+        Reader::new(input, options).read()
+    }
 
-pub(crate) fn read_stream(reader: impl Read + Send + 'static, options: &ReadOptions<'_>) -> Result<Snapshot> {
-    let input = Input::stream(reader, None).map_err(|source| Error::Io { offset: 0, source })?;
-    Reader::new(input, options).read()
+    /// Reads from any reader.
+    pub fn read(reader: impl Read + Send + 'static, options: &ReadOptions<'_>) -> Result<Self> {
+        let input = Input::stream(reader, None).map_err(|source| Error::Io { offset: 0, source })?;
+        Reader::new(input, options).read()
+    }
 }
 
 pub(super) struct Reader<'a> {

@@ -13,7 +13,7 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use crate::call_tree::{CallFunction, named};
+use crate::format::call_function::{CallFunction, named};
 use crate::format::input::Input;
 use crate::format::scanner::Scanner;
 use crate::{Error, Result};

@@ -201,7 +201,8 @@ proptest! {
 
 /// Asks all that can be asked.
 fn use_everything(snapshot: Snapshot) {
-    use crate::devtools::{DuplicateStrings, Filter, Heap, NativeContexts, RetainersView, compare};
+    use crate::analysis::compare;
+    use crate::devtools::{DuplicateStrings, Filter, Heap, NativeContexts, RetainersView};
     let _ = snapshot.check();
     let mut written = Vec::new();
     snapshot.write_anonymous(crate::Secrecy::TextsAndNames, &mut written).unwrap();

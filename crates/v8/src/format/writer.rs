@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use crate::Snapshot;
-use crate::devtools::NodeSet;
 use crate::kinds::{EDGE_KINDS, EdgeKind, NODE_KINDS};
+use crate::node_set::NodeSet;
 
 /// What is changed on the way.
 pub(crate) trait Rewriting {

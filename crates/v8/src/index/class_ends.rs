@@ -7,20 +7,12 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::NodeKind;
 use crate::devtools::{DisplayNames, Heap, NodesByClass, PlainObjects};
-use crate::index::layout::Column;
+use crate::index::layout::{Column, END_ROWS, NUMBERS_OF_CLASS, ORDERS};
 use crate::index::stored_graph::StoredGraph;
-use crate::view::{NodeNumber, ObjectOrder, Objects as _};
+use crate::objects::{NodeNumber, ObjectOrder, Objects as _};
 
-/// Objects that are kept at each end: two pages of a list.
-pub(crate) const END_ROWS: usize = 200;
 /// From so many objects on a class's ends are kept; fewer are sorted at once.
 const LARGE: usize = 400;
-/// By retained bytes the nodes by class are sorted as they are.
-const ORDERS: [ObjectOrder; 4] =
-    [ObjectOrder::Shallow, ObjectOrder::Id, ObjectOrder::Distance, ObjectOrder::Name];
-/// Numbers for each class: its own, then in each order its first nodes and its last ones, both as
-/// the list has them.
-pub(super) const NUMBERS_OF_CLASS: usize = 1 + ORDERS.len() * 2 * END_ROWS;
 
 /// Where the nodes of one end are among the numbers of a class.
 fn place_of_end(order: ObjectOrder, is_start: bool) -> Option<usize> {

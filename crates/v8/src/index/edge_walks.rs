@@ -3,7 +3,7 @@
 use crate::EdgeKind;
 use crate::index::layout::Column;
 use crate::index::stored_graph::StoredGraph;
-use crate::view::Objects as _;
+use crate::objects::Objects as _;
 
 /// How many edges or nodes there may be for each one that is asked for: to look one up takes as
 /// long as to read some hundred numbers.

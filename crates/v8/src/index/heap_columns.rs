@@ -3,15 +3,16 @@
 use std::fs::File;
 use std::io;
 
-use crate::StoredSummary;
 use heapr_graph::{DominatorTree, Retainers};
 
-use crate::devtools::{CaptureMode, Heap, NodesByClass, PlainObjects, ScriptPaths};
+use crate::devtools::{Heap, NodesByClass, PlainObjects};
+use crate::fingerprint::Fingerprint;
 use crate::index::class_ends::class_ends;
-use crate::index::fingerprint::Fingerprint;
 use crate::index::layout::{Column, Directory, EDGE_SAMPLE};
 use crate::index::retainer_orders::RetainerOrders;
 use crate::index::writer::ColumnWriter;
+use crate::objects::{CaptureMode, ScriptPaths};
+use crate::stored_summary::StoredSummary;
 
 /// Writes the index of `heap` to an empty file. What is not computed yet is computed meanwhile, on
 /// a second thread.

@@ -13,7 +13,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::index::fingerprint::Fingerprint;
+use crate::fingerprint::Fingerprint;
+use crate::objects::ObjectOrder;
+
+/// Objects that are kept at each end: two pages of a list.
+pub(crate) const END_ROWS: usize = 200;
+/// By retained bytes the nodes by class are sorted as they are.
+pub(super) const ORDERS: [ObjectOrder; 4] =
+    [ObjectOrder::Shallow, ObjectOrder::Id, ObjectOrder::Distance, ObjectOrder::Name];
+/// Numbers for each class: its own, then in each order its first nodes and its last ones, both as
+/// the list has them.
+pub(super) const NUMBERS_OF_CLASS: usize = 1 + ORDERS.len() * 2 * END_ROWS;
+
+/// Numbers for each node: its own, where its retainers begin in `RetainerOrders`, and how many they
+/// are.
+pub(super) const NUMBERS_OF_NODE: usize = 3;
 
 /// Bytes that are checked together, and that are read at least.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use heapr_graph::{Dominators, Graph, Retainers};
 
-use crate::devtools::{Classes, Heap};
+use crate::devtools::{Classes, ComputedColumns, Heap};
 use crate::format::{EdgeColumns, Locations, NodeColumns};
 use crate::index::layout::Column;
 use crate::index::stored_graph::StoredGraph;
-use crate::view::Objects;
+use crate::objects::Objects;
 use crate::{Location, Snapshot, Strings};
 
 impl Heap {
@@ -73,19 +73,21 @@ impl StoredGraph {
             problems: Vec::new(),
         })
     }
+}
 
-    pub(crate) fn load_distances(&self) -> Option<Vec<i32>> {
+impl ComputedColumns for StoredGraph {
+    fn distances(&self) -> Option<Vec<i32>> {
         let distances = self.blocks.all_numbers(Column::Distances);
         self.loaded(distances.into_iter().map(|distance| distance as i32).collect())
     }
 
-    pub(crate) fn load_classes(&self) -> Option<Classes> {
+    fn classes(&self) -> Option<Classes> {
         let of_node = self.blocks.all_numbers(Column::Classes);
         let classes = Classes::from_parts(self.read_classes(), of_node, self.interfaces())?;
         self.loaded(classes)
     }
 
-    pub(crate) fn load_dominators(&self) -> Option<Dominators> {
+    fn dominators(&self) -> Option<Dominators> {
         let blocks = &self.blocks;
         let idom = blocks.all_numbers(Column::Dominators);
         let first = blocks.all_numbers(Column::FirstDominated);
@@ -93,7 +95,7 @@ impl StoredGraph {
         self.loaded(Dominators::from_parts(self.root(), idom, &first, &dominated).ok()?)
     }
 
-    pub(crate) fn load_retained(&self) -> Option<Vec<u64>> {
+    fn retained(&self) -> Option<Vec<u64>> {
         let mut retained: Vec<u64> =
             self.blocks.all_numbers(Column::Retained).into_iter().map(u64::from).collect();
         for (&node, &bytes) in self.wide(Column::WideRetained) {
@@ -102,7 +104,7 @@ impl StoredGraph {
         self.loaded(retained)
     }
 
-    pub(crate) fn load_retainers(&self, graph: &Graph) -> Option<Retainers> {
+    fn retainers(&self, graph: &Graph) -> Option<Retainers> {
         let first = self.blocks.all_numbers(Column::FirstRetainers);
         let edges = self.blocks.all_numbers(Column::Retainers);
         self.loaded(Retainers::from_parts(first, edges, graph).ok()?)

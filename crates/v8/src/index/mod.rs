@@ -8,20 +8,19 @@
 mod blocks;
 mod class_ends;
 mod edge_walks;
-mod fingerprint;
 mod heap_columns;
 mod layout;
 mod loaded_heap;
 mod retainer_orders;
 mod store;
 mod stored_graph;
+mod stored_objects;
 mod walks;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use class_ends::END_ROWS;
-pub use fingerprint::Fingerprint;
+pub(crate) use layout::END_ROWS;
 pub use store::IndexStore;
 pub use stored_graph::StoredGraph;

@@ -4,17 +4,13 @@
 use heapr_graph::Retainers;
 
 use crate::devtools::{Heap, RetainersView};
-use crate::index::layout::Column;
+use crate::index::layout::{Column, NUMBERS_OF_NODE};
 use crate::index::stored_graph::StoredGraph;
-use crate::view::{Objects as _, Page};
+use crate::objects::{Objects as _, Page};
 
 /// From so many edges on the order of a node's retainers is kept; fewer are put in order in some
 /// milliseconds.
 const LARGE: usize = if cfg!(test) { 500 } else { 5000 };
-/// Numbers for each node: its own, where its retainers begin in `RetainerOrders`, and how many they
-/// are.
-pub(super) const NUMBERS_OF_NODE: usize = 3;
-
 /// The columns of all nodes with many retainers.
 #[derive(Debug, Default)]
 pub(super) struct RetainerOrders {

@@ -4,15 +4,13 @@ use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::devtools::Heap;
-use crate::index::fingerprint::Fingerprint;
+use crate::fingerprint::Fingerprint;
 use crate::index::heap_columns;
 use crate::index::stored_graph::StoredGraph;
-use crate::view::SnapshotView;
-use crate::{Error, ReadOptions, Result, Snapshot, StoredSummary};
+use crate::stored_summary::StoredSummary;
 
 /// A directory with indexes of snapshots, of a bounded size.
 #[derive(Debug, Clone)]
@@ -57,24 +55,6 @@ impl IndexStore {
             .open(&path)
             .and_then(|file| file.set_modified(SystemTime::now()));
         Some(stored)
-    }
-
-    /// The view of `snapshot` from its index.
-    pub fn view(&self, snapshot: &Path) -> Option<SnapshotView> {
-        Some(SnapshotView::of_index(Arc::new(self.open(snapshot)?)))
-    }
-
-    /// The view of `snapshot` from its index, which is written first if there is none. Where it
-    /// cannot be written, the view is of the heap in memory.
-    pub fn view_or_read(&self, snapshot: &Path, options: &ReadOptions<'_>) -> Result<SnapshotView> {
-        if let Some(view) = self.view(snapshot) {
-            return Ok(view);
-        }
-        let read = Fingerprint::of(snapshot).map_err(|source| Error::Io { offset: 0, source })?;
-        let heap = Heap::with_summary(Snapshot::open(snapshot, options)?)?;
-        let is_stored = self.store(snapshot, &read, &heap, &StoredSummary::of(&heap)).unwrap_or(false);
-        let view = if is_stored { self.view(snapshot) } else { None };
-        Ok(view.unwrap_or_else(|| SnapshotView::of_heap(Arc::new(heap))))
     }
 
     /// Writes the index of `snapshot`, which `heap` was read from when it looked like `read`;

@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{END_ROWS, Fingerprint, IndexStore, StoredGraph};
+use super::{END_ROWS, IndexStore, StoredGraph};
 use crate::EdgeKind;
 use crate::analysis::{Naming, path_from_root};
-use crate::devtools::{Heap, NodeSet, RetainersView, display_text, edge_text};
+use crate::devtools::{Heap, RetainersView, display_text, edge_text};
+use crate::fingerprint::Fingerprint;
+use crate::node_set::NodeSet;
+use crate::objects::{EdgeName, ObjectOrder, Objects, Page};
 use crate::view::by_name;
-use crate::view::{EdgeName, FieldOrder, ObjectOrder, ObjectQuery, Objects, Page, SnapshotView};
+use crate::view::{FieldOrder, ObjectQuery, SnapshotView};
 use crate::{ReadOptions, Snapshot, StoredSummary};
 
 /// A small generator of numbers that look random.
@@ -179,7 +182,7 @@ fn an_index_says_what_the_heap_says() {
         let made = indexed(node_count, seed);
         let stored = made.open();
         assert_alike(&*made.heap, &stored);
-        assert_eq!(stored.summarize(), StoredSummary::of(&made.heap));
+        assert_eq!(stored.summary(), StoredSummary::of(&made.heap));
         let loaded = Heap::load(Arc::new(stored)).unwrap();
         assert_alike(&*made.heap, &loaded);
         assert_eq!(StoredSummary::of(&loaded), StoredSummary::of(&made.heap));

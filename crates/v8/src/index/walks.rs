@@ -6,7 +6,7 @@ use crate::EdgeKind;
 use crate::format::NodeColumns;
 use crate::index::layout::Column;
 use crate::index::stored_graph::StoredGraph;
-use crate::view::{NodeFacts, NodeNumber, Objects as _};
+use crate::objects::{NodeFacts, NodeNumber, Objects as _};
 
 /// Nodes, edges or strings that a walk reads at once.
 pub(super) const STEP: u32 = 1 << 16;

@@ -4,9 +4,10 @@
 use std::ops::Range;
 
 use crate::index::END_ROWS;
+use crate::objects::{NodeNumber, ObjectOrder, Objects, Page};
 use crate::view::name_order::by_name;
-use crate::view::search::page_of;
-use crate::view::{NodeNumber, ObjectOrder, ObjectQuery, Objects, Page};
+use crate::view::query::ObjectQuery;
+use crate::view::sorted_rows::page_of;
 
 /// The nodes that a query is about, on a page, and how many there are: if it asks for no more than
 /// classes, for bytes of their own and for some nodes, and if the nodes by class are known.

@@ -7,16 +7,18 @@
 mod class_list;
 mod listed_ids;
 mod name_order;
-mod objects;
+mod query;
 mod rows;
 mod search;
 mod snapshot_view;
+mod sorted_rows;
+mod stored_view;
 
-pub use objects::{EdgeName, NodeFacts, NodeNumber, Objects};
-pub use rows::{FieldRow, Listed, ObjectRow, Page};
-pub use search::{ObjectOrder, ObjectQuery, TextTest};
+pub use query::{ObjectQuery, TextTest};
+pub use rows::{FieldRow, Listed, ObjectRow};
 pub use snapshot_view::{FieldOrder, ObjectDetails, SnapshotView};
+
+pub use crate::objects::{EdgeName, NodeFacts, NodeNumber, ObjectOrder, Objects, Page};
 
 #[cfg(test)]
 pub(crate) use name_order::by_name;
-pub(crate) use objects::group_name;

@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 
 use crate::NodeKind;
 use crate::devtools::DisplayNames;
-use crate::view::search::page_of;
-use crate::view::{NodeNumber, Objects};
+use crate::objects::{NodeNumber, Objects};
+use crate::view::sorted_rows::page_of;
 
 /// So few objects are sorted by their names at once.
 const FEW: usize = 2048;

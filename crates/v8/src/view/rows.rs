@@ -2,29 +2,7 @@
 
 use crate::NodeKind;
 use crate::devtools::{display_text_up_to, edge_text};
-use crate::view::Objects;
-
-/// Which lines of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
-    /// The first line's number, from 0.
-    pub first: usize,
-    /// How many lines at most.
-    pub count: usize,
-}
-
-impl Page {
-    /// The first `count` lines.
-    pub fn top(count: usize) -> Self {
-        Self { first: 0, count }
-    }
-
-    /// The positions of a list of that length.
-    pub(crate) fn range(self, length: usize) -> std::ops::Range<usize> {
-        let first = self.first.min(length);
-        first..self.first.saturating_add(self.count).min(length).max(first)
-    }
-}
+use crate::objects::Objects;
 
 /// Some lines of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]

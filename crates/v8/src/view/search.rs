@@ -4,60 +4,12 @@
 use rustc_hash::FxHashMap;
 
 use crate::devtools::{DisplayNames, display_name};
+use crate::objects::{NodeFacts, NodeNumber, ObjectOrder, Objects, Page};
+use crate::view::class_list;
 use crate::view::name_order::by_name;
-use crate::view::objects::NodeFacts;
-use crate::view::{NodeNumber, Objects, Page, class_list};
+use crate::view::query::{ObjectQuery, TextTest};
+use crate::view::sorted_rows::page_of;
 use crate::{DomState, EdgeKind, NodeKind};
-
-/// What comes first in a list of objects; of equals the one that comes first in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ObjectOrder {
-    /// Most bytes kept alive.
-    Retained,
-    /// Most bytes of its own.
-    Shallow,
-    /// The smallest id.
-    Id,
-    /// Nearest to a root.
-    Distance,
-    /// By the name that lists show.
-    Name,
-}
-
-/// A test of a text, WTF-8.
-pub type TextTest<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
-
-/// What an object must be; all of it.
-#[derive(Clone, Copy, Default)]
-pub struct ObjectQuery<'a> {
-    /// Of one of these classes; sorted.
-    pub classes: Option<&'a [u32]>,
-    /// With that name, as lists show it.
-    pub name: Option<TextTest<'a>>,
-    /// With a field of that name.
-    pub field: Option<TextTest<'a>>,
-    /// A string (or a symbol) of that text.
-    pub text: Option<TextTest<'a>>,
-    /// Of V8's type of that name.
-    pub kind: Option<&'a str>,
-    /// With so many bytes of its own, from and up to.
-    pub self_bytes: Option<(u64, u64)>,
-    /// With so many bytes that would be freed with it.
-    pub retained_bytes: Option<(u64, u64)>,
-    /// A DOM node that no longer hangs in its document.
-    pub is_detached: bool,
-    /// One of these nodes.
-    pub only: Option<&'a crate::devtools::NodeSet>,
-}
-
-impl std::fmt::Debug for ObjectQuery<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ObjectQuery")
-            .field("classes", &self.classes)
-            .field("kind", &self.kind)
-            .finish_non_exhaustive()
-    }
-}
 
 /// The nodes that a query is about, on a page, and how many there are.
 pub(super) fn search(
@@ -111,27 +63,6 @@ pub(super) fn walk(
         ObjectOrder::Retained | ObjectOrder::Shallow | ObjectOrder::Id => {}
     }
     (page_of(found, range), total)
-}
-
-/// Some rows of nodes with what they are sorted by: only these need to be in order.
-pub(super) fn page_of(mut keyed: Vec<(u64, u32)>, rows: std::ops::Range<usize>) -> Vec<u32> {
-    if rows.end < keyed.len() {
-        keyed.select_nth_unstable(rows.end);
-        keyed.truncate(rows.end);
-    }
-    if 0 < rows.start && rows.start < keyed.len() {
-        keyed.select_nth_unstable(rows.start);
-    }
-    let page = keyed.get_mut(rows).unwrap_or_default();
-    page.sort_unstable();
-    page.iter().map(|&(_, node)| node).collect()
-}
-
-/// The nodes of a list in order, those of a page.
-pub(super) fn sorted_page(objects: &dyn Objects, nodes: &[u32], page: Page) -> Vec<u32> {
-    let retained = objects.numbers_of(NodeNumber::RetainedBytes, nodes);
-    let keyed = retained.into_iter().map(|bytes| u64::MAX - bytes).zip(nodes.iter().copied()).collect();
-    page_of(keyed, page.range(nodes.len()))
 }
 
 /// Runs over both halves of the nodes at once; the results one after the other.

@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use crate::analysis::{Naming, RetainingPaths, retaining_paths};
-use crate::call_tree::{CallFunction, allocation_stack};
-use crate::devtools::{
-    Comparison, Heap, Population, RetainersView, ScriptPaths, compare_by_id, compare_by_place,
-};
+use crate::analysis::{Comparison, Naming, RetainingPaths, compare_by_id, compare_by_place, retaining_paths};
+use crate::call_tree::allocation_stack;
+use crate::devtools::{Heap, Population, RetainersView};
+use crate::objects::{NodeNumber, ObjectOrder, Objects, Page, ScriptPaths};
 use crate::view::listed_ids::ListedIds;
 use crate::view::rows::{RowMaker, lines};
-use crate::view::search::{page_of, search, sorted_page};
-use crate::view::{FieldRow, Listed, NodeNumber, ObjectOrder, ObjectQuery, ObjectRow, Objects, Page};
-use crate::{DomState, EdgeKind, Error, Result, StoredGraph, StoredSummary};
+use crate::view::search::search;
+use crate::view::sorted_rows::{page_of, sorted_page};
+use crate::view::{FieldRow, Listed, ObjectQuery, ObjectRow};
+use crate::{CallFunction, DomState, EdgeKind, Error, Result, StoredGraph, StoredSummary};
 
 /// A snapshot that is open for questions, each of them answered by itself and from any thread.
 ///
@@ -140,7 +140,10 @@ impl SnapshotView {
 
     /// Classes by descending retained size, statistics, counts, problems of the file.
     pub fn summary(&self) -> Result<&StoredSummary> {
-        let summary = self.summary.get_or_init(|| self.objects.summarize());
+        let summary = self.summary.get_or_init(|| match &self.source {
+            Source::Memory(heap) => StoredSummary::of(heap),
+            Source::Index(stored) => stored.summary(),
+        });
         self.unless_damaged(summary)
     }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use heapr_v8::analysis::compare_as_devtools;
 use heapr_v8::devtools::{
     Aggregate, ContextOwner, DuplicateStrings, Filter, Heap, NativeContexts, RetainersView,
-    compare_as_devtools,
 };
 use heapr_v8::{CallFunction, CallTree, EdgeKind, ReadOptions, Snapshot};
 

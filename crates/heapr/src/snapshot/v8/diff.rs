@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
-use heapr_v8::analysis::MatchedBy;
-use heapr_v8::devtools::{
-    Comparison, Heap, ObjectDifference, Population, ScriptPaths, compare_by_id, compare_by_place,
-    compare_class,
+use heapr_v8::analysis::{
+    Comparison, MatchedBy, ObjectDifference, compare_by_id, compare_by_place, compare_class,
 };
+use heapr_v8::devtools::{Heap, Population, ScriptPaths};
 
 use crate::output::sheet::{Cell, Sheet};
 use crate::report::quantity::{plural, signed_bytes, signed_count};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context as _;
 use heapr_v8::devtools::Heap;
-use heapr_v8::view::{Objects as _, SnapshotView};
+use heapr_v8::view::SnapshotView;
 use heapr_v8::{ReadOptions, Snapshot, StoredSummary};
 
 use crate::report::progress_bar::ProgressBar;
@@ -75,7 +75,7 @@ impl Drop for OpenedHeap {
 /// Opens a snapshot, from its index if it has one; what is wrong with the file is told on stderr.
 pub(crate) fn open(file: &Path, wanted: Wanted) -> anyhow::Result<OpenedHeap> {
     if let Some(stored) = index_cache::store_for(file).and_then(|store| store.open(file)) {
-        let problems = stored.summarize().problems;
+        let problems = stored.summary().problems;
         if let Some(heap) = Heap::load(Arc::new(stored)) {
             tell_problems(file, &problems);
             return Ok(OpenedHeap { heap: Arc::new(heap), summary: OnceLock::new(), index: None });

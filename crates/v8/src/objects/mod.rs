@@ -4,92 +4,26 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::devtools::{CaptureMode, Class, Heap, ScriptPaths};
-use crate::view::{ObjectOrder, Page};
-use crate::{DomState, EdgeKind, Location, Meta, NodeKind, StoredSummary};
+mod capture_mode;
+mod class;
+mod names;
+mod node_facts;
+mod page;
+mod script_paths;
 
-/// What an edge is called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EdgeName<'a> {
-    /// Elements and hidden fields have a number.
-    Index(u32),
-    /// All others have a name.
-    Name(Cow<'a, str>),
-}
+use crate::{DomState, EdgeKind, Location, Meta, NodeKind};
+
+pub use capture_mode::CaptureMode;
+pub use class::{Class, ConstructorPlace};
+pub use names::EdgeName;
+pub(crate) use names::group_name;
+pub use node_facts::{NodeFacts, NodeNumber};
+pub use page::{ObjectOrder, Page};
+pub use script_paths::ScriptPaths;
 
 /// Whether a native object of that name is one of Node's own.
 fn is_of_node(name: &[u8]) -> bool {
     name.strip_prefix(b"Detached ").unwrap_or(name).starts_with(b"Node / ")
-}
-
-/// What a class name is made of when nodes of a kind have no names of their own.
-pub(crate) fn group_name(kind: NodeKind) -> &'static str {
-    match kind {
-        NodeKind::HIDDEN => "(system)",
-        NodeKind::ARRAY => "(array)",
-        NodeKind::STRING => "(string)",
-        NodeKind::CODE => "(compiled code)",
-        NodeKind::CLOSURE => "Function",
-        NodeKind::REGEXP => "RegExp",
-        NodeKind::NUMBER => "(number)",
-        NodeKind::SYNTHETIC => "(synthetic)",
-        NodeKind::CONS_STRING => "(concatenated string)",
-        NodeKind::SLICED_STRING => "(sliced string)",
-        NodeKind::SYMBOL => "(symbol)",
-        NodeKind::BIGINT => "(bigint)",
-        NodeKind::OBJECT_SHAPE => "(object shape)",
-        _ => "(other)",
-    }
-}
-
-/// What a walk over many nodes tells of each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NodeFacts {
-    /// The node.
-    pub node: u32,
-    /// What it is.
-    pub kind: NodeKind,
-    /// Whether it hangs in a document.
-    pub dom_state: DomState,
-    /// The number of its name.
-    pub name_index: u32,
-    /// Its class.
-    pub class: u32,
-    /// Its id.
-    pub id: u64,
-    /// Its own bytes.
-    pub self_bytes: u64,
-    /// What would be freed with it.
-    pub retained_bytes: u64,
-}
-
-/// A number that many nodes are asked for at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeNumber {
-    /// The id.
-    Id,
-    /// Its own bytes.
-    SelfBytes,
-    /// What would be freed with it.
-    RetainedBytes,
-    /// The number of its name.
-    NameIndex,
-    /// The number of its kind.
-    Kind,
-    /// DevTools' distance, which may be negative: as far above [`i32::MIN`] as it is.
-    Distance,
-}
-
-impl NodeNumber {
-    /// A distance as a number.
-    pub(crate) fn of_distance(distance: i32) -> u64 {
-        (i64::from(distance) - i64::from(i32::MIN)) as u64
-    }
-
-    /// The distance that a number stands for.
-    pub(crate) fn to_distance(number: u64) -> i32 {
-        (number as i64).saturating_add(i64::from(i32::MIN)) as i32
-    }
 }
 
 /// The objects of a snapshot, with DevTools' numbers. Nodes and edges are numbered from 0 on.
@@ -231,9 +165,6 @@ pub trait Objects: Send + Sync {
     /// The paths of the scripts that locations speak of.
     fn script_paths(&self) -> ScriptPaths;
 
-    /// What the snapshot comes to as a whole: in memory computed each time.
-    fn summarize(&self) -> StoredSummary;
-
     /// What went wrong while an index file was read; answers given since then may be empty.
     fn damage(&self) -> Option<String> {
         None
@@ -287,168 +218,5 @@ pub trait Objects: Send + Sync {
             }
             kind => Cow::Borrowed(group_name(kind)),
         }
-    }
-}
-
-impl Objects for Heap {
-    fn node_count(&self) -> u32 {
-        self.snapshot().node_count()
-    }
-
-    fn edge_count(&self) -> u32 {
-        self.snapshot().edge_count()
-    }
-
-    fn root(&self) -> u32 {
-        self.snapshot().root()
-    }
-
-    fn meta(&self) -> &Meta {
-        self.snapshot().meta()
-    }
-
-    fn capture_mode(&self) -> CaptureMode {
-        self.mode()
-    }
-
-    fn kind(&self, node: u32) -> NodeKind {
-        self.snapshot().kind(node)
-    }
-
-    fn dom_state(&self, node: u32) -> DomState {
-        self.snapshot().dom_state(node)
-    }
-
-    fn name_index(&self, node: u32) -> u32 {
-        self.snapshot().name_number(node)
-    }
-
-    fn id(&self, node: u32) -> u64 {
-        self.snapshot().id(node)
-    }
-
-    fn node_of_id(&self, id: u64) -> Option<u32> {
-        self.snapshot().node_of_id(id)
-    }
-
-    fn self_bytes(&self, node: u32) -> u64 {
-        self.snapshot().self_bytes(node)
-    }
-
-    fn retained_bytes(&self, node: u32) -> u64 {
-        self.retained()[node as usize]
-    }
-
-    fn devtools_distance(&self, node: u32) -> i32 {
-        self.distances()[node as usize]
-    }
-
-    fn class_of(&self, node: u32) -> u32 {
-        self.classes().of_node(node)
-    }
-
-    fn dominator(&self, node: u32) -> u32 {
-        self.dominators().idom(node)
-    }
-
-    fn dominated_count(&self, node: u32) -> u32 {
-        self.dominator_tree().subtree_count(node)
-    }
-
-    fn dominated_by(&self, node: u32) -> Cow<'_, [u32]> {
-        Cow::Borrowed(self.dominator_tree().children(node))
-    }
-
-    fn trace_node_id(&self, node: u32) -> u32 {
-        self.snapshot().trace_node_id(node)
-    }
-
-    fn location(&self, node: u32) -> Option<Location> {
-        self.snapshot().locations().of(node)
-    }
-
-    fn edges(&self, node: u32) -> Range<u32> {
-        self.snapshot().graph().edges(node)
-    }
-
-    fn target(&self, edge: u32) -> u32 {
-        self.snapshot().graph().target(edge)
-    }
-
-    fn source(&self, edge: u32) -> u32 {
-        self.snapshot().graph().source(edge)
-    }
-
-    fn edge_kind(&self, edge: u32) -> EdgeKind {
-        self.snapshot().edge_kind(edge)
-    }
-
-    fn edge_name_index(&self, edge: u32) -> u32 {
-        self.snapshot().edge_name_number(edge)
-    }
-
-    fn edges_into(&self, node: u32, most: usize) -> Cow<'_, [u32]> {
-        let edges = self.retainers().edges_into(node);
-        Cow::Borrowed(&edges[..edges.len().min(most)])
-    }
-
-    fn holders(&self, edges: &[u32]) -> Vec<(u32, EdgeKind)> {
-        let sources = self.snapshot().graph().sources(edges);
-        sources
-            .into_iter()
-            .zip(edges)
-            .map(|(source, &edge)| (source, self.snapshot().edge_kind(edge)))
-            .collect()
-    }
-
-    fn string_count(&self) -> u32 {
-        self.snapshot().strings().count()
-    }
-
-    fn string_bytes(&self, index: u32) -> Cow<'_, [u8]> {
-        Cow::Borrowed(self.snapshot().strings().get(index))
-    }
-
-    fn visit_strings(&self, numbers: Range<u32>, visit: &mut dyn FnMut(u32, &[u8])) {
-        for number in numbers {
-            visit(number, self.snapshot().strings().get(number));
-        }
-    }
-
-    fn class_list(&self) -> &[Class] {
-        self.classes().all()
-    }
-
-    fn visit_nodes(&self, nodes: Range<u32>, visit: &mut dyn FnMut(NodeFacts)) {
-        let (snapshot, classes, retained) = (self.snapshot(), self.classes(), self.retained());
-        for node in nodes {
-            visit(NodeFacts {
-                node,
-                kind: snapshot.kind(node),
-                dom_state: snapshot.dom_state(node),
-                name_index: snapshot.name_number(node),
-                class: classes.of_node(node),
-                id: snapshot.id(node),
-                self_bytes: snapshot.self_bytes(node),
-                retained_bytes: retained[node as usize],
-            });
-        }
-    }
-
-    fn visit_edges(&self, nodes: Range<u32>, visit: &mut dyn FnMut(u32, EdgeKind, u32)) {
-        let snapshot = self.snapshot();
-        for node in nodes {
-            for edge in snapshot.graph().edges(node) {
-                visit(node, snapshot.edge_kind(edge), snapshot.edge_name_number(edge));
-            }
-        }
-    }
-
-    fn script_paths(&self) -> ScriptPaths {
-        ScriptPaths::of(self.snapshot())
-    }
-
-    fn summarize(&self) -> StoredSummary {
-        StoredSummary::of(self)
     }
 }

@@ -6,9 +6,9 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::analysis::{MatchedBy, Matching, NOT_THERE, Numbering};
-use crate::devtools::classes::Class;
+use super::matching::{MatchedBy, Matching, NOT_THERE, Numbering};
 use crate::devtools::{Heap, Population};
+use crate::objects::Class;
 
 /// The objects of one class.
 #[derive(Debug, Clone, PartialEq, Eq)]

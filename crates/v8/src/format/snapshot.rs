@@ -1,16 +1,16 @@
 //! A snapshot in memory: what the file says, in columns.
 
 use std::borrow::Cow;
-use std::io::Read;
-use std::path::Path;
 
 use heapr_graph::Graph;
 
-use crate::Result;
-use crate::format::{
-    AllocationTrace, EdgeColumns, Locations, Meta, NodeColumns, Problem, ReadOptions, Strings, read_path,
-    read_stream,
-};
+use crate::format::allocation_trace::AllocationTrace;
+use crate::format::edge_columns::EdgeColumns;
+use crate::format::locations::Locations;
+use crate::format::meta::Meta;
+use crate::format::node_columns::NodeColumns;
+use crate::format::problem::Problem;
+use crate::format::strings::Strings;
 use crate::kinds::{DomState, EdgeKind, NodeKind};
 
 /// A heap snapshot as it was written.
@@ -31,16 +31,6 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Reads a file; `-` is standard input. gzip and zstd are recognized.
-    pub fn open(path: &Path, options: &ReadOptions<'_>) -> Result<Self> {
-        read_path(path, options)
-    }
-
-    /// Reads from any reader.
-    pub fn read(reader: impl Read + Send + 'static, options: &ReadOptions<'_>) -> Result<Self> {
-        read_stream(reader, options)
-    }
-
     /// What the file says about itself.
     pub fn meta(&self) -> &Meta {
         &self.meta
